@@ -1,0 +1,52 @@
+// assay: the list of commands, and the one place where errors become a line on stderr and an exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "core/system/command_line.h"
+#include "core/system/error.h"
+#include "core/system/report.h"
+#include "core/system/threads.h"
+
+namespace {
+
+int report(const assay::Error& error) {
+  fmt::print(stderr, "assay: {}\n", error.line());
+  return error.exit_code();
+}
+
+int run(int argc, char** argv) {
+  CLI::App program("Trust, or refuse, LLM weights and the code that computes with them.", "assay");
+  program.set_version_flag("--version", "assay " ASSAY_VERSION);
+  program.set_help_all_flag("--help-all", "Help for every command");
+  program.require_subcommand(1);
+  program.get_formatter()->column_width(34);
+  assay::Action action;
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool success = error.get_exit_code() == 0;  // --help, --version
+    if (success) return program.exit(error);
+    throw assay::Error::usage(error.what()).remedy("see 'assay --help'");
+  }
+  assay::install_interrupt_handler();
+  const int code = action();
+  assay::Output::flush();
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const assay::Error& error) {
+    return report(error);
+  } catch (const std::bad_alloc&) {
+    return report(assay::Error::io("out of memory").remedy("lower --jobs or free some memory"));
+  } catch (const std::exception& error) {
+    return report(assay::Error::internal(fmt::format("internal fault: {}", error.what()))
+                      .remedy("please report this with the command line"));
+  }
+}

@@ -1,0 +1,9 @@
+# Debian packages are listed in scripts/packages.txt.
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(TBB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)

@@ -1,0 +1,39 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+option(ASSAY_WERROR "Treat warnings as errors" ON)
+option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
+set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+# Carried by every target of ours, by none of the libraries we use.
+add_library(assay_settings INTERFACE)
+target_include_directories(assay_settings INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/assay>)
+target_compile_options(assay_settings INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra $<$<BOOL:${ASSAY_WERROR}>:-Werror>>)
+# GCC 12 sees overlapping copies inside std::string where there are none (gcc.gnu.org/PR105651).
+target_compile_options(assay_settings INTERFACE
+  $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>)
+# Numerics are promised to the bit: no contraction of a*b+c that the source does not ask for.
+target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
+target_compile_definitions(assay_settings INTERFACE
+  $<BUILD_INTERFACE:_FILE_OFFSET_BITS=64> $<BUILD_INTERFACE:ASSAY_VERSION="${PROJECT_VERSION}">)
+if(ASSAY_SANITIZE)
+  target_compile_options(assay_settings INTERFACE
+    $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  target_link_options(assay_settings INTERFACE $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE}>)
+endif()
+if(ASSAY_FUZZ)
+  target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
+endif()

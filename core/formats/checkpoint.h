@@ -1,0 +1,53 @@
+// A checkpoint as one list of tensors, whatever holds it: one safetensors, a folder of shards, a GGUF and its
+// splits, a Hugging Face snapshot. Headers only; no weight is read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/formats/gguf.h"
+#include "core/formats/safetensors.h"
+#include "core/formats/shard_index.h"
+#include "core/numeric/element_type.h"
+#include "core/system/finding.h"
+
+namespace assay {
+
+struct CheckpointTensor {
+  std::string name;
+  ElementType type;
+  std::vector<std::uint64_t> shape;  // outermost first (GGUF's order is reversed here)
+  std::uint64_t offset = 0;          // absolute, in its file
+  std::uint64_t bytes = 0;
+  std::uint32_t file = 0;            // index into Checkpoint::files
+};
+
+struct CheckpointFile {
+  std::string name;    // relative to the checkpoint's folder
+  fs::path path;
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;  // safetensors __metadata__
+};
+
+struct Checkpoint {
+  enum class Container { safetensors, gguf } container = Container::safetensors;
+  fs::path root;                        // the folder; of a single file, its folder
+  std::vector<CheckpointFile> files;    // sorted by name
+  std::vector<CheckpointTensor> tensors;  // by file, then offset
+  std::optional<ShardIndex> index;
+  std::optional<gguf::Header> gguf;     // metadata of the first split
+  fs::path config;                      // config.json beside the weights; empty where there is none
+  Findings findings;                    // header deviations, index and numbering faults: nothing here is fatal
+
+  const CheckpointTensor* find(std::string_view name) const;
+};
+
+// `path`: a .safetensors, a .gguf, or a folder holding either. Headers are read `jobs` at a time. Unreadable
+// headers become findings when there are several files, and an Error when there is just the one.
+Checkpoint open_checkpoint(const fs::path& path, int jobs);
+
+}  // namespace assay

@@ -1,0 +1,97 @@
+#include "core/formats/json.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+// Walks the events of a document without building it, so that a bomb is refused before memory is spent.
+class Guard : public nlohmann::json_sax<Json> {
+ public:
+  Guard(const JsonLimits& limits, const std::filesystem::path& source) : limits_(limits), source_(source) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return deeper();
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (limits_.duplicate_keys || keys_.back().insert(name).second) return true;
+    throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", name)).in(source_);
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    std::string_view reason = error.what();
+    if (const auto colon = reason.rfind(": "); colon != std::string_view::npos) reason.remove_prefix(colon + 2);
+    throw Error::input(fmt::format("is not valid JSON: {}", reason)).in(source_).at(position > 0 ? position - 1 : 0);
+  }
+
+ private:
+  bool deeper() {
+    if (++depth_ <= limits_.max_depth) return true;
+    throw Error::input(fmt::format("JSON is nested more than {} levels deep", limits_.max_depth)).in(source_);
+  }
+  const JsonLimits& limits_;
+  const std::filesystem::path& source_;
+  int depth_ = 0;
+  std::vector<std::unordered_set<std::string>> keys_;  // one set an open object
+};
+
+std::string_view type_of(const Json& value) { return value.type_name(); }
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes)).in(source);
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) throw Error::input("JSON begins with a byte order mark").in(source).at(0);
+  // The library takes a NUL byte for the end of its input; here it is an error like any other stray byte.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+    throw Error::input("JSON holds a NUL byte").in(source).at(nul);
+  }
+  Guard guard(limits, source);
+  Json::sax_parse(text, &guard);
+  return Json::parse(text);
+}
+
+Json read_json(const std::filesystem::path& path, const JsonLimits& limits) {
+  return parse_json(read_small_file(path, limits.max_bytes), path, limits);
+}
+
+std::uint64_t json_u64(const Json& value, std::string_view key, const std::filesystem::path& source) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (value.is_number_integer() && value.get<std::int64_t>() < 0) {
+    throw Error::input(fmt::format("{} is negative", key)).in(source);
+  }
+  if (value.is_number_integer()) return value.get<std::uint64_t>();
+  throw Error::input(fmt::format("{} is {}, not a whole number", key, type_of(value))).in(source);
+}
+
+const std::string& json_string(const Json& value, std::string_view key, const std::filesystem::path& source) {
+  if (value.is_string()) return value.get_ref<const std::string&>();
+  throw Error::input(fmt::format("{} is {}, not a string", key, type_of(value))).in(source);
+}
+
+}  // namespace assay

@@ -1,0 +1,212 @@
+#include "core/system/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t kNanoseconds = 1'000'000'000;
+
+FileIdentity identity_of(const struct stat& s) {
+  return {.device = s.st_dev,
+          .inode = s.st_ino,
+          .size = static_cast<std::uint64_t>(s.st_size),
+          .mtime_ns = s.st_mtim.tv_sec * kNanoseconds + s.st_mtim.tv_nsec,
+          .ctime_ns = s.st_ctim.tv_sec * kNanoseconds + s.st_ctim.tv_nsec};
+}
+
+const char* kind_name(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a regular file";
+}
+
+void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("write", errno).in(path).remedy("free some space or choose another place");
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // a folder we may write but not read: the rename stands, only its durability is unsure
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+File File::open(const fs::path& path) {
+  // O_NONBLOCK: opening a FIFO with no writer would otherwise wait for ever. No effect on regular files.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) throw Error::from_errno("open", errno).in(path);
+  struct stat s {};
+  if (::fstat(descriptor, &s) != 0) {
+    const int error_number = errno;
+    ::close(descriptor);
+    throw Error::from_errno("stat", error_number).in(path);
+  }
+  if (!S_ISREG(s.st_mode)) {
+    ::close(descriptor);
+    throw Error::input(fmt::format("is {}, not a file", kind_name(s.st_mode))).in(path);
+  }
+  return File(path, descriptor, identity_of(s));
+}
+
+File::File(fs::path path, int descriptor, FileIdentity identity)
+    : path_(std::move(path)), descriptor_(descriptor), identity_(identity) {}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      identity_(other.identity_) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(identity_, other.identity_);
+  return *this;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+FileIdentity File::identity_now() const {
+  struct stat s {};
+  if (::fstat(descriptor_, &s) != 0) throw Error::from_errno("stat", errno).in(path_);
+  return identity_of(s);
+}
+
+std::size_t File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("read", errno).in(path_).at(offset + done);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+void File::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::size_t n = read_at(offset, out);
+  if (n == out.size()) return;
+  throw Error::input(fmt::format("file ends {} bytes early", out.size() - n)).in(path_).at(offset + n);
+}
+
+std::string read_small_file(const fs::path& path, std::uint64_t limit) {
+  const File file = File::open(path);
+  if (file.size() > limit) {
+    throw Error::input(fmt::format("is {} bytes long; at most {} are expected here", file.size(), limit)).in(path);
+  }
+  std::string text(file.size(), '\0');
+  const std::size_t n = file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  text.resize(n);
+  return text;
+}
+
+AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
+  temporary_ = target_.parent_path() / fmt::format(".{}.assay-{}.tmp", target_.filename().string(), ::getpid());
+  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) throw Error::from_errno("create", errno).in(target_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, target_); }
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("write", errno).in(target_).at(offset);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) throw Error::from_errno("flush to disk", errno).in(target_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    throw Error::from_errno("close", error_number).in(target_);
+  }
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    throw Error::from_errno("rename the finished file into place", error_number).in(target_);
+  }
+  sync_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders) {
+  std::vector<TreeEntry> entries;
+  std::vector<std::string> pending = {""};  // folders still to list, relative to root
+  while (!pending.empty()) {
+    const std::string folder = std::move(pending.back());
+    pending.pop_back();
+    std::error_code error;
+    fs::directory_iterator it(root / folder, error);
+    if (error) {
+      entries.push_back({folder, TreeEntry::Kind::unreadable});
+      continue;
+    }
+    for (; it != fs::directory_iterator(); it.increment(error)) {
+      if (error) break;
+      const std::string base = it->path().filename().string();
+      const std::string name = folder.empty() ? base : folder + "/" + base;
+      std::error_code status_error;
+      const fs::file_status status = it->symlink_status(status_error);
+      if (status_error) {
+        entries.push_back({name, TreeEntry::Kind::unreadable});
+      } else if (fs::is_symlink(status)) {
+        entries.push_back({name, TreeEntry::Kind::link});
+      } else if (fs::is_directory(status)) {
+        if (std::find(skip_folders.begin(), skip_folders.end(), base) == skip_folders.end()) pending.push_back(name);
+      } else if (fs::is_regular_file(status)) {
+        const auto size = it->file_size(status_error);
+        entries.push_back({name, TreeEntry::Kind::regular, status_error ? 0 : size});
+      } else {
+        entries.push_back({name, TreeEntry::Kind::other});
+      }
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return entries;
+}
+
+bool is_safe_relative_path(std::string_view name) {
+  if (name.empty() || name.front() == '/') return false;
+  if (name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos) return false;
+  if (name.size() >= 2 && name[1] == ':') return false;  // a Windows drive
+  while (true) {
+    const auto slash = name.find('/');
+    const std::string_view segment = name.substr(0, slash);
+    if (segment.empty() || segment == "." || segment == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,83 @@
+#include "core/system/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr auto kInterval = std::chrono::milliseconds(150);
+constexpr int kBarWidth = 20;
+
+bool wants(ProgressMode mode) {
+  return mode == ProgressMode::always || (mode == ProgressMode::automatic && ::isatty(STDERR_FILENO) != 0);
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 100;
+}
+
+}  // namespace
+
+Progress::Progress(ProgressMode mode, std::string_view verb, std::uint64_t total_bytes)
+    : verb_(verb), total_(total_bytes), shown_(wants(mode)) {
+  if (!shown_) return;
+  painter_ = std::jthread([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(kInterval);
+      const std::lock_guard lock(mutex_);
+      draw();
+    }
+  });
+}
+
+Progress::~Progress() {
+  if (!shown_) return;
+  painter_.request_stop();
+  painter_.join();
+  draw();
+  std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::item(std::string_view name) {
+  if (!shown_) return;
+  const std::lock_guard lock(mutex_);
+  item_ = escape_for_terminal(name);
+}
+
+void Progress::print_above(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  if (shown_) {
+    std::fputs("\r\x1b[K", stderr);
+    std::fflush(stderr);
+  }
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+  if (shown_) std::fflush(stdout);
+}
+
+void Progress::draw() {
+  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const double share = total_ > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)) : 0;
+  const double left = rate > 0 ? (static_cast<double>(total_) - static_cast<double>(done)) / rate : 0;
+  const auto filled = static_cast<std::size_t>(share * kBarWidth);
+  std::string line = fmt::format("{} [{:<{}}] {} / {}  {:.0f}%  {}/s  {} left  {}", verb_,
+                                 std::string(filled, '=') + (filled < kBarWidth ? ">" : ""), kBarWidth, human_bytes(done),
+                                 human_bytes(total_), share * 100, human_bytes(static_cast<std::uint64_t>(rate)),
+                                 human_duration(std::max(0.0, left)), item_);
+  const std::size_t width = terminal_width() - 1;
+  if (line.size() > width) line.resize(width);
+  fmt::print(stderr, "\r\x1b[K{}", line);
+  std::fflush(stderr);
+}
+
+}  // namespace assay

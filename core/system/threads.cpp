@@ -1,0 +1,77 @@
+#include "core/system/threads.h"
+
+#include <csignal>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <string>
+
+namespace assay {
+namespace {
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void on_signal(int signal_number) {
+  if (g_interrupted != 0) {
+    std::signal(signal_number, SIG_DFL);
+    std::raise(signal_number);
+  }
+  g_interrupted = 1;
+}
+
+// cgroup v2: "max 100000" or "<quota> <period>"; 0 where there is no limit.
+int quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || !(period > 0)) return 0;
+  try {
+    return std::max(1, static_cast<int>(std::stod(quota) / period));
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cores = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  const int quota = quota_cores();
+  return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+void parallel_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (jobs <= 1 || count <= 1) {
+    for (std::size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  tbb::task_arena arena(jobs);
+  arena.execute([&] {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count, 1),
+                      [&](const tbb::blocked_range<std::size_t>& range) {
+                        for (std::size_t i = range.begin(); i != range.end(); ++i) body(i);
+                      },
+                      tbb::simple_partitioner());
+  });
+}
+
+void install_interrupt_handler() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return g_interrupted != 0; }
+
+}  // namespace assay

@@ -1,0 +1,66 @@
+#include "core/system/file.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "core/system/error.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+TEST(File, RefusesWhatIsNotARegularFile) {
+  const test::TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  EXPECT_THROW(File::open(dir / "fifo"), Error);  // and does not hang
+  EXPECT_THROW(File::open(dir.path()), Error);
+  EXPECT_THROW(File::open("/dev/zero"), Error);
+  EXPECT_THROW(File::open(dir / "absent"), Error);
+}
+
+TEST(File, ReadsShortOnlyAtTheEnd) {
+  const test::TempDir dir;
+  test::write_file(dir / "f", "0123456789");
+  const File file = File::open(dir / "f");
+  std::array<std::byte, 8> buffer{};
+  EXPECT_EQ(file.read_at(4, buffer), 6u);
+  EXPECT_EQ(file.read_at(100, buffer), 0u);
+  EXPECT_THROW(file.read_exactly(4, buffer), Error);
+  EXPECT_EQ(read_small_file(dir / "f", 10), "0123456789");
+  EXPECT_THROW(read_small_file(dir / "f", 9), Error);
+}
+
+TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+  const test::TempDir dir;
+  test::write_file(dir / "out", "old");
+  {
+    AtomicFile file(dir / "out");
+    file.write("half");
+  }
+  EXPECT_EQ(test::read_file(dir / "out"), "old");
+  {
+    AtomicFile file(dir / "out");
+    file.write("new");
+    file.commit();
+  }
+  EXPECT_EQ(test::read_file(dir / "out"), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 1);
+}
+
+TEST(ListTree, ListsLinksWithoutFollowingThem) {
+  const test::TempDir dir;
+  test::write_file(dir / "a/b.txt", "x");
+  test::write_file(dir / "skip/c.txt", "x");
+  fs::create_symlink("..", dir / "a/loop");
+  const std::vector<std::string_view> skip = {"skip"};
+  const auto entries = list_tree(dir.path(), skip);
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].name, "a/b.txt");
+  EXPECT_EQ(entries[0].size, 1u);
+  EXPECT_EQ(entries[1].name, "a/loop");
+  EXPECT_EQ(entries[1].kind, TreeEntry::Kind::link);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,60 @@
+// Hashes many files at the speed of the disk: one lane a file, several lanes a thread, lanes refilled.
+//
+// Each byte is read once. Whoever else wants to see the bytes (number statistics, tensor and chunk digests) hangs a
+// ByteSink on the job and is fed from the same buffer, in order, on the thread that hashes the file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/formats/digest.h"
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/progress.h"
+
+namespace assay {
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void consume(std::span<const std::byte> bytes) = 0;  // consecutive pieces of the file, from byte 0
+  virtual void finish() {}                                     // after the last piece of a complete read
+};
+
+struct HashJob {
+  fs::path path;
+  DigestKind kind = DigestKind::sha256;
+  ByteSink* sink = nullptr;  // not owned
+};
+
+struct HashResult {
+  Digest digest;
+  std::uint64_t bytes = 0;       // hashed
+  FileIdentity identity;         // when opened
+  bool changed = false;          // identity differs at the end, or the length read is not the length opened
+  std::optional<Error> error;    // open or read failed; the digest is meaningless
+  bool complete = false;         // false: error, or interrupted before the end
+};
+
+struct HashOptions {
+  int jobs = 1;
+  bool keep_cache = false;       // leave what was read in the page cache for the loader that follows
+  Progress* progress = nullptr;  // bytes are added as they are hashed
+};
+
+// Hashes every job, largest first, and calls `done(index into jobs, result)` as each ends: one call at a time, from
+// any thread. Per-file failures are results, not exceptions. Stops early, with incomplete results, when
+// interrupted() (core/system/threads.h) becomes true.
+void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
+                const std::function<void(std::size_t, HashResult&&)>& done);
+
+// One buffer in memory (OpenSSL).
+Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
+
+}  // namespace assay

@@ -1,0 +1,1 @@
+#include "verify/hash/hasher.h"

@@ -22,8 +22,8 @@ namespace assay {
 struct ManifestEntry {
   std::string name;
   Digest digest;
-  std::optional<std::uint64_t> size;   // chunked manifests only
-  std::vector<Digest> chunks;          // chunked manifests only: one a `chunk_bytes`, the last may be shorter
+  std::optional<std::uint64_t> size;  // chunked manifests only
+  std::vector<Digest> chunks;         // chunked manifests only: one a `chunk_bytes`, the last may be shorter
 };
 
 struct ChecksumManifest {
@@ -32,7 +32,8 @@ struct ChecksumManifest {
   Findings findings;                   // lines that are none of the above, names twice with different digests
 };
 
-// Names are returned as written; whether one may be used as a path is the caller's check (is_safe_relative_path).
+// Names are returned as written; whether one may be used as a path is the caller's check
+// (is_safe_relative_path).
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
 // Plain text of coreutils, or the chunked JSON document (schema "assay.manifest/1").
 ChecksumManifest read_checksum_manifest(const std::filesystem::path& path);

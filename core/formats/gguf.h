@@ -2,8 +2,8 @@
 //
 //   "GGUF" | u32 version | i64 n_tensors | i64 n_kv | key/values | tensor infos | padding | data
 //
-// Every length, count, product and padded sum is checked before it is used; memory never exceeds what the file's
-// own bytes justify. Arrays stay in their encoded form and are read element by element.
+// Every length, count, product and padded sum is checked before it is used; memory never exceeds what the
+// file's own bytes justify. Arrays stay in their encoded form and are read element by element.
 #pragma once
 
 #include <array>
@@ -22,16 +22,30 @@
 
 namespace assay::gguf {
 
-enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+enum class ValueType : std::uint32_t {
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  string,
+  array,
+  u64,
+  i64,
+  f64
+};
 
 // An array as it lies in the file: `count` elements of `type`; strings are u64 length + bytes each.
 struct Array {
   ValueType type = ValueType::u8;
   std::uint64_t count = 0;
   std::string encoded;
-  std::vector<std::string> strings() const;      // type must be string
-  std::vector<std::int64_t> integers() const;    // any integer or boolean type that fits
-  std::vector<double> numbers() const;           // any number type
+  std::vector<std::string> strings() const;    // type must be string
+  std::vector<std::int64_t> integers() const;  // any integer or boolean type that fits
+  std::vector<double> numbers() const;         // any number type
 };
 
 using Value = std::variant<std::uint64_t, std::int64_t, double, bool, std::string, Array>;
@@ -58,7 +72,7 @@ struct Header {
   std::vector<Tensor> tensors;
   std::uint64_t data_offset = 0;  // of the data section in the file
   std::uint64_t file_bytes = 0;
-  Findings deviations;            // spec violations that the loader accepts, and notes
+  Findings deviations;  // spec violations that the loader accepts, and notes
 
   const KeyValue* find(std::string_view key) const;
   std::optional<std::string> text(std::string_view key) const;

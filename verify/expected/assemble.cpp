@@ -62,12 +62,13 @@ void report_collisions(Expectation& e) {
   for (const ExpectedFile& file : e.files) {
     const auto [it, fresh] = first.try_emplace(folded(file.name), &file);
     if (fresh) continue;
-    e.findings.push_back({.severity = Severity::warning,
-                          .code = "expected.name_collision",
-                          .message = fmt::format("and {} differ only in case or Unicode form: macOS and Windows "
-                                                 "keep one of them",
-                                                 it->second->name),
-                          .file = file.name});
+    e.findings.push_back(
+        {.severity = Severity::warning,
+         .code = "expected.name_collision",
+         .message = fmt::format("and {} differ only in case or Unicode form: macOS and Windows "
+                                "keep one of them",
+                                it->second->name),
+         .file = file.name});
   }
 }
 
@@ -82,8 +83,9 @@ bool accept_name(std::string_view name, Findings& findings) {
   if (is_safe_relative_path(name)) return true;
   findings.push_back({.severity = Severity::error,
                       .code = "expected.unsafe_name",
-                      .message = "is not a name of a file below the folder (absolute, climbing, or with a backslash "
-                                 "or drive letter): not looked for",
+                      .message =
+                          "is not a name of a file below the folder (absolute, climbing, or with a backslash "
+                          "or drive letter): not looked for",
                       .file = std::string(name)});
   return false;
 }
@@ -111,12 +113,13 @@ void report_links(Expectation& e) {
       if (!fs::is_symlink(fs::symlink_status(link, error))) continue;
       const fs::path target = fs::weakly_canonical(link, error);
       if (!error && lies_within(target, root)) continue;
-      e.findings.push_back({.severity = Severity::warning,
-                            .code = "expected.link_outside",
-                            .message = fmt::format("is a symbolic link out of the folder, to {}; what lies there is "
-                                                   "checked",
-                                                   error ? "a place that cannot be resolved" : target.string()),
-                            .file = prefix});
+      e.findings.push_back(
+          {.severity = Severity::warning,
+           .code = "expected.link_outside",
+           .message = fmt::format("is a symbolic link out of the folder, to {}; what lies there is "
+                                  "checked",
+                                  error ? "a place that cannot be resolved" : target.string()),
+           .file = prefix});
     }
   }
 }
@@ -152,26 +155,30 @@ void add_unlisted_files(Expectation& e) {
   for (const ExpectedFile& file : e.files) listed.insert(file.name);
   for (const TreeEntry& entry : list_tree(e.root)) {
     const std::string top = entry.name.substr(0, entry.name.find('/'));
-    if (listed.contains(entry.name) || std::find(e.ignored.begin(), e.ignored.end(), top) != e.ignored.end()) continue;
+    if (listed.contains(entry.name) || std::find(e.ignored.begin(), e.ignored.end(), top) != e.ignored.end())
+      continue;
     std::error_code error;
     const fs::path path = e.root / entry.name;
     if (entry.kind == TreeEntry::Kind::unreadable) {
       e.findings.push_back({.code = "expected.unreadable", .message = "cannot be read", .file = entry.name});
     } else if (entry.kind == TreeEntry::Kind::link && !fs::exists(path, error)) {
-      e.findings.push_back({.code = "expected.dangling_link",
-                            .message = "is a symbolic link to nothing",
-                            .file = entry.name});
+      e.findings.push_back(
+          {.code = "expected.dangling_link", .message = "is a symbolic link to nothing", .file = entry.name});
     } else if (fs::is_regular_file(path, error)) {
-      e.files.push_back({.name = entry.name, .path = path, .digest = {}, .size = {}, .trust = {}, .chunks = {}});
+      e.files.push_back(
+          {.name = entry.name, .path = path, .digest = {}, .size = {}, .trust = {}, .chunks = {}});
     }
   }
 }
 
 bool is_commit_id(std::string_view text) {
-  return text.size() == 40 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return text.size() == 40 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
-std::string commit_detail(std::string_view commit) { return fmt::format("commit {}", commit.substr(0, 10)); }
+std::string commit_detail(std::string_view commit) {
+  return fmt::format("commit {}", commit.substr(0, 10));
+}
 
 }  // namespace assay

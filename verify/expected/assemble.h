@@ -1,4 +1,5 @@
-// What every source does with the names it has read: refuse the dangerous, order the rest, narrow to what was asked.
+// What every source does with the names it has read: refuse the dangerous, order the rest, narrow to what was
+// asked.
 #pragma once
 
 #include <string>
@@ -11,13 +12,13 @@ namespace assay {
 // True when `name` may be used as a path below the root; otherwise a finding says why it is not looked for.
 bool accept_name(std::string_view name, Findings& findings);
 
-// Last step of a source: sorts files and settled names, merges entries that say the same twice, and reports those
-// that contradict each other, that are file and folder at once, or that a file system which folds case or Unicode
-// would take for one.
+// Last step of a source: sorts files and settled names, merges entries that say the same twice, and reports
+// those that contradict each other, that are file and folder at once, or that a file system which folds case
+// or Unicode would take for one.
 void finish(Expectation& expectation);
 
-// Reports symbolic links on the way to the expected files that lead out of the root; the bytes behind them are
-// checked, being what a loader would read.
+// Reports symbolic links on the way to the expected files that lead out of the root; the bytes behind them
+// are checked, being what a loader would read.
 void report_links(Expectation& expectation);
 
 // Keeps what lies below `subfolder`, which becomes the root.

@@ -15,7 +15,8 @@ constexpr std::size_t kMaxEntries = 1'000'000;  // a few nested trees can list 1
 constexpr std::size_t kMaxPathBytes = 4096;     // PATH_MAX
 constexpr std::uint64_t kMaxLinkBytes = 4096;
 
-// git refuses these as one path segment (git's verify_path): they would let a checkout write into the repository.
+// git refuses these as one path segment (git's verify_path): they would let a checkout write into the
+// repository.
 bool is_git_folder(std::string_view segment) {
   std::string lower(segment);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -81,7 +82,8 @@ class Walk {
       out_.settled.push_back(name);
       return false;
     }
-    if (segment.find('/') == segment.npos && !is_git_folder(segment) && name.size() <= kMaxPathBytes) return true;
+    if (segment.find('/') == segment.npos && !is_git_folder(segment) && name.size() <= kMaxPathBytes)
+      return true;
     out_.findings.push_back({.severity = Severity::error,
                              .code = "git.unsafe_name",
                              .message = "is a name that git itself would not check out: not looked for",
@@ -90,7 +92,8 @@ class Walk {
   }
 
   void file(const std::string& name, const git_oid& id) {
-    ExpectedFile file{.name = name, .path = out_.root / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
+    ExpectedFile file{
+        .name = name, .path = out_.root / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
     try {
       describe_blob(id, file);
     } catch (const Error& error) {
@@ -102,7 +105,8 @@ class Walk {
   void describe_blob(const git_oid& id, ExpectedFile& file) {
     const auto header = repository_.header(id);
     if (!header) throw Error::input(fmt::format("git object {} is not in this clone", git::hex(id)));
-    if (header->type != GIT_OBJECT_BLOB) throw Error::input(fmt::format("git object {} is no blob", git::hex(id)));
+    if (header->type != GIT_OBJECT_BLOB)
+      throw Error::input(fmt::format("git object {} is no blob", git::hex(id)));
     file.digest = Digest::parse(DigestKind::git_sha1, git::hex(id));
     file.size = header->size;
     file.trust = {TrustSource::git_blob, commit_, beside_};
@@ -138,12 +142,14 @@ class Walk {
     const fs::file_status status = fs::symlink_status(path, error);
     if (fs::is_symlink(status)) {
       const std::string found = fs::read_symlink(path, error).string();
-      if (found != target) say(Severity::error, "git.link_differs",
-                               fmt::format("links to {}; the commit says {}", found, target));
+      if (found != target)
+        say(Severity::error, "git.link_differs",
+            fmt::format("links to {}; the commit says {}", found, target));
     } else if (!fs::exists(status)) {
       say(Severity::error, "git.link_missing", fmt::format("is missing: a symbolic link to {}", target));
     } else if (!is_plain_copy_of_link(path, target)) {
-      say(Severity::error, "git.link_differs", fmt::format("is not the symbolic link to {} that the commit has", target));
+      say(Severity::error, "git.link_differs",
+          fmt::format("is not the symbolic link to {} that the commit has", target));
     }
     const fs::path resolved = (fs::path(name).parent_path() / target).lexically_normal();
     if (fs::path(target).is_absolute() || (!resolved.empty() && *resolved.begin() == "..")) {
@@ -172,11 +178,12 @@ class Walk {
 
   void unreadable(std::string name, const Error& error) {
     if (name.ends_with('/')) name.pop_back();
-    out_.findings.push_back({.severity = Severity::error,
-                             .code = "git.object_unreadable",
-                             .message = fmt::format("{}: nobody says what should be here", error.message()),
-                             .file = std::move(name),
-                             .remedy = "complete the clone: 'git fetch --refetch', or 'git fsck' for damage"});
+    out_.findings.push_back(
+        {.severity = Severity::error,
+         .code = "git.object_unreadable",
+         .message = fmt::format("{}: nobody says what should be here", error.message()),
+         .file = std::move(name),
+         .remedy = "complete the clone: 'git fetch --refetch', or 'git fsck' for damage"});
   }
 
   const git::Repository& repository_;
@@ -204,12 +211,14 @@ Place locate(const git::Repository& repository, const fs::path& inside, const st
   Place place;
   if (!work_tree.empty()) {
     const fs::path relative =
-        (fs::canonical(inside.has_parent_path() && !fs::is_directory(inside) ? inside.parent_path() : inside) /
+        (fs::canonical(inside.has_parent_path() && !fs::is_directory(inside) ? inside.parent_path()
+                                                                             : inside) /
          (fs::is_directory(inside) ? fs::path() : inside.filename()))
             .lexically_relative(fs::canonical(work_tree));
     std::string text = relative.generic_string();
     while (text.ends_with('/')) text.pop_back();
-    if (text != "." && !text.starts_with("..") && !is_git_folder(text.substr(0, text.find('/')))) place.subpath = text;
+    if (text != "." && !text.starts_with("..") && !is_git_folder(text.substr(0, text.find('/'))))
+      place.subpath = text;
     place.root = place.subpath.empty() ? work_tree : work_tree / place.subpath;
   }
   if (root) {
@@ -221,12 +230,17 @@ Place locate(const git::Repository& repository, const fs::path& inside, const st
 
 }  // namespace
 
-bool is_in_git_repository(const fs::path& inside) { return git::Repository::find(inside).has_value(); }
+bool is_in_git_repository(const fs::path& inside) {
+  return git::Repository::find(inside).has_value();
+}
 
-Expectation expect_from_git(const fs::path& inside, const std::string& revision, const std::optional<fs::path>& root) {
+Expectation expect_from_git(const fs::path& inside, const std::string& revision,
+                            const std::optional<fs::path>& root) {
   const auto repository = git::Repository::find(inside);
   if (!repository) {
-    throw Error::input("is not in a git repository").in(inside).remedy("give --manifest, or the clone's folder");
+    throw Error::input("is not in a git repository")
+        .in(inside)
+        .remedy("give --manifest, or the clone's folder");
   }
   const Place place = locate(*repository, inside, root);
   const git_oid commit = repository->resolve_commit(revision);

@@ -1,7 +1,8 @@
-// What a git commit says its files are: LFS pointers (sha256 and size of the weights) and blobs (git object ids).
+// What a git commit says its files are: LFS pointers (sha256 and size of the weights) and blobs (git object
+// ids).
 //
-// The commit is read from the object database, loose or packed, not from the work tree, where git-lfs has put real
-// files in the pointers' places. Neither git nor git-lfs need be installed.
+// The commit is read from the object database, loose or packed, not from the work tree, where git-lfs has put
+// real files in the pointers' places. Neither git nor git-lfs need be installed.
 #pragma once
 
 #include <optional>

@@ -25,7 +25,9 @@ struct Library {
   }
 };
 
-void use_library() { static const Library library; }
+void use_library() {
+  static const Library library;
+}
 
 std::string last_error() {
   const git_error* error = git_error_last();
@@ -66,7 +68,8 @@ Repository::Repository(RepositoryPtr repository) : repository_(std::move(reposit
 std::optional<Repository> Repository::find(const fs::path& inside) {
   use_library();
   git_repository* repository = nullptr;
-  const int code = git_repository_open_ext(&repository, inside.c_str(), GIT_REPOSITORY_OPEN_CROSS_FS, nullptr);
+  const int code =
+      git_repository_open_ext(&repository, inside.c_str(), GIT_REPOSITORY_OPEN_CROSS_FS, nullptr);
   if (code == GIT_ENOTFOUND) return std::nullopt;
   if (code != 0) throw unreadable_repository(inside);
   return Repository(RepositoryPtr(repository));
@@ -121,8 +124,8 @@ std::string Repository::read(const git_oid& id, std::uint64_t limit) const {
   const auto known = header(id);
   if (!known) throw Error::input(fmt::format("git object {} is not in this clone", hex(id)));
   if (known->size > limit) {
-    throw Error::input(fmt::format("git object {} is {} bytes long; at most {} are expected", hex(id), known->size,
-                                   limit));
+    throw Error::input(
+        fmt::format("git object {} is {} bytes long; at most {} are expected", hex(id), known->size, limit));
   }
   git_odb_object* raw = nullptr;
   if (git_odb_read(&raw, database_.get(), &id) != 0) {

@@ -1,7 +1,8 @@
 // A git repository as a read-only database of objects (libgit2 underneath).
 //
-// Nothing in the repository can make us run or fetch anything: no hooks, filters, drivers or credential helpers, no
-// configuration of the user or the system, no network. Every object read is checked against its id by libgit2.
+// Nothing in the repository can make us run or fetch anything: no hooks, filters, drivers or credential
+// helpers, no configuration of the user or the system, no network. Every object read is checked against its
+// id by libgit2.
 #pragma once
 
 #include <git2.h>

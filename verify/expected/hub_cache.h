@@ -17,12 +17,13 @@
 namespace assay {
 
 enum class HubCachePlace { cache, model, snapshot, blob };
-// What `path` is: the folder of many models--…, one of them, a snapshot (or something in it), a blob; by its shape,
-// without following links.
+// What `path` is: the folder of many models--…, one of them, a snapshot (or something in it), a blob; by its
+// shape, without following links.
 std::optional<HubCachePlace> hub_cache_place(const fs::path& path);
 
 // `path`: any of the above. One snapshot becomes the root; several keep their path below the model's or the
-// cache's folder. A name's bytes are looked for in the blob it links to, so equal paths need to be read only once.
+// cache's folder. A name's bytes are looked for in the blob it links to, so equal paths need to be read only
+// once.
 Expectation expect_from_hub_cache(const fs::path& path);
 
 }  // namespace assay

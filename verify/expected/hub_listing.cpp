@@ -11,13 +11,13 @@
 namespace assay {
 namespace {
 
-// The tree API serves 1000 entries a page (100 with expand=true), and links to the next in an HTTP header that a
-// saved body has lost.
+// The tree API serves 1000 entries a page (100 with expand=true), and links to the next in an HTTP header
+// that a saved body has lost.
 constexpr std::size_t kPageEntries = 1000;
 constexpr std::uint64_t kTreeCacheVersion = 1;
 
 // nullptr where the key is absent or null: APIs write both for "has none".
-const Json* member(const Json& object, std::string_view key) {
+const ParsedJson* member(const ParsedJson& object, std::string_view key) {
   const auto it = object.find(key);
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
@@ -26,38 +26,41 @@ class Reader {
  public:
   Reader(HubListing& out, const fs::path& source) : out_(out), source_(source) {}
 
-  void tree_page(const Json& page) {
+  void tree_page(const ParsedJson& page) {
     last_page_ = page.size();
-    for (const Json& item : page) {
-      if (item.is_array()) tree_page(item);  // pages collected into one array of arrays
-      else tree_item(object(item, "an entry"));
+    for (const ParsedJson& item : page) {
+      if (item.is_array())
+        tree_page(item);  // pages collected into one array of arrays
+      else
+        tree_item(object(item, "an entry"));
     }
   }
 
-  void siblings(const Json& document) {
-    if (const Json* sha = member(document, "sha")) out_.commit = json_string(*sha, "sha", source_);
-    for (const Json& item : array(document, "siblings")) {
+  void siblings(const ParsedJson& document) {
+    if (const ParsedJson* sha = member(document, "sha")) out_.commit = json_string(*sha, "sha", source_);
+    for (const ParsedJson& item : array(document, "siblings")) {
       object(item, "a sibling");
-      add(text(item, "rfilename"), member(item, "lfs"), "sha256", member(item, "blobId"), member(item, "size"));
+      add(text(item, "rfilename"), member(item, "lfs"), "sha256", member(item, "blobId"),
+          member(item, "size"));
     }
   }
 
-  void tree_cache(const Json& files) {
+  void tree_cache(const ParsedJson& files) {
     for (const auto& [name, item] : files.items()) {
       object(item, "an entry");
       const bool lfs = member(item, "lfs_sha256") != nullptr;
-      const Json* lfs_size = lfs ? member(item, "lfs_size") : nullptr;
+      const ParsedJson* lfs_size = lfs ? member(item, "lfs_size") : nullptr;
       add(name, lfs ? &item : nullptr, "lfs_sha256", member(item, "blob_id"),
           lfs_size != nullptr ? lfs_size : member(item, "size"));
     }
   }
 
-  void model_scope(const Json& data) {
-    for (const Json& item : array(data, "Files")) {
+  void model_scope(const ParsedJson& data) {
+    for (const ParsedJson& item : array(data, "Files")) {
       object(item, "an entry");
-      const Json* type = member(item, "Type");
+      const ParsedJson* type = member(item, "Type");
       if (type != nullptr && *type == "tree") continue;
-      const Json* digest = member(item, "Sha256");
+      const ParsedJson* digest = member(item, "Sha256");
       const bool has_digest = digest != nullptr && *digest != "";
       add(text(item, "Path"), has_digest ? &item : nullptr, "Sha256", nullptr, member(item, "Size"));
     }
@@ -75,7 +78,7 @@ class Reader {
   }
 
  private:
-  void tree_item(const Json& item) {
+  void tree_item(const ParsedJson& item) {
     const std::string& type = text(item, "type");
     const std::string& path = text(item, "path");
     if (type == "directory") folders_.insert(path);
@@ -84,8 +87,8 @@ class Reader {
   }
 
   // `sha256_holder[sha256_key]` for files kept in LFS or Xet, `blob_id` otherwise.
-  void add(const std::string& name, const Json* sha256_holder, std::string_view sha256_key, const Json* blob_id,
-           const Json* size) {
+  void add(const std::string& name, const ParsedJson* sha256_holder, std::string_view sha256_key,
+           const ParsedJson* blob_id, const ParsedJson* size) {
     if (!accept_name(name, out_.findings)) return;
     HubListing::Entry entry;
     if (sha256_holder != nullptr) {
@@ -106,10 +109,11 @@ class Reader {
   std::optional<Digest> parse(DigestKind kind, std::string_view hex, const std::string& name) {
     const auto digest = Digest::parse(kind, hex);
     if (!digest) {
-      out_.findings.push_back({.severity = Severity::error,
-                               .code = "listing.bad_digest",
-                               .message = fmt::format("has no digest: '{}' in {} is none", hex, source_.string()),
-                               .file = name});
+      out_.findings.push_back(
+          {.severity = Severity::error,
+           .code = "listing.bad_digest",
+           .message = fmt::format("has no digest: '{}' in {} is none", hex, source_.string()),
+           .file = name});
     }
     return digest;
   }
@@ -117,25 +121,28 @@ class Reader {
   void partial(std::string why) {
     if (!out_.complete) return;
     out_.complete = false;
-    out_.findings.push_back({.severity = Severity::warning,
-                             .code = "listing.partial",
-                             .message = fmt::format("{} {}: files that it lacks are not missed", source_.string(), why),
-                             .file = "",
-                             .remedy = "save every page, with recursive=true"});
+    out_.findings.push_back(
+        {.severity = Severity::warning,
+         .code = "listing.partial",
+         .message = fmt::format("{} {}: files that it lacks are not missed", source_.string(), why),
+         .file = "",
+         .remedy = "save every page, with recursive=true"});
   }
 
-  const Json& object(const Json& value, std::string_view what) {
+  const ParsedJson& object(const ParsedJson& value, std::string_view what) {
     if (value.is_object()) return value;
-    throw Error::input(fmt::format("{} of the listing is {}, not an object", what, value.type_name())).in(source_);
+    throw Error::input(fmt::format("{} of the listing is {}, not an object", what, value.type_name()))
+        .in(source_);
   }
-  const Json& array(const Json& holder, std::string_view key) {
-    const Json* value = member(holder, key);
+  const ParsedJson& array(const ParsedJson& holder, std::string_view key) {
+    const ParsedJson* value = member(holder, key);
     if (value != nullptr && value->is_array()) return *value;
     throw Error::input(fmt::format("\"{}\" of the listing is not an array", key)).in(source_);
   }
-  const std::string& text(const Json& holder, std::string_view key) {
-    const Json* value = member(holder, key);
-    if (value == nullptr) throw Error::input(fmt::format("an entry of the listing has no \"{}\"", key)).in(source_);
+  const std::string& text(const ParsedJson& holder, std::string_view key) {
+    const ParsedJson* value = member(holder, key);
+    if (value == nullptr)
+      throw Error::input(fmt::format("an entry of the listing has no \"{}\"", key)).in(source_);
     return json_string(*value, key, source_);
   }
 
@@ -152,8 +159,10 @@ std::size_t document_length(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
       continue;
     }
     if (c == '"') in_string = true;
@@ -163,8 +172,8 @@ std::size_t document_length(std::string_view text) {
   return text.size();
 }
 
-const Json* model_scope_data(const Json& document) {
-  const Json* data = member(document, "Data");
+const ParsedJson* model_scope_data(const ParsedJson& document) {
+  const ParsedJson* data = member(document, "Data");
   return data != nullptr && data->is_object() && member(*data, "Files") != nullptr ? data : nullptr;
 }
 
@@ -177,15 +186,15 @@ HubListing parse_hub_listing(std::string_view text, const fs::path& source) {
   if (text.empty()) throw Error::input("is empty, not a hub listing").in(source);
   while (!text.empty()) {
     const std::size_t length = text.front() == '[' ? document_length(text) : text.size();
-    const Json document = parse_json(text.substr(0, length), source);
+    const ParsedJson document = parse_json(text.substr(0, length), source);
     text = trim(text.substr(length));
     if (document.is_array()) {
       reader.tree_page(document);
     } else if (document.contains("siblings")) {
       reader.siblings(document);
-    } else if (const Json* files = member(document, "files"); files != nullptr && files->is_object()) {
+    } else if (const ParsedJson* files = member(document, "files"); files != nullptr && files->is_object()) {
       reader.tree_cache(*files);
-    } else if (const Json* data = model_scope_data(document)) {
+    } else if (const ParsedJson* data = model_scope_data(document)) {
       reader.model_scope(*data);
     } else {
       throw Error::input("is JSON, but no hub listing known here").in(source);
@@ -200,12 +209,12 @@ HubListing read_hub_listing(const fs::path& path) {
 }
 
 std::optional<HubListing> read_tree_cache(const fs::path& path) {
-  const Json document = read_json(path);
+  const ParsedJson document = read_json(path);
   if (!document.is_object() || !document.contains("format_version")) {
     throw Error::input("is no tree listing of huggingface_hub").in(path);
   }
   if (document["format_version"] != kTreeCacheVersion) return std::nullopt;
-  const Json* files = member(document, "files");
+  const ParsedJson* files = member(document, "files");
   if (files == nullptr || !files->is_object()) throw Error::input("lists no files").in(path);
   HubListing out;
   out.commit = path.stem().string();

@@ -1,12 +1,16 @@
 // Saved answers of a hub's API that list a repository's files, with sizes and digests.
 //
-//   [{"type": "file", "path": …, "oid": …, "size": …, "lfs": {"oid": …}}, …]    Hugging Face, /api/models/ID/tree/REV;
-//                                                                               several pages one after another, too
+//   [{"type": "file", "path": …, "oid": …, "size": …, "lfs": {"oid": …}}, …]    Hugging Face,
+//   /api/models/ID/tree/REV;
+//                                                                               several pages one after
+//                                                                               another, too
 //   {"sha": COMMIT, "siblings": [{"rfilename": …, "size": …, "blobId": …, "lfs": {"sha256": …}}]}
 //                                                                               …, /api/models/ID?blobs=true
 //   {"format_version": 1, "files": {PATH: {"size": …, "blob_id": …, "lfs_sha256": …}}}
-//                                                                               huggingface_hub's trees/<commit>.json
-//   {"Data": {"Files": [{"Path": …, "Size": …, "Sha256": …, "Type": "blob"}]}}  ModelScope, /api/v1/models/ID/repo/files
+//                                                                               huggingface_hub's
+//                                                                               trees/<commit>.json
+//   {"Data": {"Files": [{"Path": …, "Size": …, "Sha256": …, "Type": "blob"}]}}  ModelScope,
+//   /api/v1/models/ID/repo/files
 #pragma once
 
 #include <map>
@@ -24,7 +28,7 @@ struct HubListing {
   };
   std::map<std::string, Entry> files;  // names as written, already accepted as safe
   std::string commit;                  // where the document says it
-  bool complete = true;                // false: folders not descended into, or a page that may have a successor
+  bool complete = true;  // false: folders not descended into, or a page that may have a successor
   Findings findings;
 };
 

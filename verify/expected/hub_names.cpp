@@ -17,7 +17,9 @@ std::optional<Digest> digest_named(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_incomplete(std::string_view name) { return name.ends_with(kIncomplete); }
+bool is_incomplete(std::string_view name) {
+  return name.ends_with(kIncomplete);
+}
 
 std::optional<Digest> digest_of_incomplete(std::string_view name) {
   if (!is_incomplete(name)) return std::nullopt;

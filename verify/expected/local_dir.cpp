@@ -36,7 +36,8 @@ std::optional<Metadata> parse_metadata(std::string_view text) {
   }
   const char* last = lines[2].data() + lines[2].size();
   const auto [stop, error] = std::from_chars(lines[2].data(), last, metadata.written);
-  if (error != std::errc() || stop != last || !is_commit_id(lines[0]) || lines[1].empty()) return std::nullopt;
+  if (error != std::errc() || stop != last || !is_commit_id(lines[0]) || lines[1].empty())
+    return std::nullopt;
   metadata.commit = lines[0];
   metadata.etag = lines[1];
   return metadata;
@@ -53,8 +54,10 @@ class LocalDir {
   Expectation read() {
     for (const TreeEntry& entry : list_tree(folder_ / kFolder / "download")) {
       if (entry.kind != TreeEntry::Kind::regular) continue;
-      if (entry.name.ends_with(kMetadata)) metadata(entry.name);
-      else if (is_incomplete(entry.name)) incomplete_.push_back(entry);
+      if (entry.name.ends_with(kMetadata))
+        metadata(entry.name);
+      else if (is_incomplete(entry.name))
+        incomplete_.push_back(entry);
     }
     const std::string commit = newest_commit();
     out_.origin = commit.empty() ? "no commit known" : "commit " + commit;
@@ -77,22 +80,26 @@ class LocalDir {
   void metadata(const std::string& entry) {
     const std::string name = entry.substr(0, entry.size() - kMetadata.size());
     if (!accept_name(name, out_.findings)) return;
-    ExpectedFile file{.name = name, .path = folder_ / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
+    ExpectedFile file{
+        .name = name, .path = folder_ / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
     try {
-      const auto known = parse_metadata(read_small_file(folder_ / kFolder / "download" / entry, kMaxMetadataBytes));
+      const auto known =
+          parse_metadata(read_small_file(folder_ / kFolder / "download" / entry, kMaxMetadataBytes));
       if (!known) throw Error::input("is not three lines of commit, etag and time");
       file.digest = digest_named(known->etag);
-      if (!file.digest) throw Error::input(fmt::format("holds the etag '{}', which is no digest", known->etag));
+      if (!file.digest)
+        throw Error::input(fmt::format("holds the etag '{}', which is no digest", known->etag));
       file.trust = {TrustSource::download_metadata, commit_detail(known->commit), true};
       commit_of_[name] = known->commit;
       double& newest = commits_[known->commit];
       newest = std::max(newest, known->written);
     } catch (const Error& error) {
-      out_.findings.push_back({.severity = Severity::warning,
-                               .code = "local_dir.bad_metadata",
-                               .message = fmt::format("its metadata {}: nobody says what it should be", error.message()),
-                               .file = name,
-                               .remedy = "give a listing or manifest with --manifest"});
+      out_.findings.push_back(
+          {.severity = Severity::warning,
+           .code = "local_dir.bad_metadata",
+           .message = fmt::format("its metadata {}: nobody says what it should be", error.message()),
+           .file = name,
+           .remedy = "give a listing or manifest with --manifest"});
     }
     out_.files.push_back(std::move(file));
   }
@@ -127,8 +134,12 @@ class LocalDir {
     for (const auto& [name, entry] : listing->files) {
       const auto it = known.find(name);
       if (it == known.end()) {
-        more.push_back({.name = name, .path = folder_ / name, .digest = entry.digest, .size = entry.size,
-                        .trust = trust, .chunks = {}});
+        more.push_back({.name = name,
+                        .path = folder_ / name,
+                        .digest = entry.digest,
+                        .size = entry.size,
+                        .trust = trust,
+                        .chunks = {}});
       } else {
         agree(*it->second, entry, trust, commit);
       }
@@ -137,7 +148,8 @@ class LocalDir {
   }
 
   // A file downloaded at another commit keeps its own digest; at this one, both sources must say the same.
-  void agree(ExpectedFile& file, const HubListing::Entry& entry, const Trust& trust, const std::string& commit) {
+  void agree(ExpectedFile& file, const HubListing::Entry& entry, const Trust& trust,
+             const std::string& commit) {
     const auto it = commit_of_.find(file.name);
     const bool comparable = file.digest && entry.digest && file.digest->kind == entry.digest->kind;
     if (!comparable || file.digest == entry.digest) {
@@ -182,7 +194,7 @@ class LocalDir {
 
   fs::path folder_;
   Expectation out_;
-  std::map<std::string, double> commits_;          // to the time of their newest metadata
+  std::map<std::string, double> commits_;         // to the time of their newest metadata
   std::map<std::string, std::string> commit_of_;  // file to commit
   std::vector<TreeEntry> incomplete_;
 };
@@ -194,6 +206,8 @@ bool is_local_dir_download(const fs::path& folder) {
   return fs::is_directory(folder / kFolder / "download", ignored);
 }
 
-Expectation expect_from_local_dir(const fs::path& folder) { return LocalDir(folder).read(); }
+Expectation expect_from_local_dir(const fs::path& folder) {
+  return LocalDir(folder).read();
+}
 
 }  // namespace assay

@@ -29,11 +29,7 @@ struct ManifestEntry {
   std::string name;
   Digest digest;
   std::optional<std::uint64_t> size;  // chunked manifests only
-<<<<<<< HEAD
-  std::vector<Digest> chunks;         // chunked manifests only: one a `chunk_bytes`, the last may be shorter
-=======
   std::vector<Digest> chunks;  // chunked manifests only: one for every `chunk_bytes`, the last may be shorter
->>>>>>> gguf
 };
 
 struct ChecksumManifest {
@@ -42,14 +38,9 @@ struct ChecksumManifest {
   Findings findings;                   // lines that are none of the above or not sha256, names given twice
 };
 
-<<<<<<< HEAD
-// Names are returned as written; whether one may be used as a path is the caller's check
-// (is_safe_relative_path).
-=======
 // Plain text or the chunked JSON document, whichever `text` is. Throws Error::input where it is UTF-16, holds
 // no checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
 // used as a path is the caller's check (is_safe_relative_path).
->>>>>>> gguf
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
 ChecksumManifest read_checksum_manifest(const std::filesystem::path& path);
 

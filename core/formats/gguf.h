@@ -59,8 +59,8 @@ struct Array {
   std::uint64_t count = 0;
   std::string encoded;
   std::vector<std::string> strings() const;  // type must be string
-  std::vector<std::int64_t> integers()
-      const;                            // any integer or boolean type; Error::input where one is > 2^63-1
+  // Any integer or boolean type; Error::input where one is beyond 2^63-1.
+  std::vector<std::int64_t> integers() const;
   std::vector<double> numbers() const;  // any number type
 };
 

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/system/finding_collector.h"
+
 namespace assay {
 namespace {
 
@@ -97,6 +99,9 @@ void finish(Expectation& e) {
   merge_doubles(e);
   report_file_and_folder(e);
   report_collisions(e);
+  FindingCollector bounded;
+  for (Finding& finding : e.findings) bounded.add(std::move(finding));
+  e.findings = bounded.take();
 }
 
 void report_links(Expectation& e) {

@@ -86,12 +86,12 @@ void mention_manifests(const fs::path& folder, Expectation& out) {
 
 Expectation named_by_user(const fs::path& path, const FindOptions& options) {
   if (options.sha256 && options.manifest) throw Error::usage("--sha256 and --manifest exclude each other");
-  if ((options.sha256 || options.manifest) && options.revision) {
+  if ((options.sha256 || options.manifest) && options.rev) {
     throw Error::usage("--rev asks a git commit, --manifest and --sha256 do not").remedy("give one of them");
   }
   if (options.sha256) return expect_from_sha256(*options.sha256, options.root ? *options.root : path);
   if (options.manifest) return expect_from_manifest(*options.manifest, options.root ? *options.root : path);
-  return expect_from_git(path, options.revision.value_or("HEAD"), options.root);
+  return expect_from_git(path, options.rev.value_or("HEAD"), options.root);
 }
 
 }  // namespace
@@ -101,8 +101,7 @@ Expectation find_expectation(const fs::path& path, const FindOptions& options) {
   if (!fs::exists(fs::symlink_status(path, error))) {
     throw Error::input("no such file or folder").in(path).remedy("check the path");
   }
-  if (options.sha256 || options.manifest || options.revision || options.root)
-    return named_by_user(path, options);
+  if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
   if (hub_cache_place(path)) return expect_from_hub_cache(path);
 
   std::string why_not_git;

@@ -270,7 +270,6 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
     }
   }
   finish(out);
-  report_links(out);
   return out;
 }
 

@@ -239,7 +239,6 @@ Expectation expect_from_hub_listing(const fs::path& path, const fs::path& root) 
         {.name = name, .path = root / name, .digest = entry.digest, .size = entry.size, .trust = trust});
   }
   finish(out);
-  report_links(out);
   return out;
 }
 

@@ -80,9 +80,7 @@ void look_at(FileReport& report, const Expectation& expectation, const VerifyOpt
                                   "preallocated download that was not finished, or a sparse copy",
                                   human_bytes(holes.bytes), holes.first),
            .file = report.name,
-           .tensor = {},
-           .offset = holes.first,
-           .remedy = {}});
+           .offset = holes.first});
     }
     report.status = report.expected ? FileStatus::ok : FileStatus::unchecked;
   } catch (const Error& error) {

@@ -93,10 +93,7 @@ Findings judge_numbers(const Json& tensor, bool allow_nonfinite) {
     findings.push_back({.severity = severity,
                         .code = code,
                         .message = std::move(message),
-                        .file = {},
-                        .tensor = tensor.at("name").get<std::string>(),
-                        .offset = {},
-                        .remedy = {}});
+                        .tensor = tensor.at("name").get<std::string>()});
   };
   const auto number = [&](const char* key) { return tensor.value(key, std::uint64_t{0}); };
   const std::uint64_t count = number("count"), nan = number("nan"), inf = number("inf");

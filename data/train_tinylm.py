@@ -11,14 +11,16 @@ The text, the tokenizer, the weights and every figure in LOSSES.md come from the
 import argparse
 import json
 import math
+import os
 import platform
 import random
 import sys
 import time
 from pathlib import Path
 
-import torch
-from torch.nn.functional import cross_entropy
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a waiting thread sleeps: the machine may be shared
+import torch  # noqa: E402
+from torch.nn.functional import cross_entropy  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from tinylm_training import checkpoint, evaluate, text, tokenizer as tokenizers  # noqa: E402
@@ -103,7 +105,7 @@ def measure(model, variants, heldout):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent, help="where tinylm/ goes")
     parser.add_argument("--weights", type=Path, help="keep the trained weights here; if there, do not train again")
     return parser.parse_args()

@@ -30,7 +30,7 @@ from tinylm_training.report import write_losses  # noqa: E402
 SEED = 20241226  # the day DeepSeek-V3 appeared
 TRAINING_STORIES, HELDOUT_STORIES = 20000, 24
 BATCH, LENGTH = 8, 192
-PEAK_RATE, WARMUP = 3e-3, 100
+PEAK_RATE, WARMUP = 3e-3, 60
 MTP_WEIGHT = 0.3  # lambda of the paper's section 2.2
 BIAS_SPEED = 0.001  # gamma of section 2.1.2
 PROMPT = "Mira had a green goat. One day she took the goat to the river. At the river Mira found 5 shells."
@@ -105,7 +105,7 @@ def measure(model, variants, heldout):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent, help="where tinylm/ goes")
     parser.add_argument("--weights", type=Path, help="keep the trained weights here; if there, do not train again")
     return parser.parse_args()

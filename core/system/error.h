@@ -52,6 +52,8 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return what_; }  // without context
   const std::string& file() const { return file_; }
+  const std::string& tensor() const { return tensor_; }
+  const std::string& remedy() const { return remedy_; }
   const std::optional<std::uint64_t>& offset() const { return offset_; }
   int exit_code() const;
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Trust {
   bool stored_beside = false;
 };
 std::string describe(const Trust& trust);         // "LFS pointer in commit 1a2b3c4d5e"
-std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON
+std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and receipts
 
 struct ExpectedFile {
   std::string name;  // relative to Expectation::root, '/' separators, safe
@@ -56,8 +57,18 @@ struct Expectation {
   std::vector<ExpectedFile> files;   // sorted by name
   bool complete = false;             // it lists everything there should be: whatever else is there is extra
   std::vector<std::string> ignored;  // top-level names that are never "extra": .git, .cache, …
+  // Listed by the source but nothing to hash: symbolic links it compared itself, submodules, names it refused
+  // with a finding. Neither these nor anything below them is extra or missing.
+  std::vector<std::string> settled;
   std::uint64_t chunk_bytes = 0;
   Findings findings;  // dangling links, *.incomplete, unsafe names, unreadable metadata
 };
+
+// For the end of a report, one sentence a source: where the digests come from and what they can prove.
+//
+//   Digests come from LFS pointers in commit 1a2b3c4d5e of this clone: they prove that the files match that
+//   commit; compare the commit id with the publisher's.
+std::string trust_summary(const Expectation& expectation);
+std::string trust_summary(std::span<const Trust> trusts);  // one a file; source `none` where it has no digest
 
 }  // namespace assay

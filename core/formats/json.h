@@ -1,7 +1,7 @@
 // JSON from strangers: bounded in size and depth, duplicate keys refused, errors with file and byte offset.
 //
-// Small documents (config.json, an index, a tree listing) are read into a Json; a safetensors header, which
-// may be 100 MB, has its own event reader in core/formats/safetensors.
+// Small documents (config.json, an index, a tree listing) are read into a Json; a safetensors header, which may be
+// 100 MB, has its own event reader in core/formats/safetensors.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,6 @@ struct JsonLimits {
 // bytes, NaN or lone surrogates.
 Json parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits = {});
 Json read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
-
-// What is wrong, out of the JSON library's message, without the text it quotes: "invalid literal".
-std::string_view json_error_reason(std::string_view library_message);
 
 // Typed access with an Error that names the key: "config.json: hidden_size is a string, not a whole number".
 std::uint64_t json_u64(const Json& value, std::string_view key, const std::filesystem::path& source);

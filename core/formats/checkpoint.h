@@ -23,11 +23,11 @@ struct CheckpointTensor {
   std::vector<std::uint64_t> shape;  // outermost first (GGUF's order is reversed here)
   std::uint64_t offset = 0;          // absolute, in its file
   std::uint64_t bytes = 0;
-  std::uint32_t file = 0;            // index into Checkpoint::files
+  std::uint32_t file = 0;  // index into Checkpoint::files
 };
 
 struct CheckpointFile {
-  std::string name;    // relative to the checkpoint's folder
+  std::string name;  // relative to the checkpoint's folder
   fs::path path;
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::string, std::string>> metadata;  // safetensors __metadata__
@@ -35,13 +35,13 @@ struct CheckpointFile {
 
 struct Checkpoint {
   enum class Container { safetensors, gguf } container = Container::safetensors;
-  fs::path root;                        // the folder; of a single file, its folder
-  std::vector<CheckpointFile> files;    // sorted by name
+  fs::path root;                          // the folder; of a single file, its folder
+  std::vector<CheckpointFile> files;      // sorted by name
   std::vector<CheckpointTensor> tensors;  // by file, then offset
   std::optional<ShardIndex> index;
-  std::optional<gguf::Header> gguf;     // metadata of the first split
-  fs::path config;                      // config.json beside the weights; empty where there is none
-  Findings findings;                    // header deviations, index and numbering faults: nothing here is fatal
+  std::optional<gguf::Header> gguf;  // metadata of the first split
+  fs::path config;                   // config.json beside the weights; empty where there is none
+  Findings findings;                 // header deviations, index and numbering faults: nothing here is fatal
 
   const CheckpointTensor* find(std::string_view name) const;
 };

@@ -12,7 +12,7 @@ namespace assay {
 namespace {
 
 // Walks the events of a document without building it, so that a bomb is refused before memory is spent.
-class Guard : public nlohmann::json_sax<Json> {
+class Guard : public nlohmann::json_sax<ParsedJson> {
  public:
   Guard(const JsonLimits& limits, const std::filesystem::path& source) : limits_(limits), source_(source) {}
 
@@ -43,10 +43,7 @@ class Guard : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    std::string_view reason = error.what();
-    if (const auto colon = reason.rfind(": "); colon != std::string_view::npos)
-      reason.remove_prefix(colon + 2);
-    throw Error::input(fmt::format("is not valid JSON: {}", reason))
+    throw Error::input(fmt::format("is not valid JSON: {}", json_error_reason(error.what())))
         .in(source_)
         .at(position > 0 ? position - 1 : 0);
   }
@@ -62,13 +59,27 @@ class Guard : public nlohmann::json_sax<Json> {
   std::vector<std::unordered_set<std::string>> keys_;  // one set an open object
 };
 
-std::string_view type_of(const Json& value) {
+std::string_view type_of(const ParsedJson& value) {
   return value.type_name();
 }
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
+// "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while parsing value -
+// invalid literal; last read: '…'; expected end of input": the quotation may be as long as the file.
+std::string_view json_error_reason(std::string_view message) {
+  if (const auto bracket = message.find("] "); bracket != std::string_view::npos)
+    message.remove_prefix(bracket + 2);
+  if (const auto dash = message.find(" - "); dash < message.find("last read: "))
+    message.remove_prefix(dash + 3);
+  if (message.starts_with("parse error")) {
+    if (const auto colon = message.find(": "); colon != std::string_view::npos)
+      message.remove_prefix(colon + 2);
+  }
+  return message.substr(0, std::min(message.find("; last read: "), std::size_t{160}));
+}
+
+ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes))
         .in(source);
@@ -80,15 +91,15 @@ Json parse_json(std::string_view text, const std::filesystem::path& source, cons
     throw Error::input("JSON holds a NUL byte").in(source).at(nul);
   }
   Guard guard(limits, source);
-  Json::sax_parse(text, &guard);
-  return Json::parse(text);
+  ParsedJson::sax_parse(text, &guard);
+  return ParsedJson::parse(text);
 }
 
-Json read_json(const std::filesystem::path& path, const JsonLimits& limits) {
+ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits) {
   return parse_json(read_small_file(path, limits.max_bytes), path, limits);
 }
 
-std::uint64_t json_u64(const Json& value, std::string_view key, const std::filesystem::path& source) {
+std::uint64_t json_u64(const ParsedJson& value, std::string_view key, const std::filesystem::path& source) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
   if (value.is_number_integer() && value.get<std::int64_t>() < 0) {
     throw Error::input(fmt::format("{} is negative", key)).in(source);
@@ -97,7 +108,8 @@ std::uint64_t json_u64(const Json& value, std::string_view key, const std::files
   throw Error::input(fmt::format("{} is {}, not a whole number", key, type_of(value))).in(source);
 }
 
-const std::string& json_string(const Json& value, std::string_view key, const std::filesystem::path& source) {
+const std::string& json_string(const ParsedJson& value, std::string_view key,
+                               const std::filesystem::path& source) {
   if (value.is_string()) return value.get_ref<const std::string&>();
   throw Error::input(fmt::format("{} is {}, not a string", key, type_of(value))).in(source);
 }

@@ -1,6 +1,7 @@
 // `model.safetensors.index.json`: which shard holds which tensor; and the shard numbering in file names.
 //
-//   {"metadata": {"total_size": 688574839360}, "weight_map": {"lm_head.weight": "model-00163-of-000163.safetensors"}}
+//   {"metadata": {"total_size": 688574839360}, "weight_map": {"lm_head.weight":
+//   "model-00163-of-000163.safetensors"}}
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,16 @@
 namespace assay {
 
 struct ShardIndex {
-  std::optional<std::uint64_t> total_size;         // bytes of all tensors, as the index claims
-  std::map<std::string, std::string> weight_map;   // tensor -> file name (no folder)
-  std::vector<std::string> shards() const;         // distinct file names, sorted
+  std::optional<std::uint64_t> total_size;        // bytes of all tensors, as the index claims
+  std::map<std::string, std::string> weight_map;  // tensor -> file name (no folder)
+  std::vector<std::string> shards() const;        // distinct file names, sorted
 };
 
 // Refuses unsafe shard names (core/system/file.h) and duplicate tensors, with a clear Error.
 ShardIndex read_shard_index(const fs::path& path);
 
-// "model-00001-of-000163.safetensors" -> {"model", 1, 163, ".safetensors"}; also GGUF's "-00001-of-00003.gguf".
+// "model-00001-of-000163.safetensors" -> {"model", 1, 163, ".safetensors"}; also GGUF's
+// "-00001-of-00003.gguf".
 struct ShardName {
   std::string stem;
   std::uint64_t number = 0, count = 0;
@@ -33,11 +35,13 @@ struct ShardName {
 };
 std::optional<ShardName> parse_shard_name(std::string_view file_name);
 
-// Numbering 1..N of every family of shard names among `file_names`: missing, out of range, twice, differing N.
+// Numbering 1..N of every family of shard names among `file_names`: missing, out of range, twice, differing
+// N.
 Findings check_shard_numbering(std::span<const std::string> file_names);
 
-// Index against the headers of the shards that could be read: shard missing, tensor not in the shard it names,
-// tensor in another shard, tensor in two shards, tensor in no index, shard in no index, total_size wrong.
+// Index against the headers of the shards that could be read: shard missing, tensor not in the shard it
+// names, tensor in another shard, tensor in two shards, tensor in no index, shard in no index, total_size
+// wrong.
 struct ShardHeader {
   std::string file_name;
   const safetensors::Header* header;  // nullptr: present but unreadable (reported elsewhere)

@@ -1,7 +1,7 @@
 // Hashes many files at the speed of the disk: one lane a file, several lanes a thread, lanes refilled.
 //
-// Each byte is read once. Whoever else wants to see the bytes (number statistics, tensor and chunk digests) hangs a
-// ByteSink on the job and is fed from the same buffer, in order, on the thread that hashes the file.
+// Each byte is read once. Whoever else wants to see the bytes (number statistics, tensor and chunk digests)
+// hangs a ByteSink on the job and is fed from the same buffer, in order, on the thread that hashes the file.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,11 @@ struct HashJob {
 
 struct HashResult {
   Digest digest;
-  std::uint64_t bytes = 0;       // hashed
-  FileIdentity identity;         // when opened
-  bool changed = false;          // identity differs at the end, or the length read is not the length opened
-  std::optional<Error> error;    // open or read failed; the digest is meaningless
-  bool complete = false;         // false: error, or interrupted before the end
+  std::uint64_t bytes = 0;     // hashed
+  FileIdentity identity;       // when opened
+  bool changed = false;        // identity differs at the end, or the length read is not the length opened
+  std::optional<Error> error;  // open or read failed; the digest is meaningless
+  bool complete = false;       // false: error, or interrupted before the end
 };
 
 struct HashOptions {
@@ -48,9 +48,9 @@ struct HashOptions {
   Progress* progress = nullptr;  // bytes are added as they are hashed
 };
 
-// Hashes every job, largest first, and calls `done(index into jobs, result)` as each ends: one call at a time, from
-// any thread. Per-file failures are results, not exceptions. Stops early, with incomplete results, when
-// interrupted() (core/system/threads.h) becomes true.
+// Hashes every job, largest first, and calls `done(index into jobs, result)` as each ends: one call at a
+// time, from any thread. Per-file failures are results, not exceptions. Stops early, with incomplete results,
+// when interrupted() (core/system/threads.h) becomes true.
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done);
 

@@ -94,6 +94,14 @@ bool is_ignored(const std::string& name, const Expectation& expectation) {
   return std::find(expectation.ignored.begin(), expectation.ignored.end(), top) != expectation.ignored.end();
 }
 
+// Names the source has settled itself, and whatever lies below them (a submodule).
+bool is_settled(const std::string& name, const std::set<std::string>& settled) {
+  for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    if (settled.contains(name.substr(0, slash))) return true;
+  }
+  return settled.contains(name);
+}
+
 // What is there without being expected. An incomplete expectation (one manifest, one file) makes nothing
 // extra.
 std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options,
@@ -106,6 +114,7 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   if (!expectation.complete && !plain) return reports;
   std::set<std::string> known;
   for (const ExpectedFile& file : expectation.files) known.insert(file.name);
+  const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
     if (known.contains(entry.name) || is_ignored(entry.name, expectation) || !filter.wants(entry.name))

@@ -73,5 +73,6 @@ void install_interrupt_handler() {
 }
 
 bool interrupted() { return g_interrupted != 0; }
+void set_interrupted(bool value) { g_interrupted = value ? 1 : 0; }
 
 }  // namespace assay

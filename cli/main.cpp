@@ -8,6 +8,9 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "verify/command.h"
+#include "verify/manifest_command.h"
+#include "verify/repair.h"
 
 namespace {
 
@@ -23,6 +26,9 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   assay::Action action;
+  assay::add_verify(program, action);
+  assay::add_manifest(program, action);
+  assay::add_repair(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

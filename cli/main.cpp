@@ -9,8 +9,7 @@
 #include "core/system/report.h"
 #include "core/system/threads.h"
 #include "verify/command.h"
-#include "verify/manifest_command.h"
-#include "verify/repair.h"
+#include "verify/inspect.h"
 
 namespace {
 
@@ -27,8 +26,7 @@ int run(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   assay::Action action;
   assay::add_verify(program, action);
-  assay::add_manifest(program, action);
-  assay::add_repair(program, action);
+  assay::add_inspect(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

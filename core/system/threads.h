@@ -9,8 +9,8 @@ namespace assay {
 // The cores this process may use: CPU affinity, lowered by a cgroup CPU quota; at least 1.
 int available_cores();
 
-// Calls body(i) for every i in [0, count), at most `jobs` at a time, in no particular order. The first exception
-// thrown by a body is rethrown here, after the others have stopped.
+// Calls body(i) for every i in [0, count), at most `jobs` at a time, in no particular order. The first
+// exception thrown by a body is rethrown here, after the others have stopped.
 void parallel_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
 
 // SIGINT and SIGTERM set a flag instead of killing us; long loops ask interrupted() and wind down, leaving a

@@ -8,3 +8,4 @@ find_package(TBB REQUIRED)
 find_package(hwy REQUIRED)  # Highway: vector code, one source for every instruction set
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)

@@ -1,1 +1,251 @@
-// The module tree.
+#include "core/model/config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kLargestSize = 1ull << 32;  // no dimension of any tensor is larger
+
+const ParsedJson* member(const ParsedJson& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text_or_empty(const ParsedJson& object, std::string_view key,
+                          const std::filesystem::path& source) {
+  const ParsedJson* value = member(object, key);
+  return value == nullptr ? std::string() : json_string(*value, key, source);
+}
+
+// Where multimodal models keep the description of their language model.
+constexpr std::array<std::array<std::string_view, 2>, 4> kNests = {
+    {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
+
+std::optional<std::pair<std::string, const ParsedJson*>> nested_text(const ParsedJson& document) {
+  for (const auto& [outer, inner] : kNests) {
+    const ParsedJson* object = member(document, outer);
+    if (object == nullptr || !object->is_object()) continue;
+    if (inner.empty()) return std::pair(std::string(outer), object);
+    const ParsedJson* deeper = member(*object, inner);
+    if (deeper != nullptr && deeper->is_object())
+      return std::pair(fmt::format("{}.{}", outer, inner), deeper);
+  }
+  return std::nullopt;
+}
+
+std::string first_architecture(const ParsedJson& document, const std::filesystem::path& source) {
+  const ParsedJson* list = member(document, "architectures");
+  if (list == nullptr) return {};
+  if (!list->is_array()) throw Error::input("architectures is not a list").in(source);
+  return list->empty() ? std::string() : json_string(list->front(), "architectures[0]", source);
+}
+
+std::vector<std::string> split_keys(std::string_view keys) {
+  std::vector<std::string> names;
+  while (true) {
+    const auto bar = keys.find('|');
+    names.emplace_back(keys.substr(0, bar));
+    if (bar == std::string_view::npos) return names;
+    keys.remove_prefix(bar + 1);
+  }
+}
+
+std::string first_key(std::string_view keys) {
+  return std::string(keys.substr(0, keys.find('|')));
+}
+
+}  // namespace
+
+ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesystem::path& source) {
+  if (!document.is_object()) throw Error::input("a model config is a JSON object").in(source);
+  ModelConfig config;
+  config.source_ = source;
+  config.document_ = document;
+  config.text_ = document;
+  config.architecture_ = first_architecture(document, source);
+  config.model_type_ = text_or_empty(document, "model_type", source);
+  if (auto nested = nested_text(document)) {
+    config.nested_in_ = nested->first;
+    config.text_ = *nested->second;
+    if (config.architecture_.empty()) config.architecture_ = first_architecture(config.text_, source);
+    if (config.model_type_.empty()) config.model_type_ = text_or_empty(config.text_, "model_type", source);
+  }
+  if (config.architecture_.empty() && config.model_type_.empty()) {
+    throw Error::input("names no architecture: neither architectures nor model_type is given")
+        .in(source)
+        .remedy("give the config.json of the model, not of its tokenizer or generation settings");
+  }
+  for (const ParsedJson* object : {&config.text_, &config.document_}) {
+    for (const std::string_view key : {"dtype", "torch_dtype"}) {
+      if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
+    }
+    if (config.quantization_) continue;
+    for (const std::string_view key : {"quantization_config", "compression_config", "quantization"}) {
+      const ParsedJson* value = member(*object, key);
+      if (value != nullptr && !config.quantization_)
+        config.quantization_ = parse_quantization(*value, source);
+    }
+  }
+  return config;
+}
+
+ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
+  JsonLimits limits;
+  limits.duplicate_keys = true;  // as Python's parser reads it: published configs do repeat keys
+  return from_json(read_json(config_json, limits), config_json);
+}
+
+std::optional<ConfigReader::Value> ConfigReader::find(std::string_view keys) const {
+  for (std::string& key : split_keys(keys)) {
+    if (const ParsedJson* value = member(config_.text(), key)) return Value{value, std::move(key)};
+  }
+  return std::nullopt;
+}
+
+bool ConfigReader::is_null(std::string_view keys) const {
+  for (const std::string& key : split_keys(keys)) {
+    const auto found = config_.text().find(key);
+    if (found != config_.text().end()) return found->is_null();
+  }
+  return false;
+}
+
+void ConfigReader::fail(const std::string& message) const {
+  throw Error::input(fmt::format("{} (read as {})", message, family_)).in(config_.source());
+}
+
+std::uint64_t ConfigReader::to_number(const Value& value) const {
+  // Some exporters write whole numbers as 8192.0.
+  if (value.json->is_number_float()) {
+    const double number = value.json->get<double>();
+    if (number >= 0 && number <= static_cast<double>(kLargestSize) &&
+        number == static_cast<double>(static_cast<std::uint64_t>(number))) {
+      return static_cast<std::uint64_t>(number);
+    }
+    fail(fmt::format("{} is {}, not a whole number", value.key, value.json->dump()));
+  }
+  const std::uint64_t number = json_u64(*value.json, value.key, config_.source());
+  if (number > kLargestSize)
+    fail(fmt::format("{} is {}: no model has a size beyond 2^32", value.key, number));
+  return number;
+}
+
+Quantity ConfigReader::to_size(const Value& value) const {
+  const std::uint64_t number = to_number(value);
+  if (number == 0) fail(fmt::format("{} is 0", value.key));
+  return {value.key, number};
+}
+
+void ConfigReader::took_default(std::string_view keys, std::string value) {
+  std::string key = first_key(keys);
+  for (const DefaultTaken& taken : defaults_) {
+    if (taken.key == key) return;
+  }
+  defaults_.push_back({std::move(key), std::move(value)});
+}
+
+Quantity ConfigReader::size(std::string_view keys) {
+  const auto value = find(keys);
+  if (!value) fail(fmt::format("{} is missing, and the family has no default for it", first_key(keys)));
+  return to_size(*value);
+}
+
+Quantity ConfigReader::size(std::string_view keys, std::uint64_t class_default) {
+  if (const auto value = find(keys)) return to_size(*value);
+  took_default(keys, std::to_string(class_default));
+  return {first_key(keys), class_default};
+}
+
+Quantity ConfigReader::size(std::string_view keys, const Quantity& derived_default) {
+  if (const auto value = find(keys)) return to_size(*value);
+  took_default(keys, derived_default.name().empty() || derived_default.name() == first_key(keys)
+                         ? std::to_string(derived_default.value())
+                         : fmt::format("{} (= {})", derived_default.value(), derived_default.name()));
+  return derived_default.named(first_key(keys));
+}
+
+std::optional<Quantity> ConfigReader::optional_size(std::string_view keys,
+                                                    std::optional<std::uint64_t> class_default) {
+  if (const auto value = find(keys)) return to_size(*value);
+  if (is_null(keys) || !class_default) return std::nullopt;
+  took_default(keys, std::to_string(*class_default));
+  return Quantity(first_key(keys), *class_default);
+}
+
+std::uint64_t ConfigReader::number(std::string_view keys, std::uint64_t class_default) {
+  if (const auto value = find(keys)) return to_number(*value);
+  took_default(keys, std::to_string(class_default));
+  return class_default;
+}
+
+std::optional<std::uint64_t> ConfigReader::optional_number(std::string_view keys,
+                                                           std::optional<std::uint64_t> class_default) {
+  if (const auto value = find(keys)) return to_number(*value);
+  if (is_null(keys) || !class_default) return std::nullopt;
+  took_default(keys, std::to_string(*class_default));
+  return class_default;
+}
+
+bool ConfigReader::flag(std::string_view keys, bool class_default) {
+  if (const auto value = find(keys)) {
+    if (!value->json->is_boolean())
+      fail(fmt::format("{} is {}, not true or false", value->key, value->json->type_name()));
+    return value->json->get<bool>();
+  }
+  took_default(keys, class_default ? "true" : "false");
+  return class_default;
+}
+
+std::string ConfigReader::text(std::string_view keys, std::string_view class_default) {
+  if (const auto value = find(keys)) return json_string(*value->json, value->key, config_.source());
+  took_default(keys, std::string(class_default));
+  return std::string(class_default);
+}
+
+std::optional<std::vector<std::uint64_t>> ConfigReader::numbers(std::string_view keys) {
+  const auto value = find(keys);
+  if (!value) return std::nullopt;
+  if (!value->json->is_array()) fail(fmt::format("{} is not a list", value->key));
+  std::vector<std::uint64_t> list;
+  for (const ParsedJson& entry : *value->json) list.push_back(to_number({&entry, value->key + "[]"}));
+  return list;
+}
+
+std::optional<std::vector<std::string>> ConfigReader::texts(std::string_view keys) {
+  const auto value = find(keys);
+  if (!value) return std::nullopt;
+  if (!value->json->is_array()) fail(fmt::format("{} is not a list", value->key));
+  std::vector<std::string> list;
+  for (const ParsedJson& entry : *value->json)
+    list.push_back(json_string(entry, value->key + "[]", config_.source()));
+  return list;
+}
+
+bool ConfigReader::tied_embeddings(bool class_default) {
+  constexpr std::string_view key = "tie_word_embeddings";
+  const ParsedJson* outer = member(config_.document(), key);
+  if (!find(key) && outer != nullptr) {
+    if (!outer->is_boolean()) fail(fmt::format("{} is {}, not true or false", key, outer->type_name()));
+    return outer->get<bool>();
+  }
+  return flag(key, class_default);
+}
+
+Quantity ConfigReader::quotient(const Quantity& numerator, const Quantity& denominator, std::string name) {
+  require_divides(denominator, numerator);
+  return {std::move(name), numerator.value() / denominator.value()};
+}
+
+void ConfigReader::require_divides(const Quantity& divisor, const Quantity& dividend) {
+  if (divisor.value() != 0 && dividend.value() % divisor.value() == 0) return;
+  fail(fmt::format("{} {} is not divisible by {} {}", dividend.symbols(), dividend.value(), divisor.symbols(),
+                   divisor.value()));
+}
+
+}  // namespace assay

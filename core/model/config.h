@@ -1,0 +1,142 @@
+// What a model's config says, read with suspicion: config.json or GGUF metadata in, typed values out.
+//
+// A family (core/model/families/) asks for the values it needs through a ConfigReader. A key that the file
+// omits takes the class default of `transformers` for that family, and every default taken is noted, for
+// display. Where the class has no default there is no number: an Error names the key and the family. A value
+// of the wrong type, negative, or absurdly large is an Error, never a wrap-around.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/formats/gguf.h"
+#include "core/formats/json.h"
+#include "core/model/quantity.h"
+
+namespace assay {
+
+// `quantization_config` in one vocabulary, whatever dialect wrote it. Empty optionals: the config does not
+// say.
+struct QuantizationConfig {
+  std::string method;  // "fp8", "gptq", "awq", "compressed-tensors", "mxfp4", "modelopt", …, "" where unnamed
+  std::string format;        // compressed-tensors: "pack-quantized"; gptq: checkpoint_format; fp8: fmt
+  std::string scale_format;  // "ue8m0" where scales are powers of two
+  std::string activations;   // activation_scheme: "dynamic", "static"
+  std::optional<std::uint64_t> bits;
+  std::optional<std::uint64_t> group_size;  // gptq, awq, compressed-tensors; -1 in the file is absent here
+  std::optional<std::uint64_t> block_rows, block_columns;  // weight_block_size
+  std::optional<bool> symmetric, activation_order;
+  std::vector<std::string> ignored;  // modules_to_not_convert, ignore, exclude_modules: as written
+  struct Group {                     // compressed-tensors config_groups
+    std::string name, type, strategy, format;
+    std::vector<std::string> targets;
+    std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;
+    std::optional<bool> symmetric;
+  };
+  std::vector<Group> groups;
+  ParsedJson raw;
+};
+
+// Throws Error::input when the object's values have the wrong types.
+QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source);
+
+class ModelConfig {
+ public:
+  enum class Origin { json, gguf };
+
+  // Throws Error::input (with `source` as the file) when the document is no object or names no architecture.
+  static ModelConfig from_json(const ParsedJson& document, const std::filesystem::path& source);
+  static ModelConfig read(const std::filesystem::path& config_json);
+  // Metadata keys are renamed as config.json spells them (docs/families.md), so that families read one
+  // vocabulary.
+  static ModelConfig from_gguf(const gguf::Header& header, const std::filesystem::path& source);
+
+  Origin origin() const { return origin_; }
+  const std::filesystem::path& source() const { return source_; }
+  // "DeepseekV3ForCausalLM", or GGUF's general.architecture; empty where the config has only a model_type.
+  const std::string& architecture() const { return architecture_; }
+  const std::string& model_type() const { return model_type_; }
+  // The object that describes the language model: the document itself, or its text_config, llm_config or
+  // thinker_config.text_config, whose path is nested_in() ("" for the document itself).
+  const ParsedJson& text() const { return text_; }
+  const ParsedJson& document() const { return document_; }
+  const std::string& nested_in() const { return nested_in_; }
+
+  const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
+  const std::string& dtype() const { return dtype_; }  // "bfloat16"; empty where the config does not say
+
+ private:
+  Origin origin_ = Origin::json;
+  std::filesystem::path source_;
+  std::string architecture_, model_type_, nested_in_, dtype_;
+  ParsedJson document_, text_;
+  std::optional<QuantizationConfig> quantization_;
+};
+
+// A default the config left to the class: "num_key_value_heads", "8".
+struct DefaultTaken {
+  std::string key;
+  std::string value;
+};
+
+// Typed reading for one family. `keys` is a name with its aliases, "hidden_size|n_embd|d_model": the first
+// that is present and not null wins, and names the value in formulas and errors.
+class ConfigReader {
+ public:
+  ConfigReader(const ModelConfig& config, std::string_view family) : config_(config), family_(family) {}
+
+  const ModelConfig& config() const { return config_; }
+  bool has(std::string_view keys) const { return find(keys).has_value(); }
+
+  // A dimension: at least 1, at most 2^32 (no real model has a larger one).
+  Quantity size(std::string_view keys);  // required
+  Quantity size(std::string_view keys, std::uint64_t class_default);
+  Quantity size(std::string_view keys, const Quantity& derived_default);  // head_dim = hidden_size / heads
+  // null means "there is none"; an absent key takes the class default, which may be none too (q_lora_rank).
+  std::optional<Quantity> optional_size(std::string_view keys,
+                                        std::optional<std::uint64_t> class_default = {});
+
+  // A count that may be 0.
+  std::uint64_t number(std::string_view keys, std::uint64_t class_default);
+  std::optional<std::uint64_t> optional_number(std::string_view keys,
+                                               std::optional<std::uint64_t> class_default = {});
+  bool flag(std::string_view keys, bool class_default);
+  std::string text(std::string_view keys, std::string_view class_default);
+  std::optional<std::vector<std::uint64_t>> numbers(std::string_view keys);
+  std::optional<std::vector<std::string>> texts(std::string_view keys);
+  // tie_word_embeddings, also looked for outside a nested text_config.
+  bool tied_embeddings(bool class_default);
+
+  // numerator / denominator, which must divide: "hidden_size 4096 is not divisible by num_attention_heads
+  // 30".
+  Quantity quotient(const Quantity& numerator, const Quantity& denominator, std::string name);
+  void require_divides(const Quantity& divisor, const Quantity& dividend);
+  // Throws Error::input naming file and family.
+  [[noreturn]] void fail(const std::string& message) const;
+  void require(bool holds, const std::string& message) const {
+    if (!holds) fail(message);
+  }
+
+  const std::vector<DefaultTaken>& defaults_taken() const { return defaults_; }
+
+ private:
+  struct Value {
+    const ParsedJson* json;
+    std::string key;  // the alias that was present
+  };
+  std::optional<Value> find(std::string_view keys) const;  // present and not null
+  bool is_null(std::string_view keys) const;               // present, and null
+  std::uint64_t to_number(const Value& value) const;
+  Quantity to_size(const Value& value) const;
+  void took_default(std::string_view keys, std::string value);
+
+  const ModelConfig& config_;
+  std::string family_;
+  std::vector<DefaultTaken> defaults_;
+};
+
+}  // namespace assay

@@ -1,0 +1,76 @@
+// Reading what every decoder's config has: sizes, experts, windows.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/families/blocks.h"
+
+namespace assay::blocks {
+namespace {
+
+constexpr std::uint64_t kMostLayers = 10'000, kMostExperts = 100'000;
+
+}  // namespace
+
+Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults) {
+  Decoder d;
+  d.vocabulary = config.size("vocab_size", defaults.vocabulary);
+  d.hidden = config.size("hidden_size|n_embd|d_model", defaults.hidden);
+  d.intermediate = config.size("intermediate_size", defaults.intermediate);
+  d.layers = config.size("num_hidden_layers|n_layer|n_layers|num_layers", defaults.layers);
+  d.heads = config.size("num_attention_heads|n_head|n_heads", defaults.heads);
+  d.kv_heads = defaults.kv_heads ? config.size("num_key_value_heads", *defaults.kv_heads)
+                                 : config.size("num_key_value_heads", d.heads);
+  if (config.has("head_dim") || defaults.head_dim)
+    d.head_dim = config.size("head_dim", defaults.head_dim.value_or(0));
+  else
+    d.head_dim = config.quotient(d.hidden, d.heads, "head_dim");
+  d.tied = config.tied_embeddings(defaults.tied);
+  config.require(d.layers.value() <= kMostLayers,
+                 fmt::format("{} is {}: no model has so many layers", d.layers.name(), d.layers.value()));
+  config.require_divides(d.kv_heads, d.heads);
+  tree.hidden_size = d.hidden.value();
+  tree.layers = d.layers.value();
+  tree.vocabulary = d.vocabulary.value();
+  tree.tied_embeddings = d.tied;
+  return d;
+}
+
+Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,
+                     std::string_view active_keys, std::uint64_t active) {
+  const Quantity total = config.size(count_keys, count), chosen = config.size(active_keys, active);
+  config.require(total.value() <= kMostExperts,
+                 fmt::format("{} is {}: no model has so many experts", total.name(), total.value()));
+  config.require(chosen.value() <= total.value(),
+                 fmt::format("{} {} exceeds {} {}: a token cannot visit more experts than there are",
+                             chosen.name(), chosen.value(), total.name(), total.value()));
+  tree.experts = total.value();
+  tree.experts_per_token = chosen.value();
+  return {total, chosen.value()};
+}
+
+std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
+                                           const std::function<bool(std::uint64_t)>& otherwise) {
+  const auto types = config.texts("layer_types");
+  if (!types) return layers_where(layers, otherwise);
+  config.require(types->size() == layers.value(), fmt::format("layer_types lists {} layers, {} says {}",
+                                                              types->size(), layers.name(), layers.value()));
+  for (const std::string& type : *types) {
+    config.require(type == "full_attention" || type == "sliding_attention" || type == "chunked_attention" ||
+                       type == "indexed_attention",
+                   fmt::format("layer_types holds \"{}\", which this family does not have", type));
+  }
+  return layers_where(layers, [&](std::uint64_t i) {
+    return (*types)[i] == "sliding_attention" || (*types)[i] == "chunked_attention";
+  });
+}
+
+void add_geometry(ModuleTree& tree, const HeadAttention& a, const Quantity& layers,
+                  const std::vector<std::uint64_t>& windowed, std::uint64_t window) {
+  const auto sees_all = layers_where(
+      layers, [&](std::uint64_t i) { return !std::binary_search(windowed.begin(), windowed.end(), i); });
+  if (!sees_all.empty()) tree.attention.push_back(geometry(a, sees_all));
+  if (!windowed.empty()) tree.attention.push_back(geometry(a, windowed, window));
+}
+
+}  // namespace assay::blocks

@@ -1,0 +1,97 @@
+#include "core/model/families/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/model/families/all.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+using namespace families;
+
+constexpr const Family* kFamilies[] = {
+    &kLlama,
+    &kMistral,
+};
+
+// Edits that turn one name into the other, letter case aside.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t above = row[j + 1];
+      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (lower(a[i]) != lower(b[j]))});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::size_t distance(const Family& family, std::string_view name) {
+  std::size_t least = edit_distance(family.name, name);
+  for (const auto& names : {family.architectures, family.model_types}) {
+    for (const std::string_view known : names) least = std::min(least, edit_distance(known, name));
+  }
+  return least;
+}
+
+constexpr std::size_t kLongestName = 100;  // the distance is quadratic, and names are input
+
+std::string closest_families(std::string_view name) {
+  std::vector<std::pair<std::size_t, const Family*>> ranked;
+  for (const Family* family : kFamilies)
+    ranked.emplace_back(distance(*family, name.substr(0, kLongestName)), family);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, ranked.size()); ++i) {
+    if (i > 0) text += ", ";
+    text += fmt::format("{} ({})", ranked[i].second->name, ranked[i].second->title);
+  }
+  return text;
+}
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::span<const Family* const> all_families() {
+  return kFamilies;
+}
+
+const Family& find_family(const ModelConfig& config) {
+  const std::string& architecture = config.architecture();
+  if (config.origin() == ModelConfig::Origin::gguf) {
+    for (const Family* family : kFamilies) {
+      if (contains(family->gguf_architectures, architecture)) return *family;
+    }
+  } else {
+    for (const Family* family : kFamilies) {
+      if (contains(family->architectures, architecture)) return *family;
+    }
+    // Some configs name no architecture, and some an architecture of their own for a known model type.
+    for (const Family* family : kFamilies) {
+      if (architecture.empty() && contains(family->model_types, config.model_type())) return *family;
+    }
+  }
+  const std::string& asked = architecture.empty() ? config.model_type() : architecture;
+  throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
+      .in(config.source())
+      .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",
+                          closest_families(asked)));
+}
+
+}  // namespace assay

@@ -1,0 +1,27 @@
+// The table of model families. A new architecture is one new file beside this one and one line in
+// families.cpp.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/model/config.h"
+#include "core/model/module_tree.h"
+
+namespace assay {
+
+struct Family {
+  std::string_view name;                            // "qwen3_moe": stable, printed
+  std::string_view title;                           // "Qwen3-MoE": for people
+  std::span<const std::string_view> architectures;  // config.json architectures[0]
+  std::span<const std::string_view> model_types;    // config.json model_type
+  std::span<const std::string_view> gguf_architectures;
+  // Fills modules, mtp, attention and the model-wide numbers; describe() completes names and defaults.
+  void (*describe)(ConfigReader& config, ModuleTree& tree);
+};
+
+std::span<const Family* const> all_families();
+// By architecture, else by model_type. Throws Error::input for an unknown one, naming the closest families.
+const Family& find_family(const ModelConfig& config);
+
+}  // namespace assay

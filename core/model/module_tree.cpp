@@ -1,0 +1,207 @@
+#include "core/model/module_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "core/model/families/families.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+// More tensors than any checkpoint could list; a config that asks for them is hostile or broken.
+constexpr std::uint64_t kMostTensors = 20'000'000;
+
+constexpr std::string_view kLayer = "{layer}", kExpert = "{expert}";
+
+std::string join(std::string_view prefix, std::string_view rest) {
+  if (prefix.empty() || rest.empty()) return fmt::format("{}{}", prefix, rest);
+  return fmt::format("{}.{}", prefix, rest);
+}
+
+void complete_names(Module& module, const std::string& prefix) {
+  const std::string here = join(prefix, module.path);
+  for (TensorSpec& spec : module.tensors) spec.name = join(here, spec.name);
+  for (Module& child : module.children) complete_names(child, here);
+}
+
+std::uint64_t checked_product(std::uint64_t a, std::uint64_t b) {
+  return (Quantity(a) * Quantity(b)).value();
+}
+
+std::uint64_t tensors_in(const Module& module) {
+  Quantity inner = module.tensors.size();
+  for (const Module& child : module.children) inner = inner + Quantity(tensors_in(child));
+  return checked_product(inner.value(), module.repeat.count.value());
+}
+
+// Everything that later code may assume: totals fit in 64 bits, and the number of tensors is sane.
+void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
+  Quantity tensors = 0, elements = 0;
+  for (const auto* part : {&tree.modules, &tree.mtp}) {
+    for (const Module& module : *part) tensors = tensors + Quantity(tensors_in(module));
+  }
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    elements = elements + Quantity(checked_product(spec.elements.value(), where.copies));
+  });
+  // Counts of bytes and of several copies are derived from it.
+  checked_product(elements.value(), 64);
+  if (tensors.value() > kMostTensors) {
+    throw Error::input(fmt::format("describes {} tensors: no checkpoint has so many", tensors.value()))
+        .in(config.source());
+  }
+}
+
+Quantity terms_of_one(const Module& module);
+
+Quantity terms_of_all(const Module& module) {
+  const Quantity one = terms_of_one(module);
+  return one.value() == 0 ? Quantity(0) : module.repeat.count * one;
+}
+
+Quantity terms_of_one(const Module& module) {
+  std::vector<Quantity> terms;
+  for (const TensorSpec& spec : module.tensors) {
+    if (spec.storage == Storage::own) terms.push_back(spec.elements);
+  }
+  for (const Module& child : module.children) {
+    Quantity all = terms_of_all(child);
+    if (all.value() == 0) continue;
+    // A child that occurs once adds its own terms, so that like terms can be gathered across children.
+    if (all.kind() == Quantity::Kind::sum)
+      terms.insert(terms.end(), all.parts().begin(), all.parts().end());
+    else
+      terms.push_back(std::move(all));
+  }
+  return gathered_sum(terms);
+}
+
+void visit_module(const Module& module, Occurrence& where,
+                  const std::function<void(const TensorSpec&, const Occurrence&)>& visit) {
+  const std::uint64_t copies = where.copies, active_copies = where.active_copies;
+  where.path.push_back(&module);
+  where.copies = checked_product(copies, module.repeat.count.value());
+  where.active_copies = checked_product(active_copies, module.repeat.active);
+  for (const TensorSpec& spec : module.tensors) visit(spec, where);
+  for (const Module& child : module.children) visit_module(child, where, visit);
+  where.path.pop_back();
+  where.copies = copies;
+  where.active_copies = active_copies;
+}
+
+using TensorVisitor = std::function<void(const std::string&, const TensorSpec&, const TensorIndices&)>;
+
+void expand_module(const Module& module, TensorIndices indices, std::string& name,
+                   const TensorVisitor& visit) {
+  const std::size_t times = module.repeat.over == Repeat::Over::nothing ? 1 : module.repeat.indices.size();
+  for (std::size_t i = 0; i < times; ++i) {
+    if (module.repeat.over == Repeat::Over::layers) indices.layer = module.repeat.indices[i];
+    if (module.repeat.over == Repeat::Over::experts) indices.expert = module.repeat.indices[i];
+    for (const TensorSpec& spec : module.tensors) {
+      name = expand(spec.name, indices);
+      visit(name, spec, indices);
+    }
+    for (const Module& child : module.children) expand_module(child, indices, name, visit);
+  }
+}
+
+}  // namespace
+
+ModuleTree describe(const ModelConfig& config) {
+  const Family& family = find_family(config);
+  ConfigReader reader(config, family.name);
+  ModuleTree tree;
+  tree.family = family.name;
+  tree.title = family.title;
+  tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
+  family.describe(reader, tree);
+  for (auto* part : {&tree.modules, &tree.mtp}) {
+    for (Module& module : *part) complete_names(module, "");
+  }
+  tree.defaults = reader.defaults_taken();
+  check_bounds(tree, config);
+  return tree;
+}
+
+Quantity formula_of_one(const Module& module) {
+  return terms_of_one(module);
+}
+Quantity formula(const Module& module) {
+  return terms_of_all(module);
+}
+std::uint64_t parameters(const Module& module) {
+  return terms_of_all(module).value();
+}
+
+std::uint64_t active_elements(const TensorSpec& spec, const Occurrence& where) {
+  std::uint64_t one = spec.elements.value();
+  if (spec.stacked != 0) one = one / spec.stacked * spec.stacked_active;
+  return one * where.active_copies;
+}
+
+std::uint64_t active_parameters(const Module& module) {
+  std::uint64_t sum = 0;
+  Occurrence where;
+  visit_module(module, where, [&](const TensorSpec& spec, const Occurrence& here) {
+    if (spec.storage == Storage::own) sum += active_elements(spec, here);
+  });
+  return sum;
+}
+
+void for_each_spec(const ModuleTree& tree,
+                   const std::function<void(const TensorSpec&, const Occurrence&)>& visit) {
+  Occurrence where;
+  for (const Module& module : tree.modules) visit_module(module, where, visit);
+  where.mtp = true;
+  for (const Module& module : tree.mtp) visit_module(module, where, visit);
+}
+
+Totals count(const ModuleTree& tree) {
+  Totals totals;
+  std::uint64_t input_only = 0;  // embeddings that serve as a lookup and nothing else
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    const std::uint64_t all = spec.elements.value() * where.copies, active = active_elements(spec, where);
+    const bool matrix = spec.shape.size() >= 2 && !spec.bias;
+    if (where.mtp && spec.storage == Storage::own) totals.mtp_own += all, totals.mtp_active += active;
+    if (where.mtp && spec.storage == Storage::duplicate) totals.mtp_duplicates += all;
+    if (where.mtp || spec.storage != Storage::own) return;
+    totals.total += all;
+    totals.active += active;
+    const bool lookup = spec.role == Role::position_embedding ||
+                        (spec.role == Role::token_embedding && !tree.tied_embeddings);
+    if (lookup)
+      input_only += active;
+    else if (matrix)
+      totals.matmul_active += active;
+  });
+  totals.active_without_embedding = totals.active - input_only;
+  if (!tree.mtp.empty()) totals.mtp_active_with_shared = totals.mtp_active + totals.mtp_duplicates;
+  return totals;
+}
+
+std::string expand(std::string_view name_template, const TensorIndices& indices) {
+  std::string name;
+  name.reserve(name_template.size() + 8);
+  while (!name_template.empty()) {
+    const auto open = name_template.find('{');
+    name += name_template.substr(0, open);
+    if (open == std::string_view::npos) break;
+    name_template.remove_prefix(open);
+    const bool layer = name_template.starts_with(kLayer);
+    fmt::format_to(std::back_inserter(name), "{}", layer ? indices.layer : indices.expert);
+    name_template.remove_prefix(layer ? kLayer.size() : kExpert.size());
+  }
+  return name;
+}
+
+void for_each_tensor(const ModuleTree& tree, const TensorVisitor& visit) {
+  std::string name;
+  for (const auto* part : {&tree.modules, &tree.mtp}) {
+    for (const Module& module : *part) expand_module(module, {}, name, visit);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,121 @@
+// quantization_config in its dialects: fp8 and int8 blocks, GPTQ, AWQ, MXFP4, ModelOpt, compressed-tensors,
+// MLX.
+#include <fmt/format.h>
+
+#include "core/model/config.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+class Fields {
+ public:
+  Fields(const ParsedJson& object, const std::filesystem::path& source) : object_(object), source_(source) {}
+
+  const ParsedJson* find(std::string_view key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  // A string; any other type is left to the reader of `raw`, for dialects reuse these keys.
+  std::string text(std::string_view key) const {
+    const ParsedJson* value = find(key);
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+  }
+  // GPTQ writes group_size -1 for "the whole row": no group at all.
+  std::optional<std::uint64_t> number(std::string_view key) const {
+    const ParsedJson* value = find(key);
+    if (value == nullptr || (value->is_number_integer() && !value->is_number_unsigned() && *value == -1))
+      return {};
+    return json_u64(*value, fmt::format("quantization_config.{}", key), source_);
+  }
+  std::optional<bool> flag(std::string_view key) const {
+    const ParsedJson* value = find(key);
+    if (value == nullptr || !value->is_boolean()) return {};
+    return value->get<bool>();
+  }
+  std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> list;
+    const ParsedJson* value = find(key);
+    if (value == nullptr) return list;
+    if (!value->is_array())
+      throw Error::input(fmt::format("quantization_config.{} is not a list", key)).in(source_);
+    for (const ParsedJson& entry : *value) {
+      list.push_back(json_string(entry, fmt::format("quantization_config.{}[]", key), source_));
+    }
+    return list;
+  }
+  void block(std::string_view key, std::optional<std::uint64_t>& rows,
+             std::optional<std::uint64_t>& columns) const {
+    const ParsedJson* value = find(key);
+    if (value == nullptr) return;
+    const std::string label = fmt::format("quantization_config.{}", key);
+    if (!value->is_array() || value->size() != 2) {
+      throw Error::input(fmt::format("{} is not a list of two sizes", label)).in(source_);
+    }
+    rows = json_u64((*value)[0], label, source_);
+    columns = json_u64((*value)[1], label, source_);
+    if (*rows == 0 || *columns == 0) throw Error::input(fmt::format("{} holds a 0", label)).in(source_);
+  }
+
+ private:
+  const ParsedJson& object_;
+  const std::filesystem::path& source_;
+};
+
+QuantizationConfig::Group parse_group(const std::string& name, const ParsedJson& object,
+                                      const std::filesystem::path& source) {
+  QuantizationConfig::Group group;
+  group.name = name;
+  if (!object.is_object()) {
+    throw Error::input(fmt::format("quantization_config.config_groups.{} is not an object", name)).in(source);
+  }
+  const Fields fields(object, source);
+  group.format = fields.text("format");
+  group.targets = fields.texts("targets");
+  const ParsedJson* weights = fields.find("weights");
+  if (weights == nullptr || !weights->is_object()) return group;
+  const Fields weight_fields(*weights, source);
+  group.type = weight_fields.text("type");
+  group.strategy = weight_fields.text("strategy");
+  group.bits = weight_fields.number("num_bits");
+  group.group_size = weight_fields.number("group_size");
+  group.symmetric = weight_fields.flag("symmetric");
+  weight_fields.block("block_structure", group.block_rows, group.block_columns);
+  return group;
+}
+
+void append(std::vector<std::string>& list, std::vector<std::string> more) {
+  list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source) {
+  if (!object.is_object()) throw Error::input("quantization_config is not an object").in(source);
+  const Fields fields(object, source);
+  QuantizationConfig config;
+  config.raw = object;
+  config.method = fields.text("quant_method");
+  if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
+  for (const std::string_view key : {"format", "checkpoint_format", "fmt", "version"}) {
+    if (config.format.empty()) config.format = fields.text(key);
+  }
+  config.scale_format = fields.text("scale_fmt");
+  config.activations = fields.text("activation_scheme");
+  config.bits = fields.number("bits");
+  config.group_size = fields.number("group_size");
+  config.symmetric = fields.flag("sym");
+  config.activation_order = fields.flag("desc_act");
+  fields.block("weight_block_size", config.block_rows, config.block_columns);
+  for (const std::string_view key :
+       {"modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers"}) {
+    append(config.ignored, fields.texts(key));
+  }
+  if (const ParsedJson* groups = fields.find("config_groups"); groups != nullptr && groups->is_object()) {
+    for (const auto& [name, group] : groups->items())
+      config.groups.push_back(parse_group(name, group, source));
+  }
+  return config;
+}
+
+}  // namespace assay

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "core/formats/json.h"
+#include "core/formats/json_events.h"
 #include "core/system/error.h"
 
 namespace assay::safetensors {
@@ -21,29 +19,6 @@ constexpr int kMaxDepth = 127;
 // {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}: no tensor written as an object takes fewer bytes.
 constexpr std::size_t kLeastTensorText = 50;
 constexpr std::uint64_t kTextOffset = 8;
-
-// Walks the text and leaves behind how far the parser got, so that an error can name its byte.
-class Cursor {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  Cursor(const char* at, const char** reached) : at_(at), reached_(reached) {}
-  reference operator*() const { return *at_; }
-  Cursor& operator++() {
-    *reached_ = ++at_;
-    return *this;
-  }
-  friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const Cursor& a, const Cursor& b) { return a.at_ != b.at_; }
-
- private:
-  const char* at_;
-  const char** reached_;
-};
 
 // A deviation is counted, and told once a file: a hostile header cannot make a million findings.
 enum Deviation {
@@ -76,30 +51,31 @@ constexpr std::array<DeviationText, kDeviations> kDeviationTexts = {{
 class Events {
  public:
   Events(std::string_view json, Reading reading, const fs::path& source, Header& header)
-      : begin_(json.data()), reached_(json.data()), reading_(reading), source_(source), header_(header) {
+      : reader_(json, kMaxDepth, *this), reading_(reading), source_(source), header_(header) {
     const auto braces = static_cast<std::size_t>(std::count(json.begin(), json.end(), '{'));
     header_.tensors.reserve(std::min(braces, json.size() / kLeastTensorText));
   }
 
-  bool null();
-  bool boolean(bool) { return scalar("a boolean"); }
-  // Only literals with a minus sign arrive here, -0 among them.
-  bool number_integer(nlohmann::json::number_integer_t) { return scalar("a negative number"); }
-  bool number_unsigned(std::uint64_t value);
-  bool number_float(double, const std::string&) { return scalar("not a whole number of 64 bits"); }
-  bool string(std::string& text);
-  bool binary(nlohmann::json::binary_t&) { return scalar("binary"); }
-  bool start_object(std::size_t);
-  bool key(std::string& name);
-  bool end_object();
-  bool start_array(std::size_t);
-  bool end_array();
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
-    fail(fmt::format("header is not valid JSON: {}", json_error_reason(error.what())));
+  void read() {
+    reader_.read();
+    finish();
   }
 
-  const char** reached() { return &reached_; }
-  void finish();
+  void null();
+  void boolean() { scalar("a boolean"); }
+  void whole_number(std::uint64_t value);
+  void other_number() { scalar("a negative, fractional or huge number"); }
+  void string(std::string_view text);
+  void key(std::string_view name);
+  void start_object();
+  void end_object();
+  void start_array();
+  void end_array();
+  [[noreturn]] void fail(std::string message) const {
+    Error error = Error::input(std::move(message));
+    if (in_tensor_) error.tensor(tensor_.name);
+    throw std::move(error).in(source_).at(kTextOffset + reader_.position());
+  }
 
  private:
   enum class Slot {
@@ -118,23 +94,14 @@ class Events {
   };
   enum class Container { none, document, metadata, object, array, variant, shape, offsets };
 
-  [[noreturn]] void fail(std::string message) const {
-    Error error = Error::input(std::move(message));
-    if (in_tensor_) error.tensor(tensor_.name);
-    throw std::move(error).in(source_).at(kTextOffset + static_cast<std::uint64_t>(reached_ - begin_));
-  }
   [[noreturn]] void mismatch(std::string_view what) const;
-  bool scalar(std::string_view what) const {
+  void scalar(std::string_view what) const {
     if (slot_ != Slot::extra) mismatch(what);
-    return true;
   }
   void deviate(Deviation deviation) {
     const DeviationText& text = kDeviationTexts[deviation];
     if (reading_ == Reading::strict) fail(std::string(text.one));
     if (counts_[deviation]++ == 0 && in_tensor_) first_tensor_[deviation] = tensor_.name;
-  }
-  void deepen() {
-    if (++depth_ > kMaxDepth) fail(fmt::format("header is nested more than {} levels deep", kMaxDepth));
   }
   void name_field(std::string_view name);
   void begin_tensor(Container description);
@@ -142,8 +109,9 @@ class Events {
   void end_value();  // of a tensor's field
   void set_dtype(std::string_view name);
 
-  const char* const begin_;
-  const char* reached_;
+  void finish();
+
+  JsonEventReader<Events> reader_;
   const Reading reading_;
   const fs::path& source_;
   Header& header_;
@@ -151,7 +119,7 @@ class Events {
   Slot slot_ = Slot::document;
   Container container_ = Container::none;
   Container description_ = Container::object;  // how the current tensor is described
-  int depth_ = 0, extra_depth_ = 0;
+  int extra_depth_ = 0;                        // containers open within a field that nobody reads
 
   Tensor tensor_;  // the one being read
   bool in_tensor_ = false;
@@ -180,41 +148,34 @@ void Events::mismatch(std::string_view what) const {
   fail(fmt::format(fmt::runtime(kExpected[static_cast<std::size_t>(slot_)]), what));
 }
 
-bool Events::null() {
-  if (slot_ == Slot::metadata) {
-    deviate(metadata_null);
-    return true;
-  }
-  if (slot_ == Slot::variant) return true;
-  return scalar("null");
+void Events::null() {
+  if (slot_ == Slot::metadata) return deviate(metadata_null);
+  if (slot_ != Slot::variant) scalar("null");
 }
 
-bool Events::number_unsigned(std::uint64_t value) {
+void Events::whole_number(std::uint64_t value) {
   if (slot_ == Slot::dimension) {
     tensor_.shape.push_back(value);
   } else if (slot_ == Slot::offset) {
     if (offsets_ == 2) fail("data_offsets has more than two entries");
     (offsets_++ == 0 ? tensor_.begin : tensor_.end) = value;
   } else {
-    return scalar("a number");
+    scalar("a number");
   }
-  return true;
 }
 
-bool Events::string(std::string& text) {
+void Events::string(std::string_view text) {
   if (slot_ == Slot::dtype) {
     set_dtype(text);
     end_value();
   } else if (slot_ == Slot::metadata_value) {
-    header_.metadata.emplace_back(std::move(metadata_key_), std::move(text));
+    header_.metadata.emplace_back(std::move(metadata_key_), text);
   } else {
-    return scalar("a string");
+    scalar("a string");
   }
-  return true;
 }
 
-bool Events::start_object(std::size_t) {
-  deepen();
+void Events::start_object() {
   switch (slot_) {
     case Slot::document: container_ = Container::document; break;
     case Slot::metadata: container_ = Container::metadata; break;
@@ -227,11 +188,9 @@ bool Events::start_object(std::size_t) {
     case Slot::extra: ++extra_depth_; break;
     default: mismatch("an object");
   }
-  return true;
 }
 
-bool Events::start_array(std::size_t) {
-  deepen();
+void Events::start_array() {
   switch (slot_) {
     case Slot::tensor:
       deviate(array_form);
@@ -251,16 +210,15 @@ bool Events::start_array(std::size_t) {
     case Slot::extra: ++extra_depth_; break;
     default: mismatch("an array");
   }
-  return true;
 }
 
-bool Events::key(std::string& name) {
-  if (extra_depth_ > 0) return true;
+void Events::key(std::string_view name) {
+  if (extra_depth_ > 0) return;
   switch (container_) {
     case Container::document:
       if (name != "__metadata__") {
         slot_ = Slot::tensor;
-        tensor_.name = std::move(name);
+        tensor_.name = name;
         in_tensor_ = true;
         break;
       }
@@ -269,7 +227,7 @@ bool Events::key(std::string& name) {
       break;
     case Container::metadata:
       slot_ = Slot::metadata_value;
-      metadata_key_ = std::move(name);
+      metadata_key_ = name;
       break;
     case Container::variant:
       if (++variants_ > 1) fail("its dtype is an object of more than one entry");
@@ -278,7 +236,6 @@ bool Events::key(std::string& name) {
       break;
     default: name_field(name);
   }
-  return true;
 }
 
 void Events::name_field(std::string_view name) {
@@ -305,11 +262,10 @@ void Events::set_dtype(std::string_view name) {
   has_dtype_ = true;
 }
 
-bool Events::end_object() {
-  --depth_;
+void Events::end_object() {
   if (extra_depth_ > 0) {
     --extra_depth_;
-    return true;
+    return;
   }
   switch (container_) {
     case Container::object: end_tensor(); break;
@@ -320,22 +276,16 @@ bool Events::end_object() {
     case Container::metadata: container_ = Container::document; break;
     default: container_ = Container::none;
   }
-  return true;
 }
 
-bool Events::end_array() {
-  --depth_;
+void Events::end_array() {
   if (extra_depth_ > 0) {
     --extra_depth_;
-    return true;
+    return;
   }
-  if (container_ == Container::array) {
-    end_tensor();
-    return true;
-  }
+  if (container_ == Container::array) return end_tensor();
   if (container_ == Container::offsets && offsets_ != 2) fail("data_offsets has fewer than two entries");
   end_value();
-  return true;
 }
 
 void Events::begin_tensor(Container description) {
@@ -448,18 +398,8 @@ void check_padding(std::string_view json, Reading reading, const fs::path& sourc
 }  // namespace
 
 void read_header_json(std::string_view json, Reading reading, const fs::path& source, Header& header) {
-  // Two things that the JSON library would let pass: it skips a byte order mark and stops at a NUL.
-  if (json.starts_with("\xEF\xBB\xBF")) {
-    throw Error::input("header begins with a byte order mark").in(source).at(kTextOffset);
-  }
-  if (const auto nul = json.find('\0'); nul != std::string_view::npos) {
-    throw Error::input("header holds a NUL byte").in(source).at(kTextOffset + nul);
-  }
   check_padding(json, reading, source, header);
-  Events events(json, reading, source, header);
-  nlohmann::json::sax_parse(Cursor(json.data(), events.reached()),
-                            Cursor(json.data() + json.size(), events.reached()), &events);
-  events.finish();
+  Events(json, reading, source, header).read();
 }
 
 }  // namespace assay::safetensors

@@ -24,12 +24,13 @@ GitRepository::GitRepository(fs::path folder) : folder_(std::move(folder)) {
 std::string GitRepository::git(const std::vector<std::string>& arguments, const std::string& input) const {
   std::vector<std::string> argv = {"git"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return run_or_throw(argv, {.directory = folder_,
-                             .environment = {"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-                                             "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.org",
-                                             "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org",
-                                             "GIT_AUTHOR_DATE=1700000000 +0000", "GIT_COMMITTER_DATE=1700000000 +0000"},
-                             .input = input});
+  return run_or_throw(
+      argv, {.directory = folder_,
+             .environment = {"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=A",
+                             "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=A",
+                             "GIT_COMMITTER_EMAIL=a@example.org", "GIT_AUTHOR_DATE=1700000000 +0000",
+                             "GIT_COMMITTER_DATE=1700000000 +0000"},
+             .input = input});
 }
 
 void GitRepository::write(const std::string& name, std::string_view contents) const {
@@ -42,7 +43,9 @@ std::string GitRepository::commit() const {
   return git({"rev-parse", "HEAD"});
 }
 
-std::string GitRepository::tree(const std::string& entries) const { return git({"mktree", "-z", "--missing"}, entries); }
+std::string GitRepository::tree(const std::string& entries) const {
+  return git({"mktree", "-z", "--missing"}, entries);
+}
 
 std::string GitRepository::blob(const std::string& contents) const {
   return git({"hash-object", "-w", "--stdin"}, contents);
@@ -55,7 +58,8 @@ std::string GitRepository::commit_tree(const std::string& entries) const {
 }
 
 std::string lfs_pointer(const std::string& sha256, std::size_t size) {
-  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + sha256 + "\nsize " + std::to_string(size) + "\n";
+  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + sha256 + "\nsize " +
+         std::to_string(size) + "\n";
 }
 
 std::string sha256sum(const std::string& contents) {

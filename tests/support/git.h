@@ -18,7 +18,8 @@ class GitRepository {
   void write(const std::string& name, std::string_view contents) const;
   // Everything in the work tree, as one commit; its id.
   std::string commit() const;
-  // A commit of a tree made by hand, in the form `git ls-tree` prints, separated by NUL; its id. HEAD is moved there.
+  // A commit of a tree made by hand, in the form `git ls-tree` prints, separated by NUL; its id. HEAD is
+  // moved there.
   std::string commit_tree(const std::string& entries) const;
   std::string tree(const std::string& entries) const;
   std::string blob(const std::string& contents) const;

@@ -18,7 +18,9 @@ using test::names;
 
 const std::string kWeights(5000, 'w');
 
-std::string pointer_to_weights() { return test::lfs_pointer(test::sha256sum(kWeights), kWeights.size()); }
+std::string pointer_to_weights() {
+  return test::lfs_pointer(test::sha256sum(kWeights), kWeights.size());
+}
 
 void fill(const GitRepository& repository) {
   repository.write("config.json", "{}\n");
@@ -28,7 +30,8 @@ void fill(const GitRepository& repository) {
 }
 
 void expect_filled(const Expectation& e, const GitRepository& repository) {
-  EXPECT_EQ(names(e), (std::vector<std::string>{"config.json", "empty", "model.safetensors", "sub/deep/big.txt"}));
+  EXPECT_EQ(names(e),
+            (std::vector<std::string>{"config.json", "empty", "model.safetensors", "sub/deep/big.txt"}));
   EXPECT_EQ(digest(e, "config.json"), repository.git({"hash-object", "--stdin"}, "{}\n"));
   EXPECT_EQ(digest(e, "model.safetensors"), test::sha256sum(kWeights));
   ASSERT_NE(find(e, "model.safetensors"), nullptr);
@@ -79,7 +82,8 @@ TEST(GitExpectation, TakesTheRevisionAskedFor) {
   EXPECT_EQ(digest(expect_from_git(repository.path()), "f"), repository.git({"rev-parse", "HEAD:f"}));
   EXPECT_EQ(digest(expect_from_git(repository.path(), first.substr(0, 8)), "f"),
             repository.git({"rev-parse", "HEAD~1:f"}));
-  EXPECT_EQ(digest(expect_from_git(repository.path(), "main~1"), "f"), repository.git({"rev-parse", "HEAD~1:f"}));
+  EXPECT_EQ(digest(expect_from_git(repository.path(), "main~1"), "f"),
+            repository.git({"rev-parse", "HEAD~1:f"}));
   EXPECT_THROW(expect_from_git(repository.path(), "no-such-branch"), Error);
 }
 
@@ -125,7 +129,8 @@ TEST(GitExpectation, ReadsBareRepositoriesWorkTreesAndShallowClones) {
 TEST(GitExpectation, KeepsOddNames) {
   const test::TempDir dir;
   const GitRepository repository(dir / "r");
-  const std::vector<std::string> odd = {" leading", "new\nline", "sp ace", "tab\t", "\xC3\xA9t\xC3\xA9", "\xFF\xFE"};
+  const std::vector<std::string> odd = {" leading", "new\nline",         "sp ace",
+                                        "tab\t",    "\xC3\xA9t\xC3\xA9", "\xFF\xFE"};
   for (const std::string& name : odd) repository.write(name, name);
   repository.commit();
   EXPECT_EQ(names(expect_from_git(repository.path())), odd);
@@ -204,8 +209,8 @@ TEST(GitExpectation, NamesWhatAPartialCloneLacks) {
   fill(repository);
   repository.commit();
   repository.git({"config", "uploadpack.allowFilter", "true"});
-  repository.git({"clone", "-q", "--no-checkout", "--filter=blob:none", "file://" + repository.path().string(),
-                  (dir / "partial").string()});
+  repository.git({"clone", "-q", "--no-checkout", "--filter=blob:none",
+                  "file://" + repository.path().string(), (dir / "partial").string()});
   const Expectation e = expect_from_git(dir / "partial");
   EXPECT_EQ(digest(e, "model.safetensors"), "no digest");
   EXPECT_NE(finding(e, "git.object_unreadable", "model.safetensors"), nullptr);
@@ -248,7 +253,8 @@ TEST(GitExpectation, ReadsARepositoryOfAnotherUser) {
   const GitRepository repository(dir / "r");
   fill(repository);
   repository.commit();
-  for (const char* place : {"", ".git"}) ASSERT_EQ(::chown((repository.path() / place).c_str(), 4711, 4711), 0);
+  for (const char* place : {"", ".git"})
+    ASSERT_EQ(::chown((repository.path() / place).c_str(), 4711, 4711), 0);
   EXPECT_EQ(expect_from_git(repository.path()).files.size(), 4u);
 }
 

@@ -102,7 +102,11 @@ Expectation find_expectation(const fs::path& path, const FindOptions& options) {
     throw Error::input("no such file or folder").in(path).remedy("check the path");
   }
   if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
-  if (hub_cache_place(path)) return expect_from_hub_cache(path);
+  if (hub_cache_place(path)) {
+    Expectation out = expect_from_hub_cache(path);
+    // A file that somebody put into a snapshot is nobody's business there.
+    if (!out.files.empty() || !out.findings.empty() || is_folder(path)) return out;
+  }
 
   std::string why_not_git;
   auto commit = weights_of_a_commit(path, why_not_git);

@@ -1,7 +1,8 @@
-#include <fstream>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/system/file.h"
 #include "tests/support/git.h"
 #include "tests/support/support.h"
 

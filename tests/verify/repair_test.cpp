@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/system/error.h"

@@ -12,12 +12,12 @@ namespace assay {
 namespace gguf_blocks {
 namespace {
 
-void one(const Q4_0& b, float* y) {
+void one(const Q4_0& b, float* __restrict y) {
   const float d = b.d.get();
   unpack_halves(b.qs, y, [&](int q, int) { return static_cast<float>(q - 8) * d; });
 }
 
-void one(const Q4_1& b, float* y) {
+void one(const Q4_1& b, float* __restrict y) {
   const float d = b.d.get(), m = b.m.get();
   unpack_halves(b.qs, y, [&](int q, int) { return static_cast<float>(q) * d + m; });
 }
@@ -27,41 +27,41 @@ int fifth_bit(int q, std::uint32_t qh, int j) {
   return q | static_cast<int>(qh >> j & 1) << 4;
 }
 
-void one(const Q5_0& b, float* y) {
+void one(const Q5_0& b, float* __restrict y) {
   const float d = b.d.get();
   const std::uint32_t qh = b.qh.get();
   unpack_halves(b.qs, y, [&](int q, int j) { return static_cast<float>(fifth_bit(q, qh, j) - 16) * d; });
 }
 
-void one(const Q5_1& b, float* y) {
+void one(const Q5_1& b, float* __restrict y) {
   const float d = b.d.get(), m = b.m.get();
   const std::uint32_t qh = b.qh.get();
   unpack_halves(b.qs, y, [&](int q, int j) { return static_cast<float>(fifth_bit(q, qh, j)) * d + m; });
 }
 
 template <class Block>
-void scaled_bytes(const Block& b, float* y) {
+void scaled_bytes(const Block& b, float* __restrict y) {
   const float d = b.d.get();
   for (const std::int8_t q : b.qs) *y++ = static_cast<float>(q) * d;
 }
-void one(const Q8_0& b, float* y) {
+void one(const Q8_0& b, float* __restrict y) {
   scaled_bytes(b, y);
 }
-void one(const Q8_1& b, float* y) {
+void one(const Q8_1& b, float* __restrict y) {
   scaled_bytes(b, y);
 }  // the sum serves dot products only
-void one(const Q8_K& b, float* y) {
+void one(const Q8_K& b, float* __restrict y) {
   scaled_bytes(b, y);
 }
 
 // One bit a value: +d or -d.
-void one(const Q1_0& b, float* y) {
+void one(const Q1_0& b, float* __restrict y) {
   const float d = b.d.get();
   for (int j = 0; j < 128; ++j) y[j] = (b.qs[j / 8] >> (j % 8) & 1) != 0 ? d : -d;
 }
 
 // Two bits a value, four neighbours in a byte: -d, 0, d, 2d.
-void one(const Q2_0& b, float* y) {
+void one(const Q2_0& b, float* __restrict y) {
   const float d = b.d.get();
   for (int j = 0; j < 64; ++j) y[j] = static_cast<float>((b.qs[j / 4] >> (2 * (j % 4)) & 3) - 1) * d;
 }
@@ -79,7 +79,7 @@ struct PairsOfBits {
   int operator[](int i) const { return bytes[i] >> shift & 3; }
 };
 
-void one(const Q2_K& b, float* y) {
+void one(const Q2_K& b, float* __restrict y) {
   const float d = b.d.get(), dmin = b.dmin.get();
   for (int g = 0; g < 16; ++g) {
     const float scale = d * static_cast<float>(nibble(b.scales[g], 0));
@@ -91,7 +91,7 @@ void one(const Q2_K& b, float* y) {
 
 // 6-bit scales: four bits in the nibbles of bytes 0..7, the upper two in bytes 8..11. A clear hmask bit means
 // -4.
-void one(const Q3_K& b, float* y) {
+void one(const Q3_K& b, float* __restrict y) {
   const float d = b.d.get();
   for (int g = 0; g < 16; ++g) {
     const int low = nibble(b.scales[g % 8], g / 8);
@@ -121,7 +121,7 @@ struct ScaleMin {
   }
 };
 
-void one(const Q4_K& b, float* y) {
+void one(const Q4_K& b, float* __restrict y) {
   const float d = b.d.get(), dmin = b.dmin.get();
   for (int g = 0; g < 8; ++g) {
     const ScaleMin s(b.scales, g);
@@ -131,7 +131,7 @@ void one(const Q4_K& b, float* y) {
   }
 }
 
-void one(const Q5_K& b, float* y) {
+void one(const Q5_K& b, float* __restrict y) {
   const float d = b.d.get(), dmin = b.dmin.get();
   for (int g = 0; g < 8; ++g) {
     const ScaleMin s(b.scales, g);
@@ -144,7 +144,7 @@ void one(const Q5_K& b, float* y) {
   }
 }
 
-void one(const Q6_K& b, float* y) {
+void one(const Q6_K& b, float* __restrict y) {
   const float d = b.d.get();
   for (int g = 0; g < 16; ++g) {
     const float scale = d * static_cast<float>(b.scales[g]);
@@ -159,7 +159,7 @@ void one(const Q6_K& b, float* y) {
 
 // Five ternary digits in a byte, as the fraction byte / 256 in base three: multiplying by 3^n modulo 256
 // drops the first n digits, and the next one is then floor(3 * rest / 256).
-void one(const TQ1_0& b, float* y) {
+void one(const TQ1_0& b, float* __restrict y) {
   const float d = b.d.get();
   constexpr std::uint8_t kPowers[] = {1, 3, 9, 27, 81};
   const auto digits = [&](const std::uint8_t* bytes, int count, int digits_each) {
@@ -175,7 +175,7 @@ void one(const TQ1_0& b, float* y) {
   digits(b.qh, 4, 4);
 }
 
-void one(const TQ2_0& b, float* y) {
+void one(const TQ2_0& b, float* __restrict y) {
   const float d = b.d.get();
   for (int g = 0; g < 16; ++g) {
     const PairsOfBits q(b.qs, g);

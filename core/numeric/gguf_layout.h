@@ -58,7 +58,7 @@ struct NVFP4   { std::uint8_t d[4], qs[32]; };
 // Calls dequantize_one(block, out) for each block of `stored`.
 template <class Block>
 void for_each_block(std::span<const std::byte> stored, std::size_t elements, float* out,
-                    void (*dequantize_one)(const Block&, float*)) {
+                    void (*dequantize_one)(const Block&, float* __restrict)) {
   static_assert(alignof(Block) == 1);
   for (std::size_t at = 0; at + sizeof(Block) <= stored.size(); at += sizeof(Block), out += elements) {
     Block block;
@@ -74,7 +74,7 @@ inline int nibble(std::uint8_t byte, unsigned which) {
 
 // Sixteen bytes, value j in the low and value j + 16 in the high nibble of byte j.
 template <class Value>
-void unpack_halves(const std::uint8_t* qs, float* y, Value value) {
+void unpack_halves(const std::uint8_t* qs, float* __restrict y, Value value) {
   for (int j = 0; j < 16; ++j) y[j] = value(nibble(qs[j], 0), j);
   for (int j = 0; j < 16; ++j) y[j + 16] = value(nibble(qs[j], 1), j + 16);
 }

@@ -73,13 +73,11 @@ void install_interrupt_handler() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-<<<<<<< HEAD
 bool interrupted() {
   return g_interrupted != 0;
 }
-=======
-bool interrupted() { return g_interrupted != 0; }
-void set_interrupted(bool value) { g_interrupted = value ? 1 : 0; }
->>>>>>> hash
+void set_interrupted(bool value) {
+  g_interrupted = value ? 1 : 0;
+}
 
 }  // namespace assay

@@ -19,7 +19,7 @@ CONFIG = {
     "first_k_dense_replace": 1,
     "hidden_act": "silu",
     "hidden_size": 160,
-    "initializer_range": 0.02,
+    "initializer_range": 0.06,
     "intermediate_size": 200,
     "kv_lora_rank": 56,
     "max_position_embeddings": 256,

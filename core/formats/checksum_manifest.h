@@ -5,6 +5,12 @@
 //   \4d7a…2393  odd\nname                     coreutils, escaped (\\ \n \r)
 //   SHA256 (model.safetensors) = 4d7a…2393    BSD tag; "SHA2-256(name)= …" as openssl writes it
 //   # comments and CRLF line ends are accepted
+//
+// A chunked manifest is JSON, so that a damaged range can be named without the good copy at hand:
+//
+//   {"schema": "assay.manifest/1", "chunk_bytes": 16777216,
+//    "files": [{"name": "model.safetensors", "size": 20000000, "sha256": "4d7a…", "chunks": ["09af…",
+//    "77c2…"]}]}
 #pragma once
 
 #include <cstdint>
@@ -22,22 +28,27 @@ namespace assay {
 struct ManifestEntry {
   std::string name;
   Digest digest;
-  std::optional<std::uint64_t> size;   // chunked manifests only
-  std::vector<Digest> chunks;          // chunked manifests only: one a `chunk_bytes`, the last may be shorter
+  std::optional<std::uint64_t> size;  // chunked manifests only
+  std::vector<Digest> chunks;  // chunked manifests only: one for every `chunk_bytes`, the last may be shorter
 };
 
 struct ChecksumManifest {
-  std::vector<ManifestEntry> entries;  // in file order
+  std::vector<ManifestEntry> entries;  // in file order, every name once (the first of several)
   std::uint64_t chunk_bytes = 0;       // 0: a plain manifest
-  Findings findings;                   // lines that are none of the above, names twice with different digests
+  Findings findings;                   // lines that are none of the above or not sha256, names given twice
 };
 
-// Names are returned as written; whether one may be used as a path is the caller's check (is_safe_relative_path).
+// Plain text or the chunked JSON document, whichever `text` is. Throws Error::input where it is UTF-16, holds
+// no checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
+// used as a path is the caller's check (is_safe_relative_path).
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
-// Plain text of coreutils, or the chunked JSON document (schema "assay.manifest/1").
 ChecksumManifest read_checksum_manifest(const std::filesystem::path& path);
 
-// One line as `sha256sum` writes it, escaped where the name needs it, with '\n'.
+// One line as `sha256sum` writes it, escaped where the name needs it, with '\n'. `digest` must be a sha256.
 std::string checksum_line(const Digest& digest, std::string_view name);
+
+// The chunked document, one file a line. Throws Error::input for names that are not UTF-8, which JSON cannot
+// hold.
+std::string render_chunked_manifest(const ChecksumManifest& manifest);
 
 }  // namespace assay

@@ -12,7 +12,7 @@ namespace assay {
 namespace {
 
 // Walks the events of a document without building it, so that a bomb is refused before memory is spent.
-class Guard : public nlohmann::json_sax<Json> {
+class Guard : public nlohmann::json_sax<ParsedJson> {
  public:
   Guard(const JsonLimits& limits, const std::filesystem::path& source) : limits_(limits), source_(source) {}
 
@@ -41,10 +41,11 @@ class Guard : public nlohmann::json_sax<Json> {
     if (limits_.duplicate_keys || keys_.back().insert(name).second) return true;
     throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", name)).in(source_);
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    std::string_view reason = error.what();
-    if (const auto colon = reason.rfind(": "); colon != std::string_view::npos) reason.remove_prefix(colon + 2);
-    throw Error::input(fmt::format("is not valid JSON: {}", reason)).in(source_).at(position > 0 ? position - 1 : 0);
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    throw Error::input(fmt::format("is not valid JSON: {}", json_error_reason(error.what())))
+        .in(source_)
+        .at(position > 0 ? position - 1 : 0);
   }
 
  private:
@@ -58,29 +59,47 @@ class Guard : public nlohmann::json_sax<Json> {
   std::vector<std::unordered_set<std::string>> keys_;  // one set an open object
 };
 
-std::string_view type_of(const Json& value) { return value.type_name(); }
+std::string_view type_of(const ParsedJson& value) {
+  return value.type_name();
+}
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
-  if (text.size() > limits.max_bytes) {
-    throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes)).in(source);
+// "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while parsing value -
+// invalid literal; last read: '…'; expected end of input": the quotation may be as long as the file.
+std::string_view json_error_reason(std::string_view message) {
+  if (const auto bracket = message.find("] "); bracket != std::string_view::npos)
+    message.remove_prefix(bracket + 2);
+  if (const auto dash = message.find(" - "); dash < message.find("last read: "))
+    message.remove_prefix(dash + 3);
+  if (message.starts_with("parse error")) {
+    if (const auto colon = message.find(": "); colon != std::string_view::npos)
+      message.remove_prefix(colon + 2);
   }
-  if (text.starts_with("\xEF\xBB\xBF")) throw Error::input("JSON begins with a byte order mark").in(source).at(0);
+  return message.substr(0, std::min(message.find("; last read: "), std::size_t{160}));
+}
+
+ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes))
+        .in(source);
+  }
+  if (text.starts_with("\xEF\xBB\xBF"))
+    throw Error::input("JSON begins with a byte order mark").in(source).at(0);
   // The library takes a NUL byte for the end of its input; here it is an error like any other stray byte.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     throw Error::input("JSON holds a NUL byte").in(source).at(nul);
   }
   Guard guard(limits, source);
-  Json::sax_parse(text, &guard);
-  return Json::parse(text);
+  ParsedJson::sax_parse(text, &guard);
+  return ParsedJson::parse(text);
 }
 
-Json read_json(const std::filesystem::path& path, const JsonLimits& limits) {
+ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits) {
   return parse_json(read_small_file(path, limits.max_bytes), path, limits);
 }
 
-std::uint64_t json_u64(const Json& value, std::string_view key, const std::filesystem::path& source) {
+std::uint64_t json_u64(const ParsedJson& value, std::string_view key, const std::filesystem::path& source) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
   if (value.is_number_integer() && value.get<std::int64_t>() < 0) {
     throw Error::input(fmt::format("{} is negative", key)).in(source);
@@ -89,7 +108,8 @@ std::uint64_t json_u64(const Json& value, std::string_view key, const std::files
   throw Error::input(fmt::format("{} is {}, not a whole number", key, type_of(value))).in(source);
 }
 
-const std::string& json_string(const Json& value, std::string_view key, const std::filesystem::path& source) {
+const std::string& json_string(const ParsedJson& value, std::string_view key,
+                               const std::filesystem::path& source) {
   if (value.is_string()) return value.get_ref<const std::string&>();
   throw Error::input(fmt::format("{} is {}, not a string", key, type_of(value))).in(source);
 }

@@ -1,18 +1,21 @@
 // JSON from strangers: bounded in size and depth, duplicate keys refused, errors with file and byte offset.
 //
-// Small documents (config.json, an index, a tree listing) are read into a Json; a safetensors header, which may be
+// Small documents (config.json, an index, a tree listing) are read whole; a safetensors header, which may be
 // 100 MB, has its own event reader in core/formats/safetensors.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "core/system/report.h"
-
 namespace assay {
+
+// What is read is kept in a std::map (nlohmann::json): the ordered Json that reports are written with looks
+// keys up one by one, and a hostile object of a million keys would take it hours.
+using ParsedJson = nlohmann::json;
 
 struct JsonLimits {
   std::uint64_t max_bytes = 64ull << 20;
@@ -22,11 +25,16 @@ struct JsonLimits {
 
 // Throws Error::input("… at byte N") with `source` as the file. Strict RFC 8259: no BOM, comments, trailing
 // bytes, NaN or lone surrogates.
-Json parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits = {});
-Json read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
+ParsedJson parse_json(std::string_view text, const std::filesystem::path& source,
+                      const JsonLimits& limits = {});
+ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
+
+// What is wrong, out of the JSON library's message, without the text it quotes: "invalid literal".
+std::string_view json_error_reason(std::string_view library_message);
 
 // Typed access with an Error that names the key: "config.json: hidden_size is a string, not a whole number".
-std::uint64_t json_u64(const Json& value, std::string_view key, const std::filesystem::path& source);
-const std::string& json_string(const Json& value, std::string_view key, const std::filesystem::path& source);
+std::uint64_t json_u64(const ParsedJson& value, std::string_view key, const std::filesystem::path& source);
+const std::string& json_string(const ParsedJson& value, std::string_view key,
+                               const std::filesystem::path& source);
 
 }  // namespace assay

@@ -38,7 +38,7 @@ constexpr Renamed kSizes[] = {
     {"attention.indexer.top_k", "index_topk"},
 };
 
-const Json* metadata_number(const Json& numbers, std::string_view key) {
+const ParsedJson* metadata_number(const ParsedJson& numbers, std::string_view key) {
   const auto found = numbers.find(key);
   return found == numbers.end() ? nullptr : &*found;
 }
@@ -64,9 +64,9 @@ std::uint64_t common_value(const gguf::Array& array, std::string_view key,
   return static_cast<std::uint64_t>(values.front());
 }
 
-Json renamed_sizes(const gguf::Header& header, const std::string& architecture,
-                   const std::filesystem::path& source) {
-  Json config = Json::object();
+ParsedJson renamed_sizes(const gguf::Header& header, const std::string& architecture,
+                         const std::filesystem::path& source) {
+  ParsedJson config = ParsedJson::object();
   for (const Renamed& entry : kSizes) {
     const std::string key = fmt::format("{}.{}", architecture, entry.gguf);
     const gguf::KeyValue* found = header.find(key);
@@ -84,7 +84,7 @@ Json renamed_sizes(const gguf::Header& header, const std::string& architecture,
 
 // Latent attention: since 2025 the converter writes key_length as the latent's width and adds *_mla; before,
 // the expanded widths stood in key_length itself.
-void rename_latent_widths(Json& config, const gguf::Header& header, const std::string& architecture) {
+void rename_latent_widths(ParsedJson& config, const gguf::Header& header, const std::string& architecture) {
   if (!config.contains("kv_lora_rank")) return;
   const auto number = [&](std::string_view key) {
     return header.number(fmt::format("{}.{}", architecture, key));
@@ -105,9 +105,9 @@ void rename_latent_widths(Json& config, const gguf::Header& header, const std::s
 }
 
 // The block count includes the layers for multi-token prediction, which are counted apart here.
-std::uint64_t separate_mtp_layers(Json& values) {
-  const Json* extra = metadata_number(values, "num_nextn_predict_layers");
-  const Json* blocks = metadata_number(values, "num_hidden_layers");
+std::uint64_t separate_mtp_layers(ParsedJson& values) {
+  const ParsedJson* extra = metadata_number(values, "num_nextn_predict_layers");
+  const ParsedJson* blocks = metadata_number(values, "num_hidden_layers");
   if (extra == nullptr || blocks == nullptr) return 0;
   const auto count = extra->get<std::uint64_t>(), all = blocks->get<std::uint64_t>();
   if (count >= all) return 0;
@@ -116,7 +116,7 @@ std::uint64_t separate_mtp_layers(Json& values) {
 }
 
 // What no key says: an untied model carries its head; a bias or norm is there or it is not.
-void note_what_tensors_tell(Json& values, const gguf::Header& header) {
+void note_what_tensors_tell(ParsedJson& values, const gguf::Header& header) {
   values["tie_word_embeddings"] = !has_tensor(header, "output.weight");
   values["attention_bias"] =
       has_tensor(header, "blk.0.attn_q.bias") || has_tensor(header, "blk.0.attn_qkv.bias");
@@ -133,7 +133,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   config.origin_ = Origin::gguf;
   config.source_ = source;
   config.architecture_ = config.model_type_ = *architecture;
-  Json values = renamed_sizes(header, *architecture, source);
+  ParsedJson values = renamed_sizes(header, *architecture, source);
   rename_latent_widths(values, header, *architecture);
   values["num_nextn_predict_layers"] = separate_mtp_layers(values);
   // llama.cpp reads Mixtral as a Llama with experts.
@@ -148,7 +148,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
     if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
   }
   if (!header.tensors.empty()) note_what_tensors_tell(values, header);
-  config.document_ = config.text_ = std::make_shared<const Json>(std::move(values));
+  config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }
 

@@ -10,7 +10,8 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   static const std::map<std::string, ProgressMode> kModes = {
       {"auto", ProgressMode::automatic}, {"always", ProgressMode::always}, {"never", ProgressMode::never}};
   options.jobs = available_cores();
-  command.add_option("--json", options.json, "Write a JSON document to FILE, or to stdout with '-'")->type_name("FILE|-");
+  command.add_option("--json", options.json, "Write a JSON document to FILE, or to stdout with '-'")
+      ->type_name("FILE|-");
   command.add_option("-j,--jobs", options.jobs, "Threads to use (default: the cores this process may use)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
@@ -19,6 +20,8 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->transform(CLI::CheckedTransformer(kModes).description(""));
 }
 
-void set_examples(CLI::App& command, const std::string& examples) { command.footer("\nExamples:\n" + examples); }
+void set_examples(CLI::App& command, const std::string& examples) {
+  command.footer("\nExamples:\n" + examples);
+}
 
 }  // namespace assay

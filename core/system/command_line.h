@@ -1,7 +1,8 @@
 // How a command joins the program (CLI11 underneath), and the options that several commands share.
 //
-// A command's folder exports one function, `void add_<command>(CLI::App& program, Action& action)`, which adds a
-// subcommand and, when the user chose it, leaves in `action` what main() is to run. Its result is the exit code.
+// A command's folder exports one function, `void add_<command>(CLI::App& program, Action& action)`, which
+// adds a subcommand and, when the user chose it, leaves in `action` what main() is to run. Its result is the
+// exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>

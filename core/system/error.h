@@ -3,7 +3,8 @@
 //   throw Error::input("header length 9000000000 exceeds the file's 4096 bytes")
 //       .in(path).at(0).remedy("download the file again");
 //
-//   assay: model.safetensors: byte 0: header length 9000000000 exceeds the file's 4096 bytes; download the file again
+//   assay: model.safetensors: byte 0: header length 9000000000 exceeds the file's 4096 bytes; download the
+//   file again
 //
 // Libraries throw; `cli/` catches, once, prints one line on stderr and exits with exit_code().
 // A check that says no is not an Error: it is a Finding (core/system/finding.h) and exit code 1.
@@ -51,6 +52,8 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return what_; }  // without context
   const std::string& file() const { return file_; }
+  const std::string& tensor() const { return tensor_; }
+  const std::string& remedy() const { return remedy_; }
   const std::optional<std::uint64_t>& offset() const { return offset_; }
   int exit_code() const;
 

@@ -36,14 +36,16 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error::from_errno("write", errno).in(path).remedy("free some space or choose another place");
+    if (n < 0)
+      throw Error::from_errno("write", errno).in(path).remedy("free some space or choose another place");
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
 }
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // a folder we may write but not read: the rename stands, only its durability is unsure
+  if (descriptor < 0)
+    return;  // a folder we may write but not read: the rename stands, only its durability is unsure
   ::fsync(descriptor);
   ::close(descriptor);
 }
@@ -95,7 +97,8 @@ FileIdentity File::identity_now() const {
 std::size_t File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t n = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t n =
+        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw Error::from_errno("read", errno).in(path_).at(offset + done);
     if (n == 0) break;
@@ -113,7 +116,8 @@ void File::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
 std::string read_small_file(const fs::path& path, std::uint64_t limit) {
   const File file = File::open(path);
   if (file.size() > limit) {
-    throw Error::input(fmt::format("is {} bytes long; at most {} are expected here", file.size(), limit)).in(path);
+    throw Error::input(fmt::format("is {} bytes long; at most {} are expected here", file.size(), limit))
+        .in(path);
   }
   std::string text(file.size(), '\0');
   const std::size_t n = file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
@@ -122,7 +126,8 @@ std::string read_small_file(const fs::path& path, std::uint64_t limit) {
 }
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
-  temporary_ = target_.parent_path() / fmt::format(".{}.assay-{}.tmp", target_.filename().string(), ::getpid());
+  temporary_ =
+      target_.parent_path() / fmt::format(".{}.assay-{}.tmp", target_.filename().string(), ::getpid());
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw Error::from_errno("create", errno).in(target_);
 }
@@ -133,7 +138,9 @@ AtomicFile::~AtomicFile() {
   ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, target_); }
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write_all(descriptor_, bytes, target_);
+}
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -183,7 +190,8 @@ std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::stri
       } else if (fs::is_symlink(status)) {
         entries.push_back({name, TreeEntry::Kind::link});
       } else if (fs::is_directory(status)) {
-        if (std::find(skip_folders.begin(), skip_folders.end(), base) == skip_folders.end()) pending.push_back(name);
+        if (std::find(skip_folders.begin(), skip_folders.end(), name) == skip_folders.end())
+          pending.push_back(name);
       } else if (fs::is_regular_file(status)) {
         const auto size = it->file_size(status_error);
         entries.push_back({name, TreeEntry::Kind::regular, status_error ? 0 : size});

@@ -36,9 +36,9 @@ class File {
   ~File();
 
   const fs::path& path() const { return path_; }
-  std::uint64_t size() const { return identity_.size; }           // when opened
-  const FileIdentity& identity() const { return identity_; }     // when opened
-  FileIdentity identity_now() const;                             // fstat again
+  std::uint64_t size() const { return identity_.size; }       // when opened
+  const FileIdentity& identity() const { return identity_; }  // when opened
+  FileIdentity identity_now() const;                          // fstat again
   int descriptor() const { return descriptor_; }
 
   // Fills `out` from `offset`; fewer bytes only at the end of the file. Retries EINTR.
@@ -78,7 +78,8 @@ class AtomicFile {
 };
 
 // Every entry below `root`, relative with '/' separators, sorted. Folders are entered, symbolic links are
-// listed but never followed. Unreadable folders are listed with `unreadable` set and the walk goes on.
+// listed but never followed, folders named in `skip_folders` (relative to root) left out. Unreadable folders
+// are listed with `unreadable` set and the walk goes on.
 struct TreeEntry {
   std::string name;  // relative to root
   enum class Kind { regular, link, other, unreadable } kind;
@@ -87,7 +88,8 @@ struct TreeEntry {
 std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders = {});
 
 // A name taken from a manifest, index or header is used as a path below a root only if this holds:
-// not empty, not absolute, no drive, no NUL or backslash, no "." or ".." segment, under POSIX and Windows rules.
+// not empty, not absolute, no drive, no NUL or backslash, no "." or ".." segment, under POSIX and Windows
+// rules.
 bool is_safe_relative_path(std::string_view name);
 
 }  // namespace assay

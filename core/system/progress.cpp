@@ -67,13 +67,15 @@ void Progress::draw() {
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  const double share = total_ > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)) : 0;
+  const double share =
+      total_ > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)) : 0;
   const double left = rate > 0 ? (static_cast<double>(total_) - static_cast<double>(done)) / rate : 0;
   const auto filled = static_cast<std::size_t>(share * kBarWidth);
-  std::string line = fmt::format("{} [{:<{}}] {} / {}  {:.0f}%  {}/s  {} left  {}", verb_,
-                                 std::string(filled, '=') + (filled < kBarWidth ? ">" : ""), kBarWidth, human_bytes(done),
-                                 human_bytes(total_), share * 100, human_bytes(static_cast<std::uint64_t>(rate)),
-                                 human_duration(std::max(0.0, left)), item_);
+  std::string line =
+      fmt::format("{} [{:<{}}] {} / {}  {:.0f}%  {}/s  {} left  {}", verb_,
+                  std::string(filled, '=') + (filled < kBarWidth ? ">" : ""), kBarWidth, human_bytes(done),
+                  human_bytes(total_), share * 100, human_bytes(static_cast<std::uint64_t>(rate)),
+                  human_duration(std::max(0.0, left)), item_);
   const std::size_t width = terminal_width() - 1;
   if (line.size() > width) line.resize(width);
   fmt::print(stderr, "\r\x1b[K{}", line);

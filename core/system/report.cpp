@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <algorithm>
 #include <cstdlib>
 
 #include "core/system/error.h"
@@ -71,7 +71,8 @@ void Output::json(const Json& document) const {
 }
 
 void Output::flush() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw Error::from_errno("write to standard output", errno);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error::from_errno("write to standard output", errno);
 }
 
 std::string dump_json(const Json& document, int indent) {
@@ -79,7 +80,8 @@ std::string dump_json(const Json& document, int indent) {
 }
 
 Json to_json(const Finding& finding) {
-  Json json = {{"severity", severity_name(finding.severity)}, {"code", finding.code}, {"message", finding.message}};
+  Json json = {
+      {"severity", severity_name(finding.severity)}, {"code", finding.code}, {"message", finding.message}};
   if (!finding.file.empty()) json["file"] = finding.file;
   if (!finding.tensor.empty()) json["tensor"] = finding.tensor;
   if (finding.offset) json["offset"] = *finding.offset;
@@ -107,9 +109,10 @@ std::size_t display_width(std::string_view utf8) {
   std::size_t width = 0;
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const auto byte = static_cast<unsigned char>(utf8[i]);
-    if ((byte & 0xC0) == 0x80) continue;                             // a continuation byte
-    if (byte == 0xCC || (byte == 0xCD && i + 1 < utf8.size() && static_cast<unsigned char>(utf8[i + 1]) < 0xB0)) {
-      continue;                                                      // U+0300..U+036F, combining marks
+    if ((byte & 0xC0) == 0x80) continue;  // a continuation byte
+    if (byte == 0xCC ||
+        (byte == 0xCD && i + 1 < utf8.size() && static_cast<unsigned char>(utf8[i + 1]) < 0xB0)) {
+      continue;  // U+0300..U+036F, combining marks
     }
     width += (byte >= 0xE4 && byte <= 0xED) || byte >= 0xF0 ? 2 : 1;  // CJK, emoji: near enough for a table
   }

@@ -24,9 +24,9 @@ class Output {
   bool text_wanted() const { return json_target_ != "-"; }
   bool json_wanted() const { return !json_target_.empty(); }
   bool colours() const { return colours_on(stdout); }
-  void line(std::string_view text) const;                      // to stdout, with a newline
+  void line(std::string_view text) const;  // to stdout, with a newline
   void paint(std::string_view text, Style style) const { line(styled(text, style, colours())); }
-  void json(const Json& document) const;                       // to stdout or, atomically, to the file named
+  void json(const Json& document) const;  // to stdout or, atomically, to the file named
   // Flushes stdout; throws Error::io when a write failed (full disk, closed pipe).
   static void flush();
 

@@ -64,11 +64,16 @@ std::string escape_for_terminal(std::string_view text) {
     if (!must_escape(d.code)) {
       escaped.append(text.substr(0, d.length));
     } else {
-      if (d.code == '\n') escaped += "\\n";
-      else if (d.code == '\r') escaped += "\\r";
-      else if (d.code == '\t') escaped += "\\t";
-      else if (d.code < 0x100) escaped += fmt::format("\\x{:02x}", static_cast<unsigned>(d.code));
-      else escaped += fmt::format("\\u{{{:04x}}}", static_cast<unsigned>(d.code));
+      if (d.code == '\n')
+        escaped += "\\n";
+      else if (d.code == '\r')
+        escaped += "\\r";
+      else if (d.code == '\t')
+        escaped += "\\t";
+      else if (d.code < 0x100)
+        escaped += fmt::format("\\x{:02x}", static_cast<unsigned>(d.code));
+      else
+        escaped += fmt::format("\\u{{{:04x}}}", static_cast<unsigned>(d.code));
     }
     text.remove_prefix(d.length);
   }
@@ -122,7 +127,8 @@ std::uint64_t parse_bytes(std::string_view text) {
     return Error::usage(fmt::format("'{}' is not a size", text)).remedy("write it as 16MiB, 48GB or 1048576");
   };
   std::size_t digits = 0;
-  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) {
+  while (digits < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) {
     ++digits;
   }
   double number = 0;
@@ -139,9 +145,12 @@ std::uint64_t parse_bytes(std::string_view text) {
   if (power == std::string_view::npos) throw bad();
   const std::string_view tail = unit.substr(1);
   double scale = 0;
-  if (tail == "iB" || tail == "i") scale = 1024;
-  else if (tail == "B" || tail.empty()) scale = 1000;
-  else throw bad();
+  if (tail == "iB" || tail == "i")
+    scale = 1024;
+  else if (tail == "B" || tail.empty())
+    scale = 1000;
+  else
+    throw bad();
   const double bytes = number * std::pow(scale, static_cast<double>(power) + 1);
   if (!(bytes < 18446744073709549568.0)) throw bad();
   return static_cast<std::uint64_t>(std::llround(std::min(bytes, 9.2e18)));

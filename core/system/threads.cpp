@@ -1,9 +1,9 @@
 #include "core/system/threads.h"
 
-#include <csignal>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <sched.h>
+#include <csignal>
 
 #include <algorithm>
 #include <atomic>
@@ -54,11 +54,12 @@ void parallel_for(int jobs, std::size_t count, const std::function<void(std::siz
   }
   tbb::task_arena arena(jobs);
   arena.execute([&] {
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count, 1),
-                      [&](const tbb::blocked_range<std::size_t>& range) {
-                        for (std::size_t i = range.begin(); i != range.end(); ++i) body(i);
-                      },
-                      tbb::simple_partitioner());
+    tbb::parallel_for(
+        tbb::blocked_range<std::size_t>(0, count, 1),
+        [&](const tbb::blocked_range<std::size_t>& range) {
+          for (std::size_t i = range.begin(); i != range.end(); ++i) body(i);
+        },
+        tbb::simple_partitioner());
   });
 }
 
@@ -72,6 +73,11 @@ void install_interrupt_handler() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool interrupted() { return g_interrupted != 0; }
+bool interrupted() {
+  return g_interrupted != 0;
+}
+void set_interrupted(bool value) {
+  g_interrupted = value ? 1 : 0;
+}
 
 }  // namespace assay

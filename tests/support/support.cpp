@@ -63,7 +63,8 @@ ProcessResult run(const std::vector<std::string>& argv, const ProcessOptions& op
     ::_exit(127);
   }
   for (const int descriptor : {in[0], out[1], err[1]}) ::close(descriptor);
-  struct sigaction ignore {}, before {};
+  struct sigaction ignore {
+  }, before{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &before);
 
@@ -72,7 +73,8 @@ ProcessResult run(const std::vector<std::string>& argv, const ProcessOptions& op
   ::fcntl(in[1], F_SETFL, O_NONBLOCK);
   pollfd fds[3] = {{in[1], POLLOUT, 0}, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
   if (input.empty()) ::close(std::exchange(fds[0].fd, -1));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.timeout_seconds);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(options.timeout_seconds);
   while (fds[1].fd >= 0 || fds[2].fd >= 0) {
     if (std::chrono::steady_clock::now() > deadline) {
       ::kill(child, SIGKILL);
@@ -89,8 +91,10 @@ ProcessResult run(const std::vector<std::string>& argv, const ProcessOptions& op
       if (fds[i].fd < 0 || fds[i].revents == 0) continue;
       char buffer[65536];
       const ssize_t n = ::read(fds[i].fd, buffer, sizeof buffer);
-      if (n > 0) (i == 1 ? result.out : result.err).append(buffer, static_cast<std::size_t>(n));
-      else ::close(std::exchange(fds[i].fd, -1));
+      if (n > 0)
+        (i == 1 ? result.out : result.err).append(buffer, static_cast<std::size_t>(n));
+      else
+        ::close(std::exchange(fds[i].fd, -1));
     }
   }
   for (const pollfd& p : fds) {

@@ -1,4 +1,5 @@
-// What many tests need: a scratch folder, the program as a user runs it, and the real-world cases beside the tree.
+// What many tests need: a scratch folder, the program as a user runs it, and the real-world cases beside the
+// tree.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,9 +38,9 @@ struct ProcessResult {
   std::string out, err;
 };
 struct ProcessOptions {
-  fs::path directory;                     // working directory; empty: unchanged
-  std::vector<std::string> environment;   // "NAME=value", added to ours
-  std::string input;                      // standard input
+  fs::path directory;                    // working directory; empty: unchanged
+  std::vector<std::string> environment;  // "NAME=value", added to ours
+  std::string input;                     // standard input
   double timeout_seconds = 120;
 };
 // argv[0] is looked up in PATH; no shell.
@@ -55,9 +56,10 @@ std::string safetensors_bytes(std::string_view json, std::string_view buffer);
 fs::path cases();
 
 // In a test body: ASSAY_CASE_OR_SKIP(path, "lfs/DeepSeek-R1");
-#define ASSAY_CASE_OR_SKIP(variable, relative)                                        \
-  const std::filesystem::path variable = ::assay::test::cases() / (relative);         \
-  if (!std::filesystem::exists(variable)) GTEST_SKIP() << "SKIPPED: ../shared/cases absent (" << (relative) << ")"
+#define ASSAY_CASE_OR_SKIP(variable, relative)                                \
+  const std::filesystem::path variable = ::assay::test::cases() / (relative); \
+  if (!std::filesystem::exists(variable))                                     \
+  GTEST_SKIP() << "SKIPPED: ../shared/cases absent (" << (relative) << ")"
 
 #define ASSAY_PROGRAM_OR_SKIP(name) \
   if (!::assay::test::have_program(name)) GTEST_SKIP() << "SKIPPED: no " << (name)

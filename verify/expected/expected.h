@@ -1,12 +1,14 @@
 // What the files should be, and on whose word.
 //
-// Each source (a git commit, a hub cache, a download's metadata, a manifest, …) is turned into one Expectation;
-// verify compares it with what is there and never asks again where a digest came from: each carries its Trust.
+// Each source (a git commit, a hub cache, a download's metadata, a manifest, …) is turned into one
+// Expectation; verify compares it with what is there and never asks again where a digest came from: each
+// carries its Trust.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,33 +32,43 @@ enum class TrustSource {
 
 struct Trust {
   TrustSource source = TrustSource::none;
-  std::string detail;        // "commit 1a2b3c4d5e", "SHA256SUMS"
+  std::string detail;  // "commit 1a2b3c4d5e", "SHA256SUMS"
   // The digest lies beside the file it vouches for: it proves the absence of bit-rot, not of substitution.
   bool stored_beside = false;
 };
-std::string describe(const Trust& trust);            // "LFS pointer in commit 1a2b3c4d5e"
-std::string_view trust_name(TrustSource source);     // "lfs_pointer": for JSON
+std::string describe(const Trust& trust);         // "LFS pointer in commit 1a2b3c4d5e"
+std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and receipts
 
 struct ExpectedFile {
-  std::string name;                    // relative to Expectation::root, '/' separators, safe
-  fs::path path;                       // where the bytes are looked for (a snapshot name may link to a blob)
-  std::optional<Digest> digest;
-  std::optional<std::uint64_t> size;
-  Trust trust;
-  std::vector<Digest> chunks;          // with a chunked manifest
-  // A second, independent expectation of the same file (tree listing and blob name, say) that disagrees with the
-  // first is a finding of the source, not kept here.
+  std::string name;  // relative to Expectation::root, '/' separators, safe
+  fs::path path;     // where the bytes are looked for (a snapshot name may link to a blob)
+  std::optional<Digest> digest = {};
+  std::optional<std::uint64_t> size = {};
+  Trust trust = {};
+  std::vector<Digest> chunks = {};  // with a chunked manifest
+  // A second, independent expectation of the same file (tree listing and blob name, say) that disagrees with
+  // the first is a finding of the source, not kept here.
 };
 
 struct Expectation {
-  std::string kind;                    // "git clone", "Hugging Face cache", "checksum manifest", …: for people
-  std::string origin;                  // "commit 1a2b…", "models--org--name @ 1a2b…", the manifest's path
+  std::string kind;    // "git clone", "Hugging Face cache", "checksum manifest", …: for people
+  std::string origin;  // "commit 1a2b…", "models--org--name @ 1a2b…", the manifest's path
   fs::path root;
-  std::vector<ExpectedFile> files;     // sorted by name
-  bool complete = false;               // it lists everything there should be: whatever else is there is extra
-  std::vector<std::string> ignored;    // top-level names that are never "extra": .git, .cache, …
+  std::vector<ExpectedFile> files;   // sorted by name
+  bool complete = false;             // it lists everything there should be: whatever else is there is extra
+  std::vector<std::string> ignored;  // top-level names that are never "extra": .git, .cache, …
+  // Listed by the source but nothing to hash: symbolic links it compared itself, submodules, names it refused
+  // with a finding. Neither these nor anything below them is extra or missing.
+  std::vector<std::string> settled;
   std::uint64_t chunk_bytes = 0;
-  Findings findings;                   // dangling links, *.incomplete, unsafe names, unreadable metadata
+  Findings findings;  // dangling links, *.incomplete, unsafe names, unreadable metadata
 };
+
+// For the end of a report, one sentence a source: where the digests come from and what they can prove.
+//
+//   Digests come from LFS pointers in commit 1a2b3c4d5e of this clone: they prove that the files match that
+//   commit; compare the commit id with the publisher's.
+std::string trust_summary(const Expectation& expectation);
+std::string trust_summary(std::span<const Trust> trusts);  // one a file; source `none` where it has no digest
 
 }  // namespace assay

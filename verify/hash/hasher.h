@@ -1,7 +1,7 @@
 // Hashes many files at the speed of the disk: one lane a file, several lanes a thread, lanes refilled.
 //
-// Each byte is read once. Whoever else wants to see the bytes (number statistics, tensor and chunk digests) hangs a
-// ByteSink on the job and is fed from the same buffer, in order, on the thread that hashes the file.
+// Each byte is read once. Whoever else wants to see the bytes (number statistics, tensor and chunk digests)
+// hangs a ByteSink on the job and is fed from the same buffer, in order, on the thread that hashes the file.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/formats/digest.h"
@@ -35,21 +36,24 @@ struct HashJob {
 
 struct HashResult {
   Digest digest;
-  std::uint64_t bytes = 0;       // hashed
-  FileIdentity identity;         // when opened
-  bool changed = false;          // identity differs at the end, or the length read is not the length opened
-  std::optional<Error> error;    // open or read failed; the digest is meaningless
-  bool complete = false;         // false: error, or interrupted before the end
+  std::uint64_t bytes = 0;     // hashed
+  FileIdentity identity;       // when opened
+  bool changed = false;        // identity differs at the end, or the length read is not the length opened
+  std::optional<Error> error;  // open or read failed; the digest is meaningless
+  bool complete = false;       // false: error, or interrupted before the end (or before the start)
 };
 
 struct HashOptions {
   int jobs = 1;
   bool keep_cache = false;       // leave what was read in the page cache for the loader that follows
   Progress* progress = nullptr;  // bytes are added as they are hashed
+  std::string_view kernel =
+      {};  // one SHA-256 kernel by name (verify/hash/sha256_kernels.h); empty: by measurement
 };
 
-// Hashes every job, largest first, and calls `done(index into jobs, result)` as each ends: one call at a time, from
-// any thread. Per-file failures are results, not exceptions. Stops early, with incomplete results, when
+// Hashes every job, largest first, and calls `done(index into jobs, result)` once for each, as it ends: one
+// call at a time, from any thread. Per-file failures, and an Error thrown by a sink, are results; what else a
+// sink or `done` throws ends the run and is rethrown here. Stops early, with incomplete results, when
 // interrupted() (core/system/threads.h) becomes true.
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done);

@@ -20,7 +20,8 @@ TEST(Text, EscapesWhatATerminalWouldObey) {
 
 TEST(Text, Utf8ValidityFollowsTheUnicodeTable) {
   EXPECT_TRUE(is_valid_utf8("aß模\xF0\x9F\x98\x80"));
-  for (const char* bad : {"\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
+  for (const char* bad :
+       {"\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
     EXPECT_FALSE(is_valid_utf8(bad)) << escape_for_terminal(bad);
   }
 }
@@ -47,15 +48,21 @@ TEST(Text, Durations) {
 }
 
 TEST(File, OnlyNamesBelowTheRootAreSafe) {
-  for (const char* good : {"a", "a/b.c", ".cache/x", "a..b/c", "模型/x"}) EXPECT_TRUE(is_safe_relative_path(good)) << good;
-  for (const char* bad : {"", "/etc/passwd", "../x", "a/../b", "a/..", "./a", "a//b", "a/", "C:/x", "a\\b", ".."}) {
+  for (const char* good : {"a", "a/b.c", ".cache/x", "a..b/c", "模型/x"})
+    EXPECT_TRUE(is_safe_relative_path(good)) << good;
+  for (const char* bad :
+       {"", "/etc/passwd", "../x", "a/../b", "a/..", "./a", "a//b", "a/", "C:/x", "a\\b", ".."}) {
     EXPECT_FALSE(is_safe_relative_path(bad)) << bad;
   }
   EXPECT_FALSE(is_safe_relative_path(std::string_view("a\0b", 3)));
 }
 
 TEST(Error, IsOneLineWithItsContext) {
-  Error error = Error::input("offset beyond\nthe end").in("x/m.safetensors").tensor("w\x1b").at(64).remedy("fetch it again");
+  Error error = Error::input("offset beyond\nthe end")
+                    .in("x/m.safetensors")
+                    .tensor("w\x1b")
+                    .at(64)
+                    .remedy("fetch it again");
   error.in("outer is ignored");
   EXPECT_EQ(error.line(), "x/m.safetensors: tensor w\\x1b: byte 64: offset beyond\\nthe end; fetch it again");
   EXPECT_EQ(error.exit_code(), 2);

@@ -1,0 +1,224 @@
+#include "core/formats/checksum_manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/formats/chunked_manifest.h"
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/finding_collector.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kMaxManifestBytes = 1ull << 30;
+
+// What one line says, before it is known whether we can use it.
+struct Line {
+  std::string_view hex;
+  std::string name;
+  std::string algorithm;  // as a BSD tag names it; of a coreutils line, what its number of digits suggests
+};
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool is_algorithm(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/';
+}
+
+std::string_view algorithm_of_digits(std::size_t digits) {
+  switch (digits) {
+    case 32: return "md5";
+    case 40: return "sha1";
+    case 56: return "sha224";
+    case 64: return "sha256";
+    case 96: return "sha384";
+    case 128: return "sha512";
+    default: return {};
+  }
+}
+
+// Undoes what a leading '\' announces: \\ \n \r; nullopt for any other escape.
+std::optional<std::string> unescape(std::string_view name) {
+  std::string result;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '\\') {
+      result += name[i];
+      continue;
+    }
+    switch (++i < name.size() ? name[i] : '\0') {
+      case '\\': result += '\\'; break;
+      case 'n': result += '\n'; break;
+      case 'r': result += '\r'; break;
+      default: return std::nullopt;
+    }
+  }
+  return result;
+}
+
+// "HEX  NAME", "HEX *NAME", and "HEX NAME" as old BSD tools write it.
+std::optional<Line> coreutils_line(std::string_view text) {
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_hex) - text.begin());
+  if (algorithm_of_digits(end).empty() || end == text.size() || !is_blank(text[end])) return std::nullopt;
+  Line line{text.substr(0, end), {}, std::string(algorithm_of_digits(end))};
+  std::string_view name = text.substr(end + 1);
+  if (name.starts_with(' ') || name.starts_with('*')) name.remove_prefix(1);
+  line.name = name;
+  return line;
+}
+
+// "SHA256 (NAME) = HEX" and openssl's "SHA2-256(NAME)= HEX". The name may hold anything, ") = " too: the
+// digest is what follows the last ')'.
+std::optional<Line> tagged_line(std::string_view text) {
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_algorithm) - text.begin());
+  std::string_view rest = text.substr(end);
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  const auto close = rest.rfind(')');
+  if (end == 0 || !rest.starts_with('(') || close == std::string_view::npos) return std::nullopt;
+  std::string_view digest = trim(rest.substr(close + 1));
+  if (!digest.starts_with('=')) return std::nullopt;
+  digest = trim(digest.substr(1));
+  if (digest.empty() || !std::all_of(digest.begin(), digest.end(), is_hex)) return std::nullopt;
+  return Line{digest, std::string(rest.substr(1, close - 1)), std::string(text.substr(0, end))};
+}
+
+std::optional<Line> parse_line(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  const bool escaped = text.starts_with('\\');
+  if (escaped) text.remove_prefix(1);
+  std::optional<Line> line = coreutils_line(text);
+  if (!line) line = tagged_line(text);
+  if (!line || line->name.empty()) return std::nullopt;
+  if (escaped) {
+    auto name = unescape(line->name);
+    if (!name) return std::nullopt;
+    line->name = std::move(*name);
+  }
+  return line;
+}
+
+bool is_sha256(std::string_view algorithm) {
+  std::string lower(algorithm);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  return lower == "sha256" || lower == "sha2-256" || lower == "sha-256";
+}
+
+// Collects entries, each name once.
+class Collector {
+ public:
+  explicit Collector(const std::filesystem::path& source) : source_(source) {}
+
+  void line(std::string_view text, std::uint64_t offset) {
+    ++number_;
+    const std::string_view shown = trim(text);
+    if (shown.empty() || shown.starts_with('#')) return;
+    const auto line = parse_line(text);
+    if (!line) return note(Severity::error, "manifest.line_malformed", "is no checksum line", offset);
+    if (!is_sha256(line->algorithm)) {
+      return note(Severity::error, "manifest.algorithm_unsupported",
+                  fmt::format("gives \"{}\" by {}: only sha256 is supported", line->name, line->algorithm),
+                  offset, "make the manifest again with sha256sum");
+    }
+    const auto digest = Digest::parse(DigestKind::sha256, line->hex);
+    if (!digest)
+      return note(Severity::error, "manifest.line_malformed", "has a digest that is not 64 digits", offset);
+    entry({line->name, *digest, {}, {}}, offset);
+  }
+
+  void entry(ManifestEntry entry, std::uint64_t offset) {
+    const auto [it, is_new] = by_name_.try_emplace(entry.name, manifest_.entries.size());
+    if (is_new) {
+      manifest_.entries.push_back(std::move(entry));
+    } else if (manifest_.entries[it->second].digest == entry.digest) {
+      note(Severity::note, "manifest.name_twice", fmt::format("gives \"{}\" a second time", entry.name),
+           offset);
+    } else {
+      note(Severity::error, "manifest.name_conflict",
+           fmt::format("gives \"{}\" a second, different digest", entry.name), offset,
+           "find out which digest is right and remove the other");
+    }
+  }
+
+  ChecksumManifest finish() {
+    manifest_.findings = found_.take();
+    if (!manifest_.entries.empty()) return std::move(manifest_);
+    Error error = Error::input("holds no sha256 checksum line").in(source_);
+    if (!manifest_.findings.empty())
+      error.remedy("its first line that is not understood: " + manifest_.findings[0].message);
+    throw error;
+  }
+
+ private:
+  void note(Severity severity, std::string code, std::string_view message, std::uint64_t offset,
+            std::string remedy = {}) {
+    Finding finding;
+    finding.severity = severity;
+    finding.code = std::move(code);
+    finding.message = fmt::format("line {} {}", number_, message);
+    finding.file = source_.filename().string();
+    finding.offset = offset;
+    finding.remedy = std::move(remedy);
+    found_.add(std::move(finding));
+  }
+
+  const std::filesystem::path& source_;
+  ChecksumManifest manifest_;
+  FindingCollector found_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace
+
+ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw Error::input("is UTF-16 text").in(source).remedy("save it as UTF-8");
+  }
+  std::uint64_t offset = 0;
+  if (text.starts_with("\xEF\xBB\xBF")) offset = 3;
+  if (trim(text.substr(offset, 4096)).starts_with('{'))
+    return parse_chunked_manifest(text.substr(offset), source);
+
+  Collector collector(source);
+  while (offset < text.size()) {
+    const auto newline = text.find('\n', offset);
+    const auto end = newline == std::string_view::npos ? text.size() : newline;
+    std::string_view line = text.substr(offset, end - offset);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    collector.line(line, offset);
+    offset = end + 1;
+  }
+  return collector.finish();
+}
+
+ChecksumManifest read_checksum_manifest(const std::filesystem::path& path) {
+  return parse_checksum_manifest(read_small_file(path, kMaxManifestBytes), path);
+}
+
+std::string checksum_line(const Digest& digest, std::string_view name) {
+  if (digest.kind != DigestKind::sha256) throw Error::internal("a checksum line takes a sha256");
+  std::string escaped;
+  for (const char c : name) {
+    switch (c) {
+      case '\\': escaped += "\\\\"; break;
+      case '\n': escaped += "\\n"; break;
+      case '\r': escaped += "\\r"; break;
+      default: escaped += c;
+    }
+  }
+  return fmt::format("{}{}  {}\n", escaped.size() == name.size() ? "" : "\\", digest.hex(), escaped);
+}
+
+}  // namespace assay

@@ -1,0 +1,17 @@
+// The JSON form of a checksum manifest, schema "assay.manifest/1" (core/formats/checksum_manifest.h shows
+// one).
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "core/formats/checksum_manifest.h"
+
+namespace assay {
+
+inline constexpr std::string_view kManifestSchema = "assay.manifest/1";
+
+// Throws Error::input for everything that breaks the schema: it is a file assay itself wrote.
+ChecksumManifest parse_chunked_manifest(std::string_view text, const std::filesystem::path& source);
+
+}  // namespace assay

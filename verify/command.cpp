@@ -1,0 +1,168 @@
+#include "verify/command.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "verify/receipt.h"
+#include "verify/render.h"
+#include "verify/verify.h"
+
+namespace assay {
+namespace {
+
+struct Settings {
+  CommonOptions common;
+  VerifyOptions verify;
+  RenderOptions render;
+  std::string path = ".";
+  std::string receipt, check_receipt, max_age;
+  std::string rev, root, manifest, sha256, state;
+  bool quiet = false, strict = false, keep_going = false, fail_fast = false;
+};
+
+class Printer : public VerifyObserver {
+ public:
+  Printer(const Output& output, bool quiet) : output_(output), quiet_(quiet) {}
+
+  void found(const Expectation& expectation) override {
+    if (quiet_) return;
+    output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, expectation.origin)));
+  }
+  void settled(const FileReport& file, Progress* progress) override {
+    const bool good = file.status == FileStatus::ok || file.status == FileStatus::unchecked;
+    if (!output_.text_wanted() || (quiet_ && good)) return;
+    const Style style = good ? Style::plain : file.status == FileStatus::extra ? Style::yellow : Style::red;
+    const std::string line = styled(status_line(file), style, output_.colours());
+    if (progress != nullptr)
+      progress->print_above(line);
+    else
+      output_.line(line);
+  }
+
+ private:
+  const Output& output_;
+  bool quiet_;
+};
+
+int run_receipt_check(const Settings& settings, const Output& output) {
+  std::optional<std::int64_t> max_age;
+  if (!settings.max_age.empty()) max_age = parse_duration(settings.max_age);
+  const ReceiptCheck check = check_receipt(settings.check_receipt, settings.path, max_age);
+  for (const Finding& finding : check.findings) output.line(to_line(finding));
+  const bool good = check.findings.empty();
+  const std::string age = human_duration(static_cast<double>(check.age_seconds));
+  output.paint(good ? fmt::format("OK: {} files are still those verified {} ago against {}", check.files, age,
+                                  escape_for_terminal(check.origin))
+                    : "FAILED: the receipt does not vouch for what is here; verify again",
+               good ? Style::green : Style::red);
+  output.json({{"schema", "assay.receipt-check/1"},
+               {"verdict", good ? "ok" : "failed"},
+               {"files", check.files},
+               {"age_seconds", check.age_seconds},
+               {"findings", to_json(check.findings)}});
+  return good ? kExitOk : kExitCheckFailed;
+}
+
+void write_receipt(const std::string& target, const VerifyReport& report) {
+  AtomicFile file(target);
+  file.write(dump_json(make_receipt(report)) + "\n");
+  file.commit();
+}
+
+// Left to itself, a path of which nothing could be looked at is a mistake of the command line, not a verdict.
+int exit_code(const VerifyReport& report, const VerifyOptions& options) {
+  if (report.interrupted) return kExitInterrupted;
+  if (!report.good()) return kExitCheckFailed;
+  if (options.fail_on_extra && report.count(FileStatus::extra) > 0) return kExitCheckFailed;
+  return kExitOk;
+}
+
+int run_verify(Settings& settings) {
+  const Output output(settings.common.json);
+  if (!settings.check_receipt.empty()) return run_receipt_check(settings, output);
+  VerifyOptions& options = settings.verify;
+  options.jobs = settings.common.jobs;
+  options.progress = settings.common.progress;
+  if (settings.strict) options.reading = safetensors::Reading::strict;
+  if (settings.keep_going) options.after_failure = AfterFailure::keep_going;
+  if (settings.fail_fast) options.after_failure = AfterFailure::stop;
+  if (!settings.state.empty()) options.state = settings.state;
+  if (!settings.rev.empty()) options.find.revision = settings.rev;
+  if (!settings.root.empty()) options.find.root = settings.root;
+  if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
+  if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;
+
+  Printer printer(output, settings.quiet);
+  const VerifyReport report = verify(settings.path, options, printer);
+  settings.render.tensor_digests = options.tensor_digests;
+  render_text(report, options, settings.render, output);
+  output.json(render_json(report, options));
+  if (!settings.receipt.empty()) write_receipt(settings.receipt, report);
+  return exit_code(report, options);
+}
+
+constexpr const char* kExamples =
+    "  assay verify .                                  a clone, a hub cache, a download, a folder, a file\n"
+    "  assay verify . --quick                          sizes, headers, index: a second, no hashing\n"
+    "  assay verify DIR --manifest SHA256SUMS          against a checksum file or a saved hub listing\n"
+    "  assay verify model.gguf --sha256 4d7a2146…      one file\n"
+    "  assay verify . --numbers                        NaN, Inf and zero tensors in the same pass\n"
+    "  assay verify . --state ~/.assay-state           interrupted or repeated: only what changed is read\n"
+    "  assay verify . --receipt r.json                 proof for a gate: --check-receipt r.json --max-age "
+    "24h\n"
+    "\nExit codes: 0 all well, 1 something is wrong, 2 wrong usage or unreadable input, 130 interrupted.";
+
+}  // namespace
+
+void add_verify(CLI::App& program, Action& action) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App& command = *program.add_subcommand("verify", "Are these the right bytes, whole and well formed?");
+  Settings& s = *settings;
+  command.add_option("PATH", s.path,
+                     "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
+  command
+      .add_option("--manifest", s.manifest, "Checksum file (sha256sum, BSD, chunked) or saved hub listing")
+      ->type_name("FILE");
+  command.add_option("--sha256", s.sha256, "What the one file given must hash to")->type_name("HEX");
+  command.add_option("--rev", s.rev, "Commit of the clone that says what is right (default: HEAD)")
+      ->type_name("REV");
+  command.add_option("--root", s.root, "Folder that holds the weights, when they are not in PATH")
+      ->type_name("DIR");
+  command.add_flag("--quick", s.verify.quick, "Only what takes a second: sizes, headers, index, pointers");
+  command.add_flag("--numbers", s.verify.numbers, "Per tensor NaN, Inf, zeros, subnormals, min, max, amax");
+  command.add_flag("--allow-nonfinite", s.verify.allow_nonfinite, "NaN and Inf are warnings, not failures");
+  command.add_flag("--tensor-digests", s.verify.tensor_digests, "A sha256 per tensor, from the same pass");
+  command.add_flag("--strict", s.strict, "Hold safetensors to the specification, not to what loaders accept");
+  command.add_flag("--keep-going", s.keep_going, "Hash everything even though cheap checks have failed");
+  command.add_flag("--fail-fast", s.fail_fast, "Hash nothing once cheap checks have failed");
+  command.add_flag("--fail-on-extra", s.verify.fail_on_extra, "Files nobody expected make the verdict no");
+  command.add_flag("--follow-links", s.verify.follow_links, "Follow symbolic links out of the folder");
+  command.add_flag("--ranges", s.render.ranges,
+                   "Print damaged ranges as curl -r takes them (chunked manifest)");
+  command
+      .add_option("--state", s.state, "Remember what was hashed in FILE; continue and re-hash only changes")
+      ->type_name("FILE");
+  command.add_flag("--full", s.verify.full, "Read everything again, whatever the state file knows");
+  command.add_flag_callback(
+      "--no-state", [settings] { settings->state.clear(); }, "Use no state file");
+  command.add_flag("--keep-cache", s.verify.keep_cache,
+                   "Leave what was read in the page cache for the loader");
+  command.add_option("--receipt", s.receipt, "Write a receipt that a gate can check")->type_name("FILE");
+  command.add_option("--check-receipt", s.check_receipt, "Check a receipt instead of the bytes")
+      ->type_name("FILE");
+  command.add_option("--max-age", s.max_age, "With --check-receipt: how old it may be (24h, 7d)")
+      ->type_name("TIME");
+  command.add_option("--include", s.verify.include, "Only files whose name matches")->type_name("REGEX");
+  command.add_option("--exclude", s.verify.exclude, "Not files whose name matches")->type_name("REGEX");
+  command.add_flag("--quiet", s.quiet, "No line for what is well");
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action] { action = [settings] { return run_verify(*settings); }; });
+}
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// What happened to a file that is not what it should be: the sentence a person needs, not just FAILED.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/formats/digest.h"
+#include "core/system/file.h"
+
+namespace assay {
+
+struct Diagnosis {
+  std::string code;      // "lfs_pointer", "html_page", "truncated", …
+  std::string sentence;  // "is still a git-lfs pointer; 4.3 GB expected"
+  std::string remedy;    // "run git lfs pull"
+  explicit operator bool() const { return !code.empty(); }
+};
+
+// Looks at size and first bytes only: an LFS pointer, a web page, an error message, an empty or truncated
+// file, a file that is too long, a weight file that begins with zeros. Empty when nothing is wrong at this
+// depth. `expected_size` and `expected` may be unknown.
+Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expected_size,
+                           const std::optional<Digest>& expected);
+
+// For a file of the right size and the wrong digest: zero-filled from an offset to its end, a run of zeros
+// where its tensors should be, extents that were never written. Reads what it must.
+Diagnosis diagnose_content(const File& file);
+
+// The extents of the file that were never written, as the file system tells (SEEK_HOLE); empty where it
+// cannot.
+struct Holes {
+  std::uint64_t bytes = 0;  // in all
+  std::uint64_t first = 0;  // offset of the first
+};
+Holes find_holes(const File& file);
+
+}  // namespace assay

@@ -1,0 +1,143 @@
+#include "verify/expected/expected.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace assay {
+namespace {
+
+std::string plural(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// What the sentence about one source says after "Digests come from".
+std::string provenance(const Trust& trust, std::size_t files) {
+  switch (trust.source) {
+    case TrustSource::lfs_pointer:
+      return fmt::format("LFS pointers ({}) in {}", plural(files, "file"), trust.detail);
+    case TrustSource::git_blob:
+      return fmt::format("git object ids ({}) in {}", plural(files, "file"), trust.detail);
+    case TrustSource::hub_listing: return fmt::format("the hub listing {}", trust.detail);
+    case TrustSource::hub_tree_cache: return fmt::format("the tree listing {} of the download", trust.detail);
+    case TrustSource::download_metadata: return fmt::format("the download's metadata for {}", trust.detail);
+    case TrustSource::blob_name: return "the files' own names in the cache";
+    case TrustSource::manifest: return fmt::format("the manifest {}", trust.detail);
+    case TrustSource::command_line: return "the command line";
+    case TrustSource::none: break;
+  }
+  return "nowhere";
+}
+
+std::string proof(const Trust& trust) {
+  switch (trust.source) {
+    case TrustSource::lfs_pointer:
+    case TrustSource::git_blob:
+      return "they prove that the files match that commit; compare the commit id with the publisher's";
+    case TrustSource::hub_listing:
+      if (trust.stored_beside) break;
+      return "they prove that the files are the ones it lists; it is worth what the place you got it from is "
+             "worth";
+    case TrustSource::manifest:
+      if (trust.stored_beside) break;
+      return "they prove that the files are the ones it lists; it is worth what its author is worth";
+    case TrustSource::command_line: return "it proves that the file is the one you meant";
+    case TrustSource::hub_tree_cache:
+    case TrustSource::download_metadata:
+      return "it was stored beside the files when they were downloaded, so they prove that nothing has "
+             "rotted since, "
+             "not that the right files were downloaded";
+    case TrustSource::blob_name:
+      return "they prove that nothing has rotted since the download, not that the right files were "
+             "downloaded";
+    case TrustSource::none: break;
+  }
+  return "it lies beside the files, so they prove that nothing has rotted, not that nobody replaced both";
+}
+
+// LFS pointers and object ids of one commit are one sentence: the same word vouches for both.
+std::string git_sentence(const Trust& trust, std::size_t pointers, std::size_t blobs) {
+  std::string what;
+  if (pointers > 0) what = fmt::format("LFS pointers ({})", plural(pointers, "file"));
+  if (blobs > 0)
+    what += fmt::format("{}git object ids ({})", what.empty() ? "" : " and ", plural(blobs, "file"));
+  return fmt::format("Digests come from {} in {}{}: {}.", what, trust.detail,
+                     trust.stored_beside ? " of this clone" : "", proof(trust));
+}
+
+}  // namespace
+
+std::string_view trust_name(TrustSource source) {
+  switch (source) {
+    case TrustSource::lfs_pointer: return "lfs_pointer";
+    case TrustSource::git_blob: return "git_blob";
+    case TrustSource::hub_listing: return "hub_listing";
+    case TrustSource::hub_tree_cache: return "hub_tree_cache";
+    case TrustSource::download_metadata: return "download_metadata";
+    case TrustSource::blob_name: return "blob_name";
+    case TrustSource::manifest: return "manifest";
+    case TrustSource::command_line: return "command_line";
+    case TrustSource::none: break;
+  }
+  return "none";
+}
+
+std::string describe(const Trust& trust) {
+  switch (trust.source) {
+    case TrustSource::lfs_pointer: return "LFS pointer in " + trust.detail;
+    case TrustSource::git_blob: return "git object id in " + trust.detail;
+    case TrustSource::hub_listing: return "hub listing " + trust.detail;
+    case TrustSource::hub_tree_cache: return "tree listing " + trust.detail + " beside the files";
+    case TrustSource::download_metadata: return "download metadata for " + trust.detail;
+    case TrustSource::blob_name: return "the file's own name in the cache";
+    case TrustSource::manifest:
+      return "manifest " + trust.detail + (trust.stored_beside ? " beside the files" : "");
+    case TrustSource::command_line: return "--sha256 on the command line";
+    case TrustSource::none: break;
+  }
+  return "nobody";
+}
+
+std::string trust_summary(const Expectation& expectation) {
+  std::vector<Trust> trusts;
+  for (const ExpectedFile& file : expectation.files) trusts.push_back(file.digest ? file.trust : Trust{});
+  return trust_summary(trusts);
+}
+
+std::string trust_summary(std::span<const Trust> trusts) {
+  std::map<std::pair<TrustSource, std::string>, std::pair<Trust, std::size_t>> sources;
+  std::size_t unvouched = 0;
+  for (const Trust& trust : trusts) {
+    if (trust.source == TrustSource::none) {
+      ++unvouched;
+      continue;
+    }
+    auto& entry = sources[{trust.source, trust.detail}];
+    entry.first = trust;
+    ++entry.second;
+  }
+  const auto count_of = [&](TrustSource source, const std::string& detail) {
+    const auto it = sources.find({source, detail});
+    return it == sources.end() ? std::size_t{0} : it->second.second;
+  };
+  std::vector<std::string> sentences;
+  for (const auto& [key, entry] : sources) {
+    const auto& [trust, count] = entry;
+    if (key.first == TrustSource::git_blob && count_of(TrustSource::lfs_pointer, key.second) > 0) continue;
+    if (key.first == TrustSource::lfs_pointer || key.first == TrustSource::git_blob) {
+      sentences.push_back(git_sentence(trust, count_of(TrustSource::lfs_pointer, key.second),
+                                       count_of(TrustSource::git_blob, key.second)));
+    } else if (key.first == TrustSource::command_line) {
+      sentences.push_back(fmt::format("The digest comes from the command line: {}.", proof(trust)));
+    } else {
+      sentences.push_back(fmt::format("Digests come from {}: {}.", provenance(trust, count), proof(trust)));
+    }
+  }
+  if (sources.empty()) return "Nobody said what the bytes should be: only structure can be checked.";
+  if (unvouched > 0)
+    sentences.push_back(fmt::format("{} no expected digest.",
+                                    plural(unvouched, "file") + (unvouched == 1 ? " has" : " have")));
+  return fmt::format("{}", fmt::join(sentences, " "));
+}
+
+}  // namespace assay

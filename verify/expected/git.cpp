@@ -1,0 +1,277 @@
+#include "verify/expected/git.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/formats/lfs_pointer.h"
+#include "verify/expected/assemble.h"
+#include "verify/expected/git_objects.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kMaxEntries = 1'000'000;  // a few nested trees can list 10^10 files (a "git bomb")
+constexpr std::size_t kMaxPathBytes = 4096;     // PATH_MAX
+constexpr std::uint64_t kMaxLinkBytes = 4096;
+
+// git refuses these as one path segment (git's verify_path): they would let a checkout write into the
+// repository.
+bool is_git_folder(std::string_view segment) {
+  std::string lower(segment);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  while (!lower.empty() && (lower.back() == ' ' || lower.back() == '.')) lower.pop_back();  // as Windows does
+  return lower == ".git" || lower == "git~1";
+}
+
+// Walks one commit's tree, without recursion, into an Expectation.
+class Walk {
+ public:
+  Walk(const git::Repository& repository, Expectation& out, std::string commit, bool beside)
+      : repository_(repository), out_(out), commit_(commit_detail(commit)), beside_(beside) {}
+
+  void folder(const git_oid& tree) {
+    pending_.push_back({tree, ""});
+    while (!pending_.empty()) {
+      const Pending next = std::move(pending_.back());
+      pending_.pop_back();
+      if (seen_ > kMaxEntries) {
+        throw Error::input(fmt::format("{} lists more than {} files and folders", commit_, kMaxEntries))
+            .remedy("name the folder that holds the weights");
+      }
+      try {
+        list(next);
+      } catch (const Error& error) {
+        if (next.prefix.empty()) throw;
+        unreadable(next.prefix, error);
+      }
+    }
+  }
+
+  void entry(const git_tree_entry& entry, const std::string& name) {
+    const git_oid& id = *git_tree_entry_id(&entry);
+    switch (git_tree_entry_filemode(&entry)) {
+      case GIT_FILEMODE_TREE: pending_.push_back({id, name + "/"}); return;
+      case GIT_FILEMODE_LINK: link(name, id); return;
+      case GIT_FILEMODE_COMMIT: submodule(name, id); return;
+      default: file(name, id); return;
+    }
+  }
+
+ private:
+  struct Pending {
+    git_oid tree;
+    std::string prefix;  // "" or "folder/"
+  };
+
+  void list(const Pending& folder) {
+    const git::TreePtr tree = repository_.read_tree(folder.tree);
+    const std::size_t count = git_tree_entrycount(tree.get());
+    seen_ += count + 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      const git_tree_entry* item = git_tree_entry_byindex(tree.get(), i);
+      const std::string_view segment = git_tree_entry_name(item);
+      const std::string name = folder.prefix + std::string(segment);
+      if (usable(segment, name)) entry(*item, name);
+    }
+  }
+
+  bool usable(std::string_view segment, const std::string& name) {
+    if (!accept_name(name, out_.findings)) {
+      out_.settled.push_back(name);
+      return false;
+    }
+    if (segment.find('/') == segment.npos && !is_git_folder(segment) && name.size() <= kMaxPathBytes)
+      return true;
+    out_.findings.push_back({.severity = Severity::error,
+                             .code = "git.unsafe_name",
+                             .message = "is a name that git itself would not check out: not looked for",
+                             .file = name});
+    return false;
+  }
+
+  void file(const std::string& name, const git_oid& id) {
+    ExpectedFile file{.name = name, .path = out_.root / name};
+    try {
+      describe_blob(id, file);
+    } catch (const Error& error) {
+      unreadable(name, error);
+    }
+    out_.files.push_back(std::move(file));
+  }
+
+  void describe_blob(const git_oid& id, ExpectedFile& file) {
+    const auto header = repository_.header(id);
+    if (!header) throw Error::input(fmt::format("git object {} is not in this clone", git::hex(id)));
+    if (header->type != GIT_OBJECT_BLOB)
+      throw Error::input(fmt::format("git object {} is no blob", git::hex(id)));
+    file.digest = Digest::parse(DigestKind::git_sha1, git::hex(id));
+    file.size = header->size;
+    file.trust = {TrustSource::git_blob, commit_, beside_};
+    if (header->size == 0 || header->size >= kLfsPointerMaxBytes) return;
+    const auto pointer = parse_lfs_pointer(repository_.read(id, kLfsPointerMaxBytes));
+    if (!pointer) return;
+    file.digest = pointer->checkout_digest();
+    file.size = pointer->checkout_size();
+    file.trust.source = TrustSource::lfs_pointer;
+    if (pointer->canonical) return;
+    out_.findings.push_back({.severity = Severity::note,
+                             .code = "git.pointer_not_canonical",
+                             .message = "is an LFS pointer not written as git-lfs writes it",
+                             .file = file.name});
+  }
+
+  // A symbolic link is compared here: its blob is the target's name.
+  void link(const std::string& name, const git_oid& id) {
+    out_.settled.push_back(name);
+    std::string target;
+    try {
+      target = repository_.read(id, kMaxLinkBytes);
+    } catch (const Error& error) {
+      unreadable(name, error);
+      return;
+    }
+    const auto say = [&](Severity severity, std::string code, std::string message) {
+      out_.findings.push_back(
+          {.severity = severity, .code = std::move(code), .message = std::move(message), .file = name});
+    };
+    std::error_code error;
+    const fs::path path = out_.root / name;
+    const fs::file_status status = fs::symlink_status(path, error);
+    if (fs::is_symlink(status)) {
+      const std::string found = fs::read_symlink(path, error).string();
+      if (found != target)
+        say(Severity::error, "git.link_differs",
+            fmt::format("links to {}; the commit says {}", found, target));
+    } else if (!fs::exists(status)) {
+      say(Severity::error, "git.link_missing", fmt::format("is missing: a symbolic link to {}", target));
+    } else if (!is_plain_copy_of_link(path, target)) {
+      say(Severity::error, "git.link_differs",
+          fmt::format("is not the symbolic link to {} that the commit has", target));
+    }
+    const fs::path resolved = (fs::path(name).parent_path() / target).lexically_normal();
+    if (fs::path(target).is_absolute() || (!resolved.empty() && *resolved.begin() == "..")) {
+      say(Severity::warning, "git.link_outside",
+          fmt::format("is a symbolic link out of the repository, to {}; it is not followed", target));
+    }
+  }
+
+  // core.symlinks=false: git writes a file that holds the target's name.
+  static bool is_plain_copy_of_link(const fs::path& path, const std::string& target) {
+    try {
+      return read_small_file(path, kMaxLinkBytes) == target;
+    } catch (const Error&) {
+      return false;  // a folder, a device, something long: not the link, whatever it is
+    }
+  }
+
+  void submodule(const std::string& name, const git_oid& id) {
+    out_.settled.push_back(name);
+    out_.findings.push_back({.severity = Severity::note,
+                             .code = "git.submodule",
+                             .message = fmt::format("is a submodule at commit {}: not checked", git::hex(id)),
+                             .file = name,
+                             .remedy = "verify that folder by itself"});
+  }
+
+  void unreadable(std::string name, const Error& error) {
+    if (name.ends_with('/')) name.pop_back();
+    out_.findings.push_back(
+        {.severity = Severity::error,
+         .code = "git.object_unreadable",
+         .message = fmt::format("{}: nobody says what should be here", error.message()),
+         .file = std::move(name),
+         .remedy = "complete the clone: 'git fetch --refetch', or 'git fsck' for damage"});
+  }
+
+  const git::Repository& repository_;
+  Expectation& out_;
+  std::string commit_;
+  bool beside_;
+  std::size_t seen_ = 0;
+  std::vector<Pending> pending_;
+};
+
+struct Place {
+  std::string subpath;  // of what was asked, in the commit; "" for all of it
+  fs::path root;        // where that is on disk
+  bool beside = true;   // the repository lies with the files
+};
+
+// Where `inside` lies in the work tree. Of a repository folder itself (.git, bare) everything is meant.
+Place locate(const git::Repository& repository, const fs::path& inside, const std::optional<fs::path>& root) {
+  const fs::path work_tree = repository.work_tree();
+  if (work_tree.empty() && !root) {
+    throw Error::usage("is a bare git repository: it has no files to check")
+        .in(inside)
+        .remedy("say with --root where the files are");
+  }
+  Place place;
+  if (!work_tree.empty()) {
+    const fs::path relative =
+        (fs::canonical(inside.has_parent_path() && !fs::is_directory(inside) ? inside.parent_path()
+                                                                             : inside) /
+         (fs::is_directory(inside) ? fs::path() : inside.filename()))
+            .lexically_relative(fs::canonical(work_tree));
+    std::string text = relative.generic_string();
+    while (text.ends_with('/')) text.pop_back();
+    if (text != "." && !text.starts_with("..") && !is_git_folder(text.substr(0, text.find('/'))))
+      place.subpath = text;
+    place.root = place.subpath.empty() ? work_tree : work_tree / place.subpath;
+  }
+  if (root) {
+    place.root = *root;
+    place.beside = false;
+  }
+  return place;
+}
+
+}  // namespace
+
+bool is_in_git_repository(const fs::path& inside) {
+  return git::Repository::find(inside).has_value();
+}
+
+Expectation expect_from_git(const fs::path& inside, const std::string& revision,
+                            const std::optional<fs::path>& root) {
+  const auto repository = git::Repository::find(inside);
+  if (!repository) {
+    throw Error::input("is not in a git repository")
+        .in(inside)
+        .remedy("give --manifest, or the clone's folder");
+  }
+  const Place place = locate(*repository, inside, root);
+  const git_oid commit = repository->resolve_commit(revision);
+  const std::string commit_hex = git::hex(commit);
+
+  Expectation out;
+  out.kind = "git clone";
+  out.origin = "commit " + commit_hex;
+  out.root = place.root;
+  out.ignored = {".git"};
+  out.complete = true;
+  Walk walk(*repository, out, commit_hex, place.beside);
+  if (place.subpath.empty()) {
+    walk.folder(repository->root_tree(commit));
+  } else {
+    const git::TreePtr tree = repository->read_tree(repository->root_tree(commit));
+    git_tree_entry* raw = nullptr;
+    if (git_tree_entry_bypath(&raw, tree.get(), place.subpath.c_str()) != 0) {
+      throw Error::input(fmt::format("commit {} does not hold {}", commit_hex, place.subpath)).in(inside);
+    }
+    const git::TreeEntryPtr entry(raw);
+    if (git_tree_entry_filemode(raw) == GIT_FILEMODE_TREE) {
+      walk.folder(*git_tree_entry_id(raw));
+    } else {
+      if (!root) out.root = place.root.parent_path();
+      walk.entry(*raw, fs::path(place.subpath).filename().string());
+      out.complete = false;
+    }
+  }
+  finish(out);
+  report_links(out);
+  return out;
+}
+
+}  // namespace assay

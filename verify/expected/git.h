@@ -1,0 +1,23 @@
+// What a git commit says its files are: LFS pointers (sha256 and size of the weights) and blobs (git object
+// ids).
+//
+// The commit is read from the object database, loose or packed, not from the work tree, where git-lfs has put
+// real files in the pointers' places. Neither git nor git-lfs need be installed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "verify/expected/expected.h"
+
+namespace assay {
+
+// `inside`: a clone, a folder or a file in it, or a bare repository (then `root` says where the files are).
+// Throws Error::input when there is no repository, no such commit, or the commit does not hold `inside`.
+Expectation expect_from_git(const fs::path& inside, const std::string& revision = "HEAD",
+                            const std::optional<fs::path>& root = std::nullopt);
+
+// Whether `inside` lies in a git repository at all.
+bool is_in_git_repository(const fs::path& inside);
+
+}  // namespace assay

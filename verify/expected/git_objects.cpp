@@ -1,0 +1,151 @@
+#include "verify/expected/git_objects.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace assay::git {
+namespace {
+
+constexpr std::uint64_t kMaxTreeBytes = 64ull << 20;  // a folder of a million files; a bomb is refused unread
+
+// libgit2's settings are global to the process: made once, before its first use.
+struct Library {
+  Library() {
+    git_libgit2_init();
+    // We read objects by id and check them; who owns the folder changes nothing (git's "dubious ownership").
+    git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+    for (const int level : {GIT_CONFIG_LEVEL_PROGRAMDATA, GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_XDG,
+                            GIT_CONFIG_LEVEL_GLOBAL}) {
+      git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
+    }
+    // Extensions that change nothing about how present objects are stored. (objectformat and refstorage do.)
+    std::array extensions = {"partialclone", "worktreeconfig", "preciousobjects", "relativeworktrees"};
+    git_libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions.data(), extensions.size());
+  }
+};
+
+void use_library() {
+  static const Library library;
+}
+
+std::string last_error() {
+  const git_error* error = git_error_last();
+  return error != nullptr && error->message != nullptr ? error->message : "no reason given";
+}
+
+Error unreadable_repository(const fs::path& inside) {
+  const std::string reason = last_error();
+  if (reason.find("objectformat") != std::string::npos) {
+    return Error::input("is a git repository with SHA-256 object ids, which are not supported")
+        .in(inside)
+        .remedy("give the digests with --manifest");
+  }
+  if (reason.find("refstorage") != std::string::npos) {
+    return Error::input("is a git repository whose refs are stored as reftable, which is not supported")
+        .in(inside)
+        .remedy("run 'git refs migrate --ref-format=files' in it");
+  }
+  return Error::input(fmt::format("cannot read the git repository: {}", reason)).in(inside);
+}
+
+}  // namespace
+
+std::string hex(const git_oid& id) {
+  std::array<char, GIT_OID_HEXSZ + 1> text{};
+  return git_oid_tostr(text.data(), text.size(), &id);
+}
+
+Repository::Repository(RepositoryPtr repository) : repository_(std::move(repository)) {
+  git_odb* database = nullptr;
+  if (git_repository_odb(&database, repository_.get()) != 0) {
+    throw Error::input(fmt::format("cannot open the git object database: {}", last_error()))
+        .in(git_repository_path(repository_.get()));
+  }
+  database_.reset(database);
+}
+
+std::optional<Repository> Repository::find(const fs::path& inside) {
+  use_library();
+  git_repository* repository = nullptr;
+  const int code =
+      git_repository_open_ext(&repository, inside.c_str(), GIT_REPOSITORY_OPEN_CROSS_FS, nullptr);
+  if (code == GIT_ENOTFOUND) return std::nullopt;
+  if (code != 0) throw unreadable_repository(inside);
+  return Repository(RepositoryPtr(repository));
+}
+
+fs::path Repository::work_tree() const {
+  const char* path = git_repository_workdir(repository_.get());
+  if (path == nullptr) return {};
+  std::string text = path;
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+git_oid Repository::resolve_commit(const std::string& revision) const {
+  const fs::path where = git_repository_path(repository_.get());
+  if (revision == "HEAD" && git_repository_head_unborn(repository_.get()) == 1) {
+    throw Error::input("the git repository has no commit yet").in(where).remedy("finish the clone first");
+  }
+  git_object* raw = nullptr;
+  if (git_revparse_single(&raw, repository_.get(), revision.c_str()) != 0) {
+    throw Error::input(fmt::format("no commit '{}' in this clone: {}", revision, last_error()))
+        .in(where)
+        .remedy("give another --rev, or fetch it");
+  }
+  const ObjectPtr object(raw);
+  if (git_object_peel(&raw, object.get(), GIT_OBJECT_COMMIT) != 0) {
+    throw Error::input(fmt::format("'{}' does not name a commit: {}", revision, last_error())).in(where);
+  }
+  const ObjectPtr commit(raw);
+  return *git_object_id(commit.get());
+}
+
+git_oid Repository::root_tree(const git_oid& commit) const {
+  git_commit* raw = nullptr;
+  if (git_commit_lookup(&raw, repository_.get(), &commit) != 0) {
+    throw Error::input(fmt::format("cannot read commit {}: {}", hex(commit), last_error()));
+  }
+  const Owned<git_commit, git_commit_free> owner(raw);
+  return *git_commit_tree_id(raw);
+}
+
+std::optional<ObjectHeader> Repository::header(const git_oid& id) const {
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  const int code = git_odb_read_header(&size, &type, database_.get(), &id);
+  if (code == GIT_ENOTFOUND) return std::nullopt;
+  if (code != 0) throw Error::input(fmt::format("git object {} is damaged: {}", hex(id), last_error()));
+  return ObjectHeader{size, type};
+}
+
+std::string Repository::read(const git_oid& id, std::uint64_t limit) const {
+  const auto known = header(id);
+  if (!known) throw Error::input(fmt::format("git object {} is not in this clone", hex(id)));
+  if (known->size > limit) {
+    throw Error::input(
+        fmt::format("git object {} is {} bytes long; at most {} are expected", hex(id), known->size, limit));
+  }
+  git_odb_object* raw = nullptr;
+  if (git_odb_read(&raw, database_.get(), &id) != 0) {
+    throw Error::input(fmt::format("git object {} is damaged: {}", hex(id), last_error()));
+  }
+  const RawObjectPtr object(raw);
+  return std::string(static_cast<const char*>(git_odb_object_data(raw)), git_odb_object_size(raw));
+}
+
+TreePtr Repository::read_tree(const git_oid& id) const {
+  const auto known = header(id);
+  if (!known) throw Error::input(fmt::format("git tree {} is not in this clone", hex(id)));
+  if (known->type != GIT_OBJECT_TREE || known->size > kMaxTreeBytes) {
+    throw Error::input(fmt::format("git object {} is no tree of at most {} bytes", hex(id), kMaxTreeBytes));
+  }
+  git_tree* tree = nullptr;
+  if (git_tree_lookup(&tree, repository_.get(), &id) != 0) {
+    throw Error::input(fmt::format("git tree {} is damaged: {}", hex(id), last_error()));
+  }
+  return TreePtr(tree);
+}
+
+}  // namespace assay::git

@@ -1,0 +1,358 @@
+#include "verify/expected/hub_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "verify/expected/assemble.h"
+#include "verify/expected/hub_listing.h"
+#include "verify/expected/hub_names.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kKinds[] = {"models--", "datasets--", "spaces--"};
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_repository_name(std::string_view name) {
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](auto kind) { return name.starts_with(kind); });
+}
+
+bool is_repository(const fs::path& path) {
+  if (is_folder(path / "snapshots") && is_folder(path / "blobs")) return true;
+  return is_repository_name(path.filename().string()) &&
+         (is_folder(path / "snapshots") || is_folder(path / "blobs"));
+}
+
+std::vector<fs::path> repositories_in(const fs::path& cache) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(cache, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (is_repository_name(it->path().filename().string()) && is_repository(it->path()))
+      found.push_back(it->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->is_directory(ignored) && !it->is_symlink(ignored))
+      names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The parts of a path into a snapshot: <repository>/snapshots/<commit>/<inside>.
+struct SnapshotPath {
+  fs::path repository;
+  std::string commit;
+  std::string inside;
+};
+
+std::optional<SnapshotPath> split_snapshot_path(const fs::path& path) {
+  std::string inside;
+  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path parent = at.parent_path();
+    if (parent.filename() == "snapshots" && is_repository(parent.parent_path())) {
+      return SnapshotPath{parent.parent_path(), at.filename().string(), inside};
+    }
+    inside = inside.empty() ? at.filename().string() : at.filename().string() + "/" + inside;
+  }
+  return std::nullopt;
+}
+
+// Absolute and without "." or "..", but with its links: a snapshot's name must not become its blob.
+fs::path without_dots(const fs::path& path) {
+  fs::path plain = fs::absolute(path).lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path();
+}
+
+// Reads one models--… folder, snapshot by snapshot.
+class Repository {
+ public:
+  // `prefix`: of the repository's folder below the root, "" or with a '/' at its end.
+  Repository(fs::path folder, std::string prefix, Expectation& out)
+      : folder_(std::move(folder)), prefix_(std::move(prefix)), out_(out) {}
+
+  // `name_prefix`: of the snapshot's files below the root. Says whether its tree listing is there.
+  bool snapshot(const std::string& commit, const std::string& name_prefix) {
+    const fs::path place = folder_ / "snapshots" / commit;
+    const auto listing = tree(commit);
+    std::set<std::string> seen;
+    for (const TreeEntry& entry : list_tree(place)) {
+      seen.insert(entry.name);
+      const HubListing::Entry* said = nullptr;
+      if (listing) {
+        const auto it = listing->files.find(entry.name);
+        if (it == listing->files.end()) continue;  // extra, if the listing is all there should be
+        said = &it->second;
+      }
+      file(place / entry.name, name_prefix + entry.name, entry, said, tree_trust(commit));
+    }
+    if (!listing) return false;
+    for (const Finding& finding : listing->findings) out_.findings.push_back(finding);
+    for (const auto& [name, said] : listing->files) {
+      if (seen.contains(name)) continue;
+      out_.files.push_back({.name = name_prefix + name,
+                            .path = place / name,
+                            .digest = said.digest,
+                            .size = said.size,
+                            .trust = tree_trust(commit)});
+    }
+    return true;
+  }
+
+  // Blobs no snapshot read here links to, and unfinished ones. `all_snapshots`: were all read?
+  void leftovers(bool all_snapshots) {
+    std::size_t orphans = 0;
+    std::uint64_t bytes = 0;
+    for (const TreeEntry& entry : list_tree(folder_ / "blobs")) {
+      if (is_incomplete(entry.name))
+        incomplete(entry);
+      else if (entry.kind == TreeEntry::Kind::regular && !linked_.contains(entry.name))
+        ++orphans, bytes += entry.size;
+    }
+    if (!all_snapshots || orphans == 0) return;
+    out_.findings.push_back(
+        {.severity = Severity::note,
+         .code = "hub_cache.orphan_blobs",
+         .message = fmt::format("{} blobs ({}) belong to no snapshot; they are not checked", orphans,
+                                human_bytes(bytes)),
+         .file = prefix_ + "blobs",
+         .remedy = "'hf cache prune' removes them"});
+  }
+
+  void references() {
+    for (const TreeEntry& entry : list_tree(folder_ / "refs")) {
+      if (entry.kind != TreeEntry::Kind::regular) continue;
+      std::string commit;
+      try {
+        commit = trim(read_small_file(folder_ / "refs" / entry.name, 256));
+      } catch (const Error&) {
+        commit.clear();
+      }
+      if (is_commit_id(commit) && is_folder(folder_ / "snapshots" / commit)) continue;
+      const bool id = is_commit_id(commit);
+      out_.findings.push_back(
+          {.severity = Severity::warning,
+           .code = id ? "hub_cache.ref_without_snapshot" : "hub_cache.bad_ref",
+           .message = id ? fmt::format("names commit {}, of which there is no snapshot", commit.substr(0, 10))
+                         : std::string("does not hold the id of a commit"),
+           .file = prefix_ + "refs/" + entry.name,
+           .remedy = "run the download again"});
+    }
+  }
+
+ private:
+  Trust tree_trust(const std::string& commit) const {
+    return {TrustSource::hub_tree_cache, "trees/" + commit.substr(0, 10) + ".json", true};
+  }
+
+  std::optional<HubListing> tree(const std::string& commit) {
+    const fs::path path = folder_ / "trees" / (commit + ".json");
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(path, ignored))) return std::nullopt;
+    try {
+      if (auto listing = read_tree_cache(path)) return listing;
+      say(Severity::note, "hub_cache.unknown_tree", "is of a format version not known here: not used",
+          prefix_ + "trees/" + commit + ".json");
+    } catch (const Error& error) {
+      say(Severity::warning, "hub_cache.bad_tree",
+          fmt::format("the tree listing is not used: {}", error.message()),
+          prefix_ + "trees/" + commit + ".json");
+    }
+    return std::nullopt;
+  }
+
+  void file(const fs::path& path, const std::string& name, const TreeEntry& entry,
+            const HubListing::Entry* said, const Trust& trust) {
+    ExpectedFile file{.name = name, .path = path};
+    if (said != nullptr) {
+      file.digest = said->digest;
+      file.size = said->size;
+      file.trust = trust;
+    }
+    if (entry.kind == TreeEntry::Kind::link) {
+      const auto blob = blob_of(path, name);
+      if (!blob) return out_.settled.push_back(name);
+      file.path = folder_ / "blobs" / *blob;
+      check_blob_name(*blob, file);
+    } else if (entry.kind != TreeEntry::Kind::regular) {
+      say(Severity::error, "hub_cache.not_a_file", "is neither a file nor a link to a blob", name);
+      return out_.settled.push_back(name);
+    } else if (!file.digest) {
+      ++unnamed_;
+      if (unnamed_ == 1) {
+        say(Severity::note, "hub_cache.no_blob_name",
+            "is a real file, not a link: no blob name says what it should be, nor does a tree listing", name);
+      }
+    }
+    out_.files.push_back(std::move(file));
+  }
+
+  // The one kind of link a snapshot may hold: up to its repository, into blobs/, to a digest.
+  std::optional<std::string> blob_of(const fs::path& link, const std::string& name) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(link, error);
+    const fs::path reached = (link.parent_path() / target).lexically_normal();
+    const std::string blob = reached.filename().string();
+    if (error || target.is_absolute() || reached.parent_path() != (folder_ / "blobs").lexically_normal() ||
+        !digest_named(blob)) {
+      say(Severity::error, "hub_cache.link_outside",
+          fmt::format("links to {}, not to a blob of this repository: not followed", target.string()), name,
+          "remove it and run the download again");
+      return std::nullopt;
+    }
+    linked_.insert(blob);
+    const fs::file_status status = fs::symlink_status(reached, error);
+    if (!fs::exists(status)) {
+      say(Severity::error, "hub_cache.dangling_link",
+          fmt::format("links to blobs/{}, which is not there", blob), name, "run the download again");
+    } else if (!fs::is_regular_file(status)) {
+      say(Severity::error, "hub_cache.link_outside",
+          fmt::format("links to blobs/{}, which is not a file: not followed", blob), name);
+      return std::nullopt;
+    }
+    return blob;
+  }
+
+  void check_blob_name(const std::string& blob, ExpectedFile& file) {
+    const Digest named = *digest_named(blob);
+    if (!file.digest) {
+      file.digest = named;
+      file.trust = {TrustSource::blob_name, "", true};
+    } else if (file.digest->kind == named.kind && *file.digest != named) {
+      say(Severity::error, "hub_cache.contradiction",
+          fmt::format("links to blob {}, but the tree listing says {}", blob.substr(0, 10),
+                      file.digest->hex().substr(0, 10)),
+          file.name, "remove the link and run the download again");
+    }
+  }
+
+  void incomplete(const TreeEntry& entry) {
+    const auto digest = digest_of_incomplete(entry.name);
+    std::error_code ignored;
+    const bool finished = digest && fs::exists(folder_ / "blobs" / digest->hex(), ignored);
+    say(finished ? Severity::note : Severity::error, "hub_cache.incomplete",
+        finished ? fmt::format("is left over from a download that was finished later ({})",
+                               human_bytes(entry.size))
+                 : fmt::format("is an unfinished download ({} so far)", human_bytes(entry.size)),
+        prefix_ + "blobs/" + entry.name, finished ? "delete it" : "run the download again");
+  }
+
+  void say(Severity severity, std::string code, std::string message, std::string file,
+           std::string remedy = {}) {
+    out_.findings.push_back({.severity = severity,
+                             .code = std::move(code),
+                             .message = std::move(message),
+                             .file = std::move(file),
+                             .remedy = std::move(remedy)});
+  }
+
+  fs::path folder_;
+  std::string prefix_;
+  Expectation& out_;
+  std::set<std::string> linked_;
+  std::size_t unnamed_ = 0;
+};
+
+void use_snapshot(const SnapshotPath& at, Expectation& out) {
+  out.root = at.repository / "snapshots" / at.commit;
+  out.origin = at.repository.filename().string() + " @ " + at.commit;
+  Repository repository(at.repository, "", out);
+  out.complete = repository.snapshot(at.commit, "");
+  repository.leftovers(folders_in(at.repository / "snapshots").size() == 1);
+}
+
+void use_repository(const fs::path& folder, const std::string& prefix, Expectation& out) {
+  Repository repository(folder, prefix, out);
+  for (const std::string& commit : folders_in(folder / "snapshots")) {
+    out.complete &= repository.snapshot(commit, prefix + "snapshots/" + commit + "/");
+  }
+  repository.references();
+  repository.leftovers(true);
+}
+
+void use_blob(const fs::path& blob, Expectation& out) {
+  out.root = blob.parent_path();
+  out.origin = "blob of " + blob.parent_path().parent_path().filename().string();
+  const std::string name = blob.filename().string();
+  out.files.push_back({.name = name,
+                       .path = blob,
+                       .digest = digest_named(name),
+                       .trust = {TrustSource::blob_name, "", true}});
+}
+
+}  // namespace
+
+std::optional<HubCachePlace> hub_cache_place(const fs::path& given) {
+  const fs::path path = without_dots(given);
+  if (split_snapshot_path(path)) return HubCachePlace::snapshot;
+  if (is_repository(path)) return HubCachePlace::model;
+  if (path.parent_path().filename() == "blobs" && is_repository(path.parent_path().parent_path()) &&
+      digest_named(path.filename().string())) {
+    return HubCachePlace::blob;
+  }
+  if (!repositories_in(path).empty() || !repositories_in(path / "hub").empty()) return HubCachePlace::cache;
+  return std::nullopt;
+}
+
+Expectation expect_from_hub_cache(const fs::path& given) {
+  fs::path path = without_dots(given);
+  Expectation out;
+  out.kind = "Hugging Face cache";
+  out.root = path;
+  const auto place = hub_cache_place(path);
+  if (!place) throw Error::input("is no Hugging Face cache").in(path);
+  const auto snapshot = split_snapshot_path(path);
+  std::error_code ignored;
+  if (snapshot) {
+    use_snapshot(*snapshot, out);
+  } else if (*place == HubCachePlace::blob) {
+    use_blob(path, out);
+  } else if (const auto commits = folders_in(path / "snapshots");
+             *place == HubCachePlace::model && commits.size() == 1) {
+    use_snapshot({path, commits[0], ""}, out);
+    Repository(path, "", out).references();
+  } else if (*place == HubCachePlace::model) {
+    out.complete = true;
+    out.origin = fmt::format("{}, {} snapshots", path.filename().string(), commits.size());
+    out.ignored = {"blobs", "refs", "trees", ".no_exist"};
+    use_repository(path, "", out);
+  } else {
+    auto repositories = repositories_in(path);
+    if (repositories.empty()) {
+      out.root = path / "hub";
+      repositories = repositories_in(out.root);
+    }
+    out.origin = fmt::format("{} repositories", repositories.size());
+    for (const fs::path& repository : repositories) {
+      use_repository(repository, repository.filename().string() + "/", out);
+    }
+    out.complete = false;  // a cache is whatever was asked for
+  }
+  finish(out);
+  if (snapshot && !snapshot->inside.empty()) {
+    if (fs::is_directory(path, ignored))
+      narrow_to_folder(out, snapshot->inside);
+    else
+      narrow_to_file(out, snapshot->inside);
+  }
+  return out;
+}
+
+}  // namespace assay

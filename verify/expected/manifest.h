@@ -1,0 +1,20 @@
+// Digests the user gives: a manifest, a saved hub listing, one sha256; or none at all.
+#pragma once
+
+#include <string>
+
+#include "verify/expected/expected.h"
+
+namespace assay {
+
+// `manifest`: a checksum file (plain or chunked) or a hub listing, told apart by what is in it. `path`: the
+// folder its names are relative to, or the one file that is meant.
+Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path);
+
+// --sha256 HEX for one file. Throws Error::usage for what is no digest, or when `file` is a folder.
+Expectation expect_from_sha256(std::string_view hex, const fs::path& file);
+
+// A folder or file nobody vouches for: its files, without digests.
+Expectation expect_nothing(const fs::path& path);
+
+}  // namespace assay

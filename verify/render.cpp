@@ -1,0 +1,240 @@
+#include "verify/render.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kWarningsShown = 20;
+
+bool is_bad(const FileReport& file) {
+  return file.status == FileStatus::failed || file.status == FileStatus::missing ||
+         file.status == FileStatus::unreadable;
+}
+
+std::string why(const FileReport& file) {
+  std::string line =
+      fmt::format("  {} {}", escape_for_terminal(file.name), escape_for_terminal(file.diagnosis));
+  if (!file.remedy.empty()) line += "; " + escape_for_terminal(file.remedy);
+  return line;
+}
+
+void render_damage(const VerifyReport& report, const Output& output) {
+  if (std::none_of(report.files.begin(), report.files.end(), is_bad)) return;
+  output.line("");
+  output.paint("What is wrong:", Style::bold);
+  for (const FileReport& file : report.files) {
+    if (!is_bad(file)) continue;
+    output.line(why(file));
+    for (const Finding& finding : file.findings) {
+      if (finding.severity == Severity::error && file.diagnosis == "holds values it should not") {
+        output.line("    " + to_line(finding));
+      }
+    }
+  }
+}
+
+// Errors about the whole are always shown; of the warnings the first few of each kind, and how many more.
+void render_findings(const VerifyReport& report, const Output& output) {
+  std::vector<const Finding*> shown;
+  std::size_t warnings = 0;
+  const auto consider = [&](const Finding& finding, bool whole) {
+    if (finding.severity == Severity::error && whole) shown.push_back(&finding);
+    if (finding.severity == Severity::warning && ++warnings <= kWarningsShown) shown.push_back(&finding);
+    if (finding.severity == Severity::note && whole) shown.push_back(&finding);
+  };
+  for (const Finding& finding : report.findings) consider(finding, true);
+  for (const FileReport& file : report.files) {
+    for (const Finding& finding : file.findings) consider(finding, false);
+  }
+  if (shown.empty()) return;
+  output.line("");
+  for (const Finding* finding : shown) {
+    output.paint(to_line(*finding), finding->severity == Severity::error ? Style::red : Style::plain);
+  }
+  if (warnings > kWarningsShown) {
+    output.line(fmt::format("… and {} more warnings (--json lists them all)", warnings - kWarningsShown));
+  }
+}
+
+// A name that a shell takes as one word.
+std::string shell_word(std::string_view name) {
+  std::string word = "'";
+  for (const char c : name) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+void render_ranges(const VerifyReport& report, const Output& output) {
+  for (const FileReport& file : report.files) {
+    for (const ByteRange& range : file.damaged) {
+      output.line(fmt::format("curl -r {} -o part URL/{}", http_range(range), shell_word(file.name)));
+    }
+  }
+}
+
+std::string tally(const VerifyReport& report) {
+  std::vector<std::string> parts;
+  const auto add = [&](FileStatus status, std::string_view word) {
+    if (const auto n = report.count(status)) parts.push_back(fmt::format("{} {}", n, word));
+  };
+  add(FileStatus::failed, "damaged");
+  add(FileStatus::missing, "missing");
+  add(FileStatus::unreadable, "unreadable");
+  add(FileStatus::extra, "extra");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string speed(const VerifyReport& report) {
+  const double rate = report.seconds > 0 ? static_cast<double>(report.bytes_hashed) / report.seconds : 0;
+  std::string text = human_duration(report.seconds);
+  if (report.bytes_hashed > 100'000'000) {
+    text += fmt::format(", {}/s", human_bytes(static_cast<std::uint64_t>(rate)));
+  }
+  if (report.bytes_reused > 0)
+    text += fmt::format(", {} known from before", human_bytes(report.bytes_reused));
+  return text;
+}
+
+std::uint64_t files_there(const VerifyReport& report) {
+  return report.files.size() - report.count(FileStatus::missing);
+}
+
+std::string iso_time(std::int64_t unix_seconds) {
+  std::tm utc{};
+  const std::time_t time = unix_seconds;
+  ::gmtime_r(&time, &utc);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
+}
+
+Json file_json(const FileReport& file) {
+  Json json = {{"name", file.name}, {"status", status_name(file.status)}};
+  json["expected"] = file.expected ? Json(file.expected->hex()) : Json();
+  json["actual"] = file.actual ? Json(file.actual->hex()) : Json();
+  if (file.expected) json["digest"] = file.expected->kind_name();
+  json["size"] = file.size;
+  if (file.expected_size) json["expected_size"] = *file.expected_size;
+  json["trust"] = trust_name(file.trust.source);
+  if (!file.trust.detail.empty()) json["trust_detail"] = file.trust.detail;
+  json["trust_stored_beside"] = file.trust.stored_beside;
+  json["diagnosis"] = file.diagnosis;
+  if (!file.remedy.empty()) json["remedy"] = file.remedy;
+  if (file.reused) json["reused"] = true;
+  json["mtime_ns"] = file.identity.mtime_ns;
+  json["inode"] = file.identity.inode;
+  if (!file.damaged.empty()) {
+    Json ranges = Json::array();
+    for (const ByteRange& r : file.damaged) ranges.push_back(http_range(r));
+    json["damaged_ranges"] = std::move(ranges);
+  }
+  if (!file.findings.empty()) json["findings"] = to_json(file.findings);
+  if (!file.tensors.is_null()) json["tensors"] = file.tensors;
+  return json;
+}
+
+}  // namespace
+
+std::string status_line(const FileReport& file) {
+  const std::string name = escape_for_terminal(file.name);
+  switch (file.status) {
+    case FileStatus::ok: return name + ": OK";
+    case FileStatus::failed: return name + ": FAILED";
+    case FileStatus::missing: return name + ": MISSING";
+    case FileStatus::extra: return name + ": EXTRA";
+    case FileStatus::unreadable: return name + ": FAILED open or read";
+    case FileStatus::unchecked: break;
+  }
+  return name + ": not checked";
+}
+
+std::string verdict_line(const VerifyReport& report, const VerifyOptions& options) {
+  if (report.interrupted) {
+    return fmt::format(
+        "INTERRUPTED: {} of {} hashed; {}", human_bytes(report.bytes_hashed + report.bytes_reused),
+        human_bytes(report.bytes_hashed + report.bytes_reused + report.bytes_not_hashed),
+        options.state ? "run the same command again to continue" : "use --state FILE to be able to continue");
+  }
+  if (!report.good()) {
+    std::string counts = tally(report);
+    if (counts.empty()) counts = "see the errors above";
+    std::string line =
+        fmt::format("FAILED: {}, of {} files ({})", counts, report.files.size(), speed(report));
+    if (report.stopped_early) {
+      line += fmt::format("; {} not hashed: mend this first, or use --keep-going",
+                          human_bytes(report.bytes_not_hashed));
+    }
+    return line;
+  }
+  const std::uint64_t there = files_there(report);
+  if (!report.bytes_checked) {
+    const std::string_view reason = options.quick ? "--quick" : "nothing says what they should be";
+    return fmt::format("WELL FORMED: {} files; no bytes were checked ({}) ({})", there, reason,
+                       speed(report));
+  }
+  const std::uint64_t unchecked = report.count(FileStatus::unchecked),
+                      extra = report.count(FileStatus::extra);
+  std::string line = fmt::format("OK: {} files, {}, are what {} says ({})", report.count(FileStatus::ok),
+                                 human_bytes(report.bytes_hashed + report.bytes_reused),
+                                 report.expectation.origin, speed(report));
+  if (unchecked > 0) line += fmt::format("; {} not checked", unchecked);
+  if (extra > 0) line += fmt::format("; {} extra", extra);
+  return line;
+}
+
+void render_text(const VerifyReport& report, const VerifyOptions& options, const RenderOptions& render,
+                 const Output& output) {
+  if (render.tensor_digests) {
+    for (const FileReport& file : report.files) {
+      if (!file.tensors.is_array()) continue;
+      for (const Json& tensor : file.tensors) {
+        output.line(fmt::format("{}  {}:{}", tensor.value("sha256", ""), escape_for_terminal(file.name),
+                                escape_for_terminal(tensor.value("name", ""))));
+      }
+    }
+  }
+  render_damage(report, output);
+  render_findings(report, output);
+  if (render.ranges) render_ranges(report, output);
+  output.line("");
+  if (report.bytes_checked) output.line(escape_for_terminal(trust_summary(report.expectation)));
+  output.paint(escape_for_terminal(verdict_line(report, options)), report.good() ? Style::green : Style::red);
+}
+
+Json render_json(const VerifyReport& report, const VerifyOptions& options) {
+  Json json = {{"schema", "assay.verify/1"},
+               {"tool", "assay " ASSAY_VERSION},
+               {"started", iso_time(report.started_unix)},
+               {"verdict", report.good()        ? "ok"
+                           : report.interrupted ? "interrupted"
+                                                : "failed"},
+               {"verdict_line", verdict_line(report, options)}};
+  json["source"] = {{"kind", report.expectation.kind},
+                    {"origin", report.expectation.origin},
+                    {"root", report.expectation.root.string()},
+                    {"complete", report.expectation.complete},
+                    {"trust", trust_summary(report.expectation)}};
+  Json files = Json::array();
+  for (const FileReport& file : report.files) files.push_back(file_json(file));
+  json["files"] = std::move(files);
+  json["findings"] = to_json(report.findings);
+  json["summary"] = {{"ok", report.count(FileStatus::ok)},
+                     {"failed", report.count(FileStatus::failed)},
+                     {"missing", report.count(FileStatus::missing)},
+                     {"extra", report.count(FileStatus::extra)},
+                     {"unchecked", report.count(FileStatus::unchecked)},
+                     {"unreadable", report.count(FileStatus::unreadable)},
+                     {"bytes", report.bytes_hashed},
+                     {"bytes_reused", report.bytes_reused},
+                     {"bytes_not_hashed", report.bytes_not_hashed},
+                     {"bytes_checked", report.bytes_checked},
+                     {"stopped_early", report.stopped_early},
+                     {"seconds", report.seconds}};
+  return json;
+}
+
+}  // namespace assay

@@ -1,0 +1,41 @@
+// Is each weight file well formed, and do the files fit together? Headers and indexes only: milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/formats/safetensors.h"
+#include "core/numeric/element_type.h"
+#include "core/system/file.h"
+#include "core/system/finding.h"
+
+namespace assay {
+
+// A tensor as a range of its file's bytes, whatever the container.
+struct TensorRange {
+  std::string name;
+  ElementType type;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // absolute, in the file
+};
+
+struct PresentFile {
+  std::string name;  // relative to the root
+  fs::path path;
+};
+
+struct Structure {
+  std::map<std::string, Findings> per_file;                 // by PresentFile::name
+  std::map<std::string, std::vector<TensorRange>> tensors;  // of well-formed weight files, by offset
+  Findings whole;                                           // indexes, numbering
+};
+
+bool is_weight_name(std::string_view name);  // .safetensors, .gguf
+bool is_index_name(std::string_view name);   // *.safetensors.index.json
+
+// Looks at the weight files and indexes among `files`, folder by folder (a diffusion pipeline has several).
+Structure check_structure(const std::vector<PresentFile>& files, safetensors::Reading reading, int jobs);
+
+}  // namespace assay

@@ -1,0 +1,110 @@
+#include "verify/tensor_sinks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/system/error.h"
+
+namespace assay {
+
+struct TensorSink::DigestContext {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+  void begin() {
+    if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
+      throw Error::internal("OpenSSL cannot start a SHA-256");
+    }
+  }
+  void add(std::span<const std::byte> bytes) { EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()); }
+  std::string end() {
+    std::array<std::uint8_t, 32> digest{};
+    EVP_DigestFinal_ex(context.get(), digest.data(), nullptr);
+    return to_hex(digest);
+  }
+};
+
+TensorSink::TensorSink(std::vector<TensorRange> tensors, TensorExamination examination)
+    : tensors_(std::move(tensors)), examination_(examination) {
+  if (examination_.digests) digest_ = std::make_unique<DigestContext>();
+}
+
+TensorSink::~TensorSink() = default;
+
+void TensorSink::consume(std::span<const std::byte> bytes) {
+  const std::uint64_t piece_end = position_ + bytes.size();
+  while (current_ < tensors_.size()) {
+    const TensorRange& tensor = tensors_[current_];
+    if (tensor.begin > piece_end || (tensor.begin == piece_end && tensor.end > tensor.begin)) break;
+    if (!open_) begin_tensor();
+    const std::uint64_t from = std::max(position_, tensor.begin);
+    const std::uint64_t to = std::min(piece_end, tensor.end);
+    if (to > from) {
+      const auto part = bytes.subspan(from - position_, to - from);
+      if (statistics_) statistics_->update(part);
+      if (digest_) digest_->add(part);
+    }
+    if (tensor.end > piece_end) break;  // the rest comes with the next piece
+    end_tensor();
+  }
+  position_ = piece_end;
+}
+
+void TensorSink::finish() {
+  // Zero-size tensors at the very end of the file.
+  while (current_ < tensors_.size() && tensors_[current_].begin == tensors_[current_].end) {
+    if (!open_) begin_tensor();
+    end_tensor();
+  }
+}
+
+void TensorSink::begin_tensor() {
+  open_ = true;
+  if (examination_.numbers) statistics_.emplace(tensors_[current_].type);
+  if (digest_) digest_->begin();
+}
+
+void TensorSink::end_tensor() {
+  const TensorRange& tensor = tensors_[current_];
+  Json json = {{"name", tensor.name}, {"type", name(tensor.type)}, {"shape", tensor.shape}};
+  if (digest_) json["sha256"] = digest_->end();
+  if (statistics_) {
+    const Numbers n = statistics_->numbers();
+    json["count"] = n.count;
+    json["nan"] = n.nan;
+    json["inf"] = n.inf;
+    json["zeros"] = n.zero;
+    json["subnormals"] = n.subnormal;
+    const bool any_finite = s.count > s.nan + n.inf;
+    json["min"] = any_finite ? Json(n.min) : Json();
+    json["max"] = any_finite ? Json(n.max) : Json();
+    json["amax"] = any_finite ? Json(n.amax) : Json();
+  }
+  results_.push_back(std::move(json));
+  statistics_.reset();
+  open_ = false;
+  ++current_;
+}
+
+Findings judge_numbers(const Json& tensor, bool allow_nonfinite) {
+  Findings findings;
+  const auto add = [&](Severity severity, const char* code, std::string message) {
+    findings.push_back({.severity = severity,
+                        .code = code,
+                        .message = std::move(message),
+                        .tensor = tensor.at("name").get<std::string>()});
+  };
+  const auto number = [&](const char* key) { return tensor.value(key, std::uint64_t{0}); };
+  const std::uint64_t count = number("count"), nan = number("nan"), inf = number("inf");
+  if (nan + inf > 0) {
+    add(allow_nonfinite ? Severity::warning : Severity::error, "numbers.nonfinite",
+        fmt::format("holds {} NaN and {} Inf among {} values", nan, inf, count));
+  }
+  if (count > 1 && number("zeros") == count) {
+    add(Severity::warning, "numbers.all_zero", fmt::format("all {} values are zero", count));
+  }
+  return findings;
+}
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+// Listeners on the bytes of a file while it is hashed: per tensor number statistics and digests.
+#pragma once
+
+#include <openssl/evp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/numeric/statistics.h"
+#include "core/system/report.h"
+#include "verify/hash/hasher.h"
+#include "verify/structure.h"
+
+namespace assay {
+
+struct TensorExamination {
+  bool numbers = false;  // NaN, Inf, zeros, subnormals, min, max, amax
+  bool digests = false;  // sha256 of each tensor's stored bytes
+};
+
+// Cuts the stream of a weight file at its tensors' borders and examines each; one tensor's state at a time.
+class TensorSink : public ByteSink {
+ public:
+  TensorSink(std::vector<TensorRange> tensors, TensorExamination examination);
+  ~TensorSink() override;
+
+  void consume(std::span<const std::byte> bytes) override;
+  void finish() override;
+
+  Json take_results() { return std::move(results_); }  // array of {name, type, shape, sha256, nan, …}
+
+ private:
+  void begin_tensor();
+  void end_tensor();
+
+  std::vector<TensorRange> tensors_;
+  TensorExamination examination_;
+  std::size_t current_ = 0;
+  std::uint64_t position_ = 0;
+  bool open_ = false;
+  std::optional<TensorStatistics> statistics_;
+  struct DigestContext;
+  std::unique_ptr<DigestContext> digest_;
+  Json results_ = Json::array();
+};
+
+// The verdict on one of the results above: NaN or Inf, all zeros. File names are left to the caller.
+Findings judge_numbers(const Json& tensor, bool allow_nonfinite);
+
+// Hands the same bytes to several sinks.
+class FanOut : public ByteSink {
+ public:
+  explicit FanOut(std::vector<ByteSink*> sinks) : sinks_(std::move(sinks)) {}
+  void consume(std::span<const std::byte> bytes) override {
+    for (ByteSink* sink : sinks_) sink->consume(bytes);
+  }
+  void finish() override {
+    for (ByteSink* sink : sinks_) sink->finish();
+  }
+
+ private:
+  std::vector<ByteSink*> sinks_;
+};
+
+}  // namespace assay

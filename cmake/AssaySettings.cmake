@@ -7,6 +7,9 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
 
+# The hot kernels ask for -O3 themselves; the rest compiles a third faster without it.
+string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+
 option(ASSAY_WERROR "Treat warnings as errors" ON)
 option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")

@@ -117,8 +117,8 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
-    if (known.contains(entry.name) || is_ignored(entry.name, expectation) || !filter.wants(entry.name))
-      continue;
+    if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
+    if (is_ignored(entry.name, expectation) || !filter.wants(entry.name)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");

@@ -76,7 +76,7 @@ void TensorSink::end_tensor() {
     json["inf"] = n.inf;
     json["zeros"] = n.zero;
     json["subnormals"] = n.subnormal;
-    const bool any_finite = s.count > s.nan + n.inf;
+    const bool any_finite = n.finite() > 0;
     json["min"] = any_finite ? Json(n.min) : Json();
     json["max"] = any_finite ? Json(n.max) : Json();
     json["amax"] = any_finite ? Json(n.amax) : Json();

@@ -8,6 +8,8 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "verify/command.h"
+#include "verify/inspect.h"
 
 namespace {
 
@@ -23,6 +25,8 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   assay::Action action;
+  assay::add_verify(program, action);
+  assay::add_inspect(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

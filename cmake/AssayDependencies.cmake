@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(TBB REQUIRED)
+find_package(hwy REQUIRED)  # Highway: vector code, one source for every instruction set
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)

@@ -7,6 +7,9 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
 
+# The hot kernels ask for -O3 themselves; the rest compiles a third faster without it.
+string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+
 option(ASSAY_WERROR "Treat warnings as errors" ON)
 option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
@@ -25,6 +28,8 @@ target_compile_options(assay_settings INTERFACE
 # GCC 12 sees overlapping copies inside std::string where there are none (gcc.gnu.org/PR105651).
 target_compile_options(assay_settings INTERFACE
   $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>)
+# A designated initializer that names some members leaves the others at their defaults: that is its point.
+target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-Wno-missing-field-initializers>)
 # Numerics are promised to the bit: no contraction of a*b+c that the source does not ask for.
 target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
 target_compile_definitions(assay_settings INTERFACE

@@ -39,13 +39,8 @@ Disguise look_inside(const fs::path& path) {
 }
 
 Finding code_finding(const std::string& name, std::string code, std::string message) {
-  return {.severity = Severity::warning,
-          .code = std::move(code),
-          .message = std::move(message),
-          .file = name,
-          .tensor = {},
-          .offset = {},
-          .remedy = {}};
+  return {
+      .severity = Severity::warning, .code = std::move(code), .message = std::move(message), .file = name};
 }
 
 bool any_of(std::string_view extension, std::initializer_list<std::string_view> list) {

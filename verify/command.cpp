@@ -21,7 +21,7 @@ struct Settings {
   RenderOptions render;
   std::string path = ".";
   std::string receipt, check_receipt, max_age;
-  std::string root, manifest, sha256, state;
+  std::string rev, root, manifest, sha256, state;
   bool quiet = false, strict = false, keep_going = false, fail_fast = false;
 };
 
@@ -92,6 +92,7 @@ int run_verify(Settings& settings) {
   if (settings.keep_going) options.after_failure = AfterFailure::keep_going;
   if (settings.fail_fast) options.after_failure = AfterFailure::stop;
   if (!settings.state.empty()) options.state = settings.state;
+  if (!settings.rev.empty()) options.find.revision = settings.rev;
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
   if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;
@@ -128,8 +129,7 @@ void add_verify(CLI::App& program, Action& action) {
       .add_option("--manifest", s.manifest, "Checksum file (sha256sum, BSD, chunked) or saved hub listing")
       ->type_name("FILE");
   command.add_option("--sha256", s.sha256, "What the one file given must hash to")->type_name("HEX");
-  command
-      .add_option("--rev", s.verify.find.rev, "Commit of the clone that says what is right (default: HEAD)")
+  command.add_option("--rev", s.rev, "Commit of the clone that says what is right (default: HEAD)")
       ->type_name("REV");
   command.add_option("--root", s.root, "Folder that holds the weights, when they are not in PATH")
       ->type_name("DIR");

@@ -23,8 +23,6 @@ Finding problem(std::string code, std::string message, std::string file = {}) {
           .code = std::move(code),
           .message = std::move(message),
           .file = std::move(file),
-          .tensor = {},
-          .offset = {},
           .remedy = "verify again"};
 }
 

@@ -73,8 +73,7 @@ std::string shell_word(std::string_view name) {
 void render_ranges(const VerifyReport& report, const Output& output) {
   for (const FileReport& file : report.files) {
     for (const ByteRange& range : file.damaged) {
-      output.line(
-          fmt::format("curl -r {}-{} -o part URL/{}", range.begin, range.end - 1, shell_word(file.name)));
+      output.line(fmt::format("curl -r {} -o part URL/{}", http_range(range), shell_word(file.name)));
     }
   }
 }
@@ -130,7 +129,7 @@ Json file_json(const FileReport& file) {
   json["inode"] = file.identity.inode;
   if (!file.damaged.empty()) {
     Json ranges = Json::array();
-    for (const ByteRange& r : file.damaged) ranges.push_back(fmt::format("{}-{}", r.begin, r.end - 1));
+    for (const ByteRange& r : file.damaged) ranges.push_back(http_range(r));
     json["damaged_ranges"] = std::move(ranges);
   }
   if (!file.findings.empty()) json["findings"] = to_json(file.findings);

@@ -27,8 +27,7 @@ Finding malformed(const Error& error, const std::string& name) {
           .message = error.message(),
           .file = name,
           .tensor = error.tensor(),
-          .offset = error.offset(),
-          .remedy = {}};
+          .offset = error.offset()};
 }
 
 struct WeightHeader {
@@ -120,8 +119,7 @@ void check_folder(const std::string& folder, const Folder& contents,
                        .message = error.message(),
                        .file = present.name,
                        .tensor = error.tensor(),
-                       .offset = error.offset(),
-                       .remedy = {}});
+                       .offset = error.offset()});
     }
   }
 }

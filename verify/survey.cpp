@@ -80,9 +80,7 @@ void look_at(FileReport& report, const Expectation& expectation, const VerifyOpt
                                   "preallocated download that was not finished, or a sparse copy",
                                   human_bytes(holes.bytes), holes.first),
            .file = report.name,
-           .tensor = {},
-           .offset = holes.first,
-           .remedy = {}});
+           .offset = holes.first});
     }
     report.status = report.expected ? FileStatus::ok : FileStatus::unchecked;
   } catch (const Error& error) {
@@ -94,6 +92,14 @@ void look_at(FileReport& report, const Expectation& expectation, const VerifyOpt
 bool is_ignored(const std::string& name, const Expectation& expectation) {
   const std::string top = name.substr(0, name.find('/'));
   return std::find(expectation.ignored.begin(), expectation.ignored.end(), top) != expectation.ignored.end();
+}
+
+// Names the source has settled itself, and whatever lies below them (a submodule).
+bool is_settled(const std::string& name, const std::set<std::string>& settled) {
+  for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    if (settled.contains(name.substr(0, slash))) return true;
+  }
+  return settled.contains(name);
 }
 
 // What is there without being expected. An incomplete expectation (one manifest, one file) makes nothing
@@ -108,10 +114,11 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   if (!expectation.complete && !plain) return reports;
   std::set<std::string> known;
   for (const ExpectedFile& file : expectation.files) known.insert(file.name);
+  const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
-    if (known.contains(entry.name) || is_ignored(entry.name, expectation) || !filter.wants(entry.name))
-      continue;
+    if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
+    if (is_ignored(entry.name, expectation) || !filter.wants(entry.name)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");

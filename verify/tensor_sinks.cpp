@@ -42,7 +42,7 @@ void TensorSink::consume(std::span<const std::byte> bytes) {
     const std::uint64_t to = std::min(piece_end, tensor.end);
     if (to > from) {
       const auto part = bytes.subspan(from - position_, to - from);
-      if (statistics_) statistics_->feed(part);
+      if (statistics_) statistics_->update(part);
       if (digest_) digest_->add(part);
     }
     if (tensor.end > piece_end) break;  // the rest comes with the next piece
@@ -70,16 +70,16 @@ void TensorSink::end_tensor() {
   Json json = {{"name", tensor.name}, {"type", name(tensor.type)}, {"shape", tensor.shape}};
   if (digest_) json["sha256"] = digest_->end();
   if (statistics_) {
-    const NumberSummary s = statistics_->summary();
-    json["count"] = s.count;
-    json["nan"] = s.nan;
-    json["inf"] = s.inf;
-    json["zeros"] = s.zeros;
-    json["subnormals"] = s.subnormals;
-    const bool any_finite = s.count > s.nan + s.inf;
-    json["min"] = any_finite ? Json(s.min) : Json();
-    json["max"] = any_finite ? Json(s.max) : Json();
-    json["amax"] = any_finite ? Json(s.amax) : Json();
+    const Numbers n = statistics_->numbers();
+    json["count"] = n.count;
+    json["nan"] = n.nan;
+    json["inf"] = n.inf;
+    json["zeros"] = n.zero;
+    json["subnormals"] = n.subnormal;
+    const bool any_finite = n.finite() > 0;
+    json["min"] = any_finite ? Json(n.min) : Json();
+    json["max"] = any_finite ? Json(n.max) : Json();
+    json["amax"] = any_finite ? Json(n.amax) : Json();
   }
   results_.push_back(std::move(json));
   statistics_.reset();
@@ -93,10 +93,7 @@ Findings judge_numbers(const Json& tensor, bool allow_nonfinite) {
     findings.push_back({.severity = severity,
                         .code = code,
                         .message = std::move(message),
-                        .file = {},
-                        .tensor = tensor.at("name").get<std::string>(),
-                        .offset = {},
-                        .remedy = {}});
+                        .tensor = tensor.at("name").get<std::string>()});
   };
   const auto number = [&](const char* key) { return tensor.value(key, std::uint64_t{0}); };
   const std::uint64_t count = number("count"), nan = number("nan"), inf = number("inf");

@@ -10,6 +10,7 @@
 #include "core/system/file.h"
 #include "core/system/finding.h"
 #include "core/system/report.h"
+#include "verify/chunks.h"
 #include "verify/expected/expected.h"
 
 namespace assay {
@@ -23,10 +24,6 @@ enum class FileStatus {
   unreadable,  // permission or I/O error
 };
 std::string_view status_name(FileStatus status);
-
-struct ByteRange {
-  std::uint64_t begin = 0, end = 0;  // end exclusive
-};
 
 struct FileReport {
   std::string name;  // relative to the root

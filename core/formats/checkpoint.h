@@ -1,5 +1,9 @@
 // A checkpoint as one list of tensors, whatever holds it: one safetensors, a folder of shards, a GGUF and its
 // splits, a Hugging Face snapshot. Headers only; no weight is read.
+//
+// Which files of a folder are the model: with an index, the shards it names and others of the same numbered
+// family; without, a numbered family rather than a single file beside it (Mistral's consolidated.safetensors
+// holds the same weights once more). What is left aside is a finding.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +43,16 @@ struct Checkpoint {
   std::vector<CheckpointFile> files;      // sorted by name
   std::vector<CheckpointTensor> tensors;  // by file, then offset
   std::optional<ShardIndex> index;
-  std::optional<gguf::Header> gguf;  // metadata of the first split
-  fs::path config;                   // config.json beside the weights; empty where there is none
-  Findings findings;                 // header deviations, index and numbering faults: nothing here is fatal
+  std::optional<gguf::Header> gguf;    // metadata of the first split
+  fs::path config;                     // config.json beside the weights; empty where there is none
+  Findings findings;                   // header deviations, index and numbering faults: nothing here is fatal
+  std::vector<std::uint32_t> by_name;  // places in `tensors`, by name
 
-  const CheckpointTensor* find(std::string_view name) const;
+  const CheckpointTensor* find(std::string_view name) const;  // the first, where several have the name
 };
 
-// `path`: a .safetensors, a .gguf, or a folder holding either. Headers are read `jobs` at a time. Unreadable
+// `path`: a .safetensors, a .gguf (of a split one, any part), an index, a folder of either, or a hub cache's
+// models--org--name. Headers are read `jobs` at a time. Unreadable
 // headers become findings when there are several files, and an Error when there is just the one.
 Checkpoint open_checkpoint(const fs::path& path, int jobs);
 

@@ -13,7 +13,7 @@ namespace assay {
 namespace {
 
 // 16 TB in chunks of 1 MiB.
-constexpr JsonLimits kLimits{.max_bytes = 1ull << 30, .max_depth = 4, .duplicate_keys = false};
+constexpr JsonLimits kLimits{.max_bytes = 1ull << 30, .max_depth = 16, .duplicate_keys = false};
 
 const ParsedJson& member(const ParsedJson& object, const char* key, const std::filesystem::path& source) {
   const auto it = object.find(key);

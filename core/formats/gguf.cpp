@@ -23,8 +23,11 @@ constexpr std::uint32_t kLatestVersion = 3;
 constexpr std::uint64_t kMinKeyValueBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
+bool is_architecture(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 bool is_snake_case(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  return is_architecture(c) || c == '_';
 }
 
 // "general.architecture": segments of lower_snake_case, joined by dots, none empty.
@@ -363,7 +366,7 @@ void Parser::read_type(Tensor& tensor) {
 void Parser::place_data() {
   const std::uint64_t aligned = *padded(cursor_.at(), header_.alignment);  // at most 2^28 + 2^32
   if (header_.tensors.empty()) {  // a vocabulary: it may end, unpadded, where its last key does
-    header_.data_offset = cursor_.at();
+    header_.data_offset = std::min(aligned, header_.file_bytes);
     if (header_.file_bytes > aligned) note_trailing(aligned);
     return;
   }
@@ -398,21 +401,6 @@ void Parser::note_trailing(std::uint64_t end) {
 }
 
 void Parser::check_required_keys() {
-  const auto architecture = header_.text("general.architecture");
-  if (!architecture) {
-    note(Severity::warning, "gguf.architecture_missing",
-         "metadata has no general.architecture, which is required");
-  } else if (architecture->empty() || !std::all_of(architecture->begin(), architecture->end(),
-                                                   [](char c) { return is_snake_case(c) && c != '_'; })) {
-    note(Severity::warning, "gguf.architecture_name",
-         fmt::format("general.architecture \"{}\" is not of lower-case letters and digits", *architecture));
-  }
-  const bool quantized = std::any_of(header_.tensors.begin(), header_.tensors.end(),
-                                     [](const Tensor& t) { return info(t.type).block_elements > 1; });
-  if (quantized && !header_.number("general.quantization_version")) {
-    note(Severity::warning, "gguf.quantization_version_missing",
-         "tensors are quantized, but metadata has no general.quantization_version");
-  }
   const auto split = header_.split();
   if (split && split->number >= split->count) {
     note(Severity::error, "gguf.split_number",
@@ -422,6 +410,22 @@ void Parser::check_required_keys() {
     note(Severity::error, "gguf.split_tensors",
          fmt::format("this split alone has {} tensors, split.tensors.count for all of them is {}",
                      header_.tensors.size(), split->tensors));
+  }
+  if (split && split->number > 0) return;  // the first split speaks for all
+  const auto architecture = header_.text("general.architecture");
+  if (!architecture) {
+    note(Severity::warning, "gguf.architecture_missing",
+         "metadata has no general.architecture, which is required");
+  } else if (architecture->empty() ||
+             !std::all_of(architecture->begin(), architecture->end(), is_architecture)) {
+    note(Severity::warning, "gguf.architecture_name",
+         fmt::format("general.architecture \"{}\" is not of lower-case letters and digits", *architecture));
+  }
+  const bool quantized = std::any_of(header_.tensors.begin(), header_.tensors.end(),
+                                     [](const Tensor& t) { return info(t.type).block_elements > 1; });
+  if (quantized && !header_.number("general.quantization_version")) {
+    note(Severity::warning, "gguf.quantization_version_missing",
+         "tensors are quantized, but metadata has no general.quantization_version");
   }
 }
 

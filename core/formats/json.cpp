@@ -43,10 +43,7 @@ class Guard : public nlohmann::json_sax<ParsedJson> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    std::string_view reason = error.what();
-    if (const auto colon = reason.rfind(": "); colon != std::string_view::npos)
-      reason.remove_prefix(colon + 2);
-    throw Error::input(fmt::format("is not valid JSON: {}", reason))
+    throw Error::input(fmt::format("is not valid JSON: {}", json_error_reason(error.what())))
         .in(source_)
         .at(position > 0 ? position - 1 : 0);
   }
@@ -67,6 +64,20 @@ std::string_view type_of(const ParsedJson& value) {
 }
 
 }  // namespace
+
+// "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while parsing value -
+// invalid literal; last read: '…'; expected end of input": the quotation may be as long as the file.
+std::string_view json_error_reason(std::string_view message) {
+  if (const auto bracket = message.find("] "); bracket != std::string_view::npos)
+    message.remove_prefix(bracket + 2);
+  if (const auto dash = message.find(" - "); dash < message.find("last read: "))
+    message.remove_prefix(dash + 3);
+  if (message.starts_with("parse error")) {
+    if (const auto colon = message.find(": "); colon != std::string_view::npos)
+      message.remove_prefix(colon + 2);
+  }
+  return message.substr(0, std::min(message.find("; last read: "), std::size_t{160}));
+}
 
 ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {

@@ -29,6 +29,9 @@ ParsedJson parse_json(std::string_view text, const std::filesystem::path& source
                       const JsonLimits& limits = {});
 ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
 
+// What is wrong, out of the JSON library's message, without the text it quotes: "invalid literal".
+std::string_view json_error_reason(std::string_view library_message);
+
 // Typed access with an Error that names the key: "config.json: hidden_size is a string, not a whole number".
 std::uint64_t json_u64(const ParsedJson& value, std::string_view key, const std::filesystem::path& source);
 const std::string& json_string(const ParsedJson& value, std::string_view key,

@@ -6,6 +6,7 @@
 // reader, and so transformers, vLLM and SGLang, accept: duplicate keys with equal ranges, leading blanks,
 // unknown fields, tensor descriptions as arrays, `"__metadata__": null`. Under `reference` such deviations
 // are still reported, as warnings. Everything neither accepts is an Error that names file, tensor and offset.
+// Notes (misaligned tensors, names that do not print) are added under both.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +40,12 @@ struct Header {
   std::uint64_t file_bytes = 0;
   std::vector<Tensor> tensors;  // by data offset, then name
   std::vector<std::pair<std::string, std::string>> metadata;
-  Findings deviations;  // empty under `strict`
+  Findings deviations;  // under `strict` notes only; `file` is left empty
   std::uint64_t buffer_offset() const { return 8 + json_bytes; }
 };
 
-// `prefix` holds at least the first 8+N bytes of a file of `file_bytes` bytes called `source` in errors.
+// `prefix` holds at least the first 8+N bytes (all, of a shorter file) of a file of `file_bytes` bytes called
+// `source`.
 Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes, Reading reading,
                     const fs::path& source);
 // Reads 8 bytes, then N: no more memory than the header needs, whatever N claims.

@@ -12,13 +12,14 @@ namespace {
 
 constexpr std::uint64_t kLargestSize = 1ull << 32;  // no dimension of any tensor is larger
 
-const Json* member(const Json& object, std::string_view key) {
+const ParsedJson* member(const ParsedJson& object, std::string_view key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-std::string text_or_empty(const Json& object, std::string_view key, const std::filesystem::path& source) {
-  const Json* value = member(object, key);
+std::string text_or_empty(const ParsedJson& object, std::string_view key,
+                          const std::filesystem::path& source) {
+  const ParsedJson* value = member(object, key);
   return value == nullptr ? std::string() : json_string(*value, key, source);
 }
 
@@ -26,20 +27,20 @@ std::string text_or_empty(const Json& object, std::string_view key, const std::f
 constexpr std::array<std::array<std::string_view, 2>, 4> kNests = {
     {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
 
-std::optional<std::pair<std::string, const Json*>> nested_text(const Json& document) {
+std::optional<std::pair<std::string, const ParsedJson*>> nested_text(const ParsedJson& document) {
   for (const auto& [outer, inner] : kNests) {
-    const Json* object = member(document, outer);
+    const ParsedJson* object = member(document, outer);
     if (object == nullptr || !object->is_object()) continue;
     if (inner.empty()) return std::pair(std::string(outer), object);
-    const Json* deeper = member(*object, inner);
+    const ParsedJson* deeper = member(*object, inner);
     if (deeper != nullptr && deeper->is_object())
       return std::pair(fmt::format("{}.{}", outer, inner), deeper);
   }
   return std::nullopt;
 }
 
-std::string first_architecture(const Json& document, const std::filesystem::path& source) {
-  const Json* list = member(document, "architectures");
+std::string first_architecture(const ParsedJson& document, const std::filesystem::path& source) {
+  const ParsedJson* list = member(document, "architectures");
   if (list == nullptr) return {};
   if (!list->is_array()) throw Error::input("architectures is not a list").in(source);
   return list->empty() ? std::string() : json_string(list->front(), "architectures[0]", source);
@@ -61,7 +62,7 @@ std::string first_key(std::string_view keys) {
 
 }  // namespace
 
-ModelConfig ModelConfig::from_json(const Json& document, const std::filesystem::path& source) {
+ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesystem::path& source) {
   if (!document.is_object()) throw Error::input("a model config is a JSON object").in(source);
   ModelConfig config;
   config.source_ = source;
@@ -80,13 +81,13 @@ ModelConfig ModelConfig::from_json(const Json& document, const std::filesystem::
         .in(source)
         .remedy("give the config.json of the model, not of its tokenizer or generation settings");
   }
-  for (const Json* object : {&config.text_, &config.document_}) {
+  for (const ParsedJson* object : {&config.text_, &config.document_}) {
     for (const std::string_view key : {"dtype", "torch_dtype"}) {
       if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
     }
     if (config.quantization_) continue;
     for (const std::string_view key : {"quantization_config", "compression_config", "quantization"}) {
-      const Json* value = member(*object, key);
+      const ParsedJson* value = member(*object, key);
       if (value != nullptr && !config.quantization_)
         config.quantization_ = parse_quantization(*value, source);
     }
@@ -102,7 +103,7 @@ ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
 
 std::optional<ConfigReader::Value> ConfigReader::find(std::string_view keys) const {
   for (std::string& key : split_keys(keys)) {
-    if (const Json* value = member(config_.text(), key)) return Value{value, std::move(key)};
+    if (const ParsedJson* value = member(config_.text(), key)) return Value{value, std::move(key)};
   }
   return std::nullopt;
 }
@@ -212,7 +213,7 @@ std::optional<std::vector<std::uint64_t>> ConfigReader::numbers(std::string_view
   if (!value) return std::nullopt;
   if (!value->json->is_array()) fail(fmt::format("{} is not a list", value->key));
   std::vector<std::uint64_t> list;
-  for (const Json& entry : *value->json) list.push_back(to_number({&entry, value->key + "[]"}));
+  for (const ParsedJson& entry : *value->json) list.push_back(to_number({&entry, value->key + "[]"}));
   return list;
 }
 
@@ -221,14 +222,14 @@ std::optional<std::vector<std::string>> ConfigReader::texts(std::string_view key
   if (!value) return std::nullopt;
   if (!value->json->is_array()) fail(fmt::format("{} is not a list", value->key));
   std::vector<std::string> list;
-  for (const Json& entry : *value->json)
+  for (const ParsedJson& entry : *value->json)
     list.push_back(json_string(entry, value->key + "[]", config_.source()));
   return list;
 }
 
 bool ConfigReader::tied_embeddings(bool class_default) {
   constexpr std::string_view key = "tie_word_embeddings";
-  const Json* outer = member(config_.document(), key);
+  const ParsedJson* outer = member(config_.document(), key);
   if (!find(key) && outer != nullptr) {
     if (!outer->is_boolean()) fail(fmt::format("{} is {}, not true or false", key, outer->type_name()));
     return outer->get<bool>();

@@ -38,18 +38,18 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
   };
   std::vector<Group> groups;
-  Json raw;
+  ParsedJson raw;
 };
 
 // Throws Error::input when the object's values have the wrong types.
-QuantizationConfig parse_quantization(const Json& object, const std::filesystem::path& source);
+QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source);
 
 class ModelConfig {
  public:
   enum class Origin { json, gguf };
 
   // Throws Error::input (with `source` as the file) when the document is no object or names no architecture.
-  static ModelConfig from_json(const Json& document, const std::filesystem::path& source);
+  static ModelConfig from_json(const ParsedJson& document, const std::filesystem::path& source);
   static ModelConfig read(const std::filesystem::path& config_json);
   // Metadata keys are renamed as config.json spells them (docs/families.md), so that families read one
   // vocabulary.
@@ -62,8 +62,8 @@ class ModelConfig {
   const std::string& model_type() const { return model_type_; }
   // The object that describes the language model: the document itself, or its text_config, llm_config or
   // thinker_config.text_config, whose path is nested_in() ("" for the document itself).
-  const Json& text() const { return text_; }
-  const Json& document() const { return document_; }
+  const ParsedJson& text() const { return text_; }
+  const ParsedJson& document() const { return document_; }
   const std::string& nested_in() const { return nested_in_; }
 
   const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
@@ -73,7 +73,7 @@ class ModelConfig {
   Origin origin_ = Origin::json;
   std::filesystem::path source_;
   std::string architecture_, model_type_, nested_in_, dtype_;
-  Json document_, text_;
+  ParsedJson document_, text_;
   std::optional<QuantizationConfig> quantization_;
 };
 
@@ -125,7 +125,7 @@ class ConfigReader {
 
  private:
   struct Value {
-    const Json* json;
+    const ParsedJson* json;
     std::string key;  // the alias that was present
   };
   std::optional<Value> find(std::string_view keys) const;  // present and not null

@@ -36,7 +36,7 @@ constexpr Renamed kSizes[] = {
     {"attention.indexer.top_k", "index_topk"},
 };
 
-const Json* metadata_number(const Json& numbers, std::string_view key) {
+const ParsedJson* metadata_number(const ParsedJson& numbers, std::string_view key) {
   const auto found = numbers.find(key);
   return found == numbers.end() ? nullptr : &*found;
 }
@@ -62,9 +62,9 @@ std::uint64_t common_value(const gguf::Array& array, std::string_view key,
   return static_cast<std::uint64_t>(values.front());
 }
 
-Json renamed_sizes(const gguf::Header& header, const std::string& architecture,
-                   const std::filesystem::path& source) {
-  Json config = Json::object();
+ParsedJson renamed_sizes(const gguf::Header& header, const std::string& architecture,
+                         const std::filesystem::path& source) {
+  ParsedJson config = ParsedJson::object();
   for (const Renamed& entry : kSizes) {
     const std::string key = fmt::format("{}.{}", architecture, entry.gguf);
     const gguf::KeyValue* found = header.find(key);
@@ -82,7 +82,7 @@ Json renamed_sizes(const gguf::Header& header, const std::string& architecture,
 
 // Latent attention: since 2025 the converter writes key_length as the latent's width and adds *_mla; before,
 // the expanded widths stood in key_length itself.
-void rename_latent_widths(Json& config, const gguf::Header& header, const std::string& architecture) {
+void rename_latent_widths(ParsedJson& config, const gguf::Header& header, const std::string& architecture) {
   if (!config.contains("kv_lora_rank")) return;
   const auto number = [&](std::string_view key) {
     return header.number(fmt::format("{}.{}", architecture, key));
@@ -111,11 +111,11 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   config.origin_ = Origin::gguf;
   config.source_ = source;
   config.architecture_ = config.model_type_ = *architecture;
-  Json values = renamed_sizes(header, *architecture, source);
+  ParsedJson values = renamed_sizes(header, *architecture, source);
   rename_latent_widths(values, header, *architecture);
   // The block count includes the layers for multi-token prediction.
-  if (const Json* extra = metadata_number(values, "num_nextn_predict_layers")) {
-    const Json* blocks = metadata_number(values, "num_hidden_layers");
+  if (const ParsedJson* extra = metadata_number(values, "num_nextn_predict_layers")) {
+    const ParsedJson* blocks = metadata_number(values, "num_hidden_layers");
     const auto n = extra->get<std::uint64_t>();
     if (blocks != nullptr && blocks->get<std::uint64_t>() > n) {
       values["num_hidden_layers"] = blocks->get<std::uint64_t>() - n;

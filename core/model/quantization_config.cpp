@@ -10,43 +10,43 @@ namespace {
 
 class Fields {
  public:
-  Fields(const Json& object, const std::filesystem::path& source) : object_(object), source_(source) {}
+  Fields(const ParsedJson& object, const std::filesystem::path& source) : object_(object), source_(source) {}
 
-  const Json* find(std::string_view key) const {
+  const ParsedJson* find(std::string_view key) const {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
   // A string; any other type is left to the reader of `raw`, for dialects reuse these keys.
   std::string text(std::string_view key) const {
-    const Json* value = find(key);
+    const ParsedJson* value = find(key);
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
   }
   // GPTQ writes group_size -1 for "the whole row": no group at all.
   std::optional<std::uint64_t> number(std::string_view key) const {
-    const Json* value = find(key);
+    const ParsedJson* value = find(key);
     if (value == nullptr || (value->is_number_integer() && !value->is_number_unsigned() && *value == -1))
       return {};
     return json_u64(*value, fmt::format("quantization_config.{}", key), source_);
   }
   std::optional<bool> flag(std::string_view key) const {
-    const Json* value = find(key);
+    const ParsedJson* value = find(key);
     if (value == nullptr || !value->is_boolean()) return {};
     return value->get<bool>();
   }
   std::vector<std::string> texts(std::string_view key) const {
     std::vector<std::string> list;
-    const Json* value = find(key);
+    const ParsedJson* value = find(key);
     if (value == nullptr) return list;
     if (!value->is_array())
       throw Error::input(fmt::format("quantization_config.{} is not a list", key)).in(source_);
-    for (const Json& entry : *value) {
+    for (const ParsedJson& entry : *value) {
       list.push_back(json_string(entry, fmt::format("quantization_config.{}[]", key), source_));
     }
     return list;
   }
   void block(std::string_view key, std::optional<std::uint64_t>& rows,
              std::optional<std::uint64_t>& columns) const {
-    const Json* value = find(key);
+    const ParsedJson* value = find(key);
     if (value == nullptr) return;
     const std::string label = fmt::format("quantization_config.{}", key);
     if (!value->is_array() || value->size() != 2) {
@@ -58,11 +58,11 @@ class Fields {
   }
 
  private:
-  const Json& object_;
+  const ParsedJson& object_;
   const std::filesystem::path& source_;
 };
 
-QuantizationConfig::Group parse_group(const std::string& name, const Json& object,
+QuantizationConfig::Group parse_group(const std::string& name, const ParsedJson& object,
                                       const std::filesystem::path& source) {
   QuantizationConfig::Group group;
   group.name = name;
@@ -72,7 +72,7 @@ QuantizationConfig::Group parse_group(const std::string& name, const Json& objec
   const Fields fields(object, source);
   group.format = fields.text("format");
   group.targets = fields.texts("targets");
-  const Json* weights = fields.find("weights");
+  const ParsedJson* weights = fields.find("weights");
   if (weights == nullptr || !weights->is_object()) return group;
   const Fields weight_fields(*weights, source);
   group.type = weight_fields.text("type");
@@ -90,7 +90,7 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
 
 }  // namespace
 
-QuantizationConfig parse_quantization(const Json& object, const std::filesystem::path& source) {
+QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source) {
   if (!object.is_object()) throw Error::input("quantization_config is not an object").in(source);
   const Fields fields(object, source);
   QuantizationConfig config;
@@ -111,7 +111,7 @@ QuantizationConfig parse_quantization(const Json& object, const std::filesystem:
        {"modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers"}) {
     append(config.ignored, fields.texts(key));
   }
-  if (const Json* groups = fields.find("config_groups"); groups != nullptr && groups->is_object()) {
+  if (const ParsedJson* groups = fields.find("config_groups"); groups != nullptr && groups->is_object()) {
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
   }

@@ -190,7 +190,7 @@ std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::stri
       } else if (fs::is_symlink(status)) {
         entries.push_back({name, TreeEntry::Kind::link});
       } else if (fs::is_directory(status)) {
-        if (std::find(skip_folders.begin(), skip_folders.end(), base) == skip_folders.end())
+        if (std::find(skip_folders.begin(), skip_folders.end(), name) == skip_folders.end())
           pending.push_back(name);
       } else if (fs::is_regular_file(status)) {
         const auto size = it->file_size(status_error);

@@ -78,7 +78,8 @@ class AtomicFile {
 };
 
 // Every entry below `root`, relative with '/' separators, sorted. Folders are entered, symbolic links are
-// listed but never followed. Unreadable folders are listed with `unreadable` set and the walk goes on.
+// listed but never followed, folders named in `skip_folders` (relative to root) left out. Unreadable folders
+// are listed with `unreadable` set and the walk goes on.
 struct TreeEntry {
   std::string name;  // relative to root
   enum class Kind { regular, link, other, unreadable } kind;

@@ -20,12 +20,12 @@ enum class Severity {
 
 struct Finding {
   Severity severity = Severity::error;
-  std::string code;     // "index.shard_missing": lower_snake_case, area first
-  std::string message;  // one sentence, no file name in front, no full stop
-  std::string file;     // path relative to what was examined; empty where the whole is meant
-  std::string tensor;
-  std::optional<std::uint64_t> offset;
-  std::string remedy;  // what to do, in the imperative; may be empty
+  std::string code = {};     // "index.shard_missing": lower_snake_case, area first
+  std::string message = {};  // one sentence, no file name in front, no full stop
+  std::string file = {};     // path relative to what was examined; empty where the whole is meant
+  std::string tensor = {};
+  std::optional<std::uint64_t> offset = {};
+  std::string remedy = {};  // what to do, in the imperative; may be empty
 };
 
 using Findings = std::vector<Finding>;

@@ -76,5 +76,8 @@ void install_interrupt_handler() {
 bool interrupted() {
   return g_interrupted != 0;
 }
+void set_interrupted(bool value) {
+  g_interrupted = value ? 1 : 0;
+}
 
 }  // namespace assay

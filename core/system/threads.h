@@ -17,5 +17,7 @@ void parallel_for(int jobs, std::size_t count, const std::function<void(std::siz
 // resumable state. A second signal ends the process at once.
 void install_interrupt_handler();
 bool interrupted();
+// As if a signal had come, or had not: for code that winds down on its own account, and for tests.
+void set_interrupted(bool value);
 
 }  // namespace assay

@@ -170,8 +170,7 @@ void add_unlisted_files(Expectation& e) {
       e.findings.push_back(
           {.code = "expected.dangling_link", .message = "is a symbolic link to nothing", .file = entry.name});
     } else if (fs::is_regular_file(path, error)) {
-      e.files.push_back(
-          {.name = entry.name, .path = path, .digest = {}, .size = {}, .trust = {}, .chunks = {}});
+      e.files.push_back({.name = entry.name, .path = path});
     }
   }
 }

@@ -42,10 +42,10 @@ std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and
 struct ExpectedFile {
   std::string name;  // relative to Expectation::root, '/' separators, safe
   fs::path path;     // where the bytes are looked for (a snapshot name may link to a blob)
-  std::optional<Digest> digest;
-  std::optional<std::uint64_t> size;
-  Trust trust;
-  std::vector<Digest> chunks;  // with a chunked manifest
+  std::optional<Digest> digest = {};
+  std::optional<std::uint64_t> size = {};
+  Trust trust = {};
+  std::vector<Digest> chunks = {};  // with a chunked manifest
   // A second, independent expectation of the same file (tree listing and blob name, say) that disagrees with
   // the first is a finding of the source, not kept here.
 };

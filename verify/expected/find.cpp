@@ -31,7 +31,6 @@ void note(Expectation& out, std::string code, std::string message, std::string r
   out.findings.push_back({.severity = Severity::note,
                           .code = std::move(code),
                           .message = std::move(message),
-                          .file = "",
                           .remedy = std::move(remedy)});
 }
 

@@ -92,8 +92,7 @@ class Walk {
   }
 
   void file(const std::string& name, const git_oid& id) {
-    ExpectedFile file{
-        .name = name, .path = out_.root / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
+    ExpectedFile file{.name = name, .path = out_.root / name};
     try {
       describe_blob(id, file);
     } catch (const Error& error) {

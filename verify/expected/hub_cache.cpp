@@ -111,8 +111,7 @@ class Repository {
                             .path = place / name,
                             .digest = said.digest,
                             .size = said.size,
-                            .trust = tree_trust(commit),
-                            .chunks = {}});
+                            .trust = tree_trust(commit)});
     }
     return true;
   }
@@ -181,7 +180,7 @@ class Repository {
 
   void file(const fs::path& path, const std::string& name, const TreeEntry& entry,
             const HubListing::Entry* said, const Trust& trust) {
-    ExpectedFile file{.name = name, .path = path, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
+    ExpectedFile file{.name = name, .path = path};
     if (said != nullptr) {
       file.digest = said->digest;
       file.size = said->size;
@@ -295,9 +294,7 @@ void use_blob(const fs::path& blob, Expectation& out) {
   out.files.push_back({.name = name,
                        .path = blob,
                        .digest = digest_named(name),
-                       .size = {},
-                       .trust = {TrustSource::blob_name, "", true},
-                       .chunks = {}});
+                       .trust = {TrustSource::blob_name, "", true}});
 }
 
 }  // namespace

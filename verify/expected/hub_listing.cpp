@@ -125,7 +125,6 @@ class Reader {
         {.severity = Severity::warning,
          .code = "listing.partial",
          .message = fmt::format("{} {}: files that it lacks are not missed", source_.string(), why),
-         .file = "",
          .remedy = "save every page, with recursive=true"});
   }
 
@@ -236,12 +235,8 @@ Expectation expect_from_hub_listing(const fs::path& path, const fs::path& root) 
   if (beside) out.ignored.push_back(path.filename().string());
   const Trust trust{TrustSource::hub_listing, path.filename().string(), beside};
   for (auto& [name, entry] : listing.files) {
-    out.files.push_back({.name = name,
-                         .path = root / name,
-                         .digest = entry.digest,
-                         .size = entry.size,
-                         .trust = trust,
-                         .chunks = {}});
+    out.files.push_back(
+        {.name = name, .path = root / name, .digest = entry.digest, .size = entry.size, .trust = trust});
   }
   finish(out);
   report_links(out);

@@ -66,7 +66,6 @@ class LocalDir {
                                .code = "local_dir.mixed_commits",
                                .message = fmt::format("files of {} commits lie together; the newest is {}",
                                                       commits_.size(), commit.substr(0, 10)),
-                               .file = "",
                                .remedy = "download again with one --revision"});
     }
     if (!commit.empty()) tree(commit);
@@ -80,8 +79,7 @@ class LocalDir {
   void metadata(const std::string& entry) {
     const std::string name = entry.substr(0, entry.size() - kMetadata.size());
     if (!accept_name(name, out_.findings)) return;
-    ExpectedFile file{
-        .name = name, .path = folder_ / name, .digest = {}, .size = {}, .trust = {}, .chunks = {}};
+    ExpectedFile file{.name = name, .path = folder_ / name};
     try {
       const auto known =
           parse_metadata(read_small_file(folder_ / kFolder / "download" / entry, kMaxMetadataBytes));
@@ -121,8 +119,7 @@ class LocalDir {
     } catch (const Error& error) {
       out_.findings.push_back({.severity = Severity::warning,
                                .code = "local_dir.bad_tree",
-                               .message = fmt::format("the tree listing is not used: {}", error.line()),
-                               .file = ""});
+                               .message = fmt::format("the tree listing is not used: {}", error.line())});
     }
     if (!listing) return;
     out_.complete = true;
@@ -138,8 +135,7 @@ class LocalDir {
                         .path = folder_ / name,
                         .digest = entry.digest,
                         .size = entry.size,
-                        .trust = trust,
-                        .chunks = {}});
+                        .trust = trust});
       } else {
         agree(*it->second, entry, trust, commit);
       }

@@ -115,9 +115,7 @@ Expectation expect_from_sha256(std::string_view hex, const fs::path& file) {
   out.files.push_back({.name = file.filename().string(),
                        .path = file,
                        .digest = digest,
-                       .size = {},
-                       .trust = {TrustSource::command_line, "--sha256", false},
-                       .chunks = {}});
+                       .trust = {TrustSource::command_line, "--sha256", false}});
   return out;
 }
 
@@ -134,8 +132,7 @@ Expectation expect_nothing(const fs::path& path) {
   }
   out.kind = "single file";
   out.root = folder_of(path);
-  out.files.push_back(
-      {.name = path.filename().string(), .path = path, .digest = {}, .size = {}, .trust = {}, .chunks = {}});
+  out.files.push_back({.name = path.filename().string(), .path = path});
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/formats/digest.h"
@@ -39,18 +40,21 @@ struct HashResult {
   FileIdentity identity;       // when opened
   bool changed = false;        // identity differs at the end, or the length read is not the length opened
   std::optional<Error> error;  // open or read failed; the digest is meaningless
-  bool complete = false;       // false: error, or interrupted before the end
+  bool complete = false;       // false: error, or interrupted before the end (or before the start)
 };
 
 struct HashOptions {
   int jobs = 1;
   bool keep_cache = false;       // leave what was read in the page cache for the loader that follows
   Progress* progress = nullptr;  // bytes are added as they are hashed
+  std::string_view kernel =
+      {};  // one SHA-256 kernel by name (verify/hash/sha256_kernels.h); empty: by measurement
 };
 
-// Hashes every job, largest first, and calls `done(index into jobs, result)` as each ends: one call at a
-// time, from any thread. Per-file failures are results, not exceptions. Stops early, with incomplete results,
-// when interrupted() (core/system/threads.h) becomes true.
+// Hashes every job, largest first, and calls `done(index into jobs, result)` once for each, as it ends: one
+// call at a time, from any thread. Per-file failures, and an Error thrown by a sink, are results; what else a
+// sink or `done` throws ends the run and is rethrown here. Stops early, with incomplete results, when
+// interrupted() (core/system/threads.h) becomes true.
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done);
 

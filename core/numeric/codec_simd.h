@@ -1,0 +1,17 @@
+// The codecs of codec.h for whole rows, in vector code where that pays: bit for bit the same results.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/numeric/codec.h"
+
+namespace assay::simd {
+
+// As assay::decode to float; vectors for BF16, F16, F8_E4M3 and F8_E5M2.
+void decode(ElementType type, std::span<const std::byte> stored, float* out);
+
+// As assay::encode; vectors for the same types.
+void encode(ElementType type, std::span<const float> values, Overflow overflow, std::byte* out);
+
+}  // namespace assay::simd

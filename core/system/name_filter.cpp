@@ -1,0 +1,30 @@
+#include "core/system/name_filter.h"
+
+#include <fmt/format.h>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+std::optional<std::regex> compile(const std::string& pattern, std::string_view option) {
+  if (pattern.empty()) return std::nullopt;
+  try {
+    return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error&) {
+    throw Error::usage(fmt::format("{} '{}' is not a regular expression", option, pattern));
+  }
+}
+
+}  // namespace
+
+NameFilter::NameFilter(const std::string& include, const std::string& exclude)
+    : include_(compile(include, "--include")), exclude_(compile(exclude, "--exclude")) {}
+
+bool NameFilter::accepts(std::string_view name) const {
+  const std::string_view examined = name.substr(0, kExaminedBytes);
+  if (include_ && !std::regex_search(examined.begin(), examined.end(), *include_)) return false;
+  return !(exclude_ && std::regex_search(examined.begin(), examined.end(), *exclude_));
+}
+
+}  // namespace assay

@@ -1,0 +1,231 @@
+"""Writes the first inputs of the fuzz targets: tests/fuzz/corpus/TARGET, good files and known attacks.
+
+    python data/make_fuzz_seeds.py
+
+What the fuzzer adds later lies beside them under names of 40 hex digits (scripts/fuzz --minimize).
+"""
+
+import json
+import struct
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def save(target, name, content):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def text(s):
+    s = s.encode() if isinstance(s, str) else s
+    return struct.pack("<Q", len(s)) + s
+
+
+def gguf(tensors, keys, body, version=3, data=0):
+    header = b"GGUF" + struct.pack("<Iqq", version, tensors, keys) + body
+    return header + b"\0" * (-len(header) % 32) + b"\0" * data
+
+
+def tensor(name, ne, kind, offset):
+    return text(name) + struct.pack(f"<I{len(ne)}qIQ", len(ne), *ne, kind, offset)
+
+
+def key(name, kind, value):
+    return text(name) + struct.pack("<I", kind) + value
+
+
+def array(kind, count, encoded=b""):
+    return struct.pack("<IQ", kind, count) + encoded
+
+
+def gguf_seeds():
+    llama = key("general.architecture", 8, text("llama"))
+    kinds = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+    scalars = b"".join(key(f"s{k}", k, struct.pack(f, 1)) for k, f in kinds.items())
+    arrays = b"".join(key(f"a{k}", 9, array(k, 2, struct.pack(f, 1) * 2)) for k, f in kinds.items())
+    strings = key("strings", 9, array(8, 2, text("a") + text("▁the")))
+    most = 2**63 - 2
+    seeds = {
+        "one_tensor": gguf(1, 1, llama + tensor("t", [4], 0, 0), data=32),
+        "version_2": gguf(1, 1, llama + tensor("t", [4], 0, 0), version=2, data=32),
+        "every_value": gguf(0, 24, llama + scalars + arrays + strings),
+        "blocks": gguf(2, 1, llama + tensor("q", [32, 3], 2, 0) + tensor("k", [256], 12, 64), data=64 + 160),
+        "alignment_64": gguf(1, 1, key("general.alignment", 4, struct.pack("<I", 64)) + tensor("t", [1], 0, 0), data=96),
+        "split": gguf(1, 3, b"".join(key(k, 2, struct.pack("<H", v)) for k, v in
+                                     [("split.no", 1), ("split.count", 2), ("split.tensors.count", 2)])
+                      + tensor("t", [8], 0, 0), data=32),
+        "attack_version_1": gguf(0, 0, b"", version=1),
+        "attack_big_endian": b"GGUF" + struct.pack(">Iqq", 3, 0, 0),
+        "attack_counts": gguf(2**63 - 1, 2**63 - 1, b""),
+        "attack_negative_counts": gguf(-1, -1, b""),
+        "attack_string_length": b"GGUF" + struct.pack("<IqqQ", 3, 0, 1, 2**64 - 1),
+        "attack_array_2_63": b"GGUF" + struct.pack("<Iqq", 3, 0, 1) + key("k", 9, array(8, 2**63)),
+        "attack_array_product": b"GGUF" + struct.pack("<Iqq", 3, 0, 1) + key("k", 9, array(10, 2**61 + 1, b"\0" * 8)),
+        "attack_array_of_arrays": gguf(0, 1, key("k", 9, array(9, 1, array(0, 0)))),
+        "attack_key_twice": gguf(0, 2, llama + llama),
+        "attack_name_twice": gguf(2, 0, tensor("t", [4], 0, 0) + tensor("t", [4], 0, 32), data=64),
+        "attack_name_nul": gguf(2, 0, tensor("t\0a", [4], 0, 0) + tensor("t\0b", [4], 0, 32), data=64),
+        "attack_alignment_0": gguf(1, 1, key("general.alignment", 4, struct.pack("<I", 0)) + tensor("t", [1], 0, 0)),
+        "attack_alignment_2_31": gguf(1, 1, key("general.alignment", 4, struct.pack("<I", 2**31)) + tensor("t", [1], 0, 0)),
+        "attack_alignment_type": gguf(0, 1, key("general.alignment", 8, text("32"))),
+        "attack_dimensions_5": gguf(1, 0, tensor("t", [1] * 5, 0, 0), data=32),
+        "attack_dimension_negative": gguf(1, 0, tensor("t", [4, -1], 0, 0), data=32),
+        "attack_dimension_zero": gguf(1, 0, tensor("t", [4, 0, 2**40], 0, 0)),
+        "attack_product_wraps": gguf(1, 0, tensor("t", [2**32, 2**32], 0, 0), data=32),
+        "attack_pad_wraps": gguf(1, 0, tensor("t", [2**61 - 1], 28, 0), data=32),
+        "attack_sum_wraps": gguf(3, 0, tensor("a", [most], 24, 0) + tensor("b", [most], 24, 2**63)
+                                 + tensor("c", [4], 24, 0), data=32),
+        "attack_removed_type": gguf(1, 0, tensor("t", [256], 4, 0), data=256),
+        "attack_ragged_blocks": gguf(1, 0, tensor("t", [16, 2], 2, 0), data=32),
+        "attack_overlap": gguf(2, 0, tensor("a", [4], 0, 0) + tensor("b", [4], 0, 0), data=64),
+        "attack_truncated": gguf(1, 0, tensor("t", [1000], 0, 0), data=100),
+    }
+    for name, content in seeds.items():
+        save("gguf", name, content)
+
+
+def safetensors(header, buffer=b""):
+    body = header.encode() if isinstance(header, str) else header
+    return struct.pack("<Q", len(body)) + body + buffer
+
+
+def safetensors_seeds():
+    def one(dtype, shape, end):
+        return '{"t":{"dtype":"%s","shape":%s,"data_offsets":[0,%d]}}' % (dtype, shape, end)
+
+    a = '"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}'
+    seeds = {
+        "empty": safetensors("{}"),
+        "one_tensor": safetensors(one("F32", "[2,2]", 16), b"\0" * 16),
+        "two_tensors": safetensors("{" + a + ',"b":{"dtype":"BF16","shape":[1,2],"data_offsets":[4,8]}}', b"\0" * 8),
+        "metadata": safetensors('{"__metadata__":{"format":"pt","x":"\\u00e9"},' + a + "}  ", b"\0" * 4),
+        "scalar": safetensors(one("F64", "[]", 8), b"\0" * 8),
+        "zero_size": safetensors(one("F32", "[0,3]", 0)),
+        "f4": safetensors(one("F4", "[4]", 2), b"\0" * 2),
+        "f6": safetensors(one("F6_E2M3", "[4]", 3), b"\0" * 3),
+        "attack_f4_odd": safetensors(one("F4", "[3]", 2), b"\0" * 2),
+        "attack_duplicate_same_range": safetensors("{" + a + "," + a.replace("U8", "I8") + "}", b"\0" * 4),
+        "attack_duplicate_escaped": safetensors("{" + a + "," + a.replace('"a"', '"\\u0061"') + "}", b"\0" * 4),
+        "attack_duplicate_other_range": safetensors("{" + a + "," + a.replace("[0,4]", "[4,8]") + "}", b"\0" * 8),
+        "attack_metadata_twice": safetensors('{"__metadata__":{},"__metadata__":{}}'),
+        "attack_metadata_null": safetensors('{"__metadata__":null,' + a + "}", b"\0" * 4),
+        "attack_leading_blank": safetensors(" {" + a + "}", b"\0" * 4),
+        "attack_extra_field": safetensors("{" + a[:-1] + ',"x":[{}]}}', b"\0" * 4),
+        "attack_tensor_as_array": safetensors('{"a":["U8",[4],[0,4]]}', b"\0" * 4),
+        "attack_hole": safetensors("{" + a.replace("[0,4]", "[1,5]") + "}", b"\0" * 5),
+        "attack_overlap": safetensors("{" + a + "," + a.replace('"a"', '"b"') + "}", b"\0" * 4),
+        "attack_tail": safetensors("{" + a + "}", b"\0" * 4 + b"PK\x03\x04"),
+        "attack_product_wraps": safetensors(one("U8", "[4294967296,4294967296]", 0)),
+        "attack_zero_product_wraps": safetensors(one("U8", "[9223372036854775808,2,0]", 0)),
+        "attack_huge_offsets": safetensors('{"t":{"dtype":"U8","shape":[1],"data_offsets":[18446744073709551615,0]}}'),
+        "attack_length_2_63": struct.pack("<Q", 2**63) + b"{}",
+        "attack_length_beyond": struct.pack("<Q", 1000) + b"{}",
+        "attack_nested": safetensors('{"t":' + "[" * 2000),
+        "attack_surrogate": safetensors('{"\\ud800":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', b"\0" * 4),
+        "attack_pointer": "version https://git-lfs.github.com/spec/v1\noid sha256:" + ABC + "\nsize 3\n",
+        "attack_html": "<!DOCTYPE html><html><title>404</title></html>",
+        "attack_zeros": b"\0" * 64,
+    }
+    for name, content in seeds.items():
+        save("safetensors", name, content)
+
+
+def lfs_pointer_seeds():
+    version = "version https://git-lfs.github.com/spec/v1\n"
+    tail = f"oid sha256:{ABC}\nsize 12345\n"
+    ext = f"ext-0-foo sha256:{EMPTY}\n"
+    seeds = {
+        "canonical": version + tail,
+        "extensions": version + ext + ext.replace("0-foo", "1-bar") + tail,
+        "extensions_unsorted": version + ext.replace("0-foo", "9-z") + ext + tail,
+        "extensions_twice": version + ext + ext + tail,
+        "crlf": (version + tail).replace("\n", "\r\n"),
+        "alias": version.replace("git-lfs.github", "hawser.github") + tail,
+        "alias_old": "version http://git-media.io/v/2\n" + tail,
+        "empty": "",
+        "size_zero": version + tail.replace("12345", "0"),
+        "size_signed": version + tail.replace("12345", "+007"),
+        "size_too_big": version + tail.replace("12345", "9223372036854775808"),
+        "upper_case": version + tail.upper(),
+        "extra_line": version + tail + "x y\n",
+        "long": version + tail + "\n" * 1000,
+    }
+    for name, content in seeds.items():
+        save("lfs_pointer", name, content)
+
+
+def checksum_manifest_seeds():
+    chunked = {"schema": "assay.manifest/1", "chunk_bytes": 16,
+               "files": [{"name": "a", "size": 17, "sha256": ABC, "chunks": [ABC, EMPTY]},
+                         {"name": "b", "size": 0, "sha256": EMPTY, "chunks": []}]}
+    seeds = {
+        "text": f"{ABC}  a.bin\n{EMPTY} *b c.bin\n",
+        "escaped": f"\\{ABC}  a\\nb\\\\c\\r\n",
+        "bsd": f"SHA256 (a (1).bin) = {ABC}\n",
+        "openssl": f"SHA2-256(a.bin)= {ABC}\nSHA256(b)= {EMPTY}\n",
+        "crlf_and_comments": f"# made by hand\r\n\r\n{ABC}  a\r\n",
+        "bom": f"\ufeff{ABC}  a\n",
+        "twice": f"{ABC}  a\n{ABC}  a\n{EMPTY}  a\n",
+        "other_algorithms": f"{ABC}  a\n{'a' * 32}  b\n{'b' * 40}  c\nSHA512 (d) = {'c' * 128}\n",
+        "malformed": f"{ABC}  a\n{ABC}\n{ABC[1:]}  b\n\\{ABC}  c\\q\nhello\n",
+        "climbing": f"{ABC}  ../../etc/passwd\n{ABC}  /etc/passwd\n{ABC}  \x1b[2J\0x\n",
+        "utf16": "\ufeff".encode("utf-16-le") + f"{ABC}  a\n".encode("utf-16-le"),
+        "chunked": json.dumps(chunked),
+        "chunked_wrong_count": json.dumps(chunked).replace("17", "99"),
+        "chunked_zero": json.dumps(chunked).replace("16", "0", 1),
+        "chunked_twice": json.dumps(chunked).replace('"b"', '"a"').replace('"size": 17', '"size": 32'),
+    }
+    for name, content in seeds.items():
+        save("checksum_manifest", name, content)
+
+
+def json_seeds():
+    seeds = {
+        "values": '{"a": [1, -2, 2.5e3, true, false, null, "\\u00e9\\ud83d\\ude00 \\"\\\\\\/\\b"], "b": {}}',
+        "numbers": "[0, -0, 18446744073709551615, -9223372036854775808, 1e308, 5e-324]",
+        "attack_key_twice": '{"a": 1, "\\u0061": 2}',
+        "attack_nested": "[" * 1000,
+        "attack_nested_closed": "[" * 64 + "]" * 64,
+        "attack_number": "1e999",
+        "attack_nul": b'{"a": 1}\0{}',
+        "attack_bom": "\ufeff{}",
+        "attack_surrogate": '["\\ud800"]',
+        "attack_utf8": b'["\xc0\x80\xed\xa0\x80\xf5"]',
+        "attack_comment": "/* x */ {}",
+        "attack_tail": "{} x",
+    }
+    for name, content in seeds.items():
+        save("json", name, content)
+
+
+def shard_index_seeds():
+    good = {"metadata": {"total_size": 8}, "weight_map": {"a": "m-00001-of-00002.safetensors",
+                                                          "b": "m-00002-of-00002.safetensors"}}
+    text_of = json.dumps(good)
+    seeds = {
+        "two_shards": text_of,
+        "no_metadata": json.dumps({"weight_map": good["weight_map"]}),
+        "total_as_float": text_of.replace(": 8}", ": 8.0}"),
+        "attack_tensor_twice": text_of.replace('"b"', '"a"'),
+        "attack_climbing": text_of.replace("m-00002", "../m-00002"),
+        "attack_absolute": text_of.replace("m-00002", "/etc/m-00002"),
+        "attack_number": text_of.replace("00002-of-00002", "99999999999999999999-of-00002"),
+        "attack_map_is_list": '{"weight_map": ["a"]}',
+        "attack_name_is_number": '{"weight_map": {"a": 1}}',
+    }
+    for name, content in seeds.items():
+        save("shard_index", name, content)
+
+
+if __name__ == "__main__":
+    gguf_seeds()
+    safetensors_seeds()
+    lfs_pointer_seeds()
+    checksum_manifest_seeds()
+    json_seeds()
+    shard_index_seeds()

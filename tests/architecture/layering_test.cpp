@@ -1,0 +1,212 @@
+// The house rules that a compiler does not know: includes go down, libraries neither print nor exit, files
+// are short.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A room and its floor (docs/design.md). A command that lives in a library's folder is a room of its own.
+struct Room {
+  std::string_view prefix;
+  int floor;
+};
+constexpr int kCommands = 6;
+constexpr std::array<Room, 13> kRooms = {{{"core/system/", 0},
+                                          {"core/numeric/", 1},
+                                          {"core/formats/", 2},
+                                          {"core/model/", 3},
+                                          {"refimpl/run", kCommands},
+                                          {"refimpl/", 4},
+                                          {"kernels/compare", kCommands},
+                                          {"kernels/gate", kCommands},
+                                          {"kernels/", 5},
+                                          {"verify/", kCommands},
+                                          {"convert/", kCommands},
+                                          {"paramcount/", kCommands},
+                                          {"cli/", 7}}};
+constexpr std::array<std::string_view, 7> kProductFolders = {"core",    "refimpl",    "kernels", "verify",
+                                                             "convert", "paramcount", "cli"};
+constexpr std::array<std::string_view, 2> kOtherFolders = {"tests", "bench"};
+constexpr std::size_t kMostLines = 600;
+
+const Room* room_of(std::string_view path) {
+  const auto it = std::find_if(kRooms.begin(), kRooms.end(),
+                               [&](const Room& room) { return path.starts_with(room.prefix); });
+  return it == kRooms.end() ? nullptr : &*it;
+}
+
+// nullopt, or what is wrong with `file` including `target`.
+std::optional<std::string> include_fault(std::string_view file, std::string_view target) {
+  const Room* from = room_of(file);
+  const Room* to = room_of(target);
+  if (from == nullptr) return "lies in no room of the house";
+  if (to == nullptr) return "not a header of the house, written from its root";
+  if (from == to) return std::nullopt;
+  if (to->floor > from->floor) return "goes up a floor";
+  if (to->floor == from->floor) return "crosses from one command to another";
+  // Kernels implement the operations' interface; only the harness that measures them runs the engine.
+  if (from->prefix == "kernels/" && to->prefix == "refimpl/" && !target.starts_with("refimpl/ops/") &&
+      !file.starts_with("kernels/harness/")) {
+    return "kernels know of refimpl only refimpl/ops";
+  }
+  return std::nullopt;
+}
+
+bool is_source(const fs::path& path) {
+  static constexpr std::array<std::string_view, 4> kExtensions = {".cpp", ".h", ".cu", ".cuh"};
+  return std::find(kExtensions.begin(), kExtensions.end(), path.extension().string()) != kExtensions.end();
+}
+
+// The line without // comments and with the insides of literals blanked.
+std::string code_of(std::string_view line) {
+  std::string code;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != 0) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == quote) {
+        quote = 0;
+      }
+      continue;
+    }
+    if (line.substr(i).starts_with("//")) break;
+    // 1'000 is no character literal.
+    if (c == '"' || (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(line[i - 1])))))
+      quote = c;
+    code += c;
+  }
+  return code;
+}
+
+struct Forbidden {
+  std::regex pattern;
+  std::string why;
+  std::vector<std::string_view> allowed_in;  // prefixes of paths
+};
+
+const std::vector<Forbidden>& forbidden() {
+  // Output, Progress and the fault handler of main() are the ways onto the terminal.
+  static const std::vector<Forbidden> rules = {
+      {std::regex(R"(^\s*#\s*include\s*<iostream>)"), "includes <iostream>", {}},
+      {std::regex(R"((^|[^\w.>])(exit|_exit|_Exit|quick_exit|abort|terminate)\s*\()"),
+       "ends the process",
+       {"cli/"}},
+      {std::regex(
+           R"((^|[^\w.>])(printf|vprintf|fprintf|puts|fputs|putchar)\s*\(|std::(cout|cerr)|fmt::print\b)"),
+       "prints",
+       {"cli/", "core/system/report.cpp", "core/system/progress.cpp"}}};
+  return rules;
+}
+
+void check_line(const std::string& file, std::string_view line, const std::string& where,
+                std::vector<std::string>& faults) {
+  static const std::regex include(R"(^\s*#\s*include\s*["<]([^">]+)[">])");
+  std::match_results<std::string_view::const_iterator> match;
+  if (std::regex_search(line.begin(), line.end(), match, include)) {
+    const std::string target = match[1].str();
+    const bool quoted = line.find('"') != std::string_view::npos;
+    const bool ours = room_of(target) != nullptr;
+    if (const auto fault = include_fault(file, target); fault && (quoted || ours)) {
+      faults.push_back(where + ": #include of " + target + ": " + *fault);
+    }
+  }
+  const std::string code = code_of(line);
+  for (const Forbidden& rule : forbidden()) {
+    const bool allowed = std::any_of(rule.allowed_in.begin(), rule.allowed_in.end(),
+                                     [&](std::string_view prefix) { return file.starts_with(prefix); });
+    if (!allowed && std::regex_search(code, rule.pattern)) faults.push_back(where + ": " + rule.why);
+  }
+}
+
+// Every breach of the rules in the source tree at `root`, one line each, sorted.
+std::vector<std::string> house_faults(const fs::path& root) {
+  std::vector<std::string> faults;
+  const auto walk = [&](std::string_view folder, bool is_product) {
+    if (!fs::exists(root / folder)) return;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+      const std::string file = fs::relative(entry.path(), root).generic_string();
+      std::istringstream text(test::read_file(entry.path()));
+      std::size_t number = 0;
+      for (std::string line; std::getline(text, line);) {
+        ++number;
+        if (is_product) check_line(file, line, file + ":" + std::to_string(number), faults);
+      }
+      if (number > kMostLines) faults.push_back(file + ": has " + std::to_string(number) + " lines");
+    }
+  };
+  for (const std::string_view folder : kProductFolders) walk(folder, true);
+  for (const std::string_view folder : kOtherFolders) walk(folder, false);
+  std::sort(faults.begin(), faults.end());
+  return faults;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+TEST(Architecture, TheHouseKeepsItsRules) {
+  EXPECT_EQ(joined(house_faults(ASSAY_SOURCE_DIR)), "");
+}
+
+// The check itself, on a planted tree: each breach is found, each thing that only looks like one is not.
+TEST(Architecture, BreachesAreFound) {
+  const test::TempDir tree;
+  test::write_file(tree / "core/system/a.h", "#include \"core/numeric/x.h\"\n");
+  test::write_file(tree / "core/formats/b.cpp", "#include <verify/verify.h>\n#include \"core/system/a.h\"\n");
+  test::write_file(tree / "core/model/c.h", "#include \"sibling.h\"\n#include <vector>\n");
+  test::write_file(tree / "verify/d.cpp",
+                   "#include \"convert/convert.h\"\n#include \"kernels/registry.h\"\n");
+  test::write_file(tree / "refimpl/engine/e.cpp", "  #  include \"kernels/registry.h\"\n");
+  test::write_file(tree / "refimpl/run.cpp", "#include \"refimpl/engine/engine.h\"\n");
+  test::write_file(tree / "refimpl/models/f.h", "#include \"refimpl/run.h\"\n");
+  test::write_file(tree / "kernels/cpu/g.cpp",
+                   "#include \"refimpl/ops/interface.h\"\n#include \"refimpl/engine/e.h\"\n");
+  test::write_file(tree / "kernels/harness/h.cu", "#include \"refimpl/engine/e.h\"\n");
+  test::write_file(tree / "core/loose.h", "#include \"core/system/a.h\"\n");
+  test::write_file(tree / "paramcount/i.cpp",
+                   "#include <iostream>\n"
+                   "void f() { std::exit(1); }\n"
+                   "void g() { printf(\"x\"); }\n"
+                   "void h() { std::cout << 1; }\n"
+                   "int i = error.exit_code() + 1'000; // exit(1) and printf(2)\n"
+                   "auto j = snprintf(text, 9, \"printf(\\\" exit(\");\n");
+  test::write_file(tree / "cli/main.cpp",
+                   "#include \"verify/verify.h\"\nint main() { std::printf(\"\"); exit(3); }\n");
+  test::write_file(tree / "tests/long_test.cpp", std::string(601, '\n'));
+  test::write_file(tree / "tests/short_test.cpp", "#include <iostream>\n" + std::string(599, '\n'));
+  EXPECT_EQ(joined(house_faults(tree.path())),
+            "core/formats/b.cpp:1: #include of verify/verify.h: goes up a floor\n"
+            "core/loose.h:1: #include of core/system/a.h: lies in no room of the house\n"
+            "core/model/c.h:1: #include of sibling.h: not a header of the house, written from its root\n"
+            "core/system/a.h:1: #include of core/numeric/x.h: goes up a floor\n"
+            "kernels/cpu/g.cpp:2: #include of refimpl/engine/e.h: kernels know of refimpl only refimpl/ops\n"
+            "paramcount/i.cpp:1: includes <iostream>\n"
+            "paramcount/i.cpp:2: ends the process\n"
+            "paramcount/i.cpp:3: prints\n"
+            "paramcount/i.cpp:4: prints\n"
+            "refimpl/engine/e.cpp:1: #include of kernels/registry.h: goes up a floor\n"
+            "refimpl/models/f.h:1: #include of refimpl/run.h: goes up a floor\n"
+            "tests/long_test.cpp: has 601 lines\n"
+            "verify/d.cpp:1: #include of convert/convert.h: crosses from one command to another\n");
+}
+
+}  // namespace
+}  // namespace assay

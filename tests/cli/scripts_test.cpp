@@ -1,0 +1,39 @@
+// The shell scripts a fresh clone is driven with: present, executable, valid bash, and able to explain
+// themselves.
+#include "tests/support/support.h"
+
+namespace assay::test {
+namespace {
+
+const fs::path kRoot = ASSAY_SOURCE_DIR;
+
+class Scripts : public testing::TestWithParam<const char*> {};
+
+TEST_P(Scripts, AreExecutableBash) {
+  const fs::path script = kRoot / GetParam();
+  ASSERT_TRUE(fs::exists(script));
+  EXPECT_NE(fs::status(script).permissions() & fs::perms::owner_exec, fs::perms::none);
+  EXPECT_TRUE(read_file(script).starts_with("#!/usr/bin/env bash\n"));
+  const ProcessResult syntax = run({"bash", "-n", script.string()});
+  EXPECT_EQ(syntax.exit_code, 0) << syntax.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Scripts,
+                         testing::Values("scripts/setup", "scripts/test", "scripts/bench", "scripts/demo",
+                                         ".ci/run"));
+
+class ScriptOptions : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScriptOptions, HelpWorksFromAnyDirectoryAndUnknownOptionsAreRefused) {
+  const std::string script = (kRoot / GetParam()).string();
+  const ProcessOptions elsewhere{.directory = "/"};
+  const ProcessResult help = run({script, "--help"}, elsewhere);
+  EXPECT_EQ(help.exit_code, 0) << help.err;
+  EXPECT_NE(help.out.find(GetParam()), std::string::npos) << help.out;
+  EXPECT_EQ(run({script, "--no-such-option"}, elsewhere).exit_code, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ScriptOptions, testing::Values("scripts/setup", "scripts/test", "scripts/bench"));
+
+}  // namespace
+}  // namespace assay::test

@@ -1,0 +1,265 @@
+#include "core/formats/checksum_manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/system/error.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+// sha256 of "abc" (FIPS 180-2 appendix B.1) and of nothing.
+const std::string kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const std::string kEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+Digest digest(const std::string& hex) {
+  return *Digest::parse(DigestKind::sha256, hex);
+}
+
+ChecksumManifest parse(const std::string& text) {
+  return parse_checksum_manifest(text, "SHA256SUMS");
+}
+
+std::vector<std::string> codes(const ChecksumManifest& manifest) {
+  std::vector<std::string> result;
+  for (const Finding& f : manifest.findings) result.push_back(f.code);
+  return result;
+}
+
+// The one entry of a one-line manifest.
+ManifestEntry only(const std::string& line) {
+  const ChecksumManifest manifest = parse(line);
+  EXPECT_EQ(manifest.entries.size(), 1u) << line;
+  EXPECT_EQ(manifest.findings.size(), 0u) << line;
+  return manifest.entries.at(0);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse(text);
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), kExitBadInput);
+    return error.line();
+  }
+}
+
+TEST(ChecksumManifest, EveryWayOfWritingALine) {
+  struct Case {
+    std::string line, name;
+  };
+  std::string upper = kAbc;
+  std::transform(upper.begin(), upper.end(), upper.begin(), ::toupper);
+  for (const Case& c : std::vector<Case>{
+           {kAbc + "  a.bin\n", "a.bin"},
+           {kAbc + " *a.bin\n", "a.bin"},
+           {kAbc + " a.bin\n", "a.bin"},  // BSD's sum -r
+           {kAbc + "  a.bin", "a.bin"},   // no newline at the end
+           {kAbc + "  a.bin\r\n", "a.bin"},
+           {"\xEF\xBB\xBF" + kAbc + "  a.bin\n", "a.bin"},
+           {"  " + kAbc + "  a.bin\n", "a.bin"},
+           {upper + "  a.bin\n", "a.bin"},
+           {kAbc + "  a b  c \n", "a b  c "},  // blanks belong to the name
+           {kAbc + "  *a\n", "*a"},
+           {kAbc + "   a\n", " a"},
+           {kAbc + "  back\\slash\n", "back\\slash"},  // not announced, so not an escape
+           {"\\" + kAbc + "  new\\nline\\\\\\r\n", "new\nline\\\r"},
+           {"SHA256 (a.bin) = " + kAbc + "\n", "a.bin"},
+           {"SHA256 (a) = (b)) = " + kAbc + "\n", "a) = (b)"},
+           {"\\SHA256 (a\\nb) = " + kAbc + "\n", "a\nb"},
+           {"SHA256(a.bin)= " + kAbc + "\n", "a.bin"},    // openssl 1
+           {"SHA2-256(a.bin)= " + kAbc + "\n", "a.bin"},  // openssl 3
+           {"SHA2-256(dir/模型 1)= " + kAbc + "\n", "dir/模型 1"},
+       }) {
+    const ManifestEntry entry = only(c.line);
+    EXPECT_EQ(entry.name, c.name) << c.line;
+    EXPECT_EQ(entry.digest.hex(), kAbc) << c.line;
+  }
+}
+
+TEST(ChecksumManifest, CommentsAndBlankLinesSayNothing) {
+  const ChecksumManifest manifest = parse("# made by hand\n\n" + kAbc + "  a\n\r\n   \n#" + kEmpty + "  b\n");
+  EXPECT_EQ(manifest.entries.size(), 1u);
+  EXPECT_EQ(manifest.findings.size(), 0u);
+}
+
+TEST(ChecksumManifest, WhatIsNoSha256LineIsNamed) {
+  const std::string good = kAbc + "  good\n";
+  for (const std::string& bad : std::vector<std::string>{
+           kAbc + "\n", kAbc + "  \n", kAbc.substr(1) + "  a\n", "\\" + kAbc + "  a\\t\n",
+           "\\" + kAbc + "  a\\\n", "hello\n", "SHA256 (a) = xyz\n", "SHA256 (a) = " + kAbc.substr(2) + "\n",
+           "SHA256 a = " + kAbc + "\n", kAbc + "a  b\n", "SHA256 () = " + kAbc + "\n",
+           std::string("\0", 1) + "\n"}) {
+    const ChecksumManifest manifest = parse(good + bad);
+    EXPECT_EQ(codes(manifest), std::vector<std::string>{"manifest.line_malformed"}) << bad;
+    EXPECT_EQ(manifest.entries.size(), 1u) << bad;
+    EXPECT_EQ(manifest.findings.at(0).offset, good.size()) << bad;
+    EXPECT_EQ(manifest.findings.at(0).message.substr(0, 6), "line 2");
+  }
+  for (const std::string& other : std::vector<std::string>{
+           std::string(32, 'a') + "  a\n", std::string(40, 'a') + "  a\n", std::string(96, 'a') + " *a\n",
+           std::string(128, 'a') + "  a\n", "MD5 (a) = " + std::string(32, 'a') + "\n",
+           "SHA512/256 (a) = " + kAbc + "\n", "SHA2-512(a)= " + std::string(128, 'a') + "\n"}) {
+    const ChecksumManifest manifest = parse(other + good);
+    EXPECT_EQ(codes(manifest), std::vector<std::string>{"manifest.algorithm_unsupported"}) << other;
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "only sha256 is supported", manifest.findings.at(0).message);
+    EXPECT_TRUE(has_errors(manifest.findings));
+  }
+}
+
+TEST(ChecksumManifest, NamesTwice) {
+  const ChecksumManifest same = parse(kAbc + "  a\n" + kAbc + " *a\n");
+  EXPECT_EQ(same.entries.size(), 1u);
+  EXPECT_EQ(codes(same), std::vector<std::string>{"manifest.name_twice"});
+  EXPECT_FALSE(has_errors(same.findings));
+  const ChecksumManifest different = parse(kAbc + "  a\n" + kEmpty + "  a\n");
+  ASSERT_EQ(different.entries.size(), 1u);
+  EXPECT_EQ(different.entries[0].digest.hex(), kAbc);
+  EXPECT_EQ(codes(different), std::vector<std::string>{"manifest.name_conflict"});
+  EXPECT_TRUE(has_errors(different.findings));
+}
+
+TEST(ChecksumManifest, NothingToCheckIsAnError) {
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no sha256 checksum line", refusal(""));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no sha256 checksum line", refusal("# only a comment\n"));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "by md5", refusal(std::string(32, 'a') + "  a\n"));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "UTF-16",
+                      refusal(std::string("\xFF\xFE"
+                                          "b\0a\0",
+                                          6)));
+}
+
+TEST(ChecksumManifest, ManyLines) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += fmt::format("{}  shard-{}.bin\n", i % 2 == 0 ? kAbc : kEmpty, i);
+  EXPECT_EQ(parse(text).entries.size(), 300'000u);
+  std::string junk;
+  for (int i = 0; i < 300'000; ++i) junk += "junk\n";
+  const ChecksumManifest manifest = parse(junk + kAbc + "  a\n");
+  ASSERT_EQ(manifest.findings.size(), 21u);
+  EXPECT_EQ(manifest.findings.back().message, "299980 more of the same");
+}
+
+// Names that need escaping, written by sha256sum and read by us, and the other way round.
+TEST(ChecksumManifest, AgreesWithSha256sum) {
+  ASSAY_PROGRAM_OR_SKIP("sha256sum");
+  const test::TempDir folder;
+  const std::vector<std::string> names = {"plain.bin",   "with blank ", "*star",
+                                          "back\\slash", "new\nline",   "模型"};
+  std::vector<std::string> command = {"sha256sum"}, tagged = {"sha256sum", "--tag"};
+  std::string ours;
+  for (const std::string& name : names) {
+    test::write_file(folder / name, "abc");
+    command.push_back(name);
+    tagged.push_back(name);
+    ours += checksum_line(digest(kAbc), name);
+  }
+  test::ProcessOptions inside;
+  inside.directory = folder.path();
+  for (const auto& argv : {command, tagged}) {
+    const auto written = test::run(argv, inside);
+    ASSERT_EQ(written.exit_code, 0) << written.err;
+    const ChecksumManifest manifest = parse(written.out);
+    ASSERT_EQ(manifest.entries.size(), names.size()) << written.out;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(manifest.entries[i].name, names[i]);
+      EXPECT_EQ(manifest.entries[i].digest.hex(), kAbc);
+    }
+  }
+  EXPECT_EQ(test::run(command, inside).out, ours);
+  test::write_file(folder / "SUMS", ours);
+  const auto checked = test::run({"sha256sum", "--strict", "-c", "SUMS"}, inside);
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+}
+
+TEST(ChecksumManifest, AgreesWithOpenssl) {
+  ASSAY_PROGRAM_OR_SKIP("openssl");
+  const test::TempDir folder;
+  test::write_file(folder / "a (1).bin", "abc");
+  test::ProcessOptions inside;
+  inside.directory = folder.path();
+  for (const std::vector<std::string>& argv :
+       {std::vector<std::string>{"openssl", "dgst", "-sha256", "a (1).bin"},
+        {"openssl", "dgst", "-sha256", "-r", "a (1).bin"}}) {
+    const auto written = test::run(argv, inside);
+    ASSERT_EQ(written.exit_code, 0) << written.err;
+    const ManifestEntry entry = only(written.out);
+    EXPECT_EQ(entry.name, "a (1).bin") << written.out;
+    EXPECT_EQ(entry.digest.hex(), kAbc);
+  }
+}
+
+ChecksumManifest chunked() {
+  ChecksumManifest manifest;
+  manifest.chunk_bytes = 1 << 20;
+  manifest.entries.push_back(
+      {"dir/模型 \"1\"\n.bin", digest(kAbc), (1 << 20) + 1, {digest(kAbc), digest(kEmpty)}});
+  manifest.entries.push_back({"empty", digest(kEmpty), 0, {}});
+  return manifest;
+}
+
+TEST(ChunkedManifest, WhatIsWrittenIsRead) {
+  const std::string text = render_chunked_manifest(chunked());
+  const ChecksumManifest read = parse(text);
+  EXPECT_EQ(read.chunk_bytes, 1u << 20);
+  ASSERT_EQ(read.entries.size(), 2u);
+  EXPECT_EQ(read.entries[0].name, "dir/模型 \"1\"\n.bin");
+  EXPECT_EQ(read.entries[0].size, (1u << 20) + 1);
+  EXPECT_EQ(read.entries[0].digest, digest(kAbc));
+  EXPECT_EQ(read.entries[0].chunks, (std::vector<Digest>{digest(kAbc), digest(kEmpty)}));
+  EXPECT_EQ(read.entries[1].chunks.size(), 0u);
+  EXPECT_EQ(render_chunked_manifest(read), text);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);  // two of the head, one a file, one of the end
+}
+
+// The document of the schema as other programs would write it.
+TEST(ChunkedManifest, HandWritten) {
+  const ChecksumManifest read =
+      parse(R"(
+    {"files": [{"chunks": [")" +
+            kAbc + R"("], "sha256": ")" + kAbc + R"(", "size": 3, "name": "abc", "mode": 420}],
+     "chunk_bytes": 16777216, "schema": "assay.manifest/1"})");
+  ASSERT_EQ(read.entries.size(), 1u);
+  EXPECT_EQ(read.entries[0].name, "abc");
+  EXPECT_EQ(read.chunk_bytes, 16u << 20);
+}
+
+TEST(ChunkedManifest, WhatBreaksTheSchemaIsRefused) {
+  const std::string good = render_chunked_manifest(chunked());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return refusal(text.replace(at, from.size(), to));
+  };
+  const auto contains = [](const std::string& line, const char* words) {
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, words, line);
+  };
+  contains(with("assay.manifest/1", "assay.manifest/2"), "has the schema \"assay.manifest/2\"");
+  contains(with("\"schema\"", "\"scheme\""), "lacks \"schema\"");
+  contains(with("1048576,", "0,"), "chunk_bytes is 0");
+  contains(with("1048576,", "-1,"), "chunk_bytes is negative");
+  contains(with("1048576,", "1.5,"), "not a whole number");
+  contains(with("1048577", "1048576"), "has 2 chunks");
+  contains(with("1048577", "18446744073709551615"), "has 2 chunks");
+  contains(with("\"size\":0", "\"size\":1"), "has 0 chunks");
+  contains(with("\"empty\"", "\"\""), "name is empty");
+  contains(with("\"empty\"", "7"), "not a string");
+  contains(with("\"chunks\":[]", "\"chunks\":{}"), "\"chunks\" is not a list");
+  contains(with(kAbc, kAbc.substr(1)), "not 64 hex digits");
+  contains(with("\n ]}", "\n ]"), "is not valid JSON");
+  contains(with("]}\n ]}", "]},\n" + std::string(R"({"name":"empty","size":0,"sha256":")") + kEmpty +
+                               R"(","chunks":[]}]})"),
+           "\"empty\" is listed twice");
+}
+
+TEST(ChunkedManifest, NamesThatJsonCannotHoldAreRefused) {
+  ChecksumManifest manifest = chunked();
+  manifest.entries[1].name = "\xFF.bin";
+  EXPECT_THROW(render_chunked_manifest(manifest), Error);
+}
+
+}  // namespace
+}  // namespace assay

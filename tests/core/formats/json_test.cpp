@@ -1,0 +1,105 @@
+#include "core/formats/json.h"
+
+#include "core/system/error.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+std::string refusal(std::string_view text, const JsonLimits& limits = {}) {
+  try {
+    parse_json(text, "config.json", limits);
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), kExitBadInput) << error.line();
+    EXPECT_EQ(error.file(), "config.json");
+    return error.line();
+  }
+}
+
+TEST(Json, ReadsWhatRfc8259Allows) {
+  const ParsedJson value =
+      parse_json(" {\"a\": [1, -2, 2.5e3, true, null, \"\\u00e9\\ud83d\\ude00\"]}\r\n", "x");
+  EXPECT_EQ(value["a"][0].get<int>(), 1);
+  EXPECT_EQ(value["a"][2].get<double>(), 2500);
+  EXPECT_EQ(value["a"][5].get<std::string>(), "é😀");
+  EXPECT_EQ(parse_json("18446744073709551615", "x").get<std::uint64_t>(), UINT64_MAX);
+}
+
+TEST(Json, RefusesWhatRfc8259DoesNot) {
+  for (const std::string_view bad : {"",
+                                     " ",
+                                     "{",
+                                     "[1,]",
+                                     "{\"a\":1,}",
+                                     "nul",
+                                     "01",
+                                     "+1",
+                                     ".5",
+                                     "1.",
+                                     "NaN",
+                                     "Infinity",
+                                     "'a'",
+                                     "\"\t\"",
+                                     "\"\\x\"",
+                                     "\"\\ud800\"",
+                                     "\"\\udc00\\ud800\"",
+                                     "\"\xFF\"",
+                                     "\"\xED\xA0\x80\"",
+                                     "\xEF\xBB\xBF{}",
+                                     "{} {}",
+                                     "// c\n1",
+                                     "/* */1",
+                                     "1e999",
+                                     "{1:2}",
+                                     "[1 2]"}) {
+    EXPECT_NE(refusal(bad), "") << bad;
+  }
+  EXPECT_NE(refusal(std::string_view("{}\0", 3)), "");
+}
+
+TEST(Json, ErrorsNameTheByte) {
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "config.json: byte 6: is not valid JSON",
+                      refusal("{\"a\": x}"));
+}
+
+TEST(Json, KeysTwiceAreRefused) {
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the key \"a\" twice", refusal(R"({"a": 1, "b": 2, "a": 3})"));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the key \"a\" twice",
+                      refusal(R"({"x": [{"a": 1, "\u0061": 2}]})"));
+  EXPECT_EQ(refusal(R"([{"a": 1}, {"a": 2}])"), "");
+  EXPECT_EQ(refusal(R"({"a": {"a": {"a": 1}}})"), "");
+  JsonLimits lenient;
+  lenient.duplicate_keys = true;
+  EXPECT_EQ(parse_json(R"({"a": 1, "a": 3})", "x", lenient)["a"].get<int>(), 3);
+}
+
+TEST(Json, DepthAndSizeAreBounded) {
+  const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_EQ(refusal(nested(64)), "");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "more than 64 levels", refusal(nested(65)));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "more than 64 levels", refusal(std::string(10'000'000, '[')));
+  JsonLimits small;
+  small.max_bytes = 4;
+  EXPECT_EQ(refusal("[12]", small), "");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "at most 4 are read", refusal("[123]", small));
+}
+
+TEST(Json, TypedAccessNamesTheKey) {
+  const auto line = [](const char* text) -> std::string {
+    try {
+      return std::to_string(json_u64(parse_json(text, "c"), "hidden_size", "config.json"));
+    } catch (const Error& error) {
+      return error.line();
+    }
+  };
+  EXPECT_EQ(line("7168"), "7168");
+  EXPECT_EQ(line("-1"), "config.json: hidden_size is negative");
+  EXPECT_EQ(line("\"7168\""), "config.json: hidden_size is string, not a whole number");
+  EXPECT_NE(line("7168.0").find("not a whole number"), std::string::npos);
+  EXPECT_EQ(json_string(parse_json("\"llama\"", "c"), "model_type", "c"), "llama");
+  EXPECT_THROW(json_string(parse_json("1", "c"), "model_type", "c"), Error);
+}
+
+}  // namespace
+}  // namespace assay

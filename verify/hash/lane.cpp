@@ -1,0 +1,81 @@
+#include "verify/hash/lane.h"
+
+namespace assay {
+
+void Lane::start(std::size_t index, const HashJob& job) {
+  job_ = &job;
+  index_ = index;
+  result_ = {};
+  result_.digest.kind = job.kind;
+  ended_ = false;
+  pending_ = tail_ = {};
+  state_ = sha256::kInitialState;
+  try {
+    reader_.open(job.path);
+    result_.identity = reader_.file().identity();
+    if (job.kind == DigestKind::git_sha1) git_sha1_.emplace(job.kind, result_.identity.size);
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
+Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
+  try {
+    while (!ended_ && blocks() == 0) {
+      std::span<const std::byte> chunk;
+      switch (reader_.next(chunk, idle_cores)) {
+        case FileReader::Status::waiting: return Step::waiting;
+        case FileReader::Status::end: finish(); break;
+        case FileReader::Status::chunk:
+          accept(chunk);
+          if (progress != nullptr) progress->add(chunk.size());
+          break;
+      }
+    }
+  } catch (const Error& error) {
+    fail(error);
+  }
+  return ended_ ? Step::ended : Step::blocks;
+}
+
+void Lane::accept(std::span<const std::byte> chunk) {
+  result_.bytes += chunk.size();
+  if (job_->sink != nullptr) job_->sink->consume(chunk);
+  if (git_sha1_) {
+    git_sha1_->update(chunk);
+    return;
+  }
+  const std::size_t whole = chunk.size() / sha256::kBlock * sha256::kBlock;
+  pending_ = chunk.first(whole);
+  tail_ = chunk.subspan(whole);
+}
+
+void Lane::finish() {
+  const FileIdentity now = reader_.file().identity_now();
+  const bool whole = result_.bytes == result_.identity.size;
+  result_.changed = !whole || now != result_.identity;
+  if (whole && job_->sink != nullptr) job_->sink->finish();
+  if (git_sha1_) {
+    result_.digest = git_sha1_->finish();
+  } else {
+    result_.digest.bytes = sha256::finish(state_, tail_, result_.bytes);
+  }
+  result_.complete = true;
+  ended_ = true;
+}
+
+void Lane::fail(Error error) {
+  if (error.file().empty()) error.in(job_->path);
+  result_.error = std::move(error);
+  pending_ = {};
+  ended_ = true;
+}
+
+HashResult Lane::take_result() {
+  reader_.close();
+  git_sha1_.reset();
+  job_ = nullptr;
+  return std::move(result_);
+}
+
+}  // namespace assay

@@ -1,0 +1,56 @@
+// One file being hashed: where it is read, how far it has come, and what has been found.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "verify/hash/file_reader.h"
+#include "verify/hash/hasher.h"
+#include "verify/hash/sha256_kernels.h"
+#include "verify/hash/stream_digest.h"
+
+namespace assay {
+
+class Lane {
+ public:
+  Lane(ReadPool& pool, Wakeup& wakeup, bool keep_cache, std::size_t stagger)
+      : reader_(pool, wakeup, keep_cache, stagger) {}
+
+  // Starts a file. A failure to open it is an ended lane with an error.
+  void start(std::size_t index, const HashJob& job);
+
+  enum class Step {
+    blocks,   // blocks() wait to be compressed
+    waiting,  // for the disk
+    ended,    // result() is final
+  };
+  // Fetches bytes, feeds the sink, and hashes what needs no other lane, until one of these holds.
+  Step prepare(Progress* progress, bool idle_cores);
+
+  bool busy() const { return job_ != nullptr; }
+  std::size_t blocks() const { return pending_.size() / sha256::kBlock; }
+  const std::byte* data() const { return pending_.data(); }
+  sha256::State& state() { return state_; }
+  void advance(std::size_t blocks) { pending_ = pending_.subspan(blocks * sha256::kBlock); }
+
+  std::size_t index() const { return index_; }
+  HashResult take_result();  // and be free for another file
+
+ private:
+  void accept(std::span<const std::byte> chunk);
+  void finish();
+  void fail(Error error);
+
+  FileReader reader_;
+  const HashJob* job_ = nullptr;
+  std::size_t index_ = 0;
+  HashResult result_;
+  bool ended_ = false;
+
+  sha256::State state_{};
+  std::span<const std::byte> pending_;  // whole blocks not yet compressed
+  std::span<const std::byte> tail_;     // the file's last bytes, less than a block
+  std::optional<StreamDigest> git_sha1_;
+};
+
+}  // namespace assay

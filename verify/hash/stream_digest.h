@@ -1,0 +1,30 @@
+// Digests by OpenSSL's EVP, one stream at a time: what is small, and what others are compared with.
+#pragma once
+
+#include <openssl/evp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/formats/digest.h"
+
+namespace assay {
+
+class StreamDigest {
+ public:
+  // `length` of the whole message: a git object id begins with it.
+  StreamDigest(DigestKind kind, std::uint64_t length);
+  void update(std::span<const std::byte> bytes);
+  Digest finish();
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  DigestKind kind_;
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+}  // namespace assay

@@ -1,0 +1,73 @@
+#include "verify/inspect.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "core/formats/checkpoint.h"
+#include "core/system/error.h"
+#include "core/system/name_filter.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "verify/inspect_report.h"
+
+namespace assay {
+namespace {
+
+struct Settings {
+  std::string path, include, exclude;
+  bool files = false, metadata = false;
+  CommonOptions common;
+};
+
+void print(std::string_view lines) {
+  fmt::print(stdout, "{}", lines);
+}
+
+void print_text(const Inspection& inspection, const Settings& settings) {
+  const Checkpoint& checkpoint = inspection.checkpoint;
+  const bool gguf = checkpoint.container == Checkpoint::Container::gguf;
+  print(fmt::format("{}: {}, {} {}{}\n\n", escape_for_terminal(settings.path), gguf ? "GGUF" : "safetensors",
+                    checkpoint.files.size(), checkpoint.files.size() == 1 ? "file" : "files",
+                    checkpoint.index ? " with an index" : ""));
+  if (settings.metadata) print(metadata_table(checkpoint) + "\n");
+  if (settings.files) print(file_table(inspection) + "\n");
+  if (!settings.metadata && !settings.files) print(tensor_table(inspection) + "\n");
+  print(totals_table(inspection));
+}
+
+int run(const Settings& settings) {
+  const NameFilter filter(settings.include, settings.exclude);
+  const Checkpoint checkpoint = open_checkpoint(settings.path, settings.common.jobs);
+  const Inspection inspection = inspect(checkpoint, filter);
+  const Output output(settings.common.json);
+  if (output.text_wanted()) print_text(inspection, settings);
+  if (output.json_wanted()) output.json(to_json(inspection));
+  Output::flush();
+  for (const Finding& finding : checkpoint.findings) fmt::print(stderr, "{}\n", to_line(finding));
+  return has_errors(checkpoint.findings) ? kExitCheckFailed : kExitOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, Action& action) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App& command =
+      *program.add_subcommand("inspect", "List tensors: name, type, shape, bytes, offset, file; metadata");
+  command.add_option("path", settings->path, "A .safetensors, a .gguf, an index, or a folder of them")
+      ->required()
+      ->type_name("FILE|DIR");
+  command.add_option("--include", settings->include, "Only tensors whose name matches")->type_name("REGEX");
+  command.add_option("--exclude", settings->exclude, "Not tensors whose name matches")->type_name("REGEX");
+  command.add_flag("--files", settings->files, "A line for each file instead of each tensor");
+  command.add_flag("--metadata", settings->metadata, "Keys and values instead of tensors");
+  add_common_options(command, settings->common);
+  set_examples(command,
+               "  assay inspect model.safetensors\n"
+               "  assay inspect DeepSeek-R1 --files\n"
+               "  assay inspect model.gguf --metadata\n"
+               "  assay inspect . --include 'layers\\.0\\.' --json -\n");
+  command.callback([settings, &action] { action = [settings] { return run(*settings); }; });
+}
+
+}  // namespace assay

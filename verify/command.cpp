@@ -92,7 +92,7 @@ int run_verify(Settings& settings) {
   if (settings.keep_going) options.after_failure = AfterFailure::keep_going;
   if (settings.fail_fast) options.after_failure = AfterFailure::stop;
   if (!settings.state.empty()) options.state = settings.state;
-  if (!settings.rev.empty()) options.find.revision = settings.rev;
+  if (!settings.rev.empty()) options.find.rev = settings.rev;
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
   if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;

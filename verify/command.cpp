@@ -31,7 +31,7 @@ class Printer : public VerifyObserver {
 
   void found(const Expectation& expectation) override {
     if (quiet_) return;
-    output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, expectation.origin)));
+    output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, origin_of(expectation))));
   }
   void settled(const FileReport& file, Progress* progress) override {
     const bool good = file.status == FileStatus::ok || file.status == FileStatus::unchecked;

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-constexpr std::size_t kWarningsShown = 20;
+constexpr std::size_t kWarningsShown = 3;
 
 bool is_bad(const FileReport& file) {
   return file.status == FileStatus::failed || file.status == FileStatus::missing ||
@@ -40,14 +41,15 @@ void render_damage(const VerifyReport& report, const Output& output) {
   }
 }
 
-// Errors about the whole are always shown; of the warnings the first few of each kind, and how many more.
+// Errors and notes about the whole are always shown; of warnings the first few of each code, and how many
+// more.
 void render_findings(const VerifyReport& report, const Output& output) {
   std::vector<const Finding*> shown;
-  std::size_t warnings = 0;
+  std::map<std::string, std::size_t> warnings;  // by code
   const auto consider = [&](const Finding& finding, bool whole) {
-    if (finding.severity == Severity::error && whole) shown.push_back(&finding);
-    if (finding.severity == Severity::warning && ++warnings <= kWarningsShown) shown.push_back(&finding);
-    if (finding.severity == Severity::note && whole) shown.push_back(&finding);
+    const bool first_warnings =
+        finding.severity == Severity::warning && ++warnings[finding.code] <= kWarningsShown;
+    if (first_warnings || (whole && finding.severity != Severity::warning)) shown.push_back(&finding);
   };
   for (const Finding& finding : report.findings) consider(finding, true);
   for (const FileReport& file : report.files) {
@@ -58,8 +60,9 @@ void render_findings(const VerifyReport& report, const Output& output) {
   for (const Finding* finding : shown) {
     output.paint(to_line(*finding), finding->severity == Severity::error ? Style::red : Style::plain);
   }
-  if (warnings > kWarningsShown) {
-    output.line(fmt::format("… and {} more warnings (--json lists them all)", warnings - kWarningsShown));
+  for (const auto& [code, count] : warnings) {
+    if (count <= kWarningsShown) continue;
+    output.line(fmt::format("… and {} more of {} (--json lists them all)", count - kWarningsShown, code));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -66,22 +67,21 @@ ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesy
   if (!document.is_object()) throw Error::input("a model config is a JSON object").in(source);
   ModelConfig config;
   config.source_ = source;
-  config.document_ = document;
-  config.text_ = document;
+  config.document_ = config.text_ = std::make_shared<const ParsedJson>(document);
   config.architecture_ = first_architecture(document, source);
   config.model_type_ = text_or_empty(document, "model_type", source);
   if (auto nested = nested_text(document)) {
     config.nested_in_ = nested->first;
-    config.text_ = *nested->second;
-    if (config.architecture_.empty()) config.architecture_ = first_architecture(config.text_, source);
-    if (config.model_type_.empty()) config.model_type_ = text_or_empty(config.text_, "model_type", source);
+    config.text_ = std::make_shared<const ParsedJson>(*nested->second);
+    if (config.architecture_.empty()) config.architecture_ = first_architecture(*config.text_, source);
+    if (config.model_type_.empty()) config.model_type_ = text_or_empty(*config.text_, "model_type", source);
   }
   if (config.architecture_.empty() && config.model_type_.empty()) {
     throw Error::input("names no architecture: neither architectures nor model_type is given")
         .in(source)
         .remedy("give the config.json of the model, not of its tokenizer or generation settings");
   }
-  for (const ParsedJson* object : {&config.text_, &config.document_}) {
+  for (const ParsedJson* object : {config.text_.get(), config.document_.get()}) {
     for (const std::string_view key : {"dtype", "torch_dtype"}) {
       if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
     }
@@ -99,6 +99,14 @@ ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
   JsonLimits limits;
   limits.duplicate_keys = true;  // as Python's parser reads it: published configs do repeat keys
   return from_json(read_json(config_json, limits), config_json);
+}
+
+std::optional<ModelConfig> ModelConfig::section(std::string_view key) const {
+  const ParsedJson* object = member(*document_, key);
+  if (object == nullptr || !object->is_object()) return std::nullopt;
+  ModelConfig part = *this;
+  part.document_ = part.text_ = std::make_shared<const ParsedJson>(*object);
+  return part;
 }
 
 std::optional<ConfigReader::Value> ConfigReader::find(std::string_view keys) const {

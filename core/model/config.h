@@ -8,16 +8,21 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/formats/gguf.h"
-#include "core/formats/json.h"
 #include "core/model/quantity.h"
 
 namespace assay {
+
+using ParsedJson = nlohmann::json;  // as core/formats/json.h has it, without its weight
+namespace gguf {
+struct Header;
+}
 
 // `quantization_config` in one vocabulary, whatever dialect wrote it. Empty optionals: the config does not
 // say.
@@ -38,7 +43,6 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
   };
   std::vector<Group> groups;
-  ParsedJson raw;
 };
 
 // Throws Error::input when the object's values have the wrong types.
@@ -62,9 +66,12 @@ class ModelConfig {
   const std::string& model_type() const { return model_type_; }
   // The object that describes the language model: the document itself, or its text_config, llm_config or
   // thinker_config.text_config, whose path is nested_in() ("" for the document itself).
-  const ParsedJson& text() const { return text_; }
-  const ParsedJson& document() const { return document_; }
+  const ParsedJson& text() const { return *text_; }
+  const ParsedJson& document() const { return *document_; }
   const std::string& nested_in() const { return nested_in_; }
+
+  // Another object of the document ("vision_config") as a config to be read; nullopt where there is none.
+  std::optional<ModelConfig> section(std::string_view key) const;
 
   const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
   const std::string& dtype() const { return dtype_; }  // "bfloat16"; empty where the config does not say
@@ -73,7 +80,7 @@ class ModelConfig {
   Origin origin_ = Origin::json;
   std::filesystem::path source_;
   std::string architecture_, model_type_, nested_in_, dtype_;
-  ParsedJson document_, text_;
+  std::shared_ptr<const ParsedJson> document_, text_;
   std::optional<QuantizationConfig> quantization_;
 };
 

@@ -1,6 +1,8 @@
 // GGUF metadata as a config: `<architecture>.embedding_length` and its kin under the names config.json uses.
 #include <fmt/format.h>
 
+#include "core/formats/gguf.h"
+#include "core/formats/json.h"
 #include "core/model/config.h"
 #include "core/system/error.h"
 
@@ -102,6 +104,26 @@ void rename_latent_widths(ParsedJson& config, const gguf::Header& header, const 
   config.erase("head_dim");
 }
 
+// The block count includes the layers for multi-token prediction, which are counted apart here.
+std::uint64_t separate_mtp_layers(ParsedJson& values) {
+  const ParsedJson* extra = metadata_number(values, "num_nextn_predict_layers");
+  const ParsedJson* blocks = metadata_number(values, "num_hidden_layers");
+  if (extra == nullptr || blocks == nullptr) return 0;
+  const auto count = extra->get<std::uint64_t>(), all = blocks->get<std::uint64_t>();
+  if (count >= all) return 0;
+  values["num_hidden_layers"] = all - count;
+  return count;
+}
+
+// What no key says: an untied model carries its head; a bias or norm is there or it is not.
+void note_what_tensors_tell(ParsedJson& values, const gguf::Header& header) {
+  values["tie_word_embeddings"] = !has_tensor(header, "output.weight");
+  values["attention_bias"] =
+      has_tensor(header, "blk.0.attn_q.bias") || has_tensor(header, "blk.0.attn_qkv.bias");
+  values["use_qk_norm"] = has_tensor(header, "blk.0.attn_q_norm.weight");
+  values["new_decoder_architecture"] = has_tensor(header, "blk.0.attn_norm_2.weight");
+}
+
 }  // namespace
 
 ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesystem::path& source) {
@@ -113,21 +135,20 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   config.architecture_ = config.model_type_ = *architecture;
   ParsedJson values = renamed_sizes(header, *architecture, source);
   rename_latent_widths(values, header, *architecture);
-  // The block count includes the layers for multi-token prediction.
-  if (const ParsedJson* extra = metadata_number(values, "num_nextn_predict_layers")) {
-    const ParsedJson* blocks = metadata_number(values, "num_hidden_layers");
-    const auto n = extra->get<std::uint64_t>();
-    if (blocks != nullptr && blocks->get<std::uint64_t>() > n) {
-      values["num_hidden_layers"] = blocks->get<std::uint64_t>() - n;
-    }
+  values["num_nextn_predict_layers"] = separate_mtp_layers(values);
+  // llama.cpp reads Mixtral as a Llama with experts.
+  if (*architecture == "llama" && values.contains("num_local_experts")) config.model_type_ = "mixtral";
+  if (const auto gating = header.number(fmt::format("{}.expert_gating_func", *architecture))) {
+    constexpr std::uint64_t kSigmoid = 2;  // llama.cpp, LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID
+    values["topk_method"] = gating == kSigmoid ? "noaux_tc" : "greedy";
   }
   // The vocabulary is the tokenizer's where no key says it, and untied models carry their head.
   const gguf::KeyValue* tokens = header.find("tokenizer.ggml.tokens");
   if (!values.contains("vocab_size") && tokens != nullptr) {
     if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
   }
-  if (!header.tensors.empty()) values["tie_word_embeddings"] = !has_tensor(header, "output.weight");
-  config.document_ = config.text_ = std::move(values);
+  if (!header.tensors.empty()) note_what_tensors_tell(values, header);
+  config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }
 

@@ -2,6 +2,7 @@
 // MLX.
 #include <fmt/format.h>
 
+#include "core/formats/json.h"
 #include "core/model/config.h"
 #include "core/system/error.h"
 
@@ -16,7 +17,7 @@ class Fields {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
-  // A string; any other type is left to the reader of `raw`, for dialects reuse these keys.
+  // A string; any other type is left alone, for dialects reuse these keys.
   std::string text(std::string_view key) const {
     const ParsedJson* value = find(key);
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
@@ -94,7 +95,6 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   if (!object.is_object()) throw Error::input("quantization_config is not an object").in(source);
   const Fields fields(object, source);
   QuantizationConfig config;
-  config.raw = object;
   config.method = fields.text("quant_method");
   if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
   for (const std::string_view key : {"format", "checkpoint_format", "fmt", "version"}) {

@@ -276,6 +276,39 @@ void add_router(Module& module, const std::string& name, const Quantity& hidden,
                       .quantizable = false});
 }
 
+Module mixture(const Mixture& m) {
+  Module module{m.path, "mixture of experts", {}, {}, {}};
+  Module router{"", std::string(title(Part::router)), {}, {}, {}};
+  add_router(router, m.router, m.hidden, m.experts.count);
+  if (!m.correction.empty()) {
+    router.tensors.push_back(
+        parameter(m.correction, {m.experts.count}, Role::router_correction, Part::router));
+    router.tensors.back().bias = true;
+  }
+  module.children.push_back(std::move(router));
+  GatedMlp expert{m.hidden, m.expert_width};
+  expert.gate = m.gate, expert.up = m.up, expert.down = m.down;
+  if (m.shared_width) {
+    GatedMlp shared = expert;
+    shared.intermediate = *m.shared_width;
+    shared.path = m.shared_path;
+    shared.part = Part::shared_expert;
+    module.children.push_back(gated_mlp(shared));
+    if (m.shared_gate) {
+      Module gate{"", "shared expert's gate", {}, {}, {}};
+      add_linear(gate, {.name = m.shared_path + "_gate",
+                        .in = m.hidden,
+                        .out = 1,
+                        .role = Role::shared_expert_gate,
+                        .part = Part::shared_expert,
+                        .quantizable = false});
+      module.children.push_back(std::move(gate));
+    }
+  }
+  module.children.push_back(routed_experts(expert, m.experts.count, m.experts.active));
+  return module;
+}
+
 Module embedding(std::string path, const Quantity& vocabulary, const Quantity& hidden) {
   Module module{std::move(path), "embedding", {}, {}, {}};
   TensorSpec table = parameter("weight", {vocabulary, hidden}, Role::token_embedding, Part::embedding);
@@ -307,6 +340,47 @@ Module norm(std::string path, const Quantity& width, Role role, bool bias) {
   if (role == Role::final_norm) module.title = "final norm";
   add_norm(module, "", width, role, bias);
   return module;
+}
+
+void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, const Frame& frame) {
+  tree.modules.push_back(embedding(frame.embedding, d.vocabulary, d.hidden));
+  for (Module& group : layers) {
+    if (!group.repeat.indices.empty()) tree.modules.push_back(std::move(group));
+  }
+  tree.modules.push_back(norm(frame.final_norm, d.hidden, Role::final_norm, frame.norm_bias));
+  tree.modules.push_back(
+      output_head(frame.head, d.vocabulary, d.hidden, d.tied, frame.embedding + ".weight", frame.head_bias));
+}
+
+void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
+             const std::string& head_name) {
+  Module own{"", "projection and norms", {}, {}, {}};
+  add_norm(own, "enorm", d.hidden, Role::mtp_embedding_norm, false, Part::mtp);
+  add_norm(own, "hnorm", d.hidden, Role::mtp_hidden_norm, false, Part::mtp);
+  add_linear(own, {.name = "eh_proj",
+                   .in = Quantity(2) * d.hidden,
+                   .out = d.hidden,
+                   .role = Role::mtp_projection,
+                   .part = Part::mtp,
+                   .quantizable = false});
+  add_norm(own, "shared_head.norm", d.hidden, Role::final_norm, false, Part::mtp);
+  const auto again = [&](const std::string& name, Role role, Part part, const std::string& original) {
+    TensorSpec spec = parameter(name, {d.vocabulary, d.hidden}, role, part);
+    spec.storage = Storage::duplicate;
+    spec.same_as = original;
+    spec.parallel = {Cut::vocabulary, 0, {{role, d.vocabulary.value(), d.vocabulary.value()}}};
+    own.tensors.push_back(std::move(spec));
+  };
+  again("embed_tokens.weight", Role::token_embedding, Part::embedding, embedding_name);
+  again("shared_head.head.weight", Role::output_head, Part::output, head_name);
+  layer.title = "multi-token prediction";
+  layer.children.push_back(std::move(own));
+  tree.mtp.push_back(std::move(layer));
+}
+
+void add_pre_norms(Module& layer, const Quantity& hidden, bool bias) {
+  add_norm(layer, "input_layernorm", hidden, Role::input_norm, bias);
+  add_norm(layer, "post_attention_layernorm", hidden, Role::pre_feedforward_norm, bias);
 }
 
 Module layers(std::string path, std::string title, std::vector<std::uint64_t> indices) {

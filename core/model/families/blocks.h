@@ -88,12 +88,46 @@ Module routed_experts(const GatedMlp& one, const Quantity& count, std::uint64_t 
 void add_router(Module& module, const std::string& name, const Quantity& hidden, const Quantity& experts,
                 bool bias = false);
 
+// Router, routed experts, and the shared expert every token also visits.
+struct Experts {
+  Quantity count;
+  std::uint64_t active = 0;
+};
+struct Mixture {
+  Quantity hidden;
+  Experts experts;
+  Quantity expert_width;
+  std::string path = "mlp";
+  std::string router = "gate";
+  std::string correction = {};  // DeepSeek-V3's bias for choosing experts: its name, where there is one
+  std::optional<Quantity> shared_width = {};
+  std::string shared_path = "shared_experts";
+  bool shared_gate = false;  // Qwen2-MoE scales the shared expert by a gate of its own
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+Module mixture(const Mixture& m);
+
 Module embedding(std::string path, const Quantity& vocabulary, const Quantity& hidden);
 // Untied: a matrix of its own, with a bias where the family has one. Tied: named, and not counted.
 Module output_head(std::string path, const Quantity& vocabulary, const Quantity& hidden, bool tied,
                    const std::string& embedding_name, bool bias = false);
 Module norm(std::string path, const Quantity& width, Role role, bool bias = false);
 
+// Everything around the layers: embedding, final norm, output head.
+struct Frame {
+  std::string embedding = "model.embed_tokens", final_norm = "model.norm", head = "lm_head";
+  bool norm_bias = false, head_bias = false;
+};
+struct Decoder;
+void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, const Frame& frame = {});
+
+// DeepSeek-V3's multi-token prediction: `layer` with a projection of [embedding, hidden state] in front and a
+// norm behind; embedding and head are stored again with it (DeepSeek-V3, README_WEIGHTS.md).
+void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
+             const std::string& head_name);
+
+// Both norms of a pre-norm layer, under the names most checkpoints give them.
+void add_pre_norms(Module& layer, const Quantity& hidden, bool bias = false);
 // An empty module for the layers with these indices.
 Module layers(std::string path, std::string title, std::vector<std::uint64_t> indices);
 std::vector<std::uint64_t> all_layers(const Quantity& count);
@@ -110,13 +144,20 @@ struct DecoderDefaults {
 struct Decoder {
   Quantity vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim;
   bool tied;
+  HeadAttention attention() const { return {hidden, heads, kv_heads, head_dim}; }
+  GatedMlp mlp() const { return {hidden, intermediate}; }
 };
-Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults);
+// Latent attention has head sizes of its own, and head_dim says nothing about it.
+enum class HeadDim { used, unused };
+Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults,
+                     HeadDim head_dim = HeadDim::used);
+// For families with names of their own: the number of layers, bounded; and the sizes into the tree.
+Quantity read_layers(ConfigReader& config, std::string_view keys, std::uint64_t class_default);
+void note_sizes(ModuleTree& tree, const Decoder& d);
+std::uint64_t read_mtp_layers(ConfigReader& config, std::uint64_t class_default);
+// The indices of `extra` layers behind the last.
+std::vector<std::uint64_t> layers_after(const Quantity& count, std::uint64_t extra);
 // Reads experts and experts a token, which must not exceed them, into the tree.
-struct Experts {
-  Quantity count;
-  std::uint64_t active;
-};
 Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,
                      std::string_view active_keys, std::uint64_t active);
 // Which layers look at a window only, by layer_types where the config has it, else by `otherwise`.

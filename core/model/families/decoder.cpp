@@ -12,28 +12,52 @@ constexpr std::uint64_t kMostLayers = 10'000, kMostExperts = 100'000;
 
 }  // namespace
 
-Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults) {
+Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults,
+                     HeadDim head_dim) {
   Decoder d;
   d.vocabulary = config.size("vocab_size", defaults.vocabulary);
   d.hidden = config.size("hidden_size|n_embd|d_model", defaults.hidden);
   d.intermediate = config.size("intermediate_size", defaults.intermediate);
-  d.layers = config.size("num_hidden_layers|n_layer|n_layers|num_layers", defaults.layers);
+  d.layers = read_layers(config, "num_hidden_layers|n_layer|n_layers|num_layers", defaults.layers);
   d.heads = config.size("num_attention_heads|n_head|n_heads", defaults.heads);
-  d.kv_heads = defaults.kv_heads ? config.size("num_key_value_heads", *defaults.kv_heads)
-                                 : config.size("num_key_value_heads", d.heads);
-  if (config.has("head_dim") || defaults.head_dim)
-    d.head_dim = config.size("head_dim", defaults.head_dim.value_or(0));
-  else
-    d.head_dim = config.quotient(d.hidden, d.heads, "head_dim");
+  if (head_dim == HeadDim::used) {
+    d.kv_heads = defaults.kv_heads ? config.size("num_key_value_heads", *defaults.kv_heads)
+                                   : config.size("num_key_value_heads", d.heads);
+    config.require_divides(d.kv_heads, d.heads);
+    const bool given = config.has("head_dim") || defaults.head_dim;
+    d.head_dim = given ? config.size("head_dim", defaults.head_dim.value_or(0))
+                       : config.quotient(d.hidden, d.heads, "head_dim");
+  }
   d.tied = config.tied_embeddings(defaults.tied);
-  config.require(d.layers.value() <= kMostLayers,
-                 fmt::format("{} is {}: no model has so many layers", d.layers.name(), d.layers.value()));
-  config.require_divides(d.kv_heads, d.heads);
+  note_sizes(tree, d);
+  return d;
+}
+
+Quantity read_layers(ConfigReader& config, std::string_view keys, std::uint64_t class_default) {
+  const Quantity count = config.size(keys, class_default);
+  config.require(count.value() <= kMostLayers,
+                 fmt::format("{} is {}: no model has so many layers", count.name(), count.value()));
+  return count;
+}
+
+void note_sizes(ModuleTree& tree, const Decoder& d) {
   tree.hidden_size = d.hidden.value();
   tree.layers = d.layers.value();
   tree.vocabulary = d.vocabulary.value();
   tree.tied_embeddings = d.tied;
-  return d;
+}
+
+std::uint64_t read_mtp_layers(ConfigReader& config, std::uint64_t class_default) {
+  const std::uint64_t count = config.number("num_nextn_predict_layers", class_default);
+  config.require(count <= kMostLayers,
+                 fmt::format("num_nextn_predict_layers is {}: no model has so many", count));
+  return count;
+}
+
+std::vector<std::uint64_t> layers_after(const Quantity& count, std::uint64_t extra) {
+  std::vector<std::uint64_t> indices;
+  for (std::uint64_t i = 0; i < extra; ++i) indices.push_back(count.value() + i);
+  return indices;
 }
 
 Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,

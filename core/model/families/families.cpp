@@ -76,7 +76,7 @@ const Family& find_family(const ModelConfig& config) {
   const std::string& architecture = config.architecture();
   if (config.origin() == ModelConfig::Origin::gguf) {
     for (const Family* family : kFamilies) {
-      if (contains(family->gguf_architectures, architecture)) return *family;
+      if (contains(family->gguf_architectures, config.model_type())) return *family;
     }
   } else {
     for (const Family* family : kFamilies) {

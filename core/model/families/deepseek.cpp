@@ -1,0 +1,156 @@
+// DeepSeek V2, V2-Lite, V3, R1, V3.1 and V3.2; Kimi K2. Multi-head latent attention, many small experts
+// beside shared ones, and from V3 on a bias for choosing experts and a layer for multi-token prediction. V3.2
+// adds an indexer that picks the keys each query attends to.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+struct Defaults {
+  DecoderDefaults decoder;
+  std::uint64_t experts, shared, expert_width, dense_first;
+  std::optional<std::uint64_t> experts_per_token;  // absent: V2's class has none
+  std::string_view topk_method;
+  std::uint64_t mtp_layers;
+};
+
+constexpr Defaults kV2Defaults = {
+    {.vocabulary = 102400, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32},
+    64,
+    2,
+    1407,
+    0,
+    std::nullopt,
+    "greedy",
+    0};
+constexpr Defaults kV3Defaults = {
+    {.vocabulary = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128},
+    256,
+    1,
+    2048,
+    3,
+    8,
+    "noaux_tc",
+    1};
+
+LatentAttention read_attention(ConfigReader& config, const Decoder& d) {
+  LatentAttention a;
+  a.hidden = d.hidden;
+  a.heads = d.heads;
+  a.q_rank = config.optional_size("q_lora_rank", 1536);
+  a.kv_rank = config.size("kv_lora_rank", 512);
+  a.nope_dim = config.size("qk_nope_head_dim", 128);
+  a.rope_dim = config.size("qk_rope_head_dim", 64);
+  a.v_dim = config.size("v_head_dim", 128);
+  a.bias = config.flag("attention_bias", false);
+  return a;
+}
+
+Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Defaults& defaults) {
+  constexpr std::string_view kCount = "n_routed_experts|num_local_experts", kActive = "num_experts_per_tok";
+  if (!defaults.experts_per_token) config.size(kActive);  // required
+  Mixture m;
+  m.hidden = d.hidden;
+  m.experts =
+      read_experts(config, tree, kCount, defaults.experts, kActive, defaults.experts_per_token.value_or(0));
+  m.expert_width = config.size("moe_intermediate_size", defaults.expert_width);
+  const std::uint64_t shared = config.number("n_shared_experts", defaults.shared);
+  if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
+  if (config.text("topk_method", defaults.topk_method) == "noaux_tc")
+    m.correction = "gate.e_score_correction_bias";
+  return m;
+}
+
+// DeepSeek-V3.2-Exp, inference/model.py (Indexer).
+struct Indexer {
+  Quantity heads, head_dim;
+  std::uint64_t top_k = 0;
+};
+
+Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config) {
+  config.require(a.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
+  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
+  const auto add = [&](const std::string& name, const Quantity& in, const Quantity& out, Role role,
+                       bool quantizable) {
+    add_linear(module, {.name = name,
+                        .in = in,
+                        .out = out,
+                        .role = role,
+                        .part = Part::attention,
+                        .quantizable = quantizable});
+  };
+  add("wq_b", *a.q_rank, i.heads * i.head_dim, Role::indexer_q, true);
+  add("wk", a.hidden, i.head_dim, Role::indexer_k, true);
+  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
+  add("weights_proj", a.hidden, i.heads, Role::indexer_weights, false);
+  return module;
+}
+
+void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults, bool sparse_attention) {
+  const Decoder d = read_decoder(config, tree, defaults.decoder, HeadDim::unused);
+  const LatentAttention a = read_attention(config, d);
+  const Mixture m = read_mixture(config, tree, d, defaults);
+  const std::uint64_t dense_first = config.number("first_k_dense_replace", defaults.dense_first);
+  const std::uint64_t every = config.size("moe_layer_freq", 1).value();
+  const auto is_sparse = [&](std::uint64_t i) { return i >= dense_first && i % every == 0; };
+
+  Module attend = attention(a);
+  AttentionGeometry g = geometry(a, all_layers(d.layers));
+  if (sparse_attention) {
+    const Indexer i{config.size("index_n_heads", 64), config.size("index_head_dim", 128),
+                    config.size("index_topk", 2048).value()};
+    attend.children.push_back(indexer(a, i, config));
+    g.indexer_heads = i.heads.value();
+    g.indexer_head_dim = i.head_dim.value();
+    g.indexer_top_k = i.top_k;
+  }
+  tree.attention.push_back(g);
+
+  Module dense = layers("model.layers.{layer}", "dense layers",
+                        layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
+  add_pre_norms(dense, d.hidden);
+  dense.children = {attend, gated_mlp(d.mlp())};
+  Module sparse = layers("model.layers.{layer}", "MoE layers", layers_where(d.layers, is_sparse));
+  add_pre_norms(sparse, d.hidden);
+  sparse.children = {attend, mixture(m)};
+  add_frame(tree, d, {dense, sparse});
+
+  g.layers = layers_after(d.layers, read_mtp_layers(config, defaults.mtp_layers));
+  if (g.layers.empty()) return;
+  Module layer = layers("model.layers.{layer}", "", g.layers);
+  layer.tensors = sparse.tensors;
+  layer.children = sparse.children;
+  add_mtp(tree, d, std::move(layer), "model.embed_tokens.weight", "lm_head.weight");
+  tree.mtp_attention.push_back(std::move(g));
+}
+
+void describe_v2(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kV2Defaults, false);
+}
+void describe_v3(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kV3Defaults, false);
+}
+void describe_v32(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kV3Defaults, true);
+}
+
+constexpr std::string_view kV2Architectures[] = {"DeepseekV2ForCausalLM"};
+constexpr std::string_view kV2Types[] = {"deepseek_v2"};
+constexpr std::string_view kV2Gguf[] = {"deepseek2"};  // V3 and Kimi K2 too: their metadata tell them apart
+constexpr std::string_view kV3Architectures[] = {"DeepseekV3ForCausalLM", "KimiK2ForCausalLM"};
+constexpr std::string_view kV3Types[] = {"deepseek_v3", "kimi_k2"};
+constexpr std::string_view kV32Architectures[] = {"DeepseekV32ForCausalLM"};
+constexpr std::string_view kV32Types[] = {"deepseek_v32"};
+
+}  // namespace
+
+const Family kDeepseekV2 = {"deepseek_v2", "DeepSeek V2, V2-Lite", kV2Architectures, kV2Types, kV2Gguf,
+                            describe_v2};
+const Family kDeepseekV3 = {"deepseek_v3", "DeepSeek V3, R1, V3.1; Kimi K2", kV3Architectures, kV3Types, {},
+                            describe_v3};
+const Family kDeepseekV32 = {"deepseek_v32", "DeepSeek V3.2", kV32Architectures, kV32Types, {}, describe_v32};
+
+}  // namespace assay::families

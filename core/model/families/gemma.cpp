@@ -1,0 +1,126 @@
+// Gemma 1, 2 and 3 (text): tied embeddings, wide heads. Gemma 2 has four norms a layer and a window in every
+// other layer; Gemma 3 adds norms on q and k and looks at a window in five layers of six.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+HeadAttention read_attention(ConfigReader& config, const Decoder& d) {
+  HeadAttention a = d.attention();
+  a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
+  return a;
+}
+
+void describe_gemma(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 256000,
+                                  .hidden = 3072,
+                                  .intermediate = 24576,
+                                  .layers = 28,
+                                  .heads = 16,
+                                  .kv_heads = 16,
+                                  .head_dim = 256,
+                                  .tied = true});
+  const HeadAttention a = read_attention(config, d);
+  Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), gated_mlp(d.mlp())};
+  add_frame(tree, d, {layer});
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+}
+
+// `full_every`: one layer of so many sees the whole context.
+void add_gemma2_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
+                       const std::string& prefix, std::uint64_t full_every) {
+  Module layer = layers(prefix + "model.layers.{layer}", "layers", all_layers(d.layers));
+  add_norm(layer, "input_layernorm", d.hidden, Role::input_norm);
+  add_norm(layer, "post_attention_layernorm", d.hidden, Role::post_attention_norm);
+  add_norm(layer, "pre_feedforward_layernorm", d.hidden, Role::pre_feedforward_norm);
+  add_norm(layer, "post_feedforward_layernorm", d.hidden, Role::post_feedforward_norm);
+  layer.children = {attention(a), gated_mlp(d.mlp())};
+  add_frame(tree, d, {layer},
+            {.embedding = prefix + "model.embed_tokens",
+             .final_norm = prefix + "model.norm",
+             .head = prefix + "lm_head"});
+  const auto window = config.optional_number("sliding_window", 4096);
+  const auto windowed = windowed_layers(
+      config, d.layers, [&](std::uint64_t i) { return window.has_value() && (i + 1) % full_every != 0; });
+  add_geometry(tree, a, d.layers, windowed, window.value_or(0));
+}
+
+void describe_gemma2(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 256000,
+                                  .hidden = 2304,
+                                  .intermediate = 9216,
+                                  .layers = 26,
+                                  .heads = 8,
+                                  .kv_heads = 4,
+                                  .head_dim = 256,
+                                  .tied = true});
+  add_gemma2_layers(config, tree, d, read_attention(config, d), "", 2);
+}
+
+// SigLIP (transformers SiglipVisionConfig, whose defaults these are) and the projector into the text's width.
+void note_vision(const ModelConfig& vision_config, ModuleTree& tree, const Quantity& text_hidden) {
+  ConfigReader vision(vision_config, "siglip_vision_model");
+  const Quantity hidden = vision.size("hidden_size", 768), width = vision.size("intermediate_size", 3072);
+  const Quantity depth = vision.size("num_hidden_layers", 12), patch = vision.size("patch_size", 16);
+  const Quantity channels = vision.size("num_channels", 3), image = vision.size("image_size", 224);
+  const Quantity side = Quantity("image_size / patch_size", image.value() / patch.value());
+  const Quantity norm = Quantity(2) * hidden;
+  const Quantity embeddings = hidden * channels * patch * patch + hidden + side * side * hidden;
+  const Quantity attention = Quantity(4) * (hidden * hidden + hidden);
+  const Quantity mlp = hidden * width + width + width * hidden + hidden;
+  const Quantity tower = embeddings + depth * (attention + mlp + Quantity(2) * norm) + norm;
+  const bool pooling_head = vision.flag("vision_use_head", true);
+  tree.not_counted.push_back(
+      {"vision tower (SigLIP)", pooling_head ? std::nullopt : std::optional<std::uint64_t>(tower.value())});
+  tree.not_counted.push_back({"multimodal projector", (hidden * text_hidden + hidden).value()});
+}
+
+void describe_gemma3(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 262208,
+                                  .hidden = 2304,
+                                  .intermediate = 9216,
+                                  .layers = 26,
+                                  .heads = 8,
+                                  .kv_heads = 4,
+                                  .head_dim = 256,
+                                  .tied = true});
+  HeadAttention a = read_attention(config, d);
+  a.qk_norm = QkNorm::per_head;
+  const bool nested = !config.config().nested_in().empty();
+  const std::uint64_t pattern = config.size("sliding_window_pattern|_sliding_window_pattern", 6).value();
+  add_gemma2_layers(config, tree, d, a, nested ? "language_model." : "", pattern);
+  if (!nested) return;
+  tree.aliases.push_back(
+      {"language_model.model.", "model.language_model."});  // saved by transformers 4.52 and later
+  tree.aliases.push_back({"language_model.lm_head.", "lm_head."});
+  const auto vision = config.config().section("vision_config");
+  if (vision)
+    note_vision(*vision, tree, d.hidden);
+  else
+    tree.not_counted.push_back({"vision tower (SigLIP) and projector", std::nullopt});
+}
+
+constexpr std::string_view kGemmaArchitectures[] = {"GemmaForCausalLM"};
+constexpr std::string_view kGemmaTypes[] = {"gemma"};
+constexpr std::string_view kGemma2Architectures[] = {"Gemma2ForCausalLM"};
+constexpr std::string_view kGemma2Types[] = {"gemma2"};
+constexpr std::string_view kGemma3Architectures[] = {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"};
+constexpr std::string_view kGemma3Types[] = {"gemma3", "gemma3_text"};
+
+}  // namespace
+
+const Family kGemma = {"gemma", "Gemma (1)", kGemmaArchitectures, kGemmaTypes, kGemmaTypes, describe_gemma};
+const Family kGemma2 = {"gemma2",     "Gemma 2",    kGemma2Architectures,
+                        kGemma2Types, kGemma2Types, describe_gemma2};
+const Family kGemma3 = {"gemma3",     "Gemma 3",    kGemma3Architectures,
+                        kGemma3Types, kGemma3Types, describe_gemma3};
+
+}  // namespace assay::families

@@ -1,0 +1,59 @@
+// GLM-4.5, 4.6 and their Air: grouped attention with partly rotated heads, DeepSeek-V3's experts and MTP
+// layer.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 151552,
+                                  .hidden = 4096,
+                                  .intermediate = 10944,
+                                  .layers = 46,
+                                  .heads = 96,
+                                  .kv_heads = 8});
+  HeadAttention a = d.attention();
+  a.qkv_bias = config.flag("attention_bias", false);
+  if (config.flag("use_qk_norm", false)) a.qk_norm = QkNorm::per_head;
+  const Quantity width = config.size("moe_intermediate_size", 1408);
+  const std::uint64_t shared = config.number("n_shared_experts", 1);
+  Mixture m{d.hidden,
+            read_experts(config, tree, "n_routed_experts|num_local_experts", 128, "num_experts_per_tok", 8),
+            width};
+  m.correction = "gate.e_score_correction_bias";
+  if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * width;
+  const std::uint64_t dense_first = config.number("first_k_dense_replace", 1);
+
+  Module dense = layers("model.layers.{layer}", "dense layers",
+                        layers_where(d.layers, [&](std::uint64_t i) { return i < dense_first; }));
+  add_pre_norms(dense, d.hidden);
+  dense.children = {attention(a), gated_mlp(d.mlp())};
+  Module sparse = layers("model.layers.{layer}", "MoE layers",
+                         layers_where(d.layers, [&](std::uint64_t i) { return i >= dense_first; }));
+  add_pre_norms(sparse, d.hidden);
+  sparse.children = {attention(a), mixture(m)};
+  add_frame(tree, d, {dense, sparse});
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+
+  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 1));
+  if (mtp.empty()) return;
+  Module layer = layers("model.layers.{layer}", "", mtp);
+  layer.tensors = sparse.tensors;
+  layer.children = sparse.children;
+  add_mtp(tree, d, std::move(layer), "model.embed_tokens.weight", "lm_head.weight");
+  tree.mtp_attention.push_back(geometry(a, mtp));
+}
+
+constexpr std::string_view kArchitectures[] = {"Glm4MoeForCausalLM"};
+constexpr std::string_view kTypes[] = {"glm4_moe"};
+constexpr std::string_view kGguf[] = {"glm4moe"};
+
+}  // namespace
+
+const Family kGlm4Moe = {"glm4_moe", "GLM-4.5, GLM-4.6", kArchitectures, kTypes, kGguf, describe_glm4_moe};
+
+}  // namespace assay::families

@@ -1,0 +1,63 @@
+// GPT-2: learned positions, LayerNorms, biases everywhere; its matrices are stored [in, out] (Conv1D).
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+Decoder read_sizes(ConfigReader& config, ModuleTree& tree) {
+  Decoder d;
+  d.vocabulary = config.size("vocab_size", 50257);
+  d.hidden = config.size("n_embd|hidden_size", 768);
+  d.layers = read_layers(config, "n_layer|num_hidden_layers", 12);
+  d.heads = config.size("n_head|num_attention_heads", 12);
+  d.kv_heads = d.heads;
+  d.head_dim = config.quotient(d.hidden, d.heads, "head_dim");
+  d.intermediate =
+      config.size("n_inner|intermediate_size", Quantity("4 × n_embd", (Quantity(4) * d.hidden).value()));
+  d.tied = config.tied_embeddings(true);
+  note_sizes(tree, d);
+  return d;
+}
+
+void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_sizes(config, tree);
+  const Quantity positions = config.size("n_positions|max_position_embeddings", 1024);
+  HeadAttention a = d.attention();
+  a.path = "attn";
+  a.fused = "c_attn";
+  a.o = "c_proj";
+  a.qkv_bias = a.output_bias = a.input_major = true;
+  PlainMlp mlp{d.hidden, d.intermediate};
+  mlp.input_major = true;
+  Module layer = layers("transformer.h.{layer}", "layers", all_layers(d.layers));
+  add_norm(layer, "ln_1", d.hidden, Role::input_norm, true);
+  add_norm(layer, "ln_2", d.hidden, Role::pre_feedforward_norm, true);
+  layer.children = {attention(a), plain_mlp(mlp)};
+  // Early checkpoints hold the causal mask of every layer, and the value it masks with.
+  const std::uint64_t n = positions.value();
+  add_buffer(layer.children[0], "bias", {1, 1, n, n});
+  add_buffer(layer.children[0], "masked_bias", {});
+  add_frame(tree, d, {layer},
+            {.embedding = "transformer.wte",
+             .final_norm = "transformer.ln_f",
+             .head = "lm_head",
+             .norm_bias = true});
+  Module table{"transformer.wpe", "position embedding", {}, {}, {}};
+  table.tensors.push_back(
+      parameter("weight", {positions, d.hidden}, Role::position_embedding, Part::embedding));
+  tree.modules.insert(tree.modules.begin() + 1, std::move(table));
+  tree.aliases.push_back({"transformer.", ""});  // openai-community/gpt2 was saved without the head's prefix
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+}
+
+constexpr std::string_view kArchitectures[] = {"GPT2LMHeadModel"};
+constexpr std::string_view kTypes[] = {"gpt2"};
+
+}  // namespace
+
+const Family kGpt2 = {"gpt2", "GPT-2", kArchitectures, kTypes, kTypes, describe_gpt2};
+
+}  // namespace assay::families

@@ -1,0 +1,72 @@
+// gpt-oss: attention with sinks and biases, a window in every other layer; the experts of a layer are stacked
+// in one tensor, [experts, in, out], gate and up rows interleaved.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+Module stacked_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
+  Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
+  const std::vector<CutMember> both = {{Role::mlp_gate, width.value(), width.value()},
+                                       {Role::mlp_up, width.value(), width.value()}};
+  const auto add = [&](const std::string& name, std::vector<Quantity> shape, Role role, bool bias,
+                       Parallel parallel) {
+    TensorSpec spec = parameter(name, shape, role, Part::routed_expert);
+    spec.bias = bias;
+    spec.quantizable = spec.input_major = !bias;
+    spec.stacked = experts.count.value();
+    spec.stacked_active = experts.active;
+    spec.parallel = std::move(parallel);
+    module.tensors.push_back(std::move(spec));
+  };
+  const Quantity& e = experts.count;
+  const Quantity gate_up = Quantity(2) * width;
+  add("gate_up_proj", {e, hidden, gate_up}, Role::mlp_gate_up, false, {Cut::columns, 2, both});
+  add("gate_up_proj_bias", {e, gate_up}, Role::mlp_gate_up, true, {Cut::columns, 1, both});
+  add("down_proj", {e, width, hidden}, Role::mlp_down, false,
+      {Cut::rows, 1, {{Role::mlp_down, width.value(), width.value()}}});
+  add("down_proj_bias", {e, hidden}, Role::mlp_down, true, {});
+  return module;
+}
+
+void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 201088,
+                                  .hidden = 2880,
+                                  .intermediate = 2880,
+                                  .layers = 36,
+                                  .heads = 64,
+                                  .kv_heads = 8,
+                                  .head_dim = 64});
+  const Experts experts =
+      read_experts(config, tree, "num_local_experts", 128, "num_experts_per_tok|experts_per_token", 4);
+  HeadAttention a = d.attention();
+  a.qkv_bias = a.output_bias = config.flag("attention_bias", true);
+  a.sinks = true;
+
+  Module moe{"mlp", "mixture of experts", {}, {}, {}};
+  Module router{"", std::string(title(Part::router)), {}, {}, {}};
+  add_router(router, "router", d.hidden, experts.count, true);
+  moe.children = {std::move(router), stacked_experts(d.hidden, d.intermediate, experts)};
+  Module layer = layers("model.layers.{layer}", "MoE layers", all_layers(d.layers));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), std::move(moe)};
+  add_frame(tree, d, {layer});
+  const auto window = config.optional_number("sliding_window", 128);
+  const auto windowed =
+      windowed_layers(config, d.layers, [&](std::uint64_t i) { return window.has_value() && i % 2 == 0; });
+  add_geometry(tree, a, d.layers, windowed, window.value_or(0));
+}
+
+constexpr std::string_view kArchitectures[] = {"GptOssForCausalLM"};
+constexpr std::string_view kTypes[] = {"gpt_oss"};
+constexpr std::string_view kGguf[] = {"gpt-oss"};
+
+}  // namespace
+
+const Family kGptOss = {"gpt_oss", "gpt-oss", kArchitectures, kTypes, kGguf, describe_gpt_oss};
+
+}  // namespace assay::families

@@ -1,0 +1,41 @@
+// MiniCPM3: DeepSeek's latent attention in a small dense model with tied embeddings.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void describe_minicpm3(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree,
+      {.vocabulary = 73448, .hidden = 2560, .intermediate = 6400, .layers = 62, .heads = 40, .tied = true},
+      HeadDim::unused);
+  LatentAttention a;
+  a.hidden = d.hidden;
+  a.heads = d.heads;
+  a.q_rank = config.optional_size("q_lora_rank", 768);
+  a.kv_rank = config.size("kv_lora_rank", 256);
+  a.nope_dim = config.size("qk_nope_head_dim", 64);
+  a.rope_dim = config.size("qk_rope_head_dim", 32);
+  a.v_dim =
+      config.has("v_head_dim") ? config.size("v_head_dim") : config.quotient(d.hidden, d.heads, "v_head_dim");
+  a.bias = config.flag("attention_bias", false);
+  GatedMlp mlp = d.mlp();
+  mlp.bias = config.flag("mlp_bias", false);
+  Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), gated_mlp(mlp)};
+  add_frame(tree, d, {layer});
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+}
+
+constexpr std::string_view kArchitectures[] = {"MiniCPM3ForCausalLM"};
+constexpr std::string_view kTypes[] = {"minicpm3"};
+
+}  // namespace
+
+const Family kMinicpm3 = {"minicpm3", "MiniCPM3", kArchitectures, kTypes, kTypes, describe_minicpm3};
+
+}  // namespace assay::families

@@ -1,0 +1,35 @@
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: a Llama whose q, k, v and whose gate, up are one matrix each.
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void describe_phi3(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree, {.vocabulary = 32064, .hidden = 3072, .intermediate = 8192, .layers = 32, .heads = 32});
+  HeadAttention a = d.attention();
+  a.fused = "qkv_proj";
+  GatedMlp mlp = d.mlp();
+  mlp.fused = "gate_up_proj";
+
+  Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), gated_mlp(mlp)};
+  add_frame(tree, d, {layer});
+  const auto window = config.optional_number("sliding_window");
+  add_geometry(tree, a, d.layers,
+               windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); }),
+               window.value_or(0));
+}
+
+constexpr std::string_view kArchitectures[] = {"Phi3ForCausalLM"};
+constexpr std::string_view kTypes[] = {"phi3"};
+
+}  // namespace
+
+const Family kPhi3 = {"phi3", "Phi-3, Phi-4", kArchitectures, kTypes, kTypes, describe_phi3};
+
+}  // namespace assay::families

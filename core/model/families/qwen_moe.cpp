@@ -1,0 +1,89 @@
+// Qwen2-MoE: routed experts beside one shared expert with a gate of its own. Qwen3-MoE: routed experts only.
+// In both, `decoder_sparse_step` and `mlp_only_layers` say which layers keep a dense MLP.
+#include <algorithm>
+
+#include "core/model/families/all.h"
+#include "core/model/families/blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void add_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
+                const Mixture& mixture_of_experts) {
+  const std::uint64_t step = config.size("decoder_sparse_step", 1).value();
+  const auto dense_list = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{});
+  const auto is_sparse = [&](std::uint64_t i) {
+    return std::find(dense_list.begin(), dense_list.end(), i) == dense_list.end() && (i + 1) % step == 0;
+  };
+  Module dense = layers("model.layers.{layer}", "dense layers",
+                        layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
+  add_pre_norms(dense, d.hidden);
+  dense.children = {attention(a), gated_mlp(d.mlp())};
+  Module sparse = layers("model.layers.{layer}", "MoE layers", layers_where(d.layers, is_sparse));
+  add_pre_norms(sparse, d.hidden);
+  sparse.children = {attention(a), mixture(mixture_of_experts)};
+  add_frame(tree, d, {dense, sparse});
+}
+
+void describe_qwen2_moe(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 151936,
+                                  .hidden = 2048,
+                                  .intermediate = 5632,
+                                  .layers = 24,
+                                  .heads = 16,
+                                  .kv_heads = 16});
+  HeadAttention a = d.attention();
+  a.qkv_bias = config.flag("qkv_bias", true);
+  Mixture m{d.hidden,
+            read_experts(config, tree, "num_experts|num_local_experts", 60, "num_experts_per_tok", 4),
+            config.size("moe_intermediate_size", 1408)};
+  m.shared_width = config.size("shared_expert_intermediate_size", 5632);
+  m.shared_path = "shared_expert";
+  m.shared_gate = true;
+  add_layers(config, tree, d, a, m);
+
+  // Qwen2MoeConfig: every other layer below max_window_layers, once windows are switched on.
+  const bool windows = config.flag("use_sliding_window", false);
+  const auto window = windows ? config.optional_number("sliding_window", 4096) : std::nullopt;
+  const std::uint64_t below = window ? config.number("max_window_layers", 28) : 0;
+  const auto windowed =
+      windowed_layers(config, d.layers, [&](std::uint64_t i) { return i % 2 == 0 && i < below; });
+  add_geometry(tree, a, d.layers, windowed, window.value_or(0));
+}
+
+void describe_qwen3_moe(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree,
+      {.vocabulary = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .heads = 32, .kv_heads = 4});
+  HeadAttention a = d.attention();
+  a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
+  a.qk_norm = QkNorm::per_head;
+  const Mixture m{d.hidden,
+                  read_experts(config, tree, "num_experts|num_local_experts", 128, "num_experts_per_tok", 8),
+                  config.size("moe_intermediate_size", 768)};
+  add_layers(config, tree, d, a, m);
+
+  const bool windows = config.flag("use_sliding_window", false);
+  const auto window = windows ? config.optional_number("sliding_window", 4096) : std::nullopt;
+  const auto windowed = windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); });
+  add_geometry(tree, a, d.layers, windowed, window.value_or(0));
+}
+
+constexpr std::string_view kQwen2Architectures[] = {"Qwen2MoeForCausalLM"};
+constexpr std::string_view kQwen2Types[] = {"qwen2_moe"};
+constexpr std::string_view kQwen2Gguf[] = {"qwen2moe"};
+constexpr std::string_view kQwen3Architectures[] = {"Qwen3MoeForCausalLM"};
+constexpr std::string_view kQwen3Types[] = {"qwen3_moe"};
+constexpr std::string_view kQwen3Gguf[] = {"qwen3moe"};
+
+}  // namespace
+
+const Family kQwen2Moe = {"qwen2_moe", "Qwen1.5-MoE, Qwen2-MoE", kQwen2Architectures, kQwen2Types,
+                          kQwen2Gguf,  describe_qwen2_moe};
+const Family kQwen3Moe = {"qwen3_moe", "Qwen3-MoE", kQwen3Architectures,
+                          kQwen3Types, kQwen3Gguf,  describe_qwen3_moe};
+
+}  // namespace assay::families

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Writes data/fixtures/modules/<name>.tsv: what `transformers` makes of a config, on the meta device.
+
+    data/make_module_oracle.py data/fixtures/configs ../shared/cases/configs
+
+One file a config: the library's version, the number of parameters (tied weights once), then one line for each
+distinct tensor name of a checkpoint, with every index written as '#', its shape, and how often it occurs.
+Names are those that save_pretrained() would write: transformers 5 fuses experts when it loads a checkpoint, and
+revert_weight_conversion() takes that back.
+
+Families whose code is not part of transformers (Qwen 1, Baichuan 2, ChatGLM, InternLM2) have no oracle here;
+tests/model/published_totals_test.cpp holds them to published totals. MTP layers are dropped by every class here.
+"""
+import collections
+import json
+import pathlib
+import re
+import sys
+
+import torch
+import transformers
+from transformers.core_model_loading import revert_weight_conversion
+
+OUT = pathlib.Path(__file__).parent / "fixtures" / "modules"
+# Same code under another name.
+ALIASES = {"kimi_k2": "deepseek_v3"}
+
+
+def build(document):
+    values = dict(document)
+    values.pop("quantization_config", None)
+    values.pop("auto_map", None)
+    model_type = ALIASES.get(values.pop("model_type", None) or guess(document), document.get("model_type") or guess(document))
+    config = transformers.CONFIG_MAPPING[model_type](**values)
+    architecture = document["architectures"][0]
+    with torch.device("meta"):
+        return getattr(transformers, architecture)(config)
+
+
+def guess(document):
+    return {"MiniCPM3ForCausalLM": "minicpm3"}[document["architectures"][0]]
+
+
+def checkpoint_tensors(model):
+    seen, state = set(), {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            state[name] = tensor
+    return revert_weight_conversion(model, state)
+
+
+def write(path):
+    document = json.loads(path.read_text())
+    try:
+        model = build(document)
+    except (KeyError, AttributeError) as error:
+        print(f"{path.stem}: no class in transformers ({error!r})")
+        return
+    tensors = checkpoint_tensors(model)
+    counts = collections.Counter()
+    for name, tensor in tensors.items():
+        shape = "x".join(map(str, tensor.shape))
+        counts[re.sub(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)", "#", name), shape] += 1
+    total = sum(t.numel() for t in tensors.values())
+    lines = [f"# transformers {transformers.__version__}", f"# parameters {total}"]
+    lines += [f"{name}\t{shape}\t{count}" for (name, shape), count in sorted(counts.items())]
+    (OUT / f"{path.stem}.tsv").write_text("\n".join(lines) + "\n")
+    print(f"{path.stem}: {total:,} in {len(tensors)} tensors")
+
+
+for folder in map(pathlib.Path, sys.argv[1:]):
+    for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
+        write(path)

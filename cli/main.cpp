@@ -11,6 +11,8 @@
 #include "paramcount/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
+#include "verify/manifest_command.h"
+#include "verify/repair.h"
 
 namespace {
 
@@ -29,6 +31,8 @@ int run(int argc, char** argv) {
   assay::add_verify(program, action);
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
+  assay::add_manifest(program, action);
+  assay::add_repair(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -78,6 +78,10 @@ void render_ranges(const VerifyReport& report, const Output& output) {
   }
 }
 
+std::string files_word(std::uint64_t n) {
+  return fmt::format("{} {}", n, n == 1 ? "file" : "files");
+}
+
 std::string tally(const VerifyReport& report) {
   std::vector<std::string> parts;
   const auto add = [&](FileStatus status, std::string_view word) {
@@ -139,6 +143,10 @@ Json file_json(const FileReport& file) {
 
 }  // namespace
 
+std::string origin_of(const Expectation& expectation) {
+  return expectation.origin.empty() ? expectation.root.string() : expectation.origin;
+}
+
 std::string status_line(const FileReport& file) {
   const std::string name = escape_for_terminal(file.name);
   switch (file.status) {
@@ -163,7 +171,7 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
     std::string counts = tally(report);
     if (counts.empty()) counts = "see the errors above";
     std::string line =
-        fmt::format("FAILED: {}, of {} files ({})", counts, report.files.size(), speed(report));
+        fmt::format("FAILED: {}, of {} ({})", counts, files_word(report.files.size()), speed(report));
     if (report.stopped_early) {
       line += fmt::format("; {} not hashed: mend this first, or use --keep-going",
                           human_bytes(report.bytes_not_hashed));
@@ -173,12 +181,12 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
   const std::uint64_t there = files_there(report);
   if (!report.bytes_checked) {
     const std::string_view reason = options.quick ? "--quick" : "nothing says what they should be";
-    return fmt::format("WELL FORMED: {} files; no bytes were checked ({}) ({})", there, reason,
+    return fmt::format("WELL FORMED: {}; no bytes were checked ({}) ({})", files_word(there), reason,
                        speed(report));
   }
   const std::uint64_t unchecked = report.count(FileStatus::unchecked),
                       extra = report.count(FileStatus::extra);
-  std::string line = fmt::format("OK: {} files, {}, are what {} says ({})", report.count(FileStatus::ok),
+  std::string line = fmt::format("OK: {}, {}, as {} says ({})", files_word(report.count(FileStatus::ok)),
                                  human_bytes(report.bytes_hashed + report.bytes_reused),
                                  report.expectation.origin, speed(report));
   if (unchecked > 0) line += fmt::format("; {} not checked", unchecked);

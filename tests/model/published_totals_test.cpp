@@ -2,29 +2,93 @@
 #include <gtest/gtest.h>
 
 #include "core/model/module_tree.h"
+#include "core/system/file.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
-struct Published {
-  const char* config;
-  std::uint64_t total;
-};
-
-class PublishedTotals : public testing::TestWithParam<Published> {};
-
-TEST_P(PublishedTotals, AreExact) {
-  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
-  EXPECT_EQ(count(describe(ModelConfig::read(path))).total, GetParam().total);
+Totals totals_of(const fs::path& configs, const std::string& name) {
+  return count(describe(ModelConfig::read(configs / (name + ".json"))));
 }
 
-// ../shared/cases/configs/TOTALS.md, column "computed (main)".
-INSTANTIATE_TEST_SUITE_P(Configs, PublishedTotals,
-                         testing::Values(Published{"Llama-2-7b-hf", 6'738'415'616},
-                                         Published{"Llama-3.1-8B", 8'030'261'248},
-                                         Published{"Llama-3.2-1B-Instruct", 1'235'814'400},
-                                         Published{"Mistral-7B-Instruct-v0.3", 7'248'023'552}));
+// ../shared/cases/configs/TOTALS.md, column "computed (main)", and "computed only".
+TEST(PublishedTotals, AreExact) {
+  ASSAY_CASE_OR_SKIP(configs, "configs");
+  const std::pair<const char*, std::uint64_t> published[] = {
+      {"Llama-2-7b-hf", 6'738'415'616},
+      {"Llama-3.1-8B", 8'030'261'248},
+      {"Llama-3.2-1B-Instruct", 1'235'814'400},
+      {"Mistral-7B-Instruct-v0.3", 7'248'023'552},
+      {"Mixtral-8x7B-v0.1", 46'702'792'704},
+      {"Qwen2.5-7B-Instruct", 7'615'616'512},
+      {"Qwen3-0.6B", 596'049'920},
+      {"Qwen3-8B", 8'190'735'360},
+      {"Qwen3-30B-A3B", 30'532'122'624},
+      {"gemma-2-9b-it", 9'241'705'984},
+      {"gemma-3-4b-it", 3'880'263'168},  // the text model of the published 4,300,079,472
+      {"phi-4", 14'659'507'200},
+      {"Kimi-K2-Instruct", 1'026'408'232'448},
+      {"gpt-oss-20b", 20'914'757'184},
+      {"GLM-4.5", 352'797'829'024},
+      {"DeepSeek-V3", 671'026'419'200},
+      {"DeepSeek-R1", 671'026'419'200},
+      {"DeepSeek-V3.1-NVFP4", 671'026'419'200},
+      {"DeepSeek-V3.2", 671'877'944'064},
+      {"DeepSeek-V2-Lite", 15'706'484'224},
+      {"Qwen-7B-Chat", 7'721'324'544},
+      {"Baichuan2-7B", 7'505'973'248},
+      {"gpt2-large", 774'030'080},
+      {"glm-4-9b-chat", 9'399'951'360},
+      {"MiniMax-M2.5", 228'689'764'864},
+  };
+  for (const auto& [name, total] : published) EXPECT_EQ(totals_of(configs, name).total, total) << name;
+}
+
+TEST(PublishedTotals, ActivatedAreExact) {
+  ASSAY_CASE_OR_SKIP(configs, "configs");
+  struct Activated {
+    const char* config;
+    std::uint64_t with_embedding, without;
+  };
+  const Activated published[] = {
+      {"Mixtral-8x7B-v0.1", 12'879'925'248, 12'748'853'248},
+      {"Qwen3-30B-A3B", 3'353'032'704, 3'041'867'776},
+      {"gpt-oss-20b", 4'187'440'704, 3'608'307'264},
+      {"GLM-4.5", 33'632'266'144, 32'856'319'904},
+      {"MiniMax-M2.5", 11'030'553'088, 10'415'956'480},
+      {"DeepSeek-V2-Lite", 2'661'150'208, 2'451'435'008},
+      {"DeepSeek-V3", 37'552'297'472, 36'625'618'432},
+      {"DeepSeek-R1", 37'552'297'472, 36'625'618'432},
+      {"Kimi-K2-Instruct", 32'861'500'928, 31'687'095'808},
+      {"DeepSeek-V3.2", 38'403'822'336, 37'477'143'296},
+  };
+  for (const Activated& a : published) {
+    const Totals totals = totals_of(configs, a.config);
+    EXPECT_EQ(totals.active, a.with_embedding) << a.config;
+    EXPECT_EQ(totals.active_without_embedding, a.without) << a.config;
+  }
+}
+
+TEST(PublishedTotals, MultiTokenPrediction) {
+  ASSAY_CASE_OR_SKIP(configs, "configs");
+  const Totals v3 = totals_of(configs, "DeepSeek-V3");
+  EXPECT_EQ(v3.mtp_own, 11'610'068'224u);
+  EXPECT_EQ(v3.mtp_duplicates, 2 * 926'679'040u);
+  EXPECT_EQ(v3.mtp_active, 688'100'608u);
+  const Totals glm = totals_of(configs, "GLM-4.5");
+  EXPECT_EQ(glm.mtp_own, 3'988'069'792u);
+  EXPECT_EQ(glm.mtp_duplicates, 2 * 775'946'240u);
+  const Totals v32 = totals_of(configs, "DeepSeek-V3.2");
+  EXPECT_EQ(v32.mtp_own + v32.mtp_duplicates, 13'477'385'728u);
+  EXPECT_EQ(totals_of(configs, "Kimi-K2-Instruct").mtp_own, 0u);
+}
+
+// What a multiplication touches: no norms, no biases, no lookup.
+TEST(PublishedTotals, MatrixParametersOfDeepSeekV3) {
+  ASSAY_CASE_OR_SKIP(configs, "configs");
+  EXPECT_EQ(totals_of(configs, "DeepSeek-V3").matmul_active, 36'624'596'992u);
+}
 
 }  // namespace
 }  // namespace assay

@@ -1,0 +1,169 @@
+// Configs that are wrong, incomplete or strange: an Error that names the key, a noted default, never a guess.
+#include "core/model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/formats/json.h"
+#include "core/model/module_tree.h"
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+ModelConfig config_of(std::string_view json) {
+  return ModelConfig::from_json(parse_json(json, "config.json", {1 << 20, 64, true}), "config.json");
+}
+
+std::string error_of(std::string_view json) {
+  try {
+    describe(config_of(json));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_EQ(error.file(), "config.json");
+    return error.line();
+  }
+  return "no error";
+}
+
+// A Llama with `more` keys, the last of which win.
+std::string llama(std::string_view more) {
+  return R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96,
+             "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": false, )" +
+         std::string(more) + "}";
+}
+
+void expect_error(const std::string& json, std::string_view part) {
+  const std::string line = error_of(json);
+  EXPECT_NE(line.find(part), std::string::npos) << line;
+}
+
+TEST(Config, WrongValuesAreNamed) {
+  expect_error(llama(R"("hidden_size": -64)"), "hidden_size is negative");
+  expect_error(llama(R"("hidden_size": 0)"), "hidden_size is 0");
+  expect_error(llama(R"("hidden_size": "64")"), "hidden_size is string");
+  expect_error(llama(R"("hidden_size": 64.5)"), "hidden_size is 64.5");
+  expect_error(llama(R"("hidden_size": 9223372036854775808)"), "hidden_size is 9223372036854775808");
+  expect_error(llama(R"("hidden_size": 1e300)"), "hidden_size");
+  expect_error(llama(R"("hidden_size": true)"), "hidden_size is boolean");
+  expect_error(llama(R"("num_hidden_layers": 1000000)"), "num_hidden_layers is 1000000");
+  expect_error(llama(R"("attention_bias": 1)"), "attention_bias is number");
+  expect_error(llama(R"("head_dim": 0)"), "head_dim is 0");
+  expect_error(llama(R"("tie_word_embeddings": "yes")"), "tie_word_embeddings");
+  expect_error(
+      llama(R"("vocab_size": 4294967296, "hidden_size": 4294967296, "num_attention_heads": 4294967296,
+                        "num_key_value_heads": 4294967296)"),
+      "does not fit in 64 bits");
+}
+
+TEST(Config, ContradictionsAreNamed) {
+  expect_error(llama(R"("num_attention_heads": 6)"),
+               "hidden_size 64 is not divisible by num_attention_heads 6");
+  expect_error(llama(R"("num_key_value_heads": 3)"),
+               "num_attention_heads 4 is not divisible by num_key_value_heads 3");
+  const std::string mixtral = R"({"architectures": ["MixtralForCausalLM"], "num_local_experts": 4, )";
+  expect_error(mixtral + R"("num_experts_per_tok": 5})", "num_experts_per_tok 5 exceeds num_local_experts 4");
+  expect_error(
+      R"({"architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 3, "layer_types": ["full_attention"]})",
+      "layer_types lists 1 layers, num_hidden_layers says 3");
+  expect_error(
+      R"({"architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 1, "layer_types": ["mamba"]})",
+      "layer_types holds \"mamba\"");
+}
+
+TEST(Config, UnknownArchitecturesAreNotGuessed) {
+  const std::string line = error_of(R"({"architectures": ["LlamaForCausalLM2"], "model_type": "llama"})");
+  EXPECT_NE(line.find("architecture \"LlamaForCausalLM2\" is unknown"), std::string::npos) << line;
+  EXPECT_NE(line.find("llama (Llama"), std::string::npos) << line;
+  EXPECT_NE(error_of(R"({"architectures": ["DeepseekV4ForCausalLM"]})").find("deepseek_v3"),
+            std::string::npos);
+  expect_error(R"({"hidden_size": 64})", "names no architecture");
+  expect_error(R"([])", "a model config is a JSON object");
+  expect_error(R"({"architectures": "LlamaForCausalLM"})", "architectures is not a list");
+  expect_error(R"({"architectures": [3]})", "architectures[0]");
+}
+
+TEST(Config, ModelTypeServesWhereNoArchitectureIsNamed) {
+  EXPECT_EQ(describe(config_of(R"({"model_type": "qwen3"})")).family, "qwen3");
+}
+
+TEST(Config, DefaultsTakenAreNoted) {
+  ASSAY_CASE_OR_SKIP(path, "configs/gemma-3-4b-it.json");
+  const ModuleTree tree = describe(ModelConfig::read(path));
+  std::map<std::string, std::string> taken;
+  for (const DefaultTaken& entry : tree.defaults) taken[entry.key] = entry.value;
+  EXPECT_EQ(taken["num_attention_heads"], "8");
+  EXPECT_EQ(taken["num_key_value_heads"], "4");
+  EXPECT_EQ(taken["head_dim"], "256");
+  EXPECT_EQ(taken["vocab_size"], "262208");
+  EXPECT_EQ(taken["tie_word_embeddings"], "true");
+  EXPECT_FALSE(taken.contains("hidden_size"));
+}
+
+TEST(Config, NoDefaultNoNumber) {
+  // DeepseekV2Config leaves the experts a token visits to None.
+  expect_error(R"({"architectures": ["DeepseekV2ForCausalLM"]})",
+               "num_experts_per_tok is missing, and the family has no default for it (read as deepseek_v2)");
+}
+
+TEST(Config, WindowsDifferByLayer) {
+  const ModuleTree tree =
+      describe(config_of(R"({"architectures": ["Gemma3ForCausalLM"], "num_hidden_layers": 12,
+                                                 "sliding_window": 512})"));
+  ASSERT_EQ(tree.attention.size(), 2u);
+  EXPECT_EQ(tree.attention[0].layers, (std::vector<std::uint64_t>{5, 11}));
+  EXPECT_EQ(tree.attention[0].window, 0u);
+  EXPECT_EQ(tree.attention[1].layers.size(), 10u);
+  EXPECT_EQ(tree.attention[1].window, 512u);
+}
+
+TEST(Config, QuantizationDialects) {
+  const auto quantization = [](std::string_view object) {
+    return config_of(llama("\"quantization_config\": " + std::string(object))).quantization().value();
+  };
+  const auto fp8 = quantization(R"({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 64],
+                                    "scale_fmt": "ue8m0", "activation_scheme": "dynamic",
+                                    "modules_to_not_convert": ["lm_head"]})");
+  EXPECT_EQ(fp8.method, "fp8");
+  EXPECT_EQ(fp8.block_rows, 128u);
+  EXPECT_EQ(fp8.block_columns, 64u);
+  EXPECT_EQ(fp8.scale_format, "ue8m0");
+  EXPECT_EQ(fp8.ignored, std::vector<std::string>{"lm_head"});
+  const auto gptq =
+      quantization(R"({"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": true})");
+  EXPECT_EQ(gptq.bits, 4u);
+  EXPECT_FALSE(gptq.group_size);
+  EXPECT_EQ(gptq.activation_order, true);
+  const auto packed = quantization(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+      "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int",
+      "strategy": "group", "group_size": 128, "symmetric": true}}}, "ignore": ["lm_head"]})");
+  ASSERT_EQ(packed.groups.size(), 1u);
+  EXPECT_EQ(packed.groups[0].bits, 4u);
+  EXPECT_EQ(packed.groups[0].group_size, 128u);
+  EXPECT_THROW(quantization(R"({"weight_block_size": [128]})"), Error);
+  EXPECT_THROW(quantization(R"({"weight_block_size": [0, 128]})"), Error);
+  EXPECT_THROW(quantization(R"("fp8")"), Error);
+  EXPECT_THROW(quantization(R"({"bits": -4})"), Error);
+}
+
+TEST(Config, CutsFollowHeads) {
+  const ModuleTree tree =
+      describe(config_of(R"({"architectures": ["Phi3ForCausalLM"], "num_key_value_heads": 8})"));
+  bool seen = false;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
+    if (spec.role != Role::qkv) return;
+    seen = true;
+    EXPECT_EQ(spec.parallel.cut, Cut::columns);
+    EXPECT_EQ(spec.parallel.dimension, 0u);
+    ASSERT_EQ(spec.parallel.members.size(), 3u);
+    EXPECT_EQ(spec.parallel.members[1].units, 8u);
+    EXPECT_EQ(spec.shape[0], spec.parallel.members[0].size + 2 * spec.parallel.members[1].size);
+  });
+  EXPECT_TRUE(seen);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,85 @@
+// GGUF metadata read as a config.
+#include <gtest/gtest.h>
+
+#include "core/formats/gguf.h"
+#include "core/model/module_tree.h"
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+gguf::Header header_of(const std::string& architecture,
+                       std::vector<std::pair<std::string, std::uint64_t>> numbers,
+                       std::vector<std::string> tensors) {
+  gguf::Header header;
+  header.metadata.push_back({"general.architecture", gguf::ValueType::string, architecture});
+  for (const auto& [key, value] : numbers) {
+    header.metadata.push_back({architecture + "." + key, gguf::ValueType::u32, value});
+  }
+  for (std::string& name : tensors) header.tensors.push_back({std::move(name), ElementType::F16, {1}, 0, 2});
+  return header;
+}
+
+TEST(GgufConfig, CountsWhatTheFileHolds) {
+  ASSAY_CASE_OR_SKIP(path, "models/stories260k/stories260K.gguf");
+  const gguf::Header header = gguf::read_header(File::open(path));
+  std::uint64_t stored = 0;
+  for (const gguf::Tensor& tensor : header.tensors) stored += element_count(tensor.ne).value();
+  EXPECT_EQ(count(describe(ModelConfig::from_gguf(header, path))).total, stored);
+}
+
+// Mixtral-8x7B's numbers in llama.cpp's words must count as its config.json does (TOTALS.md).
+TEST(GgufConfig, ALlamaWithExpertsIsMixtral) {
+  const auto header = header_of("llama",
+                                {{"embedding_length", 4096},
+                                 {"block_count", 32},
+                                 {"feed_forward_length", 14336},
+                                 {"attention.head_count", 32},
+                                 {"attention.head_count_kv", 8},
+                                 {"vocab_size", 32000},
+                                 {"expert_count", 8},
+                                 {"expert_used_count", 2}},
+                                {"token_embd.weight", "output.weight"});
+  const ModuleTree tree = describe(ModelConfig::from_gguf(header, "mixtral.gguf"));
+  EXPECT_EQ(tree.family, "mixtral");
+  EXPECT_EQ(count(tree).total, 46'702'792'704u);
+  EXPECT_EQ(count(tree).active, 12'879'925'248u);
+}
+
+TEST(GgufConfig, DeepSeekV3UnderItsMetadata) {
+  const auto header = header_of("deepseek2",
+                                {{"embedding_length", 7168},
+                                 {"block_count", 61},
+                                 {"feed_forward_length", 18432},
+                                 {"vocab_size", 129280},
+                                 {"attention.head_count", 128},
+                                 {"attention.head_count_kv", 1},
+                                 {"attention.key_length", 576},
+                                 {"attention.value_length", 512},
+                                 {"attention.key_length_mla", 192},
+                                 {"attention.value_length_mla", 128},
+                                 {"attention.q_lora_rank", 1536},
+                                 {"attention.kv_lora_rank", 512},
+                                 {"rope.dimension_count", 64},
+                                 {"expert_count", 256},
+                                 {"expert_used_count", 8},
+                                 {"expert_shared_count", 1},
+                                 {"expert_feed_forward_length", 2048},
+                                 {"leading_dense_block_count", 3},
+                                 {"expert_gating_func", 2}},
+                                {"token_embd.weight", "output.weight"});
+  const Totals totals = count(describe(ModelConfig::from_gguf(header, "v3.gguf")));
+  EXPECT_EQ(totals.total, 671'026'419'200u);
+  EXPECT_EQ(totals.active, 37'552'297'472u);
+  EXPECT_EQ(totals.mtp_own, 0u);
+}
+
+TEST(GgufConfig, UnknownArchitecture) {
+  EXPECT_THROW(describe(ModelConfig::from_gguf(header_of("mamba", {}, {}), "m.gguf")), Error);
+  EXPECT_THROW(ModelConfig::from_gguf(gguf::Header{}, "m.gguf"), Error);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,136 @@
+// Every tensor's name, shape and number of copies against what transformers builds
+// (data/make_module_oracle.py).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "core/model/module_tree.h"
+#include "core/system/file.h"
+#include "core/system/text.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+// "model.layers.#.mlp.up_proj.weight 112x48" -> copies
+using Census = std::map<std::string, std::uint64_t>;
+
+struct Oracle {
+  std::uint64_t parameters = 0;
+  Census tensors;
+  std::uint64_t vision = 0;  // elements of what a text model leaves out
+};
+
+bool is_vision(std::string_view name) {
+  return name.starts_with("vision") || name.starts_with("multi_modal");
+}
+
+std::uint64_t elements_of(std::string_view shape) {
+  std::uint64_t product = 1;
+  while (!shape.empty()) {
+    const auto x = shape.find('x');
+    product *= parse_u64(shape.substr(0, x)).value();
+    shape.remove_prefix(x == std::string_view::npos ? shape.size() : x + 1);
+  }
+  return product;
+}
+
+Oracle read_oracle(const fs::path& path) {
+  Oracle oracle;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("# parameters ")) oracle.parameters = parse_u64(line.substr(13)).value();
+    if (line.starts_with("#")) continue;
+    const auto first = line.find('\t'), second = line.rfind('\t');
+    const std::string name = line.substr(0, first), shape = line.substr(first + 1, second - first - 1);
+    const std::uint64_t copies = parse_u64(line.substr(second + 1)).value();
+    if (is_vision(name))
+      oracle.vision += elements_of(shape) * copies;
+    else
+      oracle.tensors[name + " " + shape] += copies;
+  }
+  return oracle;
+}
+
+std::string pattern_of(std::string name) {
+  for (const std::string_view index : {"{layer}", "{expert}"}) {
+    if (const auto at = name.find(index); at != std::string::npos) name.replace(at, index.size(), "#");
+  }
+  return name;
+}
+
+Census census_of(const ModuleTree& tree) {
+  Census census;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (where.mtp || spec.storage != Storage::own) return;
+    std::string shape;
+    for (const std::uint64_t dimension : spec.shape) {
+      shape += (shape.empty() ? "" : "x") + std::to_string(dimension);
+    }
+    census[pattern_of(spec.name) + " " + shape] += where.copies;
+  });
+  return census;
+}
+
+void expect_equal(const ModuleTree& tree, const Oracle& oracle) {
+  ASSERT_FALSE(oracle.tensors.empty());
+  const Census census = census_of(tree);
+  for (const auto& [tensor, copies] : oracle.tensors) {
+    const auto found = census.find(tensor);
+    EXPECT_EQ(found == census.end() ? 0 : found->second, copies) << tensor;
+  }
+  for (const auto& [tensor, copies] : census)
+    EXPECT_TRUE(oracle.tensors.contains(tensor)) << tensor << " is ours";
+  EXPECT_EQ(count(tree).total, oracle.parameters - oracle.vision);
+}
+
+fs::path fixtures() {
+  return fs::path(ASSAY_SOURCE_DIR) / "data" / "fixtures";
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Families : public testing::TestWithParam<std::string> {};
+
+TEST_P(Families, HaveTheTensorsOfTransformers) {
+  const std::string name = GetParam();
+  expect_equal(describe(ModelConfig::read(fixtures() / "configs" / (name + ".json"))),
+               read_oracle(fixtures() / "modules" / (name + ".tsv")));
+}
+INSTANTIATE_TEST_SUITE_P(Small, Families, testing::ValuesIn(names_in(fixtures() / "configs")),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Oracle, RealConfigsHaveTheTensorsOfTransformers) {
+  ASSAY_CASE_OR_SKIP(configs, "configs");
+  int compared = 0;
+  for (const std::string& name : names_in(fixtures() / "modules")) {
+    const fs::path config = configs / (name + ".json");
+    if (!fs::exists(config)) continue;
+    SCOPED_TRACE(name);
+    expect_equal(describe(ModelConfig::read(config)), read_oracle(fixtures() / "modules" / (name + ".tsv")));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 26);
+}
+
+TEST(Oracle, WhatIsNotCountedIsWhatTransformersHasBesides) {
+  ASSAY_CASE_OR_SKIP(config, "configs/gemma-3-4b-it.json");
+  const ModuleTree tree = describe(ModelConfig::read(config));
+  std::uint64_t sum = 0;
+  for (const NotCounted& part : tree.not_counted) sum += part.parameters.value();
+  EXPECT_EQ(sum, read_oracle(fixtures() / "modules" / "gemma-3-4b-it.tsv").vision);
+  EXPECT_EQ(sum, 416'866'032u + 2'950'272u);
+}
+
+}  // namespace
+}  // namespace assay

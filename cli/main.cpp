@@ -8,6 +8,7 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "paramcount/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
 #include "verify/manifest_command.h"
@@ -29,6 +30,7 @@ int run(int argc, char** argv) {
   assay::Action action;
   assay::add_verify(program, action);
   assay::add_inspect(program, action);
+  assay::add_paramcount(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/model/module_tree.h"
+#include "core/system/file.h"
 #include "core/system/text.h"
 #include "tests/support/support.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/model/module_tree.h"
+#include "core/system/file.h"
 #include "core/system/text.h"
 #include "tests/support/support.h"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/model/module_tree.h"
+#include "core/system/file.h"
 #include "tests/support/support.h"
 
 namespace assay {

@@ -17,8 +17,11 @@ namespace {
 using namespace families;
 
 constexpr const Family* kFamilies[] = {
-    &kLlama,
-    &kMistral,
+    &kLlama,      &kMistral,     &kMixtral,  &kQwen,      &kQwen2,    &kQwen2Moe, &kQwen3,
+    &kQwen3Moe,   &kGemma,       &kGemma2,   &kGemma3,    &kPhi3,     &kPhimoe,   &kDeepseekV2,
+    &kDeepseekV3, &kDeepseekV32, &kMinicpm3, &kChatglm,   &kGlm,      &kGlm4,     &kGlm4Moe,
+    &kGptOss,     &kMinimaxM2,   &kLlama4,   &kOlmo2,     &kOlmo3,    &kCohere,   &kCohere2,
+    &kStarcoder2, &kFalcon,      &kGpt2,     &kInternlm2, &kBaichuan,
 };
 
 // Edits that turn one name into the other, letter case aside.

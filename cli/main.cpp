@@ -8,8 +8,11 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "paramcount/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
+#include "verify/manifest_command.h"
+#include "verify/repair.h"
 
 namespace {
 
@@ -27,6 +30,9 @@ int run(int argc, char** argv) {
   assay::Action action;
   assay::add_verify(program, action);
   assay::add_inspect(program, action);
+  assay::add_paramcount(program, action);
+  assay::add_manifest(program, action);
+  assay::add_repair(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

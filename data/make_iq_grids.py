@@ -52,8 +52,8 @@ def main():
         for start in range(0, points, 16):
             print("  " + ",".join(str(value) for value in packed[start:start + 16]) + ",")
         print("};\n")
-        footer.append(f"const Grid<{points}, {dimensions}> {constant}Grid =\n"
-                      f"    expand<{points}, {dimensions}>({constant}Points, {constant}Magnitudes);")
+        footer.append(f"constinit const Grid<{points}, {dimensions}> {constant}Grid = "
+                      f"expand<{points}, {dimensions}>({constant}Points, {constant}Magnitudes);")
     print("}  // namespace\n// clang-format on\n")
     print("\n".join(footer))
     print("\n}  // namespace assay")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains data/tinylm, a DeepSeek-V3 of 1.7 M parameters, and writes it in FP8 and in BF16.
+"""Trains data/tinylm, a DeepSeek-V3 of 1.6 M parameters, and writes it in FP8 and in BF16.
 
     pip install -r data/requirements.txt
     python data/train_tinylm.py                              # about ten minutes on two cores

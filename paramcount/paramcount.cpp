@@ -1,1 +1,114 @@
-// paramcount
+#include "paramcount/paramcount.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/formats/gguf.h"
+#include "core/system/error.h"
+#include "core/system/file.h"
+
+namespace assay {
+namespace {
+
+bool is_weight_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".safetensors") || name.ends_with(".gguf") ||
+         name.ends_with(".safetensors.index.json");
+}
+
+bool holds_weights(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::is_directory(folder / "snapshots", ignored)) return true;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (is_weight_file(entry.path()) && !entry.path().filename().string().ends_with(".index.json"))
+      return true;
+  }
+  return false;
+}
+
+bool wants_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? holds_weights(path) : is_weight_file(path);
+}
+
+ModelConfig read_config(const fs::path& path, const std::optional<Checkpoint>& checkpoint, fs::path& source) {
+  if (checkpoint && checkpoint->container == Checkpoint::Container::gguf && checkpoint->gguf) {
+    source = checkpoint->files.front().path;
+    return ModelConfig::from_gguf(*checkpoint->gguf, source);
+  }
+  std::error_code ignored;
+  source = checkpoint ? checkpoint->config : fs::is_directory(path, ignored) ? path / "config.json" : path;
+  if (source.empty() || (fs::is_directory(path, ignored) && !fs::exists(source, ignored))) {
+    throw Error::input("no config.json here: nothing says what the tensors are")
+        .in(path)
+        .remedy("give the config.json, or list the tensors with 'assay inspect'");
+  }
+  return ModelConfig::read(source);
+}
+
+}  // namespace
+
+std::uint64_t Model::bytes() const {
+  if (reconciliation) return reconciliation->stored.bytes;
+  return weight_bytes(tree, format).total;
+}
+
+Model load_model(const fs::path& path, int jobs) {
+  std::optional<Checkpoint> checkpoint;
+  if (wants_checkpoint(path)) checkpoint = open_checkpoint(path, jobs);
+  fs::path source;
+  ModelConfig config = read_config(path, checkpoint, source);
+  ModuleTree tree = describe(config);
+  Model model{source, std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
+  model.totals = count(model.tree);
+  model.format = configured_format(model.config);
+  if (model.checkpoint) {
+    model.findings = model.checkpoint->findings;
+    // Pointers instead of weights, or none that can be read: the config alone still has its say.
+    if (!model.checkpoint->tensors.empty()) {
+      model.reconciliation = reconcile(model.tree, model.config, *model.checkpoint);
+      const Findings& more = model.reconciliation->findings;
+      model.findings.insert(model.findings.end(), more.begin(), more.end());
+    }
+  }
+  const Reconciliation* found = model.reconciliation ? &*model.reconciliation : nullptr;
+  model.rows = make_rows(model.tree, model.format, found);
+  model.parts = make_parts(model.tree, model.format, found);
+  return model;
+}
+
+Answer answer(const Model& model, const Question& question) {
+  Answer result;
+  const double value = kv_value_bytes(question.kv_dtype);
+  KvOptions kv;
+  kv.bytes_per_value = value;
+  kv.context = question.context;
+  kv.batch = question.batch;
+  result.kv = kv_cache(model.tree, kv);
+  result.activations =
+      activations(model.tree, std::min<std::uint64_t>(8192, question.context), question.batch, 1);
+  result.compute = compute(model.tree, question.context);
+  result.roofline =
+      roofline(model.tree, question.plan.format, result.compute, value, question.batch, question.machine);
+
+  PlanOptions options = question.plan;
+  options.context = question.context;
+  options.batch = question.batch;
+  options.kv_bytes_per_value = value;
+  options.stale_quantization =
+      std::any_of(model.findings.begin(), model.findings.end(),
+                  [](const Finding& finding) { return finding.code == "model.quantization_stale"; });
+  if (question.search_gpus > 0) {
+    result.searched = true;
+    result.found = search_plans(model.tree, question.search_gpus, options);
+    return result;
+  }
+  if (!question.layout) return result;
+  result.plan = make_plan(model.tree, *question.layout, options);
+  result.cuts = cut_table(model.tree, *question.layout);
+  if (!result.plan->launches()) result.ways = ways_out(model.tree, *result.plan, options);
+  return result;
+}
+
+}  // namespace assay

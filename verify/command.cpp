@@ -31,7 +31,7 @@ class Printer : public VerifyObserver {
 
   void found(const Expectation& expectation) override {
     if (quiet_) return;
-    output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, expectation.origin)));
+    output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, origin_of(expectation))));
   }
   void settled(const FileReport& file, Progress* progress) override {
     const bool good = file.status == FileStatus::ok || file.status == FileStatus::unchecked;
@@ -92,7 +92,7 @@ int run_verify(Settings& settings) {
   if (settings.keep_going) options.after_failure = AfterFailure::keep_going;
   if (settings.fail_fast) options.after_failure = AfterFailure::stop;
   if (!settings.state.empty()) options.state = settings.state;
-  if (!settings.rev.empty()) options.find.revision = settings.rev;
+  if (!settings.rev.empty()) options.find.rev = settings.rev;
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
   if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;

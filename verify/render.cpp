@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-constexpr std::size_t kWarningsShown = 20;
+constexpr std::size_t kWarningsShown = 3;
 
 bool is_bad(const FileReport& file) {
   return file.status == FileStatus::failed || file.status == FileStatus::missing ||
@@ -40,14 +41,15 @@ void render_damage(const VerifyReport& report, const Output& output) {
   }
 }
 
-// Errors about the whole are always shown; of the warnings the first few of each kind, and how many more.
+// Errors and notes about the whole are always shown; of warnings the first few of each code, and how many
+// more.
 void render_findings(const VerifyReport& report, const Output& output) {
   std::vector<const Finding*> shown;
-  std::size_t warnings = 0;
+  std::map<std::string, std::size_t> warnings;  // by code
   const auto consider = [&](const Finding& finding, bool whole) {
-    if (finding.severity == Severity::error && whole) shown.push_back(&finding);
-    if (finding.severity == Severity::warning && ++warnings <= kWarningsShown) shown.push_back(&finding);
-    if (finding.severity == Severity::note && whole) shown.push_back(&finding);
+    const bool first_warnings =
+        finding.severity == Severity::warning && ++warnings[finding.code] <= kWarningsShown;
+    if (first_warnings || (whole && finding.severity != Severity::warning)) shown.push_back(&finding);
   };
   for (const Finding& finding : report.findings) consider(finding, true);
   for (const FileReport& file : report.files) {
@@ -58,8 +60,9 @@ void render_findings(const VerifyReport& report, const Output& output) {
   for (const Finding* finding : shown) {
     output.paint(to_line(*finding), finding->severity == Severity::error ? Style::red : Style::plain);
   }
-  if (warnings > kWarningsShown) {
-    output.line(fmt::format("… and {} more warnings (--json lists them all)", warnings - kWarningsShown));
+  for (const auto& [code, count] : warnings) {
+    if (count <= kWarningsShown) continue;
+    output.line(fmt::format("… and {} more of {} (--json lists them all)", count - kWarningsShown, code));
   }
 }
 
@@ -76,6 +79,10 @@ void render_ranges(const VerifyReport& report, const Output& output) {
       output.line(fmt::format("curl -r {} -o part URL/{}", http_range(range), shell_word(file.name)));
     }
   }
+}
+
+std::string files_word(std::uint64_t n) {
+  return fmt::format("{} {}", n, n == 1 ? "file" : "files");
 }
 
 std::string tally(const VerifyReport& report) {
@@ -139,6 +146,10 @@ Json file_json(const FileReport& file) {
 
 }  // namespace
 
+std::string origin_of(const Expectation& expectation) {
+  return expectation.origin.empty() ? expectation.root.string() : expectation.origin;
+}
+
 std::string status_line(const FileReport& file) {
   const std::string name = escape_for_terminal(file.name);
   switch (file.status) {
@@ -163,7 +174,7 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
     std::string counts = tally(report);
     if (counts.empty()) counts = "see the errors above";
     std::string line =
-        fmt::format("FAILED: {}, of {} files ({})", counts, report.files.size(), speed(report));
+        fmt::format("FAILED: {}, of {} ({})", counts, files_word(report.files.size()), speed(report));
     if (report.stopped_early) {
       line += fmt::format("; {} not hashed: mend this first, or use --keep-going",
                           human_bytes(report.bytes_not_hashed));
@@ -173,12 +184,12 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
   const std::uint64_t there = files_there(report);
   if (!report.bytes_checked) {
     const std::string_view reason = options.quick ? "--quick" : "nothing says what they should be";
-    return fmt::format("WELL FORMED: {} files; no bytes were checked ({}) ({})", there, reason,
+    return fmt::format("WELL FORMED: {}; no bytes were checked ({}) ({})", files_word(there), reason,
                        speed(report));
   }
   const std::uint64_t unchecked = report.count(FileStatus::unchecked),
                       extra = report.count(FileStatus::extra);
-  std::string line = fmt::format("OK: {} files, {}, are what {} says ({})", report.count(FileStatus::ok),
+  std::string line = fmt::format("OK: {}, {}, as {} says ({})", files_word(report.count(FileStatus::ok)),
                                  human_bytes(report.bytes_hashed + report.bytes_reused),
                                  report.expectation.origin, speed(report));
   if (unchecked > 0) line += fmt::format("; {} not checked", unchecked);

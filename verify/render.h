@@ -8,6 +8,9 @@
 
 namespace assay {
 
+// What the digests are compared with, or, where nobody gave any, the folder looked at.
+std::string origin_of(const Expectation& expectation);
+
 // "NAME: OK", "NAME: FAILED": the form sha256sum -c prints and scripts parse.
 std::string status_line(const FileReport& file);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/system/error.h"
+#include "core/system/name_filter.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "verify/diagnose.h"
@@ -16,14 +17,6 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kHolesWorthNaming = 1u << 20;
-
-std::regex compile(const std::string& pattern, std::string_view option) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error&) {
-    throw Error::usage(fmt::format("{} '{}' is not a regular expression", option, pattern));
-  }
-}
 
 bool is_below(const fs::path& path, const fs::path& root) {
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
@@ -118,7 +111,7 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
     if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
-    if (is_ignored(entry.name, expectation) || !filter.wants(entry.name)) continue;
+    if (is_ignored(entry.name, expectation) || !filter.accepts(entry.name)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
@@ -134,21 +127,11 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
 
 }  // namespace
 
-NameFilter::NameFilter(const std::string& include, const std::string& exclude) {
-  if (!include.empty()) include_ = compile(include, "--include");
-  if (!exclude.empty()) exclude_ = compile(exclude, "--exclude");
-}
-
-bool NameFilter::wants(const std::string& name) const {
-  if (include_ && !std::regex_search(name, *include_)) return false;
-  return !(exclude_ && std::regex_search(name, *exclude_));
-}
-
 std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options) {
   const NameFilter filter(options.include, options.exclude);
   std::vector<FileReport> reports;
   for (const ExpectedFile& file : expectation.files) {
-    if (!filter.wants(file.name)) continue;
+    if (!filter.accepts(file.name)) continue;
     reports.push_back({.name = file.name,
                        .path = file.path,
                        .expected = file.digest,

@@ -2,23 +2,11 @@
 // Metadata and first bytes only.
 #pragma once
 
-#include <regex>
 #include <vector>
 
 #include "verify/verify.h"
 
 namespace assay {
-
-// --include / --exclude on file names.
-class NameFilter {
- public:
-  NameFilter(const std::string& include, const std::string& exclude);
-  bool wants(const std::string& name) const;
-  bool narrows() const { return include_ || exclude_; }
-
- private:
-  std::optional<std::regex> include_, exclude_;
-};
 
 // One FileReport per expected file and per file that is there without being expected, sorted by name. Status
 // is `ok` where nothing cheap speaks against it and its bytes are still to be hashed, `unchecked` where no

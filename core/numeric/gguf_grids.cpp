@@ -334,11 +334,11 @@ constexpr std::uint16_t kIq1Points[2048] = {
 }  // namespace
 // clang-format on
 
-const Grid<256, 8> kIq2XxsGrid = expand<256, 8>(kIq2XxsPoints, kIq2XxsMagnitudes);
-const Grid<512, 8> kIq2XsGrid = expand<512, 8>(kIq2XsPoints, kIq2XsMagnitudes);
-const Grid<1024, 8> kIq2SGrid = expand<1024, 8>(kIq2SPoints, kIq2SMagnitudes);
-const Grid<256, 4> kIq3XxsGrid = expand<256, 4>(kIq3XxsPoints, kIq3XxsMagnitudes);
-const Grid<512, 4> kIq3SGrid = expand<512, 4>(kIq3SPoints, kIq3SMagnitudes);
-const Grid<2048, 8> kIq1Grid = expand<2048, 8>(kIq1Points, kIq1Magnitudes);
+constinit const Grid<256, 8> kIq2XxsGrid = expand<256, 8>(kIq2XxsPoints, kIq2XxsMagnitudes);
+constinit const Grid<512, 8> kIq2XsGrid = expand<512, 8>(kIq2XsPoints, kIq2XsMagnitudes);
+constinit const Grid<1024, 8> kIq2SGrid = expand<1024, 8>(kIq2SPoints, kIq2SMagnitudes);
+constinit const Grid<256, 4> kIq3XxsGrid = expand<256, 4>(kIq3XxsPoints, kIq3XxsMagnitudes);
+constinit const Grid<512, 4> kIq3SGrid = expand<512, 4>(kIq3SPoints, kIq3SMagnitudes);
+constinit const Grid<2048, 8> kIq1Grid = expand<2048, 8>(kIq1Points, kIq1Magnitudes);
 
 }  // namespace assay

@@ -87,6 +87,7 @@ def write(folder, tensors, config, shard_count=3):
     for number, names in enumerate(_shards(tensors, shard_count), start=1):
         shard = f"model-{number:05d}-of-{shard_count:06d}.safetensors"  # DeepSeek's own numbering: 5 and 6 digits
         save_file({name: tensors[name] for name in names}, folder / shard, metadata={"format": "pt"})
+        (folder / shard).chmod(0o644)  # save_file leaves it to its owner alone
         weight_map.update(dict.fromkeys(names, shard))
     total = sum(tensor.nbytes for tensor in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}

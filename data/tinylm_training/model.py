@@ -1,5 +1,6 @@
 """DeepSeek-V3 in small: transformers' own class for the main model, and the MTP layer it does not train."""
 
+import copy
 import math
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ CONFIG = {
     "first_k_dense_replace": 1,
     "hidden_act": "silu",
     "hidden_size": 160,
-    "initializer_range": 0.06,
+    "initializer_range": 0.02,
     "intermediate_size": 200,
     "kv_lora_rank": 56,
     "max_position_embeddings": 256,
@@ -86,7 +87,7 @@ class TinyLM(nn.Module):
 
     def __init__(self):
         super().__init__()
-        config = DeepseekV3Config(**CONFIG)
+        config = DeepseekV3Config(**copy.deepcopy(CONFIG))  # it adds keys to the dictionaries it is given
         config._attn_implementation = "sdpa"
         config._experts_implementation = "eager"
         self.main = DeepseekV3ForCausalLM(config)

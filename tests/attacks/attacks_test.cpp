@@ -60,7 +60,6 @@ TEST(Attack, ControlCharactersInNamesDoNotReachTheTerminal) {
                                "12345678"));
   expect_clean_terminal(assay({"verify", dir.path().string()}));
   expect_clean_terminal(assay({"inspect", dir.path().string()}));
-  expect_clean_terminal(assay({"manifest", dir.path().string(), "--hash"}));
 }
 
 TEST(Attack, LinksOutOfTheTreeAreNotFollowed) {

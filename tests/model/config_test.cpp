@@ -8,6 +8,7 @@
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "tests/support/support.h"
 
 namespace assay {

@@ -4,6 +4,7 @@
 #include "core/formats/gguf.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "tests/support/support.h"
 
 namespace assay {

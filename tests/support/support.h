@@ -11,9 +11,11 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::test {
+namespace assay {
+namespace fs = std::filesystem;  // as core/system/file.h has it, for tests that need nothing else of that
+}
 
-namespace fs = std::filesystem;
+namespace assay::test {
 
 // A fresh folder under $TMPDIR, removed with everything in it.
 class TempDir {

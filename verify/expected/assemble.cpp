@@ -74,11 +74,6 @@ void report_collisions(Expectation& e) {
   }
 }
 
-bool lies_within(const fs::path& path, const fs::path& folder) {
-  const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-  return end == folder.end();
-}
-
 }  // namespace
 
 bool accept_name(std::string_view name, Findings& findings) {
@@ -102,31 +97,6 @@ void finish(Expectation& e) {
   FindingCollector bounded;
   for (Finding& finding : e.findings) bounded.add(std::move(finding));
   e.findings = bounded.take();
-}
-
-void report_links(Expectation& e) {
-  std::error_code error;
-  const fs::path root = fs::canonical(e.root, error);
-  if (error) return;  // no such folder: everything will be missing, which is said elsewhere
-  std::unordered_set<std::string> seen;
-  for (const ExpectedFile& file : e.files) {
-    for (std::size_t slash = 0; slash != std::string::npos;) {
-      slash = file.name.find('/', slash + 1);
-      const std::string prefix = file.name.substr(0, slash);
-      if (!seen.insert(prefix).second) continue;
-      const fs::path link = e.root / prefix;
-      if (!fs::is_symlink(fs::symlink_status(link, error))) continue;
-      const fs::path target = fs::weakly_canonical(link, error);
-      if (!error && lies_within(target, root)) continue;
-      e.findings.push_back(
-          {.severity = Severity::warning,
-           .code = "expected.link_outside",
-           .message = fmt::format("is a symbolic link out of the folder, to {}; what lies there is "
-                                  "checked",
-                                  error ? "a place that cannot be resolved" : target.string()),
-           .file = prefix});
-    }
-  }
 }
 
 void narrow_to_folder(Expectation& e, std::string_view subfolder) {

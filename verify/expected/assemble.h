@@ -17,10 +17,6 @@ bool accept_name(std::string_view name, Findings& findings);
 // or Unicode would take for one.
 void finish(Expectation& expectation);
 
-// Reports symbolic links on the way to the expected files that lead out of the root; the bytes behind them
-// are checked, being what a loader would read.
-void report_links(Expectation& expectation);
-
 // Keeps what lies below `subfolder`, which becomes the root.
 void narrow_to_folder(Expectation& expectation, std::string_view subfolder);
 // Keeps the one file; its folder becomes the root. False when the expectation does not list it.

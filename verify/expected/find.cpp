@@ -86,12 +86,12 @@ void mention_manifests(const fs::path& folder, Expectation& out) {
 
 Expectation named_by_user(const fs::path& path, const FindOptions& options) {
   if (options.sha256 && options.manifest) throw Error::usage("--sha256 and --manifest exclude each other");
-  if ((options.sha256 || options.manifest) && options.revision) {
+  if ((options.sha256 || options.manifest) && options.rev) {
     throw Error::usage("--rev asks a git commit, --manifest and --sha256 do not").remedy("give one of them");
   }
   if (options.sha256) return expect_from_sha256(*options.sha256, options.root ? *options.root : path);
   if (options.manifest) return expect_from_manifest(*options.manifest, options.root ? *options.root : path);
-  return expect_from_git(path, options.revision.value_or("HEAD"), options.root);
+  return expect_from_git(path, options.rev.value_or("HEAD"), options.root);
 }
 
 }  // namespace
@@ -101,9 +101,12 @@ Expectation find_expectation(const fs::path& path, const FindOptions& options) {
   if (!fs::exists(fs::symlink_status(path, error))) {
     throw Error::input("no such file or folder").in(path).remedy("check the path");
   }
-  if (options.sha256 || options.manifest || options.revision || options.root)
-    return named_by_user(path, options);
-  if (hub_cache_place(path)) return expect_from_hub_cache(path);
+  if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
+  if (hub_cache_place(path)) {
+    Expectation out = expect_from_hub_cache(path);
+    // A file that somebody put into a snapshot is nobody's business there.
+    if (!out.files.empty() || !out.findings.empty() || is_folder(path)) return out;
+  }
 
   std::string why_not_git;
   auto commit = weights_of_a_commit(path, why_not_git);

@@ -9,10 +9,10 @@
 namespace assay {
 
 struct FindOptions {
-  std::optional<std::string> revision;  // --rev: a git commit is meant
-  std::optional<fs::path> root;         // --root: the files lie here, not in the clone
-  std::optional<fs::path> manifest;     // --manifest
-  std::optional<std::string> sha256;    // --sha256
+  std::optional<std::string> rev;     // --rev: a git commit is meant
+  std::optional<fs::path> root;       // --root: the files lie here, not in the clone
+  std::optional<fs::path> manifest;   // --manifest
+  std::optional<std::string> sha256;  // --sha256
 };
 
 // What the user names comes first: --sha256, --manifest, --rev or --root. Otherwise the most authoritative of

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/formats/lfs_pointer.h"
 #include "verify/expected/assemble.h"
@@ -11,8 +12,9 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kMaxEntries = 1'000'000;  // a few nested trees can list 10^10 files (a "git bomb")
-constexpr std::size_t kMaxPathBytes = 4096;     // PATH_MAX
+// A few nested trees can list 10^10 files (a "git bomb"). Hubs advise at most 100,000 files a repository.
+constexpr std::size_t kMaxEntries = 250'000;
+constexpr std::size_t kMaxPathBytes = 4096;  // PATH_MAX
 constexpr std::uint64_t kMaxLinkBytes = 4096;
 
 // git refuses these as one path segment (git's verify_path): they would let a checkout write into the
@@ -91,35 +93,49 @@ class Walk {
     return false;
   }
 
+  // What one blob says of the file it stands for; equal blobs (and a bomb's) are read once.
+  struct BlobFacts {
+    Digest digest;
+    std::optional<std::uint64_t> size;
+    TrustSource source = TrustSource::git_blob;
+    bool canonical = true;
+  };
+
   void file(const std::string& name, const git_oid& id) {
     ExpectedFile file{.name = name, .path = out_.root / name};
     try {
-      describe_blob(id, file);
+      const BlobFacts& blob = facts(id);
+      file.digest = blob.digest;
+      file.size = blob.size;
+      file.trust = {blob.source, commit_, beside_};
+      if (!blob.canonical) {
+        out_.findings.push_back({.severity = Severity::note,
+                                 .code = "git.pointer_not_canonical",
+                                 .message = "is an LFS pointer not written as git-lfs writes it",
+                                 .file = name});
+      }
     } catch (const Error& error) {
       unreadable(name, error);
     }
     out_.files.push_back(std::move(file));
   }
 
-  void describe_blob(const git_oid& id, ExpectedFile& file) {
+  const BlobFacts& facts(const git_oid& id) {
+    const Digest key = *Digest::parse(DigestKind::git_sha1, git::hex(id));
+    const auto known = blobs_.find(key);
+    if (known != blobs_.end()) return known->second;
     const auto header = repository_.header(id);
-    if (!header) throw Error::input(fmt::format("git object {} is not in this clone", git::hex(id)));
+    if (!header) throw Error::input(fmt::format("git object {} is not in this clone", key.hex()));
     if (header->type != GIT_OBJECT_BLOB)
-      throw Error::input(fmt::format("git object {} is no blob", git::hex(id)));
-    file.digest = Digest::parse(DigestKind::git_sha1, git::hex(id));
-    file.size = header->size;
-    file.trust = {TrustSource::git_blob, commit_, beside_};
-    if (header->size == 0 || header->size >= kLfsPointerMaxBytes) return;
-    const auto pointer = parse_lfs_pointer(repository_.read(id, kLfsPointerMaxBytes));
-    if (!pointer) return;
-    file.digest = pointer->checkout_digest();
-    file.size = pointer->checkout_size();
-    file.trust.source = TrustSource::lfs_pointer;
-    if (pointer->canonical) return;
-    out_.findings.push_back({.severity = Severity::note,
-                             .code = "git.pointer_not_canonical",
-                             .message = "is an LFS pointer not written as git-lfs writes it",
-                             .file = file.name});
+      throw Error::input(fmt::format("git object {} is no blob", key.hex()));
+    BlobFacts blob{.digest = key, .size = header->size};
+    if (header->size > 0 && header->size < kLfsPointerMaxBytes) {
+      if (const auto pointer = parse_lfs_pointer(repository_.read(id, kLfsPointerMaxBytes))) {
+        blob = {pointer->checkout_digest(), pointer->checkout_size(), TrustSource::lfs_pointer,
+                pointer->canonical};
+      }
+    }
+    return blobs_.emplace(key, blob).first->second;
   }
 
   // A symbolic link is compared here: its blob is the target's name.
@@ -191,6 +207,7 @@ class Walk {
   bool beside_;
   std::size_t seen_ = 0;
   std::vector<Pending> pending_;
+  std::map<Digest, BlobFacts> blobs_;
 };
 
 struct Place {
@@ -270,7 +287,6 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
     }
   }
   finish(out);
-  report_links(out);
   return out;
 }
 

@@ -71,7 +71,6 @@ class LocalDir {
     if (!commit.empty()) tree(commit);
     report_incomplete();
     finish(out_);
-    report_links(out_);
     return std::move(out_);
   }
 

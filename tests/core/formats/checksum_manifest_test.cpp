@@ -133,13 +133,13 @@ TEST(ChecksumManifest, NothingToCheckIsAnError) {
 
 TEST(ChecksumManifest, ManyLines) {
   std::string text;
-  for (int i = 0; i < 300'000; ++i) text += fmt::format("{}  shard-{}.bin\n", i % 2 == 0 ? kAbc : kEmpty, i);
-  EXPECT_EQ(parse(text).entries.size(), 300'000u);
+  for (int i = 0; i < 100'000; ++i) text += fmt::format("{}  shard-{}.bin\n", i % 2 == 0 ? kAbc : kEmpty, i);
+  EXPECT_EQ(parse(text).entries.size(), 100'000u);
   std::string junk;
-  for (int i = 0; i < 300'000; ++i) junk += "junk\n";
+  for (int i = 0; i < 100'000; ++i) junk += "junk\n";
   const ChecksumManifest manifest = parse(junk + kAbc + "  a\n");
   ASSERT_EQ(manifest.findings.size(), 21u);
-  EXPECT_EQ(manifest.findings.back().message, "299980 more of the same");
+  EXPECT_EQ(manifest.findings.back().message, "99980 more of the same");
 }
 
 // Names that need escaping, written by sha256sum and read by us, and the other way round.

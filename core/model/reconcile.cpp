@@ -1,0 +1,353 @@
+#include "core/model/reconcile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unordered_set>
+
+#include "core/model/reconcile_gguf.h"
+#include "core/model/stored_checks.h"
+#include "core/model/stored_names.h"
+#include "core/system/finding_collector.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kNamesKept = 20;
+
+// Parts of multimodal models that hold no language model.
+constexpr std::array<std::string_view, 8> kOtherTowers = {"vision", "visual", "image",     "audio",
+                                                          "speech", "video",  "projector", "patch_embed"};
+
+struct SpecState {
+  std::uint64_t copies = 0, seen = 0;
+  bool mtp = false;
+};
+
+class Reconciler {
+ public:
+  Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
+      : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree) {
+    for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+      specs_[&spec] = {where.copies, 0, where.mtp};
+    });
+  }
+
+  Reconciliation run() {
+    for (const CheckpointTensor& tensor : checkpoint_.tensors) take(tensor);
+    check_scales_present();
+    find_absent_shards();
+    find_missing();
+    check_quantization_config();
+    check_mtp();
+    write_lines();
+    result_.findings = findings_.take();
+    return std::move(result_);
+  }
+
+ private:
+  static void add(Tally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
+    ++tally.tensors;
+    tally.elements += elements;
+    tally.bytes += tensor.bytes;
+  }
+
+  void take(const CheckpointTensor& tensor) {
+    const std::uint64_t elements = element_count(tensor.shape).value_or(0);
+    add(result_.stored, tensor, elements);
+    add(result_.types[tensor.type], tensor, elements);
+    if (const auto found = lookup_.find(tensor.name)) return take_weight(tensor, elements, *found, false);
+    if (const auto stored = parse_stored_name(tensor.name)) {
+      if (stored->weight.empty()) return add(result_.scales, tensor, elements);
+      if (const auto found = lookup_.find(stored->weight)) {
+        if (stored->part == StoredPart::codes) return take_weight(tensor, elements, *found, true);
+        return take_scale(tensor, elements, *stored, *found);
+      }
+    }
+    if (is_known_buffer(tensor.name)) return add(result_.buffers, tensor, elements);
+    take_unknown(tensor, elements);
+  }
+
+  void take_weight(const CheckpointTensor& tensor, std::uint64_t elements, const TensorLookup::Found& found,
+                   bool is_codes) {
+    const TensorSpec& spec = *found.spec;
+    SpecState& state = specs_[&spec];
+    ++state.seen;
+    result_.bytes_of[&spec] += tensor.bytes;
+    seen_names_.insert(expand(spec.name, found.indices));
+    Tally& tally = spec.storage == Storage::buffer ? result_.buffers
+                   : spec.storage != Storage::own  ? result_.duplicates
+                   : found.mtp                     ? result_.mtp
+                                                   : result_.main;
+    add(tally, tensor, elements);
+    if (spec.storage == Storage::buffer) return;
+    check_type(tensor, spec);
+    if (!is_codes && tensor.shape == spec.shape) return;
+    const bool packed = needs_scale(tensor.type) && codes_fit(spec, tensor);
+    if (packed)
+      result_.unpacked += spec.elements.value() - elements;
+    else
+      report_shape(tensor, spec);
+  }
+
+  void check_type(const CheckpointTensor& tensor, const TensorSpec& spec) {
+    if (is_plain_float(tensor.type)) return;
+    if (!needs_scale(tensor.type)) {
+      findings_.add({Severity::error,
+                     "model.tensor_type",
+                     fmt::format("is {}, which no weight can be", name(tensor.type)),
+                     file_of(tensor),
+                     tensor.name,
+                     tensor.offset,
+                     {}});
+      return;
+    }
+    quantized_ = true;
+    if (!spec.quantizable) {
+      findings_.add({Severity::warning,
+                     "model.tensor_type",
+                     fmt::format("is {}, though releases of this family keep {} in full precision",
+                                 name(tensor.type), name(spec.role)),
+                     file_of(tensor),
+                     tensor.name,
+                     {},
+                     {}});
+    }
+    const std::string weight = weight_name(tensor.name);
+    unscaled_.emplace(weight, &tensor);
+  }
+
+  // The name of the weight, whatever its stored form adds.
+  static std::string weight_name(const std::string& name) {
+    const auto stored = parse_stored_name(name);
+    return stored && stored->part == StoredPart::codes ? stored->weight : name;
+  }
+
+  void report_shape(const CheckpointTensor& tensor, const TensorSpec& spec) {
+    ++result_.misshapen_tensors;
+    findings_.add({Severity::error,
+                   "model.tensor_shape",
+                   fmt::format("is {} {}, the config asks for {} = {}", name(tensor.type),
+                               shape_text(tensor.shape), shape_text(spec.shape), spec.elements.symbols()),
+                   file_of(tensor),
+                   tensor.name,
+                   {},
+                   {}});
+  }
+
+  void take_scale(const CheckpointTensor& tensor, std::uint64_t elements, const StoredName& stored,
+                  const TensorLookup::Found& found) {
+    add(result_.scales, tensor, elements);
+    result_.bytes_of[found.spec] += tensor.bytes;
+    has_scales_ = true;
+    if (stored.part != StoredPart::scale) return;
+    scaled_.insert(stored.weight);
+    const auto fault = scale_grid_fault(*found.spec, tensor, stored.suffix, config_.quantization());
+    if (!fault) return;
+    findings_.add({Severity::error,
+                   "model.scale_shape",
+                   *fault,
+                   file_of(tensor),
+                   tensor.name,
+                   {},
+                   "make weight_block_size in config.json and the scales agree"});
+  }
+
+  void take_unknown(const CheckpointTensor& tensor, std::uint64_t elements) {
+    const bool other_tower =
+        !tree_.not_counted.empty() &&
+        std::any_of(kOtherTowers.begin(), kOtherTowers.end(),
+                    [&](std::string_view word) { return tensor.name.find(word) != std::string::npos; });
+    if (other_tower) return add(result_.elsewhere, tensor, elements);
+    add(result_.extra, tensor, elements);
+    if (result_.extra_names.size() < kNamesKept) result_.extra_names.push_back(tensor.name);
+    findings_.add(
+        {Severity::warning,
+         "model.tensor_extra",
+         fmt::format("{} {} belongs to nothing in the config", name(tensor.type), shape_text(tensor.shape)),
+         file_of(tensor),
+         tensor.name,
+         {},
+         {}});
+  }
+
+  void check_scales_present() {
+    for (const auto& [weight, tensor] : unscaled_) {
+      if (scaled_.contains(weight)) continue;
+      // A scale may lie in a shard that is not here.
+      if (checkpoint_.index && index_knows_scale(weight)) continue;
+      findings_.add({Severity::error,
+                     "model.scale_missing",
+                     fmt::format("is {} without a scale: its values cannot be known", name(tensor->type)),
+                     file_of(*tensor),
+                     tensor->name,
+                     {},
+                     {}});
+    }
+  }
+
+  bool index_knows_scale(const std::string& weight) const {
+    const auto& map = checkpoint_.index->weight_map;
+    for (auto at = map.lower_bound(weight.substr(0, weight.rfind("weight"))); at != map.end(); ++at) {
+      const auto stored = parse_stored_name(at->first);
+      if (stored && stored->part == StoredPart::scale && stored->weight == weight) return true;
+      if (!at->first.starts_with(weight.substr(0, weight.rfind("weight")))) return false;
+    }
+    return false;
+  }
+
+  void find_absent_shards() {
+    std::set<std::string> here;
+    for (const CheckpointFile& file : checkpoint_.files) here.insert(file.name);
+    result_.shards_here = result_.shards_told = here.size();
+    if (checkpoint_.index) {
+      for (const std::string& shard : checkpoint_.index->shards()) {
+        if (!here.contains(shard)) absent_shards_.insert(shard);
+      }
+      result_.shards_told = here.size() + absent_shards_.size();
+    } else if (!checkpoint_.files.empty()) {
+      const auto shard = parse_shard_name(checkpoint_.files.front().name);
+      if (shard && shard->count > here.size()) result_.shards_told = shard->count;
+    }
+    if (result_.complete()) return;
+    findings_.add({Severity::warning,
+                   "model.shards_absent",
+                   fmt::format("{} of {} shards are here: what the others hold is not counted",
+                               result_.shards_here, result_.shards_told),
+                   {},
+                   {},
+                   {},
+                   "bring the other shards"});
+  }
+
+  void find_missing() {
+    std::unordered_set<const TensorSpec*> incomplete;
+    for (const auto& [spec, state] : specs_) {
+      const bool required = spec->storage == Storage::own && !(state.mtp && mtp_absent());
+      if (required && state.seen < state.copies) incomplete.insert(spec);
+    }
+    if (incomplete.empty()) return;
+    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+      if (incomplete.contains(&spec) && !seen_names_.contains(name)) report_missing(name, spec);
+    });
+  }
+
+  void report_missing(const std::string& name, const TensorSpec& spec) {
+    if (!result_.complete() && (!checkpoint_.index || in_absent_shard(name))) {
+      ++result_.tensors_not_here;
+      elements_not_here_ += spec.elements.value();
+      return;
+    }
+    ++result_.missing_tensors;
+    if (result_.missing.size() < kNamesKept) result_.missing.push_back(name);
+    findings_.add({Severity::error,
+                   "model.tensor_missing",
+                   fmt::format("is missing: {} of the {}", shape_text(spec.shape), title(spec.part)),
+                   {},
+                   name,
+                   {},
+                   {}});
+  }
+
+  bool in_absent_shard(const std::string& name) const {
+    const auto& map = checkpoint_.index->weight_map;
+    const std::string stem = name.ends_with(".weight") ? name.substr(0, name.size() - 6) : name;
+    for (auto at = map.lower_bound(stem); at != map.end() && at->first.starts_with(stem); ++at) {
+      const auto stored = parse_stored_name(at->first);
+      const bool holds_it = at->first == name || (stored && stored->weight == name);
+      if (holds_it && absent_shards_.contains(at->second)) return true;
+    }
+    return false;
+  }
+
+  void check_quantization_config() {
+    if (checkpoint_.container != Checkpoint::Container::safetensors || result_.stored.tensors == 0) return;
+    const auto& quantization = config_.quantization();
+    if (quantization && !quantized_ && !has_scales_ && result_.complete()) {
+      findings_.add(
+          {Severity::error,
+           "model.quantization_stale",
+           fmt::format("config.json says quantization_config \"{}\", but no tensor is quantized and "
+                       "there are no scales: engines will size shards by blocks that are not there",
+                       quantization->method),
+           "config.json",
+           {},
+           {},
+           "delete quantization_config from config.json"});
+    }
+    const bool told_elsewhere = fs::exists(checkpoint_.root / "hf_quant_config.json");
+    if (!quantization && quantized_ && !told_elsewhere) {
+      findings_.add({Severity::error,
+                     "model.quantization_undeclared",
+                     "tensors are quantized, but config.json has no quantization_config: loaders will read "
+                     "codes as values",
+                     "config.json",
+                     {},
+                     {},
+                     "add the quantization_config that the release was made with"});
+    }
+  }
+
+  bool mtp_absent() const { return !tree_.mtp.empty() && result_.mtp.tensors == 0; }
+
+  void check_mtp() {
+    if (!mtp_absent() || !result_.complete()) return;
+    findings_.add({Severity::warning,
+                   "model.mtp_absent",
+                   "config.json promises a multi-token prediction layer (num_nextn_predict_layers), and no "
+                   "tensor of it is here: speculative decoding with it will fail",
+                   "config.json",
+                   {},
+                   {},
+                   "take the full checkpoint, or set num_nextn_predict_layers to 0"});
+  }
+
+  void write_lines() {
+    const Totals totals = count(tree_);
+    const auto line = [&](std::string what, std::uint64_t tensors, std::uint64_t elements,
+                          bool minus = false) {
+      if (elements == 0 && tensors == 0) return;
+      const auto signed_elements = static_cast<std::int64_t>(elements);
+      result_.lines.push_back({std::move(what), tensors, minus ? -signed_elements : signed_elements});
+    };
+    result_.lines.push_back({"parameters of the config", 0, static_cast<std::int64_t>(totals.total)});
+    if (!mtp_absent()) line("multi-token prediction, own", 0, totals.mtp_own);
+    line("stored again: tied or shared", result_.duplicates.tensors, result_.duplicates.elements);
+    line("scales, zero points, tables", result_.scales.tensors, result_.scales.elements);
+    line("buffers, no parameters", result_.buffers.tensors, result_.buffers.elements);
+    line("parts the config describes elsewhere", result_.elsewhere.tensors, result_.elsewhere.elements);
+    line("several values in one stored element", 0, result_.unpacked, true);
+    line("in shards that are not here", result_.tensors_not_here, elements_not_here_, true);
+    std::int64_t expected = 0;
+    for (const ReconcileLine& l : result_.lines) expected += l.elements;
+    result_.expected = static_cast<std::uint64_t>(expected);
+    result_.difference = static_cast<std::int64_t>(result_.stored.elements) - expected;
+  }
+
+  std::string file_of(const CheckpointTensor& tensor) const { return checkpoint_.files[tensor.file].name; }
+
+  const ModuleTree& tree_;
+  const ModelConfig& config_;
+  const Checkpoint& checkpoint_;
+  TensorLookup lookup_;
+  Reconciliation result_;
+  FindingCollector findings_;
+  std::unordered_map<const TensorSpec*, SpecState> specs_;
+  std::unordered_set<std::string> seen_names_, scaled_;
+  std::unordered_map<std::string, const CheckpointTensor*> unscaled_;
+  std::set<std::string> absent_shards_;
+  bool quantized_ = false, has_scales_ = false;
+  std::uint64_t elements_not_here_ = 0;
+};
+
+}  // namespace
+
+Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint) {
+  if (checkpoint.container == Checkpoint::Container::gguf) return reconcile_gguf(tree, checkpoint);
+  return Reconciler(tree, config, checkpoint).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,237 @@
+#include "paramcount/command.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "paramcount/paramcount.h"
+#include "paramcount/render.h"
+
+namespace assay {
+namespace {
+
+struct Settings {
+  CommonOptions common;
+  RenderSettings render;
+  Question question;
+  std::string path = ".", other, format, report;
+  std::string plan, gpu_memory, block, engine = "all", weights, bandwidth, flops;
+};
+
+// "3.35TB", "989T", "989 TFLOPS": a number and a power of 1000.
+double parse_rate(const std::string& option, const std::string& text) {
+  if (text.empty()) return 0;
+  std::size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string_view unit = trim(std::string_view(text).substr(used));
+  constexpr std::string_view kPrefixes = "KMGTP";
+  const auto prefix =
+      unit.empty() ? std::string_view::npos : kPrefixes.find(static_cast<char>(std::toupper(unit[0])));
+  const bool known = unit.empty() || prefix != std::string_view::npos;
+  if (used == 0 || !(value > 0) || !std::isfinite(value) || !known)
+    throw Error::usage(fmt::format("{} {}: not a rate", option, text)).remedy("write it like 3.35TB or 989T");
+  return prefix == std::string_view::npos ? value : value * std::pow(1000.0, static_cast<double>(prefix + 1));
+}
+
+void parse_block(const std::string& text, WeightFormat& format) {
+  if (text.empty()) return;
+  const auto x = text.find('x');
+  const auto rows = parse_u64(text.substr(0, x));
+  const auto columns = x == std::string::npos ? std::nullopt : parse_u64(text.substr(x + 1));
+  if (!rows || !columns || *rows == 0 || *columns == 0 || *rows > 65536 || *columns > 65536)
+    throw Error::usage(fmt::format("--block {}: not a block", text)).remedy("write it like 128x128");
+  // A block given for a model that is not in blocks means: if it were.
+  if (format.kind != WeightFormat::Kind::blocks || format.block_rows <= 1)
+    format = *weight_format("fp8-block");
+  set_block(format, *rows, *columns);
+}
+
+std::vector<Engine> parse_engines(const std::string& text) {
+  if (text == "all") return {Engine::vllm, Engine::sglang, Engine::trtllm};
+  if (text == "vllm") return {Engine::vllm};
+  if (text == "sglang") return {Engine::sglang};
+  return {Engine::trtllm};
+}
+
+WeightFormat chosen_format(const Settings& settings, const Model& model) {
+  WeightFormat format = model.format;
+  if (!settings.weights.empty()) {
+    const auto named = weight_format(settings.weights);
+    if (!named) {
+      std::string known;
+      for (const WeightFormat& f : weight_formats()) known += (known.empty() ? "" : ", ") + f.name;
+      throw Error::usage(fmt::format("--weights {}: no such form", settings.weights))
+          .remedy("use one of " + known);
+    }
+    format = *named;
+  }
+  parse_block(settings.block, format);
+  return format;
+}
+
+void read_question(Settings& settings, const Model& model) {
+  Question& question = settings.question;
+  question.machine = {parse_rate("--bandwidth", settings.bandwidth), parse_rate("--flops", settings.flops)};
+  question.plan.format = chosen_format(settings, model);
+  question.plan.engines = parse_engines(settings.engine);
+  if (!settings.gpu_memory.empty()) question.plan.gpu_memory = parse_bytes(settings.gpu_memory);
+  if (settings.plan == "auto") {
+    if (question.search_gpus == 0)
+      throw Error::usage("--plan auto needs to know how many GPUs there are").remedy("add --gpus N");
+  } else {
+    if (question.search_gpus != 0) throw Error::usage("--gpus belongs to --plan auto");
+    if (!settings.plan.empty()) question.layout = parse_layout(settings.plan);
+  }
+}
+
+std::string format_of(const Settings& settings) {
+  if (!settings.format.empty()) return settings.format;
+  const fs::path extension = fs::path(settings.report).extension();
+  for (const char* known : {"json", "csv", "md", "html"}) {
+    if (extension == std::string(".") + known) return known;
+  }
+  return "table";
+}
+
+void deliver(const Settings& settings, const Output& output, const std::string& text) {
+  if (settings.report.empty()) {
+    std::string_view body = text;
+    while (!body.empty() && body.back() == '\n') body.remove_suffix(1);
+    output.line(body);
+    return;
+  }
+  AtomicFile file(settings.report);
+  file.write(text);
+  file.commit();
+}
+
+int run_diff(const Settings& settings, const Output& output, const Model& model) {
+  const Model other = load_model(settings.other, settings.common.jobs);
+  const std::string format = format_of(settings);
+  if (format == "csv" || format == "html")
+    throw Error::usage(fmt::format("--diff cannot be written as {}", format)).remedy("use table, md or json");
+  const Json document = render_diff_json(model, other);
+  deliver(settings, output,
+          format == "json" ? dump_json(document) + "\n"
+                           : render_diff(model, other, settings.render, format == "md"));
+  output.json(document);
+  return kExitOk;
+}
+
+int run_paramcount(Settings& settings) {
+  const Output output(settings.common.json);
+  const Model model = load_model(settings.path, settings.common.jobs);
+  if (!settings.other.empty()) return run_diff(settings, output, model);
+  read_question(settings, model);
+  const Answer found = answer(model, settings.question);
+  const std::string format = format_of(settings);
+
+  const bool wants_document = output.json_wanted() || format == "json" || format == "html";
+  const Json document = wants_document ? render_json(model, settings.question, found) : Json();
+  if (format == "json")
+    deliver(settings, output, dump_json(document) + "\n");
+  else if (format == "html")
+    deliver(settings, output, render_html(document));
+  else if (format == "csv")
+    deliver(settings, output, render_csv(model, settings.render));
+  else if (format == "md")
+    deliver(settings, output, render_markdown(model, settings.question, found, settings.render));
+  else
+    deliver(settings, output, render_table(model, settings.question, found, settings.render));
+
+  const bool good = found.feasible() && !has_errors(model.findings);
+  if (format == "table" || !settings.report.empty())
+    output.paint(verdict_line(model, found), good ? Style::green : Style::red);
+  output.json(document);
+  return good ? kExitOk : kExitCheckFailed;
+}
+
+constexpr const char* kExamples =
+    "  assay paramcount config.json --formulas             every count with its arithmetic\n"
+    "  assay paramcount DIR                                config against the checkpoint's headers\n"
+    "  assay paramcount . --format html -o model.html      one page to explore\n"
+    "  assay paramcount . --memory --context 32768 --batch 8 --kv-dtype fp8\n"
+    "  assay paramcount . --plan tp=32 --gpu-memory 48GB   will it launch, and if not, what to do\n"
+    "  assay paramcount . --plan auto --gpus 32 --gpu-memory 48GB\n"
+    "  assay paramcount . --compute --context 8192 --bandwidth 3.35TB --flops 989T\n"
+    "  assay paramcount A --diff B                         module by module\n"
+    "\nExit codes: 0 all well, 1 a plan is infeasible or the checkpoint is not what its config says,\n"
+    "2 wrong usage or unreadable input.";
+
+void add_plan_options(CLI::App& command, Settings& s) {
+  command.add_option("--plan", s.plan, "Check a layout (tp=16,pp=2,dp=1,ep=1), or 'auto'")
+      ->type_name("LAYOUT");
+  command.add_option("--gpus", s.question.search_gpus, "With --plan auto: how many")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536));
+  command.add_option("--gpu-memory", s.gpu_memory, "Of one GPU (48GB)")->type_name("BYTES");
+  command
+      .add_option("--gpu-utilization", s.question.plan.usable, "The part of it an engine uses (default: 0.9)")
+      ->check(CLI::Range(0.01, 1.0));
+  command
+      .add_option("--gpus-per-node", s.question.plan.gpus_per_node, "For TensorRT-LLM's rules (default: 8)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--block", s.block, "Quantization blocks other than the config's (64x64)")
+      ->type_name("RxC");
+  command
+      .add_option("--weights", s.weights, "Plan and roofline with another form (bf16, fp8-block, q4_k_m, …)")
+      ->type_name("FORM");
+  command.add_option("--engine", s.engine, "vllm, sglang, trtllm or all (default)")
+      ->check(CLI::IsMember({"vllm", "sglang", "trtllm", "all"}));
+  command.add_flag("--mtp", s.question.plan.with_mtp, "Load the multi-token prediction layer too");
+}
+
+}  // namespace
+
+void add_paramcount(CLI::App& program, Action& action) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App& command =
+      *program.add_subcommand("paramcount", "What is it made of, exactly, and will this plan launch?");
+  Settings& s = *settings;
+  command.add_option("PATH", s.path, "A config.json, folder, .safetensors, .gguf or hub cache (default: .)");
+  command.add_flag("--formulas", s.render.formulas, "Each count's arithmetic, with the config's numbers");
+  command.add_option("--depth", s.render.depth, "Levels of modules to show (default: 3; 9: every tensor)")
+      ->check(CLI::Range(1, 100));
+  command.add_option("--format", s.format, "table, json, csv, md or html (default: table, or by --report)")
+      ->check(CLI::IsMember({"table", "json", "csv", "md", "html"}));
+  command.add_option("-o,--report", s.report, "Write it to FILE instead of stdout")->type_name("FILE");
+  command.add_option("--diff", s.other, "Compare with another model, module by module")->type_name("OTHER");
+  command.add_flag("--memory", s.render.memory, "Weights in every form, KV cache, activations");
+  command.add_flag("--compute", s.render.compute, "FLOPs by module, crossings, roofline");
+  command.add_option("--context", s.question.context, "Tokens of context (default: 4096)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+  command.add_option("--batch", s.question.batch, "Sequences at once (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+  command.add_option("--kv-dtype", s.question.kv_dtype, "bf16 (default), fp8, int8, f32, fp4")
+      ->type_name("TYPE");
+  command.add_option("--bandwidth", s.bandwidth, "Memory bandwidth a second, for the roofline (3.35TB)")
+      ->type_name("BYTES");
+  command.add_option("--flops", s.flops, "Peak FLOP a second, for the roofline (989T)")->type_name("RATE");
+  add_plan_options(command, s);
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action, &command] {
+    for (const char* name : {"--context", "--batch", "--kv-dtype"}) {
+      settings->render.memory = settings->render.memory || command.count(name) > 0;
+    }
+    action = [settings] {
+      Settings& chosen = *settings;
+      chosen.render.compute = chosen.render.compute || !chosen.bandwidth.empty() || !chosen.flops.empty();
+      return run_paramcount(chosen);
+    };
+  });
+}
+
+}  // namespace assay

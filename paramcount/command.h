@@ -1,0 +1,10 @@
+// `assay paramcount`, as a subcommand of the program.
+#pragma once
+
+#include "core/system/command_line.h"
+
+namespace assay {
+
+void add_paramcount(CLI::App& program, Action& action);
+
+}  // namespace assay

@@ -1,0 +1,10 @@
+// The page that `--format html` writes: its fixed parts, between which the document goes as JSON.
+#pragma once
+
+#include <string_view>
+
+namespace assay::html {
+
+extern const std::string_view kHead, kStyle, kBody, kScriptStart, kScript, kEnd;
+
+}  // namespace assay::html

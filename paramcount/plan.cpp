@@ -1,0 +1,181 @@
+#include "paramcount/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/stored_checks.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "paramcount/plan_cut.h"
+#include "paramcount/plan_rules.h"
+
+namespace assay {
+namespace {
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+// Tokens that one step of prefilling computes at once: the default of vLLM's max_num_batched_tokens.
+constexpr std::uint64_t kPrefillTokens = 8192;
+
+// How many of the layers that hold `where` lie in a stage; what stands outside layers belongs to the first
+// stage (the embedding) or the last (final norm and head).
+std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurrence& where,
+                                           const Stage& stage, bool first, bool last) {
+  const bool in_layers = std::any_of(where.path.begin(), where.path.end(),
+                                     [](const Module* m) { return m->repeat.over == Repeat::Over::layers; });
+  if (where.mtp) return last ? layers_of(where) : std::vector<std::uint64_t>{};
+  if (!in_layers) {
+    const bool lookup = spec.role == Role::token_embedding || spec.role == Role::position_embedding;
+    // A tied head needs its matrix on the last stage too.
+    const bool tied_copy = spec.storage == Storage::tied && last && !first;
+    const bool here = spec.storage == Storage::tied ? tied_copy : lookup ? first : last;
+    return here ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
+  }
+  std::vector<std::uint64_t> inside;
+  for (const std::uint64_t layer : layers_of(where)) {
+    if (layer >= stage.first && layer < stage.end) inside.push_back(layer);
+  }
+  return inside;
+}
+
+std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
+  std::uint64_t product = 1;
+  for (const std::uint64_t d : shape) product *= d;
+  return product;
+}
+
+RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
+                    std::uint64_t index) {
+  const Stage stage = stage_layers(tree.layers, layout.pp, index);
+  const bool first = index == 0, last = index + 1 == layout.pp;
+  RankLoad load;
+  load.stage = index;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (spec.storage == Storage::buffer || (where.mtp && !options.with_mtp)) return;
+    // Engines share the prediction layer's embedding and head with the main model's.
+    if (where.mtp && spec.storage == Storage::duplicate && (first || spec.role == Role::output_head)) return;
+    const auto layers = layers_in_stage(spec, where, stage, first, last);
+    if (layers.empty()) return;
+    const std::vector<std::uint64_t> shape = rank_shape(spec, layout);
+    std::uint64_t in_a_layer = where.copies / layers_of(where).size();
+    if (spec.part == Part::routed_expert && spec.stacked == 0) in_a_layer = ceil_div(in_a_layer, layout.ep);
+    load.parameters += elements_of(shape) * in_a_layer * layers.size();
+    for (const std::uint64_t layer : layers)
+      load.weight_bytes += in_a_layer * tensor_bytes(options.format, tree, spec, shape, layer);
+  });
+  KvOptions kv;
+  kv.bytes_per_value = options.kv_bytes_per_value;
+  kv.context = options.context;
+  kv.batch = ceil_div(options.batch, layout.dp);
+  kv.tensor_parallel = layout.tp;
+  kv.first_layer = stage.first;
+  kv.end_layer = stage.end;
+  const KvCache cache = kv_cache(tree, kv);
+  load.kv_bytes = cache.bytes;
+  load.kv_bytes_per_token = cache.per_token_beyond + cache.indexer_per_token;
+  const std::uint64_t tokens =
+      std::min(kPrefillTokens, std::max<std::uint64_t>(1, options.context) * kv.batch);
+  load.activation_bytes = activations(tree, tokens, kv.batch, layout.tp).bytes;
+  return load;
+}
+
+std::uint64_t number_after(std::string_view item, std::string_view whole) {
+  const auto value = parse_u64(item.substr(item.find('=') + 1));
+  if (!value || *value == 0 || *value > 1'000'000)
+    throw Error::usage(fmt::format("--plan {}: {} is no number of ranks", whole, item));
+  return *value;
+}
+
+}  // namespace
+
+std::string_view title(Engine engine) {
+  return engine == Engine::vllm ? "vLLM" : engine == Engine::sglang ? "SGLang" : "TensorRT-LLM";
+}
+
+std::string Layout::text() const {
+  std::string text = fmt::format("tp={}", tp);
+  if (pp > 1) text += fmt::format(",pp={}", pp);
+  if (dp > 1) text += fmt::format(",dp={}", dp);
+  if (ep > 1) text += fmt::format(",ep={}", ep);
+  return text;
+}
+
+Layout parse_layout(std::string_view text) {
+  Layout layout;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = rest.find(',');
+    const std::string_view item = trim(rest.substr(0, comma));
+    const std::string_view key = item.substr(0, item.find('='));
+    std::uint64_t* target = key == "tp"   ? &layout.tp
+                            : key == "pp" ? &layout.pp
+                            : key == "dp" ? &layout.dp
+                            : key == "ep" ? &layout.ep
+                                          : nullptr;
+    if (target == nullptr || item.find('=') == std::string_view::npos)
+      throw Error::usage(fmt::format("--plan {}: {} is not understood", text, item))
+          .remedy("write it like tp=16,pp=2,dp=1,ep=1, or auto");
+    *target = number_after(item, text);
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  }
+  if (layout.moe_ranks() % layout.ep != 0)
+    throw Error::usage(
+        fmt::format("--plan {}: ep={} does not divide tp × dp = {}", text, layout.ep, layout.moe_ranks()))
+        .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
+  return layout;
+}
+
+Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
+  Plan plan;
+  plan.layout = layout;
+  for (const Engine engine : options.engines) {
+    Ruling ruling = judge(engine, tree, layout, options);
+    for (Refusal& refusal : ruling.refusals) plan.refusals.push_back(std::move(refusal));
+    for (std::string& note : ruling.notes) {
+      if (std::find(plan.notes.begin(), plan.notes.end(), note) == plan.notes.end())
+        plan.notes.push_back(std::move(note));
+    }
+  }
+  const std::uint64_t stages = std::min(layout.pp, tree.layers);
+  Layout possible = layout;
+  possible.pp = stages;
+  for (std::uint64_t stage = 0; stage < stages; ++stage) {
+    const RankLoad load = stage_load(tree, possible, options, stage);
+    if (stage == 0 || load.total() > plan.load.total()) plan.load = load;
+  }
+  if (options.gpu_memory == 0) return plan;
+  plan.budget = static_cast<std::uint64_t>(static_cast<double>(options.gpu_memory) * options.usable);
+  const std::uint64_t fixed = plan.load.weight_bytes + plan.load.activation_bytes;
+  if (plan.budget > fixed && plan.load.kv_bytes_per_token > 0)
+    plan.tokens_that_fit = (plan.budget - fixed) / plan.load.kv_bytes_per_token * layout.dp;
+  return plan;
+}
+
+std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout) {
+  std::vector<CutRow> rows;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (spec.storage != Storage::own || where.mtp || spec.bias || spec.shape.size() < 2) return;
+    std::string tensor = spec.name;
+    if (tensor.ends_with(".weight")) tensor.resize(tensor.size() - 7);
+    if (const auto at = tensor.find("{layer}."); at != std::string::npos) tensor = tensor.substr(at + 8);
+    const std::uint64_t group = cut_group(spec, layout);
+    const bool expert = spec.part == Part::routed_expert;
+    std::string how = group == 1                             ? "whole on each rank"
+                      : spec.parallel.cut == Cut::rows       ? fmt::format("inputs / {}", group)
+                      : spec.parallel.cut == Cut::vocabulary ? fmt::format("vocabulary / {}", group)
+                                                             : fmt::format("outputs / {}", group);
+    if (expert && layout.ep > 1)
+      how = fmt::format("{} of {} experts, {}", ceil_div(tree.experts, layout.ep), tree.experts,
+                        group == 1 ? "each whole" : how);
+    CutRow row{std::move(tensor), std::move(how), shape_text(rank_shape(spec, layout))};
+    const bool seen = std::any_of(rows.begin(), rows.end(), [&](const CutRow& r) {
+      return r.tensor == row.tensor && r.shape == row.shape;
+    });
+    if (!seen) rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
+}  // namespace assay

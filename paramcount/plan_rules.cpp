@@ -1,0 +1,287 @@
+#include "paramcount/plan_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "paramcount/plan_cut.h"
+
+namespace assay {
+namespace {
+
+// "576", or where ranks do not divide the size, "341.33".
+std::string share_text(std::uint64_t size, std::uint64_t group) {
+  if (size % group == 0) return std::to_string(size / group);
+  return fmt::format("{:.2f}", static_cast<double>(size) / static_cast<double>(group));
+}
+
+std::string multiple_text(double value) {
+  std::string text = fmt::format("{:.4f}", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+// The config key whose value is the size being cut; the tensor's own words where it is a product.
+std::string key_of(const TensorSpec& spec, std::uint64_t size) {
+  const Quantity& elements = spec.elements;
+  std::string product;
+  for (const Quantity& part : elements.parts()) {
+    if (part.value() == size && !part.name().empty() && part.name() != "hidden_size") return part.name();
+  }
+  if (elements.kind() != Quantity::Kind::product) return elements.name();
+  // n_shared_experts × moe_intermediate_size, flattened into the factors of in × out.
+  std::uint64_t value = 1;
+  for (const Quantity& part : elements.parts()) {
+    if (part.name() == "hidden_size" || size % std::max<std::uint64_t>(1, part.value()) != 0) continue;
+    product += (product.empty() ? "" : " × ") + (part.name().empty() ? part.symbols() : part.name());
+    value *= part.value();
+  }
+  return value == size ? product : std::string(name(spec.role));
+}
+
+std::string short_name(const TensorSpec& spec) {
+  std::string text = spec.name;
+  if (text.ends_with(".weight")) text.resize(text.size() - 7);
+  return text.substr(text.rfind('.') + 1);
+}
+
+class Judge {
+ public:
+  Judge(Engine engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options)
+      : engine_(engine), tree_(tree), layout_(layout), options_(options) {}
+
+  Ruling run() {
+    heads();
+    experts();
+    stages();
+    for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence& where) {
+      if (where.mtp && !options_.with_mtp) return;
+      if (spec.storage == Storage::own && spec.shape.size() >= 2 && !spec.bias) matrix(spec);
+    });
+    return std::move(ruling_);
+  }
+
+ private:
+  void refuse(std::string_view part, std::string tensors, std::string arithmetic, std::string message,
+              bool silent = false) {
+    for (Refusal& refusal : ruling_.refusals) {
+      if (refusal.part != part || refusal.message != message) continue;
+      if (refusal.tensors.find(tensors) == std::string::npos) refusal.tensors += ", " + tensors;
+      return;
+    }
+    ruling_.refusals.push_back(
+        {engine_, std::string(part), std::move(tensors), std::move(arithmetic), std::move(message), silent});
+  }
+  void note(std::string text) {
+    if (std::find(ruling_.notes.begin(), ruling_.notes.end(), text) == ruling_.notes.end())
+      ruling_.notes.push_back(std::move(text));
+  }
+
+  // vllm/config: verify_with_parallel_config. Key and value heads are repeated when tp is a multiple of them.
+  void heads() {
+    for (const AttentionGeometry& g : tree_.attention) {
+      if (g.heads % layout_.tp != 0) {
+        refuse("attention", "heads",
+               fmt::format("{} heads / {} = {}", g.heads, layout_.tp, share_text(g.heads, layout_.tp)),
+               fmt::format(
+                   "Total number of attention heads ({}) must be divisible by tensor parallel size ({}).",
+                   g.heads, layout_.tp));
+      }
+      if (g.kind == AttentionGeometry::Kind::latent) {
+        if (layout_.tp > 1)
+          note(fmt::format("the latent KV cache is the same on all {} ranks of a tensor-parallel group",
+                           layout_.tp));
+        continue;
+      }
+      if (layout_.tp > g.kv_heads && layout_.tp % g.kv_heads == 0)
+        note(fmt::format("{} key and value heads are repeated over {} ranks: the cache grows {} times",
+                         g.kv_heads, layout_.tp, layout_.tp / g.kv_heads));
+      const bool deals = g.kv_heads % layout_.tp == 0 || layout_.tp % g.kv_heads == 0;
+      if (!deals)
+        refuse("attention", "key and value heads",
+               fmt::format("{} key and value heads over {} ranks", g.kv_heads, layout_.tp),
+               fmt::format("{} is not divisible by {}", std::max(g.kv_heads, layout_.tp),
+                           std::min(g.kv_heads, layout_.tp)));
+    }
+  }
+
+  void experts() {
+    const std::uint64_t e = tree_.experts, ep = layout_.ep;
+    if (e == 0) {
+      if (ep > 1)
+        refuse(
+            "routed experts", "none", "a dense model has no experts",
+            engine_ == Engine::vllm
+                ? "Number of experts in the model must be greater than 0 when expert parallelism is enabled."
+                : fmt::format("EP size {} is greater than the number of experts 0.", ep));
+      return;
+    }
+    if (engine_ == Engine::vllm && ep > 1 && ep != layout_.moe_ranks())
+      note(fmt::format(
+          "vLLM deals experts over all tp × dp = {0} ranks: --enable-expert-parallel gives ep={0}, "
+          "not {1}",
+          layout_.moe_ranks(), ep));
+    if (ep > e)
+      refuse("routed experts", "experts", fmt::format("{} experts over {} groups", e, ep),
+             fmt::format("EP size {} is greater than the number of experts {}.", ep, e));
+    if (ep == 1 && layout_.tp > e && engine_ != Engine::trtllm)
+      refuse("routed experts", "experts", fmt::format("{} experts, tp={}", e, layout_.tp),
+             fmt::format("Tensor parallel size {} is greater than the number of experts {}.", layout_.tp, e));
+    if (e % ep == 0) return;
+    const std::string arithmetic = fmt::format("{} experts / {} = {}", e, ep, share_text(e, ep));
+    if (engine_ == Engine::trtllm)  // tensorrt_llm/mapping.py, ep_experts: the quotient is floored
+      refuse("routed experts", "experts", arithmetic,
+             fmt::format("no message: {} experts a rank, and the last {} belong to nobody", e / ep, e % ep),
+             true);
+    else if (engine_ == Engine::sglang)
+      refuse("routed experts", "experts", arithmetic, "assert num_experts % self.moe_ep_size == 0");
+    else
+      note(fmt::format("{}: some ranks hold one expert more", arithmetic));
+  }
+
+  void stages() {
+    if (layout_.pp > tree_.layers)
+      refuse("layers", "layers", fmt::format("{} layers over {} stages", tree_.layers, layout_.pp),
+             engine_ == Engine::trtllm
+                 ? "pp size cannot be larger than num_hidden_layers"
+                 : fmt::format("{} layers cannot fill {} pipeline stages", tree_.layers, layout_.pp));
+    else if (layout_.pp > 1 && tree_.layers % layout_.pp != 0)
+      note(
+          fmt::format("{} layers over {} stages: some stages hold one layer more", tree_.layers, layout_.pp));
+  }
+
+  // The group TensorRT-LLM really uses for an MLP: modeling_deepseekv3.py, _compute_mlp_tp_size.
+  std::uint64_t group_of(const TensorSpec& spec) {
+    std::uint64_t group = cut_group(spec, layout_);
+    if (engine_ == Engine::vllm && spec.part == Part::routed_expert && layout_.ep > 1) group = 1;
+    const bool mlp = spec.part == Part::dense_mlp || spec.part == Part::shared_expert;
+    const std::uint64_t n = options_.format.block_rows;
+    if (engine_ != Engine::trtllm || !mlp || !in_blocks(spec) || n == 0) return group;
+    const std::uint64_t size = spec.parallel.members.front().size;
+    if (size % n != 0) return group;
+    std::uint64_t lowered = std::gcd(size / n, group);
+    if (lowered > options_.gpus_per_node) lowered = std::gcd(lowered, options_.gpus_per_node);
+    if (lowered != group)
+      note(fmt::format(
+          "TensorRT-LLM silently cuts the {} over {} ranks instead of {}: {} {} is {} blocks of {}",
+          title(spec.part), lowered, group, key_of(spec, size), size, size / n, n));
+    return lowered;
+  }
+
+  bool in_blocks(const TensorSpec& spec) const {
+    return quantizes(options_.format, spec, 0) && options_.format.block_rows > 1;
+  }
+
+  void matrix(const TensorSpec& spec) {
+    if (spec.parallel.cut == Cut::replicated || spec.parallel.cut == Cut::vocabulary) return;
+    const std::uint64_t group = group_of(spec);
+    for (const CutMember& member : spec.parallel.members) {
+      const bool heads = member.units != member.size;
+      if (heads && member.units % group != 0) continue;  // told by heads()
+      if (!heads && member.size % group != 0) {
+        refuse(title(spec.part), short_name(spec),
+               fmt::format("{} {}/{} = {}", key_of(spec, member.size), member.size, group,
+                           share_text(member.size, group)),
+               engine_ == Engine::sglang && spec.part == Part::routed_expert
+                   ? "assert intermediate_size % self.moe_tp_size == 0"
+                   : fmt::format("{} is not divisible by {}", member.size, group));
+        continue;
+      }
+      if (quantizes(options_.format, spec, 0)) {
+        in_blocks(spec) ? block(spec, member, group) : groups(spec, member, group);
+      }
+    }
+  }
+
+  // vllm …/quantization/utils/fp8_utils.py, validate_fp8_block_shape; the fused MoE layers of vLLM and
+  // SGLang.
+  void block(const TensorSpec& spec, const CutMember& member, std::uint64_t group) {
+    const std::uint64_t share = member_share(member, spec.parallel.cut, group);
+    const bool rows = spec.parallel.cut == Cut::rows, expert = spec.part == Part::routed_expert;
+    const std::uint64_t b = rows ? options_.format.block_columns : options_.format.block_rows;
+    if (b == 0 || share % b == 0) return;
+    if (group == 1 && (rows || !expert)) return;  // uncut, a last block may be half empty
+    const std::string arithmetic =
+        fmt::format("{} {}/{} = {} = {} × {}", key_of(spec, member.size), member.size, group, share,
+                    multiple_text(static_cast<double>(share) / static_cast<double>(b)), b);
+    std::string message;
+    if (expert && rows)
+      message = fmt::format(
+          "The input_size of down's weight = {} is not divisible by weight quantization block_k = {}.", share,
+          b);
+    else if (expert)
+      message = fmt::format(
+          "The output_size of gate's and up's weight = {} is not divisible by weight quantization block_n = "
+          "{}.",
+          share, b);
+    else if (rows)
+      message = fmt::format(
+          "Weight input_size_per_partition = {} is not divisible by weight quantization block_k = {}.", share,
+          b);
+    else
+      message = fmt::format(
+          "Weight output_partition_size = {} is not divisible by weight quantization block_n = {}.", share,
+          b);
+    refuse(title(spec.part), short_name(spec), arithmetic, message);
+  }
+
+  // Scales in groups along the rows: INT4 (AWQ, GPTQ and the Marlin kernels behind them), NVFP4, MXFP4.
+  void groups(const TensorSpec& spec, const CutMember& member, std::uint64_t group) {
+    const WeightFormat& f = options_.format;
+    const std::uint64_t share = member_share(member, spec.parallel.cut, group);
+    const std::uint64_t g = f.block_columns;
+    const bool rows = spec.parallel.cut == Cut::rows;
+    const std::string arithmetic =
+        fmt::format("{} {}/{} = {}", key_of(spec, member.size), member.size, group, share);
+    const auto times = [&](std::uint64_t of) {
+      return fmt::format("{} = {} × {}", arithmetic,
+                         multiple_text(static_cast<double>(share) / static_cast<double>(of)), of);
+    };
+    if (rows && g > 1 && share % g != 0) {
+      refuse(title(spec.part), short_name(spec), times(g),
+             "The input size is not aligned with the quantized weight shape. This can be caused by too large "
+             "tensor "
+             "parallel size.");
+      return;
+    }
+    if (f.bits != 4 || !f.name.starts_with("int4") || engine_ == Engine::trtllm ||
+        spec.part == Part::routed_expert)
+      return;
+    const std::uint64_t least = rows ? 128 : 64;  // marlin_utils.py: min_thread_k, min_thread_n
+    if (share % least == 0) return;
+    refuse(title(spec.part), short_name(spec), times(least),
+           fmt::format("Weight {}_size_per_partition = {} is not divisible by {} = {}. Consider reducing "
+                       "tensor_parallel_size or running with --quantization gptq.",
+                       rows ? "input" : "output", share, rows ? "min_thread_k" : "min_thread_n", least));
+  }
+
+  Engine engine_;
+  const ModuleTree& tree_;
+  const Layout& layout_;
+  const PlanOptions& options_;
+  Ruling ruling_;
+};
+
+}  // namespace
+
+Ruling judge(Engine engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
+  return Judge(engine, tree, layout, options).run();
+}
+
+std::uint64_t largest_block(const ModuleTree& tree, const Layout& layout, const WeightFormat& format) {
+  std::uint64_t block = std::gcd(format.block_rows, format.block_columns);
+  if (format.block_rows <= 1 || format.block_columns == 0) return 0;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    const bool cut = spec.parallel.cut == Cut::columns || spec.parallel.cut == Cut::rows;
+    if (where.mtp || !cut || spec.storage != Storage::own || !quantizes(format, spec, 0)) return;
+    const std::uint64_t group = cut_group(spec, layout);
+    for (const CutMember& member : spec.parallel.members) {
+      if (group > 1) block = std::gcd(block, member_share(member, spec.parallel.cut, group));
+    }
+  });
+  return block >= 8 ? block : 0;  // smaller ones no kernel takes
+}
+
+}  // namespace assay

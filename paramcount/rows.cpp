@@ -1,0 +1,174 @@
+#include "paramcount/rows.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace assay {
+namespace {
+
+class RowMaker {
+ public:
+  RowMaker(const ModuleTree& tree, const WeightFormat& format, const Reconciliation* reconciliation)
+      : reconciliation_(reconciliation) {
+    for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+      const bool own = spec.storage == Storage::own;
+      figures_[&spec] = {own ? spec.elements.value() * where.copies : 0,
+                         own ? active_elements(spec, where) : 0, bytes_of(tree, format, spec, where)};
+    });
+  }
+
+  Row module_row(const Module& module, const std::string& prefix, bool mtp) const {
+    Row row;
+    row.title = title_of(module);
+    row.path = prefix.empty() || module.path.empty() ? prefix + module.path : prefix + "." + module.path;
+    row.count = module.repeat.count.value();
+    row.mtp = mtp;
+    set_formula(row, formula_of_one(module));
+    add_tensors(row, module);
+    for (const Module& child : module.children) append(row, module_row(child, row.path, mtp));
+    for (const Row& child : row.children) {
+      row.total += child.total;
+      row.active += child.active;
+      row.bytes += child.bytes;
+      if (row.part.empty()) row.part = child.part;
+    }
+    return row;
+  }
+
+ private:
+  struct Figures {
+    std::uint64_t total, active, bytes;
+  };
+
+  std::uint64_t bytes_of(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec,
+                         const Occurrence& where) const {
+    if (reconciliation_ != nullptr) {
+      const auto found = reconciliation_->bytes_of.find(&spec);
+      return found == reconciliation_->bytes_of.end() ? 0 : found->second;
+    }
+    const bool stored = spec.storage == Storage::own || spec.storage == Storage::duplicate;
+    return stored ? spec_bytes(tree, format, spec, where) : 0;
+  }
+
+  static std::string title_of(const Module& module) {
+    if (module.repeat.over != Repeat::Over::layers) return module.title;
+    return fmt::format("{} {}", module.title, index_ranges(module.repeat.indices));
+  }
+
+  static void set_formula(Row& row, const Quantity& one) {
+    row.params = one.value();
+    if (one.value() == 0) return;
+    row.formula = one.numbers();
+    row.symbols = one.symbols();
+  }
+
+  // An occurrence that has nothing of its own and nothing stored says nothing.
+  static void append(Row& parent, Row child) {
+    if (child.total > 0 || child.bytes > 0 || !child.children.empty())
+      parent.children.push_back(std::move(child));
+  }
+
+  Row tensor_row(const TensorSpec& spec) const {
+    Row row;
+    row.path = spec.name;
+    const auto last = spec.name.rfind('.', spec.name.rfind('.') - 1);
+    const auto start = spec.name.find('.') == spec.name.rfind('.') ? std::string::npos : last;
+    row.title = start == std::string::npos ? spec.name : spec.name.substr(start + 1);
+    if (row.title.ends_with(".weight")) row.title.resize(row.title.size() - 7);
+    row.part = std::string(name(spec.part));
+    if (spec.storage == Storage::own) set_formula(row, spec.elements);
+    if (spec.storage == Storage::tied || spec.storage == Storage::duplicate)
+      row.title += " (= " + spec.same_as + ")";
+    const Figures& figures = figures_.at(&spec);
+    row.total = figures.total;
+    row.active = figures.active;
+    row.bytes = figures.bytes;
+    return row;
+  }
+
+  // The norms of a layer stand in a group of their own, beside its attention and MLP.
+  void add_tensors(Row& row, const Module& module) const {
+    if (module.children.empty()) {
+      for (const TensorSpec& spec : module.tensors) {
+        if (spec.storage != Storage::buffer || figures_.at(&spec).bytes > 0) append(row, tensor_row(spec));
+      }
+      return;
+    }
+    std::map<Part, Row> groups;
+    std::map<Part, std::vector<Quantity>> terms;
+    for (const TensorSpec& spec : module.tensors) {
+      if (spec.storage == Storage::buffer && figures_.at(&spec).bytes == 0) continue;
+      Row& group = groups[spec.part];
+      Row tensor = tensor_row(spec);
+      group.title = std::string(title(spec.part));
+      group.path = row.path;
+      group.part = tensor.part;
+      group.total += tensor.total;
+      group.active += tensor.active;
+      group.bytes += tensor.bytes;
+      if (spec.storage == Storage::own) terms[spec.part].push_back(spec.elements);
+      group.children.push_back(std::move(tensor));
+    }
+    for (auto& [part, group] : groups) {
+      set_formula(group, gathered_sum(terms[part]));
+      append(row, std::move(group));
+    }
+  }
+
+  const Reconciliation* reconciliation_;
+  std::unordered_map<const TensorSpec*, Figures> figures_;
+};
+
+}  // namespace
+
+std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
+                           const Reconciliation* reconciliation) {
+  const RowMaker maker(tree, format, reconciliation);
+  std::vector<Row> rows;
+  for (const Module& module : tree.modules) rows.push_back(maker.module_row(module, "", false));
+  for (const Module& module : tree.mtp) rows.push_back(maker.module_row(module, "", true));
+  return rows;
+}
+
+std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& format,
+                                const Reconciliation* reconciliation) {
+  std::map<Part, PartRow> parts;
+  PartRow mtp{std::string(title(Part::mtp)), 0, 0, 0};
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    PartRow& row = where.mtp ? mtp : parts[spec.part];
+    row.title = where.mtp ? row.title : std::string(title(spec.part));
+    if (spec.storage == Storage::own) {
+      row.total += spec.elements.value() * where.copies;
+      row.active += active_elements(spec, where);
+    }
+    if (reconciliation != nullptr) {
+      const auto found = reconciliation->bytes_of.find(&spec);
+      if (found != reconciliation->bytes_of.end()) row.bytes += found->second;
+    } else if (spec.storage == Storage::own || spec.storage == Storage::duplicate) {
+      row.bytes += spec_bytes(tree, format, spec, where);
+    }
+  });
+  std::vector<PartRow> rows;
+  for (auto& [part, row] : parts) {
+    if (row.total > 0 || row.bytes > 0) rows.push_back(std::move(row));
+  }
+  if (mtp.total > 0) rows.push_back(std::move(mtp));
+  return rows;
+}
+
+std::string index_ranges(const std::vector<std::uint64_t>& indices) {
+  std::string text;
+  std::size_t pieces = 0;
+  for (std::size_t i = 0; i < indices.size();) {
+    std::size_t end = i;
+    while (end + 1 < indices.size() && indices[end + 1] == indices[end] + 1) ++end;
+    if (++pieces > 4) return text + ", …";
+    if (!text.empty()) text += ", ";
+    text += end == i ? fmt::format("{}", indices[i]) : fmt::format("{}-{}", indices[i], indices[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+}  // namespace assay

@@ -1,0 +1,315 @@
+// A config against a checkpoint's headers: the published totals of DeepSeek-V3, and every way in which a
+// checkpoint can fail to be what its config says.
+#include "core/model/reconcile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/formats/json.h"
+#include "tests/support/checkpoints.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using test::make_checkpoint;
+using test::StoredTensor;
+
+// hidden 256, 2 layers, 4 heads of 64, 2 key and value heads, MLP 512, vocabulary 128.
+constexpr const char* kSmallLlama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  "vocab_size": 128, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": false)";
+
+ModelConfig small_llama(const std::string& more = "") {
+  return ModelConfig::from_json(parse_json(kSmallLlama + more + "}", "config.json"), "config.json");
+}
+
+constexpr const char* kFp8 =
+    R"(, "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]})";
+
+// By hand: what transformers saves for this config.
+std::vector<StoredTensor> small_tensors() {
+  const ElementType t = ElementType::BF16;
+  std::vector<StoredTensor> tensors = {{"model.embed_tokens.weight", t, {128, 256}},
+                                       {"model.norm.weight", t, {256}},
+                                       {"lm_head.weight", t, {128, 256}}};
+  for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
+    tensors.push_back({layer + "input_layernorm.weight", t, {256}});
+    tensors.push_back({layer + "post_attention_layernorm.weight", t, {256}});
+    tensors.push_back({layer + "self_attn.q_proj.weight", t, {256, 256}});
+    tensors.push_back({layer + "self_attn.k_proj.weight", t, {128, 256}});
+    tensors.push_back({layer + "self_attn.v_proj.weight", t, {128, 256}});
+    tensors.push_back({layer + "self_attn.o_proj.weight", t, {256, 256}});
+    tensors.push_back({layer + "mlp.gate_proj.weight", t, {512, 256}});
+    tensors.push_back({layer + "mlp.up_proj.weight", t, {512, 256}});
+    tensors.push_back({layer + "mlp.down_proj.weight", t, {256, 512}});
+  }
+  return tensors;
+}
+
+StoredTensor& named(std::vector<StoredTensor>& tensors, const std::string& name) {
+  return *std::find_if(tensors.begin(), tensors.end(), [&](const StoredTensor& t) { return t.name == name; });
+}
+
+Reconciliation reconciled(const ModelConfig& config, const Checkpoint& checkpoint) {
+  return reconcile(describe(config), config, checkpoint);
+}
+
+const Finding* with_code(const Reconciliation& r, std::string_view code) {
+  const auto found =
+      std::find_if(r.findings.begin(), r.findings.end(), [&](const Finding& f) { return f.code == code; });
+  return found == r.findings.end() ? nullptr : &*found;
+}
+
+TEST(Reconcile, ExactCheckpointLeavesNothingOver) {
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(small_tensors()));
+  // 2 × 128 × 256 + 256 + 2 × (2 × 256 + 2 × 256 × 256 + 2 × 128 × 256 + 3 × 512 × 256)
+  EXPECT_EQ(r.expected, 1'246'464u);
+  EXPECT_EQ(r.stored.elements, 1'246'464u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty());
+}
+
+TEST(Reconcile, MissingTensorIsNamed) {
+  auto tensors = small_tensors();
+  std::erase_if(tensors, [](const StoredTensor& t) { return t.name == "model.layers.1.mlp.up_proj.weight"; });
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, -131'072);
+  ASSERT_NE(with_code(r, "model.tensor_missing"), nullptr);
+  EXPECT_EQ(with_code(r, "model.tensor_missing")->tensor, "model.layers.1.mlp.up_proj.weight");
+  EXPECT_EQ(r.missing_tensors, 1u);
+}
+
+TEST(Reconcile, ExtraTensorIsNamedAndSuspicious) {
+  auto tensors = small_tensors();
+  tensors.push_back({"model.layers.0.self_attn.q_proj.bias", ElementType::BF16, {256}});
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, 256);
+  ASSERT_NE(with_code(r, "model.tensor_extra"), nullptr);
+  EXPECT_EQ(with_code(r, "model.tensor_extra")->tensor, "model.layers.0.self_attn.q_proj.bias");
+}
+
+TEST(Reconcile, TransposedMatrixIsMisshapen) {
+  auto tensors = small_tensors();
+  named(tensors, "model.layers.0.mlp.down_proj.weight").shape = {512, 256};
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, 0);  // as many elements, and still wrong
+  ASSERT_NE(with_code(r, "model.tensor_shape"), nullptr);
+  EXPECT_TRUE(has_errors(r.findings));
+}
+
+TEST(Reconcile, WholeNumbersAreNoWeights) {
+  auto tensors = small_tensors();
+  named(tensors, "model.norm.weight").type = ElementType::I64;
+  EXPECT_NE(with_code(reconciled(small_llama(), make_checkpoint(tensors)), "model.tensor_type"), nullptr);
+}
+
+TEST(Reconcile, TiedHeadStoredAgainIsADuplicate) {
+  const ModelConfig tied = ModelConfig::from_json(
+      parse_json(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128,
+        "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "tie_word_embeddings": true})",
+                 "config.json"),
+      "config.json");
+  const Reconciliation r = reconciled(tied, make_checkpoint(small_tensors()));
+  EXPECT_EQ(r.duplicates.elements, 128u * 256u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_FALSE(has_errors(r.findings));
+}
+
+TEST(Reconcile, RotaryFrequenciesAreBuffers) {
+  auto tensors = small_tensors();
+  for (const char* layer : {"0", "1"})
+    tensors.push_back(
+        {std::string("model.layers.") + layer + ".self_attn.rotary_emb.inv_freq", ElementType::F32, {32}});
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  EXPECT_EQ(r.buffers.elements, 64u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty());
+}
+
+std::vector<StoredTensor> fp8_tensors(std::uint64_t block) {
+  std::vector<StoredTensor> tensors;
+  for (StoredTensor tensor : small_tensors()) {
+    const bool matrix = tensor.name.find("_proj") != std::string::npos;
+    if (matrix) {
+      tensor.type = ElementType::F8_E4M3;
+      const auto ceil = [&](std::uint64_t n) { return (n + block - 1) / block; };
+      tensors.push_back(
+          {tensor.name + "_scale_inv", ElementType::F32, {ceil(tensor.shape[0]), ceil(tensor.shape[1])}});
+    }
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+TEST(Reconcile, BlockScalesAreCountedApart) {
+  const Reconciliation r = reconciled(small_llama(kFp8), make_checkpoint(fp8_tensors(128)));
+  EXPECT_EQ(r.scales.elements, 2u * (4 + 2 + 2 + 4 + 3 * 8));
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty());
+}
+
+TEST(Reconcile, GridOfAnotherBlockSizeIsExplained) {
+  const Reconciliation r = reconciled(small_llama(kFp8), make_checkpoint(fp8_tensors(64)));
+  const Finding* finding = with_code(r, "model.scale_shape");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->message.find("the grid of 64x64 blocks"), std::string::npos) << finding->message;
+}
+
+TEST(Reconcile, MissingScaleIsAnError) {
+  auto tensors = fp8_tensors(128);
+  std::erase_if(
+      tensors, [](const StoredTensor& t) { return t.name == "model.layers.0.mlp.up_proj.weight_scale_inv"; });
+  const Reconciliation r = reconciled(small_llama(kFp8), make_checkpoint(tensors));
+  ASSERT_NE(with_code(r, "model.scale_missing"), nullptr);
+  EXPECT_EQ(with_code(r, "model.scale_missing")->tensor, "model.layers.0.mlp.up_proj.weight");
+}
+
+// sgl-project/sglang#3491: BF16 weights whose config still says fp8.
+TEST(Reconcile, StaleQuantizationConfig) {
+  const Reconciliation r = reconciled(small_llama(kFp8), make_checkpoint(small_tensors()));
+  ASSERT_NE(with_code(r, "model.quantization_stale"), nullptr);
+  EXPECT_EQ(with_code(r, "model.quantization_stale")->remedy, "delete quantization_config from config.json");
+}
+
+TEST(Reconcile, UndeclaredQuantization) {
+  EXPECT_NE(with_code(reconciled(small_llama(), make_checkpoint(fp8_tensors(128))),
+                      "model.quantization_undeclared"),
+            nullptr);
+}
+
+// compressed-tensors pack-quantized: eight 4-bit codes in an I32, a BF16 scale for each 128 columns.
+TEST(Reconcile, PackedInt4IsUnpacked) {
+  std::vector<StoredTensor> tensors;
+  for (const StoredTensor& tensor : small_tensors()) {
+    if (tensor.name.find("_proj") == std::string::npos) {
+      tensors.push_back(tensor);
+      continue;
+    }
+    const std::uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
+    tensors.push_back({tensor.name + "_packed", ElementType::I32, {rows, columns / 8}});
+    tensors.push_back({tensor.name + "_scale", ElementType::BF16, {rows, columns / 128}});
+    tensors.push_back({tensor.name + "_shape", ElementType::I64, {2}});
+  }
+  const ModelConfig config = small_llama(
+      R"(, "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups":
+      {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128}}}})");
+  const Reconciliation r = reconciled(config, make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, 0);
+  const std::uint64_t matrices = 2 * (2 * 256 * 256 + 2 * 128 * 256 + 3 * 512 * 256);
+  EXPECT_EQ(r.unpacked, matrices - matrices / 8);
+  EXPECT_TRUE(r.findings.empty());
+}
+
+TEST(Reconcile, ModelOptNvfp4PacksUnderThePlainName) {
+  std::vector<StoredTensor> tensors;
+  for (StoredTensor tensor : small_tensors()) {
+    if (tensor.name.find("_proj") != std::string::npos) {
+      tensors.push_back(
+          {tensor.name + "_scale", ElementType::F8_E4M3, {tensor.shape[0], tensor.shape[1] / 16}});
+      tensors.push_back({tensor.name + "_scale_2", ElementType::F32, {}});
+      tensor.type = ElementType::U8;
+      tensor.shape[1] /= 2;
+    }
+    tensors.push_back(tensor);
+  }
+  const Reconciliation r = reconciled(
+      small_llama(R"(, "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"})"),
+      make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty());
+}
+
+TEST(Reconcile, AbsentShardsAreSaidAndNotMissing) {
+  auto tensors = small_tensors();
+  Checkpoint checkpoint = make_checkpoint(tensors);
+  checkpoint.files[0].name = "model-00001-of-00002.safetensors";
+  ShardIndex index;
+  for (const StoredTensor& t : tensors) {
+    const bool second = t.name.find("layers.1.") != std::string::npos;
+    index.weight_map[t.name] =
+        second ? "model-00002-of-00002.safetensors" : "model-00001-of-00002.safetensors";
+  }
+  checkpoint.index = index;
+  std::erase_if(checkpoint.tensors,
+                [](const CheckpointTensor& t) { return t.name.find("layers.1.") != std::string::npos; });
+  const Reconciliation r = reconciled(small_llama(), checkpoint);
+  EXPECT_EQ(r.shards_here, 1u);
+  EXPECT_EQ(r.shards_told, 2u);
+  EXPECT_EQ(r.tensors_not_here, 9u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_NE(with_code(r, "model.shards_absent"), nullptr);
+  EXPECT_FALSE(has_errors(r.findings));
+}
+
+TEST(Reconcile, GgufNamesAreUnderstood) {
+  std::vector<StoredTensor> tensors = {{"token_embd.weight", ElementType::Q4_K, {128, 256}},
+                                       {"output_norm.weight", ElementType::F32, {256}},
+                                       {"output.weight", ElementType::Q6_K, {128, 256}},
+                                       {"rope_freqs.weight", ElementType::F32, {32}}};
+  for (const std::string layer : {"blk.0.", "blk.1."}) {
+    tensors.push_back({layer + "attn_norm.weight", ElementType::F32, {256}});
+    tensors.push_back({layer + "ffn_norm.weight", ElementType::F32, {256}});
+    tensors.push_back({layer + "attn_q.weight", ElementType::Q4_K, {256, 256}});
+    tensors.push_back({layer + "attn_k.weight", ElementType::Q4_K, {128, 256}});
+    tensors.push_back({layer + "attn_v.weight", ElementType::Q6_K, {128, 256}});
+    tensors.push_back({layer + "attn_output.weight", ElementType::Q4_K, {256, 256}});
+    tensors.push_back({layer + "ffn_gate.weight", ElementType::Q4_K, {512, 256}});
+    tensors.push_back({layer + "ffn_up.weight", ElementType::Q4_K, {512, 256}});
+    tensors.push_back({layer + "ffn_down.weight", ElementType::Q6_K, {256, 512}});
+  }
+  Checkpoint checkpoint = make_checkpoint(tensors);
+  checkpoint.container = Checkpoint::Container::gguf;
+  const Reconciliation r = reconciled(small_llama(), checkpoint);
+  EXPECT_EQ(r.main.elements, 1'246'464u);
+  EXPECT_EQ(r.buffers.elements, 32u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty());
+
+  checkpoint.tensors.pop_back();
+  EXPECT_EQ(reconciled(small_llama(), checkpoint).missing, std::vector<std::string>{"blk.1.ffn_down.weight"});
+}
+
+// Published: 684,531,386,000 elements on the hub; 688,574,839,360 bytes of payload by a header audit.
+class DeepSeekV3 : public testing::Test {
+ protected:
+  void SetUp() override {
+    const fs::path cases = test::cases();
+    if (!fs::exists(cases / "configs/DeepSeek-V3.json") || !fs::exists(cases / "deepseek-v3-tensors.tsv.gz"))
+      GTEST_SKIP() << "SKIPPED: ../shared/cases absent";
+    config.emplace(ModelConfig::read(cases / "configs/DeepSeek-V3.json"));
+    tree = describe(*config);
+    tensors = test::read_tensor_list(cases / "deepseek-v3-tensors.tsv.gz");
+  }
+  std::optional<ModelConfig> config;
+  ModuleTree tree;
+  std::vector<StoredTensor> tensors;
+};
+
+TEST_F(DeepSeekV3, ReconcilesToTheLastElement) {
+  ASSERT_EQ(tensors.size(), 91'991u);
+  const Reconciliation r = reconcile(tree, *config, make_checkpoint(tensors));
+  EXPECT_EQ(r.stored.elements, 684'531'386'000u);
+  EXPECT_EQ(r.stored.bytes, 688'574'839'360u);
+  EXPECT_EQ(r.main.elements, 671'026'419'200u);
+  EXPECT_EQ(r.mtp.elements, 11'610'068'224u);
+  EXPECT_EQ(r.duplicates.elements, 2u * 926'679'040u);
+  EXPECT_EQ(r.scales.elements, 41'540'496u);
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_TRUE(r.findings.empty()) << r.findings.front().code << " " << r.findings.front().message;
+  EXPECT_EQ(r.types.at(ElementType::F8_E4M3).tensors, 45'808u);
+  EXPECT_EQ(r.types.at(ElementType::BF16).elements, 3'918'786'560u);
+}
+
+TEST_F(DeepSeekV3, PromisesALayerThatIsAbsent) {
+  std::erase_if(tensors, [](const StoredTensor& t) { return t.name.starts_with("model.layers.61."); });
+  const Reconciliation r = reconcile(tree, *config, make_checkpoint(tensors));
+  EXPECT_EQ(r.difference, 0);
+  EXPECT_NE(with_code(r, "model.mtp_absent"), nullptr);
+  EXPECT_EQ(with_code(r, "model.tensor_missing"), nullptr);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,166 @@
+// `assay paramcount` as a user runs it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/formats/json.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using test::assay;
+using test::TempDir;
+using test::write_file;
+
+const ParsedJson* find_module(const ParsedJson& modules, const std::string& name) {
+  for (const ParsedJson& module : modules) {
+    if (module["name"] == name) return &module;
+    if (const ParsedJson* found = find_module(module["children"], name)) return found;
+  }
+  return nullptr;
+}
+
+constexpr const char* kSmall = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  "vocab_size": 128, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": false})";
+
+TEST(Paramcount, DeepSeekV3ToTheLastParameter) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const auto result = assay({"paramcount", path.string(), "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ParsedJson document = parse_json(result.out, "stdout");
+  EXPECT_EQ(document["schema"], "assay.paramcount/1");
+  EXPECT_EQ(document["total"], 671'026'419'200u);
+  EXPECT_EQ(document["active"], 37'552'297'472u);
+  EXPECT_EQ(document["active_without_embedding"], 36'625'618'432u);
+  EXPECT_EQ(document["mtp"]["own"], 11'610'068'224u);
+  EXPECT_EQ(document["mtp"]["duplicates"], 1'853'358'080u);
+  const ParsedJson* q = find_module(document["modules"], "queries");
+  ASSERT_NE(q, nullptr);
+  EXPECT_EQ((*q)["params"], 48'760'320u);
+  EXPECT_EQ((*q)["formula"], "7168 × 1536 + 1536 + 1536 × 128 × (128 + 64)");
+  EXPECT_EQ((*find_module(document["modules"], "keys and values"))["params"], 20'906'496u);
+  EXPECT_EQ((*find_module(document["modules"], "output projection"))["params"], 117'440'512u);
+  const ParsedJson* dense = find_module(document["modules"], "dense layers 0-2");
+  ASSERT_NE(dense, nullptr);
+  EXPECT_EQ((*dense)["params"], 583'483'392u);
+  EXPECT_EQ((*dense)["count"], 3u);
+  EXPECT_EQ((*find_module(document["modules"], "MoE layers 3-60"))["params"], 11'507'286'272u);
+}
+
+TEST(Paramcount, FormulasAreWrittenOut) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const auto result = assay({"paramcount", path.string(), "--formulas"});
+  EXPECT_NE(result.out.find("7168 × 1536 + 1536 + 1536 × 128 × (128 + 64) = 48,760,320"), std::string::npos);
+  for (const char* number : {"926,679,040", "20,906,496", "117,440,512", "583,483,392", "11,507,286,272",
+                             "671,026,419,200", "37,552,297,472", "36,625,618,432", "11,610,068,224"})
+    EXPECT_NE(result.out.find(number), std::string::npos) << number;
+}
+
+TEST(Paramcount, PlanThatCannotLaunchExitsWithOne) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const auto result = assay({"paramcount", path.string(), "--plan", "tp=32", "--gpu-memory", "48GB"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("intermediate_size 18432/32 = 576 = 4.5 × 128"), std::string::npos);
+  EXPECT_NE(result.out.find("assay convert IN OUT --to reblock=64x64"), std::string::npos);
+  const auto smaller = assay({"paramcount", path.string(), "--plan", "tp=32", "--gpu-memory", "48GB",
+                              "--block", "64x64", "--engine", "sglang"});
+  EXPECT_EQ(smaller.exit_code, 0) << smaller.out;
+}
+
+TEST(Paramcount, EveryFormatOfASmallModel) {
+  const TempDir dir;
+  write_file(dir / "config.json", kSmall);
+  for (const char* format : {"table", "json", "csv", "md", "html"}) {
+    const auto result = assay({"paramcount", dir.path().string(), "--format", format});
+    EXPECT_EQ(result.exit_code, 0) << format << result.err;
+    const bool grouped = std::string(format) == "table" || std::string(format) == "md";
+    const bool total = std::string(format) != "csv";
+    EXPECT_NE(result.out.find(!total    ? "131072"
+                              : grouped ? "1,246,464"
+                                        : "1246464"),
+              std::string::npos)
+        << format;
+  }
+  const fs::path page = dir / "page.html";
+  EXPECT_EQ(assay({"paramcount", dir.path().string(), "-o", page.string()}).exit_code, 0);
+  const std::string html = test::read_file(page);
+  EXPECT_TRUE(html.starts_with("<!doctype html>"));
+  for (const char* request : {"http-equiv=\"refresh", "src=\"http", "href=\"http", "url(http", "@import"})
+    EXPECT_EQ(html.find(request), std::string::npos) << request;
+}
+
+TEST(Paramcount, NamesCannotBreakOutOfThePage) {
+  const TempDir dir;
+  const fs::path folder = dir / "<script>alert(1)<";
+  write_file(folder / "config.json", kSmall);
+  const auto result = assay({"paramcount", folder.string(), "--format", "html"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find("<script>alert(1)"), std::string::npos);
+}
+
+TEST(Paramcount, CheckpointAgainstConfig) {
+  const TempDir dir;
+  write_file(dir / "config.json", kSmall);
+  // One tensor of the twenty-one: the others are missing, and the verdict is no.
+  const std::string json = R"({"model.norm.weight":{"dtype":"BF16","shape":[256],"data_offsets":[0,512]}})";
+  write_file(dir / "model.safetensors", test::safetensors_bytes(json, std::string(512, '\0')));
+  const auto result = assay({"paramcount", dir.path().string(), "--json", "-"});
+  EXPECT_EQ(result.exit_code, 1);
+  const ParsedJson document = parse_json(result.out, "stdout");
+  EXPECT_EQ(document["checkpoint"]["stored"], 256u);
+  EXPECT_EQ(document["checkpoint"]["difference"], 256 - 1'246'464);
+  EXPECT_EQ(document["checkpoint"]["missing_tensors"], 20u);
+}
+
+TEST(Paramcount, DiffNamesWhatOnlyOneHas) {
+  ASSAY_CASE_OR_SKIP(v3, "configs/DeepSeek-V3.json");
+  ASSAY_CASE_OR_SKIP(v32, "configs/DeepSeek-V3.2.json");
+  const auto result = assay({"paramcount", v3.string(), "--diff", v32.string(), "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ParsedJson document = parse_json(result.out, "stdout");
+  EXPECT_EQ(document["right"]["total"].get<std::uint64_t>() - document["left"]["total"].get<std::uint64_t>(),
+            851'524'864u);
+  bool indexer = false;
+  for (const ParsedJson& row : document["modules"])
+    indexer = indexer ||
+              (row["name"] == "sparse attention indexer" && row["left"].is_null() && row["difference"] > 0);
+  EXPECT_TRUE(indexer);
+}
+
+TEST(Paramcount, HostileConfigsAreOneLineAndExitTwo) {
+  const TempDir dir;
+  for (const char* text :
+       {"", "[]", "{}", "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": -1}",
+        "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 9223372036854775808}",
+        "{\"architectures\": [\"NoSuchForCausalLM\"]}"}) {
+    write_file(dir / "config.json", text);
+    const auto result = assay({"paramcount", (dir / "config.json").string()});
+    EXPECT_EQ(result.exit_code, 2) << text;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(Paramcount, WrongUsageExitsTwo) {
+  const TempDir dir;
+  write_file(dir / "config.json", kSmall);
+  const std::string path = dir.path().string();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--plan", "auto"},
+                                             {"--plan", "tp=x"},
+                                             {"--block", "64"},
+                                             {"--weights", "fp7"},
+                                             {"--kv-dtype", "fp3"},
+                                             {"--bandwidth", "fast"},
+                                             {"--format", "pdf"},
+                                             {"--gpus", "8"}}) {
+    std::vector<std::string> all = {"paramcount", path};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    EXPECT_EQ(assay(all).exit_code, 2) << arguments[0] << ' ' << arguments.back();
+  }
+}
+
+}  // namespace
+}  // namespace assay

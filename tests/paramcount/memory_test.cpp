@@ -1,0 +1,118 @@
+// Bytes of weights and caches against published files and figures.
+#include "paramcount/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "paramcount/weight_format.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+struct KvCase {
+  const char* config;
+  std::uint64_t per_token, beyond_windows;
+};
+
+class KvBytesPerToken : public testing::TestWithParam<KvCase> {};
+
+TEST_P(KvBytesPerToken, Bf16) {
+  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
+  const KvCache cache = kv_cache(describe(ModelConfig::read(path)), {});
+  EXPECT_EQ(cache.per_token, GetParam().per_token);
+  EXPECT_EQ(cache.per_token_beyond, GetParam().beyond_windows);
+}
+
+// Counted by others: 2 × layers × kv heads × head dim × 2; MLA: layers × (512 + 64) × 2. Kimi K2's 70,272 is
+// also what its deployment guide states.
+INSTANTIATE_TEST_SUITE_P(
+    Configs, KvBytesPerToken,
+    testing::Values(KvCase{"Llama-2-7b-hf", 524'288, 524'288}, KvCase{"Llama-3.1-8B", 131'072, 131'072},
+                    KvCase{"Llama-3.2-1B-Instruct", 32'768, 32'768},
+                    KvCase{"Mistral-7B-Instruct-v0.3", 131'072, 131'072},
+                    KvCase{"Mixtral-8x7B-v0.1", 131'072, 131'072},
+                    KvCase{"Qwen2.5-7B-Instruct", 57'344, 57'344}, KvCase{"Qwen3-0.6B", 114'688, 114'688},
+                    KvCase{"Qwen3-8B", 147'456, 147'456}, KvCase{"Qwen3-30B-A3B", 98'304, 98'304},
+                    KvCase{"Qwen3-235B-A22B-FP8", 192'512, 192'512},
+                    KvCase{"gemma-2-9b-it", 344'064, 172'032}, KvCase{"gpt-oss-20b", 49'152, 24'576},
+                    KvCase{"GLM-4.5", 376'832, 376'832}, KvCase{"glm-4-9b-chat", 40'960, 40'960},
+                    KvCase{"MiniMax-M2.5", 253'952, 253'952}, KvCase{"phi-4", 204'800, 204'800},
+                    KvCase{"DeepSeek-V2-Lite", 31'104, 31'104}, KvCase{"DeepSeek-V3", 70'272, 70'272},
+                    KvCase{"Kimi-K2-Instruct", 70'272, 70'272}),
+    [](const auto& info) {
+      std::string name = info.param.config;
+      for (char& c : name) {
+        if (c == '-' || c == '.') c = '_';
+      }
+      return name;
+    });
+
+TEST(KvCache, ExpandedLatentAttention) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  EXPECT_EQ(kv_cache(describe(ModelConfig::read(path)), {}).expanded_per_token, 4'997'120u);
+}
+
+TEST(KvCache, WindowsStopGrowing) {
+  ASSAY_CASE_OR_SKIP(path, "configs/gpt-oss-20b.json");
+  KvOptions options;
+  options.context = 1000;
+  options.batch = 3;
+  // 12 layers keep 1000 tokens and 12 keep 128, of 2 × 8 × 64 values each.
+  EXPECT_EQ(kv_cache(describe(ModelConfig::read(path)), options).bytes,
+            3u * 12 * (1000 + 128) * 2 * 8 * 64 * 2);
+}
+
+TEST(KvCache, HeadsAreRepeatedOverMoreRanksThanThereAre) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const ModuleTree tree = describe(ModelConfig::read(path));
+  KvOptions options;
+  options.tensor_parallel = 8;
+  EXPECT_EQ(kv_cache(tree, options).per_token, 131'072u / 8);
+  options.tensor_parallel = 16;
+  EXPECT_EQ(kv_cache(tree, options).per_token, 131'072u / 8);
+}
+
+TEST(WeightBytes, DeepSeekV3AsItsFilesHold) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const ModelConfig config = ModelConfig::read(path);
+  EXPECT_EQ(weight_bytes(describe(config), configured_format(config)).total, 688'574'839'360u);
+  EXPECT_EQ(weight_bytes(describe(config), *weight_format("fp8-block")).total, 688'574'839'360u);
+}
+
+TEST(WeightBytes, Bf16IsTwoAParameter) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  EXPECT_EQ(weight_bytes(describe(ModelConfig::read(path)), *weight_format("bf16")).main,
+            2u * 8'030'261'248u);
+}
+
+// gpt-oss-20b's repository holds 13,761,264,768 bytes of tensors: MXFP4 experts, the rest BF16.
+TEST(WeightBytes, GptOssMxfp4) {
+  ASSAY_CASE_OR_SKIP(path, "configs/gpt-oss-20b.json");
+  const ModelConfig config = ModelConfig::read(path);
+  // 20,914,757,184 parameters, of which 24 × 32 × 3 × 2880 × 2880 in experts, at 17 bytes for 32.
+  const std::uint64_t experts = 24ull * 32 * 3 * 2880 * 2880;
+  EXPECT_EQ(weight_bytes(describe(config), configured_format(config)).main,
+            2 * (20'914'757'184ull - experts) + experts / 32 * 17);
+}
+
+// Published GGUF files are some megabytes of metadata larger than their tensors.
+TEST(WeightBytes, LlamaGgufFiles) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const ModuleTree tree = describe(ModelConfig::read(path));
+  const auto megabytes = [&](const char* format) {
+    return weight_bytes(tree, *weight_format(format)).main / 1'000'000;
+  };
+  EXPECT_EQ(megabytes("q4_k_m"), 4'912u);  // 4,920,739,232 bytes in the file
+  EXPECT_EQ(megabytes("q8_0"), 8'532u);    // 8,540,771,744 bytes in the file
+}
+
+TEST(WeightBytes, DeepSeekR1Q4KM) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-R1.json");
+  const double gib =
+      static_cast<double>(weight_bytes(describe(ModelConfig::read(path)), *weight_format("q4_k_m")).main) /
+      (1024.0 * 1024 * 1024);
+  EXPECT_NEAR(gib, 376.65, 0.5);  // llama.cpp's own report of the file
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,187 @@
+// Plans against what engines said to the people who tried them.
+#include "paramcount/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+constexpr Engine kVllm[] = {Engine::vllm};
+
+struct Loaded {
+  ModuleTree tree;
+  PlanOptions options;
+};
+Loaded load(const fs::path& path, std::initializer_list<Engine> engines) {
+  const ModelConfig config = ModelConfig::read(path);
+  Loaded loaded{describe(config), {}};
+  loaded.options.engines = engines;
+  loaded.options.format = configured_format(config);
+  return loaded;
+}
+
+bool says(const Plan& plan, const std::string& text) {
+  return std::any_of(plan.refusals.begin(), plan.refusals.end(),
+                     [&](const Refusal& r) { return r.message == text || r.arithmetic == text; });
+}
+
+// sglang#3345, #3491, vllm#12256: DeepSeek-V3 and R1 at tp=32.
+TEST(Plan, DeepSeekV3At32) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const Loaded m = load(path, {Engine::vllm, Engine::sglang});
+  const Plan plan = make_plan(m.tree, parse_layout("tp=32"), m.options);
+  EXPECT_FALSE(plan.launches());
+  EXPECT_TRUE(says(plan, "intermediate_size 18432/32 = 576 = 4.5 × 128"));
+  EXPECT_TRUE(says(plan, "moe_intermediate_size 2048/32 = 64 = 0.5 × 128"));
+  EXPECT_TRUE(says(
+      plan, "Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128."));
+  EXPECT_TRUE(says(
+      plan, "Weight input_size_per_partition = 576 is not divisible by weight quantization block_k = 128."));
+  EXPECT_TRUE(says(plan,
+                   "The output_size of gate's and up's weight = 64 is not divisible by weight quantization "
+                   "block_n = 128."));
+  EXPECT_TRUE(says(
+      plan, "The input_size of down's weight = 64 is not divisible by weight quantization block_k = 128."));
+}
+
+TEST(Plan, ExpertParallelExemptsRoutedExpertsOnly) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const Loaded m = load(path, {Engine::vllm, Engine::sglang});
+  std::set<std::string> parts;
+  for (const Refusal& r : make_plan(m.tree, parse_layout("tp=32,ep=32"), m.options).refusals)
+    parts.insert(r.part);
+  EXPECT_EQ(parts, (std::set<std::string>{"dense MLP", "shared experts"}));
+}
+
+struct LegalTp {
+  const char* config;
+  std::set<std::uint64_t> legal;  // of the powers of two up to 64
+};
+class LegalTensorParallel : public testing::TestWithParam<LegalTp> {};
+
+TEST_P(LegalTensorParallel, Fp8Blocks) {
+  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
+  Loaded m = load(path, {kVllm[0]});
+  m.options.format = *weight_format("fp8-block");
+  std::set<std::uint64_t> legal;
+  for (std::uint64_t tp = 1; tp <= 64; tp *= 2) {
+    if (make_plan(m.tree, {tp, 1, 1, 1}, m.options).launches()) legal.insert(tp);
+  }
+  EXPECT_EQ(legal, GetParam().legal);
+}
+
+// From the divisors of each width and the threads that ran into them (vllm#17569, vllm#48173, ATOM#1488).
+INSTANTIATE_TEST_SUITE_P(Models, LegalTensorParallel,
+                         testing::Values(LegalTp{"DeepSeek-V3", {1, 2, 4, 8, 16}},
+                                         LegalTp{"Kimi-K2-Instruct", {1, 2, 4, 8, 16}},
+                                         LegalTp{"Qwen3-235B-A22B-FP8", {1, 2, 4}},
+                                         LegalTp{"MiniMax-M2.5", {1, 2, 4}},
+                                         LegalTp{"Qwen3-30B-A3B-FP8", {1, 2}}));
+
+TEST(Plan, QwenAt8) {  // vllm#17569
+  ASSAY_CASE_OR_SKIP(path, "configs/Qwen3-235B-A22B-FP8.json");
+  const Loaded m = load(path, {Engine::vllm});
+  EXPECT_TRUE(
+      says(make_plan(m.tree, {8, 1, 1, 1}, m.options), "moe_intermediate_size 1536/8 = 192 = 1.5 × 128"));
+}
+
+TEST(Plan, HeadsMustDivide) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Qwen2.5-7B-Instruct.json");
+  const Loaded m = load(path, {Engine::vllm});
+  EXPECT_TRUE(says(make_plan(m.tree, {8, 1, 1, 1}, m.options),
+                   "Total number of attention heads (28) must be divisible by tensor parallel size (8)."));
+}
+
+TEST(Plan, TensorRtLlmLowersTheMlpSilently) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const Loaded m = load(path, {Engine::trtllm});
+  const Plan plan = make_plan(m.tree, {32, 1, 1, 32}, m.options);
+  EXPECT_TRUE(plan.refusals.empty());
+  const bool told = std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& note) {
+    return note.find("silently") != std::string::npos &&
+           note.find("18432 is 144 blocks of 128") != std::string::npos;
+  });
+  EXPECT_TRUE(told);
+}
+
+TEST(Plan, TensorRtLlmLosesExperts) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const Loaded m = load(path, {Engine::trtllm});
+  const Plan plan = make_plan(m.tree, {3, 1, 1, 3}, m.options);
+  EXPECT_TRUE(
+      std::any_of(plan.refusals.begin(), plan.refusals.end(), [](const Refusal& r) { return r.silent; }));
+}
+
+TEST(Plan, WaysOutComeInOrderAndWork) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  Loaded m = load(path, {Engine::sglang});
+  m.options.gpu_memory = 48'000'000'000;
+  const Plan plan = make_plan(m.tree, parse_layout("tp=32"), m.options);
+  const std::vector<WayOut> ways = ways_out(m.tree, plan, m.options);
+  ASSERT_EQ(ways.size(), 5u);
+  EXPECT_TRUE(ways[0].what.starts_with("expert parallel"));
+  EXPECT_FALSE(ways[0].launches);
+  EXPECT_TRUE(ways[1].what.starts_with("DP attention"));
+  EXPECT_TRUE(ways[2].what.starts_with("tensor × pipeline parallel (tp=16,pp=2)"));
+  EXPECT_TRUE(ways[2].launches);
+  EXPECT_TRUE(ways[3].what.starts_with("fewer ranks"));
+  EXPECT_EQ(ways[4].command, "assay convert IN OUT --to reblock=64x64");
+  EXPECT_TRUE(ways[4].launches);
+}
+
+TEST(Plan, RanksHoldTheirShare) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const Loaded m = load(path, {Engine::vllm});
+  const Plan whole = make_plan(m.tree, {1, 1, 1, 1}, m.options);
+  EXPECT_EQ(whole.load.weight_bytes, 2u * 8'030'261'248u);
+  // Norms are on every rank; all else divides by 8.
+  const std::uint64_t norms = 65 * 4096;
+  EXPECT_EQ(make_plan(m.tree, {8, 1, 1, 1}, m.options).load.parameters, (8'030'261'248u - norms) / 8 + norms);
+}
+
+TEST(Plan, PipelineStagesCarryWhatTheyMust) {
+  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const Loaded m = load(path, {Engine::vllm});
+  const Plan plan = make_plan(m.tree, {1, 2, 1, 1}, m.options);
+  const std::uint64_t vocabulary = 128'256ull * 4096, layer = (8'030'261'248ull - 2 * vocabulary - 4096) / 32;
+  EXPECT_EQ(plan.load.stage, 1u);  // 16 layers, the head, and the final norm
+  EXPECT_EQ(plan.load.parameters, 16 * layer + vocabulary + 4096);
+}
+
+TEST(Plan, TooLargeIsInfeasible) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  Loaded m = load(path, {Engine::vllm});
+  m.options.gpu_memory = 80'000'000'000;
+  const Plan plan = make_plan(m.tree, {8, 1, 1, 1}, m.options);
+  EXPECT_TRUE(plan.refusals.empty());
+  EXPECT_FALSE(plan.fits());
+}
+
+TEST(Plan, SearchFindsOnlyWhatLaunches) {
+  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  Loaded m = load(path, {Engine::vllm, Engine::sglang});
+  m.options.gpu_memory = 48'000'000'000;
+  const std::vector<Plan> plans = search_plans(m.tree, 32, m.options);
+  ASSERT_FALSE(plans.empty());
+  for (const Plan& plan : plans) {
+    EXPECT_TRUE(plan.launches());
+    EXPECT_EQ(plan.layout.ranks(), 32u);
+    EXPECT_LE(plan.layout.tp, 16u);
+  }
+  EXPECT_EQ(plans.front().layout.pp, 1u);
+}
+
+TEST(Layout, IsParsedStrictly) {
+  EXPECT_EQ(parse_layout("tp=16,pp=2").ranks(), 32u);
+  EXPECT_EQ(parse_layout("dp=4, tp=8,ep=32").moe_tp(), 1u);
+  for (const char* wrong : {"tp", "tp=0", "tp=-1", "xx=2", "tp=8,ep=3", "tp=99999999999999999999"})
+    EXPECT_ANY_THROW(parse_layout(wrong)) << wrong;
+}
+
+}  // namespace
+}  // namespace assay

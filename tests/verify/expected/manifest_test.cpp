@@ -1,0 +1,102 @@
+#include "verify/expected/manifest.h"
+
+#include "core/system/error.h"
+#include "tests/verify/expected/hub_fixture.h"
+#include "tests/verify/expected/lookup.h"
+
+namespace assay {
+namespace {
+
+using namespace test;
+
+TEST(ManifestExpectation, ReadsChecksumFiles) {
+  const TempDir dir;
+  fs::create_directory(dir / "model");
+  write_file(dir / "sums",
+             kWeightsSha256 + "  ./model.safetensors\n" + kWeightsSha256 + "  sub/name with  spaces\n");
+  const Expectation e = expect_from_manifest(dir / "sums", dir / "model");
+  EXPECT_EQ(names(e), (std::vector<std::string>{"model.safetensors", "sub/name with  spaces"}));
+  EXPECT_EQ(e.files[0].path, dir / "model" / "model.safetensors");
+  EXPECT_EQ(e.files[0].trust.source, TrustSource::manifest);
+  EXPECT_FALSE(e.files[0].trust.stored_beside);
+  EXPECT_FALSE(e.complete);
+  write_file(dir / "model" / "sums", test::read_file(dir / "sums"));
+  EXPECT_TRUE(expect_from_manifest(dir / "model" / "sums", dir / "model").files[0].trust.stored_beside);
+}
+
+TEST(ManifestExpectation, TellsTheFormatsApart) {
+  const TempDir dir;
+  write_file(dir / "chunked", R"({"schema": "assay.manifest/1", "chunk_bytes": 4096, "files": [
+      {"name": "f", "size": 5000, "sha256": ")" +
+                                  kWeightsSha256 + R"(", "chunks": [")" + kWeightsSha256 + "\", \"" +
+                                  kWeightsSha256 + R"("]}]})");
+  const Expectation chunked = expect_from_manifest(dir / "chunked", dir.path());
+  EXPECT_EQ(chunked.chunk_bytes, 4096u);
+  EXPECT_EQ(chunked.files[0].chunks.size(), 2u);
+  EXPECT_EQ(chunked.files[0].size, 5000u);
+  write_file(dir / "tree", tree_json());
+  EXPECT_EQ(expect_from_manifest(dir / "tree", dir.path()).kind, "hub listing");
+  write_file(dir / "page", " \n[{\"type\": \"file\", \"path\": \"f\", \"oid\": \"" + kConfigId + "\"}]");
+  EXPECT_EQ(expect_from_manifest(dir / "page", dir.path()).kind, "hub listing");
+}
+
+TEST(ManifestExpectation, RefusesNamesThatClimb) {
+  const TempDir dir;
+  std::string lines = kWeightsSha256 + "  ok\n";
+  const std::vector<std::string> bad = {"../up", "/abs", "a/../../b", "c:\\x", ".//../x", "a//b"};
+  for (const std::string& name : bad) lines += kWeightsSha256 + "  " + name + "\n";
+  write_file(dir / "sums", lines);
+  const Expectation e = expect_from_manifest(dir / "sums", dir.path());
+  EXPECT_EQ(names(e), std::vector<std::string>{"ok"});
+  EXPECT_EQ(std::count_if(e.findings.begin(), e.findings.end(),
+                          [](const Finding& f) { return f.code == "expected.unsafe_name"; }),
+            static_cast<std::ptrdiff_t>(bad.size()));
+}
+
+TEST(ManifestExpectation, WarnsOfNamesThatCollide) {
+  const TempDir dir;
+  write_file(dir / "sums", kWeightsSha256 + "  Model.bin\n" + kWeightsSha256 + "  model.bin\n" +
+                               kWeightsSha256 + "  caf\xC3\xA9\n" + kWeightsSha256 + "  cafe\xCC\x81\n" +
+                               kWeightsSha256 + "  a\n" + kWeightsSha256 + "  a/b\n");
+  const Expectation e = expect_from_manifest(dir / "sums", dir.path());
+  EXPECT_NE(finding(e, "expected.name_collision", "model.bin"), nullptr);
+  EXPECT_NE(finding(e, "expected.name_collision", "caf\xC3\xA9"), nullptr);
+  EXPECT_NE(finding(e, "expected.file_and_folder", "a"), nullptr);
+}
+
+TEST(ManifestExpectation, OfOneFileIsItsLine) {
+  const TempDir dir;
+  write_file(dir / "sums", kWeightsSha256 + "  other\n" + kWeightsSha256 + "  deep/down/f\n");
+  write_file(dir / "x" / "f", "");
+  const Expectation e = expect_from_manifest(dir / "sums", dir / "x" / "f");
+  EXPECT_EQ(names(e), std::vector<std::string>{"f"});
+  EXPECT_EQ(e.files[0].path, dir / "x" / "f");
+  write_file(dir / "x" / "g", "");
+  EXPECT_THROW(expect_from_manifest(dir / "sums", dir / "x" / "g"), Error);
+}
+
+TEST(ManifestExpectation, TakesASha256) {
+  const TempDir dir;
+  write_file(dir / "f", kWeights);
+  const Expectation e = expect_from_sha256(kWeightsSha256, dir / "f");
+  EXPECT_EQ(digest(e, "f"), kWeightsSha256);
+  EXPECT_EQ(e.files[0].trust.source, TrustSource::command_line);
+  EXPECT_THROW(expect_from_sha256(kWeightsSha256.substr(1), dir / "f"), Error);
+  EXPECT_THROW(expect_from_sha256(kWeightsSha256, dir.path()), Error);
+}
+
+TEST(PlainFolder, ListsWhatIsThere) {
+  const TempDir dir;
+  write_file(dir / "sub" / "f", "x");
+  write_file(dir / ".git" / "config", "x");
+  fs::create_symlink("nowhere", dir / "dangling");
+  fs::create_symlink("sub/f", dir / "link");
+  const Expectation e = expect_nothing(dir.path());
+  EXPECT_EQ(names(e), (std::vector<std::string>{"link", "sub/f"}));
+  EXPECT_EQ(digest(e, "sub/f"), "no digest");
+  EXPECT_NE(finding(e, "expected.dangling_link", "dangling"), nullptr);
+  EXPECT_EQ(trust_summary(e), "Nobody said what the bytes should be: only structure can be checked.");
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/system/file.h"
+#include "tests/support/git.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using test::GitRepository;
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// `git lfs ls-files -l` prints "OID MARK NAME"; the people's awk makes "OID  NAME" of it.
+std::vector<std::string> lines_of_git_lfs(const GitRepository& repository) {
+  std::string text = repository.git({"lfs", "ls-files", "-l"});
+  std::vector<std::string> lines;
+  for (const std::string& line : sorted_lines(text))
+    lines.push_back(line.substr(0, 64) + "  " + line.substr(67));
+  return lines;
+}
+
+TEST(Manifest, EqualsWhatGitLfsLists) {
+  ASSAY_PROGRAM_OR_SKIP("git-lfs");
+  ASSAY_CASE_OR_SKIP(model, "lfs/DeepSeek-R1");
+  const test::TempDir dir;
+  const GitRepository repository(dir / "clone");
+  fs::copy(model, repository.path(), fs::copy_options::recursive);
+  repository.commit();
+  const auto manifest = test::assay({"manifest", repository.path().string()});
+  EXPECT_EQ(manifest.exit_code, 0) << manifest.err;
+  const auto lines = sorted_lines(manifest.out);
+  EXPECT_EQ(lines.size(), 163u);
+  EXPECT_EQ(lines, lines_of_git_lfs(repository));
+  EXPECT_NE(manifest.err.find("config.json"), std::string::npos) << manifest.err;  // omitted, and named
+}
+
+TEST(Manifest, IsRightForOddNames) {
+  ASSAY_PROGRAM_OR_SKIP("git-lfs");
+  const test::TempDir dir;
+  const GitRepository repository(dir / "clone");
+  repository.git({"lfs", "install", "--local"});
+  repository.git({"lfs", "track", "*.safetensors"});
+  const std::vector<std::string> odd = {"a b.safetensors", "sub/c  d.safetensors", "new\nline.safetensors",
+                                        "\xC3\xA9.safetensors"};
+  for (const std::string& name : odd) repository.write(name, "contents of " + name);
+  repository.commit();
+  const fs::path sums = dir / "SHA256SUMS";
+  const auto made = test::assay({"manifest", repository.path().string(), "-o", sums.string()});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "");
+  const auto check =
+      test::run({"sha256sum", "-c", "--strict", sums.string()}, {.directory = repository.path()});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  EXPECT_EQ(sorted_lines(check.out).size(), odd.size());
+  repository.write("a b.safetensors", "Contents of a b.safetensors");
+  EXPECT_EQ(test::run({"sha256sum", "-c", sums.string()}, {.directory = repository.path()}).exit_code, 1);
+}
+
+TEST(Manifest, ReadsFilesWhenAsked) {
+  const test::TempDir dir;
+  test::write_file(dir / "model" / "f.safetensors", "one");
+  test::write_file(dir / "model" / "sub" / "g", "two");
+  const fs::path sums = dir / "model" / "SHA256SUMS";
+  for (int round = 0; round < 2; ++round) {  // the second time, the first one's result lies there
+    const auto made = test::assay({"manifest", (dir / "model").string(), "--hash", "-o", sums.string()});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(test::read_file(sums),
+              test::sha256sum("one") + "  f.safetensors\n" + test::sha256sum("two") + "  sub/g\n");
+  }
+  EXPECT_EQ(test::assay({"manifest", (dir / "model").string()}).exit_code, 2);  // nobody knows a digest
+}
+
+TEST(Manifest, BlessesNoDamage) {
+  const test::TempDir dir;
+  const GitRepository repository(dir / "clone");
+  repository.write("model.safetensors", test::lfs_pointer(test::sha256sum("weights"), 7));
+  repository.write("config.json", "{}");
+  repository.write("tokenizer.json", "[]");
+  repository.commit();
+  repository.write("model.safetensors", "Weights");
+  repository.write("config.json", "{ }");
+  const auto made = test::assay({"manifest", repository.path().string(), "--hash"});
+  EXPECT_EQ(made.exit_code, 1);
+  EXPECT_EQ(made.out, test::sha256sum("[]") + "  tokenizer.json\n");
+  EXPECT_NE(made.err.find("model.safetensors"), std::string::npos);
+  EXPECT_NE(made.err.find("config.json"), std::string::npos);
+}
+
+TEST(Manifest, WritesChunks) {
+  const test::TempDir dir;
+  const std::string first(65536, 'a'), second(1000, 'b');
+  test::write_file(dir / "f.bin", first + second);
+  const auto made = test::assay({"manifest", dir.path().string(), "--chunks", "64KiB"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const auto json = nlohmann::json::parse(made.out);
+  EXPECT_EQ(json["chunk_bytes"], 65536);
+  EXPECT_EQ(json["files"][0]["sha256"], test::sha256sum(first + second));
+  EXPECT_EQ(json["files"][0]["chunks"],
+            (std::vector<std::string>{test::sha256sum(first), test::sha256sum(second)}));
+  EXPECT_EQ(test::assay({"manifest", dir.path().string(), "--chunks", "0"}).exit_code, 2);
+  EXPECT_EQ(test::assay({"manifest", dir.path().string(), "--chunks", "lots"}).exit_code, 2);
+}
+
+TEST(Manifest, ReportsAsJson) {
+  const test::TempDir dir;
+  test::write_file(dir / "f", "one");
+  const auto made = test::assay({"manifest", dir.path().string(), "--hash", "--json", "-"});
+  const auto json = nlohmann::json::parse(made.out);
+  EXPECT_EQ(json["schema"], "assay.manifest-report/1");
+  EXPECT_EQ(json["files"][0]["sha256"], test::sha256sum("one"));
+}
+
+}  // namespace
+}  // namespace assay

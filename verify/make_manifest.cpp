@@ -1,0 +1,141 @@
+#include "verify/make_manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/threads.h"
+#include "verify/chunks.h"
+#include "verify/expected/assemble.h"
+#include "verify/hash/hasher.h"
+
+namespace assay {
+namespace {
+
+class Maker {
+ public:
+  Maker(const fs::path& path, const ManifestOptions& options)
+      : given_(options.find.root.value_or(path)), options_(options) {
+    made_.source = find_expectation(path, options.find);
+    made_.findings = made_.source.findings;
+    made_.manifest.chunk_bytes = options.chunk_bytes;
+  }
+
+  MadeManifest from_known_digests() {
+    for (const ExpectedFile& file : made_.source.files) {
+      if (file.digest && file.digest->kind == DigestKind::sha256) {
+        made_.manifest.entries.push_back({file.name, *file.digest, {}, {}});
+      } else {
+        made_.omitted.push_back(file.name);
+      }
+    }
+    return std::move(made_);
+  }
+
+  MadeManifest by_reading() {
+    // A complete source names all there should be; otherwise whatever lies in the folder is meant.
+    std::error_code ignored;
+    if (!made_.source.complete && fs::is_directory(given_, ignored)) {
+      add_unlisted_files(made_.source);
+      finish(made_.source);
+    }
+    leave_out_output();
+    std::vector<bool> good = check_object_ids();
+    hash(good);
+    return std::move(made_);
+  }
+
+ private:
+  const std::vector<ExpectedFile>& files() const { return made_.source.files; }
+
+  void leave_out_output() {
+    if (!options_.output) return;
+    const fs::path output = fs::absolute(*options_.output).lexically_normal();
+    std::erase_if(made_.source.files, [&](const ExpectedFile& file) {
+      return fs::absolute(file.path).lexically_normal() == output;
+    });
+  }
+
+  // Small files of a commit are known by object id, which takes a reading of its own.
+  std::vector<bool> check_object_ids() {
+    std::vector<bool> good(files().size(), true);
+    std::vector<HashJob> jobs;
+    std::vector<std::size_t> of;
+    for (std::size_t i = 0; i < files().size(); ++i) {
+      const auto& digest = files()[i].digest;
+      if (!digest || digest->kind != DigestKind::git_sha1) continue;
+      jobs.push_back({files()[i].path, DigestKind::git_sha1, nullptr});
+      of.push_back(i);
+    }
+    HashOptions options;
+    options.jobs = options_.jobs;
+    hash_files(jobs, options,
+               [&](std::size_t j, HashResult&& result) { good[of[j]] = accept(files()[of[j]], result); });
+    return good;
+  }
+
+  void hash(const std::vector<bool>& wanted) {
+    std::vector<HashJob> jobs;
+    std::vector<std::size_t> of;
+    std::vector<std::unique_ptr<ChunkSink>> sinks;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < files().size(); ++i) {
+      if (!wanted[i]) continue;
+      if (options_.chunk_bytes > 0) sinks.push_back(std::make_unique<ChunkSink>(options_.chunk_bytes));
+      jobs.push_back({files()[i].path, DigestKind::sha256, sinks.empty() ? nullptr : sinks.back().get()});
+      of.push_back(i);
+      std::error_code error;
+      const auto size = fs::file_size(files()[i].path, error);
+      if (!error) bytes += size;
+    }
+    Progress progress(options_.progress, "hashing", bytes);
+    HashOptions options;
+    options.jobs = options_.jobs;
+    options.progress = &progress;
+    hash_files(jobs, options, [&](std::size_t j, HashResult&& result) {
+      const ExpectedFile& file = files()[of[j]];
+      if (!accept(file, result)) return;
+      ManifestEntry entry{file.name, result.digest, result.bytes, {}};
+      if (!sinks.empty()) entry.chunks = sinks[j]->digests();
+      made_.manifest.entries.push_back(std::move(entry));
+    });
+    made_.interrupted = interrupted();
+    auto& entries = made_.manifest.entries;
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  }
+
+  bool accept(const ExpectedFile& file, const HashResult& result) {
+    const auto refuse = [&](std::string code, std::string why, std::string remedy) {
+      made_.findings.push_back({.code = std::move(code),
+                                .message = why + ": left out of the manifest",
+                                .file = file.name,
+                                .remedy = std::move(remedy)});
+      return false;
+    };
+    if (result.error) return refuse("manifest.unreadable", result.error->message(), "");
+    if (!result.complete) return false;
+    if (result.changed)
+      return refuse("manifest.changed", "changed while it was read", "try again when it is at rest");
+    const bool comparable = file.digest && file.digest->kind == result.digest.kind;
+    if ((comparable && *file.digest != result.digest) || (file.size && *file.size != result.bytes)) {
+      return refuse("manifest.not_as_expected", fmt::format("is not what the {} says", describe(file.trust)),
+                    "see what 'assay verify' says, and make the manifest from a good copy");
+    }
+    return true;
+  }
+
+  fs::path given_;
+  const ManifestOptions& options_;
+  MadeManifest made_;
+};
+
+}  // namespace
+
+MadeManifest make_manifest(const fs::path& path, const ManifestOptions& options) {
+  Maker maker(path, options);
+  return options.hash || options.chunk_bytes > 0 ? maker.by_reading() : maker.from_known_digests();
+}
+
+}  // namespace assay

@@ -1,0 +1,134 @@
+#include "verify/manifest_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "verify/make_manifest.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kSmallestChunk = 4096;  // below it the manifest approaches the size of the file
+constexpr std::size_t kNamesShown = 5;
+
+struct Settings {
+  CommonOptions common;
+  ManifestOptions manifest;
+  std::string path = ".", output, chunks, root, rev, given;
+};
+
+std::string render(const MadeManifest& made) {
+  if (made.manifest.chunk_bytes > 0) return render_chunked_manifest(made.manifest);
+  std::string text;
+  for (const ManifestEntry& entry : made.manifest.entries) text += checksum_line(entry.digest, entry.name);
+  return text;
+}
+
+void write_manifest(const MadeManifest& made, const Settings& settings) {
+  const std::string text = render(made);
+  if (!settings.output.empty()) {
+    AtomicFile file(settings.output);
+    file.write(text);
+    file.commit();
+  } else if (settings.common.json != "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+}
+
+Json document(const MadeManifest& made) {
+  Json files = Json::array();
+  for (const ManifestEntry& entry : made.manifest.entries) {
+    Json file = {{"name", entry.name}, {"sha256", entry.digest.hex()}};
+    if (entry.size) file["size"] = *entry.size;
+    files.push_back(std::move(file));
+  }
+  return {{"schema", "assay.manifest-report/1"},
+          {"source", {{"kind", made.source.kind}, {"origin", made.source.origin}}},
+          {"files", std::move(files)},
+          {"omitted", made.omitted},
+          {"findings", to_json(made.findings)}};
+}
+
+// On stderr: stdout may be the manifest itself.
+void explain(const MadeManifest& made, bool read) {
+  const auto say = [](std::string_view line) {
+    fmt::print(stderr, "assay: {}\n", escape_for_terminal(line));
+  };
+  for (const Finding& finding : made.findings) fmt::print(stderr, "assay: {}\n", to_line(finding));
+  say(fmt::format("{}: {}; {} digests, {}", made.source.kind, made.source.origin,
+                  made.manifest.entries.size(), read ? "of files read" : "no file was read"));
+  if (made.omitted.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamesShown, made.omitted.size()); ++i) names += " " + made.omitted[i];
+  if (made.omitted.size() > kNamesShown) names += " …";
+  say(fmt::format("omitted, their sha256 not being known ({}):{}; --hash reads them", made.omitted.size(),
+                  names));
+}
+
+int run_manifest(Settings& settings) {
+  ManifestOptions& options = settings.manifest;
+  options.jobs = settings.common.jobs;
+  options.progress = settings.common.progress;
+  if (!settings.root.empty()) options.find.root = settings.root;
+  if (!settings.rev.empty()) options.find.rev = settings.rev;
+  if (!settings.given.empty()) options.find.manifest = settings.given;
+  if (!settings.output.empty()) options.output = settings.output;
+  if (!settings.chunks.empty()) {
+    options.chunk_bytes = parse_bytes(settings.chunks);
+    if (options.chunk_bytes < kSmallestChunk) {
+      throw Error::usage(fmt::format("--chunks takes at least {} bytes", kSmallestChunk));
+    }
+  }
+  const MadeManifest made = make_manifest(settings.path, options);
+  if (made.interrupted) return kExitInterrupted;
+  const bool read = options.hash || options.chunk_bytes > 0;
+  explain(made, read);
+  if (made.manifest.entries.empty()) {
+    throw Error::input("there is nothing to write a manifest of")
+        .in(settings.path)
+        .remedy(read ? "" : "try --hash");
+  }
+  write_manifest(made, settings);
+  const Output output(settings.common.json);
+  output.json(document(made));
+  return has_errors(made.findings) ? kExitCheckFailed : kExitOk;
+}
+
+constexpr const char* kExamples =
+    "  assay manifest . > SHA256SUMS          from the LFS pointers of HEAD: no weight is read\n"
+    "  sha256sum -c SHA256SUMS                what it is for\n"
+    "  assay manifest . --hash -o SHA256SUMS  by reading every file\n"
+    "  assay manifest . --chunks 16MiB -o m.json\n"
+    "                                         from a good copy: names and mends damaged ranges later\n"
+    "\nExit codes: 0 written, 1 written, but files were left out, 2 wrong usage or unreadable input.";
+
+}  // namespace
+
+void add_manifest(CLI::App& program, Action& action) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App& command =
+      *program.add_subcommand("manifest", "Write a checksum manifest that sha256sum -c reads");
+  Settings& s = *settings;
+  command.add_option("PATH", s.path,
+                     "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
+  command.add_option("-o,--output", s.output, "Write to FILE instead of stdout")->type_name("FILE");
+  command.add_flag("--hash", s.manifest.hash, "Read the files, also those whose sha256 nobody knows");
+  command
+      .add_option("--chunks", s.chunks, "A digest for every SIZE as well (a JSON manifest); reads the files")
+      ->type_name("SIZE");
+  command.add_option("--rev", s.rev, "Commit of the clone (default: HEAD)")->type_name("REV");
+  command.add_option("--root", s.root, "Folder that holds the weights, when they are not in PATH")
+      ->type_name("DIR");
+  command.add_option("--manifest", s.given, "Take names and digests from a manifest or saved hub listing")
+      ->type_name("FILE");
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action] { action = [settings] { return run_manifest(*settings); }; });
+}
+
+}  // namespace assay

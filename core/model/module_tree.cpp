@@ -117,12 +117,17 @@ ModuleTree describe(const ModelConfig& config) {
   tree.family = family.name;
   tree.title = family.title;
   tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
-  family.describe(reader, tree);
-  for (auto* part : {&tree.modules, &tree.mtp}) {
-    for (Module& module : *part) complete_names(module, "");
+  try {
+    family.describe(reader, tree);
+    for (auto* part : {&tree.modules, &tree.mtp}) {
+      for (Module& module : *part) complete_names(module, "");
+    }
+    check_bounds(tree, config);
+  } catch (Error& error) {  // a product that overflows knows nothing of the file
+    error.in(config.source());
+    throw;
   }
   tree.defaults = reader.defaults_taken();
-  check_bounds(tree, config);
   return tree;
 }
 

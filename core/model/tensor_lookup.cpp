@@ -66,6 +66,8 @@ std::optional<TensorLookup::Found> TensorLookup::find_exactly(std::string_view n
   if (entries == entries_.end()) return std::nullopt;
   for (const Entry& entry : entries->second) {
     // Indices stand in the order layer, expert in every known checkpoint.
+    const std::size_t wanted = (entry.layers.empty() ? 0 : 1) + (entry.experts.empty() ? 0 : 1);
+    if (pattern.indices.size() != wanted) continue;  // a hostile name may hold "{}" itself
     std::size_t next = 0;
     TensorIndices indices;
     if (!entry.layers.empty()) indices.layer = pattern.indices[next++];

@@ -128,6 +128,22 @@ class Report {
                        "embedding and head, duplicated in checkpoints"});
     }
     sheet_.table({"", "PARAMETERS", ""}, {kLeft, kRight, kLeft}, cells);
+    if (!settings_.formulas) return;
+    sheet_.line("total = " + sum(&Row::total, t.total));
+    sheet_.line("activated = " + sum(&Row::active, t.active));
+  }
+
+  // "926,679,040 + 3 × 583,483,392 + … = 671,026,419,200", over the rows of the main model.
+  std::string sum(std::uint64_t Row::*figure, std::uint64_t result) const {
+    std::string text;
+    for (const Row& row : model_.rows) {
+      if (row.mtp || row.*figure == 0) continue;
+      text += text.empty() ? "" : " + ";
+      const bool even = row.count > 1 && row.*figure % row.count == 0;
+      text += even ? fmt::format("{} × {}", row.count, with_thousands(row.*figure / row.count))
+                   : with_thousands(row.*figure);
+    }
+    return text + " = " + with_thousands(result);
   }
 
   void left_out() {

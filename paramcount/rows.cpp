@@ -26,6 +26,7 @@ class RowMaker {
     row.mtp = mtp;
     set_formula(row, formula_of_one(module));
     add_tensors(row, module);
+    for (Row& child : row.children) mark(child, mtp);
     for (const Module& child : module.children) append(row, module_row(child, row.path, mtp));
     for (const Row& child : row.children) {
       row.total += child.total;
@@ -61,6 +62,11 @@ class RowMaker {
     if (one.value() == 0) return;
     row.formula = one.numbers();
     row.symbols = one.symbols();
+  }
+
+  static void mark(Row& row, bool mtp) {
+    row.mtp = mtp;
+    for (Row& child : row.children) mark(child, mtp);
   }
 
   // An occurrence that has nothing of its own and nothing stored says nothing.

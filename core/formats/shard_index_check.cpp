@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "core/formats/shard_index.h"
 #include "core/system/text.h"
@@ -27,7 +26,6 @@ class Check {
   Findings run() {
     collect_tensors();
     check_shards();
-    check_index_entries();
     check_tensors();
     check_total();
     for (const auto& [code, count] : told_) {
@@ -70,13 +68,6 @@ class Check {
     }
     std::sort(places_.begin(), places_.end());
   }
-  std::span<const std::pair<std::string_view, std::size_t>> places_of(std::string_view tensor) const {
-    const auto [first, last] =
-        std::equal_range(places_.begin(), places_.end(), std::pair<std::string_view, std::size_t>(tensor, 0),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
-    return {first, last};
-  }
-
   void check_shards() {
     std::map<std::string_view, std::size_t> wanted;  // shard -> tensors that the index puts there
     for (const auto& [tensor, shard] : index_.weight_map) ++wanted[shard];
@@ -91,38 +82,48 @@ class Check {
     }
   }
 
-  void check_index_entries() {
-    for (const auto& [tensor, shard] : index_.weight_map) {
-      const auto named = by_name_.find(shard);
-      if (named == by_name_.end() || shards_[named->second].header == nullptr) continue;  // told already
-      const auto places = places_of(tensor);
-      const bool found = std::any_of(places.begin(), places.end(),
-                                     [&](const auto& place) { return place.second == named->second; });
-      if (found) continue;
-      if (!places.empty()) {
-        tell("index.tensor_misplaced",
-             fmt::format("the index places it here, but it lies in {}",
-                         shards_[places.front().second].file_name),
-             shard, tensor, "rewrite the index from the shards' headers");
+  // Index and places are both sorted by tensor: one walk along the two tells what each has that the other
+  // lacks.
+  void check_tensors() {
+    auto entry = index_.weight_map.begin();
+    for (std::size_t first = 0, last = 0; first < places_.size(); first = last) {
+      const std::string_view tensor = places_[first].first;
+      for (last = first + 1; last < places_.size() && places_[last].first == tensor; ++last) {
+        tell("index.tensor_twice",
+             fmt::format("it lies in {} too", shards_[places_[last - 1].second].file_name),
+             shards_[places_[last].second].file_name, tensor);
+      }
+      for (; entry != index_.weight_map.end() && entry->first < tensor; ++entry) check_entry(*entry, {});
+      const std::span places(&places_[first], last - first);
+      if (entry != index_.weight_map.end() && entry->first == tensor) {
+        check_entry(*entry++, places);
       } else {
-        tell("index.tensor_missing",
-             all_readable_ ? "the index places it here, but no shard holds it"
-                           : "the index places it here, but no shard that can be read holds it",
-             shard, tensor, "download this shard again");
+        tell("index.tensor_unlisted", fmt::format("it is not in {}", index_name_),
+             shards_[places_[first].second].file_name, tensor);
       }
     }
+    for (; entry != index_.weight_map.end(); ++entry) check_entry(*entry, {});
   }
 
-  void check_tensors() {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const auto& [tensor, shard] = places_[i];
-      if (i > 0 && places_[i - 1].first == tensor) {
-        tell("index.tensor_twice", fmt::format("it lies in {} too", shards_[places_[i - 1].second].file_name),
-             shards_[shard].file_name, tensor);
-      } else if (!index_.weight_map.contains(tensor)) {
-        tell("index.tensor_unlisted", fmt::format("it is not in {}", index_name_), shards_[shard].file_name,
-             tensor);
-      }
+  // `places`: where the tensor of this index entry really lies.
+  void check_entry(const std::pair<const std::string, std::string>& entry,
+                   std::span<const std::pair<std::string_view, std::size_t>> places) {
+    const auto& [tensor, shard] = entry;
+    const auto named = by_name_.find(shard);
+    if (named == by_name_.end() || shards_[named->second].header == nullptr) return;  // told already
+    const bool found = std::any_of(places.begin(), places.end(),
+                                   [&](const auto& place) { return place.second == named->second; });
+    if (found) return;
+    if (!places.empty()) {
+      tell("index.tensor_misplaced",
+           fmt::format("the index places it here, but it lies in {}",
+                       shards_[places.front().second].file_name),
+           shard, tensor, "rewrite the index from the shards' headers");
+    } else {
+      tell("index.tensor_missing",
+           all_readable_ ? "the index places it here, but no shard holds it"
+                         : "the index places it here, but no shard that can be read holds it",
+           shard, tensor, "download this shard again");
     }
   }
 

@@ -106,6 +106,7 @@ std::string to_line(const Finding& finding) {
 }
 
 std::size_t display_width(std::string_view utf8) {
+  if (std::all_of(utf8.begin(), utf8.end(), [](char c) { return c >= 0; })) return utf8.size();
   std::size_t width = 0;
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const auto byte = static_cast<unsigned char>(utf8[i]);

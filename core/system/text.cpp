@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -52,6 +53,8 @@ bool must_escape(char32_t c) {
 }  // namespace
 
 std::string escape_for_terminal(std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7F; });
+  if (plain) return std::string(text);
   std::string escaped;
   escaped.reserve(text.size());
   while (!text.empty()) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <set>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "core/model/reconcile_gguf.h"
 #include "core/model/stored_checks.h"
@@ -27,6 +29,25 @@ struct SpecState {
   bool mtp = false;
 };
 
+// One weight of the model, whatever the checkpoint calls the tensors that store it.
+struct Weight {
+  const TensorSpec* spec;
+  std::uint64_t layer, expert;
+  friend bool operator==(const Weight&, const Weight&) = default;
+};
+struct WeightHash {
+  std::size_t operator()(const Weight& w) const {
+    constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+    std::uint64_t h = std::hash<const void*>()(w.spec);
+    h = (h ^ w.layer) * kSpread;
+    h = (h ^ (h >> 32) ^ w.expert) * kSpread;
+    return h ^ (h >> 29);
+  }
+};
+Weight weight_of(const TensorLookup::Found& found) {
+  return {found.spec, found.indices.layer, found.indices.expert};
+}
+
 class Reconciler {
  public:
   Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
@@ -34,6 +55,8 @@ class Reconciler {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       specs_[&spec] = {where.copies, 0, where.mtp};
     });
+    seen_.reserve(checkpoint.tensors.size());
+    scaled_.reserve(checkpoint.tensors.size());
   }
 
   Reconciliation run() {
@@ -77,14 +100,14 @@ class Reconciler {
     SpecState& state = specs_[&spec];
     ++state.seen;
     result_.bytes_of[&spec] += tensor.bytes;
-    seen_names_.insert(expand(spec.name, found.indices));
+    seen_.insert(weight_of(found));
     Tally& tally = spec.storage == Storage::buffer ? result_.buffers
                    : spec.storage != Storage::own  ? result_.duplicates
                    : found.mtp                     ? result_.mtp
                                                    : result_.main;
     add(tally, tensor, elements);
     if (spec.storage == Storage::buffer) return;
-    check_type(tensor, spec);
+    check_type(tensor, found);
     if (!is_codes && tensor.shape == spec.shape) return;
     const bool packed = needs_scale(tensor.type) && codes_fit(spec, tensor);
     if (packed)
@@ -93,7 +116,8 @@ class Reconciler {
       report_shape(tensor, spec);
   }
 
-  void check_type(const CheckpointTensor& tensor, const TensorSpec& spec) {
+  void check_type(const CheckpointTensor& tensor, const TensorLookup::Found& found) {
+    const TensorSpec& spec = *found.spec;
     if (is_plain_float(tensor.type)) return;
     if (!needs_scale(tensor.type)) {
       findings_.add({Severity::error,
@@ -116,8 +140,7 @@ class Reconciler {
                      {},
                      {}});
     }
-    const std::string weight = weight_name(tensor.name);
-    unscaled_.emplace(weight, &tensor);
+    quantized_weights_.emplace_back(weight_of(found), &tensor);
   }
 
   // The name of the weight, whatever its stored form adds.
@@ -144,7 +167,7 @@ class Reconciler {
     result_.bytes_of[found.spec] += tensor.bytes;
     has_scales_ = true;
     if (stored.part != StoredPart::scale) return;
-    scaled_.insert(stored.weight);
+    scaled_.insert(weight_of(found));
     const auto fault = scale_grid_fault(*found.spec, tensor, stored.suffix, config_.quantization());
     if (!fault) return;
     findings_.add({Severity::error,
@@ -175,10 +198,10 @@ class Reconciler {
   }
 
   void check_scales_present() {
-    for (const auto& [weight, tensor] : unscaled_) {
+    for (const auto& [weight, tensor] : quantized_weights_) {
       if (scaled_.contains(weight)) continue;
       // A scale may lie in a shard that is not here.
-      if (checkpoint_.index && index_knows_scale(weight)) continue;
+      if (checkpoint_.index && index_knows_scale(weight_name(tensor->name))) continue;
       findings_.add({Severity::error,
                      "model.scale_missing",
                      fmt::format("is {} without a scale: its values cannot be known", name(tensor->type)),
@@ -230,8 +253,9 @@ class Reconciler {
       if (required && state.seen < state.copies) incomplete.insert(spec);
     }
     if (incomplete.empty()) return;
-    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
-      if (incomplete.contains(&spec) && !seen_names_.contains(name)) report_missing(name, spec);
+    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
+      if (incomplete.contains(&spec) && !seen_.contains({&spec, at.layer, at.expert}))
+        report_missing(name, spec);
     });
   }
 
@@ -336,8 +360,8 @@ class Reconciler {
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;
-  std::unordered_set<std::string> seen_names_, scaled_;
-  std::unordered_map<std::string, const CheckpointTensor*> unscaled_;
+  std::unordered_set<Weight, WeightHash> seen_, scaled_;
+  std::vector<std::pair<Weight, const CheckpointTensor*>> quantized_weights_;
   std::set<std::string> absent_shards_;
   bool quantized_ = false, has_scales_ = false;
   std::uint64_t elements_not_here_ = 0;

@@ -284,7 +284,7 @@ TEST_F(VerifyClone, DamagedRangesAreNamedForCurl) {
 
 TEST_F(VerifyClone, JsonOnStdoutStandsAlone) {
   const ProcessResult result = verify({"--json", "-"});
-  EXPECT_NO_THROW(json::parse(result.out)) << result.out;
+  EXPECT_TRUE(json::accept(result.out)) << result.out;
   const std::string file = (dir_ / "out.json").string();
   const ProcessResult both = verify({"--json", file});
   EXPECT_TRUE(contains(both.out, ": OK\n"));

@@ -39,7 +39,7 @@ class Verification {
     report_.findings = std::move(report_.expectation.findings);
     observer_.found(report_.expectation);
     std::error_code ignored;
-    single_file_ = !fs::is_directory(path, ignored);
+    chosen_few_ = !fs::is_directory(path, ignored) || !options_.include.empty() || !options_.exclude.empty();
     report_.files = survey(report_.expectation, options_);
     check_structures();
     plan_hashing();
@@ -75,7 +75,7 @@ class Verification {
   const VerifyOptions& options_;
   VerifyObserver& observer_;
   VerifyReport report_;
-  bool single_file_ = false;  // PATH is a file, not a folder
+  bool chosen_few_ = false;  // PATH is a file, or --include / --exclude leave some out
   Structure structure_;
   std::vector<std::size_t> to_hash_;                         // one index a distinct path and digest kind
   std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
@@ -115,8 +115,8 @@ void Verification::check_structures() {
     }
     std::move(it->second.begin(), it->second.end(), std::back_inserter(file.findings));
   }
-  // Of a single file nobody expects its siblings.
-  if (single_file_) structure_.whole.clear();
+  // Of a single file, or a chosen few, nobody expects the siblings.
+  if (chosen_few_) structure_.whole.clear();
   for (Finding& finding : structure_.whole) {
     // Said already, and with more detail, by the file's own entry.
     if (!missing.contains(finding.file)) report_.findings.push_back(std::move(finding));

@@ -11,6 +11,7 @@
 #include "verify/chunks.h"
 #include "verify/code_files.h"
 #include "verify/diagnose.h"
+#include "verify/identity.h"
 #include "verify/state.h"
 #include "verify/structure.h"
 #include "verify/survey.h"
@@ -120,6 +121,10 @@ void Verification::check_structures() {
   for (Finding& finding : structure_.whole) {
     // Said already, and with more detail, by the file's own entry.
     if (!missing.contains(finding.file)) report_.findings.push_back(std::move(finding));
+  }
+  if (!chosen_few_) {
+    Findings identity = check_identity(structure_, report_.expectation.root);
+    std::move(identity.begin(), identity.end(), std::back_inserter(report_.findings));
   }
   check_code();
 }

@@ -13,7 +13,8 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kWindow = 16 << 20;
-constexpr std::size_t kDiskPiece = 512 << 10;  // 8 of them in flight keep a fast drive busy
+constexpr std::size_t kDiskPiece =
+    1 << 20;  // 8 in flight keep a fast drive busy; half the size measured 15 % slower
 constexpr std::size_t kCachedPiece = 128
                                      << 10;  // the ring then fits the second-level cache it is copied into
 constexpr std::uint64_t kWorthDirect = 1 << 20;  // below, a second open costs more than it spares

@@ -1,7 +1,9 @@
 #include "verify/command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <memory>
 
@@ -52,7 +54,8 @@ class Printer : public VerifyObserver {
 int run_receipt_check(const Settings& settings, const Output& output) {
   std::optional<std::int64_t> max_age;
   if (!settings.max_age.empty()) max_age = parse_duration(settings.max_age);
-  const ReceiptCheck check = check_receipt(settings.check_receipt, settings.path, max_age);
+  const ReceiptCheck check =
+      check_receipt(settings.check_receipt, settings.root.empty() ? settings.path : settings.root, max_age);
   for (const Finding& finding : check.findings) output.line(to_line(finding));
   const bool good = check.findings.empty();
   const std::string age = human_duration(static_cast<double>(check.age_seconds));
@@ -74,7 +77,13 @@ void write_receipt(const std::string& target, const VerifyReport& report) {
   file.commit();
 }
 
-// Left to itself, a path of which nothing could be looked at is a mistake of the command line, not a verdict.
+void require_writable(const fs::path& target) {
+  std::error_code ignored;
+  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) return;  // /dev/stderr, a pipe
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw Error::from_errno("create", errno).in(target);
+}
+
 int exit_code(const VerifyReport& report, const VerifyOptions& options) {
   if (report.interrupted) return kExitInterrupted;
   if (!report.good()) return kExitCheckFailed;
@@ -96,6 +105,15 @@ int run_verify(Settings& settings) {
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
   if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;
+
+  for (const std::string* own :
+       {&settings.state, &settings.receipt, &settings.common.json, &settings.manifest}) {
+    if (!own->empty() && *own != "-") options.own_files.emplace_back(*own);
+  }
+  // Said now, not after hours of hashing.
+  for (const std::string* written : {&settings.state, &settings.receipt, &settings.common.json}) {
+    if (!written->empty() && *written != "-") require_writable(*written);
+  }
 
   Printer printer(output, settings.quiet);
   const VerifyReport report = verify(settings.path, options, printer);
@@ -156,7 +174,8 @@ void add_verify(CLI::App& program, Action& action) {
   command.add_option("--check-receipt", s.check_receipt, "Check a receipt instead of the bytes")
       ->type_name("FILE");
   command.add_option("--max-age", s.max_age, "With --check-receipt: how old it may be (24h, 7d)")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->needs("--check-receipt");
   command.add_option("--include", s.verify.include, "Only files whose name matches")->type_name("REGEX");
   command.add_option("--exclude", s.verify.exclude, "Not files whose name matches")->type_name("REGEX");
   command.add_flag("--quiet", s.quiet, "No line for what is well");

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <vector>
 
+#include "core/formats/impostor.h"
 #include "core/formats/lfs_pointer.h"
 #include "core/system/text.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t kLook = 4096;
 constexpr std::uint64_t kZeroRun = 4096;  // shorter runs of zeros are ordinary in weights
 constexpr std::size_t kScanPiece = 1u << 20;
+constexpr std::uint64_t kZeroStartScan = 64u << 20;
 
 bool is_weight_file(const fs::path& path) {
   const std::string extension = path.extension().string();
@@ -36,11 +38,11 @@ std::string begin_of_text(std::string_view head) {
 }
 
 Diagnosis recognise(std::string_view head, const fs::path& path) {
-  const std::string text = begin_of_text(head);
-  if (text.starts_with("<!doctype html") || text.starts_with("<html") || text.starts_with("<head")) {
+  if (looks_like_html(head)) {
     return {"html_page", "is an HTML page, not the file (a login page, a rate limit or a mirror's error)",
             "download it again and look at the URL"};
   }
+  const std::string text = begin_of_text(head);
   if (text.starts_with("<?xml") && (text.find("<error") != std::string::npos)) {
     return {"xml_error", "is an XML error message from a storage server, not the file", "download it again"};
   }
@@ -96,6 +98,30 @@ std::uint64_t zero_tail_begin(const File& file) {
   return 0;
 }
 
+// How far the zeros reach is read only up to a limit: this is one of the checks that cost nothing.
+Diagnosis zero_start(const File& file) {
+  const std::string_view remedy = "download it again";
+  std::vector<std::byte> piece(kScanPiece);
+  std::uint64_t zeros = 0;
+  while (zeros < kZeroStartScan && zeros < file.size()) {
+    const auto window = std::span(piece).first(file.read_at(zeros, piece));
+    if (window.empty()) break;
+    const auto first =
+        std::find_if(window.begin(), window.end(), [](std::byte b) { return b != std::byte{0}; });
+    zeros += static_cast<std::uint64_t>(first - window.begin());
+    if (first != window.end()) break;
+  }
+  if (zeros == file.size()) {
+    return {"zero_filled",
+            fmt::format("is zero-filled from byte 0 to its end ({} bytes)", with_thousands(zeros)),
+            std::string(remedy)};
+  }
+  return {"zero_start",
+          fmt::format("begins with zeros: its first {} bytes{} were never written", with_thousands(zeros),
+                      zeros >= kZeroStartScan ? " (or more)" : ""),
+          std::string(remedy)};
+}
+
 }  // namespace
 
 Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expected_size,
@@ -117,13 +143,11 @@ Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expect
     return {"empty", fmt::format("is empty; {} expected", human_bytes(*expected_size)), "download it again"};
   }
   if (expected_size && !right_size) return compare_size(file.size(), *expected_size);
-  if (is_weight_file(file.path()) && head.size() >= 8 && all_zero(head.first(8))) {
-    return {"zero_start", "begins with zeros: its first bytes were never written", "download it again"};
-  }
+  if (is_weight_file(file.path()) && head.size() >= 8 && all_zero(head.first(8))) return zero_start(file);
   return {};
 }
 
-Diagnosis diagnose_content(const File& file) {
+Diagnosis diagnose_content(const File& file, std::optional<std::uint64_t> expected_size, ZeroRun zeros) {
   if (const Holes holes = find_holes(file); holes.bytes >= kZeroRun) {
     return {"never_written",
             fmt::format("has {} bytes that were never written, the first at byte {}",
@@ -137,8 +161,14 @@ Diagnosis diagnose_content(const File& file) {
                         with_thousands(file.size() - tail)),
             "resume the download from there, or repeat it"};
   }
-  return {"wrong_bytes", "has the right size but wrong bytes",
-          "download it again; the disk or the mirror may be at fault"};
+  const std::string_view wrong = expected_size ? "has the right size but wrong bytes" : "has wrong bytes";
+  if (zeros.bytes >= kZeroRun) {
+    return {"zero_run",
+            fmt::format("{}; the longest run of zeros, {} bytes, begins at byte {}", wrong,
+                        with_thousands(zeros.bytes), with_thousands(zeros.begin)),
+            "if weights belong there, that piece was never written: download it again"};
+  }
+  return {"wrong_bytes", std::string(wrong), "download it again; the disk or the mirror may be at fault"};
 }
 
 Holes find_holes(const File& file) {

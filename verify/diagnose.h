@@ -7,6 +7,7 @@
 
 #include "core/formats/digest.h"
 #include "core/system/file.h"
+#include "verify/zero_runs.h"
 
 namespace assay {
 
@@ -23,9 +24,10 @@ struct Diagnosis {
 Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expected_size,
                            const std::optional<Digest>& expected);
 
-// For a file of the right size and the wrong digest: zero-filled from an offset to its end, a run of zeros
-// where its tensors should be, extents that were never written. Reads what it must.
-Diagnosis diagnose_content(const File& file);
+// For a file with the wrong digest whose size, where one is expected, is right: extents that were never
+// written, zeros from an offset to its end, a run of zeros within (`zeros`: the longest, if one was looked
+// for). Reads no more than the zeros at the end.
+Diagnosis diagnose_content(const File& file, std::optional<std::uint64_t> expected_size, ZeroRun zeros);
 
 // The extents of the file that were never written, as the file system tells (SEEK_HOLE); empty where it
 // cannot.

@@ -9,6 +9,7 @@
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "verify/make_manifest.h"
+#include "verify/render.h"
 
 namespace assay {
 namespace {
@@ -60,7 +61,7 @@ void explain(const MadeManifest& made, bool read) {
     fmt::print(stderr, "assay: {}\n", escape_for_terminal(line));
   };
   for (const Finding& finding : made.findings) fmt::print(stderr, "assay: {}\n", to_line(finding));
-  say(fmt::format("{}: {}; {} digests, {}", made.source.kind, made.source.origin,
+  say(fmt::format("{}: {}; {} digests, {}", made.source.kind, origin_of(made.source),
                   made.manifest.entries.size(), read ? "of files read" : "no file was read"));
   if (made.omitted.empty()) return;
   std::string names;
@@ -105,7 +106,8 @@ constexpr const char* kExamples =
     "  assay manifest . --hash -o SHA256SUMS  by reading every file\n"
     "  assay manifest . --chunks 16MiB -o m.json\n"
     "                                         from a good copy: names and mends damaged ranges later\n"
-    "\nExit codes: 0 written, 1 written, but files were left out, 2 wrong usage or unreadable input.";
+    "\nExit codes: 0 written, 1 written, but files that are damaged or unreadable were left out, 2 wrong "
+    "usage or unreadable input.";
 
 }  // namespace
 

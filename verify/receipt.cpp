@@ -7,6 +7,7 @@
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "verify/expected/hub_cache.h"
 
 namespace assay {
 namespace {
@@ -44,6 +45,14 @@ void check_file(const ParsedJson& entry, const fs::path& root, const fs::path& r
   }
 }
 
+// What verify() took as the root of the names: a file's folder, the snapshot of a hub cache, else the folder.
+fs::path root_of(const fs::path& path) {
+  if (hub_cache_place(path)) return expect_from_hub_cache(path).root;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 }  // namespace
 
 Json make_receipt(const VerifyReport& report) {
@@ -68,9 +77,10 @@ Json make_receipt(const VerifyReport& report) {
           {"files", std::move(files)}};
 }
 
-ReceiptCheck check_receipt(const fs::path& receipt, const fs::path& root,
+ReceiptCheck check_receipt(const fs::path& receipt, const fs::path& path,
                            std::optional<std::int64_t> max_age) {
   ReceiptCheck check;
+  const fs::path root = root_of(path);
   const ParsedJson document = read_json(receipt, {.max_bytes = 1ull << 30});
   try {
     if (document.at("schema") != kSchema) throw Error::input("is not a receipt of assay verify").in(receipt);

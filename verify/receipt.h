@@ -23,8 +23,8 @@ struct ReceiptCheck {
   std::string origin;  // what the digests were compared with
   std::int64_t age_seconds = 0;
 };
-// `root`: the folder the files lie in now; `max_age_seconds`: none when absent.
-ReceiptCheck check_receipt(const fs::path& receipt, const fs::path& root,
+// `path`: what was verified (a folder, a file, a hub cache); `max_age_seconds`: none when absent.
+ReceiptCheck check_receipt(const fs::path& receipt, const fs::path& path,
                            std::optional<std::int64_t> max_age_seconds);
 
 // "24h", "90m", "30s", "7d" -> seconds. Throws Error::usage.

@@ -144,6 +144,17 @@ Json file_json(const FileReport& file) {
   return json;
 }
 
+// Of the files that were looked at: a selection may have left out others.
+std::string trust_of(const VerifyReport& report) {
+  std::vector<Trust> trusts;
+  for (const FileReport& file : report.files) {
+    const bool expected =
+        file.status != FileStatus::extra && (file.expected || file.status != FileStatus::unreadable);
+    if (expected) trusts.push_back(file.expected ? file.trust : Trust{});
+  }
+  return trust_summary(trusts);
+}
+
 }  // namespace
 
 std::string origin_of(const Expectation& expectation) {
@@ -189,9 +200,9 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
   }
   const std::uint64_t unchecked = report.count(FileStatus::unchecked),
                       extra = report.count(FileStatus::extra);
-  std::string line = fmt::format("OK: {}, {}, as {} says ({})", files_word(report.count(FileStatus::ok)),
-                                 human_bytes(report.bytes_hashed + report.bytes_reused),
-                                 report.expectation.origin, speed(report));
+  std::string line = fmt::format(
+      "OK: {}, {}, checked against {} ({})", files_word(report.count(FileStatus::ok)),
+      human_bytes(report.bytes_hashed + report.bytes_reused), origin_of(report.expectation), speed(report));
   if (unchecked > 0) line += fmt::format("; {} not checked", unchecked);
   if (extra > 0) line += fmt::format("; {} extra", extra);
   return line;
@@ -212,7 +223,7 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
   render_findings(report, output);
   if (render.ranges) render_ranges(report, output);
   output.line("");
-  if (report.bytes_checked) output.line(escape_for_terminal(trust_summary(report.expectation)));
+  if (report.bytes_checked) output.line(escape_for_terminal(trust_of(report)));
   output.paint(escape_for_terminal(verdict_line(report, options)), report.good() ? Style::green : Style::red);
 }
 
@@ -228,7 +239,7 @@ Json render_json(const VerifyReport& report, const VerifyOptions& options) {
                     {"origin", report.expectation.origin},
                     {"root", report.expectation.root.string()},
                     {"complete", report.expectation.complete},
-                    {"trust", trust_summary(report.expectation)}};
+                    {"trust", trust_of(report)}};
   Json files = Json::array();
   for (const FileReport& file : report.files) files.push_back(file_json(file));
   json["files"] = std::move(files);

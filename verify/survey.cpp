@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/system/error.h"
-#include "core/system/name_filter.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "verify/diagnose.h"
@@ -16,7 +15,7 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kHolesWorthNaming = 1u << 20;
+constexpr std::uint64_t kHolesWorthNaming = 64u << 10;
 
 bool is_below(const fs::path& path, const fs::path& root) {
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
@@ -68,7 +67,7 @@ void look_at(FileReport& report, const Expectation& expectation, const VerifyOpt
     if (const Holes holes = find_holes(file); holes.bytes >= kHolesWorthNaming) {
       report.findings.push_back(
           {.severity = Severity::warning,
-           .code = "file.never_written",
+           .code = std::string(kNeverWritten),
            .message = fmt::format("has {} that were never written, the first at byte {}: a "
                                   "preallocated download that was not finished, or a sparse copy",
                                   human_bytes(holes.bytes), holes.first),
@@ -95,30 +94,33 @@ bool is_settled(const std::string& name, const std::set<std::string>& settled) {
   return settled.contains(name);
 }
 
-// What is there without being expected. An incomplete expectation (one manifest, one file) makes nothing
-// extra.
-std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options,
-                                   const NameFilter& filter) {
+bool is_own(const fs::path& path, const std::vector<fs::path>& own_files) {
+  std::error_code error;
+  return std::any_of(own_files.begin(), own_files.end(),
+                     [&](const fs::path& own) { return fs::equivalent(path, own, error); });
+}
+
+// What is there without being expected. Where nobody expects anything (a plain folder) it is not extra.
+std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options) {
   std::vector<FileReport> reports;
   std::error_code error;
-  if (!fs::is_directory(expectation.root, error)) return reports;
+  if (!expectation.owns_root || !fs::is_directory(expectation.root, error)) return reports;
   const bool plain = std::none_of(expectation.files.begin(), expectation.files.end(),
                                   [](const ExpectedFile& f) { return f.digest.has_value(); });
-  if (!expectation.complete && !plain) return reports;
   std::set<std::string> known;
   for (const ExpectedFile& file : expectation.files) known.insert(file.name);
   const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
     if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
-    if (is_ignored(entry.name, expectation) || !filter.accepts(entry.name)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
+    if (is_ignored(entry.name, expectation) || is_own(report.path, options.own_files)) continue;
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
     } else {
       look_at(report, expectation, options);
-      if (expectation.complete && report.status == FileStatus::unchecked) report.status = FileStatus::extra;
-      if (expectation.complete && report.status == FileStatus::failed) report.status = FileStatus::extra;
+      const bool looked_at = report.status == FileStatus::unchecked || report.status == FileStatus::failed;
+      if (!plain && looked_at) report.status = FileStatus::extra;
     }
     reports.push_back(std::move(report));
   }
@@ -128,10 +130,8 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
 }  // namespace
 
 std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options) {
-  const NameFilter filter(options.include, options.exclude);
   std::vector<FileReport> reports;
   for (const ExpectedFile& file : expectation.files) {
-    if (!filter.accepts(file.name)) continue;
     reports.push_back({.name = file.name,
                        .path = file.path,
                        .expected = file.digest,
@@ -140,7 +140,7 @@ std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptio
   }
   parallel_for(options.jobs, reports.size(),
                [&](std::size_t i) { look_at(reports[i], expectation, options); });
-  std::vector<FileReport> others = unexpected(expectation, options, filter);
+  std::vector<FileReport> others = unexpected(expectation, options);
   std::move(others.begin(), others.end(), std::back_inserter(reports));
   std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return reports;

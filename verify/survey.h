@@ -2,13 +2,18 @@
 // Metadata and first bytes only.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "verify/verify.h"
 
 namespace assay {
 
-// One FileReport per expected file and per file that is there without being expected, sorted by name. Status
+// Of a file with holes: a warning, until its digest proves that they are zeros that belong there.
+inline constexpr std::string_view kNeverWritten = "file.never_written";
+
+// One FileReport per expected file and per file that is there without being expected, sorted by name;
+// --include and --exclude are not asked here. Status
 // is `ok` where nothing cheap speaks against it and its bytes are still to be hashed, `unchecked` where no
 // digest is known, or the final failed / missing / extra / unreadable.
 std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/system/error.h"
+#include "core/system/name_filter.h"
 #include "core/system/threads.h"
 #include "verify/chunks.h"
 #include "verify/code_files.h"
@@ -16,6 +17,7 @@
 #include "verify/structure.h"
 #include "verify/survey.h"
 #include "verify/tensor_sinks.h"
+#include "verify/zero_runs.h"
 
 namespace assay {
 namespace {
@@ -40,8 +42,9 @@ class Verification {
     report_.findings = std::move(report_.expectation.findings);
     observer_.found(report_.expectation);
     std::error_code ignored;
-    chosen_few_ = !fs::is_directory(path, ignored) || !options_.include.empty() || !options_.exclude.empty();
+    single_file_ = !fs::is_directory(path, ignored);
     report_.files = survey(report_.expectation, options_);
+    select_files();
     check_structures();
     plan_hashing();
     announce_settled();
@@ -53,6 +56,7 @@ class Verification {
   }
 
  private:
+  void select_files();
   void check_structures();
   void check_code();
   void plan_hashing();
@@ -60,7 +64,9 @@ class Verification {
   bool may_hash();
   void hash();
   void settle_unhashed();
+  void suspect_by_size();
   void explain_relations();
+  void drop_consequences();
 
   struct Reading;
   void take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns);
@@ -69,15 +75,20 @@ class Verification {
   void reuse(FileReport& file, VerifyState::Entry&& entry);
   Reading listen_to(const FileReport& file) const;
   void add_number_findings(FileReport& file) const;
-  void judge(FileReport& file);
+  void judge(FileReport& file, ZeroRun zeros = {});
   void announce(const FileReport& file) { observer_.settled(file, progress_.get()); }
-  bool is_candidate_for_missing(const FileReport& file) const;
+  std::optional<DigestKind> candidate_for_missing(const FileReport& file) const;
+  void note_missing();
+  DigestKind kind_of(const FileReport& file) const;
 
   const VerifyOptions& options_;
   VerifyObserver& observer_;
   VerifyReport report_;
-  bool chosen_few_ = false;  // PATH is a file, or --include / --exclude leave some out
+  bool single_file_ = false;             // PATH is a file, not a folder
+  std::vector<PresentFile> bystanders_;  // there, but not selected: seen only where files are compared
   Structure structure_;
+  std::map<std::uint64_t, DigestKind> missing_sizes_;  // of missing files, with the kind of their digest
+  std::map<std::string, DigestKind> missing_extensions_;
   std::vector<std::size_t> to_hash_;                         // one index a distinct path and digest kind
   std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
   std::map<std::string, const std::vector<Digest>*> chunks_;  // of files in a chunked manifest
@@ -85,21 +96,36 @@ class Verification {
   std::unique_ptr<Progress> progress_;
 };
 
-DigestKind kind_of(const FileReport& file) {
-  return file.expected ? file.expected->kind : DigestKind::sha256;
-}
-
 bool has_bytes(const FileReport& file) {
   return file.status == FileStatus::ok || file.status == FileStatus::unchecked ||
          file.status == FileStatus::extra;
 }
 
+// --include and --exclude. What they leave out is not judged, but it is not missing either.
+void Verification::select_files() {
+  const NameFilter filter(options_.include, options_.exclude);
+  if (!filter.accepts_all()) {
+    std::erase_if(report_.findings,
+                  [&](const Finding& f) { return !f.file.empty() && !filter.accepts(f.file); });
+    std::erase_if(report_.files, [&](const FileReport& file) {
+      if (filter.accepts(file.name)) return false;
+      if (has_bytes(file)) bystanders_.push_back({file.name, file.path});
+      return true;
+    });
+  }
+  if (!report_.files.empty() || has_errors(report_.findings)) return;
+  throw Error::input(filter.accepts_all() ? "holds no files: there is nothing to verify"
+                                          : "holds no file that --include and --exclude select")
+      .in(report_.expectation.root)
+      .remedy("check the path");
+}
+
 void Verification::check_structures() {
-  std::vector<PresentFile> present;
-  std::set<std::string> missing;
+  std::vector<PresentFile> present = bystanders_;
+  std::set<std::string> missing;  // or unreadable, or known to be wrong
   for (const FileReport& file : report_.files) {
     if (has_bytes(file)) present.push_back({file.name, file.path});
-    if (file.status == FileStatus::missing || file.status == FileStatus::failed) missing.insert(file.name);
+    if (!has_bytes(file)) missing.insert(file.name);
   }
   structure_ = check_structure(present, options_.reading, options_.jobs);
   for (FileReport& file : report_.files) {
@@ -116,13 +142,15 @@ void Verification::check_structures() {
     }
     std::move(it->second.begin(), it->second.end(), std::back_inserter(file.findings));
   }
-  // Of a single file, or a chosen few, nobody expects the siblings.
-  if (chosen_few_) structure_.whole.clear();
+  // Of a single file nobody expects its siblings.
+  if (single_file_) structure_.whole.clear();
+  const NameFilter filter(options_.include, options_.exclude);
   for (Finding& finding : structure_.whole) {
-    // Said already, and with more detail, by the file's own entry.
-    if (!missing.contains(finding.file)) report_.findings.push_back(std::move(finding));
+    // Said already, and with more detail, by the file's own entry; or not asked.
+    if (missing.contains(finding.file) || !filter.accepts(finding.file)) continue;
+    report_.findings.push_back(std::move(finding));
   }
-  if (!chosen_few_) {
+  if (!single_file_ && filter.accepts_all()) {
     Findings identity = check_identity(structure_, report_.expectation.root);
     std::move(identity.begin(), identity.end(), std::back_inserter(report_.findings));
   }
@@ -141,16 +169,32 @@ void Verification::check_code() {
   }
 }
 
-// A file that nothing was expected of may be a missing one under another name: then its size says so first.
-bool Verification::is_candidate_for_missing(const FileReport& file) const {
-  if (file.status != FileStatus::extra) return false;
-  return std::any_of(report_.files.begin(), report_.files.end(), [&](const FileReport& other) {
-    return other.status == FileStatus::missing && other.expected && other.expected_size &&
-           *other.expected_size == file.size;
-  });
+// A file that nothing was expected of may be a missing one under another name: its size says so first, or,
+// where sizes are not known, its extension. The kind of digest it would have to be compared by.
+std::optional<DigestKind> Verification::candidate_for_missing(const FileReport& file) const {
+  if (file.status != FileStatus::extra || !file.diagnosis.empty()) return std::nullopt;
+  if (const auto it = missing_sizes_.find(file.size); it != missing_sizes_.end()) return it->second;
+  const auto it = missing_extensions_.find(file.path.extension().string());
+  return it == missing_extensions_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void Verification::note_missing() {
+  for (const FileReport& file : report_.files) {
+    if (file.status != FileStatus::missing || !file.expected) continue;
+    if (file.expected_size)
+      missing_sizes_.try_emplace(*file.expected_size, file.expected->kind);
+    else
+      missing_extensions_.try_emplace(fs::path(file.name).extension().string(), file.expected->kind);
+  }
+}
+
+DigestKind Verification::kind_of(const FileReport& file) const {
+  if (file.expected) return file.expected->kind;
+  return candidate_for_missing(file).value_or(DigestKind::sha256);
 }
 
 void Verification::plan_hashing() {
+  note_missing();
   if (options_.state) state_ = std::make_unique<VerifyState>(*options_.state);
   for (const ExpectedFile& file : report_.expectation.files) {
     if (!file.chunks.empty()) chunks_[file.name] = &file.chunks;
@@ -158,7 +202,7 @@ void Verification::plan_hashing() {
   std::map<std::pair<std::string, DigestKind>, std::size_t> seen;
   for (std::size_t i = 0; i < report_.files.size(); ++i) {
     FileReport& file = report_.files[i];
-    const bool wanted = (file.status == FileStatus::ok && file.expected) || is_candidate_for_missing(file) ||
+    const bool wanted = (file.status == FileStatus::ok && file.expected) || candidate_for_missing(file) ||
                         (examines(file) && has_bytes(file));
     if (!wanted) continue;
     const auto [it, fresh] = seen.try_emplace({file.path.lexically_normal().string(), kind_of(file)}, i);
@@ -197,9 +241,11 @@ bool Verification::may_hash() {
 struct Verification::Reading {
   std::unique_ptr<TensorSink> tensors;
   std::unique_ptr<ChunkSink> chunks;
+  std::unique_ptr<ZeroRunSink> zeros;
   std::unique_ptr<FanOut> fan_out;
   ByteSink* sink() {
     std::vector<ByteSink*> sinks;
+    if (zeros) sinks.push_back(zeros.get());
     if (tensors) sinks.push_back(tensors.get());
     if (chunks) sinks.push_back(chunks.get());
     if (sinks.size() < 2) return sinks.empty() ? nullptr : sinks.front();
@@ -244,6 +290,10 @@ Verification::Reading Verification::listen_to(const FileReport& file) const {
   if (chunks_.contains(file.name)) {
     reading.chunks = std::make_unique<ChunkSink>(report_.expectation.chunk_bytes);
   }
+  // Object ids belong to small files, in which zeros are their digest's concern alone.
+  if (file.expected && file.expected->kind == DigestKind::sha256) {
+    reading.zeros = std::make_unique<ZeroRunSink>();
+  }
   return reading;
 }
 
@@ -278,7 +328,6 @@ void Verification::hash() {
 
 void Verification::take_result(FileReport& file, HashResult&& result, Reading& reading,
                                std::int64_t started_ns) {
-  report_.bytes_hashed += result.bytes;
   if (result.error) {
     file.status = FileStatus::unreadable;
     file.diagnosis = result.error->message();
@@ -286,6 +335,7 @@ void Verification::take_result(FileReport& file, HashResult&& result, Reading& r
     return;
   }
   if (!result.complete) return;  // interrupted: settle_unhashed() speaks of it
+  report_.bytes_hashed += result.bytes;
   file.identity = result.identity;
   file.size = result.identity.size;
   file.actual = result.digest;
@@ -312,7 +362,7 @@ void Verification::take_result(FileReport& file, HashResult&& result, Reading& r
     file.damaged = damaged_ranges(reading.chunks->digests(), *chunks_.at(file.name),
                                   report_.expectation.chunk_bytes, file.size);
   }
-  judge(file);
+  judge(file, reading.zeros ? reading.zeros->longest() : ZeroRun{});
 }
 
 // From the numbers kept in the report, so that a file recalled from the state is judged like one just read.
@@ -327,19 +377,22 @@ void Verification::add_number_findings(FileReport& file) const {
 }
 
 // `file.actual` is known: compare, explain, tell, for the file and for every other name of the same bytes.
-void Verification::judge(FileReport& file) {
+void Verification::judge(FileReport& file, ZeroRun zeros) {
   const auto settle = [&](FileReport& f) {
     if (f.expected && f.actual) {
       report_.bytes_checked = true;
       if (*f.actual != *f.expected) {
         f.status = FileStatus::failed;
         try {
-          const Diagnosis diagnosis = diagnose_content(File::open(f.path));
+          const Diagnosis diagnosis = diagnose_content(File::open(f.path), f.expected_size, zeros);
           f.diagnosis = diagnosis.sentence;
           f.remedy = diagnosis.remedy;
         } catch (const Error& error) {
           f.diagnosis = error.message();
         }
+      } else {
+        // Its bytes are right: that some were written as holes does not matter.
+        std::erase_if(f.findings, [](const Finding& finding) { return finding.code == kNeverWritten; });
       }
     }
     if (has_errors(f.findings) && f.status != FileStatus::failed) {
@@ -377,30 +430,78 @@ void Verification::settle_unhashed() {
   }
 }
 
+// Relations that sizes alone suggest, where nothing was hashed: an unexpected file as long as the missing
+// one; two files, each as long as the other should be.
+void Verification::suspect_by_size() {
+  std::map<std::uint64_t, std::vector<const FileReport*>> extras;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const FileReport*>> misfits;  // is, should be
+  for (const FileReport& file : report_.files) {
+    if (file.status == FileStatus::extra && !file.actual && file.diagnosis.empty()) {
+      extras[file.size].push_back(&file);
+    } else if (file.status == FileStatus::failed && file.size > 0 &&
+               file.expected_size.value_or(file.size) != file.size) {
+      misfits[{file.size, *file.expected_size}].push_back(&file);
+    }
+  }
+  for (FileReport& file : report_.files) {
+    if (!file.expected_size) continue;
+    if (file.status == FileStatus::missing) {
+      const auto it = extras.find(*file.expected_size);
+      if (it == extras.end() || it->second.size() != 1) continue;
+      file.diagnosis = "is not there; " + it->second[0]->name + ", which nobody expected, has its size";
+      file.remedy = "see whether it was renamed";
+    } else if (file.status == FileStatus::failed && !file.actual) {
+      const auto it = misfits.find({*file.expected_size, file.size});
+      if (it == misfits.end() || it->second.size() != 1) continue;
+      file.diagnosis = "seems swapped with " + it->second[0]->name + ": each has the other's size";
+      file.remedy = "swap the two names and verify again";
+    }
+  }
+}
+
 // Damage that only shows when files are compared with each other: renamed, swapped, copied over.
 void Verification::explain_relations() {
-  std::map<Digest, std::vector<FileReport*>> by_actual;
-  for (FileReport& file : report_.files) {
-    if (file.actual) by_actual[*file.actual].push_back(&file);
+  suspect_by_size();
+  std::map<Digest, const FileReport*> by_actual, by_expected;
+  for (const FileReport& file : report_.files) {
+    if (file.actual) by_actual.try_emplace(*file.actual, &file);
+    if (file.expected) by_expected.try_emplace(*file.expected, &file);
   }
   for (FileReport& file : report_.files) {
     const bool wrong =
         file.status == FileStatus::missing || (file.status == FileStatus::failed && file.actual);
     if (!wrong || !file.expected || file.actual == file.expected) continue;
     const auto found = by_actual.find(*file.expected);
-    if (found == by_actual.end()) continue;
-    const FileReport& holder = *found->second.front();
-    if (file.status == FileStatus::missing) {
-      file.diagnosis = "is not there under this name; its bytes are in " + holder.name;
-      file.remedy = "rename " + holder.name;
-      continue;
+    const FileReport* holder = found == by_actual.end() ? nullptr : found->second;
+    const auto meant = file.actual ? by_expected.find(*file.actual) : by_expected.end();
+    if (file.status == FileStatus::missing && holder != nullptr) {
+      const bool renamed = holder->status == FileStatus::extra;  // else it is right where it is
+      file.diagnosis = "is not there under this name; its bytes are in " + holder->name;
+      file.remedy = (renamed ? "rename " : "copy ") + holder->name;
+    } else if (holder != nullptr) {
+      const bool swapped =
+          holder->expected && file.actual == holder->expected && holder->status == FileStatus::failed;
+      file.diagnosis = swapped ? "is swapped with " + holder->name + ": each holds the other's bytes"
+                               : "has wrong bytes; the right ones are in " + holder->name;
+      file.remedy = swapped ? "swap the two names" : "copy it from there";
+    } else if (meant != by_expected.end()) {
+      file.diagnosis = "holds the bytes of " + meant->second->name;
+      file.remedy = "download it again";
     }
-    const bool swapped =
-        holder.expected && file.actual == holder.expected && holder.status == FileStatus::failed;
-    file.diagnosis = swapped ? "is swapped with " + holder.name + ": each holds the other's bytes"
-                             : "has wrong bytes; the right ones are in " + holder.name;
-    file.remedy = swapped ? "swap the two names" : "copy it from there";
   }
+  drop_consequences();
+}
+
+// What the index says of a shard whose bytes are known to be wrong is a consequence, and its remedies
+// mislead.
+void Verification::drop_consequences() {
+  std::set<std::string_view> wrong;
+  for (const FileReport& file : report_.files) {
+    if (file.expected && file.actual && file.actual != file.expected) wrong.insert(file.name);
+  }
+  std::erase_if(report_.findings, [&](const Finding& finding) {
+    return finding.code.starts_with("index.") && wrong.contains(finding.file);
+  });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/formats/safetensors.h"
 #include "core/system/progress.h"
@@ -37,7 +38,8 @@ struct VerifyOptions {
   bool fail_on_extra = false;
   AfterFailure after_failure = AfterFailure::automatic;
   std::optional<fs::path> state;
-  std::string include, exclude;  // regular expressions on names; empty: all
+  std::string include, exclude;     // regular expressions on names; empty: all
+  std::vector<fs::path> own_files;  // what assay itself reads or writes (state, receipt, …): never extra
   int jobs = 1;
   ProgressMode progress = ProgressMode::automatic;
 };

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/formats/gguf_cursor.h"
+#include "core/formats/impostor.h"
 #include "core/system/error.h"
 #include "core/system/finding_collector.h"
 #include "core/system/text.h"
@@ -454,6 +455,7 @@ Header read_header(const File& file) {
     } catch (const NeedMore& more) {
       wanted = std::max(more.bytes, 2 * wanted);
     } catch (Error& error) {
+      refuse_impostor(file);
       throw error.in(file.path());
     }
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <tuple>
 
+#include "core/formats/impostor.h"
 #include "core/formats/safetensors_json.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -43,6 +44,19 @@ void check_size(std::uint64_t file_bytes, const fs::path& source) {
   throw Error::input(fmt::format("file of {} bytes is too short for a safetensors header", file_bytes))
       .in(source)
       .at(0);
+}
+
+// A pointer or a web page read as a length is a huge number: say what it is instead.
+std::uint64_t read_length(const File& file) try {
+  check_size(file.size(), file.path());
+  std::byte length_field[kLengthBytes];
+  file.read_exactly(0, length_field);
+  const std::uint64_t json_bytes = load_length(length_field);
+  check_length(json_bytes, file.size(), file.path());
+  return json_bytes;
+} catch (const Error&) {
+  refuse_impostor(file);
+  throw;
 }
 
 std::string describe(const Tensor& tensor) {
@@ -172,11 +186,7 @@ Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes,
 }
 
 Header read_header(const File& file, Reading reading) {
-  check_size(file.size(), file.path());
-  std::byte length_field[kLengthBytes];
-  file.read_exactly(0, length_field);
-  const std::uint64_t json_bytes = load_length(length_field);
-  check_length(json_bytes, file.size(), file.path());
+  const std::uint64_t json_bytes = read_length(file);
   const std::size_t prefix_bytes = kLengthBytes + json_bytes;
   const auto prefix = std::make_unique_for_overwrite<std::byte[]>(prefix_bytes);
   file.read_exactly(0, {prefix.get(), prefix_bytes});

@@ -118,7 +118,8 @@ class Check {
       tell("index.tensor_misplaced",
            fmt::format("the index places it here, but it lies in {}",
                        shards_[places.front().second].file_name),
-           shard, tensor, "rewrite the index from the shards' headers");
+           shard, tensor,
+           "see whether the two files are swapped; else rewrite the index from the shards' headers");
     } else {
       tell("index.tensor_missing",
            all_readable_ ? "the index places it here, but no shard holds it"

@@ -51,6 +51,25 @@ TEST(Inspect, JsonHoldsEveryFact) {
   EXPECT_EQ(document["totals"]["types"]["F32"]["tensors"], 1);
 }
 
+TEST(Inspect, APointerOrAWebPageIsNamedNotReadAsALength) {
+  TempDir folder;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 4302348032\n";
+  for (const char* name : {"m.safetensors", "m.gguf"}) {
+    const std::string path = (folder / name).string();
+    write_file(path, pointer);
+    const auto of_pointer = test::assay({"inspect", path});
+    EXPECT_EQ(of_pointer.exit_code, 2);
+    EXPECT_NE(of_pointer.err.find("is still a git-lfs pointer, to 4.30 GB"), std::string::npos)
+        << of_pointer.err;
+    write_file(path, "\n<!DOCTYPE HTML><html>Too many requests</html>");
+    const auto of_page = test::assay({"inspect", path});
+    EXPECT_EQ(of_page.exit_code, 2);
+    EXPECT_NE(of_page.err.find("is an HTML page"), std::string::npos) << of_page.err;
+  }
+}
+
 TEST(Inspect, FiltersByName) {
   TempDir folder;
   write_file(folder / "m.safetensors", two_tensors());

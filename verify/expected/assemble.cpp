@@ -122,6 +122,7 @@ bool narrow_to_file(Expectation& e, std::string_view name) {
   std::erase_if(e.findings, [&](const Finding& finding) { return finding.file != base; });
   e.settled.clear();
   e.complete = false;
+  e.owns_root = false;
   return !e.files.empty();
 }
 

@@ -54,8 +54,10 @@ struct Expectation {
   std::string kind;    // "git clone", "Hugging Face cache", "checksum manifest", …: for people
   std::string origin;  // "commit 1a2b…", "models--org--name @ 1a2b…", the manifest's path
   fs::path root;
-  std::vector<ExpectedFile> files;   // sorted by name
-  bool complete = false;             // it lists everything there should be: whatever else is there is extra
+  std::vector<ExpectedFile> files;  // sorted by name
+  bool complete = false;            // it lists everything there should be
+  bool owns_root = true;  // whatever else lies in root is extra; not so for one file out of a folder,
+                          // nor for a whole hub cache
   std::vector<std::string> ignored;  // top-level names that are never "extra": .git, .cache, …
   // Listed by the source but nothing to hash: symbolic links it compared itself, submodules, names it refused
   // with a finding. Neither these nor anything below them is extra or missing.

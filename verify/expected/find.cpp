@@ -46,6 +46,8 @@ std::optional<Expectation> weights_of_a_commit(const fs::path& path, std::string
     if (holds || (!is_folder(path) && !out.files.empty())) return out;
     why_not = "it lies in a git repository whose commit holds no weights";
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage)
+      throw;  // a bare repository: the user has to say where the files are
     why_not = "its git repository says nothing: " + error.message();
   }
   return std::nullopt;

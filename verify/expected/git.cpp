@@ -216,6 +216,12 @@ struct Place {
   bool beside = true;   // the repository lies with the files
 };
 
+// The links of the folders on the way are resolved; the file's own name stays, link or not.
+fs::path without_links_in_folder(const fs::path& path) {
+  if (fs::is_directory(path)) return fs::canonical(path);
+  return fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path(".")) / path.filename();
+}
+
 // Where `inside` lies in the work tree. Of a repository folder itself (.git, bare) everything is meant.
 Place locate(const git::Repository& repository, const fs::path& inside, const std::optional<fs::path>& root) {
   const fs::path work_tree = repository.work_tree();
@@ -226,11 +232,7 @@ Place locate(const git::Repository& repository, const fs::path& inside, const st
   }
   Place place;
   if (!work_tree.empty()) {
-    const fs::path relative =
-        (fs::canonical(inside.has_parent_path() && !fs::is_directory(inside) ? inside.parent_path()
-                                                                             : inside) /
-         (fs::is_directory(inside) ? fs::path() : inside.filename()))
-            .lexically_relative(fs::canonical(work_tree));
+    const fs::path relative = without_links_in_folder(inside).lexically_relative(fs::canonical(work_tree));
     std::string text = relative.generic_string();
     while (text.ends_with('/')) text.pop_back();
     if (text != "." && !text.starts_with("..") && !is_git_folder(text.substr(0, text.find('/'))))
@@ -284,6 +286,7 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
       if (!root) out.root = place.root.parent_path();
       walk.entry(*raw, fs::path(place.subpath).filename().string());
       out.complete = false;
+      out.owns_root = false;
     }
   }
   finish(out);

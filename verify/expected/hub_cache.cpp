@@ -130,8 +130,8 @@ class Repository {
     out_.findings.push_back(
         {.severity = Severity::note,
          .code = "hub_cache.orphan_blobs",
-         .message = fmt::format("{} blobs ({}) belong to no snapshot; they are not checked", orphans,
-                                human_bytes(bytes)),
+         .message = fmt::format("{} {} ({}) belong{} to no snapshot: not checked", orphans,
+                                orphans == 1 ? "blob" : "blobs", human_bytes(bytes), orphans == 1 ? "s" : ""),
          .file = prefix_ + "blobs",
          .remedy = "'hf cache prune' removes them"});
   }
@@ -289,6 +289,7 @@ void use_repository(const fs::path& folder, const std::string& prefix, Expectati
 
 void use_blob(const fs::path& blob, Expectation& out) {
   out.root = blob.parent_path();
+  out.owns_root = false;
   out.origin = "blob of " + blob.parent_path().parent_path().filename().string();
   const std::string name = blob.filename().string();
   out.files.push_back({.name = name,
@@ -344,6 +345,7 @@ Expectation expect_from_hub_cache(const fs::path& given) {
       use_repository(repository, repository.filename().string() + "/", out);
     }
     out.complete = false;  // a cache is whatever was asked for
+    out.owns_root = false;
   }
   finish(out);
   if (snapshot && !snapshot->inside.empty()) {

@@ -87,6 +87,7 @@ void select_file(Expectation& out, const fs::path& manifest, const fs::path& pat
   matches[0].name = base;
   matches[0].path = path;
   out.files = {matches[0]};
+  out.owns_root = false;
   std::erase_if(out.findings, [&](const Finding& finding) { return finding.file != base; });
   out.complete = false;
 }
@@ -105,12 +106,15 @@ Expectation expect_from_sha256(std::string_view hex, const fs::path& file) {
   if (is_folder(file)) {
     throw Error::usage("--sha256 is for one file, and this is a folder").in(file).remedy("use --manifest");
   }
-  const auto digest = Digest::parse(DigestKind::sha256, hex);
+  const std::string_view prefix = "sha256:";  // as registries and pointer files write it
+  const std::string_view digits = hex.starts_with(prefix) ? hex.substr(prefix.size()) : hex;
+  const auto digest = Digest::parse(DigestKind::sha256, digits);
   if (!digest) throw Error::usage(fmt::format("--sha256 takes 64 hexadecimal digits, not '{}'", hex));
   Expectation out;
   out.kind = "file with a given digest";
   out.origin = "--sha256";
   out.root = folder_of(file);
+  out.owns_root = false;
   out.files.push_back({.name = file.filename().string(),
                        .path = file,
                        .digest = digest,
@@ -129,7 +133,9 @@ Expectation expect_nothing(const fs::path& path) {
     return out;
   }
   out.kind = "single file";
+  out.origin = path.string();
   out.root = folder_of(path);
+  out.owns_root = false;
   out.files.push_back({.name = path.filename().string(), .path = path});
   return out;
 }

@@ -34,7 +34,7 @@ Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaul
 }
 
 Quantity read_layers(ConfigReader& config, std::string_view keys, std::uint64_t class_default) {
-  const Quantity count = config.size(keys, class_default);
+  Quantity count = config.size(keys, class_default);
   config.require(count.value() <= kMostLayers,
                  fmt::format("{} is {}: no model has so many layers", count.name(), count.value()));
   return count;

@@ -1,5 +1,6 @@
 #include "core/system/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>

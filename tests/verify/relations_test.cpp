@@ -36,6 +36,9 @@ std::string codes(const json& report) {
   return all;
 }
 
+// The small model's config names no architecture that could be compared with its tensors: a note says so.
+constexpr const char* kOnlyTheConfig = "model.not_compared ";
+
 class Relations : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -136,7 +139,7 @@ TEST_F(Relations, OfSwappedShardsOnlyTheSwapIsSaid) {
   swap(0, 2);
   const json report = verify_json(model_.folder);
   EXPECT_TRUE(contains(entry(report, name(0)).at("diagnosis"), "is swapped with " + name(2)));
-  EXPECT_EQ(report.at("findings").size(), 0u) << codes(report);
+  EXPECT_EQ(codes(report), kOnlyTheConfig);
   // Without their digests the index is what speaks.
   EXPECT_TRUE(contains(codes(verify_json(model_.folder, {"--quick"})), "index.tensor_misplaced"));
 }
@@ -158,7 +161,7 @@ TEST_F(Relations, AShardCopiedOverAnotherIsNamed) {
   fs::copy(shard(0), shard(1), fs::copy_options::overwrite_existing);
   const json report = verify_json(model_.folder);
   EXPECT_EQ(entry(report, name(1)).at("diagnosis"), "holds the bytes of " + name(0));
-  EXPECT_EQ(report.at("findings").size(), 0u) << codes(report);
+  EXPECT_EQ(codes(report), kOnlyTheConfig);
 }
 
 TEST_F(Relations, WhatASelectionLeavesOutIsNotMissing) {

@@ -222,8 +222,35 @@ def shard_index_seeds():
         save("shard_index", name, content)
 
 
+def hub_listing_seeds():
+    """The hub's tree API, its model API, huggingface_hub's tree cache, ModelScope's file list; names that climb."""
+    sha1, sha256 = "0" * 40, "a" * 64
+    lfs = {"oid": sha256, "size": 4300000000, "pointerSize": 135}
+    seeds = {
+        "tree": [{"type": "file", "oid": sha1, "size": 4300000000, "path": "model.safetensors", "lfs": lfs},
+                 {"type": "file", "oid": sha1, "size": 12, "path": "a/config.json"},
+                 {"type": "directory", "oid": sha1, "size": 0, "path": "a"}],
+        "siblings": {"sha": sha1, "siblings": [{"rfilename": "config.json", "size": 3, "blobId": sha1},
+                                               {"rfilename": "w.bin", "size": 9, "blobId": sha1,
+                                                "lfs": {"sha256": sha256, "size": 9, "pointerSize": 130}}]},
+        "tree_cache": {"format_version": 1, "files": {"config.json": {"size": 3, "blob_id": sha1},
+                                                      "w.bin": {"size": 9, "blob_id": sha1, "lfs_sha256": sha256,
+                                                                "lfs_size": 9, "xet_hash": "b" * 64}}},
+        "modelscope": {"Code": 200, "Data": {"Files": [{"Path": "config.json", "Sha256": sha256, "Size": 3,
+                                                        "Type": "blob"}]}},
+        "climbs": [{"type": "file", "oid": sha1, "size": 1, "path": "../../etc/passwd"}],
+        "huge_size": [{"type": "file", "oid": sha1, "size": 2**64 - 1, "path": "x"}],
+        "twice": [{"type": "file", "oid": sha1, "size": 1, "path": "x"}, {"type": "file", "oid": "1" * 40, "size": 2, "path": "x"}],
+        "short_digest": [{"type": "file", "oid": "abc", "size": 1, "path": "x"}],
+    }
+    for name, content in seeds.items():
+        save("hub_listing", name + ".json", json.dumps(content).encode())
+    save("hub_listing", "incomplete_name", (sha256 + ".1a2b3c4d.incomplete").encode())
+
+
 if __name__ == "__main__":
     gguf_seeds()
+    hub_listing_seeds()
     safetensors_seeds()
     lfs_pointer_seeds()
     checksum_manifest_seeds()

@@ -22,23 +22,19 @@ import transformers
 from transformers.core_model_loading import revert_weight_conversion
 
 OUT = pathlib.Path(__file__).parent / "fixtures" / "modules"
-# Same code under another name.
-ALIASES = {"kimi_k2": "deepseek_v3"}
+# The class to ask, where a config's model_type names none that transformers has.
+SAME_CODE = {"kimi_k2": "deepseek_v3"}
+WITHOUT_MODEL_TYPE = {"MiniCPM3ForCausalLM": "minicpm3"}
 
 
 def build(document):
-    values = dict(document)
-    values.pop("quantization_config", None)
-    values.pop("auto_map", None)
-    model_type = ALIASES.get(values.pop("model_type", None) or guess(document), document.get("model_type") or guess(document))
-    config = transformers.CONFIG_MAPPING[model_type](**values)
     architecture = document["architectures"][0]
+    model_type = document.get("model_type") or WITHOUT_MODEL_TYPE[architecture]
+    left_out = ("model_type", "quantization_config", "auto_map")
+    values = {key: value for key, value in document.items() if key not in left_out}
+    config = transformers.CONFIG_MAPPING[SAME_CODE.get(model_type, model_type)](**values)
     with torch.device("meta"):
         return getattr(transformers, architecture)(config)
-
-
-def guess(document):
-    return {"MiniCPM3ForCausalLM": "minicpm3"}[document["architectures"][0]]
 
 
 def checkpoint_tensors(model):

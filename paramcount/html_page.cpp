@@ -76,7 +76,13 @@ footer { margin-top: 34px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) {
   main { padding: 14px 12px 36px; } h1 { font-size: 1.2rem; }
   .tiles { grid-template-columns: 1fr 1fr; } .tile b { font-size: 1.02rem; }
-  th, td { padding: 5px 7px; } td.formula { min-width: 230px; } td.name { min-width: 135px; }
+  th, td { padding: 5px 7px; } td.formula { min-width: 0; } td.name { min-width: 0; }
+  table.stack thead tr { display: flex; flex-wrap: wrap; } table.stack th { position: static; border: 0; }
+  table.stack tbody tr { display: grid; grid-template-columns: 1fr 1fr; gap: 0 12px; padding: 7px 9px; border-bottom: 1px solid var(--line); }
+  table.stack td { border: 0; padding: 1px 0; } table.stack td:empty { display: none; }
+  table.stack td.name, table.stack td.formula { grid-column: 1 / -1; font-weight: 600; } table.stack td.formula { font-weight: 400; }
+  table.stack td.number { display: flex; justify-content: space-between; gap: 8px; }
+  table.stack td.number::before { content: attr(data-label); color: var(--soft); font-size: .92em; }
 }
 @media print { .scroll { overflow: visible; } }
 </style>

@@ -41,7 +41,7 @@ function table(columns, rows, initial) {
       });
     }
     body.replaceChildren(...order.map(row => el("tr", {}, ...columns.map(c =>
-      el("td", {className: c.className ?? (c.number ? "number" : "")}, c.show(row))))));
+      el("td", {className: c.className ?? (c.number ? "number" : ""), "data-label": c.title}, c.show(row))))));
     [...head.children].forEach((th, i) => i === sorted
       ? th.setAttribute("aria-sort", down ? "descending" : "ascending") : th.removeAttribute("aria-sort"));
   };
@@ -58,7 +58,8 @@ function table(columns, rows, initial) {
     head.append(th);
   });
   draw();
-  return el("div", {className: "scroll"}, el("table", {}, el("thead", {}, head), body));
+  // Many columns do not fit a phone: there each row becomes a small block.
+  return el("div", {className: "scroll"}, el("table", {className: columns.length > 4 ? "stack" : ""}, el("thead", {}, head), body));
 }
 const text = (title, get, className) => ({title, show: get, key: get, className});
 const count = (title, get) => ({title, number: true, show: r => get(r) === null ? "" : exact(get(r)), key: r => get(r) ?? -1});
@@ -117,7 +118,7 @@ const shape = (tag, attributes, ...children) => {
   node.append(...children);
   return node;
 };
-const root = {name: "all", children: doc.modules, total: doc.total + doc.mtp.own, active: doc.active, bytes: doc.model.bytes, params: doc.total, count: 1, formula: ""};
+const root = {name: "all modules", children: doc.modules, total: doc.total + doc.mtp.own, active: doc.active, bytes: doc.model.bytes, params: doc.total, count: 1, formula: ""};
 (function parents(node) { for (const child of node.children) child.parent = node, parents(child); })(root);
 let measure = "total", current = root;
 const kinds = [...new Set(doc.modules.flatMap(function collect(n) { return n.children.length ? n.children.flatMap(collect) : [n.part]; }))];
@@ -132,7 +133,8 @@ for (const [key, label] of [["total", "parameters"], ["active", "activated"], ["
 }
 function explain(node) {
   const lines = [el("b", {}, node.name + (node.count > 1 ? `  × ${exact(node.count)}` : ""))];
-  const all = [`${exact(node.total)} parameters`, `${(100 * node.total / doc.total).toPrecision(3)}% of the model`,
+  const all = [`${exact(node.total)} parameters`,
+    node === root ? "main model" + (doc.mtp.own ? " and multi-token prediction" : "") : `${(100 * node.total / root.total).toPrecision(3)}% of all`,
     `${exact(node.active)} activated`, bytes(node.bytes)];
   lines.push(el("div", {className: "soft"}, all.join(" · ")));
   if (node.formula) lines.push(el("code", {}, (node.count > 1 ? "each " : "") + `${node.formula} = ${exact(node.params)}`));
@@ -169,7 +171,7 @@ function drawMap() {
   for (const button of switches.children) button.setAttribute("aria-pressed", button.dataset.key === measure);
   const trail = [];
   for (let node = current; node; node = node.parent) trail.unshift(node);
-  crumbs.replaceChildren(...trail.flatMap((node, i) => [i ? " › " : "", el("button", {type: "button", onclick: () => zoom(node)}, node === root ? "all modules" : node.name)]));
+  crumbs.replaceChildren(...trail.flatMap((node, i) => [i ? " › " : "", el("button", {type: "button", onclick: () => zoom(node)}, node.name)]));
   const width = Math.max(280, map.clientWidth - 26), height = width < 560 ? Math.round(width * 1.25) : Math.min(560, Math.round(width * .52));
   picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const items = current.children.filter(n => n[measure] > 0).map(n => ({node: n, value: n[measure]})).sort((a, b) => b.value - a.value);

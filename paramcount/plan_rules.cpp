@@ -207,7 +207,9 @@ class Judge {
         fmt::format("{} {}/{} = {} = {} × {}", key_of(spec, member.size), member.size, group, share,
                     multiple_text(static_cast<double>(share) / static_cast<double>(b)), b);
     std::string message;
-    if (expert && rows)
+    if (engine_ == Engine::trtllm)  // its own words are not known
+      message = fmt::format("its block-scaled GEMMs take whole blocks of {} only", b);
+    else if (expert && rows)
       message = fmt::format(
           "The input_size of down's weight = {} is not divisible by weight quantization block_k = {}.", share,
           b);

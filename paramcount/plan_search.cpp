@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/system/text.h"
@@ -81,50 +82,46 @@ class WayFinder {
         layout);
   }
 
-  // The layout with the largest tp that launches, of those `change` makes; failing that, nothing is said.
+  // Of the layouts that `change` makes, the one with the largest tp that launches; else the nearest miss.
   template <class Change>
-  bool first_that_launches(const char* what, Change change) {
+  void first_that_launches(const char* what, Change change) {
+    std::optional<Layout> nearly;  // every shape divides, and memory is short
     for (const std::uint64_t tp : divisors_down(tp_)) {
       if (tp == tp_) continue;
       Layout layout = plan_.layout;
       change(layout, tp);
-      if (!make_plan(tree_, layout, options_).launches()) continue;
-      add(fmt::format("{} ({})", what, layout.text()), layout);
-      return true;
+      const Plan plan = make_plan(tree_, layout, options_);
+      if (plan.launches()) return add(fmt::format("{} ({})", what, layout.text()), layout);
+      if (plan.refusals.empty() && !nearly) nearly = layout;
     }
-    return false;
+    if (nearly)
+      add(fmt::format("{} ({})", what, nearly->text()), *nearly);
+    else if (tp_ > 1)
+      ways_.push_back({what, "no division of these ranks launches", false, {}});
   }
 
   void dp_attention() {
     if (tree_.experts == 0) return;
-    const bool found =
-        first_that_launches("DP attention with expert parallel", [&](Layout& layout, std::uint64_t tp) {
-          layout.dp = plan_.layout.dp * (tp_ / tp);
-          layout.tp = tp;
-          layout.ep = layout.moe_ranks();
-        });
-    if (!found && tp_ > 1)
-      ways_.push_back(
-          {"DP attention with expert parallel", "no division of these ranks launches", false, {}});
+    first_that_launches("DP attention with expert parallel", [&](Layout& layout, std::uint64_t tp) {
+      layout.dp = plan_.layout.dp * (tp_ / tp);
+      layout.tp = tp;
+      layout.ep = layout.moe_ranks();
+    });
   }
 
   void pipeline() {
-    const bool found =
-        first_that_launches("tensor × pipeline parallel", [&](Layout& layout, std::uint64_t tp) {
-          layout.pp = plan_.layout.pp * (tp_ / tp);
-          layout.tp = tp;
-          if (layout.moe_ranks() % layout.ep != 0) layout.ep = 1;
-        });
-    if (!found && tp_ > 1)
-      ways_.push_back({"tensor × pipeline parallel", "no division of these ranks launches", false, {}});
-  }
-
-  void lower() {
-    const bool found = first_that_launches("fewer ranks", [&](Layout& layout, std::uint64_t tp) {
+    first_that_launches("tensor × pipeline parallel", [&](Layout& layout, std::uint64_t tp) {
+      layout.pp = plan_.layout.pp * (tp_ / tp);
       layout.tp = tp;
       if (layout.moe_ranks() % layout.ep != 0) layout.ep = 1;
     });
-    if (!found && tp_ > 1) ways_.push_back({"fewer ranks", "no smaller tp launches", false, {}});
+  }
+
+  void lower() {
+    first_that_launches("fewer ranks", [&](Layout& layout, std::uint64_t tp) {
+      layout.tp = tp;
+      if (layout.moe_ranks() % layout.ep != 0) layout.ep = 1;
+    });
   }
 
   void drop_quantization() {
@@ -167,12 +164,15 @@ std::vector<Plan> search_plans(const ModuleTree& tree, std::uint64_t gpus, const
     if (pp > tree.layers) continue;
     for (const std::uint64_t tp : divisors_down(gpus / pp)) {
       Layout layout{tp, pp, gpus / pp / tp, 1};
+      // Whole experts, then experts cut like everything else; what lies between only where neither starts.
       std::vector<std::uint64_t> groups = {1};
       if (tree.experts > 0) groups = divisors_down(layout.moe_ranks());
-      for (const std::uint64_t ep : groups) {
-        layout.ep = ep;
+      if (groups.size() > 2) std::rotate(groups.begin() + 1, groups.end() - 1, groups.end());
+      bool found = false;
+      for (std::size_t i = 0; i < groups.size() && (i < 2 || !found); ++i) {
+        layout.ep = groups[i];
         Plan plan = make_plan(tree, layout, options);
-        if (plan.launches()) plans.push_back(std::move(plan));
+        if (plan.launches()) plans.push_back(std::move(plan)), found = true;
       }
     }
   }

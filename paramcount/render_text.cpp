@@ -285,12 +285,17 @@ class Report {
       const std::string line = fmt::format("{} ({}): {}", r.part, r.tensors, r.arithmetic);
       if (!seen.insert(line).second) continue;
       sheet_.line(line);
-      std::string last;
+      std::vector<std::pair<std::string, std::string>> said;  // a message, and who will say it
       for (const Refusal& other : p.refusals) {
         if (other.part != r.part || other.arithmetic != r.arithmetic || other.tensors != r.tensors) continue;
-        const std::string verb = other.silent ? "says nothing" : "will say";
-        sheet_.line(fmt::format("    {} {}: {}", title(other.engine), verb, other.message));
+        const auto known =
+            std::find_if(said.begin(), said.end(), [&](const auto& s) { return s.first == other.message; });
+        if (known == said.end())
+          said.emplace_back(other.message, title(other.engine));
+        else
+          known->second += fmt::format(", {}", title(other.engine));
       }
+      for (const auto& [message, who] : said) sheet_.line(fmt::format("    {}: {}", who, message));
     }
     for (const std::string& note : p.notes) sheet_.line("note: " + note);
     load(p);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace assay {
@@ -32,8 +33,11 @@ class RowMaker {
       row.total += child.total;
       row.active += child.active;
       row.bytes += child.bytes;
-      if (row.part.empty()) row.part = child.part;
     }
+    // What most of it is gives a chart its colour.
+    const auto most = std::max_element(row.children.begin(), row.children.end(),
+                                       [](const Row& a, const Row& b) { return a.total < b.total; });
+    if (most != row.children.end()) row.part = most->part;
     return row;
   }
 

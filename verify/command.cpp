@@ -78,6 +78,8 @@ void write_receipt(const std::string& target, const VerifyReport& report) {
 }
 
 void require_writable(const fs::path& target) {
+  std::error_code ignored;
+  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) return;  // /dev/stderr, a pipe
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   if (::access(folder.c_str(), W_OK | X_OK) != 0) throw Error::from_errno("create", errno).in(target);
 }

@@ -148,7 +148,9 @@ Json file_json(const FileReport& file) {
 std::string trust_of(const VerifyReport& report) {
   std::vector<Trust> trusts;
   for (const FileReport& file : report.files) {
-    if (file.status != FileStatus::extra) trusts.push_back(file.expected ? file.trust : Trust{});
+    const bool expected =
+        file.status != FileStatus::extra && (file.expected || file.status != FileStatus::unreadable);
+    if (expected) trusts.push_back(file.expected ? file.trust : Trust{});
   }
   return trust_summary(trusts);
 }

@@ -95,7 +95,9 @@ std::vector<std::string> shards_of(const ShardIndex& index, const std::vector<st
 }
 
 void check_folder(const std::string& folder, const Folder& contents,
-                  const std::map<std::string, WeightHeader>& headers, Findings& whole) {
+                  const std::map<std::string, WeightHeader>& headers, Structure& structure) {
+  Findings& whole = structure.whole;
+  WeightFolder& weights = structure.folders[folder];
   const auto add = [&](Findings findings) {
     for (Finding& finding : findings) {
       if (!finding.file.empty()) finding.file.insert(0, folder);
@@ -105,7 +107,7 @@ void check_folder(const std::string& folder, const Folder& contents,
   add(check_shard_numbering(contents.weights));
   for (const PresentFile& present : contents.indexes) {
     try {
-      const ShardIndex index = read_shard_index(present.path);
+      ShardIndex index = read_shard_index(present.path);
       std::vector<ShardHeader> shards;
       for (const std::string& shard : shards_of(index, contents.weights)) {
         const auto it = headers.find(folder + shard);
@@ -113,6 +115,7 @@ void check_folder(const std::string& folder, const Folder& contents,
         shards.push_back({shard, readable ? &*it->second.safetensors : nullptr});
       }
       add(check_shard_index(index, base_of(present.name), shards));
+      if (!weights.index) weights.index = std::move(index);
     } catch (const Error& error) {
       whole.push_back({.severity = Severity::error,
                        .code = "index.malformed",
@@ -154,7 +157,7 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
     if (!read[i].findings.empty()) structure.per_file[weights[i]->name] = std::move(read[i].findings);
     headers.emplace(weights[i]->name, std::move(read[i]));
   }
-  for (const auto& [folder, contents] : folders) check_folder(folder, contents, headers, structure.whole);
+  for (const auto& [folder, contents] : folders) check_folder(folder, contents, headers, structure);
   for (auto& [name, header] : headers) structure.tensors.emplace(name, std::move(header.tensors));
   return structure;
 }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/formats/safetensors.h"
+#include "core/formats/shard_index.h"
 #include "core/numeric/element_type.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
@@ -26,9 +28,14 @@ struct PresentFile {
   fs::path path;
 };
 
+struct WeightFolder {
+  std::optional<ShardIndex> index;  // of its (first) index, where it could be read
+};
+
 struct Structure {
   std::map<std::string, Findings> per_file;                 // by PresentFile::name
   std::map<std::string, std::vector<TensorRange>> tensors;  // of well-formed weight files, by offset
+  std::map<std::string, WeightFolder> folders;              // that hold weights or an index: "", "unet/"
   Findings whole;                                           // indexes, numbering
 };
 

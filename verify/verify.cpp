@@ -12,6 +12,7 @@
 #include "verify/chunks.h"
 #include "verify/code_files.h"
 #include "verify/diagnose.h"
+#include "verify/identity.h"
 #include "verify/state.h"
 #include "verify/structure.h"
 #include "verify/survey.h"
@@ -148,6 +149,10 @@ void Verification::check_structures() {
     // Said already, and with more detail, by the file's own entry; or not asked.
     if (missing.contains(finding.file) || !filter.accepts(finding.file)) continue;
     report_.findings.push_back(std::move(finding));
+  }
+  if (!single_file_ && filter.accepts_all()) {
+    Findings identity = check_identity(structure_, report_.expectation.root);
+    std::move(identity.begin(), identity.end(), std::back_inserter(report_.findings));
   }
   check_code();
 }

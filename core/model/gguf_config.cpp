@@ -1,6 +1,8 @@
 // GGUF metadata as a config: `<architecture>.embedding_length` and its kin under the names config.json uses.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/model/config.h"
@@ -115,12 +117,27 @@ std::uint64_t separate_mtp_layers(ParsedJson& values) {
   return count;
 }
 
+// Llama 4's config.json calls an expert's width intermediate_size, and the dense layers'
+// intermediate_size_mlp.
+void swap_expert_width(ParsedJson& values) {
+  if (!values.contains("moe_intermediate_size") || !values.contains("intermediate_size")) return;
+  values["intermediate_size_mlp"] = values["intermediate_size"];
+  values["intermediate_size"] = values["moe_intermediate_size"];
+}
+
 // What no key says: an untied model carries its head; a bias or norm is there or it is not.
 void note_what_tensors_tell(ParsedJson& values, const gguf::Header& header) {
   values["tie_word_embeddings"] = !has_tensor(header, "output.weight");
   values["attention_bias"] =
       has_tensor(header, "blk.0.attn_q.bias") || has_tensor(header, "blk.0.attn_qkv.bias");
   values["use_qk_norm"] = has_tensor(header, "blk.0.attn_q_norm.weight");
+  // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
+  if (!values.contains("topk_method")) {
+    const bool corrected =
+        std::any_of(header.tensors.begin(), header.tensors.end(),
+                    [](const gguf::Tensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
+    if (corrected) values["topk_method"] = "noaux_tc";
+  }
   values["new_decoder_architecture"] = has_tensor(header, "blk.0.attn_norm_2.weight");
 }
 
@@ -138,6 +155,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   values["num_nextn_predict_layers"] = separate_mtp_layers(values);
   // llama.cpp reads Mixtral as a Llama with experts.
   if (*architecture == "llama" && values.contains("num_local_experts")) config.model_type_ = "mixtral";
+  if (*architecture == "llama4") swap_expert_width(values);
   if (const auto gating = header.number(fmt::format("{}.expert_gating_func", *architecture))) {
     constexpr std::uint64_t kSigmoid = 2;  // llama.cpp, LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID
     values["topk_method"] = gating == kSigmoid ? "noaux_tc" : "greedy";

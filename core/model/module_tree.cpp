@@ -137,14 +137,19 @@ Quantity formula_of_one(const Module& module) {
 Quantity formula(const Module& module) {
   return terms_of_all(module);
 }
-std::uint64_t parameters(const Module& module) {
-  return terms_of_all(module).value();
-}
-
 std::uint64_t active_elements(const TensorSpec& spec, const Occurrence& where) {
   std::uint64_t one = spec.elements.value();
   if (spec.stacked != 0) one = one / spec.stacked * spec.stacked_active;
   return one * where.active_copies;
+}
+
+std::uint64_t parameters(const Module& module) {
+  std::uint64_t sum = 0;
+  Occurrence where;
+  visit_module(module, where, [&](const TensorSpec& spec, const Occurrence& here) {
+    if (spec.storage == Storage::own) sum += spec.elements.value() * here.copies;
+  });
+  return sum;
 }
 
 std::uint64_t active_parameters(const Module& module) {

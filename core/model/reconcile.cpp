@@ -22,9 +22,16 @@ constexpr std::size_t kNamesKept = 20;
 constexpr std::array<std::string_view, 8> kOtherTowers = {"vision", "visual", "image",     "audio",
                                                           "speech", "video",  "projector", "patch_embed"};
 
+// Which copy of a spec a tensor is: indices are below 2^32 (module_tree.cpp bounds their number).
+std::uint64_t key(const TensorIndices& indices) {
+  return indices.layer << 32 | indices.expert;
+}
+
 struct SpecState {
-  std::uint64_t copies = 0, seen = 0;
+  std::uint64_t copies = 0;
   bool mtp = false;
+  std::vector<std::uint64_t> seen, scaled;  // copies that are here; those that have a scale
+  std::vector<std::pair<std::uint64_t, const CheckpointTensor*>> wants_scale;
 };
 
 class Reconciler {
@@ -32,7 +39,7 @@ class Reconciler {
   Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
       : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-      specs_[&spec] = {where.copies, 0, where.mtp};
+      specs_[&spec] = {where.copies, where.mtp, {}, {}, {}};
     });
   }
 
@@ -74,17 +81,15 @@ class Reconciler {
   void take_weight(const CheckpointTensor& tensor, std::uint64_t elements, const TensorLookup::Found& found,
                    bool is_codes) {
     const TensorSpec& spec = *found.spec;
-    SpecState& state = specs_[&spec];
-    ++state.seen;
+    specs_[&spec].seen.push_back(key(found.indices));
     result_.bytes_of[&spec] += tensor.bytes;
-    seen_names_.insert(expand(spec.name, found.indices));
     Tally& tally = spec.storage == Storage::buffer ? result_.buffers
                    : spec.storage != Storage::own  ? result_.duplicates
                    : found.mtp                     ? result_.mtp
                                                    : result_.main;
     add(tally, tensor, elements);
     if (spec.storage == Storage::buffer) return;
-    check_type(tensor, spec);
+    check_type(tensor, spec, key(found.indices));
     if (!is_codes && tensor.shape == spec.shape) return;
     const bool packed = needs_scale(tensor.type) && codes_fit(spec, tensor);
     if (packed)
@@ -93,7 +98,7 @@ class Reconciler {
       report_shape(tensor, spec);
   }
 
-  void check_type(const CheckpointTensor& tensor, const TensorSpec& spec) {
+  void check_type(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t copy) {
     if (is_plain_float(tensor.type)) return;
     if (!needs_scale(tensor.type)) {
       findings_.add({Severity::error,
@@ -116,8 +121,7 @@ class Reconciler {
                      {},
                      {}});
     }
-    const std::string weight = weight_name(tensor.name);
-    unscaled_.emplace(weight, &tensor);
+    specs_[&spec].wants_scale.emplace_back(copy, &tensor);
   }
 
   // The name of the weight, whatever its stored form adds.
@@ -144,7 +148,7 @@ class Reconciler {
     result_.bytes_of[found.spec] += tensor.bytes;
     has_scales_ = true;
     if (stored.part != StoredPart::scale) return;
-    scaled_.insert(stored.weight);
+    specs_[found.spec].scaled.push_back(key(found.indices));
     const auto fault = scale_grid_fault(*found.spec, tensor, stored.suffix, config_.quantization());
     if (!fault) return;
     findings_.add({Severity::error,
@@ -175,10 +179,17 @@ class Reconciler {
   }
 
   void check_scales_present() {
-    for (const auto& [weight, tensor] : unscaled_) {
-      if (scaled_.contains(weight)) continue;
+    std::vector<const CheckpointTensor*> unscaled;
+    for (auto& [spec, state] : specs_) {
+      std::sort(state.scaled.begin(), state.scaled.end());
+      for (const auto& [copy, tensor] : state.wants_scale) {
+        if (!std::binary_search(state.scaled.begin(), state.scaled.end(), copy)) unscaled.push_back(tensor);
+      }
+    }
+    std::sort(unscaled.begin(), unscaled.end());  // in the order of the files
+    for (const CheckpointTensor* tensor : unscaled) {
       // A scale may lie in a shard that is not here.
-      if (checkpoint_.index && index_knows_scale(weight)) continue;
+      if (checkpoint_.index && index_knows_scale(weight_name(tensor->name))) continue;
       findings_.add({Severity::error,
                      "model.scale_missing",
                      fmt::format("is {} without a scale: its values cannot be known", name(tensor->type)),
@@ -225,14 +236,21 @@ class Reconciler {
 
   void find_missing() {
     std::unordered_set<const TensorSpec*> incomplete;
-    for (const auto& [spec, state] : specs_) {
+    for (auto& [spec, state] : specs_) {
       const bool required = spec->storage == Storage::own && !(state.mtp && mtp_absent());
-      if (required && state.seen < state.copies) incomplete.insert(spec);
+      // Two files may hold the same tensor; it does not make up for another.
+      std::sort(state.seen.begin(), state.seen.end());
+      state.seen.erase(std::unique(state.seen.begin(), state.seen.end()), state.seen.end());
+      if (required && state.seen.size() < state.copies) incomplete.insert(spec);
     }
     if (incomplete.empty()) return;
-    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
-      if (incomplete.contains(&spec) && !seen_names_.contains(name)) report_missing(name, spec);
-    });
+    for_each_tensor(tree_,
+                    [&](const std::string& name, const TensorSpec& spec, const TensorIndices& indices) {
+                      if (!incomplete.contains(&spec)) return;
+                      const auto& seen = specs_[&spec].seen;
+                      if (!std::binary_search(seen.begin(), seen.end(), key(indices)))
+                        report_missing(name, spec);
+                    });
   }
 
   void report_missing(const std::string& name, const TensorSpec& spec) {
@@ -336,8 +354,6 @@ class Reconciler {
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;
-  std::unordered_set<std::string> seen_names_, scaled_;
-  std::unordered_map<std::string, const CheckpointTensor*> unscaled_;
   std::set<std::string> absent_shards_;
   bool quantized_ = false, has_scales_ = false;
   std::uint64_t elements_not_here_ = 0;

@@ -17,10 +17,12 @@ struct Pattern {
 
 Pattern pattern_of_name(std::string_view name) {
   Pattern pattern;
+  pattern.text.reserve(name.size() + 4);
   while (true) {
     const auto dot = name.find('.');
     const std::string_view segment = name.substr(0, dot);
-    const auto number = parse_u64(segment);
+    const bool digit_first = !segment.empty() && segment[0] >= '0' && segment[0] <= '9';
+    const auto number = digit_first ? parse_u64(segment) : std::nullopt;
     if (number && (segment == "0" || segment[0] != '0')) {
       pattern.indices.push_back(*number);
       pattern.text += "{}";

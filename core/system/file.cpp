@@ -126,6 +126,18 @@ std::string read_small_file(const fs::path& path, std::uint64_t limit) {
 }
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
+  struct stat s {};
+  if (::stat(target_.c_str(), &s) == 0) {
+    // A device or pipe (/dev/null, a process substitution) is written to; renaming a file over it would
+    // destroy it.
+    if (!S_ISREG(s.st_mode) || target_.native().starts_with("/dev/")) {
+      descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+      if (descriptor_ < 0) throw Error::from_errno("open for writing", errno).in(target_);
+      return;
+    }
+    // Through a link, to the file it names: the link stays.
+    if (fs::is_symlink(target_)) target_ = fs::canonical(target_);
+  }
   temporary_ =
       target_.parent_path() / fmt::format(".{}.assay-{}.tmp", target_.filename().string(), ::getpid());
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -135,7 +147,7 @@ AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -153,6 +165,10 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 }
 
 void AtomicFile::commit() {
+  if (temporary_.empty()) {  // a device or pipe: neither to be flushed to disk nor renamed
+    if (::close(std::exchange(descriptor_, -1)) != 0) throw Error::from_errno("close", errno).in(target_);
+    return;
+  }
   if (::fsync(descriptor_) != 0) throw Error::from_errno("flush to disk", errno).in(target_);
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error_number = errno;

@@ -57,7 +57,8 @@ class File {
 std::string read_small_file(const fs::path& path, std::uint64_t limit);
 
 // Writes to `.<name>.assay-<pid>.tmp` in the target's folder; commit() makes it durable under its final name.
-// Destroyed without commit(), it removes the temporary.
+// Destroyed without commit(), it removes the temporary. A link is followed; a device or pipe is written
+// directly.
 class AtomicFile {
  public:
   explicit AtomicFile(fs::path target);

@@ -1,6 +1,6 @@
 // What fuzz targets share. A target is one file here, <name>_fuzz.cpp, that defines LLVMFuzzerTestOneInput,
 // and a folder corpus/<name> of small inputs. Its first comment may say "// link: assay_verify" for the
-// libraries it needs beside assay_formats. Under the preset `fuzz` it is a libFuzzer program; in every other
+// libraries it needs beside assay_formats. Under the preset `asan` it is a libFuzzer program; in every other
 // build the same function runs over the corpus as a test (replay_main.cpp).
 #pragma once
 

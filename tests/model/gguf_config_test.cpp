@@ -76,6 +76,26 @@ TEST(GgufConfig, DeepSeekV3UnderItsMetadata) {
   EXPECT_EQ(totals.mtp_own, 0u);
 }
 
+// Counted from metadata as from config.json, which the oracle test holds to transformers.
+TEST(GgufConfig, Llama4NamesItsWidthsTheOtherWayRound) {
+  const auto header = header_of("llama4",
+                                {{"embedding_length", 5120},
+                                 {"block_count", 48},
+                                 {"feed_forward_length", 16384},
+                                 {"vocab_size", 202048},
+                                 {"attention.head_count", 40},
+                                 {"attention.head_count_kv", 8},
+                                 {"attention.key_length", 128},
+                                 {"expert_count", 16},
+                                 {"expert_used_count", 1},
+                                 {"expert_feed_forward_length", 8192},
+                                 {"interleave_moe_layer_step", 1}},
+                                {"token_embd.weight", "output.weight"});
+  const ModuleTree tree = describe(ModelConfig::from_gguf(header, "scout.gguf"));
+  ASSAY_CASE_OR_SKIP(config, "configs/Llama-4-Scout-17B-16E-Instruct.json");
+  EXPECT_EQ(count(tree).total, count(describe(ModelConfig::read(config))).total);
+}
+
 TEST(GgufConfig, UnknownArchitecture) {
   EXPECT_THROW(describe(ModelConfig::from_gguf(header_of("mamba", {}, {}), "m.gguf")), Error);
   EXPECT_THROW(ModelConfig::from_gguf(gguf::Header{}, "m.gguf"), Error);

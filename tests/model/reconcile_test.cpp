@@ -273,7 +273,7 @@ TEST(Reconcile, GgufNamesAreUnderstood) {
 }
 
 // Published: 684,531,386,000 elements on the hub; 688,574,839,360 bytes of payload by a header audit.
-class DeepSeekV3 : public testing::Test {
+class DeepSeekV3Checkpoint : public testing::Test {
  protected:
   void SetUp() override {
     const fs::path cases = test::cases();
@@ -288,7 +288,7 @@ class DeepSeekV3 : public testing::Test {
   std::vector<StoredTensor> tensors;
 };
 
-TEST_F(DeepSeekV3, ReconcilesToTheLastElement) {
+TEST_F(DeepSeekV3Checkpoint, ReconcilesToTheLastElement) {
   ASSERT_EQ(tensors.size(), 91'991u);
   const Reconciliation r = reconcile(tree, *config, make_checkpoint(tensors));
   EXPECT_EQ(r.stored.elements, 684'531'386'000u);
@@ -303,7 +303,7 @@ TEST_F(DeepSeekV3, ReconcilesToTheLastElement) {
   EXPECT_EQ(r.types.at(ElementType::BF16).elements, 3'918'786'560u);
 }
 
-TEST_F(DeepSeekV3, PromisesALayerThatIsAbsent) {
+TEST_F(DeepSeekV3Checkpoint, PromisesALayerThatIsAbsent) {
   std::erase_if(tensors, [](const StoredTensor& t) { return t.name.starts_with("model.layers.61."); });
   const Reconciliation r = reconcile(tree, *config, make_checkpoint(tensors));
   EXPECT_EQ(r.difference, 0);

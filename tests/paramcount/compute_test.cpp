@@ -31,7 +31,7 @@ struct CrossingCase {
 class Crossings : public testing::TestWithParam<CrossingCase> {};
 
 TEST_P(Crossings, LastKindOfLayer) {
-  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
+  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
   const ComputeReport report = compute(describe(ModelConfig::read(path)), 1);
   const Crossing* last = nullptr;
   for (const Crossing& crossing : report.crossings) {

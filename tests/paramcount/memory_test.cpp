@@ -17,7 +17,7 @@ struct KvCase {
 class KvBytesPerToken : public testing::TestWithParam<KvCase> {};
 
 TEST_P(KvBytesPerToken, Bf16) {
-  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
+  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
   const KvCache cache = kv_cache(describe(ModelConfig::read(path)), {});
   EXPECT_EQ(cache.per_token, GetParam().per_token);
   EXPECT_EQ(cache.per_token_beyond, GetParam().beyond_windows);

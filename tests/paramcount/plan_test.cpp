@@ -17,7 +17,7 @@ struct Loaded {
   ModuleTree tree;
   PlanOptions options;
 };
-Loaded load(const fs::path& path, std::initializer_list<Engine> engines) {
+Loaded load(const std::filesystem::path& path, std::initializer_list<Engine> engines) {
   const ModelConfig config = ModelConfig::read(path);
   Loaded loaded{describe(config), {}};
   loaded.options.engines = engines;
@@ -65,7 +65,7 @@ struct LegalTp {
 class LegalTensorParallel : public testing::TestWithParam<LegalTp> {};
 
 TEST_P(LegalTensorParallel, Fp8Blocks) {
-  ASSAY_CASE_OR_SKIP(path, fs::path("configs") / (std::string(GetParam().config) + ".json"));
+  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
   Loaded m = load(path, {kVllm[0]});
   m.options.format = *weight_format("fp8-block");
   std::set<std::uint64_t> legal;

@@ -127,12 +127,13 @@ class Repository {
         ++orphans, bytes += entry.size;
     }
     if (!all_snapshots || orphans == 0) return;
-    out_.findings.push_back({.severity = Severity::note,
-                             .code = "hub_cache.orphan_blobs",
-                             .message = fmt::format("{} in blobs ({}) belong to no snapshot; not checked",
-                                                    orphans, human_bytes(bytes)),
-                             .file = prefix_ + "blobs",
-                             .remedy = "'hf cache prune' removes them"});
+    out_.findings.push_back(
+        {.severity = Severity::note,
+         .code = "hub_cache.orphan_blobs",
+         .message = fmt::format("{} {} ({}) belong{} to no snapshot: not checked", orphans,
+                                orphans == 1 ? "blob" : "blobs", human_bytes(bytes), orphans == 1 ? "s" : ""),
+         .file = prefix_ + "blobs",
+         .remedy = "'hf cache prune' removes them"});
   }
 
   void references() {

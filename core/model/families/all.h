@@ -5,9 +5,9 @@
 
 namespace assay::families {
 
-extern const Family kLlama, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kGemma, kGemma2,
-    kGemma3, kPhi3, kPhimoe, kDeepseekV2, kDeepseekV3, kDeepseekV32, kMinicpm3, kChatglm, kGlm, kGlm4,
-    kGlm4Moe, kGptOss, kMinimaxM2, kLlama4, kOlmo2, kOlmo3, kCohere, kCohere2, kStarcoder2, kFalcon, kGpt2,
-    kInternlm2, kBaichuan;
+extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kGemma,
+    kGemma2, kGemma3, kPhi3, kPhimoe, kDeepseekV2, kDeepseekV3, kDeepseekV32, kMinicpm3, kChatglm, kGlm,
+    kGlm4, kGlm4Moe, kGptOss, kMinimaxM2, kLlama4, kOlmo2, kOlmo3, kCohere, kCohere2, kStarcoder2, kFalcon,
+    kGpt2, kInternlm2, kBaichuan;
 
 }  // namespace assay::families

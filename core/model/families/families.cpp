@@ -17,11 +17,11 @@ namespace {
 using namespace families;
 
 constexpr const Family* kFamilies[] = {
-    &kLlama,      &kMistral,     &kMixtral,  &kQwen,      &kQwen2,    &kQwen2Moe, &kQwen3,
-    &kQwen3Moe,   &kGemma,       &kGemma2,   &kGemma3,    &kPhi3,     &kPhimoe,   &kDeepseekV2,
-    &kDeepseekV3, &kDeepseekV32, &kMinicpm3, &kChatglm,   &kGlm,      &kGlm4,     &kGlm4Moe,
-    &kGptOss,     &kMinimaxM2,   &kLlama4,   &kOlmo2,     &kOlmo3,    &kCohere,   &kCohere2,
-    &kStarcoder2, &kFalcon,      &kGpt2,     &kInternlm2, &kBaichuan,
+    &kLlama,      &kYi,         &kMistral,     &kMixtral,  &kQwen,      &kQwen2,    &kQwen2Moe,
+    &kQwen3,      &kQwen3Moe,   &kGemma,       &kGemma2,   &kGemma3,    &kPhi3,     &kPhimoe,
+    &kDeepseekV2, &kDeepseekV3, &kDeepseekV32, &kMinicpm3, &kChatglm,   &kGlm,      &kGlm4,
+    &kGlm4Moe,    &kGptOss,     &kMinimaxM2,   &kLlama4,   &kOlmo2,     &kOlmo3,    &kCohere,
+    &kCohere2,    &kStarcoder2, &kFalcon,      &kGpt2,     &kInternlm2, &kBaichuan,
 };
 
 // Edits that turn one name into the other, letter case aside.
@@ -85,7 +85,7 @@ const Family& find_family(const ModelConfig& config) {
     for (const Family* family : kFamilies) {
       if (contains(family->architectures, architecture)) return *family;
     }
-    // Some configs name no architecture, and some an architecture of their own for a known model type.
+    // A config that names no architecture still has its model type.
     for (const Family* family : kFamilies) {
       if (architecture.empty() && contains(family->model_types, config.model_type())) return *family;
     }

@@ -12,15 +12,21 @@ namespace {
 
 using namespace blocks;
 
-void describe_with(ModuleTree& tree, const Decoder& d, bool attention_bias, bool mlp_bias,
+struct Variant {
+  bool attention_bias = false, mlp_bias = false;
+  std::string input_norm = "input_layernorm", mlp_norm = "post_attention_layernorm";
+};
+
+void describe_with(ModuleTree& tree, const Decoder& d, const Variant& v,
                    const std::vector<std::uint64_t>& windowed, std::uint64_t window) {
   HeadAttention a = d.attention();
-  a.qkv_bias = a.output_bias = attention_bias;
+  a.qkv_bias = a.output_bias = v.attention_bias;
   GatedMlp mlp = d.mlp();
-  mlp.bias = mlp_bias;
+  mlp.bias = v.mlp_bias;
 
   Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
-  add_pre_norms(layer, d.hidden);
+  add_norm(layer, v.input_norm, d.hidden, Role::input_norm);
+  add_norm(layer, v.mlp_norm, d.hidden, Role::pre_feedforward_norm);
   layer.children = {attention(a), gated_mlp(mlp)};
   // Written by transformers before 4.32 (Llama-2): the rotary frequencies, once a layer.
   add_buffer(layer.children[0], "rotary_emb.inv_freq", {std::max<std::uint64_t>(1, d.head_dim.value() / 2)});
@@ -31,7 +37,21 @@ void describe_with(ModuleTree& tree, const Decoder& d, bool attention_bias, bool
 void describe_llama(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(
       config, tree, {.vocabulary = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32});
-  describe_with(tree, d, config.flag("attention_bias", false), config.flag("mlp_bias", false), {}, 0);
+  Variant v;
+  v.attention_bias = config.flag("attention_bias", false);
+  v.mlp_bias = config.flag("mlp_bias", false);
+  describe_with(tree, d, v, {}, 0);
+}
+
+// Names: gguf-py/gguf/tensor_mapping.py. Defaults: configuration_yi.py.
+void describe_yi(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree,
+      {.vocabulary = 64000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .kv_heads = 4});
+  Variant v;
+  v.input_norm = "ln1";
+  v.mlp_norm = "ln2";
+  describe_with(tree, d, v, {}, 0);
 }
 
 void describe_mistral(ConfigReader& config, ModuleTree& tree) {
@@ -40,12 +60,14 @@ void describe_mistral(ConfigReader& config, ModuleTree& tree) {
       {.vocabulary = 32000, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 8});
   const auto window = config.optional_number("sliding_window", 4096);
   const auto windowed = windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); });
-  describe_with(tree, d, false, false, windowed, window.value_or(0));
+  describe_with(tree, d, {}, windowed, window.value_or(0));
 }
 
-constexpr std::string_view kLlamaArchitectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM", "YiForCausalLM"};
-constexpr std::string_view kLlamaTypes[] = {"llama", "Yi", "yi"};
+constexpr std::string_view kLlamaArchitectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM"};
+constexpr std::string_view kLlamaTypes[] = {"llama"};
 constexpr std::string_view kLlamaGguf[] = {"llama"};
+constexpr std::string_view kYiArchitectures[] = {"YiForCausalLM"};
+constexpr std::string_view kYiTypes[] = {"Yi", "yi"};
 constexpr std::string_view kMistralArchitectures[] = {"MistralForCausalLM"};
 constexpr std::string_view kMistralTypes[] = {"mistral"};
 
@@ -53,6 +75,7 @@ constexpr std::string_view kMistralTypes[] = {"mistral"};
 
 const Family kLlama = {"llama",    "Llama 1, 2, 3.x; Yi", kLlamaArchitectures, kLlamaTypes,
                        kLlamaGguf, describe_llama};
+const Family kYi = {"yi", "Yi (own code)", kYiArchitectures, kYiTypes, {}, describe_yi};
 const Family kMistral = {"mistral", "Mistral", kMistralArchitectures, kMistralTypes, {}, describe_mistral};
 
 }  // namespace assay::families

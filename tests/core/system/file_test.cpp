@@ -1,6 +1,8 @@
 #include "core/system/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -60,6 +62,35 @@ TEST(ListTree, ListsLinksWithoutFollowingThem) {
   EXPECT_EQ(entries[0].size, 1u);
   EXPECT_EQ(entries[1].name, "a/loop");
   EXPECT_EQ(entries[1].kind, TreeEntry::Kind::link);
+}
+
+TEST(AtomicFile, WritesIntoAPipeInsteadOfReplacingIt) {
+  const test::TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  {
+    AtomicFile file(dir / "pipe");
+    file.write(std::string_view("through"));
+    file.commit();
+  }
+  char text[16] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "through");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(dir / "pipe"));
+}
+
+TEST(AtomicFile, WritesThroughALink) {
+  const test::TempDir dir;
+  fs::create_directories(dir / "there");
+  test::write_file(dir / "there" / "file", "old");
+  fs::create_symlink("there/file", dir / "link");
+  AtomicFile file(dir / "link");
+  file.write(std::string_view("new"));
+  file.commit();
+  EXPECT_TRUE(fs::is_symlink(dir / "link"));
+  EXPECT_EQ(test::read_file(dir / "there" / "file"), "new");
 }
 
 }  // namespace

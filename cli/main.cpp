@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "convert/command.h"
 #include "core/system/command_line.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
@@ -31,6 +32,7 @@ int run(int argc, char** argv) {
   assay::add_verify(program, action);
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
+  assay::add_convert(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

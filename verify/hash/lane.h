@@ -7,7 +7,7 @@
 #include "verify/hash/file_reader.h"
 #include "verify/hash/hasher.h"
 #include "verify/hash/sha256_kernels.h"
-#include "verify/hash/stream_digest.h"
+#include "core/formats/stream_digest.h"
 
 namespace assay {
 

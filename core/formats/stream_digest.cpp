@@ -1,4 +1,4 @@
-#include "verify/hash/stream_digest.h"
+#include "core/formats/stream_digest.h"
 
 #include <fmt/format.h>
 

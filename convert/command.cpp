@@ -1,0 +1,153 @@
+#include "convert/command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "convert/convert.h"
+#include "convert/equal.h"
+#include "convert/render.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kDifferencesShown = 20;
+
+struct Settings {
+  CommonOptions common;
+  ConvertOptions convert;
+  std::string in, out, memory = "2GiB", int8_range = "127";
+  double rtol = 0;
+  bool equal = false;
+};
+
+int run_equal(const Settings& settings, const Output& output) {
+  if (!(settings.rtol >= 0)) throw Error::usage("--rtol takes a number from 0 up");
+  const int jobs = settings.common.jobs;
+  const Side a(settings.in, jobs), b(settings.out, jobs);
+  EqualReport report;
+  {
+    std::uint64_t elements = 0;
+    for (const LogicalTensor& tensor : a.stored.tensors) elements += tensor.elements();
+    Progress progress(settings.common.progress, "Comparing", elements);
+    report = compare_values(a, b, settings.rtol, jobs, progress);
+  }
+  a.reader.check_unchanged();
+  b.reader.check_unchanged();
+  Json differences = Json::array();
+  for (const Difference& difference : report.differences)
+    differences.push_back(
+        {{"tensor", difference.tensor}, {"what", difference.what}, {"largest", difference.largest}});
+  output.json({{"schema", "assay.convert-equal/1"},
+               {"equal", report.differences.empty() && !interrupted()},
+               {"rtol", settings.rtol},
+               {"tensors", report.tensors},
+               {"elements", report.elements},
+               {"differences", std::move(differences)}});
+  for (std::size_t i = 0; i < std::min(kDifferencesShown, report.differences.size()); ++i) {
+    const Difference& difference = report.differences[i];
+    output.line(fmt::format("{}: {}", escape_for_terminal(difference.tensor), difference.what));
+  }
+  if (interrupted()) return kExitInterrupted;
+  const bool equal = report.differences.empty();
+  const std::string within = settings.rtol > 0 ? fmt::format(" within {:g}", settings.rtol) : "";
+  output.paint(equal ? fmt::format("EQUAL{}: {} tensors, {} values", within, report.tensors,
+                                   with_thousands(report.elements))
+                     : fmt::format("DIFFERENT: {} of {} tensors", report.differences.size(), report.tensors),
+               equal ? Style::green : Style::red);
+  return equal ? kExitOk : kExitCheckFailed;
+}
+
+int verdict(const Settings& settings, const ConvertResult& result, const Output& output) {
+  if (result.interrupted) {
+    output.line("interrupted; --resume goes on from here");
+    return kExitInterrupted;
+  }
+  if (result.proof && !result.proof->holds()) {
+    output.paint(fmt::format("FAILED: the output is not what was asked for; it is left in {}",
+                             escape_for_terminal(partial_folder(settings.out).string())),
+                 Style::red);
+    return kExitCheckFailed;
+  }
+  output.paint(fmt::format("OK: {}", escape_for_terminal(settings.out)), Style::green);
+  return kExitOk;
+}
+
+int run_convert(Settings& settings) {
+  const Output output(settings.common.json);
+  if (settings.equal) return run_equal(settings, output);
+  ConvertOptions& options = settings.convert;
+  if (options.to.empty()) throw Error::usage("--to SPEC is needed").remedy("see 'assay convert --help'");
+  options.jobs = settings.common.jobs;
+  options.memory = parse_bytes(settings.memory);
+  if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
+  check_output(settings.in, settings.out, options);
+
+  const Plan plan = make_plan(settings.in, options);
+  if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)
+    throw Error::usage("--scales-from goes with fp8:… and int8:…");
+  render_plan(plan, options, settings.out, output);
+  if (!plan.feasible() || options.dry_run) {
+    output.json(render_json(plan, options, settings.out, nullptr));
+    if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
+    if (!plan.feasible()) return kExitCheckFailed;
+    const Space space = check_space(plan, settings.out);
+    const bool fits = space.needed <= space.free;
+    output.paint(fits ? "OK: a dry run, nothing was written" : "FAILED: it does not fit on the disk",
+                 fits ? Style::green : Style::red);
+    return fits ? kExitOk : kExitCheckFailed;
+  }
+  const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
+  render_result(plan, result, output);
+  output.json(render_json(plan, options, settings.out, &result));
+  return verdict(settings, result, output);
+}
+
+constexpr const char* kExamples =
+    "  assay convert DeepSeek-V3 OUT --to reblock=64x64     same weights bit for bit, blocks that 32 ranks "
+    "can cut\n"
+    "  assay convert DeepSeek-V3 OUT --to bf16              FP8 to BF16 without a GPU\n"
+    "  assay convert IN OUT --to int8:channel               one INT8 scale a row, from the source in "
+    "float32\n"
+    "  assay convert IN OUT --to fp8:block=128x128,scale=ue8m0\n"
+    "  assay convert IN OUT --to bf16 --dry-run             every tensor's action, sizes, free space\n"
+    "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
+    "\nSPEC: reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
+    "[,e5m2]\n"
+    "      | int8:block=RxC | int8:channel\n"
+    "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";
+
+}  // namespace
+
+void add_convert(CLI::App& program, Action& action) {
+  auto settings = std::make_shared<Settings>();
+  CLI::App& command =
+      *program.add_subcommand("convert", "Other quantization blocks and precisions, with proof");
+  Settings& s = *settings;
+  command.add_option("IN", s.in, "A folder of safetensors shards, or one safetensors")->required();
+  command.add_option("OUT", s.out, "A new folder; with --equal, the other checkpoint")->required();
+  command.add_option("--to", s.convert.to, "What to make of the weights (below)")->type_name("SPEC");
+  command.add_option("--include", s.convert.include, "Only weights whose name matches")->type_name("REGEX");
+  command.add_option("--exclude", s.convert.exclude, "Not weights whose name matches")->type_name("REGEX");
+  command.add_option("--scales-from", s.convert.scales_from, "Use the scales of this checkpoint again")
+      ->type_name("DIR");
+  command.add_option("--int8-range", s.int8_range, "int8:channel: scale = amax/127 or amax/127.5")
+      ->check(CLI::IsMember({"127", "compressed-tensors"}));
+  command.add_option("--memory", s.memory, "At most this much for weights under way (default: 2GiB)")
+      ->type_name("BYTES");
+  command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");
+  command.add_flag("--resume", s.convert.resume, "Go on with what an earlier run left unfinished");
+  command.add_flag("--prove,!--no-prove", s.convert.prove, "reblock: re-read and certify (default: yes)");
+  command.add_flag("--allow-incomplete", s.convert.allow_incomplete, "Convert what is there of the shards");
+  command.add_flag("--allow-large", s.convert.allow_large, "Accept weights as large as raw codes");
+  command.add_flag("--equal", s.equal, "Compare IN and OUT by their decoded values; convert nothing");
+  command.add_option("--rtol", s.rtol, "With --equal: relative difference allowed")->type_name("X");
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action] { action = [settings] { return run_convert(*settings); }; });
+}
+
+}  // namespace assay

@@ -1,0 +1,17 @@
+// config.json for the converted weights: quantization_config as the engines read it, everything else as it
+// was, in its order.
+#pragma once
+
+#include <string>
+
+#include "convert/plan.h"
+
+namespace assay {
+
+struct RewrittenConfig {
+  std::string text;  // with a final newline
+  std::string note;  // what the loader must be told beside it; may be empty
+};
+RewrittenConfig rewrite_config(const Plan& plan);
+
+}  // namespace assay

@@ -1,0 +1,282 @@
+#include "convert/convert.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <future>
+
+#include "convert/config_rewrite.h"
+#include "convert/copy_range.h"
+#include "convert/journal.h"
+#include "core/formats/checksum_manifest.h"
+#include "core/formats/stream_digest.h"
+#include "core/system/error.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kManifest = "SHA256SUMS";
+constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
+
+Digest digest_of_file(const fs::path& path) {
+  const File file = File::open(path);
+  StreamDigest digest(DigestKind::sha256, file.size());
+  std::vector<std::byte> buffer(1 << 20);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::size_t n = file.read_at(at, buffer);
+    if (n == 0) throw Error::input("the file ends early").in(path);
+    digest.update(std::span(buffer).first(n));
+    at += n;
+  }
+  return digest.finish();
+}
+
+fs::path parent_of(const fs::path& out) {
+  const fs::path absolute = fs::absolute(out).lexically_normal();
+  return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
+}
+std::string name_of(const fs::path& out) {
+  const fs::path absolute = fs::absolute(out).lexically_normal();
+  return (absolute.has_filename() ? absolute : absolute.parent_path()).filename().string();
+}
+
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(outer));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+// Weights in whatever container, and lists of what is no longer so.
+bool is_left_behind(const std::string& name, const Plan& plan) {
+  static constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
+                                                                ".bin",         ".bin.index.json",
+                                                                ".pth",         ".pt",
+                                                                ".gguf",        ".msgpack",
+                                                                ".h5",          ".ot",
+                                                                ".sha256",      ".onnx"};
+  if (name == "config.json" || name == "hf_quant_config.json" || name == kManifest) return true;
+  for (const CheckpointFile& file : plan.checkpoint.files) {
+    if (file.name == name) return true;
+  }
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](auto ending) { return name.ends_with(ending); });
+}
+
+class Conversion {
+ public:
+  Conversion(const fs::path& in, const fs::path& out, const Plan& plan, const ConvertOptions& options,
+             ProgressMode mode)
+      : in_(in),
+        out_(out),
+        partial_(partial_folder(out)),
+        plan_(plan),
+        options_(options),
+        mode_(mode),
+        source_(plan.checkpoint) {
+    if (!options.scales_from.empty()) given_.emplace(options.scales_from, options.jobs);
+  }
+
+  ConvertResult run() {
+    try {
+      prepare();
+      write_shards();
+      write_the_rest();
+      source_.check_unchanged();
+      if (plan_.spec.lossless() && options_.prove && !prove_it()) return std::move(result_);
+      finish();
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void prepare() {
+    fs::create_directories(partial_);
+    remove_temporaries();
+    journal_.emplace(partial_, Journal::key(plan_, options_));
+    finished_before_ = journal_->finished();
+  }
+
+  // What a killed run left: AtomicFile's temporaries, in a folder that is ours alone.
+  void remove_temporaries() const {
+    std::vector<fs::path> stale;
+    for (const auto& entry : fs::directory_iterator(partial_)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(".") && name.ends_with(".tmp")) stale.push_back(entry.path());
+    }
+    for (const fs::path& path : stale) fs::remove(path);
+  }
+
+  bool is_finished(const OutputShard& shard) const {
+    std::error_code error;
+    return finished_before_.contains(shard.name) &&
+           fs::file_size(partial_ / shard.name, error) == shard.bytes && !error;
+  }
+
+  void write_shards() {
+    Progress progress(mode_, "Converting", plan_.tensor_bytes);
+    const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
+    check_merges(context);
+    // While one shard is brought to disk and hashed, the next is made.
+    std::future<void> closing;
+    for (const OutputShard& shard : plan_.shards) {
+      if (is_finished(shard)) {
+        ++result_.shards_reused;
+        progress.add(shard.bytes);
+        continue;
+      }
+      progress.item(shard.name);
+      auto file = std::make_unique<AtomicFile>(partial_ / shard.name);
+      std::vector<WorkError> errors = write_shard(context, shard, *file);
+      if (closing.valid()) closing.get();
+      closing = std::async(std::launch::async,
+                           [this, &shard, open = std::move(file), made = std::move(errors)]() mutable {
+                             open->commit();
+                             const Digest digest = digest_of_file(partial_ / shard.name);
+                             source_.check_unchanged();
+                             journal_->add(shard.name, {shard.bytes, digest, std::move(made)});
+                           });
+    }
+    if (closing.valid()) closing.get();
+    for (const auto& [name, shard] : journal_->finished())
+      result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
+    std::sort(result_.errors.begin(), result_.errors.end(),
+              [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
+  }
+
+  void write_text(const std::string& name, const std::string& text) {
+    AtomicFile file(partial_ / name);
+    file.write(text);
+    file.commit();
+    manifest_[name] = digest_of_file(partial_ / name);
+  }
+
+  void write_the_rest() {
+    for (const auto& [name, shard] : journal_->finished()) manifest_[name] = shard.sha256;
+    if (!plan_.checkpoint.config.empty()) {
+      const RewrittenConfig config = rewrite_config(plan_);
+      result_.note = config.note;
+      write_text("config.json", config.text);
+    }
+    if (plan_.checkpoint.index || plan_.shards.size() > 1) write_index();
+    std::error_code error;
+    if (fs::is_directory(in_, error)) copy_other_files();
+    std::string text;
+    for (const auto& [name, digest] : manifest_) text += checksum_line(digest, name);
+    AtomicFile file(partial_ / kManifest);
+    file.write(text);
+    file.commit();
+  }
+
+  void write_index() {
+    std::map<std::string, std::string> weight_map;
+    for (const OutputShard& shard : plan_.shards) {
+      for (const OutputTensor& tensor : shard.tensors) weight_map[tensor.name] = shard.name;
+    }
+    const auto numbered = parse_shard_name(plan_.shards.front().name);
+    const std::string stem = numbered ? numbered->stem : "model";
+    const Json index = {{"metadata", {{"total_size", plan_.tensor_bytes}}}, {"weight_map", weight_map}};
+    write_text(stem + ".safetensors.index.json", dump_json(index) + "\n");
+  }
+
+  void copy_other_files() {
+    static constexpr std::array<std::string_view, 2> kSkipped = {".git", ".cache"};
+    for (const TreeEntry& entry : list_tree(plan_.checkpoint.root, kSkipped)) {
+      const fs::path from = plan_.checkpoint.root / entry.name;
+      std::error_code error;
+      const bool is_file = entry.kind == TreeEntry::Kind::regular ||
+                           (entry.kind == TreeEntry::Kind::link && fs::is_regular_file(from, error));
+      if (!is_file || is_left_behind(entry.name, plan_)) continue;
+      const fs::path to = partial_ / entry.name;
+      fs::create_directories(to.parent_path());
+      const File file = File::open(from);
+      AtomicFile copy(to);
+      copy_range(file, 0, copy, 0, file.size());
+      copy.commit();
+      manifest_[entry.name] = digest_of_file(to);
+      ++result_.other_files;
+    }
+  }
+
+  bool prove_it() {
+    Progress progress(mode_, "Proving", 2 * plan_.tensor_bytes);
+    result_.proof = prove(plan_, source_, partial_, options_.jobs, progress);
+    return result_.proof->holds();
+  }
+
+  void finish() {
+    journal_.reset();
+    fs::remove(partial_ / Journal::kName);
+    const fs::path target = parent_of(out_) / name_of(out_);
+    if (::rename(partial_.c_str(), target.c_str()) != 0)
+      throw Error::from_errno("rename the finished folder into place", errno).in(out_);
+  }
+
+  const fs::path &in_, &out_;
+  fs::path partial_;
+  const Plan& plan_;
+  const ConvertOptions& options_;
+  ProgressMode mode_;
+  CheckpointReader source_;
+  std::optional<GivenScales> given_;
+  std::optional<Journal> journal_;
+  std::map<std::string, FinishedShard> finished_before_;  // by the run that this one resumes
+  std::map<std::string, Digest> manifest_;
+  ConvertResult result_;
+};
+
+}  // namespace
+
+fs::path partial_folder(const fs::path& out) {
+  return parent_of(out) / fmt::format(".{}.assay-partial", name_of(out));
+}
+
+void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
+  std::error_code error;
+  const fs::path source = fs::is_directory(in, error) ? in : in.parent_path();
+  if (is_within(out, source.empty() ? fs::path(".") : source) && fs::is_directory(in, error))
+    throw Error::refused("the output would lie in the source's own folder")
+        .in(out)
+        .remedy("name another folder");
+  if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error)))
+    throw Error::refused("exists already").in(out).remedy("name a new folder");
+  if (!fs::is_directory(parent_of(out), error))
+    throw Error::input("there is no such folder").in(parent_of(out));
+  if (!options.dry_run && !options.resume && fs::exists(partial_folder(out), error)) {
+    throw Error::refused("an unfinished conversion is here")
+        .in(partial_folder(out))
+        .remedy("continue it with --resume, or remove it");
+  }
+}
+
+Space check_space(const Plan& plan, const fs::path& out) {
+  struct statvfs s {};
+  if (::statvfs(parent_of(out).c_str(), &s) != 0)
+    throw Error::from_errno("ask for free space", errno).in(out);
+  Space space{plan.file_bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
+  for (const OutputShard& shard : plan.shards) {
+    std::error_code error;
+    const auto there = fs::file_size(partial_folder(out) / shard.name, error);
+    if (!error && there == shard.bytes) space.needed -= shard.bytes;
+  }
+  return space;
+}
+
+ConvertResult convert(const fs::path& in, const fs::path& out, const Plan& plan,
+                      const ConvertOptions& options, ProgressMode progress) {
+  const Space space = check_space(plan, out);
+  if (space.needed > space.free) {
+    throw Error::io(
+        fmt::format("{} are needed, {} are free", human_bytes(space.needed), human_bytes(space.free)))
+        .in(parent_of(out));
+  }
+  return Conversion(in, out, plan, options, progress).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,39 @@
+// The conversion as a whole: plan, unfinished folder, shards, the rest of the model, proof, final name.
+//
+// All is written into `.<OUT>.assay-partial` beside OUT, which takes its final name only when everything in
+// it is whole and, for lossless conversions, proved. What is interrupted or killed is taken up by --resume.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "convert/pipeline.h"
+#include "convert/proof.h"
+
+namespace assay {
+
+struct ConvertResult {
+  std::vector<WorkError> errors;  // of lossy conversions, in the order of Plan::works
+  std::optional<Proof> proof;
+  std::uint64_t shards_reused = 0;  // with --resume
+  std::uint64_t other_files = 0;
+  std::string note;  // for whoever loads the result
+  bool interrupted = false;
+};
+
+fs::path partial_folder(const fs::path& out);
+
+// Throws Error::refused where OUT cannot be a new folder apart from IN, or holds an unfinished conversion
+// that was not asked for.
+void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options);
+// Bytes still to be written against what the file system has free: Error::io where they do not fit.
+struct Space {
+  std::uint64_t needed = 0, free = 0;
+};
+Space check_space(const Plan& plan, const fs::path& out);
+
+ConvertResult convert(const fs::path& in, const fs::path& out, const Plan& plan,
+                      const ConvertOptions& options, ProgressMode progress);
+
+}  // namespace assay

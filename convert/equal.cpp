@@ -1,0 +1,132 @@
+#include "convert/equal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "core/model/stored_checks.h"
+#include "core/system/error.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kElementsAtOnce = 1 << 20;
+
+bool decodes(const LogicalTensor& tensor) {
+  return tensor.quantized() || info(tensor.form.codes).is_float;
+}
+
+bool agree(float a, float b, double rtol) {
+  if (a == b) return true;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return rtol > 0 &&
+         std::abs(double{a} - double{b}) <= rtol * std::max(std::abs(double{a}), std::abs(double{b}));
+}
+
+// Integers, Booleans and what float32 cannot hold are compared as they are stored.
+std::optional<Difference> compare_bytes(const CheckpointReader& a, const LogicalTensor& in_a,
+                                        const CheckpointReader& b, const LogicalTensor& in_b,
+                                        Progress& progress) {
+  const CheckpointTensor &x = a.checkpoint().tensors[in_a.codes], &y = b.checkpoint().tensors[in_b.codes];
+  if (x.type != y.type) {
+    return Difference{in_a.name, fmt::format("{} against {}", name(x.type), name(y.type))};
+  }
+  std::vector<std::byte> left(std::min(x.bytes, kElementsAtOnce)), right(left.size());
+  for (std::uint64_t at = 0; at < x.bytes; at += left.size()) {
+    const std::uint64_t size = std::min<std::uint64_t>(left.size(), x.bytes - at);
+    a.read(x, at, std::span(left).first(size));
+    b.read(y, at, std::span(right).first(size));
+    progress.add(size);
+    const auto differs =
+        std::mismatch(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(size), right.begin());
+    if (differs.first == left.begin() + static_cast<std::ptrdiff_t>(size)) continue;
+    return Difference{in_a.name, fmt::format("stored bytes differ from byte {} on",
+                                             at + static_cast<std::uint64_t>(differs.first - left.begin()))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Side::Side(const fs::path& path, int jobs)
+    : checkpoint(open_checkpoint(path, jobs)),
+      stored(find_stored(checkpoint, read_quantization(checkpoint.config))),
+      reader(checkpoint) {
+  for (const Findings* findings : {&checkpoint.findings, &stored.findings}) {
+    for (const Finding& finding : *findings) {
+      if (finding.severity == Severity::error)
+        throw Error::input(finding.message).in(path).tensor(finding.tensor).remedy(finding.remedy);
+    }
+  }
+}
+
+std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
+                                         const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
+                                         Progress& progress) {
+  if (in_a.shape != in_b.shape) {
+    return Difference{in_a.name,
+                      fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
+  }
+  if (!decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64)
+    return compare_bytes(a, in_a, b, in_b, progress);
+  const StoredReader left(a, in_a), right(b, in_b);
+  const std::uint64_t step =
+      std::max<std::uint64_t>(1, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns));
+  std::vector<float> x, y;
+  std::uint64_t differing = 0, first = 0;
+  float first_x = 0, first_y = 0;
+  double largest = 0;
+  for (std::uint64_t row = 0; row < in_a.all_rows(); row += step) {
+    if (interrupted()) break;
+    const std::uint64_t rows = std::min(step, in_a.all_rows() - row);
+    x.resize(rows * in_a.columns);
+    y.resize(rows * in_a.columns);
+    left.decode_rows(row, rows, x);
+    right.decode_rows(row, rows, y);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (agree(x[i], y[i], rtol)) continue;
+      if (differing++ == 0) {
+        first = row * in_a.columns + i;
+        first_x = x[i];
+        first_y = y[i];
+      }
+      largest = std::max(largest, std::abs(double{x[i]} - double{y[i]}));
+    }
+    progress.add(x.size());
+  }
+  if (differing == 0) return std::nullopt;
+  return Difference{in_a.name,
+                    fmt::format("element {}: {} against {}; {} of {} differ, by {:.3g} at most", first,
+                                first_x, first_y, differing, in_a.elements(), largest),
+                    largest};
+}
+
+EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress) {
+  std::unordered_map<std::string_view, const LogicalTensor*> in_b;
+  for (const LogicalTensor& tensor : b.stored.tensors) in_b.emplace(tensor.name, &tensor);
+  const auto& tensors = a.stored.tensors;
+  std::vector<std::optional<Difference>> found(tensors.size());
+  parallel_for(jobs, tensors.size(), [&](std::size_t i) {
+    const auto other = in_b.find(tensors[i].name);
+    if (other == in_b.end())
+      found[i] = Difference{tensors[i].name, "only in the first"};
+    else if (!interrupted())
+      found[i] = compare_tensor(a.reader, tensors[i], b.reader, *other->second, rtol, progress);
+  });
+  EqualReport report;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    ++report.tensors;
+    report.elements += tensors[i].elements();
+    in_b.erase(tensors[i].name);
+    if (found[i]) report.differences.push_back(std::move(*found[i]));
+  }
+  for (const LogicalTensor& tensor : b.stored.tensors) {
+    if (in_b.contains(tensor.name)) report.differences.push_back({tensor.name, "only in the second"});
+  }
+  return report;
+}
+
+}  // namespace assay

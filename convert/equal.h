@@ -1,0 +1,42 @@
+// Do two checkpoints, whatever their stored forms, decode to the same numbers?
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model/stored_reader.h"
+#include "core/system/progress.h"
+
+namespace assay {
+
+// One checkpoint, opened for comparison.
+struct Side {
+  Side(const fs::path& path, int jobs);
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  Checkpoint checkpoint;
+  StoredTensors stored;
+  CheckpointReader reader;
+};
+
+struct Difference {
+  std::string tensor;
+  std::string what;  // "only in A", "[2, 3] against [3, 2]", "element 5: 1.5 against 1.25; 3 differ"
+  double largest = 0;
+};
+
+struct EqualReport {
+  std::uint64_t tensors = 0, elements = 0;
+  std::vector<Difference> differences;  // in the order of A, then what only B has
+};
+
+// rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
+EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
+
+// Of one pair, rows at a time; nullopt: equal.
+std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
+                                         const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
+                                         Progress& progress);
+
+}  // namespace assay

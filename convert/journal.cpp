@@ -1,0 +1,107 @@
+#include "convert/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/formats/stream_digest.h"
+#include "core/system/error.h"
+#include "core/system/report.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kLargestJournal = 1ull << 30;
+
+Json to_line(const std::string& shard, const FinishedShard& result) {
+  Json errors = Json::array();
+  for (const WorkError& error : result.errors)
+    errors.push_back({{"work", error.work}, {"error", to_json(error.sums)}});
+  return {{"shard", shard}, {"bytes", result.bytes}, {"sha256", result.sha256.hex()}, {"errors", errors}};
+}
+
+FinishedShard from_line(const Json& line) {
+  FinishedShard result;
+  result.bytes = line.at("bytes").get<std::uint64_t>();
+  result.sha256 = Digest::parse(DigestKind::sha256, line.at("sha256").get<std::string>()).value();
+  for (const Json& error : line.at("errors"))
+    result.errors.push_back({error.at("work").get<std::uint32_t>(), error_sums_from_json(error.at("error"))});
+  return result;
+}
+
+}  // namespace
+
+std::string Journal::key(const Plan& plan, const ConvertOptions& options) {
+  std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", plan.spec.text, static_cast<int>(options.int8_range),
+                  options.include, options.exclude, options.scales_from, plan.roles_from);
+  for (const CheckpointFile& file : plan.checkpoint.files) {
+    const FileIdentity identity = File::open(file.path).identity();
+    text += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
+  }
+  for (const OutputShard& shard : plan.shards) text += fmt::format("{} {}\n", shard.name, shard.bytes);
+  StreamDigest digest(DigestKind::sha256, text.size());
+  digest.update(std::as_bytes(std::span(text)));
+  return digest.finish().hex();
+}
+
+Journal::Journal(const fs::path& folder, const std::string& key) : path_(folder / kName) {
+  read_back(key);
+  // Written anew, without whatever half a line a crash left at its end.
+  AtomicFile fresh(path_);
+  fresh.write(dump_json({{"schema", "assay.convert-journal/1"}, {"key", key}}, -1) + "\n");
+  for (const auto& [shard, result] : finished_) fresh.write(dump_json(to_line(shard, result), -1) + "\n");
+  fresh.commit();
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor_ < 0) throw Error::from_errno("open", errno).in(path_);
+}
+
+Journal::~Journal() {
+  ::close(descriptor_);
+}
+
+void Journal::read_back(const std::string& key) {
+  std::error_code ignored;
+  if (!fs::exists(path_, ignored)) return;
+  const std::string text = read_small_file(path_, kLargestJournal);
+  bool first = true;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const Json line = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (first && (line.is_discarded() || line.value("key", "") != key)) {
+      throw Error::refused("the unfinished folder is of another conversion, or its source has changed")
+          .in(path_.parent_path())
+          .remedy("remove it to start afresh");
+    }
+    if (!first) {
+      try {
+        finished_[line.at("shard").get<std::string>()] = from_line(line);
+      } catch (const Json::exception&) {
+        return;  // torn: this shard, and what would follow, is made again
+      } catch (const std::bad_optional_access&) {
+        return;
+      }
+    }
+    first = false;
+  }
+}
+
+void Journal::add(const std::string& shard, FinishedShard result) {
+  append(dump_json(to_line(shard, result), -1) + "\n");
+  finished_[shard] = std::move(result);
+}
+
+void Journal::append(const std::string& line) {
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("write", errno).in(path_);
+    done += static_cast<std::size_t>(n);
+  }
+  if (::fdatasync(descriptor_) != 0) throw Error::from_errno("flush to disk", errno).in(path_);
+}
+
+}  // namespace assay

@@ -1,0 +1,48 @@
+// Which shards are finished, so that a conversion killed at any moment goes on where it was.
+//
+// A file of JSON lines in the unfinished folder: the first says what is being made from what, each other one
+// finished shard. A line is written after its shard is on disk; a torn last line counts for nothing.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "convert/pipeline.h"
+#include "core/formats/digest.h"
+
+namespace assay {
+
+struct FinishedShard {
+  std::uint64_t bytes = 0;
+  Digest sha256;
+  std::vector<WorkError> errors;
+};
+
+class Journal {
+ public:
+  static constexpr const char* kName = ".assay-convert.journal";
+
+  // What must be the same for the shards already written to be of use: the spec and its options, and the
+  // identity of every source file.
+  static std::string key(const Plan& plan, const ConvertOptions& options);
+
+  // Starts a journal in `folder`, or takes up the one there. Throws Error::refused when that one is of
+  // another conversion.
+  Journal(const fs::path& folder, const std::string& key);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  const std::map<std::string, FinishedShard>& finished() const { return finished_; }
+  void add(const std::string& shard, FinishedShard result);
+
+ private:
+  void read_back(const std::string& key);
+  void append(const std::string& line);
+  fs::path path_;
+  std::map<std::string, FinishedShard> finished_;
+  int descriptor_ = -1;
+};
+
+}  // namespace assay

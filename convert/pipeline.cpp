@@ -1,0 +1,361 @@
+#include "convert/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "convert/copy_range.h"
+#include "convert/scale_map.h"
+#include "core/numeric/codec_simd.h"
+#include "core/system/error.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kPieceElements = 1 << 20;
+constexpr std::uint64_t kCopyPiece = 64 << 20;
+constexpr std::uint64_t kBytesAnElement = 20;  // stored, decoded, encoded, decoded again, and scales
+
+// Rows that one piece of work takes: whole blocks, about kPieceElements.
+std::uint64_t rows_a_piece(std::uint64_t columns, std::uint64_t block_rows) {
+  const std::uint64_t rows = std::max<std::uint64_t>(1, kPieceElements / std::max<std::uint64_t>(1, columns));
+  return std::max(block_rows, rows / block_rows * block_rows);
+}
+
+// With one scale for the whole tensor, which a pass of its own finds, rows may be cut anywhere.
+std::uint64_t rows_a_piece(const Plan& plan, const Work& work) {
+  const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
+  const bool free = work.action != WorkAction::quantize || plan.spec.grain != Spec::Grain::block;
+  return rows_a_piece(tensor.columns, free ? 1 : plan.spec.block_rows);
+}
+
+class ShardWriter {
+ public:
+  ShardWriter(const PipelineContext& context, const OutputShard& shard, AtomicFile& file)
+      : context_(context), plan_(context.plan), shard_(shard), file_(file) {}
+
+  std::vector<WorkError> run() {
+    file_.write_at(0, std::as_bytes(std::span(shard_.header)));
+    for (const OutputTensor& output : shard_.tensors) {
+      if (output.source != OutputTensor::Source::stored) made_[output.from].push_back(&output);
+    }
+    queue_copies();
+    for (const auto& [work, outputs] : made_) queue_work(work, outputs);
+    run_pieces();
+    std::vector<WorkError> errors;
+    for (const auto& [work, sums] : sums_) {
+      WorkError& error = errors.emplace_back(WorkError{work, {}});
+      for (const ErrorSums& piece : sums) error.sums.add(piece);
+    }
+    return errors;
+  }
+
+ private:
+  using Outputs = std::vector<const OutputTensor*>;
+
+  const LogicalTensor& tensor_of(std::uint32_t work) const {
+    return plan_.stored.tensors[plan_.works[work].tensor];
+  }
+
+  void run_pieces() {
+    const int jobs = jobs_within_memory(plan_, context_.options);
+    for (auto* pieces : {&first_pass_, &pieces_}) {
+      parallel_for(jobs, pieces->size(), [&](std::size_t i) {
+        if (interrupted()) throw Interrupted{};
+        (*pieces)[i]();
+      });
+    }
+  }
+
+  // Neighbours in both files are copied as one run.
+  void queue_copies() {
+    std::uint64_t from = 0, to = 0, bytes = 0;
+    std::uint32_t file = 0;
+    const auto flush = [&] {
+      for (std::uint64_t done = 0; done < bytes; done += kCopyPiece) {
+        const std::uint64_t size = std::min(kCopyPiece, bytes - done);
+        pieces_.push_back([this, file, size, source = from + done, target = to + done] {
+          copy_range(context_.source.file(file), source, file_, target, size);
+          context_.progress.add(size);
+        });
+      }
+      bytes = 0;
+    };
+    for (const OutputTensor& output : shard_.tensors) {
+      if (output.source != OutputTensor::Source::stored) continue;
+      const CheckpointTensor& stored = plan_.checkpoint.tensors[output.from];
+      const bool continues =
+          bytes > 0 && stored.file == file && stored.offset == from + bytes && output.offset == to + bytes;
+      if (!continues) {
+        flush();
+        file = stored.file;
+        from = stored.offset;
+        to = output.offset;
+      }
+      bytes += output.bytes;
+    }
+    flush();
+  }
+
+  static const OutputTensor* find(const Outputs& outputs, OutputTensor::Source source) {
+    for (const OutputTensor* output : outputs) {
+      if (output->source == source) return output;
+    }
+    return nullptr;
+  }
+
+  void queue_work(std::uint32_t work, const Outputs& outputs) {
+    const LogicalTensor& tensor = tensor_of(work);
+    const OutputTensor* scales = find(outputs, OutputTensor::Source::scales);
+    if (plan_.works[work].action == WorkAction::reblock) {
+      pieces_.push_back([this, &tensor, scales] { reblock_scales(tensor, *scales); });
+      return;
+    }
+    const std::uint64_t step = rows_a_piece(plan_, plan_.works[work]);
+    const std::uint64_t count = LogicalTensor::ceil_div(tensor.all_rows(), step);
+    std::vector<ErrorSums>& sums = sums_[work];
+    sums.resize(count);
+    if (plan_.works[work].action == WorkAction::cast) {
+      const OutputTensor* values = find(outputs, OutputTensor::Source::values);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t first = i * step, rows = std::min(step, tensor.all_rows() - first);
+        pieces_.push_back([=, this, &tensor, &sums] { cast(tensor, first, rows, *values, sums[i]); });
+      }
+      return;
+    }
+    const OutputTensor* codes = find(outputs, OutputTensor::Source::codes);
+    auto& amax = whole_amax_[work];
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t first = i * step, rows = std::min(step, tensor.all_rows() - first);
+      if (plan_.spec.grain == Spec::Grain::tensor)
+        first_pass_.push_back([=, this, &tensor, &amax] { raise_amax(tensor, first, rows, amax); });
+      pieces_.push_back([=, this, &tensor, &sums, &amax] {
+        quantize(tensor, first, rows, *codes, *scales, amax.load(), sums[i]);
+      });
+    }
+  }
+
+  // --- one piece
+  // ----------------------------------------------------------------------------------------------
+
+  std::vector<float> read(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows) const {
+    std::vector<float> values(rows * tensor.columns);
+    StoredReader(context_.source, tensor).decode_rows(first, rows, values);
+    return values;
+  }
+
+  // Raw codes taken for values show as an amax of 448 (or 127), which no trained matrix comes near.
+  float check_values(const LogicalTensor& tensor, std::span<const float> values) const {
+    float amax = 0;
+    if (!values.empty() && !block_amax(values, 1, values.size(), 1, values.size(), std::span(&amax, 1))) {
+      throw Error::refused("a NaN or infinite value").tensor(tensor.name).remedy("the source is damaged");
+    }
+    const float limit = tensor.form.codes == ElementType::I8 ? 127.0F : 448.0F;
+    if (tensor.quantized() && amax >= limit && !context_.options.allow_large) {
+      throw Error::refused(fmt::format("decodes to values as large as {}: raw codes may have been taken for "
+                                       "values, or scales are wrong",
+                                       amax))
+          .tensor(tensor.name)
+          .remedy("check the scales, or accept the values with --allow-large");
+    }
+    return amax;
+  }
+
+  void cast(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows, const OutputTensor& output,
+            ErrorSums& sums) {
+    const std::vector<float> before = read(tensor, first, rows);
+    check_values(tensor, before);
+    const std::uint64_t element = info(output.type).block_bytes;
+    std::vector<std::byte> stored(before.size() * element);
+    simd::encode(output.type, before, Overflow::special, stored.data());
+    std::vector<float> after(before.size());
+    simd::decode(output.type, stored, after.data());
+    float amax = 0;
+    if (!after.empty() && !block_amax(after, 1, after.size(), 1, after.size(), std::span(&amax, 1)))
+      throw Error::refused(fmt::format("a value is too large for {}", name(output.type))).tensor(tensor.name);
+    sums.add(before, after);
+    file_.write_at(output.offset + first * tensor.columns * element, stored);
+    context_.progress.add(stored.size());
+  }
+
+  void raise_amax(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows,
+                  std::atomic<float>& amax) {
+    const float mine = check_values(tensor, read(tensor, first, rows));
+    for (float seen = amax.load(); seen < mine && !amax.compare_exchange_weak(seen, mine);) {
+    }
+  }
+
+  void quantize(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows,
+                const OutputTensor& codes, const OutputTensor& scales, float whole_amax, ErrorSums& sums) {
+    const bool whole = plan_.spec.grain == Spec::Grain::tensor;
+    const BlockQuantizer quantizer = plan_.spec.quantizer(tensor.rows, tensor.columns);
+    const std::vector<float> before = read(tensor, first, rows);
+    check_values(tensor, before);
+    const std::uint64_t block_rows = std::min(rows, quantizer.block_rows);
+    std::vector<float> scale(LogicalTensor::ceil_div(rows, block_rows) *
+                             LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns));
+    block_amax(before, rows, tensor.columns, block_rows, quantizer.block_columns, scale);
+    for (const float amax : scale) sums.zero_blocks += amax == 0 && !whole ? 1 : 0;
+    if (whole) scale = {whole_amax};
+    for (float& s : scale) s = quantizer.scale_for(s);
+    const std::uint64_t first_block = whole ? 0 : first / quantizer.block_rows;
+    if (context_.given != nullptr) take_given(tensor, quantizer, first_block, scale);
+
+    std::vector<std::byte> stored(before.size());
+    sums.clamped += quantize_with_scales(quantizer, before, rows, tensor.columns, scale, stored);
+    file_.write_at(codes.offset + first * tensor.columns, stored);
+    if (!whole || first == 0)
+      file_.write_at(scales.offset + first_block *
+                                         LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns) *
+                                         sizeof(float),
+                     std::as_bytes(std::span(scale)));
+    std::vector<float> after(before.size());
+    simd::decode(codes.type, stored, after.data());
+    const std::uint64_t columns = tensor.columns,
+                        across = scale.size() / LogicalTensor::ceil_div(rows, block_rows);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      scale_row(std::span(after).subspan(row * columns, columns), quantizer.block_columns,
+                &scale[whole ? 0 : row / quantizer.block_rows * across]);
+    }
+    sums.add(before, after);
+    context_.progress.add(stored.size());
+  }
+
+  void take_given(const LogicalTensor& tensor, const BlockQuantizer& quantizer, std::uint64_t first_block,
+                  std::span<float> scales) const {
+    const LogicalTensor* given = context_.given->find(tensor.name);
+    const bool fits = given != nullptr && given->form.kind == FormKind::scaled &&
+                      given->shape == tensor.shape && given->form.block_rows == quantizer.block_rows &&
+                      given->form.block_columns == quantizer.block_columns;
+    if (!fits) {
+      throw Error::refused("--scales-from has no scales for it in these blocks").tensor(tensor.name);
+    }
+    const std::uint64_t rows = scales.size() / given->scale_columns();
+    StoredReader(context_.given->reader, *given).decode_scales(first_block, rows, scales);
+    for (const float scale : scales) {
+      if (!(scale > 0) || std::isinf(scale))
+        throw Error::refused("a given scale is not a positive number").tensor(tensor.name);
+    }
+  }
+
+  void reblock_scales(const LogicalTensor& tensor, const OutputTensor& output) {
+    const CheckpointTensor& stored = plan_.checkpoint.tensors[*tensor.scale];
+    const ScaleMap rows{tensor.rows, tensor.form.block_rows, plan_.spec.block_rows};
+    const ScaleMap columns{tensor.columns, tensor.form.block_columns, plan_.spec.block_columns};
+    const std::uint64_t size = info(stored.type).block_bytes;
+    std::vector<std::byte> old(stored.bytes);
+    context_.source.read(stored, 0, old);
+    std::vector<float> values(old.size() / size);
+    simd::decode(tensor.form.scales, old, values.data());
+    for (const float scale : values) {
+      if (!(scale >= 0) || std::isinf(scale))
+        throw Error::refused("a scale is NaN, infinite or negative").tensor(stored.name);
+    }
+    std::vector<std::byte> row(columns.new_count() * size);
+    std::uint64_t target = output.offset;
+    for (std::uint64_t slice = 0; slice < tensor.slices; ++slice) {
+      for (std::uint64_t i = 0; i < rows.new_count(); ++i, target += row.size()) {
+        const std::uint64_t from = (slice * rows.old_count() + rows.first(i)) * columns.old_count();
+        for (std::uint64_t j = 0; j < columns.new_count(); ++j)
+          std::memcpy(&row[j * size], &old[(from + columns.first(j)) * size], size);
+        file_.write_at(target, row);
+      }
+    }
+    context_.progress.add(output.bytes);
+  }
+
+  const PipelineContext& context_;
+  const Plan& plan_;
+  const OutputShard& shard_;
+  AtomicFile& file_;
+  std::map<std::uint32_t, Outputs> made_;
+  std::map<std::uint32_t, std::vector<ErrorSums>> sums_;
+  std::map<std::uint32_t, std::atomic<float>> whole_amax_;
+  std::vector<std::function<void()>> first_pass_, pieces_;
+};
+
+}  // namespace
+
+GivenScales::GivenScales(const fs::path& path, int jobs)
+    : checkpoint(open_checkpoint(path, jobs)),
+      stored(find_stored(checkpoint, read_quantization(checkpoint.config))),
+      reader(checkpoint) {
+  for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places.emplace(stored.tensors[i].name, i);
+}
+
+const LogicalTensor* GivenScales::find(std::string_view weight) const {
+  const auto found = places.find(weight);
+  return found == places.end() ? nullptr : &stored.tensors[found->second];
+}
+
+std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
+                                   AtomicFile& file) {
+  return ShardWriter(context, shard, file).run();
+}
+
+void check_merges(const PipelineContext& context) {
+  std::uint64_t disagreeing = 0, blocks = 0;
+  std::string example;
+  for (const Work& work : context.plan.works) {
+    const LogicalTensor& tensor = context.plan.stored.tensors[work.tensor];
+    if (work.action != WorkAction::reblock) continue;
+    const ScaleMap rows{tensor.rows, tensor.form.block_rows, context.plan.spec.block_rows};
+    const ScaleMap columns{tensor.columns, tensor.form.block_columns, context.plan.spec.block_columns};
+    if (!rows.merges() && !columns.merges()) continue;
+    std::vector<float> old(tensor.slices * tensor.scale_rows() * tensor.scale_columns());
+    StoredReader(context.source, tensor).decode_scales(0, tensor.slices * tensor.scale_rows(), old);
+    for (std::uint64_t block = 0; block < tensor.slices * rows.new_count(); ++block) {
+      const std::uint64_t top = block / rows.new_count() * rows.old_count(), i = block % rows.new_count();
+      for (std::uint64_t j = 0; j < columns.new_count(); ++j, ++blocks) {
+        const float first = old[(top + rows.first(i)) * columns.old_count() + columns.first(j)];
+        bool agree = true;
+        for (std::uint64_t r = rows.first(i); r <= rows.last(i); ++r) {
+          for (std::uint64_t c = columns.first(j); c <= columns.last(j); ++c)
+            agree &= old[(top + r) * columns.old_count() + c] == first;
+        }
+        if (!agree && disagreeing++ == 0) example = tensor.name;
+      }
+    }
+  }
+  if (disagreeing == 0) return;
+  throw Error::refused(
+      fmt::format("{} of {} larger blocks would join blocks whose scales differ", disagreeing, blocks))
+      .tensor(example)
+      .remedy("merging is exact only where scales agree; quantize anew with --to fp8:block=… instead");
+}
+
+std::uint64_t largest_piece(const Plan& plan) {
+  std::uint64_t largest = 1 << 20;
+  for (const Work& work : plan.works) {
+    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
+    std::uint64_t bytes = 0;
+    if (work.action == WorkAction::reblock) {
+      bytes = 4 * plan.checkpoint.tensors[*tensor.scale].bytes;
+    } else if (work.action != WorkAction::copy) {
+      const std::uint64_t rows = std::min(tensor.all_rows(), rows_a_piece(plan, work));
+      bytes = rows * tensor.columns * kBytesAnElement;
+    }
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+int jobs_within_memory(const Plan& plan, const ConvertOptions& options) {
+  const std::uint64_t piece = largest_piece(plan);
+  if (piece > options.memory) {
+    throw Error::refused(
+        fmt::format("one piece of work takes {} bytes of memory, --memory allows {}", piece, options.memory));
+  }
+  return static_cast<int>(
+      std::clamp<std::uint64_t>(options.memory / piece, 1, static_cast<std::uint64_t>(options.jobs)));
+}
+
+}  // namespace assay

@@ -1,0 +1,54 @@
+// Writes one output shard: every tensor in pieces of bounded size, several pieces at a time, in whatever
+// order; the bytes depend on the plan alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "convert/errors.h"
+#include "convert/plan.h"
+#include "core/model/stored_reader.h"
+#include "core/system/file.h"
+#include "core/system/progress.h"
+
+namespace assay {
+
+// Another checkpoint whose scales are used in place of new ones (--scales-from).
+struct GivenScales {
+  explicit GivenScales(const fs::path& path, int jobs);
+  const LogicalTensor* find(std::string_view weight) const;
+  Checkpoint checkpoint;
+  StoredTensors stored;
+  CheckpointReader reader;
+  std::map<std::string, std::uint32_t, std::less<>> places;
+};
+
+struct PipelineContext {
+  const Plan& plan;
+  const ConvertOptions& options;
+  const CheckpointReader& source;
+  const GivenScales* given;  // nullptr: new scales
+  Progress& progress;
+};
+
+// By how much each tensor of a lossy conversion moved; places in Plan::works.
+struct WorkError {
+  std::uint32_t work;
+  ErrorSums sums;
+};
+
+// Throws Error::refused for NaN, Inf, values that do not fit, and implausible ones; Interrupted when asked to
+// stop. The file is left uncommitted.
+struct Interrupted {};
+std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
+                                   AtomicFile& file);
+
+// Merging blocks needs scales that agree: throws Error::refused with the count of those that do not.
+void check_merges(const PipelineContext& context);
+
+// The most memory that one piece of work takes, and so how many may be under way.
+std::uint64_t largest_piece(const Plan& plan);
+int jobs_within_memory(const Plan& plan, const ConvertOptions& options);
+
+}  // namespace assay

@@ -1,0 +1,293 @@
+#include "convert/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "convert/roles.h"
+#include "core/model/stored_checks.h"
+#include "core/system/error.h"
+#include "core/system/name_filter.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;  // what file systems share, and copy_file_range clones, in
+
+bool is_float16(ElementType type) {
+  return type == ElementType::BF16 || type == ElementType::F16;
+}
+
+// A block becomes another where one divides the other, or where there is but one scale along the dimension.
+bool can_reblock(std::uint64_t scales, std::uint64_t from, std::uint64_t to) {
+  return scales <= 1 || from % to == 0 || to % from == 0;
+}
+
+class Planner {
+ public:
+  Planner(const fs::path& in, const ConvertOptions& options)
+      : options_(options), filter_(options.include, options.exclude) {
+    plan_.spec = parse_spec(options.to, options.int8_range);
+    plan_.checkpoint = open_checkpoint(in, options.jobs);
+    if (plan_.checkpoint.container != Checkpoint::Container::safetensors)
+      throw Error::input("convert reads safetensors; this is a GGUF").in(in);
+    take_findings();
+    plan_.quantization = read_quantization(plan_.checkpoint.config);
+    plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
+    plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
+  }
+
+  Plan run() {
+    if (!plan_.feasible()) return std::move(plan_);
+    choose();
+    if (!plan_.feasible()) return std::move(plan_);
+    place();
+    return std::move(plan_);
+  }
+
+ private:
+  void take_findings() {
+    for (Finding finding : plan_.checkpoint.findings) {
+      const bool about_missing = finding.code == "index.shard_missing" ||
+                                 finding.code == "index.tensor_missing" ||
+                                 finding.code == "index.number_missing";
+      if (about_missing && options_.allow_incomplete) finding.severity = Severity::warning;
+      if (about_missing && !options_.allow_incomplete)
+        finding.remedy = "complete the checkpoint, or convert what is there with --allow-incomplete";
+      plan_.findings.push_back(std::move(finding));
+    }
+  }
+
+  void fault(std::string code, const std::string& tensor, std::string message, std::string remedy = {}) {
+    plan_.findings.push_back({.severity = Severity::error,
+                              .code = std::move(code),
+                              .message = std::move(message),
+                              .file = {},
+                              .tensor = tensor,
+                              .offset = {},
+                              .remedy = std::move(remedy)});
+  }
+
+  void choose() {
+    std::optional<Roles> roles;
+    if (plan_.spec.kind == Spec::Kind::quantize && !plan_.stored.any_quantized) {
+      roles.emplace(plan_.checkpoint.config);
+      plan_.roles_from = roles->source();
+    }
+    std::size_t acted = 0;
+    for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
+      const LogicalTensor& tensor = plan_.stored.tensors[i];
+      Work work{i, WorkAction::copy, {}};
+      if (wanted(tensor, roles)) {
+        if (filter_.accepts(tensor.name))
+          set_action(tensor, work);
+        else if (tensor.quantized())
+          left_quantized(tensor);
+      }
+      acted += work.action != WorkAction::copy ? 1 : 0;
+      plan_.works.push_back(std::move(work));
+    }
+    if (acted == 0 && plan_.feasible())
+      fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
+  }
+
+  bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {
+    switch (plan_.spec.kind) {
+      case Spec::Kind::reblock: return tensor.quantized();
+      case Spec::Kind::quantize:
+        return roles ? is_plain_float(tensor.form.codes) && roles->quantizable(tensor) : tensor.quantized();
+      case Spec::Kind::cast: break;
+    }
+    if (tensor.quantized()) return true;
+    if (!is_plain_float(tensor.form.codes) || tensor.form.codes == plan_.spec.type) return false;
+    // Beside quantized weights, F32 is a choice that casting them does not undo; so is the routing bias.
+    if (is_float16(tensor.form.codes)) return true;
+    return !plan_.stored.any_quantized && !tensor.name.ends_with("e_score_correction_bias");
+  }
+
+  void left_quantized(const LogicalTensor& tensor) {
+    fault("convert.two_forms", tensor.name,
+          fmt::format("it would stay {} beside others that become {}, which config.json cannot say",
+                      form_name(tensor), plan_.spec.text),
+          "leave the quantized tensors to the conversion");
+  }
+
+  void set_action(const LogicalTensor& tensor, Work& work) {
+    const Spec& spec = plan_.spec;
+    if (spec.kind == Spec::Kind::reblock) return set_reblock(tensor, work);
+    if (plan_.checkpoint.tensors[tensor.codes].name.ends_with("_blocks")) {
+      return fault("convert.stacked", tensor.name,
+                   "stacked MXFP4 experts are stored transposed when not quantized; that is not offered");
+    }
+    if (spec.kind == Spec::Kind::cast) {
+      work.action = WorkAction::cast;
+      work.to = name(spec.type);
+      return;
+    }
+    if (tensor.shape.size() != 2)
+      return fault("convert.stacked", tensor.name, "only two-dimensional weights are quantized");
+    if (tensor.rows == 0 || tensor.columns == 0)
+      return fault("convert.empty", tensor.name, "an empty matrix cannot be quantized");
+    work.action = WorkAction::quantize;
+    LogicalTensor after = tensor;
+    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
+    after.form = {.kind = FormKind::scaled, .codes = spec.type};
+    after.form.block_rows = quantizer.block_rows;
+    after.form.block_columns = quantizer.block_columns;
+    work.to = form_name(after);
+  }
+
+  void set_reblock(const LogicalTensor& tensor, Work& work) {
+    const Spec& spec = plan_.spec;
+    const bool has_blocks = tensor.form.kind == FormKind::scaled &&
+                            plan_.checkpoint.tensors[*tensor.scale].shape.size() >= 2 &&
+                            !(tensor.form.block_rows == 1 && tensor.form.block_columns == tensor.columns);
+    if (!has_blocks || !can_reblock(tensor.scale_rows(), tensor.form.block_rows, spec.block_rows) ||
+        !can_reblock(tensor.scale_columns(), tensor.form.block_columns, spec.block_columns)) {
+      return fault("convert.blocks_do_not_divide", tensor.name,
+                   fmt::format("{} cannot become {}x{} without changing values", form_name(tensor),
+                               spec.block_rows, spec.block_columns),
+                   "take blocks that divide the present ones");
+    }
+    if (tensor.form.block_rows == spec.block_rows && tensor.form.block_columns == spec.block_columns) return;
+    work.action = WorkAction::reblock;
+    work.to = fmt::format("{} {}x{}", name(tensor.form.codes), spec.block_rows, spec.block_columns);
+  }
+
+  // --- where everything lies
+  // --------------------------------------------------------------------------------
+
+  void place() {
+    plan_.shards.resize(plan_.checkpoint.files.size());
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i)
+      plan_.shards[i].name = plan_.checkpoint.files[i].name;
+    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i) lay_out(i);
+    std::erase_if(plan_.shards, [](const OutputShard& shard) { return shard.tensors.empty(); });
+    for (const OutputShard& shard : plan_.shards) {
+      plan_.file_bytes += shard.bytes;
+      for (const OutputTensor& tensor : shard.tensors) plan_.tensor_bytes += tensor.bytes;
+    }
+    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+  }
+
+  void keep(std::uint32_t place) {
+    const CheckpointTensor& stored = plan_.checkpoint.tensors[place];
+    plan_.shards[stored.file].tensors.push_back(
+        {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+  }
+
+  void add_outputs(std::uint32_t at) {
+    const Work& work = plan_.works[at];
+    const LogicalTensor& tensor = plan_.stored.tensors[work.tensor];
+    auto& beside = plan_.shards[plan_.checkpoint.tensors[tensor.codes].file].tensors;
+    const Spec& spec = plan_.spec;
+    switch (work.action) {
+      case WorkAction::copy:
+        if (tensor.scale) keep(*tensor.scale);
+        [[fallthrough]];
+      case WorkAction::reblock:
+        keep(tensor.codes);
+        if (tensor.global_scale) keep(*tensor.global_scale);
+        for (const std::uint32_t companion : tensor.companions) keep(companion);
+        if (work.action == WorkAction::reblock) {
+          const CheckpointTensor& scale = plan_.checkpoint.tensors[*tensor.scale];
+          std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
+          shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
+          shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
+          plan_.shards[scale.file].tensors.push_back(
+              {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
+        }
+        return;
+      case WorkAction::cast:
+        beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        return;
+      case WorkAction::quantize: break;
+    }
+    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
+    std::vector<std::uint64_t> grid = {LogicalTensor::ceil_div(tensor.rows, quantizer.block_rows),
+                                       LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
+    if (spec.grain == Spec::Grain::tensor) grid = {1};
+    const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
+    beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
+    beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
+  }
+
+  void lay_out(std::size_t file) {
+    OutputShard& shard = plan_.shards[file];
+    std::vector<safetensors::Tensor> described;
+    std::map<std::string, OutputTensor> by_name;
+    for (OutputTensor& tensor : shard.tensors) {
+      described.push_back({tensor.name, tensor.type, tensor.shape});
+      by_name.emplace(tensor.name, std::move(tensor));
+    }
+    shard.tensors.clear();
+    if (described.empty()) return;
+    safetensors::sort_as_reference(described);
+    shard.header = safetensors::serialize_header(described, plan_.checkpoint.files[file].metadata);
+    for (const safetensors::Tensor& tensor : described) {
+      OutputTensor& output = by_name.at(tensor.name);
+      output.offset = tensor.begin;  // from the buffer's beginning, until the header's length is settled
+      output.bytes = tensor.bytes();
+      shard.tensors.push_back(std::move(output));
+    }
+    pad_header(shard);
+    for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
+    shard.bytes = shard.tensors.back().offset + shard.tensors.back().bytes;
+  }
+
+  // File systems that can share extents do so for whole pages: spaces after the JSON move the buffer to where
+  // most of the bytes that are only copied have, modulo a page, the offset they have in the source.
+  void pad_header(OutputShard& shard) {
+    std::map<std::uint64_t, std::uint64_t> votes;
+    for (const OutputTensor& tensor : shard.tensors) {
+      if (tensor.source != OutputTensor::Source::stored) continue;
+      const std::uint64_t from = plan_.checkpoint.tensors[tensor.from].offset;
+      const std::uint64_t buffer = (from % kPage + kPage - tensor.offset % kPage) % kPage;
+      if (buffer % 8 == 0) votes[buffer] += tensor.bytes;
+    }
+    if (votes.empty()) return;
+    const auto best = std::max_element(votes.begin(), votes.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best->second < kPage) return;
+    shard.header.append((best->first + kPage - shard.header.size() % kPage) % kPage, ' ');
+    const std::uint64_t json_bytes = shard.header.size() - 8;
+    for (int i = 0; i < 8; ++i) shard.header[i] = static_cast<char>(json_bytes >> (8 * i) & 0xFF);
+  }
+
+  const ConvertOptions& options_;
+  NameFilter filter_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::string_view name(WorkAction action) {
+  switch (action) {
+    case WorkAction::copy: return "copy";
+    case WorkAction::reblock: return "reblock";
+    case WorkAction::cast: return "cast";
+    case WorkAction::quantize: return "quantize";
+  }
+  return "";
+}
+
+std::vector<std::string> Plan::unquantized_matrices() const {
+  std::vector<std::string> modules;
+  for (const Work& work : works) {
+    const LogicalTensor& tensor = stored.tensors[work.tensor];
+    const bool plain_matrix = work.action == WorkAction::copy && !tensor.quantized() &&
+                              tensor.shape.size() == 2 && tensor.name.ends_with(".weight") &&
+                              tensor.name.find("embed") == std::string::npos;
+    if (plain_matrix) modules.push_back(tensor.name.substr(0, tensor.name.size() - 7));
+  }
+  std::sort(modules.begin(), modules.end());
+  return modules;
+}
+
+Plan make_plan(const fs::path& in, const ConvertOptions& options) {
+  return Planner(in, options).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,15 @@
+// A plan and its result, for people and for scripts.
+#pragma once
+
+#include "convert/convert.h"
+#include "core/system/report.h"
+
+namespace assay {
+
+void render_plan(const Plan& plan, const ConvertOptions& options, const fs::path& out, const Output& output);
+void render_result(const Plan& plan, const ConvertResult& result, const Output& output);
+// Schema assay.convert/1 (docs/json.md); `result` is nullptr for a dry run or a refused plan.
+Json render_json(const Plan& plan, const ConvertOptions& options, const fs::path& out,
+                 const ConvertResult* result);
+
+}  // namespace assay

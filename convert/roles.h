@@ -1,0 +1,25 @@
+// Which matrices of an unquantized checkpoint quantized releases do quantize.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/model/module_tree.h"
+#include "core/model/stored_form.h"
+
+namespace assay {
+
+class Roles {
+ public:
+  // From the module tree where `config_json` describes a known architecture; otherwise by names: every 2-D
+  // ".weight" that is no embedding, head, norm, router or MTP projection.
+  explicit Roles(const fs::path& config_json);
+  bool quantizable(const LogicalTensor& tensor) const;
+  std::string source() const;  // "the module tree of deepseek_v3", "names and shapes"
+
+ private:
+  std::unique_ptr<ModuleTree> tree_;
+  std::unique_ptr<TensorLookup> lookup_;
+};
+
+}  // namespace assay

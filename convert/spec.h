@@ -1,0 +1,39 @@
+// What `--to` asks for.
+//
+//   reblock=64x64                                   the same codes, their scales for other blocks
+//   bf16 | f16 | f32                                no quantization
+//   fp8:block=128x128 | fp8:channel | fp8:tensor    with ,scale=f32|ue8m0 and ,e4m3|e5m2
+//   int8:block=128x128 | int8:channel
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/model/stored_form.h"
+#include "core/numeric/block_quantizer.h"
+
+namespace assay {
+
+enum class Int8Range : std::uint8_t { symmetric_127, compressed_tensors };  // amax/127, amax/127.5
+
+struct Spec {
+  enum class Kind : std::uint8_t { reblock, cast, quantize } kind = Kind::cast;
+  enum class Grain : std::uint8_t { block, channel, tensor };
+
+  std::string text;                      // as given
+  ElementType type = ElementType::BF16;  // of the values (cast) or codes (quantize)
+  Grain grain = Grain::block;            // quantize
+  std::uint64_t block_rows = 0, block_columns = 0;
+  ScaleRounding scale = ScaleRounding::none;
+  Int8Range int8_range = Int8Range::symmetric_127;
+
+  bool lossless() const { return kind == Kind::reblock; }
+  // The quantizer for a matrix of this size.
+  BlockQuantizer quantizer(std::uint64_t rows, std::uint64_t columns) const;
+};
+
+// Throws Error::usage.
+Spec parse_spec(std::string_view text, Int8Range int8_range);
+
+}  // namespace assay

@@ -1,0 +1,86 @@
+#include "core/numeric/block_quantizer.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "core/numeric/codec_simd.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+// Magnitudes of floats are ordered as their bits are, NaN and Inf above all: a maximum that vectorizes.
+std::uint32_t largest_magnitude(const float* values, std::uint64_t count) {
+  std::uint32_t largest = 0;
+  for (std::uint64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFu);
+  return largest;
+}
+
+// The first magnitude that does not round to a code: half a step above the largest one.
+float first_clamped(ElementType codes) {
+  switch (codes) {
+    case ElementType::F8_E4M3: return 464.0F;    // 448, steps of 32; the tie goes to 448
+    case ElementType::F8_E5M2: return 61440.0F;  // 57344, steps of 8192; the tie would go to infinity
+    case ElementType::I8: return 128.0F;         // -128 is a code
+    default: throw Error::internal("no block quantizer for this type");
+  }
+}
+
+}  // namespace
+
+float BlockQuantizer::scale_for(float amax) const {
+  if (amax == 0.0F) return 1.0F;
+  const float scale = std::max(amax / limit, std::numeric_limits<float>::min());
+  if (rounding == ScaleRounding::none) return scale;
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(scale);
+  const bool between_powers = (bits & 0x7FFFFFu) != 0;
+  return std::bit_cast<float>(((bits >> 23) + (between_powers ? 1u : 0u)) << 23);
+}
+
+bool block_amax(std::span<const float> values, std::uint64_t rows, std::uint64_t columns,
+                std::uint64_t block_rows, std::uint64_t block_columns, std::span<float> amax) {
+  std::uint64_t first_block = 0;
+  for (std::uint64_t top = 0; top < rows; top += block_rows) {
+    std::uint64_t block = first_block;
+    for (std::uint64_t row = top; row < std::min(rows, top + block_rows); ++row) {
+      block = first_block;
+      for (std::uint64_t begin = 0; begin < columns; begin += block_columns, ++block) {
+        const std::uint64_t count = std::min(block_columns, columns - begin);
+        const float largest = std::bit_cast<float>(largest_magnitude(&values[row * columns + begin], count));
+        const bool is_finite = largest <= std::numeric_limits<float>::max();
+        if (!is_finite) return false;
+        amax[block] = row == top ? largest : std::max(amax[block], largest);
+      }
+    }
+    first_block = block;
+  }
+  return true;
+}
+
+std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<const float> values,
+                                   std::uint64_t rows, std::uint64_t columns, std::span<const float> scales,
+                                   std::span<std::byte> codes) {
+  const float clamped_from = first_clamped(quantizer.codes);
+  const std::uint64_t blocks = (columns + quantizer.block_columns - 1) / quantizer.block_columns;
+  std::vector<float> quotients(columns);
+  std::uint64_t clamped = 0;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const float* scale = &scales[row / quantizer.block_rows * blocks];
+    for (std::uint64_t begin = 0; begin < columns; begin += quantizer.block_columns, ++scale) {
+      const std::uint64_t count = std::min(quantizer.block_columns, columns - begin);
+      const float* from = &values[row * columns + begin];
+      std::uint32_t beyond = 0;
+      for (std::uint64_t i = 0; i < count; ++i) quotients[begin + i] = from[i] / *scale;
+      for (std::uint64_t i = 0; i < count; ++i)
+        beyond += std::abs(quotients[begin + i]) > clamped_from ? 1 : 0;
+      clamped += beyond;
+    }
+    simd::encode(quantizer.codes, quotients, Overflow::saturate, codes.data() + row * columns);
+  }
+  return clamped;
+}
+
+}  // namespace assay

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/system/error.h"
-#include "verify/hash/hasher.h"
 
 namespace assay {
 

@@ -27,4 +27,7 @@ class StreamDigest {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
+// One buffer in memory.
+Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
+
 }  // namespace assay

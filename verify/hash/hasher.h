@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/formats/digest.h"
+#include "core/formats/stream_digest.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/progress.h"
@@ -57,8 +57,5 @@ struct HashOptions {
 // interrupted() (core/system/threads.h) becomes true.
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done);
-
-// One buffer in memory (OpenSSL).
-Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
 
 }  // namespace assay

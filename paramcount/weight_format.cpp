@@ -1,5 +1,7 @@
 #include "paramcount/weight_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -186,42 +188,65 @@ std::optional<WeightFormat> weight_format(std::string_view name) {
   return std::nullopt;
 }
 
-WeightFormat configured_format(const ModelConfig& config) {
-  const std::uint64_t bytes = config.dtype() == "float32" ? 4 : 2;
-  WeightFormat format = plain(bytes == 4                    ? "f32"
-                              : config.dtype() == "float16" ? "f16"
-                                                            : "bf16",
-                              bytes == 4                    ? "F32"
-                              : config.dtype() == "float16" ? "F16"
-                                                            : "BF16",
-                              bytes);
-  const auto& q = config.quantization();
-  if (!q) return format;
-  const QuantizationConfig::Group group = q->groups.empty() ? QuantizationConfig::Group{} : q->groups.front();
-  const auto rows = q->block_rows ? q->block_rows : group.block_rows;
-  const auto columns = q->block_columns ? q->block_columns : group.block_columns;
-  const std::uint64_t bits = q->bits.value_or(group.bits.value_or(8));
-  const std::uint64_t size = q->group_size.value_or(group.group_size.value_or(0));
-  const std::string all = q->method + " " + q->format + " " + group.format + " " + group.type;
+namespace {
+
+WeightFormat unquantized(const ModelConfig& config) {
+  if (config.dtype() == "float32") return plain("f32", "F32", 4);
+  if (config.dtype() == "float16") return plain("f16", "F16", 2);
+  return plain("bf16", "BF16", 2);
+}
+
+// bitsandbytes: a scale each 64 codes in F32, or one byte where these are quantized in turn.
+WeightFormat bitsandbytes_4bit(bool nested_scales) {
+  return blocks("bnb-4bit", "bitsandbytes 4-bit, a scale each 64", 4, 1, 64, nested_scales ? 1 : 4);
+}
+
+// FP8 without blocks: compressed-tensors says whether a scale serves a row or a matrix; FBGEMM's serve rows,
+// those of other releases a matrix.
+WeightFormat fp8_without_blocks(const QuantizationConfig& q, const std::string& strategy) {
+  if (strategy == "channel" || q.method == "fbgemm_fp8") return *weight_format("fp8-channel");
+  return blocks("fp8-tensor", "FP8, a scale each matrix", 8, 0, 0, 4);
+}
+
+// What `q` stores; nullopt where it says nothing that is known.
+std::optional<WeightFormat> quantized(const QuantizationConfig& q) {
+  const QuantizationConfig::Group group = q.groups.empty() ? QuantizationConfig::Group{} : q.groups.front();
+  const auto rows = q.block_rows ? q.block_rows : group.block_rows;
+  const auto columns = q.block_columns ? q.block_columns : group.block_columns;
+  const std::uint64_t bits = q.bits.value_or(group.bits.value_or(0));
+  const std::uint64_t size = q.group_size.value_or(group.group_size.value_or(0));
+  const std::string all = q.method + " " + q.format + " " + group.format + " " + group.type;
   const auto says = [&](std::string_view word) { return all.find(word) != std::string::npos; };
-  if (says("mxfp4"))
-    format = mxfp4();
-  else if (says("nvfp4") || says("NVFP4"))
-    format = nvfp4();
-  else if (rows && columns) {
-    const std::string size_text = std::to_string(*rows) + "x" + std::to_string(*columns);
-    const std::string kind = says("int8") ? "INT8" : "FP8";
-    format = blocks(says("int8") ? "int8-block" : "fp8-block", kind + " in " + size_text + " blocks", 8,
-                    *rows, *columns, 4);
-  } else if (says("gptq") || says("awq") || says("pack-quantized") || (bits < 8 && size > 0))
-    format = grouped_int(bits == 0 || bits > 8 ? 4 : bits, size);
-  else if (says("fp8") || says("FP8") || says("float"))
-    format = *weight_format("fp8-channel");
-  else if (bits == 8)
-    format = *weight_format("int8-channel");
-  format.plain_bytes = bytes;
-  format.ignored = q->ignored;
-  return format;
+  if (says("mxfp4")) return mxfp4();
+  if (says("nvfp4") || says("NVFP4")) return nvfp4();
+  if (rows && columns) {
+    const std::string title = std::to_string(*rows) + "x" + std::to_string(*columns) + " blocks";
+    return says("int8") ? blocks("int8-block", "INT8 in " + title, 8, *rows, *columns, 4)
+                        : blocks("fp8-block", "FP8 in " + title, 8, *rows, *columns, 4);
+  }
+  if (says("bitsandbytes") && bits == 4) return bitsandbytes_4bit(q.nested_scales.value_or(false));
+  if (says("gptq") || says("awq") || says("pack-quantized") || (bits > 0 && bits < 8 && size > 0))
+    return grouped_int(bits == 0 || bits > 8 ? 4 : bits, size);
+  if (says("fp8") || says("FP8") || says("float")) return fp8_without_blocks(q, group.strategy);
+  if (bits == 8) return weight_format("int8-channel");
+  return std::nullopt;
+}
+
+}  // namespace
+
+WeightFormat configured_format(const ModelConfig& config) {
+  const WeightFormat otherwise = unquantized(config);
+  const auto& q = config.quantization();
+  if (!q) return otherwise;
+  auto format = quantized(*q);
+  if (!format) {
+    format = otherwise;
+    format->title +=
+        fmt::format("; what quantization method \"{}\" stores is not known", escape_for_terminal(q->method));
+  }
+  format->plain_bytes = otherwise.plain_bytes;
+  format->ignored = q->ignored;
+  return *format;
 }
 
 void set_block(WeightFormat& format, std::uint64_t rows, std::uint64_t columns) {

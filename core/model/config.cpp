@@ -124,6 +124,11 @@ bool ConfigReader::is_null(std::string_view keys) const {
   return false;
 }
 
+bool ConfigReader::is_list(std::string_view keys) const {
+  const auto value = find(keys);
+  return value && value->json->is_array();
+}
+
 void ConfigReader::fail(const std::string& message) const {
   throw Error::input(fmt::format("{} (read as {})", message, family_)).in(config_.source());
 }

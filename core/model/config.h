@@ -28,15 +28,17 @@ struct Header;
 // say.
 struct QuantizationConfig {
   std::string method;  // "fp8", "gptq", "awq", "compressed-tensors", "mxfp4", "modelopt", …, "" where unnamed
-  std::string format;        // compressed-tensors: "pack-quantized"; gptq: checkpoint_format; fp8: fmt
+  std::string
+      format;  // modelopt: "NVFP4"; compressed-tensors: "pack-quantized"; gptq: checkpoint_format; fp8: fmt
   std::string scale_format;  // "ue8m0" where scales are powers of two
   std::string activations;   // activation_scheme: "dynamic", "static"
   std::optional<std::uint64_t> bits;
   std::optional<std::uint64_t> group_size;  // gptq, awq, compressed-tensors; -1 in the file is absent here
   std::optional<std::uint64_t> block_rows, block_columns;  // weight_block_size
   std::optional<bool> symmetric, activation_order;
-  std::vector<std::string> ignored;  // modules_to_not_convert, ignore, exclude_modules: as written
-  struct Group {                     // compressed-tensors config_groups
+  std::optional<bool> nested_scales;  // bitsandbytes: the scales are quantized in turn
+  std::vector<std::string> ignored;   // modules_to_not_convert, ignore, exclude_modules: as written
+  struct Group {                      // compressed-tensors config_groups
     std::string name, type, strategy, format;
     std::vector<std::string> targets;
     std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;
@@ -98,6 +100,7 @@ class ConfigReader {
 
   const ModelConfig& config() const { return config_; }
   bool has(std::string_view keys) const { return find(keys).has_value(); }
+  bool is_list(std::string_view keys) const;
 
   // A dimension: at least 1, at most 2^32 (no real model has a larger one).
   Quantity size(std::string_view keys);  // required

@@ -97,12 +97,15 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   QuantizationConfig config;
   config.method = fields.text("quant_method");
   if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
-  for (const std::string_view key : {"format", "checkpoint_format", "fmt", "version"}) {
+  for (const std::string_view key : {"quant_algo", "format", "checkpoint_format", "fmt", "version"}) {
     if (config.format.empty()) config.format = fields.text(key);
   }
   config.scale_format = fields.text("scale_fmt");
   config.activations = fields.text("activation_scheme");
   config.bits = fields.number("bits");
+  if (!config.bits && fields.flag("load_in_4bit").value_or(false)) config.bits = 4;  // bitsandbytes
+  if (!config.bits && fields.flag("load_in_8bit").value_or(false)) config.bits = 8;
+  config.nested_scales = fields.flag("bnb_4bit_use_double_quant");
   config.group_size = fields.number("group_size");
   config.symmetric = fields.flag("sym");
   config.activation_order = fields.flag("desc_act");

@@ -149,6 +149,80 @@ TEST(Config, QuantizationDialects) {
   EXPECT_THROW(quantization(R"({"bits": -4})"), Error);
 }
 
+TEST(Config, BitsAndBytesAndModelOpt) {
+  const auto quantization = [](std::string_view object) {
+    return config_of(llama("\"quantization_config\": " + std::string(object))).quantization().value();
+  };
+  const auto four = quantization(
+      R"({"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false,
+          "bnb_4bit_use_double_quant": true})");
+  EXPECT_EQ(four.bits, 4u);
+  EXPECT_EQ(four.nested_scales, true);
+  EXPECT_EQ(quantization(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})").bits, 8u);
+  const auto modelopt = quantization(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})");
+  EXPECT_EQ(modelopt.method, "modelopt");
+  EXPECT_EQ(modelopt.format, "NVFP4");
+}
+
+// A DeepSeek-V3 of five layers whose counts can be done by hand.
+std::string small_deepseek(std::string_view more) {
+  return R"({"architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 10, "hidden_size": 8,
+             "intermediate_size": 16, "moe_intermediate_size": 4, "num_hidden_layers": 5,
+             "num_attention_heads": 2, "q_lora_rank": 4, "kv_lora_rank": 4, "qk_nope_head_dim": 2,
+             "qk_rope_head_dim": 2, "v_head_dim": 2, "n_routed_experts": 4, "num_experts_per_tok": 2,
+             "n_shared_experts": 1, "first_k_dense_replace": 1, )" +
+         std::string(more) + "}";
+}
+
+std::uint64_t layers_titled(const ModuleTree& tree, std::string_view title) {
+  for (const Module& module : tree.modules) {
+    if (module.title == title) return module.repeat.indices.size();
+  }
+  return 0;
+}
+
+TEST(Config, MoeLayerFreqIsANumberOrAList) {
+  const auto dense = [](std::string_view value) {
+    const auto tree = describe(config_of(small_deepseek("\"moe_layer_freq\": " + std::string(value))));
+    EXPECT_EQ(layers_titled(tree, "MoE layers") + layers_titled(tree, "dense layers"), 5u);
+    return layers_titled(tree, "dense layers");
+  };
+  EXPECT_EQ(dense("1"), 1u);
+  EXPECT_EQ(dense("2"), 3u);  // layers 0, 1, 3
+  EXPECT_EQ(dense("[0, 1, 1, 1, 1]"), 1u);
+  EXPECT_EQ(dense("[0, 0, 0, 1, 1]"), 3u);
+  expect_error(small_deepseek(R"("moe_layer_freq": [0, 1])"), "moe_layer_freq lists 2 layers");
+  expect_error(small_deepseek(R"("moe_layer_freq": [0, 1, 1, 1, -1])"), "moe_layer_freq[] is negative");
+}
+
+// configuration_deepseek.py: "n_shared_experts: number of shared experts, None means dense model".
+TEST(Config, NullSharedExpertsAreNone) {
+  const auto total = [](std::string_view more) {
+    return count(describe(config_of(small_deepseek(more)))).total;
+  };
+  EXPECT_EQ(total(R"("n_shared_experts": null)"), total(R"("n_shared_experts": 0)"));
+  EXPECT_EQ(total(R"("n_shared_experts": 1)") - total(R"("n_shared_experts": null)"), 4u * 3 * 8 * 4);
+  EXPECT_TRUE(describe(config_of(small_deepseek(R"("num_nextn_predict_layers": null)"))).mtp.empty());
+}
+
+// tiiuae/falcon-40b as first released: no new_decoder_architecture, yet two norms a layer and 8 key heads.
+TEST(Config, FirstFalcon40b) {
+  const ModuleTree tree = describe(config_of(
+      R"({"architectures": ["RWForCausalLM"], "model_type": "RefinedWeb", "alibi": false, "bias": false,
+          "hidden_size": 8192, "n_head": 128, "n_head_kv": 8, "n_layer": 60, "parallel_attn": true,
+          "vocab_size": 65024})"));
+  EXPECT_EQ(count(tree).total, 41'303'293'952u);
+}
+
+TEST(Config, KnownLanguageModelInsideAnUnknownOne) {
+  expect_error(R"({"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+                   "text_config": {"model_type": "mistral", "hidden_size": 64}})",
+               "its text_config describes a mistral");
+  expect_error(R"({"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+                   "text_config": {"model_type": 3}})",
+               "closest families known");
+}
+
 TEST(Config, CutsFollowHeads) {
   const ModuleTree tree =
       describe(config_of(R"({"architectures": ["Phi3ForCausalLM"], "num_key_value_heads": 8})"));

@@ -28,6 +28,9 @@ struct CrossingCase {
   const char* config;
   double block, mlp, linear;
 };
+void PrintTo(const CrossingCase& c, std::ostream* out) {
+  *out << c.config;
+}
 class Crossings : public testing::TestWithParam<CrossingCase> {};
 
 TEST_P(Crossings, LastKindOfLayer) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/formats/json.h"
 #include "paramcount/weight_format.h"
 #include "tests/support/support.h"
 
@@ -13,6 +14,10 @@ struct KvCase {
   const char* config;
   std::uint64_t per_token, beyond_windows;
 };
+
+void PrintTo(const KvCase& c, std::ostream* out) {
+  *out << c.config;
+}
 
 class KvBytesPerToken : public testing::TestWithParam<KvCase> {};
 
@@ -77,6 +82,54 @@ TEST(WeightBytes, DeepSeekV3AsItsFilesHold) {
   const ModelConfig config = ModelConfig::read(path);
   EXPECT_EQ(weight_bytes(describe(config), configured_format(config)).total, 688'574'839'360u);
   EXPECT_EQ(weight_bytes(describe(config), *weight_format("fp8-block")).total, 688'574'839'360u);
+}
+
+WeightFormat format_of(std::string_view quantization) {
+  const std::string json =
+      R"({"architectures": ["LlamaForCausalLM"], "torch_dtype": "bfloat16", "quantization_config": )" +
+      std::string(quantization) + "}";
+  return configured_format(ModelConfig::from_json(parse_json(json, "config.json", {}), "config.json"));
+}
+
+TEST(WeightFormat, OfEveryDialect) {
+  EXPECT_EQ(format_of(R"({"quant_method": "bitsandbytes", "load_in_4bit": true})").scale_bytes, 4u);
+  EXPECT_EQ(format_of(R"({"quant_method": "bitsandbytes", "load_in_4bit": true,
+                          "bnb_4bit_use_double_quant": true})")
+                .scale_bytes,
+            1u);
+  EXPECT_EQ(format_of(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})").name, "int8-channel");
+  EXPECT_EQ(format_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").name, "nvfp4");
+  EXPECT_EQ(format_of(R"({"quant_method": "modelopt", "quant_algo": "FP8"})").name, "fp8-tensor");
+  EXPECT_EQ(format_of(R"({"quant_method": "fbgemm_fp8"})").name, "fp8-channel");
+  EXPECT_EQ(format_of(R"({"quant_method": "fp8", "weight_block_size": [128, 128]})").name, "fp8-block");
+  EXPECT_EQ(format_of(R"({"quant_method": "gptq", "bits": 4, "group_size": 128})").name, "int4-g128");
+  EXPECT_EQ(format_of(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights":
+                          {"num_bits": 8, "type": "float", "strategy": "channel"}}}})")
+                .name,
+            "fp8-channel");
+}
+
+TEST(WeightFormat, UnknownMethodIsSaidToBeUnknown) {
+  const WeightFormat format = format_of(R"({"quant_method": "hqq\u001b"})");
+  EXPECT_EQ(format.name, "bf16");
+  EXPECT_NE(format.title.find("hqq\\x1b"), std::string::npos) << format.title;
+  EXPECT_NE(format.title.find("not known"), std::string::npos) << format.title;
+}
+
+// One matrix of 256 × 512, alone: codes, then scales.
+TEST(WeightFormat, BytesOfAMatrix) {
+  const auto bytes = [](std::string_view quantization) {
+    TensorSpec spec;
+    spec.name = "model.layers.0.mlp.up_proj.weight";
+    spec.shape = {256, 512};
+    spec.quantizable = true;
+    return tensor_bytes(format_of(quantization), {}, spec, spec.shape, 0);
+  };
+  EXPECT_EQ(bytes(R"({"quant_method": "bitsandbytes", "load_in_4bit": true})"),
+            256u * 512 / 2 + 256u * 512 / 64 * 4);
+  EXPECT_EQ(bytes(R"({"quant_method": "modelopt", "quant_algo": "FP8"})"), 256u * 512 + 4);
+  EXPECT_EQ(bytes(R"({"quant_method": "fbgemm_fp8"})"), 256u * 512 + 256 * 4);
+  EXPECT_EQ(bytes(R"({"quant_method": "hqq"})"), 256u * 512 * 2);
 }
 
 TEST(WeightBytes, Bf16IsTwoAParameter) {

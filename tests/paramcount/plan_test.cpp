@@ -62,6 +62,9 @@ struct LegalTp {
   const char* config;
   std::set<std::uint64_t> legal;  // of the powers of two up to 64
 };
+void PrintTo(const LegalTp& c, std::ostream* out) {
+  *out << c.config;
+}
 class LegalTensorParallel : public testing::TestWithParam<LegalTp> {};
 
 TEST_P(LegalTensorParallel, Fp8Blocks) {

@@ -1,6 +1,8 @@
 // DeepSeek V2, V2-Lite, V3, R1, V3.1 and V3.2; Kimi K2. Multi-head latent attention, many small experts
 // beside shared ones, and from V3 on a bias for choosing experts and a layer for multi-token prediction. V3.2
 // adds an indexer that picks the keys each query attends to.
+#include <fmt/format.h>
+
 #include "core/model/families/all.h"
 #include "core/model/families/blocks.h"
 
@@ -57,7 +59,8 @@ Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, c
   m.experts =
       read_experts(config, tree, kCount, defaults.experts, kActive, defaults.experts_per_token.value_or(0));
   m.expert_width = config.size("moe_intermediate_size", defaults.expert_width);
-  const std::uint64_t shared = config.number("n_shared_experts", defaults.shared);
+  // null is no shared expert: "None means dense model" (configuration_deepseek.py).
+  const std::uint64_t shared = config.optional_number("n_shared_experts", defaults.shared).value_or(0);
   if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
   if (config.text("topk_method", defaults.topk_method) == "noaux_tc")
     m.correction = "gate.e_score_correction_bias";
@@ -89,13 +92,27 @@ Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config)
   return module;
 }
 
+// Which layers hold experts. moe_layer_freq is "one layer in so many", or a list with a 0 or 1 for each
+// layer.
+std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Decoder& d,
+                                                 std::uint64_t dense_first_default) {
+  const std::uint64_t dense_first = config.number("first_k_dense_replace", dense_first_default);
+  if (config.is_list("moe_layer_freq")) {
+    const std::vector<std::uint64_t> listed = *config.numbers("moe_layer_freq");
+    config.require(listed.size() == d.layers.value(),
+                   fmt::format("moe_layer_freq lists {} layers, {} says {}", listed.size(), d.layers.name(),
+                               d.layers.value()));
+    return [=](std::uint64_t i) { return i >= dense_first && listed[i] != 0; };
+  }
+  const std::uint64_t every = config.size("moe_layer_freq", 1).value();
+  return [=](std::uint64_t i) { return i >= dense_first && i % every == 0; };
+}
+
 void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults, bool sparse_attention) {
   const Decoder d = read_decoder(config, tree, defaults.decoder, HeadDim::unused);
   const LatentAttention a = read_attention(config, d);
   const Mixture m = read_mixture(config, tree, d, defaults);
-  const std::uint64_t dense_first = config.number("first_k_dense_replace", defaults.dense_first);
-  const std::uint64_t every = config.size("moe_layer_freq", 1).value();
-  const auto is_sparse = [&](std::uint64_t i) { return i >= dense_first && i % every == 0; };
+  const auto is_sparse = sparse_layers(config, d, defaults.dense_first);
 
   Module attend = attention(a);
   AttentionGeometry g = geometry(a, all_layers(d.layers));

@@ -41,7 +41,9 @@ void add_norms(ConfigReader& config, Module& layer, const Quantity& hidden, bool
 }
 
 void describe_falcon(ConfigReader& config, ModuleTree& tree) {
-  const bool new_architecture = config.flag("new_decoder_architecture", false);
+  // The first release of the 40B ("RefinedWeb") predates the key: its own code knew no other layer.
+  const bool new_architecture =
+      config.flag("new_decoder_architecture", config.config().model_type() == "RefinedWeb");
   const Decoder d = read_sizes(config, tree, new_architecture);
   const bool bias = config.flag("bias", false);
   HeadAttention a = d.attention();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -69,6 +70,16 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// An unknown multimodal model may hold a language model that is known: which, or nullptr.
+const Family* nested_family(const ModelConfig& config) {
+  const auto type = config.text().find("model_type");
+  if (config.nested_in().empty() || type == config.text().end() || !type->is_string()) return nullptr;
+  for (const Family* family : kFamilies) {
+    if (contains(family->model_types, type->get_ref<const std::string&>())) return family;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const Family* const> all_families() {
@@ -91,6 +102,12 @@ const Family& find_family(const ModelConfig& config) {
     }
   }
   const std::string& asked = architecture.empty() ? config.model_type() : architecture;
+  if (const Family* inner = nested_family(config)) {
+    throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
+        .in(config.source())
+        .remedy(fmt::format("its {} describes a {} ({}): save that object alone as a config.json to count it",
+                            config.nested_in(), inner->name, inner->title));
+  }
   throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
       .in(config.source())
       .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",

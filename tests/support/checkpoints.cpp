@@ -1,5 +1,7 @@
 #include "tests/support/checkpoints.h"
 
+#include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "core/system/text.h"
@@ -17,6 +19,10 @@ Checkpoint make_checkpoint(const std::vector<StoredTensor>& tensors) {
     checkpoint.tensors.push_back({tensor.name, tensor.type, tensor.shape, offset, bytes, 0});
     offset += bytes;
   }
+  checkpoint.by_name.resize(tensors.size());
+  std::iota(checkpoint.by_name.begin(), checkpoint.by_name.end(), 0u);
+  std::sort(checkpoint.by_name.begin(), checkpoint.by_name.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
   return checkpoint;
 }
 

@@ -5,7 +5,8 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kVocabularyPadding = 64;  // vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
+constexpr std::uint64_t kVocabularyPadding =
+    64;  // vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);

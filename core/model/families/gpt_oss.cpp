@@ -12,7 +12,7 @@ Module stacked_experts(const Quantity& hidden, const Quantity& width, const Expe
   Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
   const std::vector<CutMember> both = {{Role::mlp_gate, width.value(), width.value()},
                                        {Role::mlp_up, width.value(), width.value()}};
-  const auto add = [&](const std::string& name, std::vector<Quantity> shape, Role role, bool bias,
+  const auto add = [&](const std::string& name, const std::vector<Quantity>& shape, Role role, bool bias,
                        Parallel parallel) {
     TensorSpec spec = parameter(name, shape, role, Part::routed_expert);
     spec.bias = bias;

@@ -14,7 +14,8 @@ using namespace blocks;
 Module stacked_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
   Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
   const std::uint64_t w = width.value();
-  const auto add = [&](const std::string& name, const std::vector<Quantity>& shape, Role role, Parallel parallel) {
+  const auto add = [&](const std::string& name, const std::vector<Quantity>& shape, Role role,
+                       Parallel parallel) {
     TensorSpec spec = parameter(name, shape, role, Part::routed_expert);
     spec.quantizable = spec.input_major = true;
     spec.stacked = experts.count.value();

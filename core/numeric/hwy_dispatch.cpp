@@ -9,11 +9,24 @@
 #include "core/numeric/simd_disabled_targets.h"
 //
 #include <hwy/highway.h>
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
 
 namespace hwy {
 namespace {
 
 std::atomic<std::int64_t> g_only{0};  // set by SetSupportedTargetsForTest; 0: no restriction
+
+#if HWY_ARCH_X86
+// Not among the names that every compiler's __builtin_cpu_supports knows. CPUID leaf 1, ECX bit 29; leaf
+// 0x80000001, ECX bit 5.
+bool has_f16c_and_lzcnt() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx >> 29 & 1) == 0) return false;
+  return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 5 & 1) != 0;
+}
+#endif
 
 std::int64_t detect() {
   std::int64_t targets = HWY_STATIC_TARGET;
@@ -24,8 +37,7 @@ std::int64_t detect() {
                     __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("pclmul") &&
                     __builtin_cpu_supports("aes");
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt");
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c_and_lzcnt();
   const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512cd");

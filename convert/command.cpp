@@ -86,7 +86,7 @@ int run_convert(Settings& settings) {
   if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
   check_output(settings.in, settings.out, options);
 
-  const Plan plan = make_plan(settings.in, options);
+  const ConversionPlan plan = make_plan(settings.in, options);
   if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)
     throw Error::usage("--scales-from goes with fp8:… and int8:…");
   render_plan(plan, options, settings.out, output);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kLargestConfig = 1 << 20;
 
 // DeepSeek's and Qwen's own form, read by vLLM, SGLang and transformers.
-Json fp8_block(const Plan& plan) {
+Json fp8_block(const ConversionPlan& plan) {
   const Spec& spec = plan.spec;
   Json config = {{"activation_scheme", "dynamic"},
                  {"fmt", spec.type == ElementType::F8_E5M2 ? "e5m2" : "e4m3"},
@@ -22,7 +22,7 @@ Json fp8_block(const Plan& plan) {
 }
 
 // SGLang's blockwise_int8.
-Json int8_block(const Plan& plan) {
+Json int8_block(const ConversionPlan& plan) {
   return {{"activation_scheme", "dynamic"},
           {"quant_method", "blockwise_int8"},
           {"weight_block_size", {plan.spec.block_rows, plan.spec.block_columns}},
@@ -30,7 +30,7 @@ Json int8_block(const Plan& plan) {
 }
 
 // compressed-tensors: one scale a row or a tensor, activations scaled as they come, per token.
-Json compressed_tensors(const Plan& plan) {
+Json compressed_tensors(const ConversionPlan& plan) {
   const bool is_int = plan.spec.type == ElementType::I8;
   const char* type = is_int ? "int" : "float";
   const char* format = is_int ? "int-quantized" : "float-quantized";
@@ -75,7 +75,7 @@ void set_dtype(Json& config, ElementType type) {
   }
 }
 
-std::string int8_channel_note(const Plan& plan) {
+std::string int8_channel_note(const ConversionPlan& plan) {
   const bool bare = plan.spec.kind == Spec::Kind::quantize && plan.spec.type == ElementType::I8 &&
                     plan.spec.grain == Spec::Grain::channel &&
                     plan.spec.int8_range == Int8Range::symmetric_127;
@@ -84,7 +84,7 @@ std::string int8_channel_note(const Plan& plan) {
 
 }  // namespace
 
-RewrittenConfig rewrite_config(const Plan& plan) {
+RewrittenConfig rewrite_config(const ConversionPlan& plan) {
   const fs::path& path = plan.checkpoint.config;
   const std::string text = read_small_file(path, kLargestConfig);
   const ParsedJson checked = parse_json(text, path);  // refuses what the reading below would let pass

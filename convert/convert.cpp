@@ -53,7 +53,7 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
 }
 
 // Weights in whatever container, and lists of what is no longer so.
-bool is_left_behind(const std::string& name, const Plan& plan) {
+bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
   static constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
                                                                 ".bin",         ".bin.index.json",
                                                                 ".pth",         ".pt",
@@ -69,8 +69,8 @@ bool is_left_behind(const std::string& name, const Plan& plan) {
 
 class Conversion {
  public:
-  Conversion(const fs::path& in, const fs::path& out, const Plan& plan, const ConvertOptions& options,
-             ProgressMode mode)
+  Conversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
+             const ConvertOptions& options, ProgressMode mode)
       : in_(in),
         out_(out),
         partial_(partial_folder(out)),
@@ -220,7 +220,7 @@ class Conversion {
 
   const fs::path &in_, &out_;
   fs::path partial_;
-  const Plan& plan_;
+  const ConversionPlan& plan_;
   const ConvertOptions& options_;
   ProgressMode mode_;
   CheckpointReader source_;
@@ -255,7 +255,7 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
   }
 }
 
-Space check_space(const Plan& plan, const fs::path& out) {
+Space check_space(const ConversionPlan& plan, const fs::path& out) {
   struct statvfs s {};
   if (::statvfs(parent_of(out).c_str(), &s) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
@@ -268,7 +268,7 @@ Space check_space(const Plan& plan, const fs::path& out) {
   return space;
 }
 
-ConvertResult convert(const fs::path& in, const fs::path& out, const Plan& plan,
+ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
   const Space space = check_space(plan, out);
   if (space.needed > space.free) {

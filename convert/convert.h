@@ -14,7 +14,7 @@
 namespace assay {
 
 struct ConvertResult {
-  std::vector<WorkError> errors;  // of lossy conversions, in the order of Plan::works
+  std::vector<WorkError> errors;  // of lossy conversions, in the order of ConversionPlan::works
   std::optional<Proof> proof;
   std::uint64_t shards_reused = 0;  // with --resume
   std::uint64_t other_files = 0;
@@ -31,9 +31,9 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
 struct Space {
   std::uint64_t needed = 0, free = 0;
 };
-Space check_space(const Plan& plan, const fs::path& out);
+Space check_space(const ConversionPlan& plan, const fs::path& out);
 
-ConvertResult convert(const fs::path& in, const fs::path& out, const Plan& plan,
+ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress);
 
 }  // namespace assay

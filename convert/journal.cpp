@@ -33,7 +33,7 @@ FinishedShard from_line(const Json& line) {
 
 }  // namespace
 
-std::string Journal::key(const Plan& plan, const ConvertOptions& options) {
+std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& options) {
   std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", plan.spec.text, static_cast<int>(options.int8_range),
                   options.include, options.exclude, options.scales_from, plan.roles_from);

@@ -31,7 +31,7 @@ std::uint64_t rows_a_piece(std::uint64_t columns, std::uint64_t block_rows) {
 }
 
 // With one scale for the whole tensor, which a pass of its own finds, rows may be cut anywhere.
-std::uint64_t rows_a_piece(const Plan& plan, const Work& work) {
+std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
   const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
   const bool free = work.action != WorkAction::quantize || plan.spec.grain != Spec::Grain::block;
   return rows_a_piece(tensor.columns, free ? 1 : plan.spec.block_rows);
@@ -273,7 +273,7 @@ class ShardWriter {
   }
 
   const PipelineContext& context_;
-  const Plan& plan_;
+  const ConversionPlan& plan_;
   const OutputShard& shard_;
   AtomicFile& file_;
   std::map<std::uint32_t, Outputs> made_;
@@ -332,7 +332,7 @@ void check_merges(const PipelineContext& context) {
       .remedy("merging is exact only where scales agree; quantize anew with --to fp8:block=… instead");
 }
 
-std::uint64_t largest_piece(const Plan& plan) {
+std::uint64_t largest_piece(const ConversionPlan& plan) {
   std::uint64_t largest = 1 << 20;
   for (const Work& work : plan.works) {
     const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
@@ -348,7 +348,7 @@ std::uint64_t largest_piece(const Plan& plan) {
   return largest;
 }
 
-int jobs_within_memory(const Plan& plan, const ConvertOptions& options) {
+int jobs_within_memory(const ConversionPlan& plan, const ConvertOptions& options) {
   const std::uint64_t piece = largest_piece(plan);
   if (piece > options.memory) {
     throw Error::refused(

@@ -25,14 +25,14 @@ struct GivenScales {
 };
 
 struct PipelineContext {
-  const Plan& plan;
+  const ConversionPlan& plan;
   const ConvertOptions& options;
   const CheckpointReader& source;
   const GivenScales* given;  // nullptr: new scales
   Progress& progress;
 };
 
-// By how much each tensor of a lossy conversion moved; places in Plan::works.
+// By how much each tensor of a lossy conversion moved; places in ConversionPlan::works.
 struct WorkError {
   std::uint32_t work;
   ErrorSums sums;
@@ -48,7 +48,7 @@ std::vector<WorkError> write_shard(const PipelineContext& context, const OutputS
 void check_merges(const PipelineContext& context);
 
 // The most memory that one piece of work takes, and so how many may be under way.
-std::uint64_t largest_piece(const Plan& plan);
-int jobs_within_memory(const Plan& plan, const ConvertOptions& options);
+std::uint64_t largest_piece(const ConversionPlan& plan);
+int jobs_within_memory(const ConversionPlan& plan, const ConvertOptions& options);
 
 }  // namespace assay

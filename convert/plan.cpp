@@ -38,7 +38,7 @@ class Planner {
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
   }
 
-  Plan run() {
+  ConversionPlan run() {
     if (!plan_.feasible()) return std::move(plan_);
     choose();
     if (!plan_.feasible()) return std::move(plan_);
@@ -258,7 +258,7 @@ class Planner {
 
   const ConvertOptions& options_;
   NameFilter filter_;
-  Plan plan_;
+  ConversionPlan plan_;
 };
 
 }  // namespace
@@ -273,7 +273,7 @@ std::string_view name(WorkAction action) {
   return "";
 }
 
-std::vector<std::string> Plan::unquantized_matrices() const {
+std::vector<std::string> ConversionPlan::unquantized_matrices() const {
   std::vector<std::string> modules;
   for (const Work& work : works) {
     const LogicalTensor& tensor = stored.tensors[work.tensor];
@@ -286,7 +286,7 @@ std::vector<std::string> Plan::unquantized_matrices() const {
   return modules;
 }
 
-Plan make_plan(const fs::path& in, const ConvertOptions& options) {
+ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {
   return Planner(in, options).run();
 }
 

@@ -43,7 +43,7 @@ struct OutputTensor {
   ElementType type;
   std::vector<std::uint64_t> shape;
   Source source;       // stored: the bytes of a tensor of the checkpoint; else what the work makes
-  std::uint32_t from;  // place in Checkpoint::tensors (stored) or in Plan::works
+  std::uint32_t from;  // place in Checkpoint::tensors (stored) or in ConversionPlan::works
   std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the plan
 };
 
@@ -54,7 +54,7 @@ struct OutputShard {
   std::uint64_t bytes = 0;
 };
 
-struct Plan {
+struct ConversionPlan {
   Checkpoint checkpoint;
   std::optional<QuantizationConfig> quantization;
   StoredTensors stored;
@@ -71,6 +71,6 @@ struct Plan {
   std::vector<std::string> unquantized_matrices() const;  // modules of 2-D weights the target leaves plain
 };
 
-Plan make_plan(const fs::path& in, const ConvertOptions& options);
+ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options);
 
 }  // namespace assay

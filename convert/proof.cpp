@@ -59,7 +59,7 @@ std::string scale_fault(const CheckpointReader& source, const LogicalTensor& old
 
 }  // namespace
 
-Proof prove(const Plan& plan, const CheckpointReader& source, const fs::path& output, int jobs,
+Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs::path& output, int jobs,
             Progress& progress) {
   const Side made(output, jobs);
   std::unordered_map<std::string_view, const LogicalTensor*> places;

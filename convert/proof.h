@@ -23,7 +23,7 @@ struct Proof {
 
 // Every stored byte but the new scales unchanged; every new scale the one that stood over its block; every
 // re-blocked weight decoding to the same numbers.
-Proof prove(const Plan& plan, const CheckpointReader& source, const fs::path& output, int jobs,
+Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs::path& output, int jobs,
             Progress& progress);
 
 }  // namespace assay

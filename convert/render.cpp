@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kShardsShown = 20, kWorstShown = 10, kFaultsShown = 20;
 
 // One row for every kind of tensor: however many layers and experts, a model has a few dozen.
-void render_kinds(const Plan& plan, const Output& output) {
+void render_kinds(const ConversionPlan& plan, const Output& output) {
   using Key = std::tuple<WorkAction, std::string, std::string, std::string>;
   std::map<Key, std::pair<std::uint64_t, std::string>> kinds;
   for (const Work& work : plan.works) {
@@ -33,7 +33,7 @@ void render_kinds(const Plan& plan, const Output& output) {
   output.line(table.render());
 }
 
-void render_shards(const Plan& plan, const Output& output) {
+void render_shards(const ConversionPlan& plan, const Output& output) {
   Table table({"file", "tensors", "bytes"}, {Table::Align::left, Table::Align::right, Table::Align::right});
   for (std::size_t i = 0; i < std::min(kShardsShown, plan.shards.size()); ++i) {
     const OutputShard& shard = plan.shards[i];
@@ -49,7 +49,7 @@ void render_shards(const Plan& plan, const Output& output) {
 struct ScaleBytes {
   std::uint64_t before = 0, after = 0;
 };
-ScaleBytes scale_bytes(const Plan& plan) {
+ScaleBytes scale_bytes(const ConversionPlan& plan) {
   ScaleBytes bytes;
   std::vector<bool> is_scale(plan.checkpoint.tensors.size());
   for (const LogicalTensor& tensor : plan.stored.tensors) {
@@ -66,7 +66,7 @@ ScaleBytes scale_bytes(const Plan& plan) {
   return bytes;
 }
 
-void render_errors(const Plan& plan, const ConvertResult& result, const Output& output) {
+void render_errors(const ConversionPlan& plan, const ConvertResult& result, const Output& output) {
   std::vector<WorkError> worst = result.errors;
   std::stable_sort(worst.begin(), worst.end(), [](const WorkError& a, const WorkError& b) {
     return a.sums.relative_frobenius() > b.sums.relative_frobenius();
@@ -112,7 +112,8 @@ Json to_json(const Proof& proof) {
 
 }  // namespace
 
-void render_plan(const Plan& plan, const ConvertOptions& options, const fs::path& out, const Output& output) {
+void render_plan(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,
+                 const Output& output) {
   if (!output.text_wanted()) return;
   for (const Finding& finding : plan.findings) output.line(to_line(finding));
   if (!plan.feasible()) return;
@@ -132,7 +133,7 @@ void render_plan(const Plan& plan, const ConvertOptions& options, const fs::path
       jobs_within_memory(plan, options)));
 }
 
-void render_result(const Plan& plan, const ConvertResult& result, const Output& output) {
+void render_result(const ConversionPlan& plan, const ConvertResult& result, const Output& output) {
   if (!output.text_wanted()) return;
   if (result.shards_reused > 0)
     output.line(fmt::format("resumed: {} files were finished already", result.shards_reused));
@@ -141,7 +142,7 @@ void render_result(const Plan& plan, const ConvertResult& result, const Output& 
   if (!result.note.empty()) output.paint("note: " + result.note, Style::yellow);
 }
 
-Json render_json(const Plan& plan, const ConvertOptions& options, const fs::path& out,
+Json render_json(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,
                  const ConvertResult* result) {
   std::map<std::uint32_t, const ErrorSums*> errors;
   if (result != nullptr) {

@@ -53,7 +53,7 @@ Json model_json(const Model& model) {
           {"bytes", model.bytes()}};
 }
 
-Json tally_json(const Tally& tally) {
+Json tally_json(const StoredTally& tally) {
   return {{"tensors", tally.tensors}, {"elements", tally.elements}, {"bytes", tally.bytes}};
 }
 

@@ -56,7 +56,7 @@ class Reconciler {
   }
 
  private:
-  static void add(Tally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
+  static void add(StoredTally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
     ++tally.tensors;
     tally.elements += elements;
     tally.bytes += tensor.bytes;
@@ -83,10 +83,10 @@ class Reconciler {
     const TensorSpec& spec = *found.spec;
     specs_[&spec].seen.push_back(key(found.indices));
     result_.bytes_of[&spec] += tensor.bytes;
-    Tally& tally = spec.storage == Storage::buffer ? result_.buffers
-                   : spec.storage != Storage::own  ? result_.duplicates
-                   : found.mtp                     ? result_.mtp
-                                                   : result_.main;
+    StoredTally& tally = spec.storage == Storage::buffer ? result_.buffers
+                         : spec.storage != Storage::own  ? result_.duplicates
+                         : found.mtp                     ? result_.mtp
+                                                         : result_.main;
     add(tally, tensor, elements);
     if (spec.storage == Storage::buffer) return;
     check_type(tensor, spec, key(found.indices));

@@ -21,7 +21,7 @@
 
 namespace assay {
 
-struct Tally {
+struct StoredTally {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;  // elements as the headers count them
 };
 
@@ -32,14 +32,14 @@ struct ReconcileLine {
 };
 
 struct Reconciliation {
-  Tally main, mtp;   // parameters, in whatever form they are stored
-  Tally duplicates;  // tied or shared weights stored again
-  Tally scales;      // scales, zero points, and tables for decoding
-  Tally buffers;     // rotary frequencies, causal masks: no parameters
-  Tally elsewhere;   // parts of the model that the tree leaves out (ModuleTree::not_counted)
-  Tally extra;       // nobody asked for these
-  Tally stored;      // all of it
-  std::map<ElementType, Tally> types;
+  StoredTally main, mtp;   // parameters, in whatever form they are stored
+  StoredTally duplicates;  // tied or shared weights stored again
+  StoredTally scales;      // scales, zero points, and tables for decoding
+  StoredTally buffers;     // rotary frequencies, causal masks: no parameters
+  StoredTally elsewhere;   // parts of the model that the tree leaves out (ModuleTree::not_counted)
+  StoredTally extra;       // nobody asked for these
+  StoredTally stored;      // all of it
+  std::map<ElementType, StoredTally> types;
   std::uint64_t unpacked =
       0;  // logical elements beyond the stored ones, where several share one stored element
   std::vector<ReconcileLine> lines;  // from the config's total to what should be stored; they sum to expected

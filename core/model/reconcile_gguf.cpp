@@ -55,7 +55,7 @@ class GgufReconciler {
     }
   }
 
-  static void add(Tally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
+  static void add(StoredTally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
     ++tally.tensors;
     tally.elements += elements;
     tally.bytes += tensor.bytes;
@@ -68,7 +68,7 @@ class GgufReconciler {
     const auto found = by_name_.find(tensor.name);
     if (found == by_name_.end()) return take_unknown(tensor, elements);
     Wanted& wanted = first_with_room(found->second, elements);
-    Tally& own = wanted.mtp ? result_.mtp : result_.main;
+    StoredTally& own = wanted.mtp ? result_.mtp : result_.main;
     const bool again = wanted.spec->storage != Storage::own || wanted.found + elements > wanted.elements;
     add(again ? result_.duplicates : own, tensor, elements);
     wanted.found += elements;
@@ -152,7 +152,7 @@ class GgufReconciler {
 
   void write_lines() {
     const Totals totals = count(tree_);
-    const auto line = [&](std::string what, const Tally& tally) {
+    const auto line = [&](std::string what, const StoredTally& tally) {
       if (tally.tensors == 0) return;
       result_.lines.push_back({std::move(what), tally.tensors, static_cast<std::int64_t>(tally.elements)});
     };

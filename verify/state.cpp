@@ -17,12 +17,6 @@ constexpr std::int64_t kSaveEvery = 5'000'000'000;  // ns
 // such an entry "racily clean"). Linux ticks are 10 ms or less.
 constexpr std::int64_t kQuiet = 20'000'000;  // ns
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 std::string key_of(const fs::path& path, DigestKind kind) {
   return fs::absolute(path).lexically_normal().string() + "#" + std::string(Digest{kind, {}}.kind_name());
 }
@@ -58,6 +52,12 @@ VerifyState::Entry entry_from_json(const ParsedJson& json, DigestKind kind, cons
 }
 
 }  // namespace
+
+std::int64_t wall_clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 VerifyState::VerifyState(fs::path file) : file_(std::move(file)) {
   if (!fs::exists(file_)) return;
@@ -112,7 +112,7 @@ void VerifyState::save() const {
 void VerifyState::save_occasionally() {
   {
     const std::lock_guard lock(mutex_);
-    const std::int64_t now = now_ns();
+    const std::int64_t now = wall_clock_ns();
     if (now - last_save_ns_ < kSaveEvery) return;
     last_save_ns_ = now;
   }

@@ -19,6 +19,9 @@
 
 namespace assay {
 
+// Nanoseconds since 1970, as file systems stamp files.
+std::int64_t wall_clock_ns();
+
 class VerifyState {
  public:
   struct Entry {

@@ -10,27 +10,8 @@
 
 namespace assay {
 
-struct TensorSink::DigestContext {
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
-  void begin() {
-    if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
-      throw Error::internal("OpenSSL cannot start a SHA-256");
-    }
-  }
-  void add(std::span<const std::byte> bytes) { EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()); }
-  std::string end() {
-    std::array<std::uint8_t, 32> digest{};
-    EVP_DigestFinal_ex(context.get(), digest.data(), nullptr);
-    return to_hex(digest);
-  }
-};
-
 TensorSink::TensorSink(std::vector<TensorRange> tensors, TensorExamination examination)
-    : tensors_(std::move(tensors)), examination_(examination) {
-  if (examination_.digests) digest_ = std::make_unique<DigestContext>();
-}
-
-TensorSink::~TensorSink() = default;
+    : tensors_(std::move(tensors)), examination_(examination) {}
 
 void TensorSink::consume(std::span<const std::byte> bytes) {
   const std::uint64_t piece_end = position_ + bytes.size();
@@ -43,7 +24,7 @@ void TensorSink::consume(std::span<const std::byte> bytes) {
     if (to > from) {
       const auto part = bytes.subspan(from - position_, to - from);
       if (statistics_) statistics_->update(part);
-      if (digest_) digest_->add(part);
+      if (digest_) digest_->update(part);
     }
     if (tensor.end > piece_end) break;  // the rest comes with the next piece
     end_tensor();
@@ -62,13 +43,14 @@ void TensorSink::finish() {
 void TensorSink::begin_tensor() {
   open_ = true;
   if (examination_.numbers) statistics_.emplace(tensors_[current_].type);
-  if (digest_) digest_->begin();
+  if (examination_.digests)
+    digest_.emplace(DigestKind::sha256, tensors_[current_].end - tensors_[current_].begin);
 }
 
 void TensorSink::end_tensor() {
   const TensorRange& tensor = tensors_[current_];
   Json json = {{"name", tensor.name}, {"type", name(tensor.type)}, {"shape", tensor.shape}};
-  if (digest_) json["sha256"] = digest_->end();
+  if (digest_) json["sha256"] = digest_->finish().hex();
   if (statistics_) {
     const Numbers n = statistics_->numbers();
     json["count"] = n.count;
@@ -83,6 +65,7 @@ void TensorSink::end_tensor() {
   }
   results_.push_back(std::move(json));
   statistics_.reset();
+  digest_.reset();
   open_ = false;
   ++current_;
 }

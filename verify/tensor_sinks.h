@@ -1,13 +1,11 @@
 // Listeners on the bytes of a file while it is hashed: per tensor number statistics and digests.
 #pragma once
 
-#include <openssl/evp.h>
-
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/formats/stream_digest.h"
 #include "core/numeric/statistics.h"
 #include "core/system/report.h"
 #include "verify/hash/hasher.h"
@@ -24,7 +22,6 @@ struct TensorExamination {
 class TensorSink : public ByteSink {
  public:
   TensorSink(std::vector<TensorRange> tensors, TensorExamination examination);
-  ~TensorSink() override;
 
   void consume(std::span<const std::byte> bytes) override;
   void finish() override;
@@ -41,8 +38,7 @@ class TensorSink : public ByteSink {
   std::uint64_t position_ = 0;
   bool open_ = false;
   std::optional<TensorStatistics> statistics_;
-  struct DigestContext;
-  std::unique_ptr<DigestContext> digest_;
+  std::optional<StreamDigest> digest_;
   Json results_ = Json::array();
 };
 

@@ -24,12 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t wall_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 class Verification {
  public:
   Verification(const VerifyOptions& options, VerifyObserver& observer)
@@ -37,7 +31,7 @@ class Verification {
 
   VerifyReport run(const fs::path& path) {
     const auto start = Clock::now();
-    report_.started_unix = wall_ns() / 1'000'000'000;
+    report_.started_unix = wall_clock_ns() / 1'000'000'000;
     report_.expectation = find_expectation(path, options_.find);
     report_.findings = std::move(report_.expectation.findings);
     observer_.found(report_.expectation);
@@ -298,7 +292,7 @@ Verification::Reading Verification::listen_to(const FileReport& file) const {
 }
 
 void Verification::hash() {
-  const std::int64_t started_ns = wall_ns();
+  const std::int64_t started_ns = wall_clock_ns();
   std::vector<HashJob> jobs;
   std::vector<Reading> readings;
   std::vector<std::size_t> files;  // of each job

@@ -56,12 +56,6 @@ class Reconciler {
   }
 
  private:
-  static void add(StoredTally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
-    ++tally.tensors;
-    tally.elements += elements;
-    tally.bytes += tensor.bytes;
-  }
-
   void take(const CheckpointTensor& tensor) {
     const std::uint64_t elements = element_count(tensor.shape).value_or(0);
     add(result_.stored, tensor, elements);

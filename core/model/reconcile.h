@@ -24,6 +24,11 @@ namespace assay {
 struct StoredTally {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;  // elements as the headers count them
 };
+inline void add(StoredTally& tally, const CheckpointTensor& tensor, std::uint64_t elements) {
+  ++tally.tensors;
+  tally.elements += elements;
+  tally.bytes += tensor.bytes;
+}
 
 struct ReconcileLine {
   std::string what;

@@ -204,9 +204,9 @@ TEST(Attack, InterruptLeavesAResumableState) {
   sums += kDigest + "  small\n";
   write_file(dir / "SUMS", sums);
   const std::string state = (dir / "state").string();
-  const ProcessResult result =
-      run({"timeout", "-s", "INT", "--preserve-status", "3", ASSAY_BINARY, "verify", dir.path().string(),
-           "--manifest", (dir / "SUMS").string(), "--state", state, "--keep-going", "-j", "2"});
+  const ProcessResult result = run({"timeout", "--foreground", "-s", "INT", "--preserve-status", "3",
+                                    ASSAY_BINARY, "verify", dir.path().string(), "--manifest",
+                                    (dir / "SUMS").string(), "--state", state, "--keep-going", "-j", "2"});
   EXPECT_EQ(result.exit_code, 130) << result.out << result.err;
   EXPECT_TRUE(contains(result.out, "INTERRUPTED")) << result.out;
   EXPECT_TRUE(fs::exists(state));

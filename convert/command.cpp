@@ -76,6 +76,14 @@ int verdict(const Settings& settings, const ConvertResult& result, const Output&
   return kExitOk;
 }
 
+void check_grid(const ConvertOptions& options) {
+  const RankGrid& grid = options.grid;
+  if (grid.tp == 0 || grid.tp > 1024) throw Error::usage("--tp takes 1 to 1024 ranks");
+  if (grid.ep == 0 || grid.tp % grid.ep != 0)
+    throw Error::usage(fmt::format("--ep {} does not divide --tp {}", grid.ep, grid.tp))
+        .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
+}
+
 int run_convert(Settings& settings) {
   const Output output(settings.common.json);
   if (settings.equal) return run_equal(settings, output);
@@ -83,8 +91,12 @@ int run_convert(Settings& settings) {
   options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
   if (settings.drop_mtp) options.mtp = Mtp::drop;
   if (settings.only_mtp) options.mtp = Mtp::only;
-  const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep;
+  check_grid(options);
+  const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep || options.grid.tp > 1;
   if (options.to.empty() && other_files) options.to = "copy";
+  if (options.merge && (!options.to.empty() || other_files))
+    throw Error::usage("--merge puts together what --tp cut, and does nothing else beside");
+  if (options.merge) options.to = "copy";
   if (options.to.empty()) throw Error::usage("--to SPEC is needed").remedy("see 'assay convert --help'");
   options.jobs = settings.common.jobs;
   options.memory = parse_bytes(settings.memory);
@@ -145,6 +157,10 @@ void add_convert(CLI::App& program, Action& action) {
       ->type_name("BYTES");
   auto* drop = command.add_flag("--drop-mtp", s.drop_mtp, "Without the multi-token prediction layers");
   command.add_flag("--only-mtp", s.only_mtp, "Of these layers nothing but them")->excludes(drop);
+  command.add_option("--tp", s.convert.grid.tp, "Cut over N ranks, a folder for each")->type_name("N");
+  command.add_option("--ep", s.convert.grid.ep, "With --tp: experts over M groups of these ranks")
+      ->type_name("M");
+  command.add_flag("--merge", s.convert.merge, "Put together again what --tp cut");
   command.add_option("--memory", s.memory, "At most this much for weights under way (default: 2GiB)")
       ->type_name("BYTES");
   command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "convert/layout.h"
+#include "convert/merge.h"
 #include "convert/mtp.h"
+#include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
@@ -44,6 +47,14 @@ class Planner {
     choose();
     if (!plan_.feasible()) return std::move(plan_);
     place();
+    if (options_.grid.tp > 1) {
+      const auto ranks = std::make_shared<RankPlan>(plan_, options_.grid, plan_.findings);
+      if (!plan_.feasible()) return std::move(plan_);
+      ranks->measure(plan_, options_.jobs);
+      plan_.file_bytes =
+          std::accumulate(ranks->file_bytes().begin(), ranks->file_bytes().end(), std::uint64_t{0});
+      plan_.ranks = ranks;
+    }
     return std::move(plan_);
   }
 
@@ -251,7 +262,7 @@ std::vector<std::string> ConversionPlan::unquantized_matrices() const {
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {
-  return Planner(in, options).run();
+  return options.merge ? make_merge_plan(in, options) : Planner(in, options).run();
 }
 
 }  // namespace assay

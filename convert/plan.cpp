@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
+#include "convert/layout.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -12,8 +12,6 @@
 
 namespace assay {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;  // what file systems share, and copy_file_range clones, in
 
 bool is_float16(ElementType type) {
   return type == ElementType::BF16 || type == ElementType::F16;
@@ -160,16 +158,12 @@ class Planner {
 
   void place() {
     plan_.shards.resize(plan_.checkpoint.files.size());
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i)
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       plan_.shards[i].name = plan_.checkpoint.files[i].name;
-    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i) lay_out(i);
-    std::erase_if(plan_.shards, [](const OutputShard& shard) { return shard.tensors.empty(); });
-    for (const OutputShard& shard : plan_.shards) {
-      plan_.file_bytes += shard.bytes;
-      for (const OutputTensor& tensor : shard.tensors) plan_.tensor_bytes += tensor.bytes;
+      plan_.shards[i].metadata = plan_.checkpoint.files[i].metadata;
     }
-    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    lay_out(plan_);
   }
 
   void keep(std::uint32_t place) {
@@ -212,48 +206,6 @@ class Planner {
     const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
     beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
     beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
-  }
-
-  void lay_out(std::size_t file) {
-    OutputShard& shard = plan_.shards[file];
-    std::vector<safetensors::Tensor> described;
-    std::map<std::string, OutputTensor> by_name;
-    for (OutputTensor& tensor : shard.tensors) {
-      described.push_back({tensor.name, tensor.type, tensor.shape});
-      by_name.emplace(tensor.name, std::move(tensor));
-    }
-    shard.tensors.clear();
-    if (described.empty()) return;
-    safetensors::sort_as_reference(described);
-    shard.header = safetensors::serialize_header(described, plan_.checkpoint.files[file].metadata);
-    for (const safetensors::Tensor& tensor : described) {
-      OutputTensor& output = by_name.at(tensor.name);
-      output.offset = tensor.begin;  // from the buffer's beginning, until the header's length is settled
-      output.bytes = tensor.bytes();
-      shard.tensors.push_back(std::move(output));
-    }
-    pad_header(shard);
-    for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
-    shard.bytes = shard.tensors.back().offset + shard.tensors.back().bytes;
-  }
-
-  // File systems that can share extents do so for whole pages: spaces after the JSON move the buffer to where
-  // most of the bytes that are only copied have, modulo a page, the offset they have in the source.
-  void pad_header(OutputShard& shard) {
-    std::map<std::uint64_t, std::uint64_t> votes;
-    for (const OutputTensor& tensor : shard.tensors) {
-      if (tensor.source != OutputTensor::Source::stored) continue;
-      const std::uint64_t from = plan_.checkpoint.tensors[tensor.from].offset;
-      const std::uint64_t buffer = (from % kPage + kPage - tensor.offset % kPage) % kPage;
-      if (buffer % 8 == 0) votes[buffer] += tensor.bytes;
-    }
-    if (votes.empty()) return;
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best->second < kPage) return;
-    shard.header.append((best->first + kPage - shard.header.size() % kPage) % kPage, ' ');
-    const std::uint64_t json_bytes = shard.header.size() - 8;
-    for (int i = 0; i < 8; ++i) shard.header[i] = static_cast<char>(json_bytes >> (8 * i) & 0xFF);
   }
 
   const ConvertOptions& options_;

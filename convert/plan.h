@@ -49,6 +49,7 @@ struct OutputTensor {
 
 struct OutputShard {
   std::string name;
+  std::vector<std::pair<std::string, std::string>> metadata;
   std::string header;                 // whole: length, JSON, padding
   std::vector<OutputTensor> tensors;  // by offset
   std::uint64_t bytes = 0;

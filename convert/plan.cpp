@@ -168,14 +168,20 @@ class Planner {
 
   void keep(std::uint32_t place) {
     const CheckpointTensor& stored = plan_.checkpoint.tensors[place];
-    plan_.shards[stored.file].tensors.push_back(
-        {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+    put(stored.file, {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+  }
+
+  // Every output comes through here, and is marked with the work it belongs to.
+  void put(std::uint32_t file, OutputTensor output) {
+    output.work = placing_;
+    plan_.shards[file].tensors.push_back(std::move(output));
   }
 
   void add_outputs(std::uint32_t at) {
+    placing_ = at;
     const Work& work = plan_.works[at];
     const LogicalTensor& tensor = plan_.stored.tensors[work.tensor];
-    auto& beside = plan_.shards[plan_.checkpoint.tensors[tensor.codes].file].tensors;
+    const std::uint32_t beside = plan_.checkpoint.tensors[tensor.codes].file;
     const Spec& spec = plan_.spec;
     switch (work.action) {
       case WorkAction::copy:
@@ -190,12 +196,11 @@ class Planner {
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
           shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
           shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
-          plan_.shards[scale.file].tensors.push_back(
-              {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
+          put(scale.file, {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
         }
         return;
       case WorkAction::cast:
-        beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
         return;
       case WorkAction::quantize: break;
     }
@@ -204,13 +209,14 @@ class Planner {
                                        LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
     if (spec.grain == Spec::Grain::tensor) grid = {1};
     const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
-    beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
-    beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
+    put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
+    put(beside, {tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
   }
 
   const ConvertOptions& options_;
   NameFilter filter_;
   ConversionPlan plan_;
+  std::uint32_t placing_ = 0;
 };
 
 }  // namespace

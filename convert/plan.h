@@ -42,9 +42,31 @@ struct OutputTensor {
   std::string name;
   ElementType type;
   std::vector<std::uint64_t> shape;
-  Source source;       // stored: the bytes of a tensor of the checkpoint; else what the work makes
-  std::uint32_t from;  // place in Checkpoint::tensors (stored) or in ConversionPlan::works
-  std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the plan
+  Source source;           // stored: the bytes of a tensor of the checkpoint; else what the work makes
+  std::uint32_t from;      // place in Checkpoint::tensors (stored) or in ConversionPlan::works
+  std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
+  std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
+};
+
+// --tp: a tensor seen as rows of bytes, of which every rank takes the same ranges.
+struct ByteRange {
+  std::uint64_t begin = 0, end = 0;
+};
+struct RankPart {
+  std::uint32_t file = 0;    // of OutputShard::ranks
+  std::uint64_t offset = 0;  // in that file
+  std::vector<ByteRange> ranges;
+  std::uint64_t row_bytes = 0;  // of all ranges
+};
+struct TensorCut {
+  std::uint64_t row_bytes = 1;
+  std::vector<RankPart> parts;
+};
+struct RankFile {
+  std::string name;  // "rank-03/model-00001-of-00002.safetensors"
+  std::uint64_t rank = 0;
+  std::string header;
+  std::uint64_t bytes = 0;
 };
 
 struct OutputShard {
@@ -53,6 +75,9 @@ struct OutputShard {
   std::string header;                 // whole: length, JSON, padding
   std::vector<OutputTensor> tensors;  // by offset
   std::uint64_t bytes = 0;
+  // With --tp these files are written in its place; a cut for every tensor.
+  std::vector<RankFile> ranks;
+  std::vector<TensorCut> cuts;
 };
 
 struct ConversionPlan {

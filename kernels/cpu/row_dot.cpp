@@ -21,68 +21,72 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
+// A vector from any address: files do not align their tensors.
+template <class D>
+HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* at) {
+#if HWY_TARGET == HWY_SCALAR
+  hn::TFromD<D> value;
+  std::memcpy(&value, at, sizeof value);
+  return hn::Set(d, value);
+#else
+  const hn::Repartition<std::uint8_t, D> bytes;
+  return hn::BitCast(d, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at)));
+#endif
+}
+
 // --- elements that stand for themselves: a vector of them at a time
 
 struct AsF32 {
   static constexpr std::size_t kBytes = 4;
-  static HWY_INLINE V32 load(const std::byte* at) {
-    const F32 d;
-    const hn::Repartition<std::uint8_t, F32> bytes;
-    return hn::BitCast(d, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at)));
-  }
+  static HWY_INLINE V32 load(const std::byte* at) { return load_bytes(F32(), at); }
 };
 
 struct AsBF16 {
   static constexpr std::size_t kBytes = 2;
   static HWY_INLINE V32 load(const std::byte* at) {
-    const F32 d;
     const hn::RebindToUnsigned<F32> du;
     const hn::Rebind<std::uint16_t, F32> half;
-    const hn::Repartition<std::uint8_t, decltype(half)> bytes;
-    const auto stored = hn::BitCast(half, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at)));
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, stored)));
+    return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(du, load_bytes(half, at))));
   }
 };
 
 struct AsF16 {
   static constexpr std::size_t kBytes = 2;
   static HWY_INLINE V32 load(const std::byte* at) {
-    const F32 d;
     const hn::Rebind<hwy::float16_t, F32> half;
-    const hn::Repartition<std::uint8_t, decltype(half)> bytes;
-    return hn::PromoteTo(
-        d, hn::BitCast(half, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at))));
+    return hn::PromoteTo(F32(), load_bytes(half, at));
   }
 };
 
 struct AsI8 {
   static constexpr std::size_t kBytes = 1;
   static HWY_INLINE V32 load(const std::byte* at) {
-    const F32 d;
     const hn::RebindToSigned<F32> di;
     const hn::Rebind<std::int8_t, F32> code;
-    return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(code, reinterpret_cast<const std::int8_t*>(at))));
+    return hn::ConvertTo(F32(), hn::PromoteTo(di, load_bytes(code, at)));
   }
 };
 
-// E4M3's bits, moved to where float16 has its own, are the value divided by 2^8: the exponents' biases differ
-// by 8. The one NaN code has no such twin.
+// E4M3's bits, moved to where float32 has its own, want only the exponent's bias corrected, by 120;
+// subnormals and the one NaN code apart.
 struct AsE4M3 {
   static constexpr std::size_t kBytes = 1;
   static HWY_INLINE V32 load(const std::byte* at) {
     const F32 d;
     const hn::RebindToUnsigned<F32> du;
-    const hn::Rebind<std::uint16_t, F32> half;
     const hn::Rebind<std::uint8_t, F32> code;
-    const auto stored = hn::LoadU(code, reinterpret_cast<const std::uint8_t*>(at));
-    const auto wide = hn::PromoteTo(half, stored);
-    const auto magnitude = hn::And(wide, hn::Set(half, 0x7F));
-    const auto sign = hn::ShiftLeft<8>(hn::And(wide, hn::Set(half, 0x80)));
-    const auto bits = hn::Or(hn::ShiftLeft<7>(magnitude), sign);
-    const hn::Rebind<hwy::float16_t, F32> half_float;
-    const V32 value = hn::Mul(hn::PromoteTo(d, hn::BitCast(half_float, bits)), hn::Set(d, 256.0F));
-    const auto is_nan = hn::RebindMask(d, hn::Eq(hn::PromoteTo(du, magnitude), hn::Set(du, 0x7F)));
-    return hn::IfThenElse(is_nan, hn::BitCast(d, hn::Set(du, 0x7FC00000u)), value);
+    const auto wide = hn::PromoteTo(du, load_bytes(code, at));
+    const auto magnitude = hn::And(wide, hn::Set(du, 0x7F));
+    const auto sign = hn::ShiftLeft<24>(hn::And(wide, hn::Set(du, 0x80)));
+    const auto normal = hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(du, 120u << 23));
+    // Of a subnormal m, that is 2^-7 · (1 + m/8), where m/8 · 2^-6 is meant.
+    const V32 lowest = hn::Set(d, 0x1p-7F);
+    const V32 subnormal = hn::Mul(hn::Sub(hn::BitCast(d, normal), lowest), hn::Set(d, 2.0F));
+    V32 value = hn::IfThenElse(hn::RebindMask(d, hn::Lt(magnitude, hn::Set(du, 8))), subnormal,
+                               hn::BitCast(d, normal));
+    value = hn::IfThenElse(hn::RebindMask(d, hn::Eq(magnitude, hn::Set(du, 0x7F))),
+                           hn::BitCast(d, hn::Set(du, 0x7FC00000u)), value);
+    return hn::Or(value, hn::BitCast(d, sign));
   }
 };
 
@@ -134,43 +138,48 @@ HWY_INLINE float dot_scaled(const std::byte* w, const float* x, std::size_t coun
 // --- GGUF blocks
 
 template <class Block>
-HWY_INLINE V32 dot_codes(const UnpackedBlock& u, const float* HWY_RESTRICT x, V32 total) {
+HWY_INLINE V32 dot_codes(const std::int8_t* codes, const float* scales, const float* HWY_RESTRICT x,
+                         V32 total) {
   const F32 d;
   const hn::RebindToSigned<F32> di;
   const hn::Rebind<std::int8_t, F32> code_d;
-  const std::size_t lanes = std::min<std::size_t>(hn::Lanes(d), Block::kGroup);
-  for (int g = 0; g < Block::kGroups; ++g) {
-    V32 sum = hn::Zero(d);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kGroup); i += lanes) {
-      const std::size_t at = static_cast<std::size_t>(g) * Block::kGroup + i;
-      const V32 code = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(code_d, u.codes + at)));
-      sum = hn::MulAdd(code, hn::LoadU(d, x + at), sum);
+  constexpr std::size_t kGroup = Block::kGroup;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t g = 0; g < static_cast<std::size_t>(Block::kGroups); ++g, codes += kGroup, x += kGroup) {
+    V32 sum = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(code_d, codes))), hn::LoadU(d, x));
+    for (std::size_t i = lanes; i < kGroup; i += lanes) {
+      const V32 code = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(code_d, codes + i)));
+      sum = hn::MulAdd(code, hn::LoadU(d, x + i), sum);
     }
-    total = hn::MulAdd(hn::Set(d, u.scales[g]), sum, total);
+    total = hn::MulAdd(hn::Set(d, scales[g]), sum, total);
   }
   return total;
 }
 
 template <class Block>
 HWY_INLINE float dot_blocks(const std::byte* w, const float* x, std::size_t count, const float* sums_of_32) {
+  using Stored = typename Block::Stored;
   const F32 d;
   V32 even = hn::Zero(d), odd = hn::Zero(d);
   float minima = 0;
   UnpackedBlock u;
-  const std::size_t blocks = count / Block::kCodes;
-  for (std::size_t i = 0; i < blocks; ++i, w += sizeof(typename Block::Stored), x += Block::kCodes) {
-    typename Block::Stored block;
-    std::memcpy(&block, w, sizeof block);
-    Block::unpack(block, u);
-    if (i % 2 == 0)
-      even = dot_codes<Block>(u, x, even);
-    else
-      odd = dot_codes<Block>(u, x, odd);
+  const auto* block = reinterpret_cast<const Stored*>(w);
+  const auto add = [&](V32 total) HWY_ATTR {
+    const std::int8_t* codes = Block::unpack(*block++, u);
+    total = dot_codes<Block>(codes, u.scales, x, total);
+    x += Block::kCodes;
     if constexpr (Block::kMinimum) {
       for (int g = 0; g < Block::kGroups; ++g) minima += u.minima[g] * sums_of_32[g];
       sums_of_32 += Block::kGroups;
     }
+    return total;
+  };
+  const std::size_t blocks = count / Block::kCodes;
+  for (std::size_t i = 0; i < blocks / 2; ++i) {
+    even = add(even);
+    odd = add(odd);
   }
+  if (blocks % 2 != 0) even = add(even);
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd))) + minima;
 }
 

@@ -160,7 +160,7 @@ class Conversion {
   void write_the_rest() {
     for (const auto& [name, shard] : journal_->finished()) manifest_[name] = shard.sha256;
     if (!plan_.checkpoint.config.empty()) {
-      const RewrittenConfig config = rewrite_config(plan_);
+      const RewrittenConfig config = rewrite_config(plan_, options_);
       result_.note = config.note;
       write_text("config.json", config.text);
     }

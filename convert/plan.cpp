@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "convert/layout.h"
+#include "convert/mtp.h"
+#include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -34,6 +36,7 @@ class Planner {
     plan_.quantization = read_quantization(plan_.checkpoint.config);
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
+    if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
   }
 
   ConversionPlan run() {
@@ -86,12 +89,13 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
-    if (acted == 0 && plan_.feasible())
+    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
   }
 
   bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {
     switch (plan_.spec.kind) {
+      case Spec::Kind::keep: return false;
       case Spec::Kind::reblock: return tensor.quantized();
       case Spec::Kind::quantize:
         return roles ? is_plain_float(tensor.form.codes) && roles->quantizable(tensor) : tensor.quantized();
@@ -163,6 +167,8 @@ class Planner {
       plan_.shards[i].metadata = plan_.checkpoint.files[i].metadata;
     }
     for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    close_gaps(plan_);
+    if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
     lay_out(plan_);
   }
 

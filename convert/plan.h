@@ -16,11 +16,15 @@
 
 namespace assay {
 
+enum class Mtp : std::uint8_t { keep, drop, only };  // multi-token prediction layers
+
 struct ConvertOptions {
   std::string to;
   std::string include, exclude;  // of weight names: what the conversion acts on; the rest is copied
   std::string scales_from;       // a checkpoint whose scales are to be used again
   Int8Range int8_range = Int8Range::symmetric_127;
+  std::uint64_t max_shard_size = 0;  // bytes of tensors in a file; 0: the source's files
+  Mtp mtp = Mtp::keep;
   std::uint64_t memory = 2ull << 30;
   bool allow_incomplete = false;  // shards that the index names may be missing
   bool allow_large = false;       // decoded weights may be as large as raw codes are
@@ -84,6 +88,7 @@ struct ConversionPlan {
   Checkpoint checkpoint;
   std::optional<QuantizationConfig> quantization;
   StoredTensors stored;
+  std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
   std::vector<Work> works;  // one for every logical tensor, in their order
   std::vector<OutputShard> shards;

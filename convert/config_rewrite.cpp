@@ -97,6 +97,7 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan) {
   } else {
     config.erase(key);
     config.erase("quantization_config");
+    if (config.contains("quantization") && config["quantization"].is_object()) config.erase("quantization");
   }
   const std::string note = int8_channel_note(plan);
   if (spec.kind == Spec::Kind::cast) set_dtype(config, spec.type);

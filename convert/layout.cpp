@@ -51,7 +51,6 @@ void lay_out(OutputShard& shard, const Checkpoint& checkpoint) {
 }  // namespace
 
 void lay_out(ConversionPlan& plan) {
-  std::erase_if(plan.shards, [](const OutputShard& shard) { return shard.tensors.empty(); });
   for (OutputShard& shard : plan.shards) {
     lay_out(shard, plan.checkpoint);
     plan.file_bytes += shard.bytes;

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "convert/layout.h"
+#include "convert/mtp.h"
+#include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -34,6 +36,7 @@ class Planner {
     plan_.quantization = read_quantization(plan_.checkpoint);
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
+    if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
   }
 
   ConversionPlan run() {
@@ -86,12 +89,13 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
-    if (acted == 0 && plan_.feasible())
+    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
   }
 
   bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {
     switch (plan_.spec.kind) {
+      case Spec::Kind::keep: return false;
       case Spec::Kind::reblock: return tensor.quantized();
       case Spec::Kind::quantize:
         return roles ? is_plain_float(tensor.form.codes) && roles->quantizable(tensor) : tensor.quantized();
@@ -159,19 +163,27 @@ class Planner {
       plan_.shards[i].metadata = plan_.checkpoint.files[i].metadata;
     }
     for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    close_gaps(plan_);
+    if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
     lay_out(plan_);
   }
 
   void keep(std::uint32_t place) {
     const CheckpointTensor& stored = plan_.checkpoint.tensors[place];
-    plan_.shards[stored.file].tensors.push_back(
-        {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+    put(stored.file, {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+  }
+
+  // Every output comes through here, and is marked with the work it belongs to.
+  void put(std::uint32_t file, OutputTensor output) {
+    output.work = placing_;
+    plan_.shards[file].tensors.push_back(std::move(output));
   }
 
   void add_outputs(std::uint32_t at) {
+    placing_ = at;
     const Work& work = plan_.works[at];
     const LogicalTensor& tensor = plan_.stored.tensors[work.tensor];
-    auto& beside = plan_.shards[plan_.checkpoint.tensors[tensor.codes].file].tensors;
+    const std::uint32_t beside = plan_.checkpoint.tensors[tensor.codes].file;
     const Spec& spec = plan_.spec;
     switch (work.action) {
       case WorkAction::copy:
@@ -184,12 +196,11 @@ class Planner {
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
           shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
           shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
-          plan_.shards[scale.file].tensors.push_back(
-              {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
+          put(scale.file, {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
         }
         return;
       case WorkAction::cast:
-        beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
         return;
       case WorkAction::quantize: break;
     }
@@ -198,13 +209,14 @@ class Planner {
                                        LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
     if (spec.grain == Spec::Grain::tensor) grid = {1};
     const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
-    beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
-    beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
+    put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
+    put(beside, {tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
   }
 
   const ConvertOptions& options_;
   NameFilter filter_;
   ConversionPlan plan_;
+  std::uint32_t placing_ = 0;
 };
 
 }  // namespace

@@ -63,13 +63,14 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
   mlp.down = get(Role::mlp_down);
   mlp.gate_bias = find(Role::mlp_gate, true);
   mlp.up_bias = find(Role::mlp_up, true);
+  mlp.gate_up_bias = find(Role::mlp_gate_up, true);
   mlp.down_bias = find(Role::mlp_down, true);
   return mlp;
 }
 
 Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
   if (gate_up) {
-    const Matrix both = ops.linear(x, gate_up);  // [tokens, 2 · width]
+    const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
     const std::size_t width = both.columns() / 2;
     return ops.linear(ops.gated(both.part(0, width), both.part(width, width), form), down, down_bias);
   }

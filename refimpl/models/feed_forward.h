@@ -14,7 +14,7 @@ namespace assay {
 // down(act(gate(x)) · up(x)); gate and up may be one matrix, gates first.
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
-  WeightView gate_bias, up_bias, down_bias;
+  WeightView gate_bias, up_bias, gate_up_bias, down_bias;
   GatedForm form;
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedForm& form);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/system/error.h"
@@ -94,6 +95,7 @@ class Decoder : public LanguageModel {
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
     const std::vector<Heads> heads = read_heads(weights.tree());
+    for (const RopeRule& rule : settings_.ropes) context_ = std::max(context_, stretched_context(rule));
     for (std::size_t i = 0; i < heads.size(); ++i) {
       layers_.push_back(read_layer(weights, i, settings_));
       layers_.back().heads = heads[i];

@@ -7,6 +7,7 @@
 #include "convert/convert.h"
 #include "convert/equal.h"
 #include "convert/render.h"
+#include "convert/report.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -19,7 +20,7 @@ constexpr std::size_t kDifferencesShown = 20;
 struct Settings {
   CommonOptions common;
   ConvertOptions convert;
-  std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size;
+  std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size, report;
   double rtol = 0;
   bool equal = false, drop_mtp = false, only_mtp = false;
 };
@@ -92,6 +93,7 @@ int run_convert(Settings& settings) {
   if (settings.drop_mtp) options.mtp = Mtp::drop;
   if (settings.only_mtp) options.mtp = Mtp::only;
   check_grid(options);
+  if (!settings.report.empty()) check_report_name(settings.report);
   const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep || options.grid.tp > 1;
   if (options.to.empty() && other_files) options.to = "copy";
   if (options.merge && (!options.to.empty() || other_files))
@@ -120,6 +122,8 @@ int run_convert(Settings& settings) {
   const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
   render_result(plan, result, output);
   output.json(render_json(plan, options, settings.out, &result));
+  if (!settings.report.empty() && !result.interrupted)
+    write_report(settings.report, plan, options, settings.in, settings.out, result);
   return verdict(settings, result, output);
 }
 
@@ -163,6 +167,8 @@ void add_convert(CLI::App& program, Action& action) {
   command.add_flag("--merge", s.convert.merge, "Put together again what --tp cut");
   command.add_option("--memory", s.memory, "At most this much for weights under way (default: 2GiB)")
       ->type_name("BYTES");
+  command.add_option("--report", s.report, "Every tensor's error, and the proof: .json or .html")
+      ->type_name("FILE");
   command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");
   command.add_flag("--resume", s.convert.resume, "Go on with what an earlier run left unfinished");
   command.add_flag("--prove,!--no-prove", s.convert.prove, "reblock: re-read and certify (default: yes)");

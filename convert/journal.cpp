@@ -44,7 +44,7 @@ std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& optio
                   options.include, options.exclude, options.scales_from, plan.roles_from, options.grid.tp,
                   options.grid.ep, options.merge);
   for (const CheckpointFile& file : plan.checkpoint.files) {
-    const FileIdentity identity = File::open(file.path).identity();
+    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
     text += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
   }
   for (const OutputShard& shard : plan.shards) text += fmt::format("{} {}\n", shard.name, shard.bytes);

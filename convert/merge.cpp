@@ -162,7 +162,7 @@ class Merger {
     for (const Folder& folder : folders) take(folder, folders.size());
     for (auto& [name, whole] : tensors_) finish(name, whole);
     tensors_.clear();
-    lay_out(plan_);
+    lay_out(plan_, options_.jobs);
     for (const CheckpointFile& file : plan_.checkpoint.files) plan_.read_bytes += file.bytes;
     return std::move(plan_);
   }

@@ -176,7 +176,7 @@ class Planner {
     for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
     close_gaps(plan_);
     if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
-    lay_out(plan_);
+    lay_out(plan_, options_.jobs);
   }
 
   void keep(std::uint32_t place) {

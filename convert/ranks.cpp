@@ -61,6 +61,10 @@ bool holds_scales(const ConversionPlan& plan, const OutputTensor& output) {
   return output.source == OutputTensor::Source::stored && output.from != tensor.codes;
 }
 
+bool is_companion(const LogicalTensor& tensor, std::uint32_t place) {
+  return std::find(tensor.companions.begin(), tensor.companions.end(), place) != tensor.companions.end();
+}
+
 Finding against(std::string code, Severity severity, std::string tensor, std::string message,
                 std::string remedy) {
   return {.severity = severity,
@@ -218,16 +222,21 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   const bool rows = is_row_dimension(weight.dimension, tensor),
              columns = is_column_dimension(weight.dimension, tensor);
   const std::size_t dimensions = output.shape.size();
-  if (output.shape == tensor.shape) return Axis{weight.dimension, 1};
-  if (product(output.shape) <= 1) return std::nullopt;
-  if (dimensions == 1) {  // a scale a row
+  constexpr Axis kUnknown{0, 0};
+  const bool stored = output.source == OutputTensor::Source::stored,
+             turned = stored && tensor.form.transposed;
+  if (output.shape == tensor.shape && !turned) return Axis{weight.dimension, 1};
+  if (product(output.shape) <= 1 || (stored && is_companion(tensor, output.from))) return std::nullopt;
+  if (stored && tensor.form.kind == FormKind::codebook) return kUnknown;  // its blocks run on over rows
+  if (dimensions == 1) {
+    // GPTQ's act-order names groups of the whole matrix; of anything else it is a scale a row.
+    if (stored && tensor.group_index == output.from) return columns ? std::optional(kUnknown) : std::nullopt;
     if (rows && output.shape[0] == tensor.rows) return Axis{0, 1};
     return std::nullopt;
   }
-  constexpr Axis kUnknown{0, 0};
   if (dimensions < tensor.shape.size() || (!rows && !columns)) return kUnknown;
   const std::size_t last = tensor.shape.size() - 1;  // blocks of codes may have a dimension after it
-  const std::size_t axis = rows ? last - 1 : last;
+  const std::size_t axis = rows != turned ? last - 1 : last;
   const std::uint64_t count = output.shape[axis];
   if (count <= 1) return std::nullopt;
   const auto fits = [&](std::uint64_t step) {

@@ -110,7 +110,7 @@ int run_convert(Settings& settings) {
     throw Error::usage("--scales-from goes with fp8:… and int8:…");
   render_plan(plan, options, settings.out, output);
   if (!plan.feasible() || options.dry_run) {
-    output.json(render_json(plan, options, settings.out, nullptr));
+    if (output.json_wanted()) output.json(render_json(plan, options, settings.out, nullptr));
     if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
     if (!plan.feasible()) return kExitCheckFailed;
     const Space space = check_space(plan, settings.out);
@@ -121,7 +121,7 @@ int run_convert(Settings& settings) {
   }
   const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
   render_result(plan, result, output);
-  output.json(render_json(plan, options, settings.out, &result));
+  if (output.json_wanted()) output.json(render_json(plan, options, settings.out, &result));
   if (!settings.report.empty() && !result.interrupted)
     write_report(settings.report, plan, options, settings.in, settings.out, result);
   return verdict(settings, result, output);
@@ -135,8 +135,11 @@ constexpr const char* kExamples =
     "float32\n"
     "  assay convert IN OUT --to fp8:block=128x128,scale=ue8m0\n"
     "  assay convert IN OUT --to bf16 --dry-run             every tensor's action, sizes, free space\n"
+    "  assay convert IN OUT --max-shard-size 5GB            the same bytes in other files\n"
+    "  assay convert IN OUT --to reblock=64x64 --tp 32      a folder for each rank; --merge puts them "
+    "together\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
-    "\nSPEC: reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
+    "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
     "[,e5m2]\n"
     "      | int8:block=RxC | int8:channel\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";

@@ -1,6 +1,7 @@
 #include "convert/ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -83,7 +84,7 @@ struct RankPlan::Piece {
   std::vector<std::uint64_t> shape;
   std::uint64_t rows = 1, row_bytes = 0;  // of the whole tensor
   RankPart part;
-  Json cut;  // what the file says of it; null: all of it
+  std::string cut;  // what the file says of it, as JSON; empty: all of it
 };
 
 std::string rank_folder(std::uint64_t rank, std::uint64_t ranks) {
@@ -289,14 +290,15 @@ RankPlan::Piece RankPlan::piece_of(const ConversionPlan& plan, const OutputTenso
     piece.shape[along] += range.size();
   }
   piece.part.row_bytes = piece.shape[along] * inner;
-  Json told = Json::array();
-  for (const IndexRange& range : ranges) told.push_back({range.begin, range.end});
-  piece.cut = {{"of", output.shape}, {"axis", along}, {"ranges", std::move(told)}};
+  piece.cut = fmt::format(R"("of":[{}],"axis":{},"ranges":[)", fmt::join(output.shape, ","), along);
+  for (const IndexRange& range : ranges)
+    piece.cut += fmt::format("{}[{},{}]", &range == ranges.data() ? "" : ",", range.begin, range.end);
+  piece.cut += ']';
   if (cuts && experts) {
     const std::uint64_t each = piece.rows / output.shape[0];
     piece.part.rows = {share.experts->begin * each, share.experts->end * each};
     piece.shape[0] = share.experts->size();
-    piece.cut["experts"] = {share.experts->begin, share.experts->end};
+    piece.cut += fmt::format(R"(,"experts":[{},{}])", share.experts->begin, share.experts->end);
   }
   return piece;
 }
@@ -346,12 +348,14 @@ CutShard RankPlan::cut(const ConversionPlan& plan, const OutputShard& shard) con
     file.name = rank_folder(rank, grid_.tp) + '/' + file_name(shard, rank);
     std::vector<safetensors::Tensor> described;
     std::vector<std::size_t> places;
-    Json cuts = Json::object();
+    std::string cuts = "{";
     for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
       const OutputTensor& output = shard.tensors[i];
       Piece piece = piece_of(plan, output, rank);
       if (!piece.held) continue;
-      if (!piece.cut.is_null()) cuts[output.name] = std::move(piece.cut);
+      if (!piece.cut.empty())
+        cuts += fmt::format("{}{}:{{{}}}", cuts.size() > 1 ? "," : "", dump_json(Json(output.name), -1),
+                            piece.cut);
       made.tensors[i].rows = piece.rows;
       made.tensors[i].row_bytes = piece.row_bytes;
       piece.part.file = static_cast<std::uint32_t>(made.files.size());
@@ -362,7 +366,7 @@ CutShard RankPlan::cut(const ConversionPlan& plan, const OutputShard& shard) con
     auto metadata = shard.metadata;
     metadata.emplace_back(kRankMetadata, fmt::format("{}/{}", rank, grid_.tp));
     metadata.emplace_back(kShardMetadata, shard.name);
-    metadata.emplace_back(kCutMetadata, dump_json(cuts, -1));
+    metadata.emplace_back(kCutMetadata, cuts + "}");
     // The tensors of a shard are in the reference's order already, and so are those that a rank has of them.
     file.header = safetensors::serialize_header(described, metadata);
     for (std::size_t k = 0; k < places.size(); ++k) {

@@ -27,6 +27,7 @@ constexpr std::string_view kFrame = R"html(<!doctype html>
   --good: #1a7f4b; --bad: #c02b32;
   --c0: #2f6fd0; --c1: #d5702a; --c2: #2c8a57; --c3: #b03a48; --c4: #7d58c2; --c5: #8a6d1f;
   --c6: #c2569b; --c7: #2b8c94; --c8: #6b7280; --c9: #96a31c; --c10: #a05a2c; --c11: #4a4fb5;
+  --c12: #0f5f4a; --c13: #e08bb0; --c14: #6a1f2b; --c15: #7fb2e5;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -34,6 +35,7 @@ constexpr std::string_view kFrame = R"html(<!doctype html>
     --good: #5fd097; --bad: #ff8b8b;
     --c0: #7fb0ff; --c1: #f2a066; --c2: #66cf97; --c3: #f0808c; --c4: #b79cf5; --c5: #d8b95c;
     --c6: #f093cb; --c7: #64cdd6; --c8: #a9b0bd; --c9: #ccd85e; --c10: #d79a6e; --c11: #9da1f5;
+    --c12: #3fae8e; --c13: #a64f78; --c14: #c96f7c; --c15: #3f79b5;
   }
 }
 * { box-sizing: border-box; }
@@ -63,7 +65,6 @@ tr:last-child td { border-bottom: 0; }
 th { color: var(--soft); font-weight: 600; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 code { font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-footer { margin-top: 34px; color: var(--soft); font-size: .82rem; }
 </style>
 </head>
 <body>
@@ -80,15 +81,16 @@ std::string decibels(const ErrorSums& sums) {
 
 std::string proof_section(const Proof& proof) {
   std::string out = "<h2>Proof</h2>\n<div class=\"card\">\n";
-  out += fmt::format(
-      "<p class=\"verdict {}\">{}</p>\n", proof.holds() ? "good" : "bad",
-      proof.holds() ? "Every stored byte is what it was." : "The output is not what was asked for.");
+  out += fmt::format("<p class=\"verdict {}\">{}</p>\n", proof.holds() ? "good" : "bad",
+                     proof.holds() ? "Every stored byte that was to stay is what it was."
+                                   : "The output is not what was asked for.");
   out += fmt::format(
       "<p>{} tensors, {} bytes unchanged; {} scales, each that of its block; {} values equal.</p>\n",
       with_thousands(proof.tensors), with_thousands(proof.code_bytes), with_thousands(proof.scales),
       with_thousands(proof.values));
   out += fmt::format(
-      "<p class=\"soft\">before <code>{}</code></p>\n<p class=\"soft\">after <code>{}</code></p>\n",
+      "<p class=\"soft\">sha256 of them before <code>{}</code></p>\n<p class=\"soft\">sha256 of them after "
+      "<code>{}</code></p>\n",
       proof.before.hex(), proof.after.hex());
   for (const std::string& fault : proof.faults)
     out += fmt::format("<p class=\"bad\">{}</p>\n", escape_html(fault));
@@ -149,13 +151,16 @@ std::string conversion_page(const ConversionPlan& plan, const fs::path& in, cons
   page += fmt::format("<h1>{} to {}</h1>\n<p class=\"soft\">{}, {} in {} files</p>\n",
                       escape_html(in.lexically_normal().filename().string()), escape_html(plan.spec.text),
                       escape_html(out.string()), human_bytes(plan.file_bytes), plan.shards.size());
-  if (!tensors.empty()) page += error_sections(std::move(tensors));
+  if (!tensors.empty()) {
+    page += error_sections(std::move(tensors));
+    page +=
+        "<p class=\"soft\">SQNR: 10 log₁₀(Σ before² / Σ (after − before)²). A mark stands for all tensors of "
+        "a role in "
+        "a layer, its line for the range of them.</p>\n";
+  }
   if (result.proof) page += proof_section(*result.proof);
   if (!result.note.empty()) page += fmt::format("<p class=\"soft\">{}</p>\n", escape_html(result.note));
-  return page +
-         "<footer>SQNR: 10 log₁₀(Σ before² / Σ (after − before)²). A mark stands for all tensors of a role "
-         "in "
-         "a layer, its line for the range of them.</footer>\n</main>\n</body>\n</html>\n";
+  return page + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace assay

@@ -13,7 +13,7 @@ namespace assay {
 namespace {
 
 constexpr double kWidth = 1140, kLeft = 56, kRight = 12, kTop = 14, kBottom = 34;
-constexpr std::size_t kColours = 12;  // --c0 … --c11 of the page
+constexpr std::size_t kColours = 16;  // --c0 … --c15 of the page
 
 // A round step that cuts `span` into about `parts`.
 double round_step(double span, double parts) {
@@ -140,6 +140,7 @@ std::string plot_by_layer(const std::vector<PlottedTensor>& tensors) {
   const auto step = static_cast<std::uint64_t>(std::max(1.0, round_step(static_cast<double>(last) + 1, 20)));
   for (std::uint64_t layer = 0; layer <= last; layer += step)
     out += x_label(x.at(static_cast<double>(layer)), height - 14, std::to_string(layer));
+  out += x_label(kLeft - 22, height - 14, "layer");
   const double slot = (x.at(1) - x.at(0)) * 0.8 / static_cast<double>(roles.size());
   for (const auto& [key, mark] : marks) {
     const std::size_t role = roles.at(key.second);

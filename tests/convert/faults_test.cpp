@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 
 #include "convert/convert.h"
@@ -38,12 +39,14 @@ std::vector<std::string> prefixed(std::vector<std::string> prefix,
 
 TEST(Faults, KilledAHundredTimesItResumesToTheSameBytes) {
   ASSAY_PROGRAM_OR_SKIP("timeout");
-  const TempDir dir;
+  const TempDir dir(test::memory_folder());
+  const auto start = std::chrono::steady_clock::now();
   expect_ok(assay(conversion(dir / "whole")));
+  const std::chrono::duration<double> takes = std::chrono::steady_clock::now() - start;
   const auto whole = contents(dir / "whole");
   for (int kill = 0; kill < 100; ++kill) {
     const fs::path out = dir / std::to_string(kill);
-    const double seconds = 0.001 + 0.0013 * kill;
+    const double seconds = takes.count() * (kill + 1) / 100;
     test::run(prefixed({"timeout", "-s", "KILL", fmt::format("{:.4f}", seconds)}, conversion(out)));
     if (!fs::exists(out)) expect_ok(assay(with(conversion(out), "--resume")));
     ASSERT_EQ(contents(out), whole) << "killed after " << seconds << " s";

@@ -97,6 +97,33 @@ TEST(Reshard, WithAndWithoutPredictionLayers) {
   EXPECT_EQ(assay({"convert", dir / "without", dir / "again", "--drop-mtp"}).exit_code, 1);
 }
 
+TEST(Report, NamesEveryTensorWithTheWorstFirstAndFetchesNothing) {
+  const TempDir dir;
+  const auto result = assay({"convert", kData / "tinylm-bf16", dir / "out", "--to", "fp8:block=128x128",
+                             "--report", dir / "r.html", "--json", dir / "r.json"});
+  expect_ok(result);
+  const std::string page = test::read_file(dir / "r.html");
+  const auto json = nlohmann::json::parse(test::read_file(dir / "r.json"));
+  std::vector<std::pair<double, std::string>> errors;
+  for (const auto& tensor : json.at("tensors")) {
+    if (tensor.contains("error"))
+      errors.emplace_back(-tensor["error"]["relative_frobenius"].get<double>(), tensor["name"]);
+  }
+  ASSERT_GT(errors.size(), 100u);
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::size_t at = 0;
+  for (const auto& [error, name] : errors) {
+    at = page.find("<td>" + name + "</td>", at);
+    ASSERT_NE(at, std::string::npos) << name << " is missing, or above a worse one";
+  }
+  for (const char* outside : {"http:", "https:", "src=", "@import", "url(", "<script"})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+  EXPECT_EQ(
+      assay({"convert", kData / "tinylm", dir / "x", "--to", "bf16", "--report", dir / "r.txt"}).exit_code,
+      2);
+}
+
 // --- ranks
 
 std::vector<std::vector<std::string>> rows_of(const fs::path& tsv) {
@@ -207,6 +234,36 @@ TEST(Ranks, ACutThroughABlockIsRefusedInTheEnginesWords) {
       << refused.out;
   EXPECT_FALSE(fs::exists(dir / "no"));
   EXPECT_EQ(assay({"convert", kData / "tinylm", dir / "no", "--tp", "4", "--ep", "3"}).exit_code, 2);
+}
+
+TEST(Ranks, DeepSeekV3Over32) {
+  ASSAY_CASE_OR_SKIP(list, "deepseek-v3-tensors.tsv.gz");
+  ASSAY_PROGRAM_OR_SKIP("python3");
+  const TempDir dir;
+  const auto made = test::run({"python3", fs::path(ASSAY_SOURCE_DIR) / "tests/make_deepseek_v3_sparse",
+                               dir / "v3", "--cases", test::cases()});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  // The published blocks do not allow it, and the way out is named.
+  const auto refused = assay({"convert", dir / "v3", dir / "out", "--tp", "32", "--dry-run"});
+  EXPECT_EQ(refused.exit_code, 1);
+  for (const char* words :
+       {"Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128.",
+        "The input_size of down's weight = 64 is not divisible by weight quantization block_k = 128.",
+        "--to reblock=64x64 --tp 32"})
+    EXPECT_NE(refused.out.find(words), std::string::npos) << words;
+  const auto plan = nlohmann::json::parse(assay({"convert", dir / "v3", dir / "out", "--to", "reblock=64x64",
+                                                 "--tp", "32", "--dry-run", "--json", "-"})
+                                              .out,
+                                          nullptr, false);
+  ASSERT_TRUE(plan.is_object());
+  EXPECT_TRUE(plan.at("feasible"));
+  EXPECT_EQ(plan.at("ranks").at("bytes").size(), 32u);
+  std::map<std::string, std::uint64_t> rules;
+  for (const auto& tensor : plan.at("tensors")) ++rules[tensor.at("cut")];
+  // 59 layers of 256 experts and a shared one, 3 dense ones; 62 attentions.
+  EXPECT_EQ(rules["inputs / 32"], 59u * 257 + 3 + 62);
+  EXPECT_EQ(rules["outputs / 32"], 2 * (59u * 257 + 3) + 2 * 62);
+  EXPECT_EQ(rules["vocabulary / 32"], 4u);
 }
 
 TEST(Ranks, WhatIsMissingOrContradictsIsNotMerged) {

@@ -172,8 +172,10 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   view.type = tensor.form.codes;
   view.reader = stored_readers_[place].get();
   view.reader_row = slice * tensor.rows;
-  const bool direct =
-      view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
+  const StoredForm& form = tensor.form;
+  const bool known =
+      form.kind == FormKind::plain || form.kind == FormKind::scaled || form.kind == FormKind::fp4;
+  const bool direct = known && !form.transposed && form.scale_factor == 1;
   const auto row_bytes = storage_bytes(tensor.form.codes, tensor.columns);
   if (!direct || !row_bytes) return view;
   const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];

@@ -45,6 +45,7 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
   };
   std::vector<Group> groups;
+  std::vector<Group> modules;  // MLX: modules with bits and group_size of their own, by name
 };
 
 // Throws Error::input when the object's values have the wrong types.

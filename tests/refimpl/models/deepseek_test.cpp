@@ -157,8 +157,6 @@ TEST(Deepseek, MultiTokenPrediction) {
   ReferenceOps ops({Precision::f64}, 1);
   SequenceCache main_cache(ops, model->cache_widths(), model->context());
   SequenceCache draft_cache(ops, model->cache_widths(), model->context());
-  main_cache.reserve(prompt.size());
-  draft_cache.reserve(prompt.size());
 
   Batch batch, next;
   batch.add(prompt, main_cache);

@@ -65,7 +65,7 @@ class Runner {
     return step(tokens);
   }
   std::vector<double> step(const std::vector<TokenId>& tokens) {
-    cache_.reserve(tokens.size());
+    cache_.require_room(tokens.size());
     Batch batch;
     batch.add(tokens, cache_);
     const Taps taps(recorder_);

@@ -23,6 +23,7 @@ constexpr Renamed kSettings[] = {
     {"expert_group_count", "n_group"},
     {"expert_group_used_count", "topk_group"},
     {"rope.freq_base", "rope_theta"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
 };
 constexpr Renamed kScaling[] = {
     {"rope.scaling.type", "rope_type"},
@@ -80,9 +81,12 @@ void add_gguf_settings(ParsedJson& values, const gguf::Header& header, const std
   for (const Renamed& entry : kScaling)
     add(scaling, entry.config, value_of(header, architecture, entry.gguf));
   add_mscale(scaling, value_of(header, architecture, "rope.scaling.yarn_log_multiplier"));
-  // Of longrope a file holds the factors, as tensors, and how cos and sin are scaled; no type.
-  if (!scaling.contains("rope_type"))
+  // Of longrope a file holds the factors, as tensors, and how cos and sin are scaled; no type. A factor alone
+  // is linear scaling, as files of 2023 have it.
+  if (!scaling.contains("rope_type")) {
     add(scaling, "attention_factor", value_of(header, architecture, "rope.scaling.attn_factor"));
+    if (scaling.contains("factor")) scaling["rope_type"] = "linear";
+  }
   if (!scaling.empty()) values["rope_scaling"] = std::move(scaling);
   // llama.cpp routes by groups where there are several, whatever scores them.
   const bool grouped = values.contains("n_group") && values["n_group"].is_number_unsigned() &&

@@ -7,7 +7,6 @@
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/model/config.h"
-#include "core/model/gguf_numbers.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -171,7 +170,6 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   }
   const TensorNames names = names_of(header, stored);
   if (!names.empty()) note_what_tensors_tell(values, names);
-  add_forward_numbers(values, header, *architecture);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }

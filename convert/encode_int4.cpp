@@ -1,6 +1,6 @@
-// INT4 as compressed-tensors packs it: eight codes a word along a row, q + 8 each; a scale a group of columns or
-// a row; with `asym` also a zero point, packed along the rows. Over a group, with s rounded to the type it is
-// stored in before anything is divided by it:
+// INT4 as compressed-tensors packs it: eight codes a word along a row, q + 8 each; a scale a group of columns
+// or a row; with `asym` also a zero point, packed along the rows. Over a group, with s rounded to the type it
+// is stored in before anything is divided by it:
 //
 //   symmetric    s = max|w| / 7.5                   q = round(w / s)              w ≈ q s
 //   asym         s = (max(w, 0) - min(w, 0)) / 15   z = round(-8 - min(w, 0)/s)   q = round(w / s + z)
@@ -91,7 +91,8 @@ class Int4Encoder : public Encoder {
     for (std::uint64_t r = 0; r < in.rows; ++r) {
       const float* s = &scales[r * groups];
       const float* z = &zeros[r * groups];
-      quantize_groups(in.values.subspan(r * columns, columns), width, {s, groups}, {z, groups}, kLow, kHigh, q);
+      quantize_groups(in.values.subspan(r * columns, columns), width, {s, groups}, {z, groups}, kLow, kHigh,
+                      q);
       pack_line(kPacking, q, std::span(packed).subspan(r * words, words));
       for (std::uint64_t c = 0; c < columns; ++c)
         out.after[r * columns + c] = (static_cast<float>(q[c]) + (kLow - z[c / width])) * s[c / width];

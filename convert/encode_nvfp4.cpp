@@ -1,8 +1,9 @@
-// NVFP4: E2M1 codes, an E4M3 scale for every 16 elements of a row, one float32 scale for the tensor. With amax
-// the tensor's largest magnitude and b a block's:
+// NVFP4: E2M1 codes, an E4M3 scale for every 16 elements of a row, one float32 scale for the tensor. With
+// amax the tensor's largest magnitude and b a block's:
 //
 //   compressed-tensors   g = 448 · 6 / amax    s = e4m3(g · (b / 6)), 0.125 in place of 0     w ≈ q · (s / g)
-//   ModelOpt             g = amax / (6 · 448)  s = e4m3(b / (6 · g)), within [2^-9, 448]; of   w ≈ q · (s · g)
+//   ModelOpt             g = amax / (6 · 448)  s = e4m3(b / (6 · g)), within [2^-9, 448]; of   w ≈ q · (s ·
+//   g)
 //                                              a block of zeros 1
 //
 // Sources: compressed-tensors `generate_gparam`, `calculate_qparams`; Model-Optimizer `NVFP4QTensor`.

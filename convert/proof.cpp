@@ -36,9 +36,9 @@ Digest digest_of(const std::vector<Digest>& digests) {
   return all.finish();
 }
 
-// Scale (i, j) of the new grid against the old one that covers the same rows and columns.
+// Scale (i, j) of the new grid against `factor` times the old one that covers the same rows and columns.
 std::string scale_fault(const CheckpointReader& source, const LogicalTensor& old,
-                        const CheckpointReader& output, const LogicalTensor& made) {
+                        const CheckpointReader& output, const LogicalTensor& made, float factor) {
   const ScaleMap rows{old.rows, old.form.block_rows, made.form.block_rows};
   const ScaleMap columns{old.columns, old.form.block_columns, made.form.block_columns};
   std::vector<float> before(old.slices * old.scale_rows() * old.scale_columns());
@@ -49,12 +49,17 @@ std::string scale_fault(const CheckpointReader& source, const LogicalTensor& old
     const std::uint64_t top =
         block / made.scale_rows() * old.scale_rows() + rows.first(block % made.scale_rows());
     for (std::uint64_t j = 0; j < made.scale_columns(); ++j) {
-      if (std::memcmp(&before[top * old.scale_columns() + columns.first(j)],
-                      &after[block * made.scale_columns() + j], sizeof(float)) != 0)
+      const float expected = before[top * old.scale_columns() + columns.first(j)] * factor;
+      if (std::memcmp(&expected, &after[block * made.scale_columns() + j], sizeof(float)) != 0)
         return fmt::format("{}: scale [{}, {}] is not that of its block", old.name, block, j);
     }
   }
   return {};
+}
+
+// Value by value; what is merely copied is proved byte by byte.
+bool is_proved(const Work& work) {
+  return work.action == WorkAction::reblock || work.action == WorkAction::recode;
 }
 
 }  // namespace
@@ -71,7 +76,10 @@ Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs
   std::vector<bool> kept(tensors.size(), true);
   for (std::size_t i = 0; i < plan.left_out.size(); ++i) kept[i] = !plan.left_out[i];
   for (const Work& work : plan.works) {
-    if (work.action == WorkAction::reblock) kept[*plan.stored.tensors[work.tensor].scale] = false;
+    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
+    if (work.action == WorkAction::reblock) kept[*tensor.scale] = false;
+    if (work.action != WorkAction::recode) continue;
+    for (const std::uint32_t place : tensor.places()) kept[place] = false;
   }
   std::vector<Digest> before(tensors.size()), after(tensors.size());
   std::vector<std::string> faults(tensors.size() + plan.works.size());
@@ -89,19 +97,21 @@ Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs
 
   parallel_for(jobs, plan.works.size(), [&](std::size_t i) {
     const LogicalTensor& old = plan.stored.tensors[plan.works[i].tensor];
-    if (plan.works[i].action != WorkAction::reblock) return;
+    if (!is_proved(plan.works[i])) return;
     std::string& fault = faults[tensors.size() + i];
     const auto found = places.find(old.name);
     if (found == places.end() || found->second->form.kind != FormKind::scaled) {
       fault = fmt::format("{}: missing in the output", old.name);
       return;
     }
-    fault = scale_fault(source, old, made.reader, *found->second);
-    if (const auto differs = compare_tensor(source, old, made.reader, *found->second, 0, progress); differs)
-      fault = fmt::format("{}: {}", old.name, differs->what);
+    fault = scale_fault(source, old, made.reader, *found->second,
+                        plan.works[i].action == WorkAction::recode ? 2.0F : 1.0F);
+    const auto differs =
+        compare_tensor(source, old, made.reader, *found->second, 0, progress, NonFinite::differs);
+    if (differs) fault = fmt::format("{}: {}", old.name, differs->what);
   });
   for (const Work& work : plan.works) {
-    if (work.action != WorkAction::reblock) continue;
+    if (!is_proved(work)) continue;
     const LogicalTensor& old = plan.stored.tensors[work.tensor];
     proof.values += old.elements();
     if (const auto found = places.find(old.name); found != places.end())

@@ -20,8 +20,8 @@ int ceil_log2(float x) {
   return std::frexp(x, &exponent) == 0.5F ? exponent - 1 : exponent;
 }
 
-// The magnitudes from which on a value takes codes 1 … 7: the middles between the numbers of E2M1, and where a
-// tie goes down the next float above.
+// The magnitudes from which on a value takes codes 1 … 7: the middles between the numbers of E2M1, and where
+// a tie goes down the next float above.
 using Steps = std::array<float, 7>;
 constexpr Steps steps(Fp4Ties ties) {
   constexpr Steps kMiddles = {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F};
@@ -68,8 +68,7 @@ void encode_fp4(std::span<const float> values, Fp4Ties ties, std::span<std::byte
       // Magnitudes are ordered as their bits are.
       const auto magnitude = static_cast<std::int32_t>(bits & 0x7FFFFFFFu);
       std::uint32_t code = bits >> 31 << 3;
-      for (const float step : from)
-        code += magnitude >= std::bit_cast<std::int32_t>(step) ? 1u : 0u;
+      for (const float step : from) code += magnitude >= std::bit_cast<std::int32_t>(step) ? 1u : 0u;
       codes[i] = code;
     }
     for (std::size_t i = 0; i < count; i += 2)

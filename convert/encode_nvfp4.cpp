@@ -1,9 +1,9 @@
 // NVFP4: E2M1 codes, an E4M3 scale for every 16 elements of a row, one float32 scale for the tensor. With
 // amax the tensor's largest magnitude and b a block's:
 //
-//   compressed-tensors   g = 448 · 6 / amax    s = e4m3(g · (b / 6)), 0.125 in place of 0     w ≈ q · (s / g)
-//   ModelOpt             g = amax / (6 · 448)  s = e4m3(b / (6 · g)), within [2^-9, 448]; of   w ≈ q · (s ·
-//   g)
+//   compressed-tensors   g = 448 · 6 · (1/amax) s = e4m3(g · (b / 6)), 0.125 in place of 0     w ≈ q · (s /
+//   g) ModelOpt             g = amax / (6 · 448)  s = e4m3(b / (6 · g)), within [2^-9, 448]; of   w ≈ q · (s
+//   · g)
 //                                              a block of zeros 1
 //
 // Sources: compressed-tensors `generate_gparam`, `calculate_qparams`; Model-Optimizer `NVFP4QTensor`.
@@ -59,9 +59,6 @@ class Nvfp4Encoder : public Encoder {
 
     out.after.resize(in.values.size());
     out.clamped = divide_blocks(in.values, kBlock, scales, 7.0F, out.after);
-    if (spec_.modelopt) {  // takes the sign from x < 0, which -0 is not
-      for (float& x : out.after) x = x == 0 ? 0.0F : x;
-    }
     encode_fp4(out.after, spec_.ties, codes);
     simd::decode(ElementType::F4, codes, out.after.data());
     scale_row(out.after, kBlock, scales.data());
@@ -79,7 +76,8 @@ class Nvfp4Encoder : public Encoder {
       const float scale = amax / (kLargest * kLargestScale);
       return scale == 0 ? 1.0F : scale;
     }
-    const float scale = kLargestScale * kLargest / std::max(amax, std::numeric_limits<float>::min());
+    const float inverse = 1 / std::max(amax, std::numeric_limits<float>::min());  // as torch divides a number
+    const float scale = inverse * (kLargestScale * kLargest);
     return std::isinf(scale) ? 1.0F : scale;
   }
 

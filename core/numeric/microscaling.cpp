@@ -67,7 +67,7 @@ void encode_fp4(std::span<const float> values, Fp4Ties ties, std::span<std::byte
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[begin + i]);
       // Magnitudes are ordered as their bits are.
       const auto magnitude = static_cast<std::int32_t>(bits & 0x7FFFFFFFu);
-      std::uint32_t code = bits >> 31 << 3;
+      std::uint32_t code = bits > 0x80000000u ? 8u : 0u;  // negative, and not -0
       for (const float step : from) code += magnitude >= std::bit_cast<std::int32_t>(step) ? 1u : 0u;
       codes[i] = code;
     }

@@ -31,7 +31,7 @@ inline constexpr MxElements kMxE2M1{2, 6.0F}, kMxE4M3{8, 448.0F};
 std::uint8_t mx_scale(float amax, MxScaling scaling, const MxElements& elements);
 
 // E2M1 codes, two a byte, the first in the low nibble; values.size() is even. Beyond 6: 6. A negative value
-// that rounds to zero keeps its sign.
+// that rounds to zero keeps its sign, -0 does not: so do compressed-tensors and ModelOpt.
 void encode_fp4(std::span<const float> values, Fp4Ties ties, std::span<std::byte> out);
 
 // values[i] / scales[i / block], into `out`; and how many of them are larger than `limit`.

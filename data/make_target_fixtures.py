@@ -41,7 +41,7 @@ def corners():
     weight[6, ::32] = torch.tensor([1.0, 1.5, 1.75, 1.8, 1.9375, 1.99, 2.0, 3.0])
     weight[7] = weight[7].abs()
     weight[8] = -weight[8].abs()
-    weight[9] = 1e-35  # torchao divides by 2^-126 where the scale is 2^-127: nothing that small
+    weight[9] = 1e-32  # torchao divides by 2^-126 where the scale is 2^-127: nothing that small
     weight[10, ::32] = 448.0 * 2.0 ** torch.arange(8)
     return weight
 

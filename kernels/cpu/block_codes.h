@@ -3,7 +3,8 @@
 //   value[i] = scale[i / group] · code[i] + minimum[i / group]
 //   Σ value[i]·x[i] = Σ_groups scale · Σ code[i]·x[i] + minimum · Σ x[i]
 //
-// so that the inner loop multiplies integers brought to float32, and the sums of x over groups are made once
+// Codes are centred (0 … 15 become -8 … 7, the minimum moves by 8 scales), so that the two sums do not
+// cancel. The inner loop multiplies integers brought to float32, and the sums of x over groups are made once
 // for all rows. Layouts: core/numeric/gguf_layout.h. To be included inside the namespace of an instruction
 // set.
 
@@ -96,9 +97,9 @@ struct Q4_0Block : BlockShape<32, 32, false> {
 struct Q4_1Block : BlockShape<32, 32, true> {
   using Stored = gguf_blocks::Q4_1;
   static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
-    unpack_nibbles(b.qs, 16, 0, u.codes);
+    unpack_nibbles(b.qs, 16, 8, u.codes);
     u.scales[0] = widen(b.d);
-    u.minima[0] = widen(b.m);
+    u.minima[0] = widen(b.m) + 8 * u.scales[0];
     return u.codes;
   }
 };
@@ -133,9 +134,9 @@ struct Q5_1Block : BlockShape<32, 32, true> {
   using Stored = gguf_blocks::Q5_1;
   static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
     unpack_nibbles(b.qs, 16, 0, u.codes);
-    add_fifth_bits(b.qh.get(), 0, u.codes);
+    add_fifth_bits(b.qh.get(), 16, u.codes);
     u.scales[0] = widen(b.d);
-    u.minima[0] = widen(b.m);
+    u.minima[0] = widen(b.m) + 16 * u.scales[0];
     return u.codes;
   }
 };
@@ -150,7 +151,8 @@ struct Q8_0Block : BlockShape<32, 32, false> {
 
 // Eight 6-bit scales and minima in 12 bytes: the first four of each whole, in bytes 0–3 and 4–7, whose two
 // upper bits go with the nibbles of bytes 8–11 to make the last four.
-HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, UnpackedBlock& u) {
+HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, float centre,
+                              UnpackedBlock& u) {
   std::uint32_t word[3];
   std::memcpy(word, packed, sizeof word);
   std::uint32_t bytes[4];  // scales 0–3, 4–7, minima 0–3, 4–7, a byte each
@@ -166,8 +168,9 @@ HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, U
   for (std::size_t i = 0; i < 8; i += hn::Lanes(df)) {
     const auto scale = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + i)));
     const auto minimum = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + 8 + i)));
-    hn::StoreU(hn::Mul(scale, hn::Set(df, d)), df, u.scales + i);
-    hn::StoreU(hn::Mul(minimum, hn::Set(df, -dmin)), df, u.minima + i);
+    const auto s = hn::Mul(scale, hn::Set(df, d));
+    hn::StoreU(s, df, u.scales + i);
+    hn::StoreU(hn::MulAdd(minimum, hn::Set(df, -dmin), hn::Mul(s, hn::Set(df, centre))), df, u.minima + i);
   }
 }
 
@@ -178,11 +181,11 @@ struct Q4_KBlock : BlockShape<256, 32, true> {
     for (std::size_t part = 0; part < 4; ++part) {
       for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
         const VBytes v = hn::LoadU(d, b.qs + 32 * part + i);
-        store_codes(low_nibbles(v), 0, u.codes + 64 * part + i);
-        store_codes(shift_right<4>(v, 15), 0, u.codes + 64 * part + 32 + i);
+        store_codes(low_nibbles(v), 8, u.codes + 64 * part + i);
+        store_codes(shift_right<4>(v, 15), 8, u.codes + 64 * part + 32 + i);
       }
     }
-    unpack_scales(b.scales, widen(b.d), widen(b.dmin), u);
+    unpack_scales(b.scales, widen(b.d), widen(b.dmin), 8, u);
     return u.codes;
   }
 };
@@ -199,12 +202,12 @@ struct Q5_KBlock : BlockShape<256, 32, true> {
             hn::And(shift_left<4>(hn::And(high, hn::Set(d, std::uint8_t{1}))), hn::Set(d, std::uint8_t{16}));
         const VBytes second =
             hn::And(shift_left<3>(hn::And(high, hn::Set(d, std::uint8_t{2}))), hn::Set(d, std::uint8_t{16}));
-        store_codes(hn::Or(low_nibbles(v), first), 0, u.codes + 64 * part + i);
-        store_codes(hn::Or(shift_right<4>(v, 15), second), 0, u.codes + 64 * part + 32 + i);
+        store_codes(hn::Or(low_nibbles(v), first), 16, u.codes + 64 * part + i);
+        store_codes(hn::Or(shift_right<4>(v, 15), second), 16, u.codes + 64 * part + 32 + i);
         high = shift_right<2>(high, 63);
       }
     }
-    unpack_scales(b.scales, widen(b.d), widen(b.dmin), u);
+    unpack_scales(b.scales, widen(b.d), widen(b.dmin), 16, u);
     return u.codes;
   }
 };

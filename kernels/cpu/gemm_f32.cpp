@@ -26,14 +26,14 @@ std::size_t width() {
   return 2 * hn::Lanes(F32());
 }
 
-void pack(const float* rows, std::size_t count, std::size_t terms, float* panel) {
+void pack(const float* const* rows, std::size_t count, std::size_t terms, float* panel) {
   const std::size_t across = width();
   constexpr std::size_t kStrip = 16;  // of k, so that both sides of the transposition stay in cache lines
   for (std::size_t k0 = 0; k0 < terms; k0 += kStrip) {
     const std::size_t k1 = std::min(terms, k0 + kStrip);
     for (std::size_t n = 0; n < across; ++n) {
       if (n < count) {
-        for (std::size_t k = k0; k < k1; ++k) panel[k * across + n] = rows[n * terms + k];
+        for (std::size_t k = k0; k < k1; ++k) panel[k * across + n] = rows[n][k];
       } else {
         for (std::size_t k = k0; k < k1; ++k) panel[k * across + n] = 0;
       }
@@ -43,15 +43,15 @@ void pack(const float* rows, std::size_t count, std::size_t terms, float* panel)
 
 template <std::size_t Rows>
 HWY_INLINE void tile(const float* HWY_RESTRICT x, std::size_t x_stride, const float* HWY_RESTRICT panel,
-                     std::size_t terms, float* HWY_RESTRICT sums, bool first) {
+                     std::size_t panel_stride, std::size_t terms, float* HWY_RESTRICT sums) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
   V32 low[Rows], high[Rows];
   for (std::size_t i = 0; i < Rows; ++i) {
-    low[i] = first ? hn::Zero(d) : hn::LoadU(d, sums + i * 2 * lanes);
-    high[i] = first ? hn::Zero(d) : hn::LoadU(d, sums + i * 2 * lanes + lanes);
+    low[i] = hn::LoadU(d, sums + i * 2 * lanes);
+    high[i] = hn::LoadU(d, sums + i * 2 * lanes + lanes);
   }
-  for (std::size_t k = 0; k < terms; ++k, panel += 2 * lanes) {
+  for (std::size_t k = 0; k < terms; ++k, panel += panel_stride) {
     const V32 w_low = hn::LoadU(d, panel), w_high = hn::LoadU(d, panel + lanes);
     for (std::size_t i = 0; i < Rows; ++i) {
       const V32 value = hn::Set(d, x[i * x_stride + k]);
@@ -65,14 +65,14 @@ HWY_INLINE void tile(const float* HWY_RESTRICT x, std::size_t x_stride, const fl
   }
 }
 
-void tile_of(std::size_t rows, const float* x, std::size_t x_stride, const float* panel, std::size_t terms,
-             float* sums, bool first) {
+void tile_of(std::size_t rows, const float* x, std::size_t x_stride, const float* panel,
+             std::size_t panel_stride, std::size_t terms, float* sums) {
   switch (rows) {
-    case 12: return tile<12>(x, x_stride, panel, terms, sums, first);
-    case 6: return tile<6>(x, x_stride, panel, terms, sums, first);
-    case 4: return tile<4>(x, x_stride, panel, terms, sums, first);
-    case 2: return tile<2>(x, x_stride, panel, terms, sums, first);
-    default: return tile<1>(x, x_stride, panel, terms, sums, first);
+    case 12: return tile<12>(x, x_stride, panel, panel_stride, terms, sums);
+    case 6: return tile<6>(x, x_stride, panel, panel_stride, terms, sums);
+    case 4: return tile<4>(x, x_stride, panel, panel_stride, terms, sums);
+    case 2: return tile<2>(x, x_stride, panel, panel_stride, terms, sums);
+    default: return tile<1>(x, x_stride, panel, panel_stride, terms, sums);
   }
 }
 
@@ -85,13 +85,16 @@ std::size_t tile_rows(std::size_t left) {
 }
 
 void multiply(const GemmTile& t) {
-  const std::size_t across = width();
+  const std::size_t across = width(), stride = t.panel_stride != 0 ? t.panel_stride : across;
   HWY_ALIGN float sums[kTileRows * 2 * HWY_MAX_BYTES / sizeof(float)];
   for (std::size_t row = 0; row < t.tokens;) {
     const std::size_t rows = tile_rows(t.tokens - row);
-    for (std::size_t k = 0; k < t.terms || k == 0; k += kTermsAtOnce) {
-      tile_of(rows, t.x + row * t.x_stride + k, t.x_stride, t.panel + k * across,
-              std::min(kTermsAtOnce, t.terms - k), sums, k == 0);
+    std::fill_n(sums, rows * across, 0.0F);
+    for (std::size_t i = 0; t.accumulate && i < rows; ++i)
+      std::memcpy(sums + i * across, t.y + (row + i) * t.y_stride, t.outputs * sizeof(float));
+    for (std::size_t k = 0; k < t.terms; k += kTermsAtOnce) {
+      tile_of(rows, t.x + row * t.x_stride + k, t.x_stride, t.panel + k * stride, stride,
+              std::min(kTermsAtOnce, t.terms - k), sums);
     }
     for (std::size_t i = 0; i < rows; ++i)
       std::memcpy(t.y + (row + i) * t.y_stride, sums + i * across, t.outputs * sizeof(float));
@@ -112,7 +115,7 @@ HWY_EXPORT(multiply);
 std::size_t panel_width() {
   return HWY_DYNAMIC_DISPATCH(width)();
 }
-void pack_panel(const float* rows, std::size_t count, std::size_t terms, float* panel) {
+void pack_panel(const float* const* rows, std::size_t count, std::size_t terms, float* panel) {
   HWY_DYNAMIC_DISPATCH(pack)(rows, count, terms, panel);
 }
 void multiply_panel(const GemmTile& tile) {

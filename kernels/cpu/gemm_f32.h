@@ -16,17 +16,19 @@ namespace assay::cpu {
 // Outputs in a panel: two vectors of the instruction set in use.
 std::size_t panel_width();
 
-// rows [width][K] (rows beyond `count` are taken for zero) → panel [K][width].
-void pack_panel(const float* rows, std::size_t count, std::size_t terms, float* panel);
+// rows[n] [terms], for n < count; those beyond are taken for zero → panel [terms][width].
+void pack_panel(const float* const* rows, std::size_t count, std::size_t terms, float* panel);
 
 struct GemmTile {
   const float* x;  // [tokens, x_stride]
   std::size_t tokens, x_stride;
-  const float* panel;  // [terms][panel_width()]
+  const float* panel;  // [terms][panel_width()], panel_stride apart: readable to the last lane
   std::size_t terms;
   float* y;  // [tokens, y_stride], at the panel's first output
   std::size_t y_stride;
-  std::size_t outputs;  // of the panel that exist; ≤ panel_width()
+  std::size_t outputs;           // of the panel that exist; ≤ panel_width()
+  std::size_t panel_stride = 0;  // 0: panel_width()
+  bool accumulate = false;       // y += …
 };
 void multiply_panel(const GemmTile& tile);
 

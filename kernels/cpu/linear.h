@@ -20,5 +20,7 @@ void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, c
 // The two ways, each for itself, whatever the number of tokens.
 void linear_by_rows(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
+// W stored [inputs, outputs]: its rows are what a panel wants as they stand.
+void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 
 }  // namespace assay::cpu

@@ -2,6 +2,8 @@
 //
 // W is decoded a block of outputs at a time, once for all tokens. Under bf16 its numbers are rounded to
 // bfloat16 first, and y once at the end, bias included (as torch.nn.functional.linear does).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/system/threads.h"
@@ -52,7 +54,8 @@ class DecodedRows {
 Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
                             ResultRounding rounding) {
   if (x.columns() != weight.inputs())
-    throw Error::internal("a weight that does not fit its activations").tensor(*weight.name);
+    throw Error::input(fmt::format("takes {} inputs and is given {}", weight.inputs(), x.columns()))
+        .tensor(*weight.name);
   if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
   const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
   Matrix y = allocate(x.rows(), outputs);  // [tokens, outputs]

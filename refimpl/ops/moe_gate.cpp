@@ -7,8 +7,8 @@
 //
 // Sources: Mixtral, Qwen3-MoE (softmax, then top k), gpt-oss (top k, then softmax), DeepSeek-V2 (groups by
 // their largest), DeepSeek-V3 §2.1.2 (σ, correction for the choice alone, groups by two). What a masked
-// group's experts count differs: -inf in DeepSeek's inference/model.py, 0 in transformers, which chooses
-// otherwise where the correction makes scores negative.
+// group's experts count differs: -inf in DeepSeek's inference/model.py and in transformers 5; 0 in
+// transformers 4, which chooses otherwise where the correction makes scores negative.
 #include <algorithm>
 #include <cmath>
 #include <limits>

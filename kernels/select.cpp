@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -83,10 +82,9 @@ bool known(const Registry& registry, std::string_view entry) {
   const auto equals = entry.find('=');
   if (equals == std::string_view::npos) return entry == "reference" || entry == "cpu" || entry == "cuda";
   bool found = false;
-  registry.for_each_op([&](const auto& kernels) {
-    using Call = typename std::decay_t<decltype(kernels)>::value_type;
-    (void)sizeof(Call);
-    for (const auto& kernel : kernels) found |= kernel.name == entry.substr(equals + 1);
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
+    if (entry.substr(0, equals) != OpOf<Call>::kName) return;
+    for (const Kernel<Call>& kernel : kernels) found |= kernel.name == entry.substr(equals + 1);
   });
   return found;
 }

@@ -53,7 +53,7 @@ std::optional<Difference> compare_bytes(const CheckpointReader& a, const Logical
 
 Side::Side(const fs::path& path, int jobs)
     : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint.config))),
+      stored(find_stored(checkpoint, read_quantization(checkpoint))),
       reader(checkpoint) {
   for (const Findings* findings : {&checkpoint.findings, &stored.findings}) {
     for (const Finding& finding : *findings) {
@@ -74,7 +74,8 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
     return compare_bytes(a, in_a, b, in_b, progress);
   const StoredReader left(a, in_a), right(b, in_b);
   const std::uint64_t step =
-      std::max<std::uint64_t>(1, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns));
+      std::max({std::uint64_t{1}, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns),
+                in_a.rows_together(), in_b.rows_together()});
   std::vector<float> x, y;
   std::uint64_t differing = 0, first = 0;
   float first_x = 0, first_y = 0;

@@ -20,7 +20,10 @@ class BorrowingCpuOps final : public CpuOps {
   Ops& owner_;
 };
 
-constexpr Promises kNoPromises = {.batch_invariant = false, .thread_invariant = false};
+constexpr Promises kNoPromises = {
+    .batch_invariant = false, .chunk_invariant = false, .thread_invariant = false, .layout_invariant = false};
+constexpr Promises kNoBatch = {.batch_invariant = false};
+constexpr Promises kNoChunk = {.chunk_invariant = false};
 
 template <class Call>
 void add_reference(Registry& registry) {
@@ -37,7 +40,7 @@ void add_reference(Registry& registry) {
 }
 
 template <class Call, class Run>
-void add_cpu(Registry& registry, std::string name, std::string about, Run run) {
+void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {}) {
   registry.add(Kernel<Call>{.name = std::move(name),
                             .about = std::move(about),
                             .takes = [](const Arithmetic& arithmetic,
@@ -46,7 +49,8 @@ void add_cpu(Registry& registry, std::string name, std::string about, Run run) {
                                 [run](Ops& ops, const Call& call) {
                                   BorrowingCpuOps cpu(ops);
                                   return run(cpu, call);
-                                }});
+                                },
+                            .promises = promises});
 }
 
 using LinearWay = void (*)(const Matrix&, const WeightView&, const Matrix&, int);
@@ -78,7 +82,7 @@ void add_linear(Registry& registry) {
             BorrowingCpuOps cpu(ops);
             return cpu.linear(call.x, call.weight, call.bias, call.rounding);
           },
-      .promises = {.batch_invariant = false}};  // where the two ways meet, the order of sums changes
+      .promises = kNoBatch};  // where the two ways meet, the order of sums changes
   registry.add(std::move(automatic));
   registry.add(
       one_way("cpu.rows", "each row of W read once, straight from its bytes", false, cpu::linear_by_rows));
@@ -102,16 +106,16 @@ void add_cpu_kernels(Registry& registry) {
                         return x;
                       });
   add_cpu<AttentionCall>(registry, "cpu.flash", "keys in blocks under an online softmax",
-                         [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); });
+                         [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
   add_cpu<MlaCall>(registry, "cpu.composed", "the CPU's linear and attention",
-                   [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); });
+                   [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });
   add_cpu<MoeMixCall>(registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
                       [](CpuOps& cpu, const MoeMixCall& call) {
                         return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
-                      });
+                      }, kNoBatch);
 }
 
 Registry make_builtin() {

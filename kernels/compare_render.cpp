@@ -46,8 +46,10 @@ Json metrics(const ErrorMeasure& m) {
 
 Json properties_json(const Properties& p) {
   return {{"repeatable", name(p.repeatable)},
+          {"layout_invariant", name(p.layout_invariant)},
           {"thread_invariant", name(p.thread_invariant)},
           {"batch_invariant", name(p.batch_invariant)},
+          {"chunk_invariant", name(p.chunk_invariant)},
           {"isolated", name(p.isolated)}};
 }
 
@@ -76,8 +78,10 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
       it->ratio_at = r.id;
     }
     it->properties = {worse(it->properties.repeatable, r.properties.repeatable),
+                      worse(it->properties.layout_invariant, r.properties.layout_invariant),
                       worse(it->properties.thread_invariant, r.properties.thread_invariant),
                       worse(it->properties.batch_invariant, r.properties.batch_invariant),
+                      worse(it->properties.chunk_invariant, r.properties.chunk_invariant),
                       worse(it->properties.isolated, r.properties.isolated)};
   }
   return summaries;
@@ -122,16 +126,15 @@ void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
   using Align = Table::Align;
-  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat",
-               "threads", "batch"},
+  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat", "layout", "threads", "batch", "chunk"},
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::left, Align::left, Align::left});
+               Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
     if (s.counts.contains(CaseStatus::unimplemented)) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
-               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
-               mark(s.properties.thread_invariant), mark(s.properties.batch_invariant)});
+               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable), mark(s.properties.layout_invariant), 
+               mark(s.properties.thread_invariant), mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
   output.line(table.render());
   for (const CaseResult& r : results) {

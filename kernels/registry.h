@@ -30,8 +30,10 @@ std::string_view name(Device device);
 
 // What a kernel says of its bits. The comparison measures all of it and holds a kernel to what it says.
 struct Promises {
-  bool batch_invariant = true;   // a token's result does not depend on the tokens beside it
-  bool thread_invariant = true;  // nor on the number of threads
+  bool batch_invariant = true;   // a token's (in attention: a sequence's) result does not depend on others
+  bool chunk_invariant = true;   // a prompt's first token has the same result when it comes by itself
+  bool thread_invariant = true;  // nothing depends on the number of threads
+  bool layout_invariant = true;  // nor on where matrices lie and how far apart their rows
 };
 
 template <class Call>

@@ -1,7 +1,9 @@
 #include "core/numeric/gguf_quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -41,46 +43,52 @@ Kernel kernel_for(ElementType type) {
   }
 }
 
-// Where a block's one or two scales are, and the bits that are all set in one that is NaN or infinite.
+// Where a block's one or two scales are, and the bits that are all set in one that is NaN or infinite. Two
+// bytes are read for each; MXFP4's scale is the first of them.
 struct Scales {
-  std::size_t first, count, bytes;
+  std::size_t first, count;
   std::uint16_t special;
 };
-
-constexpr std::uint16_t kHalf = 0x7C00, kBrain = 0x7F80, kPower = 0xFF;
+constexpr std::uint16_t kHalf = 0x7C00, kPower = 0x00FF;
 
 Scales scales_of(ElementType type) {
   switch (type) {
-    case ElementType::F32: return {0, 0, 0, 0};
-    case ElementType::BF16: return {0, 1, 2, kBrain};
+    case ElementType::F32:
+    case ElementType::F16:
+    case ElementType::BF16: return {0, 0, 0};
     case ElementType::Q4_1:
     case ElementType::Q5_1:
     case ElementType::Q4_K:
-    case ElementType::Q5_K: return {0, 2, 2, kHalf};
-    case ElementType::Q2_K: return {offsetof(gguf_blocks::Q2_K, d), 2, 2, kHalf};
-    case ElementType::Q3_K: return {offsetof(gguf_blocks::Q3_K, d), 1, 2, kHalf};
-    case ElementType::Q6_K: return {offsetof(gguf_blocks::Q6_K, d), 1, 2, kHalf};
-    case ElementType::MXFP4: return {0, 1, 1, kPower};
-    default: return {0, 1, 2, kHalf};
+    case ElementType::Q5_K: return {0, 2, kHalf};
+    case ElementType::Q2_K: return {offsetof(gguf_blocks::Q2_K, d), 2, kHalf};
+    case ElementType::Q3_K: return {offsetof(gguf_blocks::Q3_K, d), 1, kHalf};
+    case ElementType::Q6_K: return {offsetof(gguf_blocks::Q6_K, d), 1, kHalf};
+    case ElementType::MXFP4: return {0, 1, kPower};
+    default: return {0, 1, kHalf};
   }
 }
 
-// More than any block under halves can hold: 65504 * 128 * 32 at most, in Q6_K. Sums over values of 10^13 and
-// more would overflow, and ggml's search then take the group for zeros.
 float largest_input(ElementType type) {
-  constexpr float kBeyondHalves = 4294967296;
-  const bool has_half = scales_of(type).special == kHalf;
-  return has_half ? kBeyondHalves : std::numeric_limits<float>::max();
+  switch (type) {
+    // What still rounds to the largest finite number: just below 65520, and the like in BF16.
+    case ElementType::F16: return std::bit_cast<float>(0x477FEFFFu);
+    case ElementType::BF16: return std::bit_cast<float>(0x7F7F7FFFu);
+    case ElementType::F32:
+    case ElementType::MXFP4: return std::numeric_limits<float>::max();
+    // More than any block under halves can hold: 65504 * 128 * 32 at most, in Q6_K. Where sums overflow, from
+    // about 10^13 up, ggml's search takes a group for zeros.
+    default: return 4294967296;
+  }
 }
 
 // The first block with a scale that is not finite; `blocks` where there is none.
 std::size_t first_bad_scale(ElementType type, const std::byte* out, std::size_t blocks) {
   const Scales scales = scales_of(type);
   const std::size_t size = info(type).block_bytes;
-  for (std::size_t b = 0; b < blocks; ++b) {
+  for (std::size_t b = 0; scales.count != 0 && b < blocks; ++b) {
     for (std::size_t i = 0; i < scales.count; ++i) {
-      std::uint16_t code = 0;
-      std::memcpy(&code, out + b * size + scales.first + i * scales.bytes, scales.bytes);
+      std::uint16_t code;
+      std::memcpy(&code, out + b * size + scales.first + i * sizeof code, sizeof code);
       if ((code & scales.special) == scales.special) return b;
     }
   }

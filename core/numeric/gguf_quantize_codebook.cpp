@@ -115,17 +115,18 @@ void quantize_iq4_nl(const float* x, std::size_t blocks, std::byte* out) {
 // Eight groups whose scales are whole numbers, -32..31, of a common step; codes are for those, yet for the
 // step as computed, not as the half that is stored.
 void quantize_iq4_xs(const float* x, std::size_t blocks, std::byte* out) {
-  constexpr int kGroups = 8;
-  float scales[kMostLanes];
+  constexpr std::size_t kGroups = kSuperBlock / kGroup, kTogether = kMostLanes / kGroups;
+  float all_scales[kMostLanes];
   for (std::size_t b = 0; b < blocks; ++b, out += sizeof(IQ4_XS)) {
-    fit_groups(x, kGroups, scales);
-    const float* greatest = std::max_element(scales, scales + kGroups,
-                                             [](float a, float c) { return std::fabs(a) < std::fabs(c); });
+    const float* const scales = all_scales + b % kTogether * kGroups;
+    if (b % kTogether == 0) fit_groups(x, std::min(kTogether, blocks - b) * kGroups, all_scales);
+    const float* const greatest = std::max_element(
+        scales, scales + kGroups, [](float a, float c) { return std::fabs(a) < std::fabs(c); });
     const float step = -*greatest / 32, inverse = inverse_of(step);
     IQ4_XS block{};
     store_half(block.d, step);
     std::uint16_t scales_high = 0;
-    for (int g = 0; g < kGroups; ++g, x += kGroup) {
+    for (std::size_t g = 0; g < kGroups; ++g, x += kGroup) {
       const int level = std::clamp(nearest_int(inverse * scales[g]), -32, 31);
       code_group(x, inverse_of(step * static_cast<float>(level)), block.qs + 16 * g);
       const int stored = level + 32;

@@ -73,13 +73,19 @@ HWY_INLINE std::uint32_t pack_halves(const Codes& codes, std::uint8_t* qs) {
   return fifth;
 }
 
+// The first value of this magnitude, one of the 32.
+HWY_INLINE float first_of_magnitude(const float* x, float magnitude) {
+  for (std::size_t i = 0; i < kValues; i += lanes()) {
+    const auto found = hn::Eq(hn::Abs(hn::LoadU(F(), x + i)), splat(magnitude));
+    if (const std::intptr_t at = hn::FindFirstTrue(F(), found); at >= 0) return x[i + at];
+  }
+  return magnitude;
+}
+
 // The scale such that the extreme value, sign and all, becomes code 0 of 2 * half.
 HWY_INLINE float signed_scale(const float* x, int half) {
   const float magnitude = greatest_magnitude(x);
-  float extreme = 0;
-  if (magnitude > 0) {
-    extreme = *std::find_if(x, x + kValues, [&](float v) { return std::fabs(v) == magnitude; });
-  }
+  const float extreme = magnitude > 0 ? first_of_magnitude(x, magnitude) : 0;
   return extreme / static_cast<float>(-half);
 }
 

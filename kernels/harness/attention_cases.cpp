@@ -36,6 +36,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
                       page = id.number("page");
     if (kv_heads_ == 0 || heads_ == 0 || heads_ % kv_heads_ != 0 || queries > keys || qk_dim_ == 0)
       throw Error::usage("heads, kv, keys or queries do not fit each other");
+    fine_ = keys > 8 && window_ != 1 && id.input() == InputKind::zero_mean;
     std::uint64_t seed = id.seed() * 1000;
     const auto fill = [&](std::size_t rows, std::size_t columns) {
       return filled(arithmetic, id.input(), {.rows = rows, .columns = columns, .seed = ++seed});
@@ -75,7 +76,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
 
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = q_.rows, .columns = heads_ * v_dim_, .fine_digits = true};
+    TruthPart y = {.rows = q_.rows, .columns = heads_ * v_dim_, .fine_digits = fine_};
     y.values = wide.download(run_reference(wide, call(wide)));
     y.per_roundoff.resize(y.values.size());
     const std::vector<float> sinks = sinks_ ? sinks_->values() : std::vector<float>{};
@@ -89,7 +90,14 @@ class AttentionOperands final : public Operands<AttentionCall> {
   }
 
   std::optional<AttentionCall> first_token(const AttentionCall& call) const override {
-    if (q_.rows < 2) return std::nullopt;
+    if (call.spans.size() < 2) return std::nullopt;
+    AttentionCall first = call;
+    first.spans.resize(1);
+    first.q = call.q.row_range(0, first.spans[0].queries);
+    return first;
+  }
+  std::optional<AttentionCall> first_chunk(const AttentionCall& call) const override {
+    if (call.spans.empty() || call.spans[0].queries < 2) return std::nullopt;
     AttentionCall first = call;
     first.q = call.q.row_range(0, 1);
     first.spans.resize(1);
@@ -154,6 +162,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
 
   std::size_t heads_, kv_heads_, qk_dim_, v_dim_, window_;
   double cap_, scale_;
+  bool fine_ = false;
   std::vector<Sequence> sequences_;
   Filled q_;
   MadeWeightPtr sinks_;

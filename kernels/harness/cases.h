@@ -55,8 +55,11 @@ class Operands {
   // The call, with its matrices in the memory of `ops` (which may compute in float64: then without rounding).
   virtual Call call(Ops& ops) const = 0;
   virtual Truth truth(int jobs) const = 0;
-  // The same call for the first token only; nullopt where results depend on all tokens by their meaning.
+  // The same call for the first token only (in attention, for the first sequence); nullopt where there is
+  // but one, or where results depend on all tokens by their meaning.
   virtual std::optional<Call> first_token(const Call& call) const = 0;
+  // In attention: the first token of a prompt, before the others have come.
+  virtual std::optional<Call> first_chunk(const Call&) const { return std::nullopt; }
   // Makes the last token NaN, which must change no other; false where that cannot be said.
   virtual bool spoil_last_token(Call&) const { return false; }
   virtual double flops() const = 0;

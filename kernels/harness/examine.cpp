@@ -77,8 +77,8 @@ struct Judge {
   }
 };
 
-// Other memory, other strides, another number of threads: one run with all of it; only where that differs is
-// asked which of them it was.
+// Another number of threads and other strides in one run; only where that differs is asked which of them, or
+// none, it was.
 template <class Call>
 void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
                 const Judge& judge) {
@@ -86,36 +86,44 @@ void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, cons
   Properties& properties = judge.result.properties;
   const Run other = run_once(kernel, operands, other_jobs, kPadding);
   if (!other.check.empty()) return judge.no(other.check, other.detail);
-  properties.repeatable = properties.thread_invariant = Kept::yes;
+  properties.repeatable = properties.layout_invariant = properties.thread_invariant = Kept::yes;
   if (!first_difference(first.parts, other.parts, kAllRows)) return;
-  for (const std::size_t padding : {std::size_t{0}, kPadding}) {
-    const Run again = run_once(kernel, operands, jobs, padding);
-    if (!again.check.empty()) return judge.no(again.check, again.detail);
-    const auto difference = first_difference(first.parts, again.parts, kAllRows);
-    if (!difference) continue;
+
+  const auto differs = [&](int threads, std::size_t padding) {
+    const Run again = run_once(kernel, operands, threads, padding);
+    return again.check.empty() ? first_difference(first.parts, again.parts, kAllRows) : again.detail;
+  };
+  if (const auto difference = differs(jobs, 0)) {
     properties.repeatable = Kept::no;
-    return judge.no("repeat", (padding == 0 ? "again: " : "with padded rows: ") + *difference);
+    return judge.no("repeat", "run again: " + *difference);
   }
-  properties.thread_invariant = Kept::no;
-  if (kernel.promises.thread_invariant)
-    judge.no("threads", fmt::format("{} and {} threads: {}", jobs, other_jobs,
-                                    first_difference(first.parts, other.parts, kAllRows).value_or("")));
+  if (const auto difference = differs(jobs, kPadding)) {
+    properties.layout_invariant = Kept::no;
+    if (kernel.promises.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
+  }
+  if (const auto difference = differs(other_jobs, 0)) {
+    properties.thread_invariant = Kept::no;
+    if (kernel.promises.thread_invariant)
+      judge.no("threads", fmt::format("{} and {} threads: {}", jobs, other_jobs, *difference));
+  }
 }
 
+// What a part of the tokens gets by itself, against what it got among the others.
 template <class Call>
-void check_batch(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
-                 const Judge& judge) {
+void check_part(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
+                const Judge& judge, std::string_view check, Kept& kept, bool promised,
+                std::optional<Call> (Operands<Call>::*cut)(const Call&) const) {
   const Run alone = run_once<Call>(kernel, operands, jobs, 0, [&](Call& call) {
-    std::optional<Call> cut = operands.first_token(call);
-    if (cut) call = std::move(*cut);
-    return cut.has_value();
+    std::optional<Call> part = (operands.*cut)(call);
+    if (part) call = std::move(*part);
+    return part.has_value();
   });
   if (!alone.taken) return;
-  if (!alone.check.empty()) return judge.no(alone.check, "the first token alone: " + alone.detail);
-  const auto difference = first_difference(first.parts, alone.parts, 1);
-  judge.result.properties.batch_invariant = difference ? Kept::no : Kept::yes;
-  if (difference && kernel.promises.batch_invariant)
-    judge.no("batch", "the first token among others and alone: " + *difference);
+  if (!alone.check.empty()) return judge.no(alone.check, "a part by itself: " + alone.detail);
+  const std::size_t rows = alone.parts.empty() ? 0 : alone.parts.back().rows;
+  const auto difference = first_difference(first.parts, alone.parts, rows);
+  kept = difference ? Kept::no : Kept::yes;
+  if (difference && promised) judge.no(check, "among others and by itself: " + *difference);
 }
 
 template <class Call>
@@ -228,7 +236,11 @@ CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, c
   result.measured = comparison.measured;
   if (operands.flops() > settings.flops_for_properties) return result;
   check_bits(kernel, operands, first, settings.jobs, judge);
-  check_batch(kernel, operands, first, settings.jobs, judge);
+  Properties& p = result.properties;
+  check_part(kernel, operands, first, settings.jobs, judge, "batch", p.batch_invariant,
+             kernel.promises.batch_invariant, &Operands<Call>::first_token);
+  check_part(kernel, operands, first, settings.jobs, judge, "chunk", p.chunk_invariant,
+             kernel.promises.chunk_invariant, &Operands<Call>::first_chunk);
   check_isolation(kernel, operands, first, settings.jobs, judge);
   return result;
 }

@@ -5,10 +5,13 @@
 //   3 pattern      NaN and infinities stand where they ought to and nowhere else
 //   4 exact        on inputs without rounding: equality
 //   5 budget       else: error within what rounding explains
-//   6 repeat       the same bits with other memory and other strides
-//   7 threads      the same bits with another number of threads, where the kernel promises that
-//   8 batch        f(x)[:1] has the bits of f(x[:1]), where the kernel promises that
-//   9 isolation    a NaN token spoils no other
+//   6 repeat       the same bits when run again
+//   7 layout       the same bits with other strides, where the kernel promises that
+//   8 threads      the same bits with another number of threads, where the kernel promises that
+//   9 batch        f(x)[:1] has the bits of f(x[:1]), where the kernel promises that; in attention, a
+//                  sequence alone those it has among others
+//  10 chunk        in attention, a prompt's first token those it has when it comes by itself
+//  11 isolation    a NaN token spoils no other
 //
 // Outputs whose truth is all zeros, all NaN, or has suspiciously few digits prove nothing: MISTRUSTED.
 #pragma once
@@ -26,8 +29,8 @@ namespace assay {
 enum class Kept : std::uint8_t { untested, yes, no };
 std::string_view name(Kept kept);  // "untested", "yes", "no"
 struct Properties {
-  Kept repeatable = Kept::untested, thread_invariant = Kept::untested, batch_invariant = Kept::untested,
-       isolated = Kept::untested;
+  Kept repeatable = Kept::untested, layout_invariant = Kept::untested, thread_invariant = Kept::untested,
+       batch_invariant = Kept::untested, chunk_invariant = Kept::untested, isolated = Kept::untested;
 };
 
 struct CaseResult {

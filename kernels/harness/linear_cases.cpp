@@ -76,7 +76,7 @@ class LinearOperands final : public Operands<LinearCall> {
     y.per_roundoff =
         wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
     for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
-    y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32;
+    y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
     return {std::move(y)};
   }
 

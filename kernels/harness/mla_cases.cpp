@@ -68,7 +68,7 @@ class MlaOperands final : public Operands<MlaCall> {
     ReferenceOps wide = truth_ops(jobs);
     MlaCall naive = call(wide);
     naive.form = MlaForm::naive;
-    TruthPart y = {.rows = queries_, .columns = heads_ * v_, .fine_digits = true};
+    TruthPart y = {.rows = queries_, .columns = heads_ * v_, .fine_digits = keys_ > 8};
     y.values = wide.download(run_reference(wide, naive));
     y.per_roundoff.resize(y.values.size());
     const std::vector<float> w = kv_b_->values();
@@ -79,7 +79,8 @@ class MlaOperands final : public Operands<MlaCall> {
     return {std::move(y)};
   }
 
-  std::optional<MlaCall> first_token(const MlaCall& call) const override {
+  std::optional<MlaCall> first_token(const MlaCall&) const override { return std::nullopt; }
+  std::optional<MlaCall> first_chunk(const MlaCall& call) const override {
     if (queries_ < 2) return std::nullopt;
     MlaCall first = call;
     first.q = call.q.row_range(0, 1);

@@ -34,9 +34,11 @@ struct NormInputs {
   double epsilon = 1e-6;
   Filled x;
   MadeWeightPtr weight, bias;
+  bool fine = false;  // enough digits that none could guess them
 
   NormInputs(const CaseId& id, const Arithmetic& arithmetic) : group(id.number("n", 1)) {
     if (group == 0) throw Error::usage("n=0: a mean of nothing");
+    fine = group > 16 && id.input() == InputKind::zero_mean;
     const FillOptions vector = {.rows = 1, .columns = group, .seed = id.seed() + 100};
     FillOptions bias_options = vector;
     ++bias_options.seed;
@@ -58,7 +60,7 @@ class RmsNormOperands final : public Operands<RmsNormCall> {
   }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = in_.x.rows, .columns = in_.x.columns, .fine_digits = in_.group > 16};
+    TruthPart y = {.rows = in_.x.rows, .columns = in_.x.columns, .fine_digits = in_.fine};
     y.values = wide.download(run_reference(wide, call(wide)));
     const double factor = accumulation_factor(in_.group) / 2 + 5;
     for (const double value : y.values) y.per_roundoff.push_back(factor * std::fabs(value));
@@ -91,7 +93,7 @@ class LayerNormOperands final : public Operands<LayerNormCall> {
   }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = in_.x.rows, .columns = in_.x.columns, .fine_digits = in_.group > 16};
+    TruthPart y = {.rows = in_.x.rows, .columns = in_.x.columns, .fine_digits = in_.fine};
     y.values = wide.download(run_reference(wide, call(wide)));
     y.per_roundoff.resize(y.values.size());
     const std::vector<float> w = in_.weight->values(), b = in_.bias->values();
@@ -140,14 +142,15 @@ class LayerNormOperands final : public Operands<LayerNormCall> {
 
 class SoftmaxOperands final : public Operands<SoftmaxCall> {
  public:
-  explicit SoftmaxOperands(const CaseId& id) {
+  explicit SoftmaxOperands(const CaseId& id)
+      : fine_(id.number("n", 1) > 16 && id.input() == InputKind::zero_mean) {
     x_ = filled(arithmetic, id.input(),
                 {.rows = id.number("m", 1), .columns = id.number("n", 1), .seed = id.seed()});
   }
   SoftmaxCall call(Ops& ops) const override { return {upload(ops, x_)}; }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = x_.rows, .columns = x_.columns, .fine_digits = x_.columns > 16};
+    TruthPart y = {.rows = x_.rows, .columns = x_.columns, .fine_digits = fine_};
     y.values = wide.download(run_reference(wide, call(wide)));
     const double constant = accumulation_factor(x_.columns) + 8;
     for (std::size_t r = 0; r < x_.rows; ++r) {
@@ -173,6 +176,7 @@ class SoftmaxOperands final : public Operands<SoftmaxCall> {
   double bytes() const override { return 8.0 * static_cast<double>(x_.values.size()); }
 
  private:
+  bool fine_;
   Filled x_;
 };
 

@@ -47,7 +47,8 @@ GgufPart gguf_part(Role role, std::string_view name) {
 }
 
 ModelConfig read_config(const Checkpoint& checkpoint, const std::filesystem::path& path) {
-  if (checkpoint.gguf) return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path);
+  if (checkpoint.gguf)
+    return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path, checkpoint.tensors);
   if (checkpoint.config.empty())
     throw Error::input("no config.json beside the weights").in(path).remedy("bring the model's config.json");
   return ModelConfig::read(checkpoint.config);

@@ -105,17 +105,21 @@ void add_cpu_kernels(Registry& registry) {
                         cpu.rope(x, call.angles);
                         return x;
                       });
-  add_cpu<AttentionCall>(registry, "cpu.flash", "keys in blocks under an online softmax",
-                         [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
-  add_cpu<MlaCall>(registry, "cpu.composed", "the CPU's linear and attention",
-                   [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
+  add_cpu<AttentionCall>(
+      registry, "cpu.flash", "keys in blocks under an online softmax",
+      [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
+  add_cpu<MlaCall>(
+      registry, "cpu.composed", "the CPU's linear and attention",
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });
-  add_cpu<MoeMixCall>(registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
-                      [](CpuOps& cpu, const MoeMixCall& call) {
-                        return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
-                      }, kNoBatch);
+  add_cpu<MoeMixCall>(
+      registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
+      [](CpuOps& cpu, const MoeMixCall& call) {
+        return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
+      },
+      kNoBatch);
 }
 
 Registry make_builtin() {

@@ -126,15 +126,17 @@ void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
   using Align = Table::Align;
-  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat", "layout", "threads", "batch", "chunk"},
+  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat",
+               "layout", "threads", "batch", "chunk"},
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
     if (s.counts.contains(CaseStatus::unimplemented)) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
-               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable), mark(s.properties.layout_invariant), 
-               mark(s.properties.thread_invariant), mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
+               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
+               mark(s.properties.layout_invariant), mark(s.properties.thread_invariant),
+               mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
   output.line(table.render());
   for (const CaseResult& r : results) {

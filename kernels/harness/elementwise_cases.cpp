@@ -20,8 +20,8 @@
 namespace assay {
 namespace {
 
-// What exponentials in float32 may flush to zero: σ(x) below the smallest normal number, so that x σ(x) is off
-// by |x| of them.
+// What exponentials in float32 may flush to zero: σ(x) below the smallest normal number, so that x σ(x) is
+// off by |x| of them.
 constexpr double kFlushed = 0x1p-126;
 
 FillOptions shape(const CaseId& id, std::string_view rows, std::string_view columns) {

@@ -13,7 +13,8 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kPadding = 5;             // odd, so that rows lie at all alignments
+constexpr int kRepeats = 3;          // of a run that differed from another, to tell chance from cause
+constexpr std::size_t kPadding = 5;  // odd, so that rows lie at all alignments
 constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
 
 struct Run {
@@ -93,9 +94,11 @@ void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, cons
     const Run again = run_once(kernel, operands, threads, padding);
     return again.check.empty() ? first_difference(first.parts, again.parts, kAllRows) : again.detail;
   };
-  if (const auto difference = differs(jobs, 0)) {
-    properties.repeatable = Kept::no;
-    return judge.no("repeat", "run again: " + *difference);
+  for (int i = 0; i < kRepeats; ++i) {
+    if (const auto difference = differs(jobs, 0)) {
+      properties.repeatable = Kept::no;
+      return judge.no("repeat", "run again: " + *difference);
+    }
   }
   if (const auto difference = differs(jobs, kPadding)) {
     properties.layout_invariant = Kept::no;

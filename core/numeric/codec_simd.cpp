@@ -58,6 +58,9 @@ HWY_INLINE V32 decode_lanes(V32 code) {
     const V32 nan = format.mantissa_bits >= 7 ? hn::Or(bits, hn::Set(d, kFloatQuiet))
                                               : hn::Set(d, kFloatInf | kFloatQuiet);
     bits = hn::IfThenElse(hn::Gt(magnitude, inf), nan, bits);
+  } else if constexpr (format.special == Special::nan_at_negative_zero) {
+    return hn::IfThenElse(hn::Eq(code, hn::Set(d, format.nan_code())),
+                          hn::Set(d, 0x80000000u | kFloatInf | kFloatQuiet), hn::Or(bits, sign));
   } else {
     bits = hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, format.nan_code())),
                           hn::Set(d, kFloatInf | kFloatQuiet), bits);
@@ -89,7 +92,11 @@ HWY_INLINE V32 encode_lanes(V32 bits, std::uint32_t overflow_code) {
   if constexpr (format.special == Special::ieee && format.mantissa_bits >= 7) {
     nan = hn::Or(nan, hn::ShiftRight<kShift>(hn::And(magnitude, hn::Set(d, 0x7FFFFFu))));
   }
-  return hn::Or(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kFloatInf)), nan, code), sign);
+  code = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kFloatInf)), nan, code);
+  if constexpr (format.special == Special::nan_at_negative_zero) {  // there is no -0
+    return hn::IfThenElse(hn::Eq(code, hn::Zero(d)), code, hn::Or(code, sign));
+  }
+  return hn::Or(code, sign);
 }
 
 // Both return how many values they did: all but a rest shorter than a vector.
@@ -135,6 +142,8 @@ std::size_t decode_some(ElementType type, const std::byte* stored, std::size_t c
     case ElementType::F16: return decode_vectors<kF16, std::uint16_t>(stored, count, out);
     case ElementType::F8_E4M3: return decode_vectors<kE4M3FN, std::uint8_t>(stored, count, out);
     case ElementType::F8_E5M2: return decode_vectors<kE5M2, std::uint8_t>(stored, count, out);
+    case ElementType::F8_E4M3FNUZ: return decode_vectors<kE4M3FNUZ, std::uint8_t>(stored, count, out);
+    case ElementType::F8_E5M2FNUZ: return decode_vectors<kE5M2FNUZ, std::uint8_t>(stored, count, out);
     default: return 0;
   }
 }
@@ -146,6 +155,10 @@ std::size_t encode_some(ElementType type, const float* values, std::size_t count
     case ElementType::F16: return encode_vectors<kF16, std::uint16_t>(values, count, overflow, out);
     case ElementType::F8_E4M3: return encode_vectors<kE4M3FN, std::uint8_t>(values, count, overflow, out);
     case ElementType::F8_E5M2: return encode_vectors<kE5M2, std::uint8_t>(values, count, overflow, out);
+    case ElementType::F8_E4M3FNUZ:
+      return encode_vectors<kE4M3FNUZ, std::uint8_t>(values, count, overflow, out);
+    case ElementType::F8_E5M2FNUZ:
+      return encode_vectors<kE5M2FNUZ, std::uint8_t>(values, count, overflow, out);
     default: return 0;
   }
 }

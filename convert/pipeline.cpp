@@ -47,7 +47,10 @@ class ShardWriter {
 
   std::vector<WorkError> run() {
     for (const OutputTensor& output : shard_.tensors) {
-      if (output.source != OutputTensor::Source::stored) made_[output.from].push_back(&output);
+      if (output.source == OutputTensor::Source::gathered)
+        queue_gathering(output);
+      else if (output.source != OutputTensor::Source::stored)
+        made_[output.from].push_back(&output);
     }
     if (sink_.whole() != nullptr)
       queue_copies();
@@ -124,6 +127,19 @@ class ShardWriter {
           context_.progress.add(size);
         });
       }
+    }
+  }
+
+  void queue_gathering(const OutputTensor& output) {
+    const TensorCut& cut = plan_.gathered[output.from];
+    for (std::uint64_t at = 0; at < output.bytes; at += kCutPiece) {
+      const std::uint64_t size = std::min(kCutPiece, output.bytes - at);
+      pieces_.push_back([this, &cut, &output, at, size] {
+        std::vector<std::byte> bytes(size);
+        read_gathered(context_.source, cut, at, bytes);
+        sink_.write(output, at, bytes);
+        context_.progress.add(size);
+      });
     }
   }
 
@@ -321,6 +337,13 @@ const LogicalTensor* GivenScales::find(std::string_view weight) const {
 std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
                                    ShardSink& sink) {
   return ShardWriter(context, shard, sink).run();
+}
+
+void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::uint64_t at,
+                   std::span<std::byte> bytes) {
+  gather(cut, at, bytes, [&](std::uint32_t file, std::uint64_t offset, std::span<std::byte> part) {
+    source.file(file).read_exactly(offset, part);
+  });
 }
 
 void check_merges(const PipelineContext& context) {

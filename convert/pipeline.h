@@ -43,6 +43,10 @@ struct WorkError {
 struct Interrupted {};
 std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard, ShardSink& sink);
 
+// Bytes of a tensor that lies in parts; their files are the reader's.
+void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::uint64_t at,
+                   std::span<std::byte> bytes);
+
 // Merging blocks needs scales that agree: throws Error::refused with the count of those that do not.
 void check_merges(const PipelineContext& context);
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "convert/layout.h"
+#include "convert/merge.h"
 #include "convert/mtp.h"
+#include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
@@ -44,6 +47,14 @@ class Planner {
     choose();
     if (!plan_.feasible()) return std::move(plan_);
     place();
+    if (options_.grid.tp > 1) {
+      const auto ranks = std::make_shared<RankPlan>(plan_, options_.grid, plan_.findings);
+      if (!plan_.feasible()) return std::move(plan_);
+      ranks->measure(plan_, options_.jobs);
+      plan_.file_bytes =
+          std::accumulate(ranks->file_bytes().begin(), ranks->file_bytes().end(), std::uint64_t{0});
+      plan_.ranks = ranks;
+    }
     return std::move(plan_);
   }
 
@@ -165,7 +176,7 @@ class Planner {
     for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
     close_gaps(plan_);
     if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
-    lay_out(plan_);
+    lay_out(plan_, options_.jobs);
   }
 
   void keep(std::uint32_t place) {
@@ -245,7 +256,7 @@ std::vector<std::string> ConversionPlan::unquantized_matrices() const {
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {
-  return Planner(in, options).run();
+  return options.merge ? make_merge_plan(in, options) : Planner(in, options).run();
 }
 
 }  // namespace assay

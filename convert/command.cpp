@@ -140,8 +140,9 @@ constexpr const char* kExamples =
     "together\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
     "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
-    "[,e5m2]\n"
-    "      | int8:block=RxC | int8:channel\n"
+    "[,e5m2] [,fnuz]\n"
+    "      | int8:block=RxC | int8:channel | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
+    "      | nvfp4 [,layout=modelopt] | int4:group=N | int4:channel [,asym]   (mxfp4, nvfp4: [,ties=down])\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";
 
 }  // namespace

@@ -61,7 +61,9 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
                                                                 ".gguf",        ".msgpack",
                                                                 ".h5",          ".ot",
                                                                 ".sha256",      ".onnx"};
-  if (name == "config.json" || name == "hf_quant_config.json" || name == kManifest) return true;
+  if (name == "config.json" || name == kManifest) return true;
+  const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
+  if (name == "hf_quant_config.json") return !stays_quantized;
   for (const CheckpointFile& file : plan.checkpoint.files) {
     if (file.name == name) return true;
   }
@@ -88,7 +90,7 @@ class Conversion {
       write_shards();
       write_the_rest();
       source_.check_unchanged();
-      if (plan_.spec.lossless() && options_.prove && !prove_it()) return std::move(result_);
+      if (plan_.lossless() && options_.prove && !prove_it()) return std::move(result_);
       finish();
     } catch (const Interrupted&) {
       result_.interrupted = true;
@@ -210,6 +212,7 @@ class Conversion {
       const RewrittenConfig config = rewrite_config(plan_, options_);
       result_.note = config.note;
       write_text(below + "config.json", config.text);
+      for (const auto& [name, text] : config.beside) write_text(below + name, text);
     }
     if (!map.empty()) {
       const auto numbered = parse_shard_name(plan_.shards.front().name);

@@ -7,22 +7,13 @@
 #include <vector>
 
 #include "convert/errors.h"
+#include "convert/given_scales.h"
 #include "convert/plan.h"
 #include "convert/sink.h"
 #include "core/model/stored_reader.h"
 #include "core/system/progress.h"
 
 namespace assay {
-
-// Another checkpoint whose scales are used in place of new ones (--scales-from).
-struct GivenScales {
-  explicit GivenScales(const fs::path& path, int jobs);
-  const LogicalTensor* find(std::string_view weight) const;
-  Checkpoint checkpoint;
-  StoredTensors stored;
-  CheckpointReader reader;
-  std::map<std::string, std::uint32_t, std::less<>> places;
-};
 
 struct PipelineContext {
   const ConversionPlan& plan;

@@ -19,6 +19,8 @@
 
 namespace assay {
 
+class Encoder;
+
 enum class Mtp : std::uint8_t { keep, drop, only };  // multi-token prediction layers
 
 struct ConvertOptions {
@@ -37,7 +39,13 @@ struct ConvertOptions {
   int jobs = 1;
 };
 
-enum class WorkAction : std::uint8_t { copy, reblock, cast, quantize };
+enum class WorkAction : std::uint8_t {
+  copy,
+  reblock,  // the same codes, their scales for other blocks
+  recode,   // FP8 fn to fnuz: the same codes but for -0, twice the scales
+  cast,
+  quantize
+};
 std::string_view name(WorkAction action);
 
 struct Work {                // on one logical tensor
@@ -54,6 +62,7 @@ struct OutputTensor {
   Source source;  // stored: the bytes of a tensor of the checkpoint; gathered: of the parts that ranks hold
                   // of it; else what the work makes
   std::uint32_t from;      // place in Checkpoint::tensors, ConversionPlan::gathered or ConversionPlan::works
+  std::uint32_t part = 0;  // of Encoder::parts()
   std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
   std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
 };
@@ -74,7 +83,8 @@ struct ConversionPlan {
   StoredTensors stored;
   std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
-  std::vector<Work> works;  // one for every logical tensor, in their order
+  std::shared_ptr<const Encoder> encoder;  // Spec::Kind::quantize
+  std::vector<Work> works;                 // one for every logical tensor, in their order
   std::vector<OutputShard> shards;
   Findings findings;
   std::string roles_from;  // "the module tree of deepseek_v3" or "names and shapes"; empty: not needed
@@ -85,6 +95,7 @@ struct ConversionPlan {
   std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 
   bool feasible() const { return !has_errors(findings); }
+  bool lossless() const;                                  // every value decodes as it did: what can be proved
   std::vector<std::string> unquantized_matrices() const;  // modules of 2-D weights the target leaves plain
 };
 

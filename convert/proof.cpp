@@ -117,6 +117,22 @@ std::string scale_fault(const ConversionPlan& plan, const CheckpointReader& sour
   return {};
 }
 
+// Of codes taken over into fnuz: in the same blocks, twice the scale.
+std::string doubled_scale_fault(const CheckpointReader& source, const LogicalTensor& old,
+                                const CheckpointReader& output, const LogicalTensor& made) {
+  const std::uint64_t rows = old.slices * old.scale_rows();
+  std::vector<float> before(rows * old.scale_columns()), after(before.size());
+  if (made.slices * made.scale_rows() * made.scale_columns() != after.size())
+    return fmt::format("{}: other blocks in the output", old.name);
+  StoredReader(source, old).decode_scales(0, rows, before);
+  StoredReader(output, made).decode_scales(0, rows, after);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!(after[i] == 2 * before[i]))
+      return fmt::format("{}: scale {} is not twice what it was", old.name, i);
+  }
+  return {};
+}
+
 // Of what only moved, in the order of the source.
 std::vector<WholeTensor> kept_tensors(const ConversionPlan& plan, const CheckpointReader& source) {
   std::vector<WholeTensor> kept;
@@ -128,11 +144,19 @@ std::vector<WholeTensor> kept_tensors(const ConversionPlan& plan, const Checkpoi
   std::vector<bool> leaves = plan.left_out;
   leaves.resize(plan.checkpoint.tensors.size());
   for (const Work& work : plan.works) {
-    if (work.action == WorkAction::reblock) leaves[*plan.stored.tensors[work.tensor].scale] = true;
+    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
+    if (work.action == WorkAction::reblock) leaves[*tensor.scale] = true;
+    if (work.action != WorkAction::recode) continue;
+    for (const std::uint32_t place : tensor.places()) leaves[place] = true;
   }
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (!leaves[i]) kept.push_back(stored_tensor(source, plan.checkpoint.tensors[i]));
   return kept;
+}
+
+// Value by value; what is merely copied is proved byte by byte.
+bool is_proved(const Work& work) {
+  return work.action == WorkAction::reblock || work.action == WorkAction::recode;
 }
 
 }  // namespace
@@ -160,25 +184,31 @@ Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const Che
     for (const LogicalTensor& tensor : made.side()->stored.tensors) places.emplace(tensor.name, &tensor);
   parallel_for(options.jobs, plan.works.size(), [&](std::size_t i) {
     const LogicalTensor& old = plan.stored.tensors[plan.works[i].tensor];
-    if (plan.works[i].action != WorkAction::reblock) return;
+    if (!is_proved(plan.works[i])) return;
     std::string& fault = faults[kept.size() + i];
-    fault = scale_fault(plan, source, old, made);
+    const bool recoded = plan.works[i].action == WorkAction::recode;
+    if (!recoded) fault = scale_fault(plan, source, old, made);
     // Codes and scales that are what they should be decode alike; where the output can be read as it is, that
     // is seen to as well.
     if (!fault.empty() || made.side() == nullptr) return;
     const auto found = places.find(old.name);
     if (found == places.end())
       fault = fmt::format("{}: missing in the output", old.name);
-    else if (const auto differs =
-                 compare_tensor(source, old, made.side()->reader, *found->second, 0, progress))
+    else if (recoded)
+      fault = doubled_scale_fault(source, old, made.side()->reader, *found->second);
+    if (!fault.empty()) return;
+    if (const auto differs =
+            compare_tensor(source, old, made.side()->reader, *found->second, 0, progress, NonFinite::differs))
       fault = fmt::format("{}: {}", old.name, differs->what);
   });
   for (const Work& work : plan.works) {
-    if (work.action != WorkAction::reblock) continue;
+    if (!is_proved(work)) continue;
     const LogicalTensor& old = plan.stored.tensors[work.tensor];
     proof.values += made.side() != nullptr ? old.elements() : 0;
-    proof.scales += old.slices * LogicalTensor::ceil_div(old.rows, plan.spec.block_rows) *
-                    LogicalTensor::ceil_div(old.columns, plan.spec.block_columns);
+    const bool recoded = work.action == WorkAction::recode;
+    proof.scales += recoded ? old.slices * old.scale_rows() * old.scale_columns()
+                            : old.slices * LogicalTensor::ceil_div(old.rows, plan.spec.block_rows) *
+                                  LogicalTensor::ceil_div(old.columns, plan.spec.block_columns);
   }
   for (const WholeTensor& tensor : kept) proof.code_bytes += tensor.bytes;
   for (std::string& fault : faults) {

@@ -169,13 +169,9 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   if (!values.contains("vocab_size") && tokens != nullptr) {
     if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
   }
-<<<<<<< HEAD
-  if (!header.tensors.empty()) note_what_tensors_tell(values, header);
-  add_gguf_settings(values, header, *architecture);
-=======
   const TensorNames names = names_of(header, stored);
   if (!names.empty()) note_what_tensors_tell(values, names);
->>>>>>> engine
+  add_gguf_settings(values, header, *architecture);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }

@@ -24,7 +24,6 @@ constexpr Renamed kSettings[] = {
     {"expert_group_used_count", "topk_group"},
     {"rope.freq_base", "rope_theta"},
     {"rope.freq_base_swa", "rope_local_base_freq"},
-    {"rope.freq_base_swa", "rope_local_base_freq"},
 };
 constexpr Renamed kScaling[] = {
     {"rope.scaling.type", "rope_type"},

@@ -10,6 +10,8 @@
 #include "core/system/report.h"
 #include "core/system/threads.h"
 #include "paramcount/command.h"
+#include "refimpl/run.h"
+#include "refimpl/run_tokenize.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
 #include "verify/manifest_command.h"
@@ -33,6 +35,8 @@ int run(int argc, char** argv) {
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
+  assay::add_run(program, action, {assay::reference_kernels()});
+  assay::add_tokenize(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -87,6 +87,7 @@ class Int4Encoder : public Encoder {
     const std::uint64_t words = kPacking.words(columns);
     std::vector<std::uint32_t> packed(in.rows * words);
     std::vector<std::uint8_t> q(columns);
+    std::vector<float> offsets(groups);
     out.after.resize(in.values.size());
     for (std::uint64_t r = 0; r < in.rows; ++r) {
       const float* s = &scales[r * groups];
@@ -94,8 +95,8 @@ class Int4Encoder : public Encoder {
       quantize_groups(in.values.subspan(r * columns, columns), width, {s, groups}, {z, groups}, kLow, kHigh,
                       q);
       pack_line(kPacking, q, std::span(packed).subspan(r * words, words));
-      for (std::uint64_t c = 0; c < columns; ++c)
-        out.after[r * columns + c] = (static_cast<float>(q[c]) + (kLow - z[c / width])) * s[c / width];
+      for (std::uint64_t g = 0; g < groups; ++g) offsets[g] = kLow - z[g];
+      dequantize_groups(q, width, {s, groups}, offsets, std::span(out.after).subspan(r * columns, columns));
     }
     out.parts.push_back({to_bytes(packed), in.first * words * 4});
     out.parts.push_back({stored_scales, in.first * groups * info(type).block_bytes});

@@ -136,6 +136,34 @@ std::size_t encode_vectors(const float* values, std::size_t count, Overflow over
   return i;
 }
 
+// INT8 as codec.cpp has it: to nearest, even, clamped; NaN becomes 0.
+std::size_t decode_int8(const std::byte* stored, std::size_t count, float* out) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::int8_t, decltype(di)> d8;
+  const std::size_t lanes = hn::Lanes(df);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto codes = hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(stored + i));
+    hn::StoreU(hn::ConvertTo(df, hn::PromoteTo(di, codes)), df, out + i);
+  }
+  return i;
+}
+
+std::size_t encode_int8(const float* values, std::size_t count, std::byte* out) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<std::int8_t, decltype(df)> d8;
+  const std::size_t lanes = hn::Lanes(df);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto x = hn::LoadU(df, values + i);
+    const auto number = hn::IfThenElseZero(hn::Eq(x, x), x);
+    const auto clamped = hn::Min(hn::Max(number, hn::Set(df, -128.0F)), hn::Set(df, 127.0F));
+    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(clamped)), d8, reinterpret_cast<std::int8_t*>(out + i));
+  }
+  return i;
+}
+
 std::size_t decode_some(ElementType type, const std::byte* stored, std::size_t count, float* out) {
   switch (type) {
     case ElementType::BF16: return decode_vectors<kBF16, std::uint16_t>(stored, count, out);
@@ -144,6 +172,7 @@ std::size_t decode_some(ElementType type, const std::byte* stored, std::size_t c
     case ElementType::F8_E5M2: return decode_vectors<kE5M2, std::uint8_t>(stored, count, out);
     case ElementType::F8_E4M3FNUZ: return decode_vectors<kE4M3FNUZ, std::uint8_t>(stored, count, out);
     case ElementType::F8_E5M2FNUZ: return decode_vectors<kE5M2FNUZ, std::uint8_t>(stored, count, out);
+    case ElementType::I8: return decode_int8(stored, count, out);
     default: return 0;
   }
 }
@@ -159,6 +188,7 @@ std::size_t encode_some(ElementType type, const float* values, std::size_t count
       return encode_vectors<kE4M3FNUZ, std::uint8_t>(values, count, overflow, out);
     case ElementType::F8_E5M2FNUZ:
       return encode_vectors<kE5M2FNUZ, std::uint8_t>(values, count, overflow, out);
+    case ElementType::I8: return encode_int8(values, count, out);
     default: return 0;
   }
 }

@@ -114,18 +114,38 @@ void quantize_groups(std::span<const float> values, std::uint64_t block, std::sp
   }
 }
 
+void dequantize_groups(std::span<const std::uint8_t> codes, std::uint64_t block,
+                       std::span<const float> scales, std::span<const float> offsets, std::span<float> out) {
+  std::uint64_t next = 0;
+  for (std::uint64_t begin = 0; begin < codes.size(); begin += block, ++next) {
+    const std::uint64_t end = std::min<std::uint64_t>(begin + block, codes.size());
+    const float scale = scales[next], offset = offsets[next];
+    for (std::uint64_t i = begin; i < end; ++i) out[i] = (static_cast<float>(codes[i]) + offset) * scale;
+  }
+}
+
 void group_ranges(std::span<const float> values, std::uint64_t block, std::span<float> smallest,
                   std::span<float> largest) {
+  constexpr std::uint64_t kLanes = 16;  // independent, so that they fit vectors
   std::uint64_t next = 0;
   for (std::uint64_t begin = 0; begin < values.size(); begin += block, ++next) {
-    const std::uint64_t end = std::min<std::uint64_t>(begin + block, values.size());
-    float low = 0, high = 0;
-    for (std::uint64_t i = begin; i < end; ++i) {
-      low = values[i] < low ? values[i] : low;
-      high = values[i] > high ? values[i] : high;
+    const std::uint64_t count = std::min<std::uint64_t>(block, values.size() - begin);
+    const float* from = &values[begin];
+    std::array<float, kLanes> low{}, high{};
+    std::uint64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
+        const float x = from[i + lane];
+        low[lane] = x < low[lane] ? x : low[lane];
+        high[lane] = x > high[lane] ? x : high[lane];
+      }
     }
-    smallest[next] = low;
-    largest[next] = high;
+    for (; i < count; ++i) {
+      low[0] = std::min(low[0], from[i]);
+      high[0] = std::max(high[0], from[i]);
+    }
+    smallest[next] = *std::min_element(low.begin(), low.end());
+    largest[next] = *std::max_element(high.begin(), high.end());
   }
 }
 

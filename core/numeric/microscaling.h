@@ -43,6 +43,10 @@ std::uint64_t divide_blocks(std::span<const float> values, std::uint64_t block, 
 void quantize_groups(std::span<const float> values, std::uint64_t block, std::span<const float> scales,
                      std::span<const float> zeros, float low, float high, std::span<std::uint8_t> out);
 
+// The way back: (codes[i] + offsets[i / block]) · scales[i / block].
+void dequantize_groups(std::span<const std::uint8_t> codes, std::uint64_t block,
+                       std::span<const float> scales, std::span<const float> offsets, std::span<float> out);
+
 // The smallest and largest of each block of a row, 0 among them.
 void group_ranges(std::span<const float> values, std::uint64_t block, std::span<float> smallest,
                   std::span<float> largest);

@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
+#include "convert/encoder.h"
+#include "convert/layout.h"
+#include "convert/merge.h"
+#include "convert/mtp.h"
+#include "convert/ranks.h"
+#include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -12,8 +18,6 @@
 
 namespace assay {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;  // what file systems share, and copy_file_range clones, in
 
 bool is_float16(ElementType type) {
   return type == ElementType::BF16 || type == ElementType::F16;
@@ -33,9 +37,10 @@ class Planner {
     if (plan_.checkpoint.container != Checkpoint::Container::safetensors)
       throw Error::input("convert reads safetensors; this is a GGUF").in(in);
     take_findings();
-    plan_.quantization = read_quantization(plan_.checkpoint.config);
+    plan_.quantization = read_quantization(plan_.checkpoint);
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
+    if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
   }
 
   ConversionPlan run() {
@@ -43,6 +48,14 @@ class Planner {
     choose();
     if (!plan_.feasible()) return std::move(plan_);
     place();
+    if (options_.grid.tp > 1) {
+      const auto ranks = std::make_shared<RankPlan>(plan_, options_.grid, plan_.findings);
+      if (!plan_.feasible()) return std::move(plan_);
+      ranks->measure(plan_, options_.jobs);
+      plan_.file_bytes =
+          std::accumulate(ranks->file_bytes().begin(), ranks->file_bytes().end(), std::uint64_t{0});
+      plan_.ranks = ranks;
+    }
     return std::move(plan_);
   }
 
@@ -71,6 +84,7 @@ class Planner {
 
   void choose() {
     std::optional<Roles> roles;
+    if (plan_.spec.kind == Spec::Kind::quantize) plan_.encoder = make_encoder(plan_.spec);
     if (plan_.spec.kind == Spec::Kind::quantize && !plan_.stored.any_quantized) {
       roles.emplace(plan_.checkpoint.config);
       plan_.roles_from = roles->source();
@@ -88,12 +102,13 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
-    if (acted == 0 && plan_.feasible())
+    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
   }
 
   bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {
     switch (plan_.spec.kind) {
+      case Spec::Kind::keep: return false;
       case Spec::Kind::reblock: return tensor.quantized();
       case Spec::Kind::quantize:
         return roles ? is_plain_float(tensor.form.codes) && roles->quantizable(tensor) : tensor.quantized();
@@ -116,10 +131,6 @@ class Planner {
   void set_action(const LogicalTensor& tensor, Work& work) {
     const Spec& spec = plan_.spec;
     if (spec.kind == Spec::Kind::reblock) return set_reblock(tensor, work);
-    if (plan_.checkpoint.tensors[tensor.codes].name.ends_with("_blocks")) {
-      return fault("convert.stacked", tensor.name,
-                   "stacked MXFP4 experts are stored transposed when not quantized; that is not offered");
-    }
     if (spec.kind == Spec::Kind::cast) {
       work.action = WorkAction::cast;
       work.to = name(spec.type);
@@ -129,13 +140,24 @@ class Planner {
       return fault("convert.stacked", tensor.name, "only two-dimensional weights are quantized");
     if (tensor.rows == 0 || tensor.columns == 0)
       return fault("convert.empty", tensor.name, "an empty matrix cannot be quantized");
-    work.action = WorkAction::quantize;
-    LogicalTensor after = tensor;
-    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
-    after.form = {.kind = FormKind::scaled, .codes = spec.type};
-    after.form.block_rows = quantizer.block_rows;
-    after.form.block_columns = quantizer.block_columns;
-    work.to = form_name(after);
+    if (const auto why = plan_.encoder->refuses(tensor))
+      return fault("convert.blocks_do_not_divide", tensor.name, *why, "leave it out with --exclude");
+    work.action = is_recoding(tensor) ? WorkAction::recode : WorkAction::quantize;
+    work.to = plan_.encoder->form(tensor);
+  }
+
+  // FP8 with the zero, the NaN and the exponents of fnuz, from FP8 without, in the same blocks: the codes
+  // stay.
+  bool is_recoding(const LogicalTensor& tensor) const {
+    const Spec& spec = plan_.spec;
+    const bool is_pair =
+        (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
+        (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
+    if (!is_pair || tensor.form.kind != FormKind::scaled || spec.scale != ScaleRounding::none ||
+        !options_.scales_from.empty())
+      return false;
+    const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
+    return tensor.form.block_rows == wanted.block_rows && tensor.form.block_columns == wanted.block_columns;
   }
 
   void set_reblock(const LogicalTensor& tensor, Work& work) {
@@ -160,105 +182,66 @@ class Planner {
 
   void place() {
     plan_.shards.resize(plan_.checkpoint.files.size());
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i)
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       plan_.shards[i].name = plan_.checkpoint.files[i].name;
-    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i) lay_out(i);
-    std::erase_if(plan_.shards, [](const OutputShard& shard) { return shard.tensors.empty(); });
-    for (const OutputShard& shard : plan_.shards) {
-      plan_.file_bytes += shard.bytes;
-      for (const OutputTensor& tensor : shard.tensors) plan_.tensor_bytes += tensor.bytes;
+      plan_.shards[i].metadata = plan_.checkpoint.files[i].metadata;
     }
-    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    close_gaps(plan_);
+    if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
+    lay_out(plan_, options_.jobs);
   }
 
   void keep(std::uint32_t place) {
     const CheckpointTensor& stored = plan_.checkpoint.tensors[place];
-    plan_.shards[stored.file].tensors.push_back(
-        {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+    put(stored.file, {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+  }
+
+  // Every output comes through here, and is marked with the work it belongs to.
+  void put(std::uint32_t file, OutputTensor output) {
+    output.work = placing_;
+    plan_.shards[file].tensors.push_back(std::move(output));
   }
 
   void add_outputs(std::uint32_t at) {
+    placing_ = at;
     const Work& work = plan_.works[at];
     const LogicalTensor& tensor = plan_.stored.tensors[work.tensor];
-    auto& beside = plan_.shards[plan_.checkpoint.tensors[tensor.codes].file].tensors;
+    const std::uint32_t beside = plan_.checkpoint.tensors[tensor.codes].file;
     const Spec& spec = plan_.spec;
     switch (work.action) {
       case WorkAction::copy:
-        if (tensor.scale) keep(*tensor.scale);
-        [[fallthrough]];
       case WorkAction::reblock:
-        keep(tensor.codes);
-        if (tensor.global_scale) keep(*tensor.global_scale);
-        for (const std::uint32_t companion : tensor.companions) keep(companion);
+        for (const std::uint32_t part : tensor.places()) {
+          if (work.action == WorkAction::copy || part != tensor.scale) keep(part);
+        }
         if (work.action == WorkAction::reblock) {
           const CheckpointTensor& scale = plan_.checkpoint.tensors[*tensor.scale];
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
           shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
           shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
-          plan_.shards[scale.file].tensors.push_back(
-              {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
+          put(scale.file, {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
         }
         return;
       case WorkAction::cast:
-        beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
         return;
+      case WorkAction::recode:
       case WorkAction::quantize: break;
     }
-    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
-    std::vector<std::uint64_t> grid = {LogicalTensor::ceil_div(tensor.rows, quantizer.block_rows),
-                                       LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
-    if (spec.grain == Spec::Grain::tensor) grid = {1};
-    const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
-    beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
-    beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
-  }
-
-  void lay_out(std::size_t file) {
-    OutputShard& shard = plan_.shards[file];
-    std::vector<safetensors::Tensor> described;
-    std::map<std::string, OutputTensor> by_name;
-    for (OutputTensor& tensor : shard.tensors) {
-      described.push_back({tensor.name, tensor.type, tensor.shape});
-      by_name.emplace(tensor.name, std::move(tensor));
+    std::uint32_t part = 0;
+    for (EncodedPart& made : plan_.encoder->parts(tensor)) {
+      OutputTensor output{tensor.name + made.suffix, made.type, std::move(made.shape),
+                          made.is_scale ? OutputTensor::Source::scales : OutputTensor::Source::codes, at};
+      output.part = part++;
+      put(beside, std::move(output));
     }
-    shard.tensors.clear();
-    if (described.empty()) return;
-    safetensors::sort_as_reference(described);
-    shard.header = safetensors::serialize_header(described, plan_.checkpoint.files[file].metadata);
-    for (const safetensors::Tensor& tensor : described) {
-      OutputTensor& output = by_name.at(tensor.name);
-      output.offset = tensor.begin;  // from the buffer's beginning, until the header's length is settled
-      output.bytes = tensor.bytes();
-      shard.tensors.push_back(std::move(output));
-    }
-    pad_header(shard);
-    for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
-    shard.bytes = shard.tensors.back().offset + shard.tensors.back().bytes;
-  }
-
-  // File systems that can share extents do so for whole pages: spaces after the JSON move the buffer to where
-  // most of the bytes that are only copied have, modulo a page, the offset they have in the source.
-  void pad_header(OutputShard& shard) {
-    std::map<std::uint64_t, std::uint64_t> votes;
-    for (const OutputTensor& tensor : shard.tensors) {
-      if (tensor.source != OutputTensor::Source::stored) continue;
-      const std::uint64_t from = plan_.checkpoint.tensors[tensor.from].offset;
-      const std::uint64_t buffer = (from % kPage + kPage - tensor.offset % kPage) % kPage;
-      if (buffer % 8 == 0) votes[buffer] += tensor.bytes;
-    }
-    if (votes.empty()) return;
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best->second < kPage) return;
-    shard.header.append((best->first + kPage - shard.header.size() % kPage) % kPage, ' ');
-    const std::uint64_t json_bytes = shard.header.size() - 8;
-    for (int i = 0; i < 8; ++i) shard.header[i] = static_cast<char>(json_bytes >> (8 * i) & 0xFF);
   }
 
   const ConvertOptions& options_;
   NameFilter filter_;
   ConversionPlan plan_;
+  std::uint32_t placing_ = 0;
 };
 
 }  // namespace
@@ -267,10 +250,17 @@ std::string_view name(WorkAction action) {
   switch (action) {
     case WorkAction::copy: return "copy";
     case WorkAction::reblock: return "reblock";
+    case WorkAction::recode: return "recode";
     case WorkAction::cast: return "cast";
     case WorkAction::quantize: return "quantize";
   }
   return "";
+}
+
+bool ConversionPlan::lossless() const {
+  return std::all_of(works.begin(), works.end(), [](const Work& work) {
+    return work.action != WorkAction::cast && work.action != WorkAction::quantize;
+  });
 }
 
 std::vector<std::string> ConversionPlan::unquantized_matrices() const {
@@ -287,7 +277,7 @@ std::vector<std::string> ConversionPlan::unquantized_matrices() const {
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {
-  return Planner(in, options).run();
+  return options.merge ? make_merge_plan(in, options) : Planner(in, options).run();
 }
 
 }  // namespace assay

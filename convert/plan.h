@@ -6,21 +6,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "convert/cut.h"
 #include "convert/spec.h"
 #include "core/formats/checkpoint.h"
+#include "core/model/parallel_cut.h"
 #include "core/model/stored_form.h"
 #include "core/system/finding.h"
 
 namespace assay {
+
+class Encoder;
+
+enum class Mtp : std::uint8_t { keep, drop, only };  // multi-token prediction layers
 
 struct ConvertOptions {
   std::string to;
   std::string include, exclude;  // of weight names: what the conversion acts on; the rest is copied
   std::string scales_from;       // a checkpoint whose scales are to be used again
   Int8Range int8_range = Int8Range::symmetric_127;
+  std::uint64_t max_shard_size = 0;  // bytes of tensors in a file; 0: the source's files
+  Mtp mtp = Mtp::keep;
+  RankGrid grid;       // --tp, --ep; one rank: files are not cut
+  bool merge = false;  // IN holds the folders of such ranks
   std::uint64_t memory = 2ull << 30;
   bool allow_incomplete = false;  // shards that the index names may be missing
   bool allow_large = false;       // decoded weights may be as large as raw codes are
@@ -28,7 +39,13 @@ struct ConvertOptions {
   int jobs = 1;
 };
 
-enum class WorkAction : std::uint8_t { copy, reblock, cast, quantize };
+enum class WorkAction : std::uint8_t {
+  copy,
+  reblock,  // the same codes, their scales for other blocks
+  recode,   // FP8 fn to fnuz: the same codes but for -0, twice the scales
+  cast,
+  quantize
+};
 std::string_view name(WorkAction action);
 
 struct Work {                // on one logical tensor
@@ -38,36 +55,47 @@ struct Work {                // on one logical tensor
 };
 
 struct OutputTensor {
-  enum class Source : std::uint8_t { stored, values, codes, scales };
+  enum class Source : std::uint8_t { stored, values, codes, scales, gathered };
   std::string name;
   ElementType type;
   std::vector<std::uint64_t> shape;
-  Source source;       // stored: the bytes of a tensor of the checkpoint; else what the work makes
-  std::uint32_t from;  // place in Checkpoint::tensors (stored) or in ConversionPlan::works
-  std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the plan
+  Source source;  // stored: the bytes of a tensor of the checkpoint; gathered: of the parts that ranks hold
+                  // of it; else what the work makes
+  std::uint32_t from;      // place in Checkpoint::tensors, ConversionPlan::gathered or ConversionPlan::works
+  std::uint32_t part = 0;  // of Encoder::parts()
+  std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
+  std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
 };
 
 struct OutputShard {
   std::string name;
+  std::vector<std::pair<std::string, std::string>> metadata;
   std::string header;                 // whole: length, JSON, padding
   std::vector<OutputTensor> tensors;  // by offset
   std::uint64_t bytes = 0;
 };
 
+class RankPlan;
+
 struct ConversionPlan {
   Checkpoint checkpoint;
   std::optional<QuantizationConfig> quantization;
   StoredTensors stored;
+  std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
-  std::vector<Work> works;  // one for every logical tensor, in their order
+  std::shared_ptr<const Encoder> encoder;  // Spec::Kind::quantize
+  std::vector<Work> works;                 // one for every logical tensor, in their order
   std::vector<OutputShard> shards;
   Findings findings;
   std::string roles_from;  // "the module tree of deepseek_v3" or "names and shapes"; empty: not needed
   std::uint64_t tensor_bytes = 0;  // total_size of the index
   std::uint64_t file_bytes = 0;
   std::uint64_t read_bytes = 0;
+  std::vector<TensorCut> gathered;        // --merge: what is put together from the files of ranks
+  std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 
   bool feasible() const { return !has_errors(findings); }
+  bool lossless() const;                                  // every value decodes as it did: what can be proved
   std::vector<std::string> unquantized_matrices() const;  // modules of 2-D weights the target leaves plain
 };
 

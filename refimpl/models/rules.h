@@ -1,0 +1,21 @@
+// The forward rules, one for each file that has one; models.cpp lists them.
+#pragma once
+
+#include "refimpl/models/model.h"
+
+namespace assay {
+
+extern const ModelRule kDeepseekRule;
+extern const ModelRule kGemma2Rule;
+extern const ModelRule kGemma3Rule;
+extern const ModelRule kGpt2Rule;
+extern const ModelRule kGptOssRule;
+extern const ModelRule kLlamaRule;
+extern const ModelRule kMinicpm3Rule;
+extern const ModelRule kMixtralRule;
+extern const ModelRule kOlmo2Rule;
+extern const ModelRule kPhi3Rule;
+extern const ModelRule kQwenRule;
+extern const ModelRule kQwen3MoeRule;
+
+}  // namespace assay

@@ -50,6 +50,7 @@ std::uint64_t scale_block(const ConversionPlan& plan, const OutputTensor& output
     case WorkAction::copy: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::reblock: return pick(plan.spec.block_rows, plan.spec.block_columns);
     case WorkAction::cast: return 1;
+    case WorkAction::recode:
     case WorkAction::quantize: break;
   }
   const BlockQuantizer quantizer = plan.spec.quantizer(tensor.rows, tensor.columns);

@@ -9,6 +9,8 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "kernels/compare.h"
+#include "kernels/registry.h"
 #include "paramcount/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
@@ -24,6 +26,13 @@ int report(const assay::Error& error) {
   return error.exit_code();
 }
 
+// What --kernels names, for the engine: "cpu", "linear=library.openblas".
+assay::KernelSet selected_kernels(const std::string& selection) {
+  return {selection, selection == "reference", [selection](const assay::Arithmetic& arithmetic, int jobs) {
+            return assay::select_kernels(assay::builtin_kernels(), selection, arithmetic, jobs);
+          }};
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Trust, or refuse, LLM weights and the code that computes with them.", "assay");
   program.set_version_flag("--version", "assay " ASSAY_VERSION);
@@ -35,8 +44,9 @@ int run(int argc, char** argv) {
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
-  assay::add_run(program, action, {assay::reference_kernels()});
+  assay::add_run(program, action, selected_kernels);
   assay::add_tokenize(program, action);
+  assay::add_compare(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -48,7 +48,7 @@ void check_sizes(std::size_t tokens, std::size_t vocabulary, const fs::path& pat
 OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
     : weights(path, settings.common.jobs),
       options(model_options(settings)),
-      kernels(find_kernels(settings.sets, settings.kernels)),
+      kernels(settings.select(settings.kernels)),
       arithmetic{precision_from_text(settings.precision).value()},
       ops(kernels.make(arithmetic, settings.common.jobs)),
       model(make_model(weights, options)),

@@ -17,7 +17,7 @@ struct OpenModel {
 
   Weights weights;
   ModelOptions options;
-  const KernelSet& kernels;
+  KernelSet kernels;
   Arithmetic arithmetic;
   std::unique_ptr<Ops> ops;
   std::unique_ptr<LanguageModel> model;

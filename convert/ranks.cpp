@@ -82,9 +82,8 @@ Finding against(std::string code, Severity severity, std::string tensor, std::st
 void check_forms(const ConversionPlan& plan, Findings& findings) {
   for (const Work& work : plan.works) {
     const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
-    const bool is_stored_so =
-        work.action == WorkAction::copy && (tensor.form.kind == FormKind::packed ||
-                                            tensor.form.kind == FormKind::codebook || tensor.form.transposed);
+    const bool is_stored_so = work.action == WorkAction::copy && (tensor.form.kind == FormKind::packed ||
+                                                                  tensor.form.kind == FormKind::codebook);
     const bool becomes_so = work.action == WorkAction::quantize && plan.spec.family != Spec::Family::scaled;
     if (!is_stored_so && !becomes_so) continue;
     findings.push_back(

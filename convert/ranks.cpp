@@ -50,17 +50,20 @@ std::uint64_t scale_block(const ConversionPlan& plan, const OutputTensor& output
     case WorkAction::copy: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::reblock: return pick(plan.spec.block_rows, plan.spec.block_columns);
     case WorkAction::cast: return 1;
-    case WorkAction::recode:
+    case WorkAction::recode: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::quantize: break;
   }
+  // Groups of the other families divide the columns: the shape of their scales tells.
+  if (plan.spec.family != Spec::Family::scaled) return 1;
   const BlockQuantizer quantizer = plan.spec.quantizer(tensor.rows, tensor.columns);
   return pick(quantizer.block_rows, quantizer.block_columns);
 }
 
 bool holds_scales(const ConversionPlan& plan, const OutputTensor& output) {
-  if (output.source == OutputTensor::Source::scales) return true;
+  const bool made = output.source != OutputTensor::Source::stored;
+  if (made) return output.source == OutputTensor::Source::scales;
   const LogicalTensor& tensor = plan.stored.tensors[plan.works[output.work].tensor];
-  return output.source == OutputTensor::Source::stored && output.from != tensor.codes;
+  return output.from != tensor.codes;
 }
 
 bool is_companion(const LogicalTensor& tensor, std::uint32_t place) {
@@ -76,22 +79,6 @@ Finding against(std::string code, Severity severity, std::string tensor, std::st
           .tensor = std::move(tensor),
           .offset = {},
           .remedy = std::move(remedy)};
-}
-
-// Cuts go along rows and columns of codes that lie as the weight does, an element or two in each byte.
-void check_forms(const ConversionPlan& plan, Findings& findings) {
-  for (const Work& work : plan.works) {
-    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
-    const bool is_stored_so = work.action == WorkAction::copy && (tensor.form.kind == FormKind::packed ||
-                                                                  tensor.form.kind == FormKind::codebook);
-    const bool becomes_so = work.action == WorkAction::quantize && plan.spec.family != Spec::Family::scaled;
-    if (!is_stored_so && !becomes_so) continue;
-    findings.push_back(
-        against("convert.cut", Severity::error, tensor.name,
-                fmt::format("{} is not cut for ranks", becomes_so ? work.to : form_name(tensor)),
-                "cut it as bf16, fp8 or int8"));
-    return;
-  }
 }
 
 }  // namespace
@@ -117,7 +104,6 @@ RankPlan::RankPlan(const ConversionPlan& plan, const RankGrid& grid, Findings& f
   tree_ = std::make_shared<ModuleTree>(describe(ModelConfig::read(plan.checkpoint.config)));
   for (const std::string& refusal : refusals_to_cut(*tree_, grid))
     findings.push_back(against("convert.cut", Severity::error, {}, refusal, "take another --tp or --ep"));
-  check_forms(plan, findings);
   if (has_errors(findings)) return;
   find_weights(plan, findings);
   check(plan, findings);

@@ -41,9 +41,14 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<co
   }
 }
 
-std::vector<std::string> ShardSink::commit() {
+std::vector<File> ShardSink::reopened() const {
+  std::vector<File> files;
+  for (const auto& file : files_) files.push_back(File::open(file->temporary()));
+  return files;
+}
+
+void ShardSink::commit() {
   for (auto& file : files_) file->commit();
-  return names_;
 }
 
 }  // namespace assay

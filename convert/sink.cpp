@@ -22,6 +22,7 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
                      std::uint64_t bytes) {
   const fs::path path = folder / name;
   fs::create_directories(path.parent_path());
+  fs::remove(path);  // what a killed run wrote and did not come to note down
   names_.push_back(name);
   files_.push_back(std::make_unique<AtomicFile>(path));
   AtomicFile& file = *files_.back();

@@ -1,0 +1,24 @@
+// The vocabulary of a SentencePiece model file: a protocol buffer (sentencepiece_model.proto) of which field
+// 1 repeats { 1: piece, 2: score, 3: type }. Nothing else of it is kept.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+struct SentencePiece {
+  enum class Type : std::uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
+  std::string text;
+  float score = 0;
+  Type type = Type::normal;
+};
+
+// Throws Error::input on what is no such file.
+std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
+                                                     const std::filesystem::path& source);
+
+}  // namespace assay

@@ -1,0 +1,375 @@
+#include "core/model/gguf_mix.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+struct FileTypeInfo {
+  GgufFileType type;
+  std::string_view name;
+  ElementType mostly;
+};
+constexpr FileTypeInfo kFileTypes[] = {
+    {GgufFileType::F32, "F32", ElementType::F32},
+    {GgufFileType::F16, "F16", ElementType::F16},
+    {GgufFileType::BF16, "BF16", ElementType::BF16},
+    {GgufFileType::Q8_0, "Q8_0", ElementType::Q8_0},
+    {GgufFileType::Q6_K, "Q6_K", ElementType::Q6_K},
+    {GgufFileType::Q5_K_M, "Q5_K_M", ElementType::Q5_K},
+    {GgufFileType::Q5_K_S, "Q5_K_S", ElementType::Q5_K},
+    {GgufFileType::Q5_1, "Q5_1", ElementType::Q5_1},
+    {GgufFileType::Q5_0, "Q5_0", ElementType::Q5_0},
+    {GgufFileType::Q4_K_M, "Q4_K_M", ElementType::Q4_K},
+    {GgufFileType::Q4_K_S, "Q4_K_S", ElementType::Q4_K},
+    {GgufFileType::Q4_1, "Q4_1", ElementType::Q4_1},
+    {GgufFileType::Q4_0, "Q4_0", ElementType::Q4_0},
+    {GgufFileType::IQ4_NL, "IQ4_NL", ElementType::IQ4_NL},
+    {GgufFileType::IQ4_XS, "IQ4_XS", ElementType::IQ4_XS},
+    {GgufFileType::MXFP4_MOE, "MXFP4_MOE", ElementType::MXFP4},
+    {GgufFileType::Q3_K_L, "Q3_K_L", ElementType::Q3_K},
+    {GgufFileType::Q3_K_M, "Q3_K_M", ElementType::Q3_K},
+    {GgufFileType::Q3_K_S, "Q3_K_S", ElementType::Q3_K},
+    {GgufFileType::Q2_K, "Q2_K", ElementType::Q2_K},
+};
+
+const FileTypeInfo& file_type_info(GgufFileType type) {
+  for (const FileTypeInfo& info : kFileTypes) {
+    if (info.type == type) return info;
+  }
+  throw Error::internal("no GGUF file type " + std::to_string(static_cast<std::uint32_t>(type)));
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// 12 of "blk.12.attn_q.weight"; -1 where the name has none.
+int layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  int layer = -1;
+  if (name.starts_with(kPrefix)) {
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  }
+  return layer;
+}
+
+enum class Role : std::uint8_t {
+  output,
+  token_embedding,
+  attention_v,  // and what holds it: attn_qkv, MLA's attn_kv_b
+  attention_k,
+  attention_output,
+  ffn_down,
+  other,
+};
+
+Role role_of(std::string_view name) {
+  if (name == "output.weight") return Role::output;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return Role::token_embedding;
+  for (const std::string_view part : {"attn_qkv.weight", "attn_kv_b.weight", "attn_v.weight"}) {
+    if (contains(name, part)) return Role::attention_v;
+  }
+  if (contains(name, "attn_k.weight")) return Role::attention_k;
+  if (contains(name, "attn_output.weight")) return Role::attention_output;
+  if (contains(name, "ffn_down")) return Role::ffn_down;
+  return Role::other;
+}
+
+// Small or delicate matrices, by a part of their name (tensor_allows_quantization): norms, expert routers,
+// convolutions and time mixing of recurrent models, position and patch embeddings, codebooks.
+constexpr std::string_view kKeptParts[] = {
+    "_norm.weight",
+    "ffn_gate_inp.weight",
+    "ffn_gate_tid2eid.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_proj.weight",
+    "time_mix_first.weight",
+    "time_mix_w0.weight",
+    "time_mix_w1.weight",
+    "time_mix_w2.weight",
+    "time_mix_v0.weight",
+    "time_mix_v1.weight",
+    "time_mix_v2.weight",
+    "time_mix_a0.weight",
+    "time_mix_a1.weight",
+    "time_mix_a2.weight",
+    "time_mix_g1.weight",
+    "time_mix_g2.weight",
+    "time_mix_decay_w1.weight",
+    "time_mix_decay_w2.weight",
+    "time_mix_lerp_fused.weight",
+    "attn_rel_b.weight",
+    ".position_embd",
+    "sam.pos_embd",
+    "sam.neck.",
+    "sam.net_",
+    ".rel_pos",
+    ".patch_embd",
+    ".patch_merger",
+    "a.rvq.codebook",
+    "mm.a.code_embd",
+};
+constexpr std::string_view kKeptPartsOfGlm5Next[] = {
+    "hc_",
+    "indexer.attn_q_b",
+    "indexer.attn_k",
+    "indexer.proj",
+    "indexer_compressor_gate",
+    "indexer_compressor_ape",
+    "ssm_f_a.weight",
+    "ssm_f_b.weight",
+    "ssm_g_a.weight",
+    "ssm_g_b.weight",
+    "ssm_beta.weight",
+    "attn_kv_a_mqa.weight",
+    "attn_k_b.weight",
+    "attn_v_b.weight",
+};
+
+// Trailing ones do not count: ggml has four dimensions always.
+bool is_matrix(const MixTensor& tensor) {
+  const auto& dimensions = tensor.dimensions;
+  return std::any_of(dimensions.begin() + std::min<std::size_t>(1, dimensions.size()), dimensions.end(),
+                     [](std::uint64_t n) { return n != 1; });
+}
+
+bool may_be_quantized(const MixModel& model, const MixTensor& tensor) {
+  const std::string_view name = tensor.name;
+  const auto is_part = [&](std::string_view part) { return contains(name, part); };
+  if (!is_matrix(tensor) || !name.ends_with("weight")) return false;
+  if (name == "position_embd.weight" || name == "token_types.weight") return false;
+  if (model.architecture == "glm5-next" && std::ranges::any_of(kKeptPartsOfGlm5Next, is_part)) return false;
+  return std::ranges::none_of(kKeptParts, is_part);
+}
+
+// What a tensor gets whose columns are no whole number of blocks.
+ElementType fitting(ElementType type, std::uint64_t columns) {
+  const auto fits = [&](ElementType t) { return columns % info(t).block_elements == 0; };
+  if (fits(type)) return type;
+  switch (type) {
+    case ElementType::IQ4_XS: type = ElementType::IQ4_NL; break;
+    case ElementType::Q2_K:
+    case ElementType::Q3_K: type = ElementType::Q4_0; break;
+    case ElementType::Q4_K: type = ElementType::Q5_0; break;
+    case ElementType::Q5_K: type = ElementType::Q5_1; break;
+    case ElementType::Q6_K: type = ElementType::Q8_0; break;
+    default: break;
+  }
+  return fits(type) ? type : ElementType::F16;
+}
+
+// "70B" as llama.cpp names model sizes: by architecture and layers.
+bool is_70b(const MixModel& model) {
+  const std::uint32_t layers = model.layers - std::min(model.layers, model.mtp_layers);
+  const std::string& architecture = model.architecture;
+  if (architecture == "llama") return layers == 80 && model.experts != 8 && model.heads != model.heads_kv;
+  if (architecture == "jais2") return layers == 68;
+  return layers == 80 && (architecture == "qwen2" || architecture == "olmo" || architecture == "deci");
+}
+
+class Mixer {
+ public:
+  Mixer(GgufFileType file, const MixModel& model, std::span<const MixTensor> tensors)
+      : file_(file), model_(model) {
+    for (const MixTensor& tensor : tensors) {
+      const Role role = role_of(tensor.name);
+      attention_v_count_ += role == Role::attention_v ? 1 : 0;
+      has_output_ |= role == Role::output;
+    }
+  }
+
+  ElementType next(const MixTensor& tensor) {
+    if (!may_be_quantized(model_, tensor)) return tensor.stored;
+    const ElementType mostly = gguf_default_type(file_);
+    if (info(mostly).block_elements == 1) return mostly;
+    return fitting(chosen(tensor, mostly), tensor.dimensions.front());
+  }
+
+ private:
+  bool is(std::initializer_list<GgufFileType> files) const {
+    return std::find(files.begin(), files.end(), file_) != files.end();
+  }
+  // Query heads that share a key and value head.
+  std::uint32_t queries_per_key() const { return model_.heads_kv == 0 ? 0 : model_.heads / model_.heads_kv; }
+  // The first and the last eighth of the layers, and of the others every third.
+  static bool more_bits(int layer, int layers) {
+    return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+  }
+
+  ElementType chosen(const MixTensor& tensor, ElementType mostly) {
+    const Role role = role_of(tensor.name);
+    if (model_.architecture == "glm5-next") {
+      for (const std::string_view part : {"attn_q_a", "attn_q_b", "nextn.eh_proj"}) {
+        if (contains(tensor.name, part)) return ElementType::Q8_0;
+      }
+    }
+    if (role == Role::output || (role == Role::token_embedding && !has_output_)) {
+      return for_output(tensor, mostly);
+    }
+    if (file_ == GgufFileType::MXFP4_MOE) return for_mxfp4(tensor, role);
+    switch (role) {
+      case Role::attention_v: return for_attention_v(mostly);
+      case Role::attention_k: return model_.experts == 8 ? ElementType::Q8_0 : mostly;
+      case Role::attention_output: return for_attention_output(mostly);
+      case Role::ffn_down: return for_ffn_down(tensor, mostly);
+      default: return mostly;
+    }
+  }
+
+  // Also the embedding where it serves as output.
+  ElementType for_output(const MixTensor& tensor, ElementType mostly) const {
+    const bool fits = tensor.dimensions.front() % info(mostly).block_elements == 0;
+    if (file_ == GgufFileType::MXFP4_MOE || model_.architecture == "falcon" || !fits) {
+      return ElementType::Q8_0;
+    }
+    return mostly == ElementType::Q8_0 ? ElementType::Q8_0 : ElementType::Q6_K;
+  }
+
+  // The experts' stacked matrices; in bailingmoe3 attention has three dimensions too.
+  ElementType for_mxfp4(const MixTensor& tensor, Role role) const {
+    const bool stacked = tensor.dimensions.size() > 2 && tensor.dimensions[2] > 1;
+    const bool is_ffn =
+        role == Role::ffn_down ||
+        (role == Role::other && (contains(tensor.name, "ffn_up") || contains(tensor.name, "ffn_gate")));
+    return stacked && (model_.architecture != "bailingmoe3" || is_ffn) ? ElementType::MXFP4
+                                                                       : ElementType::Q8_0;
+  }
+
+  ElementType for_attention_v(ElementType mostly) {
+    const int i = attention_v_seen_++;
+    if (model_.experts == 8) return ElementType::Q8_0;  // small beside eight experts
+    ElementType type = mostly;
+    switch (file_) {
+      case GgufFileType::Q2_K: type = queries_per_key() >= 4 ? ElementType::Q4_K : ElementType::Q3_K; break;
+      case GgufFileType::Q3_K_M: type = i < 2 ? ElementType::Q5_K : ElementType::Q4_K; break;
+      case GgufFileType::Q3_K_L: type = ElementType::Q5_K; break;
+      case GgufFileType::IQ4_NL:
+      case GgufFileType::IQ4_XS:
+        if (queries_per_key() >= 4) type = ElementType::Q5_K;
+        break;
+      case GgufFileType::Q4_K_M:
+      case GgufFileType::Q5_K_M:
+        if (more_bits(i, attention_v_count_)) type = ElementType::Q6_K;
+        break;
+      case GgufFileType::Q4_K_S:
+        if (i < 4) type = ElementType::Q5_K;
+        break;
+      default: break;
+    }
+    // Eight query heads share these: an eighth of attn_q's size.
+    const bool is_small = type == ElementType::Q3_K || type == ElementType::Q4_K;
+    return is_70b(model_) && is_small ? ElementType::Q5_K : type;
+  }
+
+  ElementType for_attention_output(ElementType mostly) const {
+    if (model_.architecture == "falcon") {
+      return file_ == GgufFileType::Q3_K_L ? ElementType::Q4_K : mostly;
+    }
+    if (model_.experts == 8) {
+      const bool raised =
+          is({GgufFileType::Q2_K, GgufFileType::Q3_K_S, GgufFileType::Q3_K_M, GgufFileType::IQ4_NL,
+              GgufFileType::Q4_K_S, GgufFileType::Q4_K_M, GgufFileType::IQ4_XS});
+      return raised ? ElementType::Q5_K : mostly;
+    }
+    switch (file_) {
+      case GgufFileType::Q2_K: return ElementType::Q3_K;
+      case GgufFileType::Q3_K_M: return ElementType::Q4_K;
+      case GgufFileType::Q3_K_L: return ElementType::Q5_K;
+      default: return mostly;
+    }
+  }
+
+  ElementType for_ffn_down(const MixTensor& tensor, ElementType mostly) {
+    const int n = static_cast<int>(model_.layers);
+    int i = ffn_down_seen_++;
+    if (model_.experts > 1) {  // their tensors do not come layer by layer
+      i = layer_of(tensor.name);
+      if (i < 0 || i >= n) {
+        throw Error::input("its name holds no layer below " + std::to_string(n)).tensor(tensor.name);
+      }
+    }
+    const bool falcon = model_.architecture == "falcon";
+    switch (file_) {
+      case GgufFileType::Q2_K: return ElementType::Q3_K;
+      case GgufFileType::Q3_K_M:
+        if (i < n / 16) return ElementType::Q5_K;
+        return !falcon || more_bits(i, n) ? ElementType::Q4_K : ElementType::Q3_K;
+      case GgufFileType::Q3_K_L: return falcon ? ElementType::Q4_K : ElementType::Q5_K;
+      case GgufFileType::Q4_K_M:
+        if (!more_bits(i, n)) return falcon && i < n / 16 ? ElementType::Q6_K : mostly;
+        return falcon && i >= n / 16 ? ElementType::Q5_K : ElementType::Q6_K;
+      case GgufFileType::IQ4_NL:
+      case GgufFileType::IQ4_XS: return i < n / 8 ? ElementType::Q5_K : mostly;
+      case GgufFileType::Q5_K_M: return more_bits(i, n) ? ElementType::Q6_K : mostly;
+      case GgufFileType::Q4_K_S: return !falcon && i < n / 8 ? ElementType::Q5_K : mostly;
+      default: return mostly;
+    }
+  }
+
+  GgufFileType file_;
+  const MixModel& model_;
+  bool has_output_ = false;
+  int attention_v_count_ = 0, attention_v_seen_ = 0, ffn_down_seen_ = 0;
+};
+
+}  // namespace
+
+std::string_view name(GgufFileType type) {
+  return file_type_info(type).name;
+}
+
+ElementType gguf_default_type(GgufFileType type) {
+  return file_type_info(type).mostly;
+}
+
+const std::vector<GgufFileType>& gguf_file_types() {
+  static const std::vector<GgufFileType> types = [] {
+    std::vector<GgufFileType> all;
+    for (const FileTypeInfo& info : kFileTypes) all.push_back(info.type);
+    return all;
+  }();
+  return types;
+}
+
+std::optional<GgufFileType> gguf_file_type_from_text(std::string_view text) {
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (upper == "Q3_K" || upper == "Q4_K" || upper == "Q5_K") upper += "_M";
+  for (const FileTypeInfo& info : kFileTypes) {
+    if (info.name == upper) return info.type;
+  }
+  return std::nullopt;
+}
+
+bool gguf_tensor_order(std::string_view a, std::string_view b) {
+  return std::tuple(layer_of(a), a) < std::tuple(layer_of(b), b);
+}
+
+std::vector<ElementType> gguf_mix(GgufFileType type, const MixModel& model,
+                                  std::span<const MixTensor> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return gguf_tensor_order(tensors[a].name, tensors[b].name);
+  });
+  Mixer mixer(type, model, tensors);
+  std::vector<ElementType> types(tensors.size());
+  for (const std::size_t i : order) types[i] = mixer.next(tensors[i]);
+  return types;
+}
+
+}  // namespace assay

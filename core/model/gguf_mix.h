@@ -1,0 +1,73 @@
+// Which type each tensor of a GGUF file gets: llama.cpp's mixes ("Q4_K_M": mostly Q4_K, some tensors Q6_K),
+// as llama-quantize chooses them without an importance matrix (src/llama-quant.cpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/numeric/element_type.h"
+
+namespace assay {
+
+// The number is what `general.file_type` stores (llama.h, enum llama_ftype).
+enum class GgufFileType : std::uint32_t {
+  F32 = 0,
+  F16 = 1,
+  Q4_0 = 2,
+  Q4_1 = 3,
+  Q8_0 = 7,
+  Q5_0 = 8,
+  Q5_1 = 9,
+  Q2_K = 10,
+  Q3_K_S = 11,
+  Q3_K_M = 12,
+  Q3_K_L = 13,
+  Q4_K_S = 14,
+  Q4_K_M = 15,
+  Q5_K_S = 16,
+  Q5_K_M = 17,
+  Q6_K = 18,
+  IQ4_NL = 25,
+  IQ4_XS = 30,
+  BF16 = 32,
+  MXFP4_MOE = 38,
+};
+
+// "q4_k_m", "Q4_K_M"; llama-quantize's aliases Q3_K, Q4_K, Q5_K for the _M mixes.
+std::optional<GgufFileType> gguf_file_type_from_text(std::string_view text);
+std::string_view name(GgufFileType type);
+const std::vector<GgufFileType>& gguf_file_types();
+
+// The type of most tensors of such a file.
+ElementType gguf_default_type(GgufFileType type);
+
+// What the rules ask about a model; GGUF's keys in parentheses.
+struct MixModel {
+  std::string architecture;      // general.architecture: "llama", "qwen2", "deepseek2"
+  std::uint32_t layers = 0;      // ….block_count, next-token layers included
+  std::uint32_t mtp_layers = 0;  // ….nextn_predict_layers
+  std::uint32_t experts = 0;     // ….expert_count
+  std::uint32_t heads = 0;       // ….attention.head_count, of the first layer
+  std::uint32_t heads_kv = 0;    // ….attention.head_count_kv, of the first layer
+};
+
+struct MixTensor {
+  std::string name;                       // GGUF's: "blk.0.attn_q.weight"
+  std::vector<std::uint64_t> dimensions;  // GGUF's order: columns first
+  ElementType stored;  // of the unquantized GGUF file; kept by tensors that are not to be quantized
+};
+
+// One type per tensor, in the order given. The rules count tensors ("the first eighth of all attn_v") in the
+// order of gguf_tensor_order, whatever order they come in here, so all must come at once. A tensor of a
+// mixture of experts whose name holds no valid layer is refused (Error).
+std::vector<ElementType> gguf_mix(GgufFileType type, const MixModel& model,
+                                  std::span<const MixTensor> tensors);
+
+// llama-quantize writes tensors by layer (those of none first), then by name, byte for byte.
+bool gguf_tensor_order(std::string_view a, std::string_view b);
+
+}  // namespace assay

@@ -5,7 +5,7 @@ get_property(assay_libraries GLOBAL PROPERTY ASSAY_LIBRARIES)
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS assay_settings ${assay_libraries} EXPORT assay-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(folder core verify paramcount convert)
+foreach(folder core verify paramcount convert refimpl)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay
           FILES_MATCHING PATTERN "*.h")
 endforeach()

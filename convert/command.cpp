@@ -19,9 +19,9 @@ constexpr std::size_t kDifferencesShown = 20;
 struct Settings {
   CommonOptions common;
   ConvertOptions convert;
-  std::string in, out, memory = "2GiB", int8_range = "127";
+  std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size;
   double rtol = 0;
-  bool equal = false;
+  bool equal = false, drop_mtp = false, only_mtp = false;
 };
 
 int run_equal(const Settings& settings, const Output& output) {
@@ -80,6 +80,11 @@ int run_convert(Settings& settings) {
   const Output output(settings.common.json);
   if (settings.equal) return run_equal(settings, output);
   ConvertOptions& options = settings.convert;
+  options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
+  if (settings.drop_mtp) options.mtp = Mtp::drop;
+  if (settings.only_mtp) options.mtp = Mtp::only;
+  const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep;
+  if (options.to.empty() && other_files) options.to = "copy";
   if (options.to.empty()) throw Error::usage("--to SPEC is needed").remedy("see 'assay convert --help'");
   options.jobs = settings.common.jobs;
   options.memory = parse_bytes(settings.memory);
@@ -136,6 +141,10 @@ void add_convert(CLI::App& program, Action& action) {
       ->type_name("DIR");
   command.add_option("--int8-range", s.int8_range, "int8:channel: scale = amax/127 or amax/127.5")
       ->check(CLI::IsMember({"127", "compressed-tensors"}));
+  command.add_option("--max-shard-size", s.max_shard_size, "At most so many bytes of tensors in a file")
+      ->type_name("BYTES");
+  auto* drop = command.add_flag("--drop-mtp", s.drop_mtp, "Without the multi-token prediction layers");
+  command.add_flag("--only-mtp", s.only_mtp, "Of these layers nothing but them")->excludes(drop);
   command.add_option("--memory", s.memory, "At most this much for weights under way (default: 2GiB)")
       ->type_name("BYTES");
   command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");

@@ -1,5 +1,6 @@
 #include "convert/config_rewrite.h"
 
+#include "convert/mtp.h"
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
@@ -84,7 +85,7 @@ std::string int8_channel_note(const ConversionPlan& plan) {
 
 }  // namespace
 
-RewrittenConfig rewrite_config(const ConversionPlan& plan) {
+RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions& options) {
   const fs::path& path = plan.checkpoint.config;
   const std::string text = read_small_file(path, kLargestConfig);
   const ParsedJson checked = parse_json(text, path);  // refuses what the reading below would let pass
@@ -94,10 +95,11 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan) {
   const Spec& spec = plan.spec;
   if (spec.kind == Spec::Kind::reblock) {
     if (config.contains(key)) set_block(config[key], spec);
-  } else {
+  } else if (spec.kind != Spec::Kind::keep) {
     config.erase(key);
     config.erase("quantization_config");
   }
+  if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
   const std::string note = int8_channel_note(plan);
   if (spec.kind == Spec::Kind::cast) set_dtype(config, spec.type);
   if (spec.kind == Spec::Kind::quantize && note.empty()) {

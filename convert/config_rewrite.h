@@ -12,6 +12,6 @@ struct RewrittenConfig {
   std::string text;  // with a final newline
   std::string note;  // what the loader must be told beside it; may be empty
 };
-RewrittenConfig rewrite_config(const ConversionPlan& plan);
+RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions& options);
 
 }  // namespace assay

@@ -132,11 +132,11 @@ class Conversion {
         continue;
       }
       progress.item(shard.name);
-      auto file = std::make_unique<AtomicFile>(partial_ / shard.name);
-      std::vector<WorkError> errors = write_shard(context, shard, *file);
+      auto sink = std::make_unique<ShardSink>(shard, partial_);
+      std::vector<WorkError> errors = write_shard(context, shard, *sink);
       if (closing.valid()) closing.get();
       closing = std::async(std::launch::async,
-                           [this, &shard, open = std::move(file), made = std::move(errors)]() mutable {
+                           [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
                              open->commit();
                              const Digest digest = digest_of_file(partial_ / shard.name);
                              source_.check_unchanged();
@@ -160,7 +160,7 @@ class Conversion {
   void write_the_rest() {
     for (const auto& [name, shard] : journal_->finished()) manifest_[name] = shard.sha256;
     if (!plan_.checkpoint.config.empty()) {
-      const RewrittenConfig config = rewrite_config(plan_);
+      const RewrittenConfig config = rewrite_config(plan_, options_);
       result_.note = config.note;
       write_text("config.json", config.text);
     }

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t kPieceElements = 1 << 20;
 constexpr std::uint64_t kCopyPiece = 64 << 20;
+constexpr std::uint64_t kCutPiece = 4 << 20;
 constexpr std::uint64_t kBytesAnElement = 20;  // stored, decoded, encoded, decoded again, and scales
 
 // Rows that one piece of work takes: whole blocks, about kPieceElements.
@@ -39,15 +40,17 @@ std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
 
 class ShardWriter {
  public:
-  ShardWriter(const PipelineContext& context, const OutputShard& shard, AtomicFile& file)
-      : context_(context), plan_(context.plan), shard_(shard), file_(file) {}
+  ShardWriter(const PipelineContext& context, const OutputShard& shard, ShardSink& sink)
+      : context_(context), plan_(context.plan), shard_(shard), sink_(sink) {}
 
   std::vector<WorkError> run() {
-    file_.write_at(0, std::as_bytes(std::span(shard_.header)));
     for (const OutputTensor& output : shard_.tensors) {
       if (output.source != OutputTensor::Source::stored) made_[output.from].push_back(&output);
     }
-    queue_copies();
+    if (sink_.whole() != nullptr)
+      queue_copies();
+    else
+      queue_cut_copies();
     for (const auto& [work, outputs] : made_) queue_work(work, outputs);
     run_pieces();
     std::vector<WorkError> errors;
@@ -83,7 +86,7 @@ class ShardWriter {
       for (std::uint64_t done = 0; done < bytes; done += kCopyPiece) {
         const std::uint64_t size = std::min(kCopyPiece, bytes - done);
         pieces_.push_back([this, file, size, source = from + done, target = to + done] {
-          copy_range(context_.source.file(file), source, file_, target, size);
+          copy_range(context_.source.file(file), source, *sink_.whole(), target, size);
           context_.progress.add(size);
         });
       }
@@ -103,6 +106,23 @@ class ShardWriter {
       bytes += output.bytes;
     }
     flush();
+  }
+
+  // What is dealt out over ranks passes through memory, once for all of them.
+  void queue_cut_copies() {
+    for (const OutputTensor& output : shard_.tensors) {
+      if (output.source != OutputTensor::Source::stored) continue;
+      const CheckpointTensor& stored = plan_.checkpoint.tensors[output.from];
+      for (std::uint64_t at = 0; at < output.bytes; at += kCutPiece) {
+        const std::uint64_t size = std::min(kCutPiece, output.bytes - at);
+        pieces_.push_back([this, &stored, &output, at, size] {
+          std::vector<std::byte> bytes(size);
+          context_.source.read(stored, at, bytes);
+          sink_.write(output, at, bytes);
+          context_.progress.add(size);
+        });
+      }
+    }
   }
 
   static const OutputTensor* find(const Outputs& outputs, OutputTensor::Source source) {
@@ -182,7 +202,7 @@ class ShardWriter {
     if (!after.empty() && !block_amax(after, 1, after.size(), 1, after.size(), std::span(&amax, 1)))
       throw Error::refused(fmt::format("a value is too large for {}", name(output.type))).tensor(tensor.name);
     sums.add(before, after);
-    file_.write_at(output.offset + first * tensor.columns * element, stored);
+    sink_.write(output, first * tensor.columns * element, stored);
     context_.progress.add(stored.size());
   }
 
@@ -211,12 +231,12 @@ class ShardWriter {
 
     std::vector<std::byte> stored(before.size());
     sums.clamped += quantize_with_scales(quantizer, before, rows, tensor.columns, scale, stored);
-    file_.write_at(codes.offset + first * tensor.columns, stored);
+    sink_.write(codes, first * tensor.columns, stored);
     if (!whole || first == 0)
-      file_.write_at(scales.offset + first_block *
-                                         LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns) *
-                                         sizeof(float),
-                     std::as_bytes(std::span(scale)));
+      sink_.write(
+          scales,
+          first_block * LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns) * sizeof(float),
+          std::as_bytes(std::span(scale)));
     std::vector<float> after(before.size());
     simd::decode(codes.type, stored, after.data());
     const std::uint64_t columns = tensor.columns,
@@ -260,13 +280,13 @@ class ShardWriter {
         throw Error::refused("a scale is NaN, infinite or negative").tensor(stored.name);
     }
     std::vector<std::byte> row(columns.new_count() * size);
-    std::uint64_t target = output.offset;
+    std::uint64_t target = 0;
     for (std::uint64_t slice = 0; slice < tensor.slices; ++slice) {
       for (std::uint64_t i = 0; i < rows.new_count(); ++i, target += row.size()) {
         const std::uint64_t from = (slice * rows.old_count() + rows.first(i)) * columns.old_count();
         for (std::uint64_t j = 0; j < columns.new_count(); ++j)
           std::memcpy(&row[j * size], &old[(from + columns.first(j)) * size], size);
-        file_.write_at(target, row);
+        sink_.write(output, target, row);
       }
     }
     context_.progress.add(output.bytes);
@@ -275,7 +295,7 @@ class ShardWriter {
   const PipelineContext& context_;
   const ConversionPlan& plan_;
   const OutputShard& shard_;
-  AtomicFile& file_;
+  ShardSink& sink_;
   std::map<std::uint32_t, Outputs> made_;
   std::map<std::uint32_t, std::vector<ErrorSums>> sums_;
   std::map<std::uint32_t, std::atomic<float>> whole_amax_;
@@ -297,8 +317,8 @@ const LogicalTensor* GivenScales::find(std::string_view weight) const {
 }
 
 std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
-                                   AtomicFile& file) {
-  return ShardWriter(context, shard, file).run();
+                                   ShardSink& sink) {
+  return ShardWriter(context, shard, sink).run();
 }
 
 void check_merges(const PipelineContext& context) {

@@ -8,8 +8,8 @@
 
 #include "convert/errors.h"
 #include "convert/plan.h"
+#include "convert/sink.h"
 #include "core/model/stored_reader.h"
-#include "core/system/file.h"
 #include "core/system/progress.h"
 
 namespace assay {
@@ -39,10 +39,9 @@ struct WorkError {
 };
 
 // Throws Error::refused for NaN, Inf, values that do not fit, and implausible ones; Interrupted when asked to
-// stop. The file is left uncommitted.
+// stop. The files are left uncommitted.
 struct Interrupted {};
-std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
-                                   AtomicFile& file);
+std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard, ShardSink& sink);
 
 // Merging blocks needs scales that agree: throws Error::refused with the count of those that do not.
 void check_merges(const PipelineContext& context);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
+#include "convert/layout.h"
+#include "convert/mtp.h"
+#include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -12,8 +14,6 @@
 
 namespace assay {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;  // what file systems share, and copy_file_range clones, in
 
 bool is_float16(ElementType type) {
   return type == ElementType::BF16 || type == ElementType::F16;
@@ -36,6 +36,7 @@ class Planner {
     plan_.quantization = read_quantization(plan_.checkpoint.config);
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
+    if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
   }
 
   ConversionPlan run() {
@@ -88,12 +89,13 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
-    if (acted == 0 && plan_.feasible())
+    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
   }
 
   bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {
     switch (plan_.spec.kind) {
+      case Spec::Kind::keep: return false;
       case Spec::Kind::reblock: return tensor.quantized();
       case Spec::Kind::quantize:
         return roles ? is_plain_float(tensor.form.codes) && roles->quantizable(tensor) : tensor.quantized();
@@ -160,28 +162,32 @@ class Planner {
 
   void place() {
     plan_.shards.resize(plan_.checkpoint.files.size());
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i)
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       plan_.shards[i].name = plan_.checkpoint.files[i].name;
-    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
-    for (std::size_t i = 0; i < plan_.shards.size(); ++i) lay_out(i);
-    std::erase_if(plan_.shards, [](const OutputShard& shard) { return shard.tensors.empty(); });
-    for (const OutputShard& shard : plan_.shards) {
-      plan_.file_bytes += shard.bytes;
-      for (const OutputTensor& tensor : shard.tensors) plan_.tensor_bytes += tensor.bytes;
+      plan_.shards[i].metadata = plan_.checkpoint.files[i].metadata;
     }
-    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+    for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
+    close_gaps(plan_);
+    if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
+    lay_out(plan_);
   }
 
   void keep(std::uint32_t place) {
     const CheckpointTensor& stored = plan_.checkpoint.tensors[place];
-    plan_.shards[stored.file].tensors.push_back(
-        {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+    put(stored.file, {stored.name, stored.type, stored.shape, OutputTensor::Source::stored, place});
+  }
+
+  // Every output comes through here, and is marked with the work it belongs to.
+  void put(std::uint32_t file, OutputTensor output) {
+    output.work = placing_;
+    plan_.shards[file].tensors.push_back(std::move(output));
   }
 
   void add_outputs(std::uint32_t at) {
+    placing_ = at;
     const Work& work = plan_.works[at];
     const LogicalTensor& tensor = plan_.stored.tensors[work.tensor];
-    auto& beside = plan_.shards[plan_.checkpoint.tensors[tensor.codes].file].tensors;
+    const std::uint32_t beside = plan_.checkpoint.tensors[tensor.codes].file;
     const Spec& spec = plan_.spec;
     switch (work.action) {
       case WorkAction::copy:
@@ -196,12 +202,11 @@ class Planner {
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
           shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
           shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
-          plan_.shards[scale.file].tensors.push_back(
-              {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
+          put(scale.file, {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
         }
         return;
       case WorkAction::cast:
-        beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
         return;
       case WorkAction::quantize: break;
     }
@@ -210,55 +215,14 @@ class Planner {
                                        LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
     if (spec.grain == Spec::Grain::tensor) grid = {1};
     const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
-    beside.push_back({tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
-    beside.push_back({tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
-  }
-
-  void lay_out(std::size_t file) {
-    OutputShard& shard = plan_.shards[file];
-    std::vector<safetensors::Tensor> described;
-    std::map<std::string, OutputTensor> by_name;
-    for (OutputTensor& tensor : shard.tensors) {
-      described.push_back({tensor.name, tensor.type, tensor.shape});
-      by_name.emplace(tensor.name, std::move(tensor));
-    }
-    shard.tensors.clear();
-    if (described.empty()) return;
-    safetensors::sort_as_reference(described);
-    shard.header = safetensors::serialize_header(described, plan_.checkpoint.files[file].metadata);
-    for (const safetensors::Tensor& tensor : described) {
-      OutputTensor& output = by_name.at(tensor.name);
-      output.offset = tensor.begin;  // from the buffer's beginning, until the header's length is settled
-      output.bytes = tensor.bytes();
-      shard.tensors.push_back(std::move(output));
-    }
-    pad_header(shard);
-    for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
-    shard.bytes = shard.tensors.back().offset + shard.tensors.back().bytes;
-  }
-
-  // File systems that can share extents do so for whole pages: spaces after the JSON move the buffer to where
-  // most of the bytes that are only copied have, modulo a page, the offset they have in the source.
-  void pad_header(OutputShard& shard) {
-    std::map<std::uint64_t, std::uint64_t> votes;
-    for (const OutputTensor& tensor : shard.tensors) {
-      if (tensor.source != OutputTensor::Source::stored) continue;
-      const std::uint64_t from = plan_.checkpoint.tensors[tensor.from].offset;
-      const std::uint64_t buffer = (from % kPage + kPage - tensor.offset % kPage) % kPage;
-      if (buffer % 8 == 0) votes[buffer] += tensor.bytes;
-    }
-    if (votes.empty()) return;
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best->second < kPage) return;
-    shard.header.append((best->first + kPage - shard.header.size() % kPage) % kPage, ' ');
-    const std::uint64_t json_bytes = shard.header.size() - 8;
-    for (int i = 0; i < 8; ++i) shard.header[i] = static_cast<char>(json_bytes >> (8 * i) & 0xFF);
+    put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
+    put(beside, {tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
   }
 
   const ConvertOptions& options_;
   NameFilter filter_;
   ConversionPlan plan_;
+  std::uint32_t placing_ = 0;
 };
 
 }  // namespace

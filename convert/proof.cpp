@@ -68,14 +68,15 @@ Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs
   // Every tensor of the source, and what became of it under the same name.
   Proof proof;
   const auto& tensors = plan.checkpoint.tensors;
-  std::vector<bool> replaced(tensors.size());
+  std::vector<bool> kept(tensors.size(), true);
+  for (std::size_t i = 0; i < plan.left_out.size(); ++i) kept[i] = !plan.left_out[i];
   for (const Work& work : plan.works) {
-    if (work.action == WorkAction::reblock) replaced[*plan.stored.tensors[work.tensor].scale] = true;
+    if (work.action == WorkAction::reblock) kept[*plan.stored.tensors[work.tensor].scale] = false;
   }
   std::vector<Digest> before(tensors.size()), after(tensors.size());
   std::vector<std::string> faults(tensors.size() + plan.works.size());
   parallel_for(jobs, tensors.size(), [&](std::size_t i) {
-    if (replaced[i]) return;
+    if (!kept[i]) return;
     const CheckpointTensor* copy = made.checkpoint.find(tensors[i].name);
     if (copy == nullptr || copy->type != tensors[i].type || copy->shape != tensors[i].shape) {
       faults[i] = fmt::format("{}: missing or changed in the output", tensors[i].name);
@@ -107,12 +108,13 @@ Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs
       proof.scales += found->second->slices * found->second->scale_rows() * found->second->scale_columns();
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!replaced[i]) proof.code_bytes += tensors[i].bytes;
+    if (!kept[i]) continue;
+    ++proof.tensors;
+    proof.code_bytes += tensors[i].bytes;
   }
   for (std::string& fault : faults) {
     if (!fault.empty()) proof.faults.push_back(std::move(fault));
   }
-  proof.tensors = tensors.size();
   proof.before = digest_of(before);
   proof.after = digest_of(after);
   return proof;

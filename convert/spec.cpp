@@ -88,6 +88,8 @@ Spec parse_spec(std::string_view text, Int8Range int8_range) {
   spec.int8_range = int8_range;
   if (text == "bf16" || text == "f16" || text == "f32") {
     spec.type = text == "bf16" ? ElementType::BF16 : text == "f16" ? ElementType::F16 : ElementType::F32;
+  } else if (text == "copy") {
+    spec.kind = Spec::Kind::keep;
   } else if (text.starts_with("reblock=")) {
     spec.kind = Spec::Kind::reblock;
     take_block(spec, text.substr(8));
@@ -96,7 +98,7 @@ Spec parse_spec(std::string_view text, Int8Range int8_range) {
   } else if (text.starts_with("int8:")) {
     take_quantization(spec, text.substr(5), false);
   } else {
-    refuse(text, "not one of reblock=64x64, bf16, f16, f32, fp8:…, int8:…");
+    refuse(text, "not one of copy, reblock=64x64, bf16, f16, f32, fp8:…, int8:…");
   }
   if (int8_range == Int8Range::compressed_tensors &&
       (spec.type != ElementType::I8 || spec.grain != Spec::Grain::channel))

@@ -1,5 +1,6 @@
 // What `--to` asks for.
 //
+//   copy                                            the stored bytes, in other files
 //   reblock=64x64                                   the same codes, their scales for other blocks
 //   bf16 | f16 | f32                                no quantization
 //   fp8:block=128x128 | fp8:channel | fp8:tensor    with ,scale=f32|ue8m0 and ,e4m3|e5m2
@@ -18,7 +19,7 @@ namespace assay {
 enum class Int8Range : std::uint8_t { symmetric_127, compressed_tensors };  // amax/127, amax/127.5
 
 struct Spec {
-  enum class Kind : std::uint8_t { reblock, cast, quantize } kind = Kind::cast;
+  enum class Kind : std::uint8_t { keep, reblock, cast, quantize } kind = Kind::cast;
   enum class Grain : std::uint8_t { block, channel, tensor };
 
   std::string text;                      // as given
@@ -28,7 +29,7 @@ struct Spec {
   ScaleRounding scale = ScaleRounding::none;
   Int8Range int8_range = Int8Range::symmetric_127;
 
-  bool lossless() const { return kind == Kind::reblock; }
+  bool lossless() const { return kind == Kind::reblock || kind == Kind::keep; }
   // The quantizer for a matrix of this size.
   BlockQuantizer quantizer(std::uint64_t rows, std::uint64_t columns) const;
 };

@@ -1,0 +1,29 @@
+// Where the bytes of one output shard go: into a file, or cut over the files of several ranks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "convert/plan.h"
+#include "core/system/file.h"
+
+namespace assay {
+
+class ShardSink {
+ public:
+  // Opens the shard's files as temporaries in `folder` and writes their headers.
+  ShardSink(const OutputShard& shard, const fs::path& folder);
+
+  // Bytes `at`, `at` + 1 … of the whole tensor, which is one of shard.tensors. Safe from several threads.
+  void write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes);
+  // The file, where the shard is one: what is only copied need not pass through memory then.
+  AtomicFile* whole() { return shard_.ranks.empty() ? files_.front().get() : nullptr; }
+  void commit();
+
+ private:
+  const OutputShard& shard_;
+  std::vector<std::unique_ptr<AtomicFile>> files_;
+};
+
+}  // namespace assay

@@ -1,0 +1,93 @@
+"""Makes data/models/: a tiny random model per family, its quirks in small, and what `transformers` computes of it.
+
+    python data/make_models.py                           # all
+    python data/make_models.py llama gemma3              # some
+    python data/make_models.py --deepseek .../inference  # beside, what DeepSeek's own model.py computes
+
+The last wants the folder `inference` of github.com/deepseek-ai/DeepSeek-V3; its model.py is run as it is, on the CPU.
+"""
+
+import argparse
+import json
+import zlib
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
+from transformers.utils import logging
+
+from tiny_models import deepseek_reference, golden, mtp, weights
+from tiny_models.configs import CONFIGS, LONG_PROMPT
+
+OUT = Path(__file__).parent / "models"
+
+
+def published_shapes(config):
+    """Names and shapes of the checkpoint, the MTP layer included: `transformers` makes it as one more decoder layer."""
+    values = {key: value for key, value in config.items() if key != "quantization_config"}
+    extra = config.get("num_nextn_predict_layers", 0)
+    if config["model_type"] in ("deepseek_v3", "kimi_k2"):
+        values |= {"num_hidden_layers": config["num_hidden_layers"] + extra, "model_type": "deepseek_v3"}
+        shapes = weights.checkpoint_shapes(DeepseekV3Config(**values), DeepseekV3ForCausalLM)
+        for index in range(config["num_hidden_layers"], config["num_hidden_layers"] + extra):
+            shapes |= {f"model.layers.{index}.{name}": shape for name, shape in mtp.shapes(config).items()}
+        return shapes
+    model_type = values.pop("model_type")
+    return weights.checkpoint_shapes(AutoConfig.for_model(model_type, **values), AutoModelForCausalLM)
+
+
+def checkpoint(name, config):
+    """(as stored, as computed with)"""
+    seed = zlib.crc32(name.encode())
+    tensors = weights.random_checkpoint(config, published_shapes(config), seed)
+    for index in range(config.get("num_nextn_predict_layers", 0)):
+        prefix = f"model.layers.{config['num_hidden_layers'] + index}"
+        tensors[f"{prefix}.embed_tokens.weight"] = tensors["model.embed_tokens.weight"].clone()
+        tensors[f"{prefix}.shared_head.head.weight"] = tensors["lm_head.weight"].clone()
+    method = config.get("quantization_config", {}).get("quant_method")
+    if method == "mxfp4":
+        return weights.with_mxfp4_experts(tensors, torch.Generator().manual_seed(seed))
+    if method == "fp8":
+        return weights.with_fp8_blocks(tensors)
+    return tensors, tensors
+
+
+def prompts(name, length, vocab, count=300):
+    generator = torch.Generator().manual_seed(zlib.crc32(f"{name} {length}".encode()))
+    return [torch.randint(2, vocab, (length,), generator=generator).tolist() for _ in range(count)]
+
+
+def make(name):
+    print(name)
+    config = CONFIGS[name]
+    folder = OUT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    stored, decoded = checkpoint(name, config)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    save_file({n: t.contiguous() for n, t in stored.items()}, folder / "model.safetensors", {"format": "pt"})
+    with_mtp = config.get("num_nextn_predict_layers", 0) > 0
+    found = golden.search(config, decoded, prompts(name, 24, config["vocab_size"]), with_mtp)
+    if name in LONG_PROMPT:
+        beyond = golden.search(config, decoded, prompts(name, 40, config["vocab_size"]), False)
+        found |= {f"long.{key}": value for key, value in beyond.items()}
+    save_file(found, folder / "golden.safetensors")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *CONFIGS], help="which models; all without")
+    parser.add_argument("--deepseek", metavar="FOLDER", type=Path, help="DeepSeek-V3's inference folder")
+    options = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    if options.deepseek:
+        deepseek_reference.make(options.deepseek, OUT)
+        return
+    for name in options.names or CONFIGS:
+        make(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""config.json of each tiny model: the keys of the published one of its family, its sizes small and all different."""
+
+ORIGINAL = 32  # the context a rope scaling stretches; prompts and greedy text cross it
+
+YARN_V3 = {
+    "beta_fast": 32, "beta_slow": 1, "factor": 4, "mscale": 1.0, "mscale_all_dim": 1.0,
+    "original_max_position_embeddings": ORIGINAL, "type": "yarn",
+}
+
+COMMON = {
+    "vocab_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-6, "hidden_act": "silu", "torch_dtype": "bfloat16",
+    "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False,
+}
+
+LATENT = {
+    "attention_bias": False, "kv_lora_rank": 28, "q_lora_rank": 36, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+    "v_head_dim": 12, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 48,
+}
+
+
+def _deepseek_v3(**changes):
+    return {
+        **COMMON, **LATENT, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
+        "first_k_dense_replace": 1, "intermediate_size": 56, "moe_intermediate_size": 20, "moe_layer_freq": 1,
+        "n_group": 4, "n_routed_experts": 12, "n_shared_experts": 1, "norm_topk_prob": True, "num_experts_per_tok": 3,
+        "num_hidden_layers": 3, "num_nextn_predict_layers": 1, "rope_scaling": YARN_V3, "rope_theta": 10000,
+        "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_group": 2, "topk_method": "noaux_tc", **changes,
+    }
+
+
+def _deepseek_v2(**changes):
+    return {
+        **COMMON, **LATENT, "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
+        "first_k_dense_replace": 1, "intermediate_size": 56, "moe_intermediate_size": 20, "moe_layer_freq": 1,
+        "n_group": 4, "n_routed_experts": 12, "n_shared_experts": 2, "norm_topk_prob": False, "num_experts_per_tok": 3,
+        "num_hidden_layers": 3, "rope_theta": 10000, "scoring_func": "softmax", "topk_group": 2,
+        "rope_scaling": {**YARN_V3, "mscale": 1.0, "mscale_all_dim": 0.707},
+        "routed_scaling_factor": 16.0, "topk_method": "group_limited_greedy", **changes,
+    }
+
+
+def _qwen3_moe(**changes):
+    return {
+        **COMMON, "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 40, "head_dim": 16,
+        "intermediate_size": 72, "moe_intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "num_experts": 10, "num_experts_per_tok": 3, "norm_topk_prob": True,
+        "decoder_sparse_step": 1, "mlp_only_layers": [], "rope_theta": 1000000.0, "attention_bias": False,
+        "use_sliding_window": False, "sliding_window": None, **changes,
+    }
+
+
+CONFIGS = {
+    "llama": {
+        **COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 48, "head_dim": 16,
+        "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5, "rope_theta": 500.0, "tie_word_embeddings": True, "attention_bias": False, "mlp_bias": False,
+        "rope_scaling": {
+            "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+            "original_max_position_embeddings": ORIGINAL, "rope_type": "llama3",
+        },
+    },
+    "llama-dynamic": {
+        **COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 32, "intermediate_size": 56,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "rope_theta": 10000.0,
+        "max_position_embeddings": ORIGINAL, "rope_scaling": {"type": "dynamic", "factor": 4.0},
+    },
+    "mistral": {
+        **COMMON, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 40, "head_dim": 16,
+        "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "sliding_window": 7,
+    },
+    "qwen2": {
+        **COMMON, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 40, "intermediate_size": 72,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 1000000.0,
+        "use_sliding_window": False, "sliding_window": 16, "max_window_layers": 1,
+        "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": ORIGINAL, "type": "yarn"},
+    },
+    "qwen3": {
+        **COMMON, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 40, "head_dim": 16,
+        "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "rope_theta": 1000000.0, "attention_bias": False, "tie_word_embeddings": True, "use_sliding_window": False,
+        "sliding_window": None,
+    },
+    "qwen3-moe": _qwen3_moe(),
+    "qwen3-moe-unnormalized": _qwen3_moe(norm_topk_prob=False, mlp_only_layers=[1], num_hidden_layers=3),
+    "mixtral": {
+        **COMMON, "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 40,
+        "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_local_experts": 6, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0,
+        "sliding_window": None, "router_jitter_noise": 0.0,
+    },
+    "gemma2": {
+        **COMMON, "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 40, "head_dim": 16,
+        "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 24,
+        "attn_logit_softcapping": 5.0, "final_logit_softcapping": 6.0, "sliding_window": 7, "rope_theta": 10000.0,
+        "attention_bias": False, "tie_word_embeddings": True,
+    },
+    "gemma3": {
+        **COMMON, "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "hidden_size": 40, "head_dim": 16,
+        "intermediate_size": 72, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 24, "sliding_window": 7,
+        "sliding_window_pattern": 3, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "attention_bias": False, "tie_word_embeddings": True,
+    },
+    "phi3": {
+        **COMMON, "architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 64, "intermediate_size": 72,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
+        "partial_rotary_factor": 0.75, "original_max_position_embeddings": ORIGINAL, "rope_theta": 10000.0,
+        "sliding_window": None, "pad_token_id": 0,
+        "rope_scaling": {
+            "type": "longrope", "short_factor": [1.0, 1.02, 1.05, 1.1, 1.25, 1.4],
+            "long_factor": [1.0, 1.6, 2.4, 3.6, 5.5, 9.0],
+        },
+    },
+    "olmo2": {
+        **COMMON, "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "hidden_size": 48,
+        "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "rope_theta": 500000.0, "attention_bias": False,
+    },
+    "gpt2": {
+        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new", "vocab_size": 96,
+        "n_ctx": 128, "n_positions": 128, "n_embd": 40, "n_head": 4, "n_layer": 2, "n_inner": None,
+        "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0, "bos_token_id": 0,
+        "eos_token_id": 1,
+    },
+    "gpt-oss": {
+        **COMMON, "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 64, "head_dim": 16,
+        "intermediate_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_local_experts": 6, "num_experts_per_tok": 2, "experts_per_token": 2, "attention_bias": True,
+        "rms_norm_eps": 1e-5, "sliding_window": 7, "swiglu_limit": 7.0, "rope_theta": 150000, "initial_context_length": ORIGINAL,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        "rope_scaling": {
+            "beta_fast": 32.0, "beta_slow": 1.0, "factor": 4.0, "original_max_position_embeddings": ORIGINAL,
+            "rope_type": "yarn", "truncate": False,
+        },
+        "quantization_config": {
+            "modules_to_not_convert": [
+                "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head",
+            ],
+            "quant_method": "mxfp4",
+        },
+    },
+    "minicpm3": {
+        **COMMON, **LATENT, "architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3", "intermediate_size": 56,
+        "num_hidden_layers": 3, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 20, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "tie_word_embeddings": True,
+        "rope_scaling": {
+            "type": "longrope", "original_max_position_embeddings": ORIGINAL,
+            "short_factor": [1.0, 1.05, 1.2, 1.5], "long_factor": [1.0, 1.7, 3.0, 6.0],
+        },
+    },
+    "deepseek-v2": _deepseek_v2(),
+    "deepseek-v2-lite": _deepseek_v2(
+        q_lora_rank=None, n_group=1, topk_group=1, topk_method="greedy", routed_scaling_factor=1.0,
+        rope_scaling={**YARN_V3, "mscale": 0.707, "mscale_all_dim": 0.707},
+    ),
+    "deepseek-v3": _deepseek_v3(),
+    "deepseek-v3-fp8": _deepseek_v3(
+        hidden_size=160, q_lora_rank=136, kv_lora_rank=40, intermediate_size=144, moe_intermediate_size=40,
+        n_routed_experts=8, num_experts_per_tok=2, num_hidden_layers=2, num_nextn_predict_layers=0,
+        quantization_config={
+            "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128],
+        },
+    ),
+    "kimi-k2": _deepseek_v3(
+        model_type="kimi_k2", n_group=1, topk_group=1, n_routed_experts=16, num_experts_per_tok=4, rope_theta=50000.0,
+        routed_scaling_factor=2.827, num_nextn_predict_layers=0, num_attention_heads=2, num_key_value_heads=2,
+        rope_scaling={**YARN_V3, "beta_fast": 1.0, "factor": 4.0},
+    ),
+}
+
+# A prompt of 24 tokens is shorter than the original context, one of 40 is longer.
+LONG_PROMPT = {"llama", "llama-dynamic", "qwen2", "phi3", "minicpm3", "gpt-oss", "deepseek-v3"}

@@ -1,0 +1,59 @@
+"""The multi-token prediction layer of DeepSeek-V3, which `transformers` leaves out, on its decoder layer.
+
+What stands around that layer is written after vLLM's description (deepseek_mtp.py): embedding first in the concatenation,
+the main model's hidden state after its final norm. vLLM also sets the embedding to zero at position 0.
+"""
+
+import torch
+
+from tinylm_training.model import MtpLayer
+
+
+def shapes(config):
+    """The tensors around the MTP layer's decoder layer, in the checkpoint's names."""
+    hidden, vocab = config["hidden_size"], config["vocab_size"]
+    return {
+        "enorm.weight": (hidden,), "hnorm.weight": (hidden,), "eh_proj.weight": (hidden, 2 * hidden),
+        "shared_head.norm.weight": (hidden,), "shared_head.head.weight": (vocab, hidden), "embed_tokens.weight": (vocab, hidden),
+    }
+
+
+def load(model, tensors, prefix, dtype):
+    """The layer with the checkpoint's weights; its decoder layer takes the fused expert tensors `transformers` has."""
+    layer = MtpLayer(model.config).to(dtype)
+    layer.layer.self_attn.config._attn_implementation = "eager"
+    state = {}
+    for name in ("enorm", "hnorm", "eh_proj"):
+        state[f"{name}.weight"] = tensors[f"{prefix}.{name}.weight"]
+    state["norm.weight"] = tensors[f"{prefix}.shared_head.norm.weight"]
+    experts = f"{prefix}.mlp.experts."
+    count = model.config.n_routed_experts
+    part = lambda index, name: tensors[f"{experts}{index}.{name}.weight"]  # noqa: E731
+    state["layer.mlp.experts.gate_up_proj"] = torch.stack(
+        [torch.cat([part(i, "gate_proj"), part(i, "up_proj")]) for i in range(count)])
+    state["layer.mlp.experts.down_proj"] = torch.stack([part(i, "down_proj") for i in range(count)])
+    for name, value in tensors.items():
+        inner = name.removeprefix(f"{prefix}.")
+        if name.startswith(f"{prefix}.") and inner.split(".")[0] in ("self_attn", "mlp", "input_layernorm",
+                                                                      "post_attention_layernorm"):
+            if not name.startswith(experts):
+                state[f"layer.{inner}"] = value
+    missing, unexpected = layer.load_state_dict({n: v.to(dtype) for n, v in state.items()}, strict=False)
+    assert not missing and not unexpected, (missing, unexpected)
+    return layer
+
+
+@torch.no_grad()
+def logits(model, layer, tokens, zero_first):
+    """For every position i but the last, the logits of t_{i+2}."""
+    hidden = model.model(tokens, use_cache=False).last_hidden_state[:, :-1]
+    embedding = model.model.embed_tokens(tokens[:, 1:])
+    if zero_first:
+        embedding[:, 0] = 0
+    count = hidden.shape[1]
+    positions = torch.arange(count).unsqueeze(0)
+    mask = torch.full((count, count), float("-inf"), dtype=hidden.dtype).triu(1)[None, None]
+    joined = torch.cat([layer.enorm(embedding), layer.hnorm(hidden)], dim=-1)
+    out = layer.layer(layer.eh_proj(joined), attention_mask=mask,
+                      position_embeddings=model.model.rotary_emb(embedding, positions))
+    return model.lm_head(layer.norm(out))[0]

@@ -1,0 +1,97 @@
+"""Named intermediates of a forward pass, taken with hooks. `data/README.md` says what each name means."""
+
+import sys
+from contextlib import contextmanager
+
+import torch
+
+# Submodules of a decoder layer -> the tap that is their output. Families that call a thing by the same name mean
+# different things by it: what follows attention and precedes the sum (Gemma, OLMo-2) is a post-norm.
+PRE_NORM = {
+    "input_layernorm": "attn_norm", "self_attn": "attn_out", "post_attention_layernorm": "mlp_norm", "mlp": "mlp_out",
+}
+SANDWICH = {
+    "input_layernorm": "attn_norm", "self_attn": "attn_out", "post_attention_layernorm": "attn_post_norm",
+    "pre_feedforward_layernorm": "mlp_norm", "mlp": "mlp_out", "post_feedforward_layernorm": "mlp_post_norm",
+}
+POST_NORM = {
+    "self_attn": "attn_out", "post_attention_layernorm": "attn_post_norm",
+    "mlp": "mlp_out", "post_feedforward_layernorm": "mlp_post_norm",
+}
+GPT2 = {"ln_1": "attn_norm", "attn": "attn_out", "ln_2": "mlp_norm", "mlp": "mlp_out"}
+LAYOUT = {"gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
+
+
+def _first(output):
+    return output[0] if isinstance(output, tuple) else output
+
+
+@contextmanager
+def recorded(model):
+    """Yields a dictionary that a forward pass of one sequence fills: tap -> tensor, the batch dimension dropped."""
+    taps, handles = {}, []
+    base = model.base_model
+    blocks = base.h if hasattr(base, "h") else base.layers
+
+    def keep(name, module, pick=_first):
+        def hook(_module, _inputs, output):
+            value = pick(output)
+            taps[name] = value[0] if value.dim() == 3 else value
+        handles.append(module.register_forward_hook(hook))
+
+    def keep_router(prefix, module):
+        def hook(_module, _inputs, output):
+            logits, weights, chosen = output
+            order = chosen.argsort(dim=-1)  # the routers promise no order among the chosen
+            taps[f"{prefix}.router_logits"] = logits
+            taps[f"{prefix}.router_choice"] = chosen.gather(1, order)
+            taps[f"{prefix}.router_weights"] = weights.gather(1, order)
+        handles.append(module.register_forward_hook(hook))
+
+    def keep_input(name, module):
+        def hook(_module, inputs, kwargs):
+            value = inputs[0] if inputs else kwargs["hidden_states"]
+            taps[name] = value[0]
+        handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+
+    layout = LAYOUT.get(model.config.model_type, PRE_NORM)
+    for index, block in enumerate(blocks):
+        prefix = f"layers.{index}"
+        if index == 0:
+            keep_input("embed", block)
+        for child, tap in layout.items():
+            keep(f"{prefix}.{tap}", getattr(block, child))
+        before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
+        keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
+        keep(f"{prefix}.out", block)
+        for child in ("gate", "router"):
+            if hasattr(block.mlp, child):
+                keep_router(prefix, getattr(block.mlp, child))
+    keep("final_norm", base.norm if hasattr(base, "norm") else base.ln_f)
+
+    source = sys.modules[type(model).__module__]
+    plain = source.eager_attention_forward
+
+    def attention(module, query, key, value, *args, **kwargs):
+        result = plain(module, query, key, value, *args, **kwargs)
+        prefix = f"layers.{module.layer_idx}"
+        for name, tensor in {"q": query, "k": key, "v": value}.items():
+            taps[f"{prefix}.{name}"] = tensor[0].transpose(0, 1)  # [tokens, heads, head_dim]
+        taps[f"{prefix}.attn_context"] = result[0][0]  # [tokens, heads, v_head_dim]
+        return result
+
+    source.eager_attention_forward = attention
+    try:
+        yield taps
+    finally:
+        source.eager_attention_forward = plain
+        for handle in handles:
+            handle.remove()
+
+
+def as_stored(taps):
+    """Integers as I32, the rest as F32: 6e-8 of rounding, far below what is asked of the taps."""
+    return {
+        f"tap.{name}": (value.to(torch.int32) if value.dtype == torch.int64 else value.to(torch.float)).contiguous().clone()
+        for name, value in taps.items()
+    }

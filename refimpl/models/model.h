@@ -1,0 +1,70 @@
+// A model that can be run: what it needs of a cache, and its forward pass.
+//
+// A family joins with one ModelRule, listed in models.cpp: {families it computes, how to make one}. Its
+// constructor reads numbers from the config and views from the weights, so that everything missing or absurd
+// is an Error there; forward passes only compute.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "refimpl/engine/kv_cache.h"
+#include "refimpl/engine/taps.h"
+#include "refimpl/models/weights.h"
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+// One step of several sequences: their new tokens on end. Tokens of a sequence stand at the positions after
+// those its cache has; the step ends with advance(), which is the caller's business.
+struct Batch {
+  struct Sequence {
+    std::size_t first = 0, count = 0;  // of tokens
+    SequenceCache* cache = nullptr;
+  };
+  std::vector<TokenId> tokens;
+  std::vector<std::size_t> positions;  // of each token
+  std::vector<Sequence> sequences;
+
+  void add(std::span<const TokenId> tokens, SequenceCache& cache);  // cache.length() is the first position
+};
+
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+
+  virtual std::size_t vocabulary() const = 0;
+  virtual std::size_t context() const = 0;                   // the longest sequence it is made for
+  virtual std::vector<CacheWidth> cache_widths() const = 0;  // by layer; MTP layers after the main ones
+
+  // What the output head sees of every token, after the final norm: [tokens, hidden]. Puts keys and values.
+  virtual Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const = 0;
+  virtual Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const = 0;  // [rows, vocabulary]
+
+  // Multi-token prediction, where the checkpoint has it: from the embeddings of the batch's tokens, and what
+  // hidden() said of the token before each of them, what stands after; for the same head.
+  virtual std::size_t draft_layers() const { return 0; }
+  virtual Matrix draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const;
+  virtual Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const;
+};
+
+struct ModelOptions {
+  std::string variant;  // where references disagree; "" is the family's default (docs/run.md)
+  MlaForm mla = MlaForm::absorbed;
+  MoeForm moe = MoeForm::sparse;
+};
+
+struct ModelRule {
+  std::span<const std::string_view> families;  // ModuleTree::family
+  std::span<const std::string_view> variants;  // the first is the default; empty: there are none
+  // `weights` outlives the model.
+  std::unique_ptr<LanguageModel> (*make)(const Weights& weights, const ModelOptions& options);
+};
+std::span<const ModelRule* const> all_model_rules();
+// Throws Error::input for a family without a forward rule, Error::usage for an unknown variant.
+std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOptions& options);
+
+}  // namespace assay

@@ -1,0 +1,27 @@
+// Rotary frequencies as the config asks for them: default, linear, dynamic NTK, YaRN, llama3, longrope, and
+// any of these on a part of the head only.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "core/model/config.h"
+#include "refimpl/models/model.h"
+#include "refimpl/ops/rope_frequencies.h"
+
+namespace assay {
+
+// Reads rope_theta, rope_scaling or rope_parameters, partial_rotary_factor, max_position_embeddings;
+// `layer_type` picks one of several rope_parameters ("sliding_attention"; "" where there is one only).
+// `head_dim` is the part that may turn. Throws Error::input on an unknown type or absurd numbers.
+RopeRule read_rope(const ModelConfig& config, std::size_t head_dim, double default_theta,
+                   std::string_view layer_type = {});
+
+// cos and sin for every token of the batch, each sequence by its own length.
+struct RopeAngles {
+  Matrix cos, sin;  // [tokens, turned part / 2]
+};
+RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
+
+}  // namespace assay

@@ -1,0 +1,40 @@
+#include "refimpl/ops/arithmetic.h"
+
+#include <array>
+#include <utility>
+
+#include "core/numeric/codec.h"
+
+namespace assay {
+namespace {
+
+constexpr std::array<std::pair<Precision, std::string_view>, 5> kNames = {
+    {{Precision::f64, "f64"},
+     {Precision::f32, "f32"},
+     {Precision::bf16, "bf16"},
+     {Precision::fp8_block, "fp8-block"},
+     {Precision::int8, "int8"}}};
+
+}  // namespace
+
+std::string_view name(Precision precision) {
+  for (const auto& [value, text] : kNames) {
+    if (value == precision) return text;
+  }
+  return "";
+}
+
+std::optional<Precision> precision_from_text(std::string_view text) {
+  for (const auto& [value, known] : kNames) {
+    if (known == text) return value;
+  }
+  return std::nullopt;
+}
+
+double Arithmetic::round(double x) const {
+  if (precision == Precision::f64) return x;
+  const auto narrow = static_cast<float>(x);
+  return bfloat16() ? decode(kBF16, encode(kBF16, narrow, Overflow::special)) : narrow;
+}
+
+}  // namespace assay

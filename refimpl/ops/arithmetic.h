@@ -1,0 +1,37 @@
+// In which numbers a forward pass is computed. Each precision is a stated arithmetic: what is stored between
+// operations, what is accumulated, where is rounded.
+//
+//   precision   activations and cache   products and sums              weights
+//   f64         float64                 float64                        as stored, decoded to float32
+//   f32         float32                 float64, rounded once          "
+//   bf16        bfloat16 values         as PyTorch's eager CPU code:   decoded, then rounded to bfloat16
+//                                       wide inside an op, every op's result rounded
+//   fp8_block   bfloat16 values         where a weight is FP8 with scales: activations in FP8, one scale for
+//                                       1 × 128 of them; float32 sums of 128 products, scaled, then added up
+//                                       in float32 (DeepSeek-V3, inference/kernel.py); elsewhere as bf16
+//   int8        bfloat16 values         where a weight is INT8 with scales: activations in INT8, one scale a
+//                                       token; exact integer sums, scaled once; elsewhere as bf16
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace assay {
+
+enum class Real : std::uint8_t { f32, f64 };  // how activations lie in memory
+
+enum class Precision : std::uint8_t { f64, f32, bf16, fp8_block, int8 };
+std::string_view name(Precision precision);  // "fp8-block"
+std::optional<Precision> precision_from_text(std::string_view text);
+
+struct Arithmetic {
+  Precision precision = Precision::f32;
+  Real storage() const { return precision == Precision::f64 ? Real::f64 : Real::f32; }
+  // Values are bfloat16 numbers, though they lie in memory as float32.
+  bool bfloat16() const { return precision != Precision::f64 && precision != Precision::f32; }
+  // What is stored of a result: rounded to the precision of activations.
+  double round(double x) const;
+};
+
+}  // namespace assay

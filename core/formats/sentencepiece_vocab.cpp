@@ -80,7 +80,54 @@ SentencePiece parse_piece(Wire wire) {
   return piece;
 }
 
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+void put_number(std::string& out, std::uint64_t field, std::uint64_t value) {
+  put_varint(out, tag(field, 0));
+  put_varint(out, value);
+}
+void put_message(std::string& out, std::uint64_t field, std::string_view message) {
+  put_varint(out, tag(field, 2));
+  put_varint(out, message.size());
+  out += message;
+}
+
 }  // namespace
+
+// Fields of sentencepiece_model.proto: TrainerSpec 2 (model_type 3, vocab_size 4, byte_fallback 35, unk_id
+// 40, bos_id 41, eos_id 42), NormalizerSpec 3 (name 1, add_dummy_prefix 3, remove_extra_whitespaces 4,
+// escape_whitespaces 5).
+std::string serialize_sentencepiece_bpe(const std::vector<SentencePiece>& pieces, const SentencePieceIds& ids,
+                                        bool prefix) {
+  constexpr std::uint64_t kBpe = 2;
+  std::string out;
+  for (const SentencePiece& piece : pieces) {
+    std::string message;
+    put_message(message, 1, piece.text);
+    put_varint(message, tag(2, 5));
+    char score[sizeof piece.score];
+    std::memcpy(score, &piece.score, sizeof score);
+    message.append(score, sizeof score);
+    put_number(message, 3, static_cast<std::uint64_t>(piece.type));
+    put_message(out, 1, message);
+  }
+  std::string trainer, normalizer;
+  put_number(trainer, 3, kBpe);
+  put_number(trainer, 4, pieces.size());
+  put_number(trainer, 35, 1);
+  put_number(trainer, 40, ids.unknown);
+  put_number(trainer, 41, ids.begin);
+  put_number(trainer, 42, ids.end);
+  put_message(out, 2, trainer);
+  put_message(normalizer, 1, "identity");
+  put_number(normalizer, 3, prefix ? 1 : 0);
+  put_number(normalizer, 4, 0);
+  put_number(normalizer, 5, 1);
+  put_message(out, 3, normalizer);
+  return out;
+}
 
 std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
                                                      const std::filesystem::path& source) {

@@ -17,6 +17,14 @@ struct SentencePiece {
   Type type = Type::normal;
 };
 
+struct SentencePieceIds {
+  std::uint64_t unknown = 0, begin = 1, end = 2;
+};
+// A BPE model with byte fallback that has these pieces and normalizes nothing; `prefix`: a space is put
+// before a text.
+std::string serialize_sentencepiece_bpe(const std::vector<SentencePiece>& pieces, const SentencePieceIds& ids,
+                                        bool prefix);
+
 // Throws Error::input on what is no such file.
 std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
                                                      const std::filesystem::path& source);

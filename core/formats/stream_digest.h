@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -29,5 +30,7 @@ class StreamDigest {
 
 // One buffer in memory.
 Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
+// A whole file, through the page cache: of what has just been written.
+Digest sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace assay

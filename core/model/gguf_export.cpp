@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "core/model/gguf_names.h"
@@ -27,8 +28,13 @@ bool stays_f32(const DerivedTensor& tensor) {
 class Exporter {
  public:
   Exporter(const ModelConfig& config, const ModuleTree& tree, const GgufFamily& family,
-           const StoredTensors& stored)
-      : config_(config), tree_(tree), family_(family), stored_(stored), lookup_(tree) {}
+           const Checkpoint& checkpoint, const StoredTensors& stored)
+      : config_(config),
+        tree_(tree),
+        family_(family),
+        checkpoint_(checkpoint),
+        stored_(stored),
+        lookup_(tree) {}
 
   std::vector<GgufTensor> run() {
     if (auto factors = rope_frequency_factors(config_, family_); !factors.empty()) {
@@ -38,7 +44,7 @@ class Exporter {
       generated.computed = std::move(factors);
       add(std::move(generated));
     }
-    for (std::uint32_t i = 0; i < stored_.tensors.size(); ++i) take(i);
+    for (const std::uint32_t place : by_file_and_name()) take(place);
     check_complete();
     return std::move(made_);
   }
@@ -49,6 +55,18 @@ class Exporter {
     std::map<std::string, const TensorSpec*> specs;
     std::size_t seen = 0;
   };
+
+  std::vector<std::uint32_t> by_file_and_name() const {
+    std::vector<std::uint32_t> places(stored_.tensors.size());
+    std::iota(places.begin(), places.end(), 0);
+    const auto key = [&](std::uint32_t place) {
+      const LogicalTensor& tensor = stored_.tensors[place];
+      return std::pair(checkpoint_.tensors[tensor.codes].file, std::string_view(tensor.name));
+    };
+    std::sort(places.begin(), places.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return places;
+  }
 
   void add(DerivedTensor tensor) {
     if (!names_.insert(tensor.name).second)
@@ -64,7 +82,7 @@ class Exporter {
       if (is_known_buffer(source.name)) return;
       throw Error::refused(fmt::format("the module tree of {} has no such tensor", tree_.family))
           .tensor(source.name)
-          .remedy("leave it out with --exclude, if it is no part of the model");
+          .remedy("take it out of the folder, if it is no part of the model");
     }
     if (found->mtp || found->spec->storage == Storage::buffer) return;
     if (found->spec->storage == Storage::tied && family_.architecture == "deepseek2") return;
@@ -143,6 +161,7 @@ class Exporter {
   const ModelConfig& config_;
   const ModuleTree& tree_;
   const GgufFamily& family_;
+  const Checkpoint& checkpoint_;
   const StoredTensors& stored_;
   TensorLookup lookup_;
   std::map<std::uint64_t, Layer> layers_;
@@ -153,8 +172,9 @@ class Exporter {
 }  // namespace
 
 std::vector<GgufTensor> gguf_tensors(const ModelConfig& config, const ModuleTree& tree,
-                                     const GgufFamily& family, const StoredTensors& stored) {
-  return Exporter(config, tree, family, stored).run();
+                                     const GgufFamily& family, const Checkpoint& checkpoint,
+                                     const StoredTensors& stored) {
+  return Exporter(config, tree, family, checkpoint, stored).run();
 }
 
 }  // namespace assay

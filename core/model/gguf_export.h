@@ -19,12 +19,13 @@ struct GgufTensor {
   bool always_f32 = false;  // norms, biases, routers: llama.cpp computes with them in float32
 };
 
-// In the converter's order: as the source has them, a layer's experts where the last of them was, generated
-// ones first. Multi-token prediction is left out, as llama.cpp's DeepSeek does. Throws Error::refused, naming
-// the tensor, for one that GGUF has no place for, for one that is missing, and for a shape that is not the
-// config's.
+// In the converter's order: by the source's files and then by name, a layer's experts where the last of them
+// was, generated ones first. Multi-token prediction is left out, as llama.cpp's DeepSeek does. Throws
+// Error::refused, naming the tensor, for one that GGUF has no place for, for one that is missing, and for a
+// shape that is not the config's.
 std::vector<GgufTensor> gguf_tensors(const ModelConfig& config, const ModuleTree& tree,
-                                     const GgufFamily& family, const StoredTensors& stored);
+                                     const GgufFamily& family, const Checkpoint& checkpoint,
+                                     const StoredTensors& stored);
 
 // "llama.block_count" and all others below the architecture, with general.file_type where the converter has
 // it. What config.json leaves out takes the default of transformers' class.

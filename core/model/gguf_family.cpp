@@ -85,8 +85,12 @@ ParsedJson read_rope(const ModelConfig& config, const ParsedJson& defaults) {
 }  // namespace
 
 const GgufFamily* gguf_family(const ModuleTree& tree) {
-  for (const GgufFamily& family : kFamilies) {
-    if (family.family == tree.family) return &family;
+  return gguf_family(tree.family);
+}
+
+const GgufFamily* gguf_family(std::string_view family) {
+  for (const GgufFamily& known : kFamilies) {
+    if (known.family == family) return &known;
   }
   return nullptr;
 }

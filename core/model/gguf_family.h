@@ -23,6 +23,7 @@ struct GgufFamily {
 
 // nullptr: not among the families that can be written as GGUF.
 const GgufFamily* gguf_family(const ModuleTree& tree);
+const GgufFamily* gguf_family(std::string_view family);
 
 // Values of config.json, else the class's; null counts as absent.
 class GgufParameters {

@@ -85,7 +85,37 @@ bool is_split(const Cutter& cutter) {
   return cutter.type == "Split";
 }
 
+ParsedJson split_json(std::string_view pattern) {
+  return {{"type", "Split"},
+          {"pattern", {{"Regex", std::string(pattern)}}},
+          {"behavior", "Isolated"},
+          {"invert", false}};
+}
+ParsedJson byte_level_json(bool by_gpt2) {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", by_gpt2}};
+}
+ParsedJson sequence_json(ParsedJson parts) {
+  return {{"type", "Sequence"}, {"pretokenizers", std::move(parts)}};
+}
+
 }  // namespace
+
+ParsedJson pre_tokenizer_json(std::string_view name) {
+  if (name == "gpt-2") return byte_level_json(true);
+  if (name == "smollm") {
+    return sequence_json(
+        ParsedJson::array({{{"type", "Digits"}, {"individual_digits", true}}, byte_level_json(true)}));
+  }
+  if (name == "deepseek-v3") {
+    return sequence_json(ParsedJson::array({split_json(R"(\p{N}{1,3})"), split_json("[一-龥\u3040-ゟ゠-ヿ]+"),
+                                            split_json(kDeepseekV3Words), byte_level_json(false)}));
+  }
+  for (const Known& known : kSingle) {
+    if (known.name == name)
+      return sequence_json(ParsedJson::array({split_json(known.pattern), byte_level_json(false)}));
+  }
+  return nullptr;
+}
 
 std::string pre_tokenizer_name(const ParsedJson& tokenizer_json) {
   const auto found = tokenizer_json.find("pre_tokenizer");

@@ -19,6 +19,9 @@ namespace assay {
 // tokenizer.json itself holds. Several names stand for one rule; the oldest is given. Empty: unknown.
 std::string pre_tokenizer_name(const ParsedJson& tokenizer_json);
 
+// The other way: `pre_tokenizer` of a tokenizer.json; null for a name that is not known.
+ParsedJson pre_tokenizer_json(std::string_view name);
+
 enum class TokenKind : std::int32_t { normal = 1, unknown, control, user_defined, unused, byte };
 
 // `pre`: the name to write instead of the one found; "none": no tokenizer at all. Throws Error::refused where

@@ -206,7 +206,7 @@ class Mixer {
   // Query heads that share a key and value head.
   std::uint32_t queries_per_key() const { return model_.heads_kv == 0 ? 0 : model_.heads / model_.heads_kv; }
   // The first and the last eighth of the layers, and of the others every third.
-  static bool more_bits(int layer, int layers) {
+  static bool more_bits(std::int64_t layer, std::int64_t layers) {
     return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
   }
 
@@ -250,7 +250,7 @@ class Mixer {
   }
 
   ElementType for_attention_v(ElementType mostly) {
-    const int i = attention_v_seen_++;
+    const std::int64_t i = attention_v_seen_++;
     if (model_.experts == 8) return ElementType::Q8_0;  // small beside eight experts
     ElementType type = mostly;
     switch (file_) {
@@ -294,8 +294,8 @@ class Mixer {
   }
 
   ElementType for_ffn_down(const MixTensor& tensor, ElementType mostly) {
-    const int n = static_cast<int>(model_.layers);
-    int i = ffn_down_seen_++;
+    const std::int64_t n = model_.layers;
+    std::int64_t i = ffn_down_seen_++;
     if (model_.experts > 1) {  // their tensors do not come layer by layer
       i = layer_of(tensor.name);
       if (i < 0 || i >= n) {
@@ -310,7 +310,7 @@ class Mixer {
         return !falcon || more_bits(i, n) ? ElementType::Q4_K : ElementType::Q3_K;
       case GgufFileType::Q3_K_L: return falcon ? ElementType::Q4_K : ElementType::Q5_K;
       case GgufFileType::Q4_K_M:
-        if (!more_bits(i, n)) return falcon && i < n / 16 ? ElementType::Q6_K : mostly;
+        if (!more_bits(i, n)) return mostly;
         return falcon && i >= n / 16 ? ElementType::Q5_K : ElementType::Q6_K;
       case GgufFileType::IQ4_NL:
       case GgufFileType::IQ4_XS: return i < n / 8 ? ElementType::Q5_K : mostly;
@@ -323,7 +323,7 @@ class Mixer {
   GgufFileType file_;
   const MixModel& model_;
   bool has_output_ = false;
-  int attention_v_count_ = 0, attention_v_seen_ = 0, ffn_down_seen_ = 0;
+  std::int64_t attention_v_count_ = 0, attention_v_seen_ = 0, ffn_down_seen_ = 0;
 };
 
 }  // namespace

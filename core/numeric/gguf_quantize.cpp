@@ -1,63 +1,125 @@
 #include "core/numeric/gguf_quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <string>
 
-#include "core/numeric/codec.h"
 #include "core/numeric/codec_simd.h"
-#include "core/numeric/gguf_layout.h"
+#include "core/numeric/gguf_quantize_kernels.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
-void set_half(gguf_blocks::Half& half, float x) {
-  const auto code = static_cast<std::uint16_t>(encode(kF16, x, Overflow::special));
-  std::memcpy(half.bytes, &code, sizeof code);
+using Kernel = void (*)(ElementType, const float*, std::size_t, std::byte*);
+
+void quantize_float(ElementType type, const float* x, std::size_t count, std::byte* out) {
+  simd::encode(type, std::span(x, count), Overflow::special, out);
 }
 
-void quantize_q8_0(const float* x, std::byte* out) {
-  gguf_blocks::Q8_0 block;
-  float largest = 0;
-  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
-  const float d = largest / 127;
-  const float inverse = d != 0 ? 1 / d : 0;
-  set_half(block.d, d);
-  for (int i = 0; i < 32; ++i) {
-    block.qs[i] = std::isinf(inverse) ? 0 : static_cast<std::int8_t>(std::round(x[i] * inverse));
+Kernel kernel_for(ElementType type) {
+  switch (type) {
+    case ElementType::F32:
+    case ElementType::F16:
+    case ElementType::BF16: return quantize_float;
+    case ElementType::Q4_0:
+    case ElementType::Q4_1:
+    case ElementType::Q5_0:
+    case ElementType::Q5_1:
+    case ElementType::Q8_0:
+    case ElementType::MXFP4: return gguf_blocks::quantize_plain;
+    case ElementType::Q2_K:
+    case ElementType::Q4_K:
+    case ElementType::Q5_K: return gguf_blocks::quantize_scale_min;
+    case ElementType::Q3_K:
+    case ElementType::Q6_K: return gguf_blocks::quantize_symmetric;
+    case ElementType::IQ4_NL:
+    case ElementType::IQ4_XS: return gguf_blocks::quantize_codebook;
+    default: return nullptr;
   }
-  std::memcpy(out, &block, sizeof block);
+}
+
+// Where a block's one or two scales are, and the bits that are all set in one that is NaN or infinite. Two
+// bytes are read for each; MXFP4's scale is the first of them.
+struct Scales {
+  std::size_t first, count;
+  std::uint16_t special;
+};
+constexpr std::uint16_t kHalf = 0x7C00, kPower = 0x00FF;
+
+Scales scales_of(ElementType type) {
+  switch (type) {
+    case ElementType::F32:
+    case ElementType::F16:
+    case ElementType::BF16: return {0, 0, 0};
+    case ElementType::Q4_1:
+    case ElementType::Q5_1:
+    case ElementType::Q4_K:
+    case ElementType::Q5_K: return {0, 2, kHalf};
+    case ElementType::Q2_K: return {offsetof(gguf_blocks::Q2_K, d), 2, kHalf};
+    case ElementType::Q3_K: return {offsetof(gguf_blocks::Q3_K, d), 1, kHalf};
+    case ElementType::Q6_K: return {offsetof(gguf_blocks::Q6_K, d), 1, kHalf};
+    case ElementType::MXFP4: return {0, 1, kPower};
+    default: return {0, 1, kHalf};
+  }
+}
+
+float largest_input(ElementType type) {
+  switch (type) {
+    // What still rounds to the largest finite number: just below 65520, and the like in BF16.
+    case ElementType::F16: return std::bit_cast<float>(0x477FEFFFu);
+    case ElementType::BF16: return std::bit_cast<float>(0x7F7F7FFFu);
+    case ElementType::F32:
+    case ElementType::MXFP4: return std::numeric_limits<float>::max();
+    // More than any block under halves can hold: 65504 * 128 * 32 at most, in Q6_K. Where sums overflow, from
+    // about 10^13 up, ggml's search takes a group for zeros.
+    default: return 4294967296;
+  }
+}
+
+// The first block with a scale that is not finite; `blocks` where there is none.
+std::size_t first_bad_scale(ElementType type, const std::byte* out, std::size_t blocks) {
+  const Scales scales = scales_of(type);
+  const std::size_t size = info(type).block_bytes;
+  for (std::size_t b = 0; scales.count != 0 && b < blocks; ++b) {
+    for (std::size_t i = 0; i < scales.count; ++i) {
+      std::uint16_t code;
+      std::memcpy(&code, out + b * size + scales.first + i * sizeof code, sizeof code);
+      if ((code & scales.special) == scales.special) return b;
+    }
+  }
+  return blocks;
 }
 
 }  // namespace
 
 bool gguf_can_quantize_to(ElementType type) {
-  switch (type) {
-    case ElementType::F32:
-    case ElementType::F16:
-    case ElementType::BF16:
-    case ElementType::Q8_0: return true;
-    default: return false;
-  }
+  return kernel_for(type) != nullptr;
 }
 
 std::optional<QuantizeFault> gguf_quantize(ElementType type, std::span<const float> values, std::byte* out) {
-  if (!gguf_can_quantize_to(type)) {
-    throw Error::input("no quantizer into " + std::string(name(type)));
-  }
+  const Kernel kernel = kernel_for(type);
+  if (kernel == nullptr) throw Error::input("nothing quantizes into " + std::string(name(type)));
   const ElementInfo& form = info(type);
   if (values.size() % form.block_elements != 0) throw Error::internal("values do not fill whole blocks");
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) return QuantizeFault{QuantizeFault::Kind::not_finite, i};
-  }
-  if (form.block_elements == 1) {
-    simd::encode(type, values, Overflow::special, out);
-    return std::nullopt;
-  }
-  for (std::size_t at = 0; at < values.size(); at += 32, out += form.block_bytes) {
-    quantize_q8_0(values.data() + at, out);
+  using Kind = QuantizeFault::Kind;
+  const float limit = largest_input(type);
+  constexpr std::size_t kPiece = 4096;  // whole blocks of any type; stays in the first cache
+  for (std::size_t at = 0; at < values.size(); at += kPiece) {
+    const std::size_t count = std::min(kPiece, values.size() - at), blocks = count / form.block_elements;
+    const float* const x = values.data() + at;
+    if (const std::size_t i = gguf_blocks::first_beyond(x, count, limit); i < count) {
+      return QuantizeFault{std::isfinite(x[i]) ? Kind::too_large : Kind::not_finite, at + i};
+    }
+    kernel(type, x, blocks, out);
+    if (const std::size_t b = first_bad_scale(type, out, blocks); b < blocks) {
+      return QuantizeFault{Kind::too_large, at + b * form.block_elements};
+    }
+    out += blocks * form.block_bytes;
   }
   return std::nullopt;
 }

@@ -6,6 +6,9 @@
 // quantize_iq4_*), which llama-quantize uses, compiled for x86-64, where no multiply and add are fused. On
 // processors whose compilers do fuse them (AArch64) llama.cpp's own files differ from these in a few codes.
 //
+// What llama-quantize refuses (ggml_validate_row_data) is refused here: a scale that comes out infinite or
+// NaN. So are values beyond 2^32 in types under halves, which ggml would store as zeros.
+//
 // Blocks do not depend on their neighbours: a row may be quantized in pieces of whole blocks, on any number
 // of threads, with the same result.
 #pragma once
@@ -25,7 +28,7 @@ struct QuantizeFault {
     too_large,  // the block's scale, or the value itself, is beyond the largest half (ggml_validate_row_data)
   };
   Kind kind;
-  std::uint64_t index;  // into `values`; of the block's first value where its scale is at fault
+  std::uint64_t index;  // into `values`; of the block's first value where the scale is at fault
 };
 
 // F32, F16, BF16; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0; Q2_K to Q6_K; IQ4_NL, IQ4_XS; MXFP4.

@@ -40,6 +40,10 @@ class LanguageModel {
   virtual std::size_t context() const = 0;                   // the longest sequence it is made for
   virtual std::vector<CacheWidth> cache_widths() const = 0;  // by layer; MTP layers after the main ones
 
+  // Do keys cached while the sequence was `length` tokens long serve when it is `other` long? Not where
+  // rotary frequencies follow the length (dynamic NTK, longrope): the caller then starts the sequence anew.
+  virtual bool cache_serves(std::size_t length, std::size_t other) const;
+
   // What the output head sees of every token, after the final norm: [tokens, hidden]. Puts keys and values.
   virtual Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const = 0;
   virtual Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const = 0;  // [rows, vocabulary]

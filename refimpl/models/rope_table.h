@@ -6,17 +6,25 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/config.h"
 #include "refimpl/models/model.h"
+#include "refimpl/models/weights.h"
 #include "refimpl/ops/rope_frequencies.h"
 
 namespace assay {
 
-// Reads rope_theta, rope_scaling or rope_parameters, partial_rotary_factor, max_position_embeddings;
-// `layer_type` picks one of several rope_parameters ("sliding_attention"; "" where there is one only).
-// `head_dim` is the part that may turn. Throws Error::input on an unknown type or absurd numbers.
-RopeRule read_rope(const ModelConfig& config, std::size_t head_dim, double default_theta,
+// Reads rope_theta, rope_scaling or rope_parameters, partial_rotary_factor, max_position_embeddings, and
+// GGUF's tensors of factors; `layer_type` picks one of several rope_parameters ("sliding_attention"; "" where
+// there is one only). `head_dim` is the part that may turn. Throws Error::input on an unknown type or absurd
+// numbers.
+RopeRule read_rope(const Weights& weights, std::size_t head_dim, double default_theta,
                    std::string_view layer_type = {});
+
+// The context a config states (max_position_embeddings and its aliases).
+std::size_t read_context(const ModelConfig& config, std::size_t otherwise);
+
+// The same frequencies for sequences of both lengths? Where not, keys cached for the one are of no use to the
+// other.
+bool same_frequencies(const RopeRule& rule, std::size_t length, std::size_t other);
 
 // cos and sin for every token of the batch, each sequence by its own length.
 struct RopeAngles {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -60,23 +61,23 @@ class Weights {
   // Throws Error::input naming the tensor that is missing.
   WeightView get(const WeightKey& key) const;
 
+  // By its name in the file: tables that are no weights (rope_freqs.weight).
+  WeightView find_named(std::string_view name) const;
+
   // Throws Error::input when a file changed since it was opened.
   void check_unchanged() const;
 
  private:
   using Place = std::tuple<int, int, std::size_t, bool, int>;  // role, part, layer, bias, half
+  // Places in stored_.tensors: one, whose slices are the experts where there are any, or one an expert.
   struct Entry {
-    std::size_t tensor = 0;  // of stored_.tensors; its slices are the experts
-    bool input_major = false;
-    std::vector<std::size_t> experts;  // one tensor an expert: theirs, by number
+    std::vector<std::size_t> tensors;
+    bool input_major = false, experts_are_rows = false;
   };
   void index_safetensors();
   void index_gguf();
-  void add(const TensorSpec& spec, Place place, std::size_t tensor, std::optional<std::size_t> expert);
-  void check_shape(const TensorSpec& spec, const LogicalTensor& tensor) const;
   WeightView view(std::size_t tensor, std::size_t slice, bool input_major) const;
   const Entry* entry(const WeightKey& key) const;
-  [[noreturn]] void fail_missing(const WeightKey& key) const;
 
   std::optional<ModelConfig> config_;
   ModuleTree tree_;

@@ -3,8 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "core/numeric/codec.h"
-
 namespace assay {
 namespace {
 
@@ -29,12 +27,6 @@ std::optional<Precision> precision_from_text(std::string_view text) {
     if (known == text) return value;
   }
   return std::nullopt;
-}
-
-double Arithmetic::round(double x) const {
-  if (precision == Precision::f64) return x;
-  const auto narrow = static_cast<float>(x);
-  return bfloat16() ? decode(kBF16, encode(kBF16, narrow, Overflow::special)) : narrow;
 }
 
 }  // namespace assay

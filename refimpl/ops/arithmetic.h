@@ -17,6 +17,8 @@
 #include <optional>
 #include <string_view>
 
+#include "core/numeric/codec.h"
+
 namespace assay {
 
 enum class Real : std::uint8_t { f32, f64 };  // how activations lie in memory
@@ -31,7 +33,15 @@ struct Arithmetic {
   // Values are bfloat16 numbers, though they lie in memory as float32.
   bool bfloat16() const { return precision != Precision::f64 && precision != Precision::f32; }
   // What is stored of a result: rounded to the precision of activations.
-  double round(double x) const;
+  double round(double x) const {
+    if (precision == Precision::f64) return x;
+    return bfloat16() ? stage(x) : static_cast<float>(x);
+  }
+  // Between the stages of one op: only PyTorch's bfloat16 rounds there.
+  double stage(double x) const {
+    if (!bfloat16()) return x;
+    return decode(kBF16, encode(kBF16, static_cast<float>(x), Overflow::special));
+  }
 };
 
 }  // namespace assay

@@ -107,7 +107,7 @@ struct GateRule {
   double scale = 1;          // routed_scaling_factor
   std::size_t groups = 1, chosen_groups = 1;
   GroupScore group_score = GroupScore::largest;
-  bool masked_is_zero = false;  // of groups not chosen: score 0 (transformers), else -inf (DeepSeek's code)
+  bool masked_is_zero = false;  // of groups not chosen: score 0 (transformers 4), else -inf
   ResultRounding rounding = ResultRounding::float32;  // of the weights
 };
 struct Routing {

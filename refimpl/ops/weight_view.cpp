@@ -16,17 +16,6 @@ void check_rows(const WeightView& weight, std::size_t first, std::size_t count) 
     throw Error::internal("rows beyond the end of a weight").tensor(*weight.name);
 }
 
-void decode_scales(const WeightView& weight, std::size_t row, std::span<float> scales) {
-  const std::size_t bytes = info(weight.scale_type).block_bytes;
-  const std::size_t grid_row = (weight.first_row + row) / weight.block_rows;
-  const std::byte* stored = weight.scales + grid_row * weight.scale_columns * bytes;
-  simd::decode(weight.scale_type, std::span(stored, weight.scale_columns * bytes), scales.data());
-  for (float& scale : scales) {
-    if (weight.global == GlobalScale::multiply) scale = scale * weight.global_scale;
-    if (weight.global == GlobalScale::divide) scale = scale / weight.global_scale;
-  }
-}
-
 }  // namespace
 
 WeightView WeightView::row_range(std::size_t first, std::size_t count) const {
@@ -39,20 +28,36 @@ WeightView WeightView::row_range(std::size_t first, std::size_t count) const {
   return cut;
 }
 
-void decode_rows(const WeightView& weight, std::size_t first, std::size_t count, float* out) {
+void decode_scales(const WeightView& weight, std::size_t row, float* out) {
+  const std::size_t bytes = weight.scale_columns * info(weight.scale_type).block_bytes;
+  const std::size_t grid_row = (weight.first_row + row) / weight.block_rows;
+  simd::decode(weight.scale_type, std::span(weight.scales + grid_row * bytes, bytes), out);
+  for (float& scale : std::span(out, weight.scale_columns)) {
+    if (weight.global == GlobalScale::multiply) scale = scale * weight.global_scale;
+    if (weight.global == GlobalScale::divide) scale = scale / weight.global_scale;
+  }
+}
+
+void decode_codes(const WeightView& weight, std::size_t first, std::size_t count, float* out) {
   check_rows(weight, first, count);
-  if (weight.codes == nullptr)
-    return weight.reader->decode_rows(weight.reader_row + first, count,
-                                      std::span(out, count * weight.columns));
   const std::span stored(weight.codes + first * weight.row_bytes, count * weight.row_bytes);
   if (info(weight.type).in_safetensors)
     simd::decode(weight.type, stored, out);
   else
     dequantize(weight.type, stored, out);
+}
+
+void decode_rows(const WeightView& weight, std::size_t first, std::size_t count, float* out) {
+  if (weight.codes == nullptr) {
+    check_rows(weight, first, count);
+    return weight.reader->decode_rows(weight.reader_row + first, count,
+                                      std::span(out, count * weight.columns));
+  }
+  decode_codes(weight, first, count, out);
   if (weight.kind == FormKind::plain) return;
   std::vector<float> scales(weight.scale_columns);
   for (std::size_t r = 0; r < count; ++r) {
-    decode_scales(weight, first + r, scales);
+    decode_scales(weight, first + r, scales.data());
     scale_row(std::span(out + r * weight.columns, weight.columns), weight.block_columns, scales.data());
   }
 }
@@ -66,6 +71,12 @@ void decode_rows(const WeightView& weight, std::size_t first, std::size_t count,
   std::vector<float> narrow(count * weight.columns);
   decode_rows(weight, first, count, narrow.data());
   std::copy(narrow.begin(), narrow.end(), out);
+}
+
+std::vector<double> decode_vector(const WeightView& weight) {
+  std::vector<double> values(weight.rows * weight.columns);
+  decode_rows(weight, 0, weight.rows, values.data());
+  return values;
 }
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/model/stored_form.h"
 #include "core/model/stored_reader.h"
@@ -37,6 +38,9 @@ struct WeightView {
   GlobalScale global = GlobalScale::none;
   float global_scale = 1;
 
+  // Never multiplied in 8 bits, whatever the arithmetic: an absorbed matrix is dequantized first.
+  bool weight_only = false;
+
   const StoredReader* reader = nullptr;
   std::uint64_t reader_row = 0;
 
@@ -51,5 +55,13 @@ struct WeightView {
 // float32 once, whatever T; only a stored F64 keeps more than float32 in a double.
 void decode_rows(const WeightView& weight, std::size_t first, std::size_t count, float* out);
 void decode_rows(const WeightView& weight, std::size_t first, std::size_t count, double* out);
+
+// The parts of a scaled weight whose bytes are at hand: the codes' values without their scales, and the
+// scales of one row, scale_columns of them.
+void decode_codes(const WeightView& weight, std::size_t first, std::size_t count, float* out);
+void decode_scales(const WeightView& weight, std::size_t row, float* out);
+
+// A vector (a bias, a norm's weight), whatever its shape.
+std::vector<double> decode_vector(const WeightView& weight);
 
 }  // namespace assay

@@ -1,0 +1,302 @@
+#include "kernels/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/numeric/simd_disabled_targets.h"
+#include "core/system/threads.h"
+#include "kernels/cpu/gemm_f32.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace assay::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using V32 = hn::Vec<F32>;
+
+// `count` is whatever; what does not fill a vector is done one by one.
+float largest(const float* x, std::size_t count) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 most = hn::Set(d, -std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
+  float result = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < count; ++i) result = std::max(result, x[i]);
+  return result;
+}
+
+// x[i] = e^(x[i] - m); their sum.
+float exponentials(float* x, std::size_t count, float m) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 sum = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    // Below -103 the exponential is zero in float32; the vector one wants no infinities.
+    const V32 shifted = hn::Max(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m)), hn::Set(d, -104.0F));
+    const V32 e = hn::IfThenElseZero(hn::Gt(shifted, hn::Set(d, -104.0F)), hn::Exp(d, shifted));
+    hn::StoreU(e, d, x + i);
+    sum = hn::Add(sum, e);
+  }
+  float result = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) {
+    x[i] = std::exp(x[i] - m);
+    result += x[i];
+  }
+  return result;
+}
+
+void scale(float* x, std::size_t count, float factor) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+  for (; i < count; ++i) x[i] *= factor;
+}
+
+float dot(const float* a, const float* b, std::size_t count) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 even = hn::Zero(d), odd = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    even = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), even);
+    odd = hn::MulAdd(hn::LoadU(d, a + i + lanes), hn::LoadU(d, b + i + lanes), odd);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add_scaled(const float* x, std::size_t count, float factor, float* sum) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), hn::Set(d, factor), hn::LoadU(d, sum + i)), d, sum + i);
+  for (; i < count; ++i) sum[i] += x[i] * factor;
+}
+
+}  // namespace assay::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay::cpu {
+
+HWY_EXPORT(largest);
+HWY_EXPORT(exponentials);
+HWY_EXPORT(scale);
+HWY_EXPORT(dot);
+HWY_EXPORT(add_scaled);
+
+namespace {
+
+// Fewer queries than this share too little to pay for packing their keys.
+constexpr std::size_t kPackRows = 4;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+class TileWork {
+ public:
+  explicit TileWork(const AttendTile& tile)
+      : t_(tile),
+        width_(std::max<std::size_t>(panel_width(), 16)),
+        scores_(tile.rows * width_),
+        largest_(tile.rows, kMinusInfinity),
+        sum_(tile.rows, 0.0F) {}
+
+  void run() {
+    std::fill_n(t_.out, t_.rows * t_.v_dim, 0.0F);
+    const std::size_t begin = *std::min_element(t_.first, t_.first + t_.rows);
+    const std::size_t end = *std::max_element(t_.position, t_.position + t_.rows) + 1;
+    for (std::size_t key = begin; key < end; key += width_) block(key, std::min(width_, end - key));
+    finish();
+  }
+
+ private:
+  const float* key_row(std::size_t key) const {
+    return t_.keys.base.row<float>(t_.keys.row(key)) + t_.key_column;
+  }
+  const float* value_row(std::size_t key) const {
+    return t_.values.base.row<float>(t_.values.row(key)) + t_.value_column;
+  }
+
+  void block(std::size_t key, std::size_t count) {
+    if (t_.rows < kPackRows)
+      scores_by_dots(key, count);
+    else
+      scores_by_panels(key, count);
+    for (std::size_t i = 0; i < t_.rows; ++i) weigh(i, key, count);
+    if (t_.rows < kPackRows)
+      values_by_rows(key, count);
+    else
+      values_by_panels(key, count);
+  }
+
+  void scores_by_dots(std::size_t key, std::size_t count) {
+    const auto dot = HWY_DYNAMIC_DISPATCH(dot);
+    for (std::size_t k = 0; k < count; ++k) {
+      const float* row = key_row(key + k);
+      for (std::size_t i = 0; i < t_.rows; ++i)
+        scores_[i * width_ + k] = dot(t_.q + i * t_.qk_dim, row, t_.qk_dim);
+    }
+  }
+
+  void scores_by_panels(std::size_t key, std::size_t count) {
+    const std::size_t across = panel_width();
+    panel_.resize(across * t_.qk_dim);
+    rows_.resize(across);
+    for (std::size_t k = 0; k < count; k += across) {
+      const std::size_t here = std::min(across, count - k);
+      for (std::size_t n = 0; n < here; ++n) rows_[n] = key_row(key + k + n);
+      pack_panel(rows_.data(), here, t_.qk_dim, panel_.data());
+      multiply_panel({.x = t_.q,
+                      .tokens = t_.rows,
+                      .x_stride = t_.qk_dim,
+                      .panel = panel_.data(),
+                      .terms = t_.qk_dim,
+                      .y = scores_.data() + k,
+                      .y_stride = width_,
+                      .outputs = here});
+    }
+  }
+
+  // Row i's scores become weights under its new largest score; what it had is brought under that too.
+  void weigh(std::size_t i, std::size_t key, std::size_t count) {
+    float* s = scores_.data() + i * width_;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (t_.soft_cap != 0) s[k] = t_.soft_cap * std::tanh(s[k] / t_.soft_cap);
+      if (key + k < t_.first[i] || key + k > t_.position[i]) s[k] = kMinusInfinity;
+    }
+    const float most = std::max(largest_[i], HWY_DYNAMIC_DISPATCH(largest)(s, count));
+    if (most == kMinusInfinity) return static_cast<void>(std::fill_n(s, count, 0.0F));
+    const float correction = std::exp(largest_[i] - most);  // 0 for the first block
+    const float sum = HWY_DYNAMIC_DISPATCH(exponentials)(s, count, most);
+    if (correction != 1) HWY_DYNAMIC_DISPATCH(scale)(t_.out + i * t_.v_dim, t_.v_dim, correction);
+    sum_[i] = sum_[i] * correction + sum;
+    largest_[i] = most;
+  }
+
+  void values_by_rows(std::size_t key, std::size_t count) {
+    const auto add = HWY_DYNAMIC_DISPATCH(add_scaled);
+    for (std::size_t k = 0; k < count; ++k) {
+      const float* row = value_row(key + k);
+      for (std::size_t i = 0; i < t_.rows; ++i)
+        add(row, t_.v_dim, scores_[i * width_ + k], t_.out + i * t_.v_dim);
+    }
+  }
+
+  // Values lie as a panel wants them, keys down and channels across; copied, since pages may scatter them and
+  // the last vector must not read beyond a row.
+  void values_by_panels(std::size_t key, std::size_t count) {
+    const std::size_t across = panel_width(), padded = (t_.v_dim + across - 1) / across * across;
+    values_.resize(width_ * padded);
+    for (std::size_t k = 0; k < count; ++k)
+      std::memcpy(values_.data() + k * padded, value_row(key + k), t_.v_dim * sizeof(float));
+    for (std::size_t c = 0; c < t_.v_dim; c += across) {
+      multiply_panel({.x = scores_.data(),
+                      .tokens = t_.rows,
+                      .x_stride = width_,
+                      .panel = values_.data() + c,
+                      .terms = count,
+                      .y = t_.out + c,
+                      .y_stride = t_.v_dim,
+                      .outputs = std::min(across, t_.v_dim - c),
+                      .panel_stride = padded,
+                      .accumulate = true});
+    }
+  }
+
+  // A sink takes its share of the sum, once.
+  void finish() {
+    for (std::size_t i = 0; i < t_.rows; ++i) {
+      float factor = sum_[i] > 0 ? 1 / sum_[i] : 0.0F;
+      if (t_.sinks != nullptr) {
+        const float most = std::max(largest_[i], t_.sinks[i]);
+        const float kept = std::exp(largest_[i] - most);
+        factor = kept / (sum_[i] * kept + std::exp(t_.sinks[i] - most));
+      }
+      HWY_DYNAMIC_DISPATCH(scale)(t_.out + i * t_.v_dim, t_.v_dim, factor);
+    }
+  }
+
+  const AttendTile& t_;
+  std::size_t width_;
+  std::vector<float> scores_, largest_, sum_;  // [rows, width_], [rows], [rows]
+  std::vector<float> panel_, values_;
+  std::vector<const float*> rows_;
+};
+
+// Rows of a tile: two register tiles of the product.
+constexpr std::size_t kTileQueries = 24;
+
+struct TilePlace {
+  std::size_t span, kv_head, query, queries;
+};
+
+void run_place(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks,
+               const Matrix& out) {
+  const AttentionSpan& span = call.spans[place.span];
+  const std::size_t group = call.heads / call.kv_heads, rows = place.queries * group;
+  std::vector<float> q(rows * call.qk_dim), result(rows * call.v_dim), sink(sinks.empty() ? 0 : rows);
+  std::vector<std::size_t> first(rows), position(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t query = place.query + i / group, head = place.kv_head * group + i % group;
+    const float* from = call.q.row<float>(span.first + query) + head * call.qk_dim;
+    for (std::size_t c = 0; c < call.qk_dim; ++c)
+      q[i * call.qk_dim + c] = from[c] * static_cast<float>(call.scale);
+    position[i] = span.keys - span.queries + query;
+    first[i] = call.window != 0 && position[i] + 1 > call.window ? position[i] + 1 - call.window : 0;
+    if (!sinks.empty()) sink[i] = sinks[head];
+  }
+  attend({.rows = rows,
+          .q = q.data(),
+          .first = first.data(),
+          .position = position.data(),
+          .keys = span.key_rows,
+          .values = span.value_rows,
+          .key_column = place.kv_head * call.qk_dim,
+          .value_column = place.kv_head * call.v_dim,
+          .qk_dim = call.qk_dim,
+          .v_dim = call.v_dim,
+          .soft_cap = static_cast<float>(call.soft_cap),
+          .sinks = sinks.empty() ? nullptr : sink.data(),
+          .out = result.data()});
+  for (std::size_t i = 0; i < place.queries; ++i) {
+    float* to = out.row<float>(span.first + place.query + i) + place.kv_head * group * call.v_dim;
+    std::memcpy(to, result.data() + i * group * call.v_dim, group * call.v_dim * sizeof(float));
+  }
+}
+
+}  // namespace
+
+void attend(const AttendTile& tile) {
+  if (tile.rows != 0) TileWork(tile).run();
+}
+
+void attention(const AttentionCall& call, const Matrix& out, int jobs) {
+  const std::size_t group = call.heads / call.kv_heads;
+  const std::size_t step = std::max<std::size_t>(1, kTileQueries / group);
+  std::vector<float> sinks(call.sinks ? call.heads : 0);
+  if (call.sinks) decode_rows(call.sinks, 0, 1, sinks.data());
+  std::vector<TilePlace> places;
+  for (std::size_t s = 0; s < call.spans.size(); ++s) {
+    for (std::size_t kv = 0; kv < call.kv_heads; ++kv) {
+      for (std::size_t query = 0; query < call.spans[s].queries; query += step)
+        places.push_back({s, kv, query, std::min(step, call.spans[s].queries - query)});
+    }
+  }
+  parallel_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
+}
+
+}  // namespace assay::cpu
+#endif

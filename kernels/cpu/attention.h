@@ -1,0 +1,33 @@
+// Attention without the matrix of scores (Dao et al. 2022): keys go by in blocks of one panel, and each query
+// keeps its largest score m so far, the sum l of exponentials under it, and the output that belongs to both:
+//
+//   m' = max(m, max s)    l' = e^(m-m')·l + Σ e^(s-m')    o' = e^(m-m')·o + Σ e^(s-m')·v    out = o / l
+//
+// The queries of all heads that share a key head, at several positions, go through together, so that a block
+// of keys is read and packed once for all of them. A sequence's result does not depend on the others of its
+// batch.
+#pragma once
+
+#include "refimpl/ops/interface.h"
+
+namespace assay::cpu {
+
+// float32 alone. `out` [tokens, heads · v_dim].
+void attention(const AttentionCall& call, const Matrix& out, int jobs);
+
+// Some queries against the keys of one sequence and one key head.
+struct AttendTile {
+  std::size_t rows = 0;
+  const float* q = nullptr;               // [rows, qk_dim], scaled
+  const std::size_t* first = nullptr;     // row i sees keys first[i] …
+  const std::size_t* position = nullptr;  // … position[i]
+  CacheRows keys, values;
+  std::size_t key_column = 0, value_column = 0;  // where the head begins in a row of the cache
+  std::size_t qk_dim = 0, v_dim = 0;
+  float soft_cap = 0;
+  const float* sinks = nullptr;  // one a row, or none
+  float* out = nullptr;          // [rows, v_dim]
+};
+void attend(const AttendTile& tile);
+
+}  // namespace assay::cpu

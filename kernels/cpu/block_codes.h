@@ -1,0 +1,244 @@
+// GGUF blocks as small integers with a scale and a minimum a group, the form dot products want:
+//
+//   value[i] = scale[i / group] · code[i] + minimum[i / group]
+//   Σ value[i]·x[i] = Σ_groups scale · Σ code[i]·x[i] + minimum · Σ x[i]
+//
+// Codes are centred (0 … 15 become -8 … 7, the minimum moves by 8 scales), so that the two sums do not
+// cancel. The inner loop multiplies integers brought to float32, and the sums of x over groups are made once
+// for all rows. Layouts: core/numeric/gguf_layout.h. To be included inside the namespace of an instruction
+// set.
+
+struct UnpackedBlock {
+  alignas(64) std::int8_t codes[256];
+  alignas(64) float scales[16];
+  alignas(64) float minima[16];
+};
+
+template <int Codes, int Group, bool Minimum>
+struct BlockShape {
+  static constexpr int kCodes = Codes, kGroup = Group, kGroups = Codes / Group;
+  static constexpr bool kMinimum = Minimum;
+};
+
+// float16 → float32 without tables: the exponent's bias is corrected by a multiplication, which also makes
+// subnormals right.
+HWY_INLINE float widen(gguf_blocks::Half half) {
+  const std::uint32_t bits = static_cast<gguf_blocks::U16>(half).get();
+  if ((bits & 0x7C00) == 0x7C00) return half.get();  // infinite or NaN
+  const float magnitude = std::bit_cast<float>((bits & 0x7FFF) << 13) * 0x1p112F;
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// The steps of unpacking, on as many bytes as a vector holds, 32 at most.
+using Bytes = hn::CappedTag<std::uint8_t, 32>;
+using SignedBytes = hn::RebindToSigned<Bytes>;
+using VBytes = hn::Vec<Bytes>;
+
+HWY_INLINE VBytes low_nibbles(VBytes v) {
+  return hn::And(v, hn::Set(Bytes(), 15));
+}
+// Bytes have no shift of their own: neighbours' bits that 16-bit lanes bring along are cut off.
+template <int Bits>
+HWY_INLINE VBytes shift_right(VBytes v, std::uint8_t mask) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::And(hn::Set(Bytes(), static_cast<std::uint8_t>(hn::GetLane(v) >> Bits)), hn::Set(Bytes(), mask));
+#else
+  const hn::RepartitionToWide<Bytes> wide;
+  return hn::And(hn::BitCast(Bytes(), hn::ShiftRight<Bits>(hn::BitCast(wide, v))), hn::Set(Bytes(), mask));
+#endif
+}
+template <int Bits>
+HWY_INLINE VBytes shift_left(VBytes v) {  // of bytes small enough to stay bytes
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(Bytes(), static_cast<std::uint8_t>(hn::GetLane(v) << Bits));
+#else
+  const hn::RepartitionToWide<Bytes> wide;
+  return hn::BitCast(Bytes(), hn::ShiftLeft<Bits>(hn::BitCast(wide, v)));
+#endif
+}
+HWY_INLINE void store_codes(VBytes v, int offset, std::int8_t* codes) {
+  const auto moved =
+      hn::Sub(hn::BitCast(SignedBytes(), v), hn::Set(SignedBytes(), static_cast<std::int8_t>(offset)));
+  hn::StoreU(moved, SignedBytes(), codes);
+}
+
+// `count` bytes of two nibbles: the low ones are codes 0 …, the high ones codes count ….
+HWY_INLINE void unpack_nibbles(const std::uint8_t* qs, std::size_t count, int offset, std::int8_t* codes) {
+  const hn::CappedTag<std::uint8_t, 16> half;
+  const std::size_t lanes = hn::Lanes(half);
+  using Half16 = decltype(half);
+  const hn::RebindToSigned<Half16> signed_half;
+  const auto moved = [&](auto v) {
+    return hn::Sub(hn::BitCast(signed_half, v), hn::Set(signed_half, static_cast<std::int8_t>(offset)));
+  };
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const auto v = hn::LoadU(half, qs + i);
+#if HWY_TARGET == HWY_SCALAR
+    const auto high = hn::Set(half, static_cast<std::uint8_t>(hn::GetLane(v) >> 4));
+#else
+    const hn::RepartitionToWide<Half16> wide;
+    const auto high =
+        hn::And(hn::BitCast(half, hn::ShiftRight<4>(hn::BitCast(wide, v))), hn::Set(half, std::uint8_t{15}));
+#endif
+    hn::StoreU(moved(hn::And(v, hn::Set(half, std::uint8_t{15}))), signed_half, codes + i);
+    hn::StoreU(moved(high), signed_half, codes + count + i);
+  }
+}
+
+struct Q4_0Block : BlockShape<32, 32, false> {
+  using Stored = gguf_blocks::Q4_0;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    unpack_nibbles(b.qs, 16, 8, u.codes);
+    u.scales[0] = widen(b.d);
+    return u.codes;
+  }
+};
+
+struct Q4_1Block : BlockShape<32, 32, true> {
+  using Stored = gguf_blocks::Q4_1;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    unpack_nibbles(b.qs, 16, 8, u.codes);
+    u.scales[0] = widen(b.d);
+    u.minima[0] = widen(b.m) + 8 * u.scales[0];
+    return u.codes;
+  }
+};
+
+// The fifth bits of all 32 codes stand in one word, code i's at bit i.
+HWY_INLINE void add_fifth_bits(std::uint32_t high, int offset, std::int8_t* codes) {
+  const Bytes d;
+  alignas(32) static constexpr std::uint8_t kBit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+  alignas(32) std::uint8_t bits[32], spread[32];
+  for (int i = 0; i < 32; ++i) bits[i] = kBit[i % 8];
+  for (int i = 0; i < 32; ++i) spread[i] = static_cast<std::uint8_t>(high >> (i / 8 * 8));
+  for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const auto bit = hn::LoadU(d, bits + i);
+    const auto set = hn::Eq(hn::And(hn::LoadU(d, spread + i), bit), bit);
+    const auto code = hn::Or(hn::BitCast(d, hn::LoadU(SignedBytes(), codes + i)),
+                             hn::IfThenElseZero(set, hn::Set(d, std::uint8_t{16})));
+    store_codes(code, offset, codes + i);
+  }
+}
+
+struct Q5_0Block : BlockShape<32, 32, false> {
+  using Stored = gguf_blocks::Q5_0;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    unpack_nibbles(b.qs, 16, 0, u.codes);
+    add_fifth_bits(b.qh.get(), 16, u.codes);
+    u.scales[0] = widen(b.d);
+    return u.codes;
+  }
+};
+
+struct Q5_1Block : BlockShape<32, 32, true> {
+  using Stored = gguf_blocks::Q5_1;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    unpack_nibbles(b.qs, 16, 0, u.codes);
+    add_fifth_bits(b.qh.get(), 16, u.codes);
+    u.scales[0] = widen(b.d);
+    u.minima[0] = widen(b.m) + 16 * u.scales[0];
+    return u.codes;
+  }
+};
+
+struct Q8_0Block : BlockShape<32, 32, false> {
+  using Stored = gguf_blocks::Q8_0;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    u.scales[0] = widen(b.d);
+    return b.qs;
+  }
+};
+
+// Eight 6-bit scales and minima in 12 bytes: the first four of each whole, in bytes 0–3 and 4–7, whose two
+// upper bits go with the nibbles of bytes 8–11 to make the last four.
+HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, float centre,
+                              UnpackedBlock& u) {
+  std::uint32_t word[3];
+  std::memcpy(word, packed, sizeof word);
+  std::uint32_t bytes[4];  // scales 0–3, 4–7, minima 0–3, 4–7, a byte each
+  bytes[0] = word[0] & 0x3F3F3F3Fu;
+  bytes[1] = (word[2] & 0x0F0F0F0Fu) | (word[0] >> 2 & 0x30303030u);
+  bytes[2] = word[1] & 0x3F3F3F3Fu;
+  bytes[3] = (word[2] >> 4 & 0x0F0F0F0Fu) | (word[1] >> 2 & 0x30303030u);
+  std::int8_t each[16];
+  std::memcpy(each, bytes, sizeof each);
+  const hn::CappedTag<float, 8> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::int8_t, decltype(df)> db;
+  for (std::size_t i = 0; i < 8; i += hn::Lanes(df)) {
+    const auto scale = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + i)));
+    const auto minimum = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + 8 + i)));
+    const auto s = hn::Mul(scale, hn::Set(df, d));
+    hn::StoreU(s, df, u.scales + i);
+    hn::StoreU(hn::MulAdd(minimum, hn::Set(df, -dmin), hn::Mul(s, hn::Set(df, centre))), df, u.minima + i);
+  }
+}
+
+struct Q4_KBlock : BlockShape<256, 32, true> {
+  using Stored = gguf_blocks::Q4_K;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    const Bytes d;
+    for (std::size_t part = 0; part < 4; ++part) {
+      for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+        const VBytes v = hn::LoadU(d, b.qs + 32 * part + i);
+        store_codes(low_nibbles(v), 8, u.codes + 64 * part + i);
+        store_codes(shift_right<4>(v, 15), 8, u.codes + 64 * part + 32 + i);
+      }
+    }
+    unpack_scales(b.scales, widen(b.d), widen(b.dmin), 8, u);
+    return u.codes;
+  }
+};
+
+struct Q5_KBlock : BlockShape<256, 32, true> {
+  using Stored = gguf_blocks::Q5_K;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    const Bytes d;
+    for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+      VBytes high = hn::LoadU(d, b.qh + i);
+      for (std::size_t part = 0; part < 4; ++part) {
+        const VBytes v = hn::LoadU(d, b.qs + 32 * part + i);
+        const VBytes first =
+            hn::And(shift_left<4>(hn::And(high, hn::Set(d, std::uint8_t{1}))), hn::Set(d, std::uint8_t{16}));
+        const VBytes second =
+            hn::And(shift_left<3>(hn::And(high, hn::Set(d, std::uint8_t{2}))), hn::Set(d, std::uint8_t{16}));
+        store_codes(hn::Or(low_nibbles(v), first), 16, u.codes + 64 * part + i);
+        store_codes(hn::Or(shift_right<4>(v, 15), second), 16, u.codes + 64 * part + 32 + i);
+        high = shift_right<2>(high, 63);
+      }
+    }
+    unpack_scales(b.scales, widen(b.d), widen(b.dmin), 16, u);
+    return u.codes;
+  }
+};
+
+struct Q6_KBlock : BlockShape<256, 16, false> {
+  using Stored = gguf_blocks::Q6_K;
+  static HWY_INLINE const std::int8_t* unpack(const Stored& b, UnpackedBlock& u) {
+    const Bytes d;
+    for (std::size_t half = 0; half < 2; ++half) {
+      for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+        const VBytes first = hn::LoadU(d, b.ql + 64 * half + i),
+                     second = hn::LoadU(d, b.ql + 64 * half + 32 + i);
+        const VBytes high = hn::LoadU(d, b.qh + 32 * half + i);
+        const VBytes two = hn::Set(d, std::uint8_t{3});
+        std::int8_t* codes = u.codes + 128 * half + i;
+        store_codes(hn::Or(low_nibbles(first), shift_left<4>(hn::And(high, two))), 32, codes);
+        store_codes(hn::Or(low_nibbles(second), shift_left<4>(shift_right<2>(high, 3))), 32, codes + 32);
+        store_codes(hn::Or(shift_right<4>(first, 15), shift_left<4>(shift_right<4>(high, 3))), 32,
+                    codes + 64);
+        store_codes(hn::Or(shift_right<4>(second, 15), shift_left<4>(shift_right<6>(high, 3))), 32,
+                    codes + 96);
+      }
+    }
+    const float scale = widen(b.d);
+    const hn::CappedTag<float, 16> df;
+    const hn::RebindToSigned<decltype(df)> di;
+    const hn::Rebind<std::int8_t, decltype(df)> db;
+    for (std::size_t i = 0; i < 16; i += hn::Lanes(df)) {
+      const auto each = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, b.scales + i)));
+      hn::StoreU(hn::Mul(each, hn::Set(df, scale)), df, u.scales + i);
+    }
+    return u.codes;
+  }
+};

@@ -1,0 +1,19 @@
+// The operations that touch each number once or twice: norms, gates, turns. Memory-bound, so that what counts
+// is that they run in vectors and, for many tokens, on all cores.
+#pragma once
+
+#include "refimpl/ops/interface.h"
+
+namespace assay::cpu {
+
+// y = x / √(mean(x²) + ε) · w over groups of w.size() columns; 1 + w is the caller's. float32, the mean's sum
+// in vector lanes.
+void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const Matrix& y, int jobs);
+
+// gate · σ(gate) · up, and the other gated forms; y may be either operand's memory.
+void gated(const Matrix& gate, const Matrix& up, const GatedForm& form, const Matrix& y, int jobs);
+
+void rope(const Matrix& x, const RopeCall& call, int jobs);  // changes x
+void add(const Matrix& a, const Matrix& b, const Matrix& y);
+
+}  // namespace assay::cpu

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "core/system/error.h"
+#include "refimpl/models/rules.h"
+
+namespace assay {
+namespace {
+
+constexpr std::array kRules = {&kLlamaRule, &kQwenRule};
+
+const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
+  std::string known;
+  for (const ModelRule* rule : kRules) {
+    for (const std::string_view family : rule->families) {
+      if (family == tree.family) return *rule;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", family);
+    }
+  }
+  throw Error::input(fmt::format("{} has no forward rule here", tree.title))
+      .in(config.source())
+      .remedy(fmt::format("families that can be run: {}", known));
+}
+
+}  // namespace
+
+std::span<const ModelRule* const> all_model_rules() {
+  return kRules;
+}
+
+std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOptions& options) {
+  const ModelRule& rule = rule_for(weights.tree(), weights.config());
+  const bool known = options.variant.empty() || std::find(rule.variants.begin(), rule.variants.end(),
+                                                          options.variant) != rule.variants.end();
+  if (!known)
+    throw Error::usage(fmt::format("{} has no variant \"{}\"", weights.tree().title, options.variant))
+        .remedy(rule.variants.empty() ? "it has none"
+                                      : fmt::format("it has {}", fmt::join(rule.variants, ", ")));
+  return rule.make(weights, options);
+}
+
+}  // namespace assay

@@ -1,0 +1,306 @@
+#include "refimpl/models/transformer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/system/error.h"
+#include "refimpl/models/settings.h"
+
+namespace assay {
+namespace {
+
+struct Projection {
+  WeightView weight, bias;
+  explicit operator bool() const { return static_cast<bool>(weight); }
+};
+
+struct Heads {
+  std::size_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+};
+
+struct DecoderLayer {
+  Heads heads;
+  WeightView attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
+  Projection qkv, q, k, v, o;                                               // qkv, or the three
+  WeightView q_norm, k_norm, sinks;
+  Projection gate_up, gate, up, down;  // gate_up, or the two; none in a layer of experts
+  Projection router;
+  WeightView router_correction;
+  ExpertWeights experts;
+};
+
+class LayerReader {
+ public:
+  LayerReader(const Weights& weights, std::size_t layer) : weights_(weights), layer_(layer) {}
+
+  WeightView norm(Role role) const { return weights_.find({.role = role, .layer = layer_}); }
+  Projection optional(Role role, std::optional<Part> part = {}, std::size_t expert = 0) const {
+    return {weights_.find({.role = role, .part = part, .layer = layer_, .expert = expert}),
+            weights_.find({.role = role, .part = part, .layer = layer_, .expert = expert, .bias = true})};
+  }
+  Projection required(Role role, std::optional<Part> part = {}, std::size_t expert = 0) const {
+    weights_.get({.role = role, .part = part, .layer = layer_, .expert = expert});
+    return optional(role, part, expert);
+  }
+
+ private:
+  const Weights& weights_;
+  std::size_t layer_;
+};
+
+void keep(const Projection& projection, std::vector<WeightView>& weights, std::vector<WeightView>& biases) {
+  weights.push_back(projection.weight);
+  if (projection.bias) biases.push_back(projection.bias);
+}
+
+ExpertWeights read_experts(const LayerReader& reader, std::size_t count, const DecoderSettings& settings) {
+  ExpertWeights experts;
+  experts.form = settings.mlp;
+  experts.interleaved = settings.interleaved_experts;
+  for (std::size_t e = 0; e < count; ++e) {
+    if (const Projection both = reader.optional(Role::mlp_gate_up, Part::routed_expert, e)) {
+      keep(both, experts.gate_up, experts.gate_up_bias);
+    } else {
+      keep(reader.required(Role::mlp_gate, Part::routed_expert, e), experts.gate, experts.gate_bias);
+      keep(reader.required(Role::mlp_up, Part::routed_expert, e), experts.up, experts.up_bias);
+    }
+    keep(reader.required(Role::mlp_down, Part::routed_expert, e), experts.down, experts.down_bias);
+  }
+  return experts;
+}
+
+DecoderLayer read_layer(const Weights& weights, std::size_t index, const DecoderSettings& settings) {
+  const LayerReader reader(weights, index);
+  DecoderLayer layer;
+  layer.attention_norm = reader.norm(Role::input_norm);
+  layer.attention_post_norm = reader.norm(Role::post_attention_norm);
+  layer.mlp_norm = reader.norm(Role::pre_feedforward_norm);
+  layer.mlp_post_norm = reader.norm(Role::post_feedforward_norm);
+  layer.qkv = reader.optional(Role::qkv);
+  if (!layer.qkv) {
+    layer.q = reader.required(Role::q);
+    layer.k = reader.required(Role::k);
+    layer.v = reader.required(Role::v);
+  }
+  layer.o = reader.required(Role::attention_output);
+  layer.q_norm = reader.norm(Role::q_norm);
+  layer.k_norm = reader.norm(Role::k_norm);
+  layer.sinks = reader.norm(Role::sinks);
+  layer.router = reader.optional(Role::router);
+  if (layer.router) {
+    layer.router_correction = weights.find({.role = Role::router_correction, .layer = index});
+    layer.experts = read_experts(reader, weights.tree().experts, settings);
+    return layer;
+  }
+  layer.gate_up = reader.optional(Role::mlp_gate_up);
+  if (!layer.gate_up) {
+    layer.gate = reader.required(Role::mlp_gate);
+    layer.up = reader.required(Role::mlp_up);
+  }
+  layer.down = reader.required(Role::mlp_down);
+  return layer;
+}
+
+std::vector<Heads> read_heads(const ModuleTree& tree) {
+  std::vector<Heads> heads(tree.layers);
+  for (const AttentionGeometry& geometry : tree.attention) {
+    for (const std::uint64_t layer : geometry.layers)
+      heads.at(layer) = {geometry.heads, geometry.kv_heads, geometry.qk_head_dim, geometry.window};
+  }
+  return heads;
+}
+
+class Decoder : public LanguageModel {
+ public:
+  Decoder(const Weights& weights, DecoderSettings settings)
+      : settings_(std::move(settings)),
+        context_(read_context(weights.config(), 2048)),
+        embedding_(weights.get({.role = Role::token_embedding})),
+        final_norm_(weights.get({.role = Role::final_norm})),
+        head_(weights.get({.role = Role::output_head})),
+        head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
+    const std::vector<Heads> heads = read_heads(weights.tree());
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      layers_.push_back(read_layer(weights, i, settings_));
+      layers_.back().heads = heads[i];
+    }
+  }
+
+  std::size_t vocabulary() const override { return head_.outputs(); }
+  std::size_t context() const override { return context_; }
+  std::vector<CacheWidth> cache_widths() const override {
+    std::vector<CacheWidth> widths;
+    for (const DecoderLayer& layer : layers_) {
+      const std::size_t width = layer.heads.kv_heads * layer.heads.head_dim;
+      widths.push_back({width, width});
+    }
+    return widths;
+  }
+  bool cache_serves(std::size_t length, std::size_t other) const override {
+    for (const RopeRule& rule : settings_.ropes) {
+      if (!same_frequencies(rule, length, other)) return false;
+    }
+    return true;
+  }
+
+  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+    Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+    if (settings_.embedding_scale != 1) x = ops.multiply(x, settings_.embedding_scale);
+    taps("embed", x);
+    std::vector<RopeAngles> angles;
+    for (const RopeRule& rule : settings_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const TapScope at(taps, "layers", i);
+      const Matrix attended = attention(x, i, batch, angles, ops, at);
+      x = ops.add(x, scaled(attended, ops));
+      at("attn_residual", x);
+      x = ops.add(x, scaled(feed_forward(x, layers_[i], ops, at), ops));
+      at("out", x);
+    }
+    x = norm(x, final_norm_, ops);
+    taps("final_norm", x);
+    return x;
+  }
+
+  Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
+    Matrix y = ops.linear(hidden, head_, head_bias_);  // [rows, vocabulary]
+    if (settings_.logit_scale != 1) y = ops.multiply(y, settings_.logit_scale);
+    if (settings_.final_cap != 0) y = ops.soft_cap(y, settings_.final_cap);
+    taps("logits", y);
+    return y;
+  }
+
+ private:
+  Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
+    return weight ? ops.rms_norm(x, weight, settings_.epsilon, settings_.norm) : x;
+  }
+  Matrix scaled(const Matrix& x, Ops& ops) const {
+    return settings_.residual_scale == 1 ? x : ops.multiply(x, settings_.residual_scale);
+  }
+
+  Matrix attention(const Matrix& x, std::size_t index, const Batch& batch,
+                   const std::vector<RopeAngles>& angles, Ops& ops, const TapScope& at) const {
+    const DecoderLayer& layer = layers_[index];
+    const Heads& h = layer.heads;
+    const Matrix y = norm(x, layer.attention_norm, ops);  // [tokens, hidden]
+    if (layer.attention_norm) at("attn_norm", y);
+    Matrix q, k, v;  // [tokens, heads · head_dim], [tokens, kv_heads · head_dim] twice
+    project(y, layer, ops, q, k, v);
+    at("q_proj", q);
+    at("k_proj", k);
+    q = norm(q, layer.q_norm, ops);
+    k = norm(k, layer.k_norm, ops);
+    if (const auto rope = settings_.rope_of.at(index)) {
+      turn(q, h.heads, h, angles.at(*rope), ops);
+      turn(k, h.kv_heads, h, angles.at(*rope), ops);
+    }
+    at("q", q);
+    at("k", k);
+    at("v", v);
+    const Matrix context = attend(q, k, v, index, batch, ops);  // [tokens, heads · head_dim]
+    at("attn_context", context);
+    Matrix out = ops.linear(context, layer.o.weight, layer.o.bias);  // [tokens, hidden]
+    at("attn_out", out);
+    if (layer.attention_post_norm) at("attn_post_norm", out = norm(out, layer.attention_post_norm, ops));
+    return out;
+  }
+
+  static void project(const Matrix& x, const DecoderLayer& layer, Ops& ops, Matrix& q, Matrix& k, Matrix& v) {
+    if (!layer.qkv) {
+      q = ops.linear(x, layer.q.weight, layer.q.bias);
+      k = ops.linear(x, layer.k.weight, layer.k.bias);
+      v = ops.linear(x, layer.v.weight, layer.v.bias);
+      return;
+    }
+    const std::size_t q_width = layer.heads.heads * layer.heads.head_dim;
+    const std::size_t kv_width = layer.heads.kv_heads * layer.heads.head_dim;
+    const Matrix qkv = ops.linear(x, layer.qkv.weight, layer.qkv.bias);
+    q = qkv.part(0, q_width);
+    k = qkv.part(q_width, kv_width);
+    v = qkv.part(q_width + kv_width, kv_width);
+  }
+
+  void turn(Matrix& x, std::size_t heads, const Heads& h, const RopeAngles& angles, Ops& ops) const {
+    ops.rope(x, {.heads = heads,
+                 .head_dim = h.head_dim,
+                 .cos = angles.cos,
+                 .sin = angles.sin,
+                 .layout = settings_.rope_layout});
+  }
+
+  Matrix attend(const Matrix& q, const Matrix& k, const Matrix& v, std::size_t index, const Batch& batch,
+                Ops& ops) const {
+    const Heads& h = layers_[index].heads;
+    AttentionCall call = {.q = q,
+                          .spans = {},
+                          .heads = h.heads,
+                          .kv_heads = h.kv_heads,
+                          .qk_dim = h.head_dim,
+                          .v_dim = h.head_dim,
+                          .scale = settings_.attention_scale,
+                          .window = h.window,
+                          .soft_cap = settings_.attention_cap,
+                          .sinks = layers_[index].sinks};
+    if (call.scale == 0) call.scale = 1 / std::sqrt(static_cast<double>(h.head_dim));
+    for (const Batch::Sequence& s : batch.sequences) {
+      s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
+      call.spans.push_back(
+          {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
+    }
+    return ops.attention(call);
+  }
+
+  Matrix feed_forward(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
+    const Matrix y = norm(x, layer.mlp_norm, ops);  // [tokens, hidden]
+    if (layer.mlp_norm) at("mlp_norm", y);
+    Matrix out = layer.router ? mixture(y, layer, ops, at) : mlp(y, layer, ops);
+    at("mlp_out", out);
+    if (layer.mlp_post_norm) at("mlp_post_norm", out = norm(out, layer.mlp_post_norm, ops));
+    return out;
+  }
+
+  Matrix mlp(const Matrix& x, const DecoderLayer& layer, Ops& ops) const {
+    Matrix gate, up;  // [tokens, intermediate]
+    if (layer.gate_up) {
+      const Matrix both = ops.linear(x, layer.gate_up.weight, layer.gate_up.bias);
+      gate = both.part(0, both.columns() / 2);
+      up = both.part(both.columns() / 2, both.columns() / 2);
+    } else {
+      gate = ops.linear(x, layer.gate.weight, layer.gate.bias);
+      up = ops.linear(x, layer.up.weight, layer.up.bias);
+    }
+    return ops.linear(ops.gated(gate, up, settings_.mlp), layer.down.weight, layer.down.bias);
+  }
+
+  Matrix mixture(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
+    const Matrix logits = ops.linear(x, layer.router.weight, layer.router.bias);  // [tokens, experts]
+    at("router_logits", logits);
+    const Routing routing = ops.moe_gate(logits, layer.router_correction, settings_.gate);
+    at("router_weights", routing.weights);
+    return ops.moe_mix(x, routing, layer.experts, settings_.moe);
+  }
+
+  DecoderSettings settings_;
+  std::size_t context_;
+  WeightView embedding_, final_norm_, head_, head_bias_;
+  std::vector<DecoderLayer> layers_;
+};
+
+}  // namespace
+
+DecoderSettings read_decoder_settings(const Weights& weights, double default_epsilon, double default_theta) {
+  DecoderSettings settings;
+  settings.epsilon =
+      config_real(weights.config(), "rms_norm_eps|layer_norm_eps|norm_eps", 0, 1).value_or(default_epsilon);
+  const std::vector<Heads> heads = read_heads(weights.tree());
+  settings.ropes.push_back(read_rope(weights, heads.empty() ? 0 : heads.front().head_dim, default_theta));
+  settings.rope_of.assign(heads.size(), 0);
+  return settings;
+}
+
+std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, DecoderSettings settings) {
+  return std::make_unique<Decoder>(weights, std::move(settings));
+}
+
+}  // namespace assay

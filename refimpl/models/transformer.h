@@ -1,0 +1,40 @@
+// The decoder most families share, told by data: what norms stand where is read off the checkpoint (each is
+// there or it is not), the rest is DecoderSettings, which a family's file fills.
+//
+//   x = embed(tokens) · embedding_scale
+//   each layer:   x = x + post_norm(o(attention(rope(norm(q, k, v of norm(x))))))
+//                 x = x + post_norm(mlp(norm(x)))          mlp: gated, or a mixture of such experts
+//   logits = cap(head(norm(x)))
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "refimpl/models/model.h"
+#include "refimpl/models/rope_table.h"
+
+namespace assay {
+
+struct DecoderSettings {
+  NormForm norm = NormForm::weight_last;
+  double epsilon = 1e-6;
+  GatedForm mlp;
+  RopeLayout rope_layout = RopeLayout::half_split;
+  std::vector<RopeRule> ropes;  // one, or one for each kind of layer
+  std::vector<std::optional<std::size_t>>
+      rope_of;                 // by layer: which of `ropes`; nullopt: the layer turns nothing
+  double attention_scale = 0;  // 0: 1 / √head_dim
+  double attention_cap = 0, final_cap = 0;
+  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  // Families with experts.
+  GateRule gate;
+  MoeForm moe = MoeForm::sparse;
+  bool interleaved_experts = false;
+};
+// What every family reads alike: ε, one rope, GGUF's layout of q and k.
+DecoderSettings read_decoder_settings(const Weights& weights, double default_epsilon, double default_theta);
+
+std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, DecoderSettings settings);
+
+}  // namespace assay

@@ -1,0 +1,205 @@
+#include "refimpl/models/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/gguf_names.h"
+#include "core/model/reconcile.h"
+#include "core/numeric/codec.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr Part kParts[] = {Part::embedding,     Part::attention,     Part::dense_mlp, Part::router,
+                           Part::shared_expert, Part::routed_expert, Part::norm,      Part::output,
+                           Part::mtp,           Part::buffer};
+
+[[noreturn]] void fail(const Finding& finding, const std::filesystem::path& path) {
+  throw Error::input(finding.message)
+      .in(finding.file.empty() ? path : std::filesystem::path(finding.file))
+      .tensor(finding.tensor)
+      .remedy(finding.remedy);
+}
+
+void fail_on_errors(const Findings& findings, const std::filesystem::path& path) {
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::error) fail(finding, path);
+  }
+}
+
+// Where GGUF keeps a fused weight in parts, the part's own role.
+struct GgufPart {
+  Role role;
+  int half = 0;
+};
+GgufPart gguf_part(Role role, std::string_view name) {
+  const auto holds = [&](std::string_view stem) { return name.find(stem) != std::string_view::npos; };
+  if (role == Role::qkv && holds(".attn_q.")) return {Role::q};
+  if (role == Role::qkv && holds(".attn_k.")) return {Role::k};
+  if (role == Role::qkv && holds(".attn_v.")) return {Role::v};
+  if (role == Role::mlp_gate_up && holds(".ffn_gate_exps.")) return {Role::mlp_gate};
+  if (role == Role::mlp_gate_up && holds(".ffn_up_exps.")) return {Role::mlp_up};
+  if (role == Role::kv_b && holds(".attn_k_b.")) return {role, 1};
+  if (role == Role::kv_b && holds(".attn_v_b.")) return {role, 2};
+  return {role};
+}
+
+ModelConfig read_config(const Checkpoint& checkpoint, const std::filesystem::path& path) {
+  if (checkpoint.gguf) return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path);
+  if (checkpoint.config.empty())
+    throw Error::input("no config.json beside the weights").in(path).remedy("bring the model's config.json");
+  return ModelConfig::read(checkpoint.config);
+}
+
+}  // namespace
+
+Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open_checkpoint(path, jobs)) {
+  fail_on_errors(checkpoint_.findings, path);
+  config_ = read_config(checkpoint_, path);
+  tree_ = describe(*config_);
+  const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);
+  if (!reconciled.complete())
+    throw Error::input(fmt::format("only {} of {} files of the model are here", reconciled.shards_here,
+                                   reconciled.shards_told))
+        .in(path);
+  fail_on_errors(reconciled.findings, path);
+  stored_ = find_stored(checkpoint_, config_->quantization());
+  fail_on_errors(stored_.findings, path);
+  reader_ = std::make_unique<CheckpointReader>(checkpoint_);
+  for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
+  for (const LogicalTensor& tensor : stored_.tensors)
+    stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
+  from_gguf() ? index_gguf() : index_safetensors();
+}
+
+void Weights::index_safetensors() {
+  const TensorLookup lookup(tree_);
+  for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
+    const auto found = lookup.find(stored_.tensors[i].name);
+    if (!found || found->spec->storage == Storage::buffer) continue;
+    const TensorSpec& spec = *found->spec;
+    Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
+                             spec.bias, 0}];
+    // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
+    entry.input_major = spec.input_major && stored_.tensors[i].form.kind != FormKind::fp4;
+    entry.experts_are_rows = spec.stacked != 0 && spec.bias;
+    const bool one_an_expert = spec.part == Part::routed_expert && spec.stacked == 0;
+    const std::size_t place = one_an_expert ? found->indices.expert : 0;
+    if (entry.tensors.size() <= place) entry.tensors.resize(place + 1, stored_.tensors.size());
+    entry.tensors[place] = i;
+  }
+}
+
+void Weights::index_gguf() {
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < stored_.tensors.size(); ++i) by_name.emplace(stored_.tensors[i].name, i);
+  for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (spec.storage == Storage::buffer) return;
+    std::vector<std::uint64_t> layers = {0};
+    for (const Module* module : where.path) {
+      if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;
+    }
+    for (const std::uint64_t layer : layers) {
+      bool taken = false;
+      for (const std::string& name : gguf_names(spec, layer)) {
+        const auto found = by_name.find(name);
+        const GgufPart part = gguf_part(spec.role, name);
+        const bool is_part = part.role != spec.role || part.half != 0;
+        if (found == by_name.end() || (taken && !is_part)) continue;
+        entries_[{static_cast<int>(part.role), static_cast<int>(spec.part), layer, spec.bias, part.half}] =
+            Entry{{found->second}, false, spec.part == Part::routed_expert && spec.bias};
+        taken = true;
+      }
+    }
+  });
+}
+
+std::uint64_t Weights::bytes() const {
+  std::uint64_t sum = 0;
+  for (const CheckpointFile& file : checkpoint_.files) sum += file.bytes;
+  return sum;
+}
+
+const Weights::Entry* Weights::entry(const WeightKey& key) const {
+  for (const Part part : kParts) {
+    if (key.part && *key.part != part) continue;
+    const auto found =
+        entries_.find({static_cast<int>(key.role), static_cast<int>(part), key.layer, key.bias, key.half});
+    if (found != entries_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+WeightView Weights::find(const WeightKey& key) const {
+  const Entry* found = entry(key);
+  if (found == nullptr && key.role == Role::output_head && tree_.tied_embeddings && !key.bias)
+    return find({.role = Role::token_embedding});
+  if (found == nullptr) return {};
+  const bool one_an_expert = found->tensors.size() > 1;
+  const std::size_t place = one_an_expert ? key.expert : 0;
+  if (place >= found->tensors.size() || found->tensors[place] >= stored_.tensors.size()) return {};
+  const std::size_t tensor = found->tensors[place];
+  // Biases of stacked experts are the rows of a matrix; their matrices are slices.
+  if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
+  return view(tensor, one_an_expert ? 0 : key.expert, found->input_major);
+}
+
+WeightView Weights::get(const WeightKey& key) const {
+  const WeightView view = find(key);
+  if (view) return view;
+  throw Error::input(fmt::format("layer {} has no {}{}", key.layer, name(key.role), key.bias ? " bias" : ""))
+      .in(checkpoint_.root);
+}
+
+WeightView Weights::find_named(std::string_view name) const {
+  for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
+    if (stored_.tensors[i].name == name) return view(i, 0, false);
+  }
+  return {};
+}
+
+WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major) const {
+  const LogicalTensor& tensor = stored_.tensors[place];
+  if (slice >= tensor.slices) throw Error::internal("a slice beyond the last").tensor(tensor.name);
+  WeightView view;
+  view.name = &tensor.name;
+  view.rows = tensor.rows;
+  view.columns = tensor.columns;
+  view.input_major = input_major && tensor.shape.size() > 1;
+  view.kind = tensor.form.kind;
+  view.type = tensor.form.codes;
+  view.reader = stored_readers_[place].get();
+  view.reader_row = slice * tensor.rows;
+  const bool direct =
+      view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
+  const auto row_bytes = storage_bytes(tensor.form.codes, tensor.columns);
+  if (!direct || !row_bytes) return view;
+  const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
+  view.row_bytes = *row_bytes;
+  view.codes = files_[codes.file].bytes().data() + codes.offset + slice * tensor.rows * *row_bytes;
+  if (!tensor.scale) return view;
+  const CheckpointTensor& scales = checkpoint_.tensors[*tensor.scale];
+  view.scale_type = tensor.form.scales;
+  view.block_rows = tensor.form.block_rows;
+  view.block_columns = tensor.form.block_columns;
+  view.scale_columns = tensor.scale_columns();
+  view.scales = files_[scales.file].bytes().data() + scales.offset +
+                slice * tensor.scale_rows() * tensor.scale_columns() * info(view.scale_type).block_bytes;
+  view.global = tensor.form.global;
+  if (tensor.global_scale) {
+    const CheckpointTensor& global = checkpoint_.tensors[*tensor.global_scale];
+    decode(global.type, files_[global.file].bytes().subspan(global.offset, global.bytes), &view.global_scale);
+  }
+  return view;
+}
+
+void Weights::check_unchanged() const {
+  for (const MappedFile& file : files_) {
+    if (file.file().identity_now() != file.file().identity())
+      throw Error::input("changed while it was read").in(file.file().path());
+  }
+}
+
+}  // namespace assay

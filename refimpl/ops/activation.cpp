@@ -1,0 +1,70 @@
+// Activations, alone and gated: gated(g, u) = act(g) · u (Shazeer 2020: SwiGLU, GeGLU). gpt-oss clamps first
+// and adds one: min(g, l) σ(1.702 min(g, l)) (clamp(u, -l, l) + 1).
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "refimpl/ops/reference.h"
+#include "refimpl/ops/support.h"
+
+namespace assay {
+namespace {
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+double activate(double x, Activation kind) {
+  switch (kind) {
+    case Activation::silu: return x * sigmoid(x);
+    case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::gelu_tanh: {
+      const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      return 0.5 * x * (1 + std::tanh(inner));
+    }
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::gpt_oss: break;
+  }
+  throw Error::internal("an activation that exists only gated");
+}
+
+double gpt_oss(double gate, double up, double limit, const Arithmetic& arithmetic) {
+  constexpr double kSharpness = 1.702;  // σ(1.702 x) ≈ Φ(x)
+  const auto stage = [&](double x) { return arithmetic.stage(x); };
+  const double g = std::min(gate, limit), u = std::clamp(up, -limit, limit);
+  const double glu = stage(g * stage(sigmoid(stage(g * kSharpness))));
+  return stage(u + 1) * glu;
+}
+
+}  // namespace
+
+Matrix ReferenceOps::activation(const Matrix& x, Activation kind) {
+  Matrix y = allocate(x.rows(), x.columns());
+  with_elements(x.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+      for (std::size_t i = 0; i < x.columns(); ++i)
+        y.row<T>(r)[i] = static_cast<T>(arithmetic().round(activate(x.row<T>(r)[i], kind)));
+    }
+  });
+  return y;
+}
+
+Matrix ReferenceOps::gated(const Matrix& gate, const Matrix& up, const GatedForm& form) {
+  Matrix y = allocate(gate.rows(), gate.columns());
+  with_elements(y.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+      for (std::size_t i = 0; i < y.columns(); ++i) {
+        const double g = gate.row<T>(r)[i], u = up.row<T>(r)[i];
+        const double value = form.activation == Activation::gpt_oss
+                                 ? gpt_oss(g, u, form.limit, arithmetic())
+                                 : arithmetic().stage(activate(g, form.activation)) * u;
+        y.row<T>(r)[i] = static_cast<T>(arithmetic().round(value));
+      }
+    }
+  });
+  return y;
+}
+
+}  // namespace assay

@@ -1,0 +1,58 @@
+// Sums, factors and caps, element by element; two matrices side by side.
+#include <algorithm>
+#include <cmath>
+
+#include "refimpl/ops/reference.h"
+#include "refimpl/ops/support.h"
+
+namespace assay {
+namespace {
+
+template <class Function>
+Matrix each(ReferenceOps& ops, const Matrix& x, Function function) {
+  Matrix y = ops.allocate(x.rows(), x.columns());
+  with_elements(x.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+      for (std::size_t i = 0; i < x.columns(); ++i)
+        y.row<T>(r)[i] = static_cast<T>(ops.arithmetic().round(function(x.row<T>(r)[i], r, i)));
+    }
+  });
+  return y;
+}
+
+}  // namespace
+
+Matrix ReferenceOps::add(const Matrix& a, const Matrix& b) {
+  if (a.rows() != b.rows() || a.columns() != b.columns())
+    throw Error::internal("a sum of matrices of different shapes");
+  return each(*this, a, [&](auto x, std::size_t r, std::size_t i) -> double {
+    return static_cast<double>(x) + static_cast<double>(b.row<decltype(x)>(r)[i]);
+  });
+}
+
+Matrix ReferenceOps::multiply(const Matrix& x, double factor) {
+  const double rounded = arithmetic().round(factor);
+  return each(*this, x, [&](double value, std::size_t, std::size_t) { return value * rounded; });
+}
+
+Matrix ReferenceOps::soft_cap(const Matrix& x, double cap) {
+  return each(*this, x, [&](double value, std::size_t, std::size_t) {
+    return arithmetic().stage(std::tanh(arithmetic().stage(value / cap))) * cap;
+  });
+}
+
+Matrix ReferenceOps::concatenate(const Matrix& a, const Matrix& b) {
+  if (a.rows() != b.rows()) throw Error::internal("matrices side by side differ in height");
+  Matrix y = allocate(a.rows(), a.columns() + b.columns());
+  with_elements(y.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+      T* end = std::copy_n(a.row<T>(r), a.columns(), y.row<T>(r));
+      std::copy_n(b.row<T>(r), b.columns(), end);
+    }
+  });
+  return y;
+}
+
+}  // namespace assay

@@ -1,0 +1,83 @@
+// y[t, o] = Σᵢ x[t, i] · W[o, i] + b[o]
+//
+// W is decoded a block of outputs at a time, once for all tokens. Under bf16 its numbers are rounded to
+// bfloat16 first, and y once at the end, bias included (as torch.nn.functional.linear does).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/system/threads.h"
+#include "refimpl/ops/reference.h"
+#include "refimpl/ops/support.h"
+#include "refimpl/ops/w8a8.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kBlockElements = 1 << 16;  // of decoded weight: stays in a core's cache
+
+// Rows of W as [outputs, inputs], whichever way it is stored.
+template <class T>
+class DecodedRows {
+ public:
+  DecodedRows(const WeightView& weight, const Arithmetic& arithmetic)
+      : weight_(weight), arithmetic_(arithmetic) {
+    if (!weight.input_major) return;
+    std::vector<T> stored(weight.rows * weight.columns);  // [inputs, outputs]
+    decode_rows(weight, 0, weight.rows, stored.data());
+    turned_.resize(stored.size());
+    for (std::size_t i = 0; i < weight.rows; ++i) {
+      for (std::size_t o = 0; o < weight.columns; ++o)
+        turned_[o * weight.rows + i] = stored[i * weight.columns + o];
+    }
+  }
+
+  void read(std::size_t first, std::size_t count, std::vector<T>& out) const {
+    out.resize(count * weight_.inputs());
+    if (turned_.empty())
+      decode_rows(weight_, first, count, out.data());
+    else
+      std::copy_n(turned_.begin() + static_cast<std::ptrdiff_t>(first * weight_.inputs()), out.size(),
+                  out.begin());
+    if (!arithmetic_.bfloat16() || weight_.type == ElementType::BF16) return;
+    for (T& value : out) value = static_cast<T>(arithmetic_.round(value));
+  }
+
+ private:
+  const WeightView& weight_;
+  const Arithmetic& arithmetic_;
+  std::vector<T> turned_;
+};
+
+}  // namespace
+
+Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
+                            ResultRounding rounding) {
+  if (x.columns() != weight.inputs())
+    throw Error::input(fmt::format("takes {} inputs and is given {}", weight.inputs(), x.columns()))
+        .tensor(*weight.name);
+  if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
+  const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
+  Matrix y = allocate(x.rows(), outputs);  // [tokens, outputs]
+  const std::vector<double> b = vector_of(bias, arithmetic());
+  const bool keep = rounding == ResultRounding::float32;
+  with_elements(y.real(), [&](auto element) {
+    using T = decltype(element);
+    const DecodedRows<T> rows(weight, arithmetic());
+    const std::size_t block = std::max<std::size_t>(1, kBlockElements / std::max<std::size_t>(1, inputs));
+    parallel_for(jobs(), (outputs + block - 1) / block, [&](std::size_t at) {
+      const std::size_t first = at * block, count = std::min(block, outputs - first);
+      std::vector<T> w;
+      rows.read(first, count, w);
+      for (std::size_t t = 0; t < x.rows(); ++t) {
+        for (std::size_t o = 0; o < count; ++o) {
+          const double sum = dot(x.row<T>(t), &w[o * inputs], inputs) + (b.empty() ? 0.0 : b[first + o]);
+          y.row<T>(t)[first + o] = static_cast<T>(keep ? sum : arithmetic().round(sum));
+        }
+      }
+    });
+  });
+  return y;
+}
+
+}  // namespace assay

@@ -98,6 +98,7 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions&
   } else if (spec.kind != Spec::Kind::keep) {
     config.erase(key);
     config.erase("quantization_config");
+    if (config.contains("quantization") && config["quantization"].is_object()) config.erase("quantization");
   }
   if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
   const std::string note = int8_channel_note(plan);

@@ -55,7 +55,7 @@ std::optional<Difference> compare_bytes(const CheckpointReader& a, const Logical
 
 Side::Side(const fs::path& path, int jobs)
     : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint.config))),
+      stored(find_stored(checkpoint, read_quantization(checkpoint))),
       reader(checkpoint) {
   throw_first_error(checkpoint.findings, path);
   throw_first_error(stored.findings, path);
@@ -76,14 +76,15 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
       reader.decode_rows(first, count, out);
     };
   };
-  return compare_rows({in_a.name, in_a.all_rows(), in_a.columns}, rows_of(left), rows_of(right), rtol,
-                      progress);
+  const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
+  return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
+                      rtol, progress);
 }
 
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
                                        const ReadRows& right, double rtol, Progress& progress) {
   const std::uint64_t step =
-      std::max<std::uint64_t>(1, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
+      std::max(matrix.rows_together, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
   std::vector<float> x, y;
   std::uint64_t differing = 0, first = 0;
   float first_x = 0, first_y = 0;

@@ -42,6 +42,7 @@ EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, 
 struct ComparedMatrix {
   std::string name;
   std::uint64_t rows, columns;
+  std::uint64_t rows_together = 1;  // LogicalTensor::rows_together
 };
 using ReadRows = std::function<void(std::uint64_t first, std::uint64_t count, std::span<float> out)>;
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,

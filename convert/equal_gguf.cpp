@@ -91,8 +91,8 @@ class AcrossNames {
     const ReadRows gguf = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
       reader_.read(other, first, count, out);
     };
-    return compare_rows({own.name, own.all_rows(), own.columns}, gguf_first_ ? gguf : named,
-                        gguf_first_ ? named : gguf, rtol, progress);
+    return compare_rows({own.name, own.all_rows(), own.columns, own.rows_together()},
+                        gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, rtol, progress);
   }
 
   const Side &named_, &gguf_;

@@ -26,8 +26,10 @@ constexpr std::uint64_t kCutPiece = 4 << 20;
 constexpr std::uint64_t kBytesAnElement = 20;  // stored, decoded, encoded, decoded again, and scales
 
 // Rows that one piece of work takes: whole blocks, about kPieceElements.
-std::uint64_t rows_a_piece(std::uint64_t columns, std::uint64_t block_rows) {
-  const std::uint64_t rows = std::max<std::uint64_t>(1, kPieceElements / std::max<std::uint64_t>(1, columns));
+std::uint64_t rows_a_piece(const LogicalTensor& tensor, std::uint64_t block_rows) {
+  const std::uint64_t rows =
+      std::max({std::uint64_t{1}, kPieceElements / std::max<std::uint64_t>(1, tensor.columns),
+                tensor.rows_together()});
   return std::max(block_rows, rows / block_rows * block_rows);
 }
 
@@ -35,7 +37,7 @@ std::uint64_t rows_a_piece(std::uint64_t columns, std::uint64_t block_rows) {
 std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
   const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
   const bool free = work.action != WorkAction::quantize || plan.spec.grain != Spec::Grain::block;
-  return rows_a_piece(tensor.columns, free ? 1 : plan.spec.block_rows);
+  return rows_a_piece(tensor, free ? 1 : plan.spec.block_rows);
 }
 
 class ShardWriter {
@@ -306,7 +308,7 @@ class ShardWriter {
 
 GivenScales::GivenScales(const fs::path& path, int jobs)
     : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint.config))),
+      stored(find_stored(checkpoint, read_quantization(checkpoint))),
       reader(checkpoint) {
   for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places.emplace(stored.tensors[i].name, i);
 }

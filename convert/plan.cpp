@@ -33,7 +33,7 @@ class Planner {
     if (plan_.checkpoint.container != Checkpoint::Container::safetensors)
       throw Error::input("convert reads safetensors; this is a GGUF").in(in);
     take_findings();
-    plan_.quantization = read_quantization(plan_.checkpoint.config);
+    plan_.quantization = read_quantization(plan_.checkpoint);
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
     if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
@@ -118,10 +118,6 @@ class Planner {
   void set_action(const LogicalTensor& tensor, Work& work) {
     const Spec& spec = plan_.spec;
     if (spec.kind == Spec::Kind::reblock) return set_reblock(tensor, work);
-    if (plan_.checkpoint.tensors[tensor.codes].name.ends_with("_blocks")) {
-      return fault("convert.stacked", tensor.name,
-                   "stacked MXFP4 experts are stored transposed when not quantized; that is not offered");
-    }
     if (spec.kind == Spec::Kind::cast) {
       work.action = WorkAction::cast;
       work.to = name(spec.type);
@@ -191,12 +187,10 @@ class Planner {
     const Spec& spec = plan_.spec;
     switch (work.action) {
       case WorkAction::copy:
-        if (tensor.scale) keep(*tensor.scale);
-        [[fallthrough]];
       case WorkAction::reblock:
-        keep(tensor.codes);
-        if (tensor.global_scale) keep(*tensor.global_scale);
-        for (const std::uint32_t companion : tensor.companions) keep(companion);
+        for (const std::uint32_t part : tensor.places()) {
+          if (work.action == WorkAction::copy || part != tensor.scale) keep(part);
+        }
         if (work.action == WorkAction::reblock) {
           const CheckpointTensor& scale = plan_.checkpoint.tensors[*tensor.scale];
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);

@@ -58,7 +58,7 @@ def expected():
             for file_type, constant in CONVERTED.items():
                 convert(source, scratch / f"{file_type}.gguf", constant, vocabulary)
                 lines.append(f"{name}\t{file_type}\t{digest(scratch / f'{file_type}.gguf')}")
-            if not QUANTIZE:
+            if not QUANTIZE or name == "deepseek-v2-lite":  # llama.cpp knows "lite" by its 26 or 27 layers alone
                 continue
             for file_type in QUANTIZED:
                 made = scratch / "made.gguf"

@@ -62,7 +62,7 @@ def make(name):
     print(name)
     config = CONFIGS[name]
     folder = OUT / name
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "golden").mkdir(parents=True, exist_ok=True)
     stored, decoded = checkpoint(name, config)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file({n: t.contiguous() for n, t in stored.items()}, folder / "model.safetensors", {"format": "pt"})
@@ -71,7 +71,7 @@ def make(name):
     if name in LONG_PROMPT:
         beyond = golden.search(config, decoded, prompts(name, 40, config["vocab_size"]), False)
         found |= {f"long.{key}": value for key, value in beyond.items()}
-    save_file(found, folder / "golden.safetensors")
+    save_file(found, folder / "golden" / "transformers.safetensors")
 
 
 def main():

@@ -35,7 +35,7 @@ bool wants_checkpoint(const fs::path& path) {
 ModelConfig read_config(const fs::path& path, const std::optional<Checkpoint>& checkpoint, fs::path& source) {
   if (checkpoint && checkpoint->container == Checkpoint::Container::gguf && checkpoint->gguf) {
     source = checkpoint->files.front().path;
-    return ModelConfig::from_gguf(*checkpoint->gguf, source);
+    return ModelConfig::from_gguf(*checkpoint->gguf, source, checkpoint->tensors);
   }
   std::error_code ignored;
   source = checkpoint ? checkpoint->config : fs::is_directory(path, ignored) ? path / "config.json" : path;

@@ -11,18 +11,17 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/formats/checkpoint.h"
 #include "core/model/quantity.h"
 
 namespace assay {
 
 using ParsedJson = nlohmann::json;  // as core/formats/json.h has it, without its weight
-namespace gguf {
-struct Header;
-}
 
 // `quantization_config` in one vocabulary, whatever dialect wrote it. Empty optionals: the config does not
 // say.
@@ -45,6 +44,7 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
   };
   std::vector<Group> groups;
+  std::vector<Group> modules;  // MLX: modules with bits and group_size of their own, by name
 };
 
 // Throws Error::input when the object's values have the wrong types.
@@ -58,8 +58,10 @@ class ModelConfig {
   static ModelConfig from_json(const ParsedJson& document, const std::filesystem::path& source);
   static ModelConfig read(const std::filesystem::path& config_json);
   // Metadata keys are renamed as config.json spells them (docs/families.md), so that families read one
-  // vocabulary.
-  static ModelConfig from_gguf(const gguf::Header& header, const std::filesystem::path& source);
+  // vocabulary. Which tensors there are says what no key does: those of the header, and `stored` (a model may
+  // be split, and a Checkpoint keeps the tensors of all parts).
+  static ModelConfig from_gguf(const gguf::Header& header, const std::filesystem::path& source,
+                               std::span<const CheckpointTensor> stored = {});
 
   Origin origin() const { return origin_; }
   const std::filesystem::path& source() const { return source_; }

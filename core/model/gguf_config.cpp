@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
@@ -45,11 +46,13 @@ const ParsedJson* metadata_number(const ParsedJson& numbers, std::string_view ke
   return found == numbers.end() ? nullptr : &*found;
 }
 
-bool has_tensor(const gguf::Header& header, std::string_view name) {
-  for (const gguf::Tensor& tensor : header.tensors) {
-    if (tensor.name == name) return true;
-  }
-  return false;
+using TensorNames = std::set<std::string_view>;
+
+TensorNames names_of(const gguf::Header& header, std::span<const CheckpointTensor> stored) {
+  TensorNames names;
+  for (const gguf::Tensor& tensor : header.tensors) names.insert(tensor.name);
+  for (const CheckpointTensor& tensor : stored) names.insert(tensor.name);
+  return names;
 }
 
 // A value per layer (head_count of hybrid models): the common one, or an Error where they differ.
@@ -126,24 +129,24 @@ void swap_expert_width(ParsedJson& values) {
 }
 
 // What no key says: an untied model carries its head; a bias or norm is there or it is not.
-void note_what_tensors_tell(ParsedJson& values, const gguf::Header& header) {
-  values["tie_word_embeddings"] = !has_tensor(header, "output.weight");
-  values["attention_bias"] =
-      has_tensor(header, "blk.0.attn_q.bias") || has_tensor(header, "blk.0.attn_qkv.bias");
-  values["use_qk_norm"] = has_tensor(header, "blk.0.attn_q_norm.weight");
+void note_what_tensors_tell(ParsedJson& values, const TensorNames& names) {
+  values["tie_word_embeddings"] = !names.contains("output.weight");
+  values["attention_bias"] = names.contains("blk.0.attn_q.bias") || names.contains("blk.0.attn_qkv.bias");
+  values["use_qk_norm"] = names.contains("blk.0.attn_q_norm.weight");
   // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
   if (!values.contains("topk_method")) {
-    const bool corrected =
-        std::any_of(header.tensors.begin(), header.tensors.end(),
-                    [](const gguf::Tensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
+    const bool corrected = std::any_of(names.begin(), names.end(), [](std::string_view name) {
+      return name.ends_with(".exp_probs_b.bias");
+    });
     if (corrected) values["topk_method"] = "noaux_tc";
   }
-  values["new_decoder_architecture"] = has_tensor(header, "blk.0.attn_norm_2.weight");
+  values["new_decoder_architecture"] = names.contains("blk.0.attn_norm_2.weight");
 }
 
 }  // namespace
 
-ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesystem::path& source) {
+ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesystem::path& source,
+                                   std::span<const CheckpointTensor> stored) {
   const auto architecture = header.text("general.architecture");
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
   ModelConfig config;
@@ -165,7 +168,8 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   if (!values.contains("vocab_size") && tokens != nullptr) {
     if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
   }
-  if (!header.tensors.empty()) note_what_tensors_tell(values, header);
+  const TensorNames names = names_of(header, stored);
+  if (!names.empty()) note_what_tensors_tell(values, names);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }

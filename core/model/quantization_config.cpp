@@ -118,6 +118,14 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
   }
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_object() || !value.contains("bits") || !value.contains("group_size")) continue;
+    const Fields module(value, source);
+    QuantizationConfig::Group& added = config.modules.emplace_back();
+    added.name = key;
+    added.bits = module.number("bits");
+    added.group_size = module.number("group_size");
+  }
   return config;
 }
 

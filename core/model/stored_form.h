@@ -20,6 +20,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/config.h"
+#include "core/numeric/packed_ints.h"
 #include "core/system/finding.h"
 
 namespace assay {
@@ -28,18 +29,48 @@ enum class FormKind : std::uint8_t {
   plain,   // one tensor; a float type, or an integer that is no code of anything
   scaled,  // one code an element × a scale a block: FP8 and INT8, by block, channel or tensor; MXFP8
   fp4,  // two E2M1 codes a byte, low nibble first × a scale a block (× or / a global scale): NVFP4, MXFP4
+  packed,    // integers in 32-bit words, a zero point and a scale a group: GPTQ, AWQ, compressed-tensors, MLX
+  codebook,  // bitsandbytes: two codes a byte, high nibble first, a table of 16 values, a scale every so many
 };
 
 // How a second, tensor-wide scale enters: ModelOpt multiplies by weight_scale_2, compressed-tensors divides
 // by weight_global_scale.
 enum class GlobalScale : std::uint8_t { none, multiply, divide };
 
+// What is taken from a packed integer q before it is scaled.
+enum class ZeroPoint : std::uint8_t {
+  middle,         // w = (q - 2^(bits-1)) s
+  packed,         // w = (q - z) s, z packed as q is
+  packed_less_1,  // the same, but z - 1 is what is stored: GPTQ's first format
+  bias,           // w = q s + b, b a float tensor: MLX
+};
+
+// The integers of FormKind::packed.
+struct PackedForm {
+  IntPacking codes, zeros;
+  bool codes_across = false;  // a word holds values of one column, of neighbouring stored rows (GPTQ)
+  bool zeros_across = false;  // the same for zero points (compressed-tensors)
+  ZeroPoint zero = ZeroPoint::middle;
+};
+
+// The scales of FormKind::codebook: one every `block` elements, whatever the rows; with `nested` they are
+// codes of a second table, a scale every so many, around `offset`.
+struct CodebookForm {
+  std::uint64_t block = 64, nested = 0;
+  float offset = 0;
+};
+
 struct StoredForm {
   FormKind kind = FormKind::plain;
-  ElementType codes = ElementType::BF16;  // of the stored codes
+  ElementType codes = ElementType::BF16;  // of the stored codes; I32 for packed ones
   ElementType scales = ElementType::F32;  // as read: bytes of a U8 scale are F8_E8M0
   GlobalScale global = GlobalScale::none;
-  std::uint64_t block_rows = 1, block_columns = 1;
+  float scale_factor = 1;                           // bitsandbytes' INT8 stores a row's amax: 1/127
+  std::uint64_t block_rows = 1, block_columns = 1;  // of the logical tensor
+  // Codes, scales and zero points lie as [columns, rows]: inputs first.
+  bool transposed = false;
+  PackedForm packed;
+  CodebookForm codebook;
 };
 
 struct LogicalTensor {
@@ -50,6 +81,9 @@ struct LogicalTensor {
   // Places in Checkpoint::tensors.
   std::uint32_t codes = 0;
   std::optional<std::uint32_t> scale, global_scale;
+  std::optional<std::uint32_t> zeros;        // zero points, or MLX's biases
+  std::optional<std::uint32_t> group_index;  // of every column, the group it belongs to (GPTQ's act-order)
+  std::optional<std::uint32_t> table, nested_table, nested_scale;  // of a codebook
   std::vector<std::uint32_t> companions;  // of no use to decoding: scales of activations, stored shapes
 
   bool quantized() const { return form.kind != FormKind::plain; }
@@ -57,11 +91,15 @@ struct LogicalTensor {
   std::uint64_t elements() const { return slices * rows * columns; }
   std::uint64_t scale_rows() const { return ceil_div(rows, form.block_rows); }  // of one slice
   std::uint64_t scale_columns() const { return ceil_div(columns, form.block_columns); }
+  // Rows that are best decoded together: those of a transposed form are strips of the stored columns.
+  std::uint64_t rows_together() const { return form.transposed ? 256 : 1; }
+  // Every place above: what the tensor is stored in.
+  std::vector<std::uint32_t> places() const;
 
   static std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 };
 
-// "F8_E4M3 128x128", "I8 channel", "F8_E4M3 tensor", "NVFP4", "BF16": for people.
+// "F8_E4M3 128x128", "I8 channel", "F8_E4M3 tensor", "NVFP4", "AWQ INT4 group 128", "BF16": for people.
 std::string form_name(const LogicalTensor& tensor);
 
 struct StoredTensors {
@@ -75,9 +113,9 @@ struct StoredTensors {
 StoredTensors find_stored(const Checkpoint& checkpoint,
                           const std::optional<QuantizationConfig>& quantization);
 
-// Of a config.json that may be no model's: nullopt where there is none. Throws Error::input on a malformed
-// one.
-std::optional<QuantizationConfig> read_quantization(const fs::path& config_json);
+// What the files beside the weights say: config.json, which may be no model's, and where that is silent
+// ModelOpt's hf_quant_config.json. nullopt: nothing. Throws Error::input on malformed ones.
+std::optional<QuantizationConfig> read_quantization(const Checkpoint& checkpoint);
 
 // The largest number a code of `type` stands for: 448 for F8_E4M3, 127 for I8.
 float largest_code_value(ElementType type);

@@ -30,6 +30,8 @@ constexpr std::array kEndings = {
     Ending{".qweight", ".weight", StoredPart::codes},
     Ending{".qzeros", ".weight", StoredPart::zero_point},
     Ending{".g_idx", ".weight", StoredPart::table},
+    Ending{"_weight.blocks", "_weight", StoredPart::codes},  // gpt-oss as first released
+    Ending{"_weight.scales", "_weight", StoredPart::scale},
     Ending{".scales", ".weight", StoredPart::scale},
     Ending{".biases", ".weight", StoredPart::zero_point},
     Ending{".scale", ".weight", StoredPart::scale},  // DeepSeek V4
@@ -41,6 +43,7 @@ constexpr std::array kEndings = {
     Ending{".weight.quant_state.bitsandbytes__nf4", ".weight", StoredPart::table},
     Ending{".weight.quant_state.bitsandbytes__fp4", ".weight", StoredPart::table},
     Ending{".SCB", ".weight", StoredPart::scale},
+    Ending{".weight_format", ".weight", StoredPart::table},
     // stacked experts: gpt-oss, Llama 4
     Ending{"_proj_blocks", "_proj", StoredPart::codes},
     Ending{"_proj_scales", "_proj", StoredPart::scale},

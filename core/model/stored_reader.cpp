@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_blocks.h"
@@ -30,6 +32,29 @@ void CheckpointReader::read(const CheckpointTensor& tensor, std::uint64_t offset
   file(tensor.file).read_exactly(tensor.offset + offset, out);
 }
 
+void CheckpointReader::read_rectangle(const CheckpointTensor& tensor, std::uint64_t row_bytes,
+                                      std::uint64_t first_row, std::uint64_t rows, std::uint64_t first,
+                                      std::span<std::byte> out) const {
+  constexpr std::uint64_t kWorthACall = 4096;  // bytes that are copied in the time one more read takes
+  if (rows == 0) return;
+  const std::uint64_t width = out.size() / rows;
+  if (width == row_bytes) return read(tensor, first_row * row_bytes, out);
+  const bool at_once = row_bytes - width < kWorthACall;
+  std::vector<std::byte> whole;
+  if (at_once) {
+    whole.resize(rows * row_bytes);
+    read(tensor, first_row * row_bytes, whole);
+  }
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const auto target = out.subspan(row * width, width);
+    if (at_once)
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(row * row_bytes + first), width,
+                  target.begin());
+    else
+      read(tensor, (first_row + row) * row_bytes + first, target);
+  }
+}
+
 void CheckpointReader::check_unchanged() const {
   const std::lock_guard lock(mutex_);
   for (const auto& file : files_) {
@@ -42,10 +67,18 @@ void CheckpointReader::check_unchanged() const {
 
 void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   if (count == 0 || tensor_.columns == 0) return;
-  if (tensor_.quantized())
-    decode_scaled(first, count, out);
-  else
-    decode_codes(first, count, out);
+  switch (tensor_.form.kind) {
+    case FormKind::plain: return decode_codes(first, count, out);
+    case FormKind::packed:
+      return tensor_.form.transposed ? decode_inputs_first(first, count, out)
+                                     : decode_packed(first, count, out);
+    case FormKind::codebook: return decode_codebook(first, count, out);
+    case FormKind::fp4:
+      if (tensor_.form.transposed) return decode_turned_fp4(first, count, out);
+      break;
+    case FormKind::scaled: break;
+  }
+  decode_scaled(first, count, out);
 }
 
 void StoredReader::decode_codes(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
@@ -61,24 +94,56 @@ void StoredReader::decode_codes(std::uint64_t first, std::uint64_t count, std::s
     dequantize(tensor_.form.codes, stored, out.data());
 }
 
-float StoredReader::global_scale() const {
-  if (!tensor_.global_scale) return 1.0F;
-  float value = 0;
-  source_.read(source_.checkpoint().tensors[*tensor_.global_scale], 0,
-               std::as_writable_bytes(std::span(&value, 1)));
-  return value;
+// What is one for the whole tensor joins the scale of every block.
+void StoredReader::finish_scales(std::span<float> scales) const {
+  const StoredForm& form = tensor_.form;
+  if (form.scale_factor != 1) {
+    for (float& scale : scales) scale *= form.scale_factor;
+  }
+  if (form.global == GlobalScale::none) return;
+  float global = 1;
+  source_.read(at(tensor_.global_scale.value()), 0, std::as_writable_bytes(std::span(&global, 1)));
+  for (float& scale : scales) {
+    scale = form.global == GlobalScale::multiply ? scale * global : scale / global;
+  }
 }
 
 void StoredReader::decode_scales(std::uint64_t block_row, std::uint64_t count, std::span<float> out) const {
   const ElementInfo& element = info(tensor_.form.scales);
   const std::uint64_t row_bytes = tensor_.scale_columns() * element.block_bytes;
   std::vector<std::byte> stored(count * row_bytes);
-  source_.read(source_.checkpoint().tensors[tensor_.scale.value()], block_row * row_bytes, stored);
+  source_.read(at(tensor_.scale.value()), block_row * row_bytes, stored);
   simd::decode(tensor_.form.scales, stored, out.data());
-  if (tensor_.form.global == GlobalScale::none) return;
-  const float global = global_scale();
-  for (float& scale : out.first(count * tensor_.scale_columns())) {
-    scale = tensor_.form.global == GlobalScale::multiply ? scale * global : scale / global;
+  finish_scales(out.first(count * tensor_.scale_columns()));
+}
+
+// Stored [columns, rows], 32 rows a scale: a strip of whole blocks of every stored row, turned as it is made.
+void StoredReader::decode_turned_fp4(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  constexpr std::uint64_t kBlock = 32, kAtOnce = 64;
+  const std::uint64_t rows = tensor_.rows, columns = tensor_.columns;
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t slice = (first + done) / rows, row = (first + done) % rows;
+    const std::uint64_t wanted = std::min(count - done, rows - row);
+    const std::uint64_t begin = row / kBlock, blocks = (row + wanted - 1) / kBlock + 1 - begin;
+    const std::uint64_t width = blocks * kBlock, skipped = row - begin * kBlock;
+    std::vector<std::byte> stored(kAtOnce * width / 2), stored_scales(kAtOnce * blocks);
+    std::vector<float> strip(kAtOnce * width), scales(kAtOnce * blocks);
+    for (std::uint64_t top = 0; top < columns; top += kAtOnce) {
+      const std::uint64_t lines = std::min(kAtOnce, columns - top);
+      const auto codes_here = std::span(stored).first(lines * width / 2);
+      const auto scales_here = std::span(stored_scales).first(lines * blocks);
+      source_.read_rectangle(codes(), rows / 2, slice * columns + top, lines, begin * kBlock / 2, codes_here);
+      source_.read_rectangle(at(*tensor_.scale), rows / kBlock, slice * columns + top, lines, begin,
+                             scales_here);
+      simd::decode(ElementType::F8_E8M0, scales_here, scales.data());
+      simd::decode(ElementType::F4, codes_here, strip.data());
+      scale_row(std::span(strip).first(lines * width), kBlock, scales.data());
+      for (std::uint64_t r = 0; r < wanted; ++r) {
+        for (std::uint64_t i = 0; i < lines; ++i)
+          out[(done + r) * columns + top + i] = strip[i * width + skipped + r];
+      }
+    }
+    done += wanted;
   }
 }
 

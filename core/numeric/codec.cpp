@@ -51,12 +51,20 @@ void decode_16(std::span<const std::byte> stored, Out* out) {
   }
 }
 
+// The two values of every byte.
+constexpr std::array<std::array<float, 2>, 256> kF4Pairs = [] {
+  std::array<std::array<float, 2>, 256> pairs{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte)
+    pairs[byte] = {decode(kE2M1, byte & 0xF), decode(kE2M1, byte >> 4)};
+  return pairs;
+}();
+
 template <class Out>
 void decode_f4(std::span<const std::byte> stored, Out* out) {
   for (std::size_t i = 0; i < stored.size(); ++i) {
-    const auto pair = std::to_integer<std::uint32_t>(stored[i]);
-    out[2 * i] = decode(kE2M1, pair & 0xF);
-    out[2 * i + 1] = decode(kE2M1, pair >> 4);
+    const auto& pair = kF4Pairs[std::to_integer<std::uint8_t>(stored[i])];
+    out[2 * i] = pair[0];
+    out[2 * i + 1] = pair[1];
   }
 }
 

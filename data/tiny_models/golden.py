@@ -1,4 +1,4 @@
-"""golden.safetensors: what `transformers` computes of a model folder, in three precisions."""
+"""golden/transformers.safetensors: what `transformers` computes of a model folder, in three precisions."""
 
 import json
 import tempfile
@@ -53,7 +53,7 @@ def _same_choices(rough, exact):
 @contextmanager
 def routing_of_transformers_4():
     """Releases 4.x gave experts outside the chosen groups the score 0, where 5 gives -inf: with enough negative
-    biases they are chosen all the same."""
+    biases they are chosen all the same. Which of them, torch.topk leaves open; here the first."""
 
     def forward(self, hidden):
         logits = torch.nn.functional.linear(hidden.view(-1, self.hidden_dim), self.weight)
@@ -61,7 +61,8 @@ def routing_of_transformers_4():
         choice = (scores + self.e_score_correction_bias).unflatten(-1, (self.num_group, -1))
         best = choice.topk(2, dim=-1).values.sum(-1).topk(self.topk_group, dim=-1).indices
         allowed = torch.zeros(choice.shape[:2], dtype=torch.bool).scatter_(1, best, True).unsqueeze(-1)
-        chosen = torch.where(allowed, choice, 0.0).flatten(1).topk(self.top_k, dim=-1).indices
+        ranked = torch.where(allowed, choice, 0.0).flatten(1).sort(dim=-1, descending=True, stable=True)
+        chosen = ranked.indices[:, : self.top_k]
         weights = scores.gather(1, chosen)
         return logits, weights / (weights.sum(-1, keepdim=True) + 1e-20) * self.routed_scaling_factor, chosen
 

@@ -63,6 +63,8 @@ def recorded(model):
             keep(f"{prefix}.{tap}", getattr(block, child))
         before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
         keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
+        if hasattr(block, "self_attn") and hasattr(block.self_attn, "kv_a_layernorm"):
+            keep(f"{prefix}.latent", block.self_attn.kv_a_layernorm)
         keep(f"{prefix}.out", block)
         for child in ("gate", "router"):
             if hasattr(block.mlp, child):

@@ -40,6 +40,7 @@ class TapScope {
  public:
   TapScope(const Taps& taps, std::string_view kind, std::size_t index)
       : taps_(taps), kind_(kind), index_(index) {}
+  bool listening() const { return taps_.listening(); }
   void operator()(std::string_view name, const Matrix& value) const {
     if (taps_.listening()) taps_(fmt::format("{}.{}.{}", kind_, index_, name), value);
   }

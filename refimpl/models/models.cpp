@@ -11,7 +11,9 @@
 namespace assay {
 namespace {
 
-constexpr std::array kRules = {&kLlamaRule, &kQwenRule};
+constexpr std::array kRules = {&kLlamaRule,  &kQwenRule,   &kMixtralRule,  &kQwen3MoeRule,
+                               &kGemma2Rule, &kGemma3Rule, &kPhi3Rule,     &kOlmo2Rule,
+                               &kGpt2Rule,   &kGptOssRule, &kMinicpm3Rule, &kDeepseekRule};
 
 const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
   std::string known;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/formats/json.h"
@@ -112,6 +113,12 @@ std::size_t read_context(const ModelConfig& config, std::size_t otherwise) {
       config_real(config, "max_position_embeddings|n_positions|max_sequence_length|seq_length", 1,
                   kLargestContext)
           .value_or(static_cast<double>(otherwise)));
+}
+
+std::size_t stretched_context(const RopeRule& rule) {
+  if (rule.type != RopeRule::Type::dynamic && rule.type != RopeRule::Type::yarn) return rule.context;
+  const double reach = static_cast<double>(rule.original_context) * rule.factor;
+  return std::max(rule.context, static_cast<std::size_t>(std::min(reach, kLargestContext)));
 }
 
 RopeRule read_rope(const Weights& weights, std::size_t head_dim, double default_theta,

@@ -21,6 +21,8 @@ RopeRule read_rope(const Weights& weights, std::size_t head_dim, double default_
 
 // The context a config states (max_position_embeddings and its aliases).
 std::size_t read_context(const ModelConfig& config, std::size_t otherwise);
+// And how far rotary scaling takes it, where max_position_embeddings may say what it was before.
+std::size_t stretched_context(const RopeRule& rule);
 
 // The same frequencies for sequences of both lengths? Where not, keys cached for the one are of no use to the
 // other.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/models/feed_forward.h"
 #include "refimpl/models/settings.h"
 
 namespace assay {
@@ -24,10 +26,8 @@ struct DecoderLayer {
   WeightView attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
   Projection qkv, q, k, v, o;                                               // qkv, or the three
   WeightView q_norm, k_norm, sinks;
-  Projection gate_up, gate, up, down;  // gate_up, or the two; none in a layer of experts
-  Projection router;
-  WeightView router_correction;
-  ExpertWeights experts;
+  GatedMlp mlp;  // in a layer without experts
+  std::optional<Mixture> mixture;
 };
 
 class LayerReader {
@@ -35,40 +35,19 @@ class LayerReader {
   LayerReader(const Weights& weights, std::size_t layer) : weights_(weights), layer_(layer) {}
 
   WeightView norm(Role role) const { return weights_.find({.role = role, .layer = layer_}); }
-  Projection optional(Role role, std::optional<Part> part = {}, std::size_t expert = 0) const {
-    return {weights_.find({.role = role, .part = part, .layer = layer_, .expert = expert}),
-            weights_.find({.role = role, .part = part, .layer = layer_, .expert = expert, .bias = true})};
+  Projection optional(Role role) const {
+    return {weights_.find({.role = role, .layer = layer_}),
+            weights_.find({.role = role, .layer = layer_, .bias = true})};
   }
-  Projection required(Role role, std::optional<Part> part = {}, std::size_t expert = 0) const {
-    weights_.get({.role = role, .part = part, .layer = layer_, .expert = expert});
-    return optional(role, part, expert);
+  Projection required(Role role) const {
+    weights_.get({.role = role, .layer = layer_});
+    return optional(role);
   }
 
  private:
   const Weights& weights_;
   std::size_t layer_;
 };
-
-void keep(const Projection& projection, std::vector<WeightView>& weights, std::vector<WeightView>& biases) {
-  weights.push_back(projection.weight);
-  if (projection.bias) biases.push_back(projection.bias);
-}
-
-ExpertWeights read_experts(const LayerReader& reader, std::size_t count, const DecoderSettings& settings) {
-  ExpertWeights experts;
-  experts.form = settings.mlp;
-  experts.interleaved = settings.interleaved_experts;
-  for (std::size_t e = 0; e < count; ++e) {
-    if (const Projection both = reader.optional(Role::mlp_gate_up, Part::routed_expert, e)) {
-      keep(both, experts.gate_up, experts.gate_up_bias);
-    } else {
-      keep(reader.required(Role::mlp_gate, Part::routed_expert, e), experts.gate, experts.gate_bias);
-      keep(reader.required(Role::mlp_up, Part::routed_expert, e), experts.up, experts.up_bias);
-    }
-    keep(reader.required(Role::mlp_down, Part::routed_expert, e), experts.down, experts.down_bias);
-  }
-  return experts;
-}
 
 DecoderLayer read_layer(const Weights& weights, std::size_t index, const DecoderSettings& settings) {
   const LayerReader reader(weights, index);
@@ -87,18 +66,13 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const Decoder
   layer.q_norm = reader.norm(Role::q_norm);
   layer.k_norm = reader.norm(Role::k_norm);
   layer.sinks = reader.norm(Role::sinks);
-  layer.router = reader.optional(Role::router);
-  if (layer.router) {
-    layer.router_correction = weights.find({.role = Role::router_correction, .layer = index});
-    layer.experts = read_experts(reader, weights.tree().experts, settings);
-    return layer;
+  if (is_mixture(weights, index)) {
+    layer.mixture = Mixture::read(weights, index, settings.mlp, settings.moe);
+    layer.mixture->rule = settings.gate;
+    layer.mixture->experts.interleaved = settings.interleaved_experts;
+  } else {
+    layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, settings.mlp);
   }
-  layer.gate_up = reader.optional(Role::mlp_gate_up);
-  if (!layer.gate_up) {
-    layer.gate = reader.required(Role::mlp_gate);
-    layer.up = reader.required(Role::mlp_up);
-  }
-  layer.down = reader.required(Role::mlp_down);
   return layer;
 }
 
@@ -121,6 +95,7 @@ class Decoder : public LanguageModel {
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
     const std::vector<Heads> heads = read_heads(weights.tree());
+    for (const RopeRule& rule : settings_.ropes) context_ = std::max(context_, stretched_context(rule));
     for (std::size_t i = 0; i < heads.size(); ++i) {
       layers_.push_back(read_layer(weights, i, settings_));
       layers_.back().heads = heads[i];
@@ -254,31 +229,10 @@ class Decoder : public LanguageModel {
   Matrix feed_forward(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
     const Matrix y = norm(x, layer.mlp_norm, ops);  // [tokens, hidden]
     if (layer.mlp_norm) at("mlp_norm", y);
-    Matrix out = layer.router ? mixture(y, layer, ops, at) : mlp(y, layer, ops);
+    Matrix out = layer.mixture ? layer.mixture->forward(y, ops, at) : layer.mlp.forward(y, ops);
     at("mlp_out", out);
     if (layer.mlp_post_norm) at("mlp_post_norm", out = norm(out, layer.mlp_post_norm, ops));
     return out;
-  }
-
-  Matrix mlp(const Matrix& x, const DecoderLayer& layer, Ops& ops) const {
-    Matrix gate, up;  // [tokens, intermediate]
-    if (layer.gate_up) {
-      const Matrix both = ops.linear(x, layer.gate_up.weight, layer.gate_up.bias);
-      gate = both.part(0, both.columns() / 2);
-      up = both.part(both.columns() / 2, both.columns() / 2);
-    } else {
-      gate = ops.linear(x, layer.gate.weight, layer.gate.bias);
-      up = ops.linear(x, layer.up.weight, layer.up.bias);
-    }
-    return ops.linear(ops.gated(gate, up, settings_.mlp), layer.down.weight, layer.down.bias);
-  }
-
-  Matrix mixture(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
-    const Matrix logits = ops.linear(x, layer.router.weight, layer.router.bias);  // [tokens, experts]
-    at("router_logits", logits);
-    const Routing routing = ops.moe_gate(logits, layer.router_correction, settings_.gate);
-    at("router_weights", routing.weights);
-    return ops.moe_mix(x, routing, layer.experts, settings_.moe);
   }
 
   DecoderSettings settings_;

@@ -47,7 +47,8 @@ GgufPart gguf_part(Role role, std::string_view name) {
 }
 
 ModelConfig read_config(const Checkpoint& checkpoint, const std::filesystem::path& path) {
-  if (checkpoint.gguf) return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path);
+  if (checkpoint.gguf)
+    return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path, checkpoint.tensors);
   if (checkpoint.config.empty())
     throw Error::input("no config.json beside the weights").in(path).remedy("bring the model's config.json");
   return ModelConfig::read(checkpoint.config);
@@ -83,7 +84,8 @@ void Weights::index_safetensors() {
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
                              spec.bias, 0}];
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
-    entry.input_major = spec.input_major && stored_.tensors[i].form.kind != FormKind::fp4;
+    const StoredForm& form = stored_.tensors[i].form;
+    entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
     const bool one_an_expert = spec.part == Part::routed_expert && spec.stacked == 0;
     const std::size_t place = one_an_expert ? found->indices.expert : 0;
@@ -170,21 +172,29 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   view.input_major = input_major && tensor.shape.size() > 1;
   view.kind = tensor.form.kind;
   view.type = tensor.form.codes;
+  view.block_rows = tensor.form.block_rows;
+  view.block_columns = tensor.form.block_columns;
   view.reader = stored_readers_[place].get();
   view.reader_row = slice * tensor.rows;
-  const bool direct =
+  // gpt-oss: codes lie turned, and are taken as they lie.
+  const bool turned = view.kind == FormKind::fp4 && tensor.form.transposed;
+  if (turned) {
+    std::swap(view.rows, view.columns);
+    std::swap(view.block_rows, view.block_columns);
+    view.input_major = !view.input_major;
+  }
+  const bool known =
       view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
-  const auto row_bytes = storage_bytes(tensor.form.codes, tensor.columns);
+  const bool direct = known && turned == tensor.form.transposed && tensor.form.scale_factor == 1;
+  const auto row_bytes = storage_bytes(tensor.form.codes, view.columns);
   if (!direct || !row_bytes) return view;
   const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
   view.row_bytes = *row_bytes;
-  view.codes = files_[codes.file].bytes().data() + codes.offset + slice * tensor.rows * *row_bytes;
+  view.codes = files_[codes.file].bytes().data() + codes.offset + slice * view.rows * *row_bytes;
   if (!tensor.scale) return view;
   const CheckpointTensor& scales = checkpoint_.tensors[*tensor.scale];
   view.scale_type = tensor.form.scales;
-  view.block_rows = tensor.form.block_rows;
-  view.block_columns = tensor.form.block_columns;
-  view.scale_columns = tensor.scale_columns();
+  view.scale_columns = turned ? tensor.scale_rows() : tensor.scale_columns();
   view.scales = files_[scales.file].bytes().data() + scales.offset +
                 slice * tensor.scale_rows() * tensor.scale_columns() * info(view.scale_type).block_bytes;
   view.global = tensor.form.global;

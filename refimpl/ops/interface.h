@@ -17,7 +17,7 @@
 
 namespace assay {
 
-using TokenId = std::int32_t;
+using TokenId = std::uint32_t;
 
 // Under arithmetics that round to bfloat16: some results stay float32 in the references (a router's logits).
 enum class ResultRounding : std::uint8_t { as_arithmetic, float32 };

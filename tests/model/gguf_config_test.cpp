@@ -22,6 +22,22 @@ gguf::Header header_of(const std::string& architecture,
   return header;
 }
 
+// A Checkpoint keeps the tensors itself, those of all parts, and leaves the header without any.
+TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
+  const gguf::Header header = header_of("llama",
+                                        {{"embedding_length", 8},
+                                         {"block_count", 1},
+                                         {"attention.head_count", 2},
+                                         {"feed_forward_length", 16},
+                                         {"vocab_size", 10}},
+                                        {});
+  std::vector<CheckpointTensor> stored(1);
+  stored[0].name = "token_embd.weight";
+  EXPECT_TRUE(describe(ModelConfig::from_gguf(header, "tied.gguf", stored)).tied_embeddings);
+  stored.emplace_back().name = "output.weight";
+  EXPECT_FALSE(describe(ModelConfig::from_gguf(header, "untied.gguf", stored)).tied_embeddings);
+}
+
 TEST(GgufConfig, CountsWhatTheFileHolds) {
   ASSAY_CASE_OR_SKIP(path, "models/stories260k/stories260K.gguf");
   const gguf::Header header = gguf::read_header(File::open(path));

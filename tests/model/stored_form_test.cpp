@@ -61,6 +61,9 @@ TEST(StoredForm, FormsOfTheWild) {
       {{{"a.weight", I8, {8, 32}}, {"a.scale", F8_E8M0, {8, 2}}}, "MXFP4", {8, 64}},
       {{{"e.down_proj_blocks", U8, {3, 8, 2, 16}}, {"e.down_proj_scales", U8, {3, 8, 2}}},
        "MXFP4",
+       {3, 64, 8}},
+      {{{"b.0.mlp1_weight.blocks", U8, {3, 8, 2, 16}}, {"b.0.mlp1_weight.scales", U8, {3, 8, 2}}},
+       "MXFP4",
        {3, 8, 64}},
   };
   for (const Known& known : all) {

@@ -1,0 +1,211 @@
+// Rows of the forms whose codes are integers in words, and of bitsandbytes' code books.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/model/stored_reader.h"
+#include "core/numeric/codec_simd.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kWord = sizeof(std::uint32_t);
+
+// A rectangle of a stored matrix of elements, row by row.
+template <class Element>
+std::vector<Element> read_rectangle(const CheckpointReader& source, const CheckpointTensor& tensor,
+                                    std::uint64_t row_elements, std::uint64_t first_row, std::uint64_t rows,
+                                    std::uint64_t first, std::uint64_t count) {
+  std::vector<Element> out(rows * count);
+  source.read_rectangle(tensor, row_elements * sizeof(Element), first_row, rows, first * sizeof(Element),
+                        std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+// The same of floats of any type.
+std::vector<float> read_floats(const CheckpointReader& source, const CheckpointTensor& tensor,
+                               std::uint64_t row_elements, std::uint64_t first_row, std::uint64_t rows,
+                               std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t size = info(tensor.type).block_bytes;
+  const auto bytes = read_rectangle<std::byte>(source, tensor, row_elements * size, first_row, rows,
+                                               first * size, count * size);
+  std::vector<float> out(rows * count);
+  simd::decode(tensor.type, bytes, out.data());
+  return out;
+}
+
+// GPTQ's first format stores z - 1. GPTQModel adds 1 to every field of a word at once, a carry running into
+// the next field as the borrow did when it was written; 3-bit fields, which cross words, one by one.
+void add_one_to_fields(const IntPacking& packing, std::span<std::uint32_t> words) {
+  if (packing.bits == 3) return;
+  const std::uint32_t ones = 0xFFFFFFFFu / packing.mask();
+  for (std::uint32_t& word : words) word += ones;
+}
+
+}  // namespace
+
+// For every column its group; empty where columns follow one another. compressed-tensors fills an index that
+// is not in use with -1.
+std::vector<std::uint32_t> StoredReader::read_group_index(std::uint64_t groups) const {
+  if (!tensor_.group_index) return {};
+  std::vector<std::uint32_t> index(tensor_.columns);
+  source_.read(at(*tensor_.group_index), 0, std::as_writable_bytes(std::span(index)));
+  if (std::find(index.begin(), index.end(), 0xFFFFFFFFu) != index.end()) return {};
+  for (const std::uint32_t group : index) {
+    if (group >= groups) {
+      throw Error::input(fmt::format("names group {}, but there are {}", group, groups))
+          .tensor(at(*tensor_.group_index).name);
+    }
+  }
+  return index;
+}
+
+void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  const PackedForm& form = tensor_.form.packed;
+  const std::uint64_t columns = tensor_.columns, groups = tensor_.scale_columns();
+  const std::uint64_t width = tensor_.form.block_columns;
+  const std::uint64_t words = form.codes.words(columns);
+  const auto stored = read_rectangle<std::uint32_t>(source_, codes(), words, first, count, 0, words);
+  std::vector<float> scales = read_floats(source_, at(*tensor_.scale), groups, first, count, 0, groups);
+  std::vector<float> biases;
+  if (form.zero == ZeroPoint::bias)
+    biases = read_floats(source_, at(*tensor_.zeros), groups, first, count, 0, groups);
+  const std::vector<std::uint32_t> index = read_group_index(groups);
+
+  std::vector<std::uint8_t> q(columns), z(groups, static_cast<std::uint8_t>(1u << (form.codes.bits - 1)));
+  std::vector<std::uint32_t> zero_words(2 * groups);
+  const std::uint64_t zero_rows = form.zero == ZeroPoint::packed ? form.zeros.words(tensor_.rows) : 0;
+  for (std::uint64_t r = 0; r < count; ++r) {
+    unpack_line(form.codes, std::span(stored).subspan(r * words, words), 0, q);
+    const float* s = &scales[r * groups];
+    float* w = &out[r * columns];
+    if (form.zero == ZeroPoint::packed) {
+      const std::uint64_t slice = (first + r) / tensor_.rows, row = (first + r) % tensor_.rows;
+      const std::uint64_t lines = runs_over(form.zeros, row) ? 2 : 1;
+      source_.read(at(*tensor_.zeros), (slice * zero_rows + form.zeros.first_word(row)) * groups * kWord,
+                   std::as_writable_bytes(std::span(zero_words).first(lines * groups)));
+      unpack_across(form.zeros, std::span(zero_words).first(groups), std::span(zero_words).subspan(groups),
+                    row, z);
+    }
+    if (!index.empty()) {
+      for (std::uint64_t c = 0; c < columns; ++c) w[c] = static_cast<float>(q[c] - z[index[c]]) * s[index[c]];
+      continue;
+    }
+    for (std::uint64_t g = 0, c = 0; g < groups; ++g) {
+      const std::uint64_t end = std::min(columns, c + width);
+      if (form.zero == ZeroPoint::bias) {
+        const float scale = s[g], bias = biases[r * groups + g];
+        for (; c < end; ++c) {
+          const float product = static_cast<float>(q[c]) * scale;
+          w[c] = product + bias;
+        }
+      } else {
+        const int zero = z[g];
+        const float scale = s[g];
+        for (; c < end; ++c) w[c] = static_cast<float>(q[c] - zero) * scale;
+      }
+    }
+  }
+}
+
+// GPTQ and AWQ: stored as [inputs, outputs]. The rows wanted are a strip of every stored row.
+void StoredReader::decode_inputs_first(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  constexpr std::uint64_t kAtOnce = 64;  // stored rows; a multiple of 32, so that none begins within a word
+  const PackedForm& form = tensor_.form.packed;
+  const std::uint64_t outputs = tensor_.rows, inputs = tensor_.columns, groups = tensor_.scale_columns();
+  const std::vector<std::uint32_t> index = read_group_index(groups);
+  const std::vector<float> scales =
+      read_floats(source_, at(*tensor_.scale), outputs, 0, groups, first, count);
+
+  std::vector<std::uint8_t> zeros(groups * count, static_cast<std::uint8_t>(1u << (form.codes.bits - 1)));
+  if (form.zero != ZeroPoint::middle) {
+    const std::uint64_t begin = form.zeros.first_word(first), row_words = form.zeros.words(outputs);
+    const std::uint64_t end =
+        form.zeros.first_word(first + count - 1) + 1 + (runs_over(form.zeros, first + count - 1) ? 1 : 0);
+    auto words =
+        read_rectangle<std::uint32_t>(source_, at(*tensor_.zeros), row_words, 0, groups, begin, end - begin);
+    if (form.zero == ZeroPoint::packed_less_1) add_one_to_fields(form.zeros, words);
+    for (std::uint64_t g = 0; g < groups; ++g) {
+      const auto line = std::span(zeros).subspan(g * count, count);
+      unpack_line(form.zeros, std::span(words).subspan(g * (end - begin), end - begin), first, line);
+      if (form.zero == ZeroPoint::packed_less_1 && form.zeros.bits == 3) {
+        for (std::uint8_t& zero : line) zero = (zero + 1) & 7;
+      }
+    }
+  }
+
+  const std::uint64_t all_words = form.codes_across ? form.codes.words(inputs) : inputs;
+  const std::uint64_t row_words = form.codes_across ? outputs : form.codes.words(outputs);
+  const std::uint64_t first_word = form.codes_across ? first : form.codes.first_word(first);
+  const std::uint64_t words =
+      form.codes_across ? count : form.codes.first_word(first + count - 1) + 1 - first_word;
+  std::vector<std::uint8_t> q(count);
+  std::vector<float> strip(kAtOnce * count);
+  for (std::uint64_t top = 0; top < inputs; top += kAtOnce) {
+    const std::uint64_t lines = std::min(kAtOnce, inputs - top);
+    const std::uint64_t first_line = form.codes_across ? form.codes.first_word(top) : top;
+    const std::uint64_t word_lines =
+        form.codes_across ? std::min(all_words - first_line, kAtOnce / 32 * form.codes.bits) : lines;
+    const auto stored =
+        read_rectangle<std::uint32_t>(source_, codes(), row_words, first_line, word_lines, first_word, words);
+    for (std::uint64_t i = 0; i < lines; ++i) {
+      if (form.codes_across) {
+        const std::uint64_t line = form.codes.first_word(top + i) - first_line;
+        const std::uint64_t next = std::min(line + 1, word_lines - 1);
+        unpack_across(form.codes, std::span(stored).subspan(line * words, words),
+                      std::span(stored).subspan(next * words, words), top + i, q);
+      } else {
+        unpack_line(form.codes, std::span(stored).subspan(i * words, words), first, q);
+      }
+      const std::uint64_t group = index.empty() ? (top + i) / tensor_.form.block_columns : index[top + i];
+      const std::uint8_t* z = &zeros[group * count];
+      const float* s = &scales[group * count];
+      float* w = &strip[i * count];
+      for (std::uint64_t c = 0; c < count; ++c) w[c] = static_cast<float>(q[c] - z[c]) * s[c];
+    }
+    for (std::uint64_t r = 0; r < count; ++r) {
+      for (std::uint64_t i = 0; i < lines; ++i) out[r * inputs + top + i] = strip[i * count + r];
+    }
+  }
+}
+
+// Blocks run over the elements as they lie, whatever the rows.
+void StoredReader::decode_codebook(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  const CodebookForm& form = tensor_.form.codebook;
+  const std::uint64_t begin = first * tensor_.columns, size = count * tensor_.columns;
+  std::array<float, 16> values;
+  source_.read(at(*tensor_.table), 0, std::as_writable_bytes(std::span(values)));
+
+  const std::uint64_t first_block = begin / form.block;
+  const std::uint64_t blocks = (begin + size - 1) / form.block + 1 - first_block;
+  std::vector<float> scales(blocks);
+  if (form.nested == 0) {
+    source_.read(at(*tensor_.scale), first_block * sizeof(float), std::as_writable_bytes(std::span(scales)));
+  } else {
+    std::vector<std::uint8_t> absmax(blocks);
+    source_.read(at(*tensor_.scale), first_block, std::as_writable_bytes(std::span(absmax)));
+    std::array<float, 256> table;
+    source_.read(at(*tensor_.nested_table), 0, std::as_writable_bytes(std::span(table)));
+    const std::uint64_t first_nested = first_block / form.nested;
+    std::vector<float> nested((first_block + blocks - 1) / form.nested + 1 - first_nested);
+    source_.read(at(*tensor_.nested_scale), first_nested * sizeof(float),
+                 std::as_writable_bytes(std::span(nested)));
+    for (std::uint64_t b = 0; b < blocks; ++b) {
+      const float product = table[absmax[b]] * nested[(first_block + b) / form.nested - first_nested];
+      scales[b] = product + form.offset;
+    }
+  }
+
+  const std::uint64_t first_byte = begin / 2;
+  std::vector<std::uint8_t> bytes((begin + size + 1) / 2 - first_byte);
+  source_.read(codes(), first_byte, std::as_writable_bytes(std::span(bytes)));
+  for (std::uint64_t i = 0; i < size; ++i) {
+    const std::uint64_t element = begin + i;
+    const std::uint8_t pair = bytes[element / 2 - first_byte];
+    out[i] = values[element % 2 == 0 ? pair >> 4 : pair & 0xF] * scales[element / form.block - first_block];
+  }
+}
+
+}  // namespace assay

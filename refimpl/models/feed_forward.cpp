@@ -1,0 +1,108 @@
+#include "refimpl/models/feed_forward.h"
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+// [tokens, experts]: a routing as the matrix of its weights.
+Matrix dense_weights(const Routing& routing, std::size_t experts, Ops& ops) {
+  const std::vector<double> chosen = ops.download(routing.weights);  // [tokens, top_k]
+  const std::size_t tokens = routing.weights.rows();
+  std::vector<double> dense(tokens * experts);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    dense[i / routing.top_k * experts + static_cast<std::size_t>(routing.experts[i])] = chosen[i];
+  return ops.upload(dense, tokens, experts);
+}
+
+void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& experts) {
+  const std::size_t count = weights.tree().experts;
+  const auto all = [&](Role role, bool bias) {
+    std::vector<WeightView> views;
+    for (std::size_t e = 0; e < count; ++e) {
+      const WeightView view = weights.find(
+          {.role = role, .part = Part::routed_expert, .layer = layer, .expert = e, .bias = bias});
+      if (view) views.push_back(view);
+    }
+    if (!views.empty() && views.size() != count)
+      throw Error::input("some experts of a layer have a weight that others lack").tensor(*views[0].name);
+    return views;
+  };
+  experts.gate_up = all(Role::mlp_gate_up, false);
+  experts.gate_up_bias = all(Role::mlp_gate_up, true);
+  experts.gate = all(Role::mlp_gate, false);
+  experts.gate_bias = all(Role::mlp_gate, true);
+  experts.up = all(Role::mlp_up, false);
+  experts.up_bias = all(Role::mlp_up, true);
+  experts.down = all(Role::mlp_down, false);
+  experts.down_bias = all(Role::mlp_down, true);
+  const auto required = [&](const std::vector<WeightView>& views, Role role) {
+    if (views.empty()) weights.get({.role = role, .part = Part::routed_expert, .layer = layer});
+  };
+  if (experts.gate_up.empty()) {
+    required(experts.gate, Role::mlp_gate);
+    required(experts.up, Role::mlp_up);
+  }
+  required(experts.down, Role::mlp_down);
+}
+
+}  // namespace
+
+GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, const GatedForm& form) {
+  const auto get = [&](Role role) { return weights.get({.role = role, .part = part, .layer = layer}); };
+  const auto find = [&](Role role, bool bias) {
+    return weights.find({.role = role, .part = part, .layer = layer, .bias = bias});
+  };
+  GatedMlp mlp;
+  mlp.form = form;
+  mlp.gate_up = find(Role::mlp_gate_up, false);
+  if (!mlp.gate_up) {
+    mlp.gate = get(Role::mlp_gate);
+    mlp.up = get(Role::mlp_up);
+  }
+  mlp.down = get(Role::mlp_down);
+  mlp.gate_bias = find(Role::mlp_gate, true);
+  mlp.up_bias = find(Role::mlp_up, true);
+  mlp.gate_up_bias = find(Role::mlp_gate_up, true);
+  mlp.down_bias = find(Role::mlp_down, true);
+  return mlp;
+}
+
+Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
+  if (gate_up) {
+    const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
+    const std::size_t width = both.columns() / 2;
+    return ops.linear(ops.gated(both.part(0, width), both.part(width, width), form), down, down_bias);
+  }
+  const Matrix g = ops.linear(x, gate, gate_bias);            // [tokens, width]
+  const Matrix u = ops.linear(x, up, up_bias);                // [tokens, width]
+  return ops.linear(ops.gated(g, u, form), down, down_bias);  // [tokens, hidden]
+}
+
+Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedForm& form, MoeForm mixing) {
+  Mixture m;
+  m.router = weights.get({.role = Role::router, .layer = layer});
+  m.router_bias = weights.find({.role = Role::router, .layer = layer, .bias = true});
+  m.correction = weights.find({.role = Role::router_correction, .layer = layer, .bias = true});
+  m.experts.form = form;
+  m.mixing = mixing;
+  read_experts(weights, layer, m.experts);
+  if (weights.find({.role = Role::mlp_down, .part = Part::shared_expert, .layer = layer}))
+    m.shared = GatedMlp::read(weights, layer, Part::shared_expert, form);
+  return m;
+}
+
+Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
+  const Matrix logits = ops.linear(x, router, router_bias, router_rounding);  // [tokens, experts]
+  at("router_logits", logits);
+  const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
+  if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
+  const Matrix routed = ops.moe_mix(x, routing, experts, mixing);  // [tokens, hidden]
+  return shared ? ops.add(routed, shared->forward(x, ops)) : routed;
+}
+
+bool is_mixture(const Weights& weights, std::size_t layer) {
+  return static_cast<bool>(weights.find({.role = Role::router, .layer = layer}));
+}
+
+}  // namespace assay

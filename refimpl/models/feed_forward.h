@@ -1,0 +1,42 @@
+// What follows attention in a layer: one gated MLP, or a mixture of experts with or without shared ones.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "refimpl/engine/taps.h"
+#include "refimpl/models/model.h"
+#include "refimpl/models/weights.h"
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+// down(act(gate(x)) · up(x)); gate and up may be one matrix, gates first.
+struct GatedMlp {
+  WeightView gate, up, gate_up, down;
+  WeightView gate_bias, up_bias, gate_up_bias, down_bias;
+  GatedForm form;
+
+  static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedForm& form);
+  Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
+};
+
+struct Mixture {
+  WeightView router, router_bias, correction;
+  ResultRounding router_rounding = ResultRounding::as_arithmetic;
+  GateRule rule;
+  ExpertWeights experts;
+  std::optional<GatedMlp> shared;  // for every token, beside the experts
+  MoeForm mixing = MoeForm::sparse;
+
+  // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
+  // sets rule and roundings.
+  static Mixture read(const Weights& weights, std::size_t layer, const GatedForm& form, MoeForm mixing);
+  // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.
+  Matrix forward(const Matrix& x, Ops& ops, const TapScope& at) const;  // [tokens, hidden]
+};
+
+// The layer has a router.
+bool is_mixture(const Weights& weights, std::size_t layer);
+
+}  // namespace assay

@@ -1,0 +1,79 @@
+// Gemma 2 (arXiv 2408.00118) and Gemma 3 (arXiv 2503.19786): norms before and after attention and MLP, whose
+// weight counts as 1 + w; embeddings × √hidden; GELU. Gemma 2 caps scores and logits; Gemma 3 norms q and k,
+// and its layers with a window turn with a base of their own, unstretched.
+#include <cmath>
+
+#include "core/system/error.h"
+#include "refimpl/models/rules.h"
+#include "refimpl/models/settings.h"
+#include "refimpl/models/transformer.h"
+
+namespace assay {
+namespace {
+
+Activation read_activation(const ModelConfig& config) {
+  const std::string name = config_text(config, "hidden_activation", "gelu_pytorch_tanh");
+  if (name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (name == "gelu") return Activation::gelu;
+  throw Error::input("hidden_activation is neither gelu nor gelu_pytorch_tanh").in(config.source());
+}
+
+// null: no cap.
+double read_cap(const ModelConfig& config, const std::string& key, double otherwise) {
+  const auto found = config.text().find(key);
+  if (found != config.text().end() && found->is_null()) return 0;
+  return config_real(config, key, 1e-3, 1e6).value_or(otherwise);
+}
+
+DecoderSettings read_gemma(const Weights& weights, const ModelOptions& options) {
+  DecoderSettings settings = read_decoder_settings(weights, 1e-6, 10000);
+  // The converter to GGUF has added the 1 already.
+  settings.norm = weights.from_gguf() ? NormForm::weight_inside : NormForm::one_plus_weight;
+  settings.mlp.activation = read_activation(weights.config());
+  settings.embedding_scale = std::sqrt(static_cast<double>(weights.tree().hidden_size));
+  settings.attention_scale =
+      1 / std::sqrt(config_real(weights.config(), "query_pre_attn_scalar", 1e-3, 1e9).value_or(256));
+  settings.moe = options.moe;
+  return settings;
+}
+
+std::unique_ptr<LanguageModel> make_gemma2(const Weights& weights, const ModelOptions& options) {
+  DecoderSettings settings = read_gemma(weights, options);
+  settings.attention_cap = read_cap(weights.config(), "attn_logit_softcapping", 50);
+  settings.final_cap = read_cap(weights.config(), "final_logit_softcapping", 30);
+  return make_decoder(weights, settings);
+}
+
+// transformers 5 gives each kind of layer its rope_parameters; before, rope_scaling meant the layers without
+// a window, and rope_local_base_freq the others.
+RopeRule local_rope(const Weights& weights, std::size_t head_dim) {
+  RopeRule rule = read_rope(weights, head_dim, 10000, "sliding_attention");
+  const ParsedJson* by_kind = config_object(weights.config(), "rope_parameters");
+  if (by_kind != nullptr && by_kind->contains("sliding_attention")) return rule;
+  rule.type = RopeRule::Type::standard;
+  rule.theta = config_real(weights.config(), "rope_local_base_freq", 1e-3, 1e15).value_or(10000);
+  return rule;
+}
+
+std::unique_ptr<LanguageModel> make_gemma3(const Weights& weights, const ModelOptions& options) {
+  DecoderSettings settings = read_gemma(weights, options);
+  settings.attention_cap = read_cap(weights.config(), "attn_logit_softcapping", 0);
+  settings.final_cap = read_cap(weights.config(), "final_logit_softcapping", 0);
+  const std::size_t head_dim = weights.tree().attention.at(0).qk_head_dim;
+  settings.ropes = {read_rope(weights, head_dim, 1e6, "full_attention"), local_rope(weights, head_dim)};
+  for (const AttentionGeometry& geometry : weights.tree().attention) {
+    for (const std::uint64_t layer : geometry.layers)
+      settings.rope_of.at(layer) = geometry.window == 0 ? 0 : 1;
+  }
+  return make_decoder(weights, settings);
+}
+
+constexpr std::string_view kGemma2Families[] = {"gemma2"};
+constexpr std::string_view kGemma3Families[] = {"gemma3"};
+
+}  // namespace
+
+const ModelRule kGemma2Rule = {kGemma2Families, {}, make_gemma2};
+const ModelRule kGemma3Rule = {kGemma3Families, {}, make_gemma3};
+
+}  // namespace assay

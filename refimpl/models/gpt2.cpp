@@ -1,0 +1,145 @@
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm with bias before attention and MLP, biases
+// everywhere, one MLP matrix up and one down with GELU between; matrices are stored [in, out].
+#include <array>
+#include <cmath>
+
+#include "core/system/error.h"
+#include "refimpl/models/rope_table.h"
+#include "refimpl/models/rules.h"
+#include "refimpl/models/settings.h"
+
+namespace assay {
+namespace {
+
+struct Affine {  // of a matrix or a norm
+  WeightView weight, bias;
+};
+
+struct Block {
+  Affine attention_norm, qkv, attention_output, mlp_norm, up, down;
+};
+
+Activation read_activation(const ModelConfig& config) {
+  const std::string name = config_text(config, "activation_function", "gelu_new");
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (name == "gelu") return Activation::gelu;
+  if (name == "relu") return Activation::relu;
+  throw Error::input("activation_function is none of gelu_new, gelu, relu").in(config.source());
+}
+
+class Gpt2 final : public LanguageModel {
+ public:
+  explicit Gpt2(const Weights& weights)
+      : heads_(weights.tree().attention.at(0).heads),
+        head_dim_(weights.tree().attention.at(0).qk_head_dim),
+        context_(read_context(weights.config(), 1024)),
+        epsilon_(config_real(weights.config(), "layer_norm_epsilon", 0, 1).value_or(1e-5)),
+        activation_(read_activation(weights.config())),
+        tokens_(weights.get({.role = Role::token_embedding})),
+        positions_(weights.get({.role = Role::position_embedding})),
+        final_norm_(affine(weights, Role::final_norm, 0)),
+        head_(weights.get({.role = Role::output_head})) {
+    for (std::size_t i = 0; i < weights.tree().layers; ++i)
+      blocks_.push_back({affine(weights, Role::input_norm, i), affine(weights, Role::qkv, i),
+                         affine(weights, Role::attention_output, i),
+                         affine(weights, Role::pre_feedforward_norm, i), affine(weights, Role::mlp_up, i),
+                         affine(weights, Role::mlp_down, i)});
+  }
+
+  std::size_t vocabulary() const override { return head_.outputs(); }
+  std::size_t context() const override { return std::min(context_, positions_.rows); }
+  std::vector<CacheWidth> cache_widths() const override {
+    return std::vector<CacheWidth>(blocks_.size(), {heads_ * head_dim_, heads_ * head_dim_});
+  }
+
+  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+    const std::vector<TokenId> positions(batch.positions.begin(), batch.positions.end());
+    Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
+    taps("embed", x);  // [tokens, hidden]
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const TapScope at(taps, "layers", i);
+      const Block& block = blocks_[i];
+      x = ops.add(x, attention(norm(x, block.attention_norm, "attn_norm", ops, at), i, batch, ops, at));
+      at("attn_residual", x);
+      x = ops.add(x, mlp(norm(x, block.mlp_norm, "mlp_norm", ops, at), block, ops, at));
+      at("out", x);
+    }
+    x = ops.layer_norm(x, final_norm_.weight, final_norm_.bias, epsilon_);
+    taps("final_norm", x);
+    return x;
+  }
+
+  Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
+    const Matrix y = ops.linear(hidden, head_);  // [rows, vocabulary]
+    taps("logits", y);
+    return y;
+  }
+
+ private:
+  static Affine affine(const Weights& weights, Role role, std::size_t layer) {
+    return {weights.get({.role = role, .layer = layer}),
+            weights.find({.role = role, .layer = layer, .bias = true})};
+  }
+
+  Matrix norm(const Matrix& x, const Affine& n, std::string_view tap, Ops& ops, const TapScope& at) const {
+    const Matrix y = ops.layer_norm(x, n.weight, n.bias, epsilon_);  // [tokens, hidden]
+    at(tap, y);
+    return y;
+  }
+
+  Matrix attention(const Matrix& x, std::size_t index, const Batch& batch, Ops& ops,
+                   const TapScope& at) const {
+    const Block& block = blocks_[index];
+    const std::size_t width = heads_ * head_dim_;
+    const Matrix qkv = ops.linear(x, block.qkv.weight, block.qkv.bias);  // [tokens, 3 · hidden]
+    const Matrix q = qkv.part(0, width), k = qkv.part(width, width), v = qkv.part(2 * width, width);
+    at("q", q);
+    at("k", k);
+    at("v", v);
+    AttentionCall call = {.q = q,
+                          .spans = {},
+                          .heads = heads_,
+                          .kv_heads = heads_,
+                          .qk_dim = head_dim_,
+                          .v_dim = head_dim_,
+                          .scale = 1 / std::sqrt(static_cast<double>(head_dim_)),
+                          .sinks = {}};
+    for (const Batch::Sequence& s : batch.sequences) {
+      s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
+      call.spans.push_back(
+          {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
+    }
+    const Matrix context = ops.attention(call);  // [tokens, hidden]
+    at("attn_context", context);
+    const Matrix out = ops.linear(context, block.attention_output.weight, block.attention_output.bias);
+    at("attn_out", out);
+    return out;
+  }
+
+  Matrix mlp(const Matrix& x, const Block& block, Ops& ops, const TapScope& at) const {
+    const Matrix up = ops.linear(x, block.up.weight, block.up.bias);  // [tokens, 4 · hidden]
+    const Matrix out = ops.linear(ops.activation(up, activation_), block.down.weight, block.down.bias);
+    at("mlp_out", out);
+    return out;
+  }
+
+  std::size_t heads_, head_dim_, context_;
+  double epsilon_;
+  Activation activation_;
+  WeightView tokens_, positions_;
+  Affine final_norm_;
+  WeightView head_;
+  std::vector<Block> blocks_;
+};
+
+std::unique_ptr<LanguageModel> make_gpt2(const Weights& weights, const ModelOptions&) {
+  return std::make_unique<Gpt2>(weights);
+}
+
+constexpr std::string_view kFamilies[] = {"gpt2"};
+
+}  // namespace
+
+const ModelRule kGpt2Rule = {kFamilies, {}, make_gpt2};
+
+}  // namespace assay

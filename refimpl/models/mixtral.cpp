@@ -1,0 +1,39 @@
+// Mixtral (arXiv 2401.04088) and Qwen3-MoE: a Llama, and a Qwen3, whose MLP is a mixture of experts. Scores
+// are a softmax over all experts; the weights of those chosen are made to sum to 1: always in Mixtral, where
+// norm_topk_prob says so in Qwen3-MoE. Mixtral keeps the weights in float32, Qwen3-MoE rounds them.
+#include "refimpl/models/rules.h"
+#include "refimpl/models/settings.h"
+#include "refimpl/models/transformer.h"
+
+namespace assay {
+namespace {
+
+std::unique_ptr<LanguageModel> make_mixtral(const Weights& weights, const ModelOptions& options) {
+  DecoderSettings settings = read_decoder_settings(weights, 1e-5, 1e6);
+  if (weights.from_gguf()) settings.rope_layout = RopeLayout::interleaved;
+  settings.moe = options.moe;
+  settings.gate.top_k = weights.tree().experts_per_token;
+  settings.gate.renormalize = true;
+  settings.gate.rounding = ResultRounding::float32;
+  return make_decoder(weights, settings);
+}
+
+std::unique_ptr<LanguageModel> make_qwen3_moe(const Weights& weights, const ModelOptions& options) {
+  DecoderSettings settings = read_decoder_settings(weights, 1e-6, 10000);
+  settings.moe = options.moe;
+  settings.gate.top_k = weights.tree().experts_per_token;
+  // llama.cpp knows no other way; the class of transformers has false where the config is silent.
+  settings.gate.renormalize = config_flag(weights.config(), "norm_topk_prob", weights.from_gguf());
+  settings.gate.rounding = ResultRounding::as_arithmetic;
+  return make_decoder(weights, settings);
+}
+
+constexpr std::string_view kMixtralFamilies[] = {"mixtral"};
+constexpr std::string_view kQwen3MoeFamilies[] = {"qwen3_moe"};
+
+}  // namespace
+
+const ModelRule kMixtralRule = {kMixtralFamilies, {}, make_mixtral};
+const ModelRule kQwen3MoeRule = {kQwen3MoeFamilies, {}, make_qwen3_moe};
+
+}  // namespace assay

@@ -1,0 +1,21 @@
+// OLMo-2 (arXiv 2501.00656): norms stand after attention and MLP, none before; q and k are normed over all
+// heads at once.
+#include "refimpl/models/rules.h"
+#include "refimpl/models/transformer.h"
+
+namespace assay {
+namespace {
+
+std::unique_ptr<LanguageModel> make_olmo2(const Weights& weights, const ModelOptions&) {
+  DecoderSettings settings = read_decoder_settings(weights, 1e-5, 10000);
+  settings.norm = NormForm::weight_inside;
+  return make_decoder(weights, settings);
+}
+
+constexpr std::string_view kFamilies[] = {"olmo2"};
+
+}  // namespace
+
+const ModelRule kOlmo2Rule = {kFamilies, {}, make_olmo2};
+
+}  // namespace assay

@@ -1,0 +1,104 @@
+// Every family against what transformers computes of data/models/<name> (data/make_models.py).
+#include <regex>
+
+#include "tests/refimpl/models/golden_run.h"
+
+namespace assay {
+namespace {
+
+using test::folder;
+using test::largest;
+using test::largest_difference;
+using test::Numbers;
+using test::Runner;
+using test::tokens_of;
+
+// A tap of ours as transformers has it: the experts chosen and their weights, in the order of their numbers,
+// out of the matrix of all weights.
+std::vector<double> chosen(const std::vector<double>& dense, std::size_t experts, bool weights) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    if (dense[i] != 0) values.push_back(weights ? dense[i] : static_cast<double>(i % experts));
+  }
+  return values;
+}
+
+// Of latent attention what is kept is latents, never keys and values; deepseek_test.cpp looks at queries.
+bool is_expanded(const std::string& name, const ModuleTree& tree) {
+  return tree.attention.at(0).kind == AttentionGeometry::Kind::latent &&
+         (name.ends_with(".q") || name.ends_with(".k") || name.ends_with(".v"));
+}
+
+std::vector<double> tap(const Runner& run, const std::string& name) {
+  const std::size_t dot = name.rfind(".router_");
+  const bool routing = dot != std::string::npos && !name.ends_with("_logits");
+  const auto found = run.taps().find(routing ? name.substr(0, dot) + ".router_weights" : name);
+  if (found == run.taps().end()) return {};
+  return routing ? chosen(found->second, run.weights().tree().experts, name.ends_with("_weights"))
+                 : found->second;
+}
+
+class Golden : public testing::TestWithParam<const char*> {
+ protected:
+  std::map<std::string, Numbers> golden =
+      test::read_tensors(folder(GetParam()) / "golden/transformers.safetensors");
+  std::vector<TokenId> prompt = tokens_of(golden.at("tokens"));
+};
+
+TEST_P(Golden, DoubleAgreesWithDoubleTransformers) {
+  const std::vector<double>& truth = golden.at("logits.f64").values;
+  const double error = largest_difference(Runner(GetParam(), Precision::f64)(prompt), truth);
+  EXPECT_LE(error, 2e-6 * largest(truth));
+}
+
+TEST_P(Golden, SingleAgreesWithTransformers) {
+  const std::vector<double>& expected = golden.at("logits.f32").values;
+  const double error = largest_difference(Runner(GetParam(), Precision::f32)(prompt), expected);
+  EXPECT_LE(error, 1e-4 * largest(expected));
+}
+
+// The yardstick: at most twice as far from the truth as PyTorch's own bfloat16, which expands latents.
+TEST_P(Golden, HalfIsAsGoodAsPyTorch) {
+  const std::vector<double>& truth = golden.at("logits.f64").values;
+  const double yardstick = largest_difference(golden.at("logits.bf16").values, truth);
+  Runner run(GetParam(), Precision::bf16, {.mla = MlaForm::naive});
+  EXPECT_LE(largest_difference(run(prompt), truth), 2 * yardstick);
+}
+
+TEST_P(Golden, EveryNamedIntermediateAgrees) {
+  Runner run(GetParam(), Precision::f64);
+  run(prompt);
+  std::size_t compared = 0;
+  for (const auto& [name, numbers] : golden) {
+    if (!name.starts_with("tap.") || is_expanded(name, run.weights().tree())) continue;
+    EXPECT_LE(largest_difference(tap(run, name.substr(4)), numbers.values),
+              2e-6 * std::max(1e-3, largest(numbers.values)))
+        << name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 10U);
+}
+
+TEST_P(Golden, BeyondTheOriginalContext) {
+  if (!golden.contains("long.tokens")) GTEST_SKIP() << "no long prompt for this family";
+  const std::vector<double>& truth = golden.at("long.logits.f64").values;
+  Runner run(GetParam(), Precision::f64);
+  EXPECT_LE(largest_difference(run(tokens_of(golden.at("long.tokens"))), truth), 2e-6 * largest(truth));
+}
+
+TEST_P(Golden, GreedyTextIsEqual) {
+  const std::vector<TokenId> expected = tokens_of(golden.at("greedy"));
+  EXPECT_EQ(Runner(GetParam(), Precision::f32).greedy(prompt, expected.size()), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Golden,
+                         testing::Values("llama", "llama-dynamic", "mistral", "qwen2", "qwen3", "qwen3-moe",
+                                         "qwen3-moe-unnormalized", "mixtral", "gemma2", "gemma3", "phi3",
+                                         "olmo2", "gpt2", "gpt-oss", "minicpm3", "deepseek-v2",
+                                         "deepseek-v2-lite", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2"),
+                         [](const auto& info) {
+                           return std::regex_replace(std::string(info.param), std::regex("-"), "_");
+                         });
+
+}  // namespace
+}  // namespace assay

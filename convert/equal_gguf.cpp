@@ -21,8 +21,7 @@ class AcrossNames {
  public:
   AcrossNames(const Side& named, const Side& gguf, const GgufFamily& family, bool gguf_first)
       : named_(named), gguf_(gguf), gguf_first_(gguf_first), reader_(gguf.reader, gguf.stored) {
-    for (DerivedTensor& tensor :
-         hf_tensors(*gguf.checkpoint.gguf, family, gguf.checkpoint.root, gguf.stored, report_.notes)) {
+    for (DerivedTensor& tensor : hf_tensors(gguf.checkpoint, family, gguf.stored, report_.notes)) {
       std::string name = tensor.name;
       derived_.emplace(std::move(name), std::move(tensor));
     }
@@ -110,7 +109,7 @@ std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, doubl
                                              Progress& progress) {
   if (is_gguf(a) == is_gguf(b)) return std::nullopt;
   const Side &gguf = is_gguf(a) ? a : b, &named = is_gguf(a) ? b : a;
-  const GgufFamily* family = family_of_gguf(*gguf.checkpoint.gguf);
+  const GgufFamily* family = family_of_gguf(gguf.checkpoint);
   if (family == nullptr) return std::nullopt;
   return AcrossNames(named, gguf, *family, is_gguf(a)).run(rtol, jobs, progress);
 }

@@ -53,7 +53,7 @@ class GgufPlanner {
     if (options.mtp != Mtp::keep) throw Error::usage("--drop-mtp and --only-mtp do not go with GGUF");
     plan_.checkpoint = open_checkpoint(in, options.jobs);
     throw_first_error(plan_.checkpoint.findings, in);
-    plan_.stored = find_stored(plan_.checkpoint, read_quantization(plan_.checkpoint.config));
+    plan_.stored = find_stored(plan_.checkpoint, read_quantization(plan_.checkpoint));
     throw_first_error(plan_.stored.findings, in);
     for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
   }
@@ -264,7 +264,7 @@ class GgufPlanner {
           fmt::format("--to {}: of a GGUF, bf16, f16, f32 and gguf:TYPE can be made", options_.to))
           .remedy("convert to bf16 first, and then on");
     }
-    HfModel model = import_gguf(*plan_.checkpoint.gguf, in_, plan_.stored, *type);
+    HfModel model = import_gguf(plan_.checkpoint, plan_.stored, *type);
     plan_.notes = std::move(model.notes);
     plan_.texts = std::move(model.files);
     plan_.roles = model.family.empty() ? "" : fmt::format("the module tree of {}", model.family);

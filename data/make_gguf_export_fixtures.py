@@ -75,11 +75,13 @@ def sentencepiece_fixture():
     folder = OUT / "sentencepiece"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = pathlib.Path(scratch) / "corpus.txt"
-        corpus.write_text("\n".join(" ".join(random.choice(words) for _ in range(12)) for _ in range(400)))
-        sentencepiece.SentencePieceTrainer.train(input=str(corpus), model_prefix=str(pathlib.Path(scratch) / "tokenizer"),
-                                                 vocab_size=300, model_type="bpe", byte_fallback=True,
+        here = os.getcwd()
+        os.chdir(scratch)  # the model keeps the names of its input
+        pathlib.Path("corpus.txt").write_text("\n".join(" ".join(random.choice(words) for _ in range(12)) for _ in range(400)))
+        sentencepiece.SentencePieceTrainer.train(input="corpus.txt", model_prefix="tokenizer", vocab_size=300, normalization_rule_name="identity",
+                                                 model_type="bpe", byte_fallback=True,
                                                  character_coverage=1.0, minloglevel=2)
+        os.chdir(here)
         (folder / "tokenizer.model").write_bytes((pathlib.Path(scratch) / "tokenizer.model").read_bytes())
     special = {str(i): {"content": text, "special": True} for i, text in enumerate(["<unk>", "<s>", "</s>"])}
     special["301"] = {"content": "<|turn|>", "special": False}

@@ -107,7 +107,9 @@ GgufParameters::GgufParameters(const ModelConfig& config, const GgufFamily& fami
   if (!defaults_.contains("num_key_value_heads")) say("num_key_value_heads", *find({"num_attention_heads"}));
   if (family.head_dim_from_width)
     say("head_dim", size("hidden_size") / std::max<std::uint64_t>(1, size("num_attention_heads")));
-  if (defaults_.contains("qk_rope_head_dim")) say("head_dim", *find({"qk_rope_head_dim"}));
+  // A model_type that transformers has no class for (Kimi K2) is read as it stands.
+  if (defaults_.contains("qk_rope_head_dim") && config.model_type() == family.family)
+    say("head_dim", *find({"qk_rope_head_dim"}));
 }
 
 const ParsedJson* GgufParameters::find(std::initializer_list<std::string_view> keys) const {

@@ -15,12 +15,11 @@ constexpr std::uint64_t kSigmoidGating = 2;
 
 class Importer {
  public:
-  Importer(const gguf::Header& header, const GgufFamily& family, const std::filesystem::path& source,
-           const StoredTensors& stored)
+  Importer(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored)
       : family_(family),
-        source_(source),
+        source_(gguf.files.front().path),
         stored_(stored),
-        tree_(describe(ModelConfig::from_gguf(header, source))) {
+        tree_(describe(ModelConfig::from_gguf(*gguf.gguf, source_, gguf.tensors))) {
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places_.emplace(stored.tensors[i].name, i);
   }
 
@@ -95,7 +94,7 @@ class Importer {
   }
 
   const GgufFamily& family_;
-  const std::filesystem::path& source_;
+  const fs::path& source_;
   const StoredTensors& stored_;
   ModuleTree tree_;
   std::map<std::string, std::uint32_t> places_;
@@ -105,46 +104,45 @@ class Importer {
 
 }  // namespace
 
-const GgufFamily* family_of_gguf(const gguf::Header& header) {
-  const std::string architecture = header.text("general.architecture").value_or("");
+const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
+  const std::string architecture = gguf.gguf->text("general.architecture").value_or("");
   const auto number = [&](std::string_view key) {
-    return header.number(fmt::format("{}.{}", architecture, key)).value_or(0);
+    return gguf.gguf->number(fmt::format("{}.{}", architecture, key)).value_or(0);
   };
   std::string family = architecture;
   if (architecture == "llama" && number("expert_count") > 0) family = "mixtral";
   if (architecture == "qwen3moe") family = "qwen3_moe";
   if (architecture == "deepseek2") {
     const bool corrected =
-        std::any_of(header.tensors.begin(), header.tensors.end(),
-                    [](const gguf::Tensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
+        std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
+                    [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
     family = corrected || number("expert_gating_func") == kSigmoidGating ? "deepseek_v3" : "deepseek_v2";
   }
   return gguf_family(family);
 }
 
-std::vector<DerivedTensor> hf_tensors(const gguf::Header& header, const GgufFamily& family,
-                                      const std::filesystem::path& source, const StoredTensors& stored,
-                                      std::vector<std::string>& notes) {
-  return Importer(header, family, source, stored).run(notes);
+std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
+                                      const StoredTensors& stored, std::vector<std::string>& notes) {
+  return Importer(gguf, family, stored).run(notes);
 }
 
-HfModel import_gguf(const gguf::Header& header, const std::filesystem::path& source,
-                    const StoredTensors& stored, ElementType type) {
+HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type) {
   HfModel model;
-  const GgufFamily* family = family_of_gguf(header);
+  const GgufFamily* family = family_of_gguf(gguf);
   if (family == nullptr) {
-    model.notes.push_back(fmt::format(
-        "architecture \"{}\" is not known here: tensors keep their GGUF names, and there is no config.json",
-        header.text("general.architecture").value_or("")));
+    model.notes.push_back(
+        fmt::format("architecture \"{}\" is not known here: tensors keep their GGUF names, and there is no "
+                    "config.json",
+                    gguf.gguf->text("general.architecture").value_or("")));
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i)
       model.tensors.push_back(whole(stored.tensors[i].name, stored, i));
   } else {
     model.family = family->family;
-    model.tensors = hf_tensors(header, *family, source, stored, model.notes);
-    const ParsedJson config = hf_config(header, *family, source, stored, type, model.notes);
+    model.tensors = hf_tensors(gguf, *family, stored, model.notes);
+    const ParsedJson config = hf_config(gguf, *family, stored, type, model.notes);
     model.files.emplace_back("config.json", config.dump(2) + "\n");
   }
-  for (auto& file : hf_tokenizer(header, model.notes)) model.files.push_back(std::move(file));
+  for (auto& file : hf_tokenizer(*gguf.gguf, model.notes)) model.files.push_back(std::move(file));
   return model;
 }
 

@@ -2,7 +2,6 @@
 // needs.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,24 +23,21 @@ struct HfModel {
 };
 
 // `type`: of the weights to be written, for config.json.
-HfModel import_gguf(const gguf::Header& header, const std::filesystem::path& source,
-                    const StoredTensors& stored, ElementType type);
+HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type);
 
 // --- parts of it
 // -----------------------------------------------------------------------------------------------
 
 // Of which family the file is; nullptr: of none that gguf_export writes.
-const GgufFamily* family_of_gguf(const gguf::Header& header);
+const GgufFamily* family_of_gguf(const Checkpoint& gguf);
 
 // All tensors under transformers' names. Throws Error::input where one is missing or misshapen; appends what
 // has no such name to `notes`.
-std::vector<DerivedTensor> hf_tensors(const gguf::Header& header, const GgufFamily& family,
-                                      const std::filesystem::path& source, const StoredTensors& stored,
-                                      std::vector<std::string>& notes);
+std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
+                                      const StoredTensors& stored, std::vector<std::string>& notes);
 
-ParsedJson hf_config(const gguf::Header& header, const GgufFamily& family,
-                     const std::filesystem::path& source, const StoredTensors& stored, ElementType type,
-                     std::vector<std::string>& notes);
+ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
+                     ElementType type, std::vector<std::string>& notes);
 
 std::vector<std::pair<std::string, std::string>> hf_tokenizer(const gguf::Header& header,
                                                               std::vector<std::string>& notes);

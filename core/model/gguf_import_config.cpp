@@ -59,8 +59,10 @@ class ConfigWriter {
   void whole(const char* name, std::string_view key) {
     if (const auto value = header_.number(fmt::format("{}.{}", architecture_, key))) config_[name] = *value;
   }
+  // Some files say -1 where there is none.
   void token(const char* name, std::string_view key) {
-    if (const auto value = header_.number(key)) config_[name] = *value;
+    const auto value = header_.number(key);
+    if (value && *value < config_.value("vocab_size", std::uint64_t{0})) config_[name] = *value;
   }
 
   // The sizes that ModelConfig::from_gguf finds, under the names of this family's class.
@@ -150,11 +152,10 @@ class ConfigWriter {
 
 }  // namespace
 
-ParsedJson hf_config(const gguf::Header& header, const GgufFamily& family,
-                     const std::filesystem::path& source, const StoredTensors& stored, ElementType type,
-                     std::vector<std::string>& notes) {
-  const ModelConfig sizes = ModelConfig::from_gguf(header, source);
-  return ConfigWriter(header, family, stored).write(sizes.document(), type, notes);
+ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
+                     ElementType type, std::vector<std::string>& notes) {
+  const ModelConfig sizes = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
+  return ConfigWriter(*gguf.gguf, family, stored).write(sizes.document(), type, notes);
 }
 
 }  // namespace assay

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <unordered_map>
 
 #include "core/formats/sentencepiece_vocab.h"
 #include "core/model/gguf_import.h"
@@ -11,6 +13,8 @@
 
 namespace assay {
 namespace {
+
+constexpr std::size_t kLongestPiece = 1024;  // of real vocabularies: 64
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
@@ -70,13 +74,7 @@ class TokenizerFiles {
       if (is_kind(id, TokenKind::unused)) continue;
       const bool control = is_kind(id, TokenKind::control);
       if (control || is_kind(id, TokenKind::user_defined))
-        added.push_back({{"id", id},
-                         {"content", texts_[id]},
-                         {"single_word", false},
-                         {"lstrip", false},
-                         {"rstrip", false},
-                         {"normalized", false},
-                         {"special", control}});
+        added.push_back(added_token(id, control));
       else
         vocabulary[texts_[id]] = id;
     }
@@ -89,7 +87,7 @@ class TokenizerFiles {
                              {"added_tokens", std::move(added)},
                              {"normalizer", nullptr},
                              {"pre_tokenizer", cutters},
-                             {"post_processor", post_processor()},
+                             {"post_processor", post_processor(false)},
                              {"decoder", bytes},
                              {"model",
                               {{"type", "BPE"},
@@ -106,9 +104,10 @@ class TokenizerFiles {
     return true;
   }
 
-  ParsedJson post_processor() const {
+  // `by_default`: whether a bos is put before a text where no key says so.
+  ParsedJson post_processor(bool by_default) const {
     const auto bos = special("tokenizer.ggml.bos_token_id");
-    if (!flag("tokenizer.ggml.add_bos_token").value_or(false) || !bos) return nullptr;
+    if (!flag("tokenizer.ggml.add_bos_token").value_or(by_default) || !bos) return nullptr;
     const std::uint64_t id = *header_.number("tokenizer.ggml.bos_token_id");
     const auto token = [&](int sequence) {
       return ParsedJson{{"SpecialToken", {{"id", *bos}, {"type_id", sequence}}}};
@@ -139,7 +138,97 @@ class TokenizerFiles {
     if (ids.unknown < pieces.size()) pieces[ids.unknown].type = SentencePiece::Type::unknown;
     const bool prefix = flag("tokenizer.ggml.add_space_prefix").value_or(true);
     files_.emplace_back("tokenizer.model", serialize_sentencepiece_bpe(pieces, ids, prefix));
+    files_.emplace_back("tokenizer.json", pieces_as_bpe(pieces, ids, prefix).dump() + "\n");
     return true;
+  }
+
+  // The same as BPE: pieces are merged in the order of their scores. Every way to make a piece of two others
+  // is a merge; of those with one score the longer left half goes first (transformers,
+  // convert_slow_tokenizer.py).
+  static std::vector<std::string> merges_of(const std::vector<SentencePiece>& pieces) {
+    struct Merge {
+      float score;
+      std::size_t left_length, right_length;  // characters
+      std::uint64_t left, right;
+    };
+    std::unordered_map<std::string_view, std::uint64_t> ids;
+    for (std::size_t id = 0; id < pieces.size(); ++id) {
+      if (pieces[id].type == SentencePiece::Type::normal) ids.emplace(pieces[id].text, id);
+    }
+    std::vector<Merge> merges;
+    for (const SentencePiece& piece : pieces) {
+      if (piece.type != SentencePiece::Type::normal || piece.text.size() > kLongestPiece) continue;
+      const std::string_view text = piece.text;
+      const std::size_t length = characters(text), first = merges.size();
+      for (std::size_t cut = 1; cut < text.size(); ++cut) {
+        const auto left = ids.find(text.substr(0, cut)), right = ids.find(text.substr(cut));
+        if (left == ids.end() || right == ids.end()) continue;
+        const std::size_t before = characters(left->first);
+        merges.push_back({piece.score, before, length - before, left->second, right->second});
+      }
+      std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
+                [](const Merge& a, const Merge& b) {
+                  return std::pair(a.left, a.right) < std::pair(b.left, b.right);
+                });
+    }
+    std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+      return std::tuple(a.score, a.left_length, a.right_length) >
+             std::tuple(b.score, b.left_length, b.right_length);
+    });
+    std::vector<std::string> texts;
+    for (const Merge& merge : merges)
+      texts.push_back(pieces[merge.left].text + " " + pieces[merge.right].text);
+    return texts;
+  }
+  static std::size_t characters(std::string_view utf8) {
+    return static_cast<std::size_t>(std::count_if(
+        utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  }
+
+  ParsedJson pieces_as_bpe(const std::vector<SentencePiece>& pieces, const SentencePieceIds& ids,
+                           bool prefix) const {
+    constexpr const char* kSpace = "\xe2\x96\x81";
+    ParsedJson vocabulary = ParsedJson::object(), added = ParsedJson::array();
+    for (std::size_t id = 0; id < pieces.size(); ++id) {
+      const SentencePiece::Type type = pieces[id].type;
+      if (type == SentencePiece::Type::unused) continue;
+      vocabulary[pieces[id].text] = id;
+      const bool control = type == SentencePiece::Type::control || type == SentencePiece::Type::unknown;
+      if (control || type == SentencePiece::Type::user_defined) added.push_back(added_token(id, control));
+    }
+    const auto replace = [](const char* from, const char* to) {
+      return ParsedJson{{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+    };
+    ParsedJson normalizers = ParsedJson::array({replace(" ", kSpace)});
+    if (prefix) normalizers.insert(normalizers.begin(), ParsedJson{{"type", "Prepend"}, {"prepend", kSpace}});
+    ParsedJson decoders =
+        ParsedJson::array({replace(kSpace, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
+    if (prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    return {
+        {"version", "1.0"},
+        {"truncation", nullptr},
+        {"padding", nullptr},
+        {"added_tokens", std::move(added)},
+        {"normalizer", {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}},
+        {"pre_tokenizer", nullptr},
+        {"post_processor", post_processor(true)},
+        {"decoder", {{"type", "Sequence"}, {"decoders", std::move(decoders)}}},
+        {"model",
+         {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", ids.unknown < pieces.size() ? ParsedJson(pieces[ids.unknown].text) : ParsedJson()},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", true},
+          {"byte_fallback", true},
+          {"ignore_merges", false},
+          {"vocab", std::move(vocabulary)},
+          {"merges", merges_of(pieces)}}}};
+  }
+
+  ParsedJson added_token(std::size_t id, bool control) const {
+    return {{"id", id},        {"content", texts_[id]}, {"single_word", false}, {"lstrip", false},
+            {"rstrip", false}, {"normalized", false},   {"special", control}};
   }
 
   ParsedJson settings(const std::string& model) const {

@@ -9,6 +9,7 @@
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
+#include "kernels/compare.h"
 #include "paramcount/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
@@ -33,6 +34,7 @@ int run(int argc, char** argv) {
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
+  assay::add_compare(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -9,3 +9,8 @@ find_package(hwy REQUIRED)  # Highway: vector code, one source for every instruc
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+
+# Optional: matrix libraries, to be compared with ours (kernels/library).
+pkg_check_modules(OPENBLAS openblas)
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)

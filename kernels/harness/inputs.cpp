@@ -38,6 +38,7 @@ std::string_view name(InputKind kind) {
     case InputKind::positive_mean: return "positive";
     case InputKind::heavy_tailed: return "heavy";
     case InputKind::large: return "large";
+    case InputKind::one_hot: return "onehot";
     case InputKind::signature: return "signature";
   }
   return "";
@@ -97,6 +98,10 @@ void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> va
       case InputKind::positive_mean: values[i] = static_cast<float>(1.0 + 0.1 * stream.normal()); break;
       case InputKind::heavy_tailed: values[i] = static_cast<float>(stream.normal()) * gains[column]; break;
       case InputKind::large: values[i] = static_cast<float>(30.0 * stream.normal()); break;
+      case InputKind::one_hot:
+        // 61 is prime to the usual widths: rows walk through all columns, tiles and blocks.
+        values[i] = column == (row * 61 + options.seed) % options.columns ? 1.0F : 0.0F;
+        break;
       case InputKind::signature: values[i] = signature_of(row, column); break;
     }
   }

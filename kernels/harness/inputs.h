@@ -7,6 +7,7 @@
 //   positive_mean  1 + N(0, 1)/10: every product counts the same way, so that bias and lost terms add up
 //   heavy_tailed   N(0, 1) with whole columns 20 to 100 times larger, as activations have outlier channels
 //   large          N(0, 1) × 30: logits that overflow an exponential taken without subtracting the maximum
+//   one_hot        one 1 a row: a product with a weight is the weight itself, bit for bit, whatever its form
 //   signature      every row and column has a value of its own: swapped or shifted ones show
 #pragma once
 
@@ -17,10 +18,18 @@
 
 namespace assay {
 
-enum class InputKind : std::uint8_t { exact, zero_mean, positive_mean, heavy_tailed, large, signature };
-inline constexpr std::array kInputKinds = {InputKind::exact,         InputKind::zero_mean,
-                                           InputKind::positive_mean, InputKind::heavy_tailed,
-                                           InputKind::large,         InputKind::signature};
+enum class InputKind : std::uint8_t {
+  exact,
+  zero_mean,
+  positive_mean,
+  heavy_tailed,
+  large,
+  one_hot,
+  signature
+};
+inline constexpr std::array kInputKinds = {
+    InputKind::exact, InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
+    InputKind::large, InputKind::one_hot,   InputKind::signature};
 std::string_view name(InputKind kind);
 
 // SplitMix64 (Steele, Lea, Flood 2014): one multiply-xor chain a number, the same everywhere; the standard

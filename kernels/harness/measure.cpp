@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::array<std::uint64_t, kUlpClasses - 1> kUlpBounds = {0, 1, 2, 4, 16, 256, 65536};
 
-double smallest_subnormal(ElementType type) {
-  if (type == ElementType::F32) return 0x1p-149;
-  const FloatFormat* format = float_format(type);
-  return format != nullptr ? power_of_two(1 - format->bias - format->mantissa_bits) : 0.0;
-}
-
 // Codes as integers that are ordered as the numbers are, so that neighbours differ by one.
 std::int64_t ordered_code(ElementType type, float value) {
   std::int64_t magnitude = 0;
@@ -60,6 +54,12 @@ double unit_roundoff(ElementType type) {
   return power_of_two(-1 - format->mantissa_bits);
 }
 
+double resolution_floor(ElementType type) {
+  if (type == ElementType::F32) return 0x1p-149;
+  const FloatFormat* format = float_format(type);
+  return format != nullptr ? power_of_two(1 - format->bias - format->mantissa_bits) : 0.0;
+}
+
 double accumulation_factor(std::uint64_t terms) {
   return 4.0 * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, terms)));
 }
@@ -68,7 +68,7 @@ void linear_budget(const LinearBudget& rule, std::span<const double> truth, std:
                    std::span<double> budget) {
   const double u_out = unit_roundoff(rule.out);
   const double accumulated = accumulation_factor(rule.terms) * rule.u_acc;
-  const double floor = smallest_subnormal(rule.out);
+  const double floor = resolution_floor(rule.out);
   for (std::size_t i = 0; i < budget.size(); ++i)
     budget[i] = u_out * std::fabs(truth[i]) + accumulated * absolute[i] + floor;
 }

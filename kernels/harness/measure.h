@@ -38,6 +38,9 @@ struct LinearBudget {
 void linear_budget(const LinearBudget& rule, std::span<const double> truth, std::span<const double> absolute,
                    std::span<double> budget);
 
+// What the smallest subnormal of a type cannot resolve.
+double resolution_floor(ElementType type);
+
 // Distances in units in the last place of the output's type, from the rounded truth: 0, 1, 2, 3–4, 5–16,
 // 17–256, 257–65,536, beyond.
 inline constexpr std::size_t kUlpClasses = 8;

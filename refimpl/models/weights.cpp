@@ -145,6 +145,11 @@ WeightView Weights::find(const WeightKey& key) const {
   const std::size_t tensor = found->tensors[place];
   // Biases of stacked experts are the rows of a matrix; their matrices are slices.
   if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
+  if (key.half != 0) {  // a matrix a head, on end
+    WeightView all = view(tensor, 0, false);
+    all.rows *= stored_.tensors[tensor].slices;
+    return all;
+  }
   return view(tensor, one_an_expert ? 0 : key.expert, found->input_major);
 }
 

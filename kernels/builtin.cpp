@@ -1,0 +1,140 @@
+// The kernels that come with assay.
+#include <utility>
+
+#include "core/system/error.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/library/linear.h"
+#include "kernels/registry.h"
+
+namespace assay {
+namespace {
+
+// The operations of kernels/cpu, whose results lie in the memory of another Ops.
+class BorrowingCpuOps final : public CpuOps {
+ public:
+  explicit BorrowingCpuOps(Ops& owner) : CpuOps(owner.arithmetic(), owner.jobs()), owner_(owner) {}
+  Matrix allocate(std::size_t rows, std::size_t columns) override { return owner_.allocate(rows, columns); }
+
+ private:
+  Ops& owner_;
+};
+
+constexpr Promises kNoPromises = {
+    .batch_invariant = false, .chunk_invariant = false, .thread_invariant = false, .layout_invariant = false};
+constexpr Promises kNoBatch = {.batch_invariant = false};
+constexpr Promises kNoChunk = {.chunk_invariant = false};
+
+template <class Call>
+void add_reference(Registry& registry) {
+  registry.add(Kernel<Call>{.name = "reference",
+                            .about = "the meaning: plain loops, sums in double",
+                            .takes = [](const Arithmetic&, const Call&) { return true; },
+                            .run =
+                                [](Ops& ops, const Call& call) {
+                                  auto* reference = dynamic_cast<ReferenceOps*>(&ops);
+                                  if (reference == nullptr)
+                                    throw Error::internal("the reference computes in ordinary memory only");
+                                  return run_reference(*reference, call);
+                                }});
+}
+
+template <class Call, class Run>
+void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {}) {
+  registry.add(Kernel<Call>{.name = std::move(name),
+                            .about = std::move(about),
+                            .takes = [](const Arithmetic& arithmetic,
+                                        const Call&) { return arithmetic.precision == Precision::f32; },
+                            .run =
+                                [run](Ops& ops, const Call& call) {
+                                  BorrowingCpuOps cpu(ops);
+                                  return run(cpu, call);
+                                },
+                            .promises = promises});
+}
+
+using LinearWay = void (*)(const Matrix&, const WeightView&, const Matrix&, int);
+
+Kernel<LinearCall> one_way(std::string name, std::string about, bool input_major, LinearWay way) {
+  return {.name = std::move(name),
+          .about = std::move(about),
+          .takes =
+              [input_major](const Arithmetic& arithmetic, const LinearCall& call) {
+                return arithmetic.precision == Precision::f32 && !call.bias &&
+                       (input_major || !call.weight.input_major);
+              },
+          .run =
+              [way](Ops& ops, const LinearCall& call) {
+                Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
+                if (!y.empty()) way(call.x, call.weight, y, ops.jobs());
+                return y;
+              }};
+}
+
+void add_linear(Registry& registry) {
+  Kernel<LinearCall> automatic = {
+      .name = "cpu.auto",
+      .about = "rows for few tokens, panels for many",
+      .takes = [](const Arithmetic& arithmetic,
+                  const LinearCall&) { return arithmetic.precision == Precision::f32; },
+      .run =
+          [](Ops& ops, const LinearCall& call) {
+            BorrowingCpuOps cpu(ops);
+            return cpu.linear(call.x, call.weight, call.bias, call.rounding);
+          },
+      .promises = kNoBatch};  // where the two ways meet, the order of sums changes
+  registry.add(std::move(automatic));
+  registry.add(
+      one_way("cpu.rows", "each row of W read once, straight from its bytes", false, cpu::linear_by_rows));
+  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", true,
+                       cpu::linear_by_panels));
+  for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
+    kernel.promises = kNoPromises;
+    registry.add(std::move(kernel));
+  }
+}
+
+void add_cpu_kernels(Registry& registry) {
+  add_cpu<RmsNormCall>(registry, "cpu.simd", "sums of squares in vector lanes",
+                       [](CpuOps& cpu, const RmsNormCall& call) {
+                         return cpu.rms_norm(call.x, call.weight, call.epsilon, call.form);
+                       });
+  add_cpu<RotaryCall>(registry, "cpu.simd", "pairs of elements in vectors",
+                      [](CpuOps& cpu, const RotaryCall& call) {
+                        Matrix x = call.x;
+                        cpu.rope(x, call.angles);
+                        return x;
+                      });
+  add_cpu<AttentionCall>(
+      registry, "cpu.flash", "keys in blocks under an online softmax",
+      [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
+  add_cpu<MlaCall>(
+      registry, "cpu.composed", "the CPU's linear and attention",
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
+  add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
+    return cpu.gated(call.gate, call.up, call.form);
+  });
+  add_cpu<MoeMixCall>(
+      registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
+      [](CpuOps& cpu, const MoeMixCall& call) {
+        return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
+      },
+      kNoBatch);
+}
+
+Registry make_builtin() {
+  Registry registry;
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
+  add_linear(registry);
+  add_cpu_kernels(registry);
+  return registry;
+}
+
+}  // namespace
+
+const Registry& builtin_kernels() {
+  static const Registry registry = make_builtin();
+  return registry;
+}
+
+}  // namespace assay

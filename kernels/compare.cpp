@@ -1,0 +1,54 @@
+#include "kernels/compare.h"
+
+#include <memory>
+
+#include "core/system/error.h"
+#include "kernels/compare_kernels.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kKernelsExamples =
+    "  assay compare kernels                          the whole grid, every kernel of this machine\n"
+    "  assay compare kernels --op linear --kernel cpu\n"
+    "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
+    "  assay compare kernels --list\n";
+
+void add_kernels(CLI::App& compare, Action& action) {
+  auto settings = std::make_shared<CompareKernelsSettings>();
+  CompareKernelsSettings& s = *settings;
+  CLI::App& command = *compare.add_subcommand(
+      "kernels", "Optimized kernels against float64 truth, within budgets derived from the arithmetic");
+  command.add_option("--op", s.request.op, "Operations whose name matches")->type_name("REGEX");
+  command.add_option("--kernel", s.request.kernel, "Kernels whose name matches")->type_name("REGEX");
+  command.add_option("--device", s.device, "Kernels of this device only")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command.add_option("--case", s.request.cases, "This case, in place of the grid; may be repeated")
+      ->type_name("ID")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--seeds", s.request.seeds, "Each case under N seeds (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
+  command.add_flag("--list", s.list, "The kernels there are");
+  command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
+  command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
+  add_common_options(command, s.common);
+  set_examples(command, kKernelsExamples);
+  command.callback([settings, &action] {
+    CompareKernelsSettings& chosen = *settings;
+    if (!chosen.device.empty()) chosen.request.device = chosen.device == "cuda" ? Device::cuda : Device::cpu;
+    chosen.request.jobs = chosen.common.jobs;
+    action = [settings] { return run_compare_kernels(*settings); };
+  });
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, Action& action) {
+  CLI::App& compare = *program.add_subcommand("compare", "Hold what computes against what is right");
+  compare.require_subcommand(1);
+  add_kernels(compare, action);
+}
+
+}  // namespace assay

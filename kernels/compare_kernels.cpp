@@ -1,0 +1,107 @@
+#include "kernels/compare_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+struct Totals {
+  std::size_t passed = 0, failed = 0, mistrusted = 0, skipped = 0, unimplemented = 0;
+};
+
+Totals count(const std::vector<CaseResult>& results) {
+  Totals totals;
+  for (const CaseResult& r : results) {
+    switch (r.status) {
+      case CaseStatus::passed: ++totals.passed; break;
+      case CaseStatus::failed: ++totals.failed; break;
+      case CaseStatus::mistrusted: ++totals.mistrusted; break;
+      case CaseStatus::skipped: ++totals.skipped; break;
+      case CaseStatus::unimplemented: ++totals.unimplemented; break;
+    }
+  }
+  return totals;
+}
+
+// One line for each operation that the device has no kernel for.
+void add_unimplemented(const SurveyRequest& request, std::vector<CaseResult>& results) {
+  if (!request.kernel.empty() || !request.cases.empty()) return;
+  const Device device = request.device.value_or(Device::cpu);
+  for (const std::string& op : unimplemented(builtin_kernels(), request, device)) {
+    CaseResult& r = results.emplace_back();
+    r.id = op;
+    r.kernel = name(device);
+    r.device = device;
+    r.status = CaseStatus::unimplemented;
+    r.detail = fmt::format("{} has no kernel of its own for {}: the reference computes it", name(device), op);
+  }
+}
+
+int list_kernels(const CompareKernelsSettings& s, const Output& output) {
+  const std::vector<KernelLabel> kernels = wanted_kernels(builtin_kernels(), s.request);
+  if (output.text_wanted()) print_list(output, kernels);
+  Json list = Json::array();
+  for (const KernelLabel& k : kernels)
+    list.push_back({{"op", k.op}, {"kernel", k.name}, {"device", name(k.device)}, {"about", k.about}});
+  output.json(
+      {{"schema", "assay.compare/1"}, {"tool", "assay " ASSAY_VERSION}, {"kernels", std::move(list)}});
+  return kExitOk;
+}
+
+}  // namespace
+
+int run_compare_kernels(const CompareKernelsSettings& s) {
+  const Output output(s.common.json);
+  if (s.list) return list_kernels(s, output);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<CaseResult> results;
+  if (!wanted_kernels(builtin_kernels(), s.request).empty() || !s.request.device)
+    results = run_survey(builtin_kernels(), s.request);
+  if (interrupted()) return kExitInterrupted;
+  add_unimplemented(s.request, results);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Totals totals = count(results);
+  const bool good = totals.failed == 0 && totals.mistrusted == 0;
+  const std::string verdict =
+      fmt::format("{}: {} passed, {} failed, {} mistrusted, {} not taken by the kernel, {} unimplemented; {}",
+                  good ? "OK" : "FAILED", totals.passed, totals.failed, totals.mistrusted, totals.skipped,
+                  totals.unimplemented, human_duration(seconds));
+  if (output.text_wanted()) {
+    print_results(output, results, s.verbose || !s.request.cases.empty());
+    output.paint(verdict, good ? Style::green : Style::red);
+  }
+  if (!s.csv.empty()) {
+    AtomicFile file(s.csv);
+    file.write(to_csv(results));
+    file.commit();
+  }
+  if (output.json_wanted()) {
+    Json cases = Json::array(), kernels = Json::array();
+    for (const CaseResult& r : results) cases.push_back(to_json(r));
+    for (const KernelSummary& k : summarize(results)) kernels.push_back(to_json(k));
+    output.json({{"schema", "assay.compare/1"},
+                 {"tool", "assay " ASSAY_VERSION},
+                 {"verdict", good ? "ok" : "failed"},
+                 {"verdict_line", verdict},
+                 {"cases", std::move(cases)},
+                 {"kernels", std::move(kernels)},
+                 {"summary",
+                  {{"passed", totals.passed},
+                   {"failed", totals.failed},
+                   {"mistrusted", totals.mistrusted},
+                   {"skipped", totals.skipped},
+                   {"unimplemented", totals.unimplemented},
+                   {"seconds", seconds}}}});
+  }
+  return good ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace assay

@@ -1,0 +1,175 @@
+// Results of kernels as tables, lines, JSON and CSV.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/system/text.h"
+#include "kernels/compare_kernels.h"
+
+namespace assay {
+namespace {
+
+std::string_view op_of(std::string_view id) {
+  return id.substr(0, id.find(':'));
+}
+
+Style style_of(CaseStatus status) {
+  switch (status) {
+    case CaseStatus::passed: return Style::green;
+    case CaseStatus::failed: return Style::red;
+    case CaseStatus::mistrusted: return Style::yellow;
+    case CaseStatus::skipped:
+    case CaseStatus::unimplemented: break;
+  }
+  return Style::dim;
+}
+
+Kept worse(Kept a, Kept b) {
+  if (a == Kept::no || b == Kept::no) return Kept::no;
+  return a == Kept::yes || b == Kept::yes ? Kept::yes : Kept::untested;
+}
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+}
+
+Json metrics(const ErrorMeasure& m) {
+  Json ulps = Json::object();
+  for (std::size_t i = 0; i < kUlpClasses; ++i) ulps[std::string(ulp_class_name(i))] = m.ulps[i];
+  return {{"elements", m.elements},       {"worst", m.worst},
+          {"over_budget", m.over_budget}, {"pattern_faults", m.pattern_faults},
+          {"max_abs", number(m.max_abs)}, {"max_rel", number(m.max_rel)},
+          {"nmse", number(m.nmse)},       {"one_minus_cosine", number(m.one_minus_cosine)},
+          {"ulps", std::move(ulps)}};
+}
+
+Json properties_json(const Properties& p) {
+  return {{"repeatable", name(p.repeatable)},
+          {"layout_invariant", name(p.layout_invariant)},
+          {"thread_invariant", name(p.thread_invariant)},
+          {"batch_invariant", name(p.batch_invariant)},
+          {"chunk_invariant", name(p.chunk_invariant)},
+          {"isolated", name(p.isolated)}};
+}
+
+std::string mark(Kept kept) {
+  return kept == Kept::yes ? "yes" : kept == Kept::no ? "NO" : "-";
+}
+
+std::string count(const KernelSummary& s, CaseStatus status) {
+  const auto it = s.counts.find(status);
+  return it == s.counts.end() ? "-" : std::to_string(it->second);
+}
+
+}  // namespace
+
+std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
+  std::vector<KernelSummary> summaries;
+  for (const CaseResult& r : results) {
+    const std::string op(op_of(r.id));
+    auto it = std::find_if(summaries.begin(), summaries.end(),
+                           [&](const KernelSummary& s) { return s.op == op && s.kernel == r.kernel; });
+    if (it == summaries.end())
+      it = summaries.insert(summaries.end(), {.op = op, .kernel = r.kernel, .device = r.device});
+    ++it->counts[r.status];
+    if (!(r.measured.ratio <= it->ratio)) {
+      it->ratio = r.measured.ratio;
+      it->ratio_at = r.id;
+    }
+    it->properties = {worse(it->properties.repeatable, r.properties.repeatable),
+                      worse(it->properties.layout_invariant, r.properties.layout_invariant),
+                      worse(it->properties.thread_invariant, r.properties.thread_invariant),
+                      worse(it->properties.batch_invariant, r.properties.batch_invariant),
+                      worse(it->properties.chunk_invariant, r.properties.chunk_invariant),
+                      worse(it->properties.isolated, r.properties.isolated)};
+  }
+  return summaries;
+}
+
+std::string reproducer(const CaseResult& r) {
+  if (r.status == CaseStatus::unimplemented) return "";
+  return fmt::format("assay compare kernels --kernel '^{}$' --case '{}'", r.kernel, r.id);
+}
+
+Json to_json(const CaseResult& r) {
+  return {{"id", r.id},
+          {"op", op_of(r.id)},
+          {"kernel", r.kernel},
+          {"device", name(r.device)},
+          {"status", name(r.status)},
+          {"check", r.check},
+          {"detail", r.detail},
+          {"ratio", number(r.measured.ratio)},
+          {"metrics", metrics(r.measured)},
+          {"properties", properties_json(r.properties)},
+          {"reproducer", reproducer(r)}};
+}
+
+Json to_json(const KernelSummary& s) {
+  Json counts = Json::object();
+  for (const auto& [status, n] : s.counts) counts[std::string(name(status))] = n;
+  return {{"op", s.op},
+          {"kernel", s.kernel},
+          {"device", name(s.device)},
+          {"counts", std::move(counts)},
+          {"ratio", number(s.ratio)},
+          {"ratio_at", s.ratio_at},
+          {"properties", properties_json(s.properties)}};
+}
+
+void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
+  Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
+  for (const KernelLabel& k : kernels) table.add({k.op, k.name, std::string(name(k.device)), k.about});
+  output.line(table.render());
+}
+
+void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
+  using Align = Table::Align;
+  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat",
+               "layout", "threads", "batch", "chunk"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::left, Align::left, Align::left, Align::left, Align::left});
+  for (const KernelSummary& s : summarize(results)) {
+    if (s.counts.contains(CaseStatus::unimplemented)) continue;
+    table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
+               count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
+               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
+               mark(s.properties.layout_invariant), mark(s.properties.thread_invariant),
+               mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
+  }
+  output.line(table.render());
+  for (const CaseResult& r : results) {
+    const bool telling = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;
+    if (!telling && !(all_cases && r.status != CaseStatus::skipped)) continue;
+    output.paint(fmt::format("{} {} {}", name(r.status), r.kernel, r.id), style_of(r.status));
+    if (r.status == CaseStatus::unimplemented) continue;
+    const ErrorMeasure& m = r.measured;
+    output.line(
+        fmt::format("  error/budget {:.3f}  max abs {:.3g}  max rel {:.3g}  NMSE {:.3g}  1-cos {:.3g}",
+                    m.ratio, m.max_abs, m.max_rel, m.nmse, m.one_minus_cosine));
+    std::string ulps;
+    for (std::size_t i = 0; i < kUlpClasses; ++i) {
+      if (m.ulps[i] != 0) ulps += fmt::format("  {}: {}", ulp_class_name(i), m.ulps[i]);
+    }
+    if (!ulps.empty()) output.line("  ulps" + ulps);
+    if (!r.check.empty()) output.line(fmt::format("  {}: {}", r.check, escape_for_terminal(r.detail)));
+    if (telling) output.line("  " + reproducer(r));
+  }
+}
+
+std::string to_csv(const std::vector<CaseResult>& results) {
+  std::string csv =
+      "id,kernel,device,status,check,ratio,max_abs,max_rel,nmse,one_minus_cosine,repeatable,"
+      "thread_invariant,batch_invariant\n";
+  for (const CaseResult& r : results) {
+    const ErrorMeasure& m = r.measured;
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", r.id, r.kernel, name(r.device),
+                       name(r.status), r.check, m.ratio, m.max_abs, m.max_rel, m.nmse, m.one_minus_cosine,
+                       name(r.properties.repeatable), name(r.properties.thread_invariant),
+                       name(r.properties.batch_invariant));
+  }
+  return csv;
+}
+
+}  // namespace assay

@@ -1,0 +1,248 @@
+// attention: out = Σ p v,  p = softmax(cap(scale · q·k))
+//
+// In units of u, the roundoff of accumulators, with λ(n) = 4·√n:
+//   δs = λ(d)·scale·(|q|·|k|) + 2 |s|       a dot product over d = qk_dim, the scale
+//   δs ← δs·(1 - tanh²) + 4·cap             under a cap, tanh being good to 4 u of 1
+//   δout = Σ p |v| (softmax_error.h's relative error of p + λ(n))
+#include <algorithm>
+#include <cmath>
+
+#include "core/system/error.h"
+#include "kernels/harness/made_cache.h"
+#include "kernels/harness/made_weight.h"
+#include "kernels/harness/softmax_error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kShorter = 7;  // keys by which each sequence of a batch is shorter than the one before
+
+struct Sequence {
+  std::size_t first = 0, queries = 0, keys = 0;
+  MadeCache key_rows, value_rows;
+};
+
+class AttentionOperands final : public Operands<AttentionCall> {
+ public:
+  explicit AttentionOperands(const CaseId& id)
+      : heads_(id.number("heads", 1)),
+        kv_heads_(id.number("kv", heads_)),
+        qk_dim_(id.number("dim", 64)),
+        v_dim_(id.number("v", qk_dim_)),
+        window_(id.number("window")),
+        cap_(static_cast<double>(id.number("cap"))),
+        scale_(1 / std::sqrt(static_cast<double>(std::max<std::size_t>(1, qk_dim_)))) {
+    const std::size_t keys = id.number("keys", 1), queries = id.number("queries", 1),
+                      page = id.number("page");
+    if (kv_heads_ == 0 || heads_ == 0 || heads_ % kv_heads_ != 0 || queries > keys || qk_dim_ == 0)
+      throw Error::usage("heads, kv, keys or queries do not fit each other");
+    fine_ = keys > 8 && window_ != 1 && id.input() == InputKind::zero_mean;
+    std::uint64_t seed = id.seed() * 1000;
+    const auto fill = [&](std::size_t rows, std::size_t columns) {
+      return filled(arithmetic, id.input(), {.rows = rows, .columns = columns, .seed = ++seed});
+    };
+    std::size_t tokens = 0;
+    for (std::size_t s = 0; s < id.number("seqs", 1); ++s) {
+      Sequence sequence = {.first = tokens,
+                           .queries = queries,
+                           .keys = std::max(queries, keys - std::min(keys, s * kShorter))};
+      sequence.key_rows = MadeCache(fill(sequence.keys, kv_heads_ * qk_dim_), page, seed);
+      sequence.value_rows = MadeCache(fill(sequence.keys, kv_heads_ * v_dim_), page, seed + 500);
+      tokens += queries;
+      sequences_.push_back(std::move(sequence));
+    }
+    q_ = fill(tokens, heads_ * qk_dim_);
+    if (id.number("sinks") != 0)
+      sinks_ = std::make_shared<MadeWeight>(weight_form("F32"), InputKind::zero_mean,
+                                            FillOptions{.rows = 1, .columns = heads_, .seed = ++seed});
+  }
+
+  AttentionCall call(Ops& ops) const override {
+    AttentionCall call = {.q = upload(ops, q_),
+                          .spans = {},
+                          .heads = heads_,
+                          .kv_heads = kv_heads_,
+                          .qk_dim = qk_dim_,
+                          .v_dim = v_dim_,
+                          .scale = scale_,
+                          .window = window_,
+                          .soft_cap = cap_};
+    for (const Sequence& s : sequences_)
+      call.spans.push_back(
+          {s.first, s.queries, s.keys, s.key_rows.upload_to(ops), s.value_rows.upload_to(ops)});
+    if (sinks_) call.sinks = sinks_->view();
+    return call;
+  }
+
+  Truth truth(int jobs) const override {
+    ReferenceOps wide = truth_ops(jobs);
+    TruthPart y = {.rows = q_.rows, .columns = heads_ * v_dim_, .fine_digits = fine_};
+    y.values = wide.download(run_reference(wide, call(wide)));
+    y.per_roundoff.resize(y.values.size());
+    const std::vector<float> sinks = sinks_ ? sinks_->values() : std::vector<float>{};
+    for (const Sequence& s : sequences_) {
+      for (std::size_t i = 0; i < s.queries; ++i) {
+        for (std::size_t h = 0; h < heads_; ++h)
+          query_error(s, i, h, sinks, &y.per_roundoff[(s.first + i) * y.columns + h * v_dim_]);
+      }
+    }
+    return {std::move(y)};
+  }
+
+  std::optional<AttentionCall> first_token(const AttentionCall& call) const override {
+    if (call.spans.size() < 2) return std::nullopt;
+    AttentionCall first = call;
+    first.spans.resize(1);
+    first.q = call.q.row_range(0, first.spans[0].queries);
+    return first;
+  }
+  std::optional<AttentionCall> first_chunk(const AttentionCall& call) const override {
+    if (call.spans.empty() || call.spans[0].queries < 2) return std::nullopt;
+    AttentionCall first = call;
+    first.q = call.q.row_range(0, 1);
+    first.spans.resize(1);
+    first.spans[0].keys -= first.spans[0].queries - 1;
+    first.spans[0].queries = 1;
+    return first;
+  }
+  bool spoil_last_token(AttentionCall& call) const override {
+    if (q_.rows < 2) return false;
+    fill_row_with_nan(call.q, q_.rows - 1);
+    return true;
+  }
+  double flops() const override {
+    double pairs = 0;
+    for (const Sequence& s : sequences_)
+      pairs += static_cast<double>(s.queries) * static_cast<double>(s.keys);
+    return 2 * pairs * static_cast<double>(heads_ * (qk_dim_ + v_dim_));
+  }
+  double bytes() const override {
+    double rows = 0;
+    for (const Sequence& s : sequences_) rows += static_cast<double>(s.keys);
+    return 4 * (rows * static_cast<double>(kv_heads_ * (qk_dim_ + v_dim_)) +
+                static_cast<double>(q_.rows * heads_ * (qk_dim_ + v_dim_)));
+  }
+
+ private:
+  void query_error(const Sequence& s, std::size_t query, std::size_t head, const std::vector<float>& sinks,
+                   double* error) const {
+    const std::size_t position = s.keys - s.queries + query, kv = head / (heads_ / kv_heads_);
+    const std::size_t first = window_ != 0 && position + 1 > window_ ? position + 1 - window_ : 0;
+    const double* q = &q_.values[(s.first + query) * q_.columns + head * qk_dim_];
+    std::vector<double> scores, errors;
+    for (std::size_t k = first; k <= position; ++k) {
+      const double* key = s.key_rows.row(k) + kv * qk_dim_;
+      double score = 0, size = 0;
+      for (std::size_t i = 0; i < qk_dim_; ++i) {
+        score += q[i] * key[i];
+        size += std::fabs(q[i] * key[i]);
+      }
+      score *= scale_;
+      double off = accumulation_factor(qk_dim_) * scale_ * size + 2 * std::fabs(score);
+      if (cap_ != 0) {
+        const double tanh = std::tanh(score / cap_);
+        score = cap_ * tanh;
+        off = off * (1 - tanh * tanh) + 4 * cap_;
+      }
+      scores.push_back(score);
+      errors.push_back(off);
+    }
+    if (!sinks.empty()) {
+      scores.push_back(sinks[head]);
+      errors.push_back(0);
+    }
+    const SoftmaxWeights w = softmax_weights(scores, errors);
+    const double lambda = accumulation_factor(scores.size());
+    for (std::size_t k = first; k <= position; ++k) {
+      const double* value = s.value_rows.row(k) + kv * v_dim_;
+      const double factor = w.p[k - first] * (w.relative[k - first] + lambda);
+      for (std::size_t i = 0; i < v_dim_; ++i) error[i] += factor * std::fabs(value[i]);
+    }
+  }
+
+  std::size_t heads_, kv_heads_, qk_dim_, v_dim_, window_;
+  double cap_, scale_;
+  bool fine_ = false;
+  std::vector<Sequence> sequences_;
+  Filled q_;
+  MadeWeightPtr sinks_;
+};
+
+struct Form {
+  std::uint64_t heads, kv, dim, v, keys, queries;
+};
+CaseId attention_case(const Form& f) {
+  return CaseId("attention", "F32")
+      .with("heads", f.heads)
+      .with("kv", f.kv)
+      .with("dim", f.dim)
+      .with("v", f.v)
+      .with("keys", f.keys)
+      .with("queries", f.queries);
+}
+
+class AttentionCases final : public OpCases<AttentionCall> {
+ public:
+  std::vector<CaseId> grid() const override {
+    std::vector<CaseId> cases;
+    constexpr std::array kKinds = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
+                                   InputKind::large};
+    // One key; ragged prefill and decoding; MHA, GQA, MQA; DeepSeek's 192/128 and absorbed 576/512.
+    for (const Form& f : {Form{1, 1, 1, 1, 1, 1},
+                          {2, 2, 16, 16, 3, 3},
+                          {4, 2, 64, 64, 77, 1},
+                          {8, 2, 128, 128, 65, 17},
+                          {3, 1, 40, 24, 131, 9},
+                          {4, 4, 192, 128, 50, 5},
+                          {4, 1, 576, 512, 70, 2}}) {
+      for (const InputKind kind : kKinds) cases.push_back(attention_case(f).with(kind));
+    }
+    // What may go with it, each alone and all together.
+    const Form base = {6, 2, 32, 32, 100, 11};
+    for (const InputKind kind : kKinds) {
+      for (const std::uint64_t window : {1, 2, 33, 89, 90, 100})
+        cases.push_back(attention_case(base).with("window", window).with(kind));
+      cases.push_back(attention_case(base).with("cap", 50).with(kind));
+      cases.push_back(attention_case(base).with("cap", 1).with(kind));
+      cases.push_back(attention_case(base).with("sinks", 1).with(kind));
+      for (const std::uint64_t page : {1, 16, 7})
+        cases.push_back(attention_case(base).with("page", page).with(kind));
+      cases.push_back(attention_case(base).with("seqs", 3).with(kind));
+      cases.push_back(attention_case({6, 2, 32, 32, 700, 1}).with("seqs", 3).with("page", 16).with(kind));
+      cases.push_back(attention_case(base)
+                          .with("seqs", 3)
+                          .with("page", 16)
+                          .with("window", 21)
+                          .with("cap", 30)
+                          .with("sinks", 1)
+                          .with(kind));
+    }
+    // Longer than any block of keys: gpt-oss, Gemma 2, Llama 3 decoding and prefill.
+    cases.push_back(attention_case({8, 1, 64, 64, 2048, 1})
+                        .with("window", 128)
+                        .with("sinks", 1)
+                        .with(InputKind::heavy_tailed));
+    cases.push_back(attention_case({8, 4, 256, 256, 600, 3}).with("cap", 50).with(InputKind::zero_mean));
+    cases.push_back(
+        attention_case({8, 2, 128, 128, 4099, 1}).with("page", 16).with(InputKind::positive_mean));
+    cases.push_back(attention_case({4, 1, 128, 128, 300, 300}).with(InputKind::heavy_tailed));
+    return cases;
+  }
+  std::vector<CaseId> perf_grid() const override {
+    return {attention_case({32, 8, 128, 128, 4096, 1}).with(InputKind::zero_mean),
+            attention_case({8, 2, 128, 128, 1024, 512}).with(InputKind::zero_mean)};
+  }
+  std::unique_ptr<Operands<AttentionCall>> make(const CaseId& id) const override {
+    return std::make_unique<AttentionOperands>(id);
+  }
+};
+
+}  // namespace
+
+template <>
+const OpCases<AttentionCall>& cases_of<AttentionCall>() {
+  static const AttentionCases cases;
+  return cases;
+}
+
+}  // namespace assay

@@ -1,0 +1,100 @@
+// Cases of an operation: which there are, what they are computed on, what is right, and how far from it a
+// kernel may be.
+//
+// Every operation brings one OpCases<Call>: its grid, and from a case's name its operands. Operands are made
+// of the name alone, so that the name reproduces the case anywhere.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/calls.h"
+#include "kernels/harness/case_id.h"
+#include "kernels/harness/measure.h"
+
+namespace assay {
+
+// A part of a result: a matrix of numbers, row by row.
+struct OutputPart {
+  std::string_view name;
+  std::size_t rows = 0, columns = 0;
+  std::vector<float> values;
+};
+std::vector<OutputPart> parts_of(Ops& ops, const Matrix& result);           // "y"
+std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "experts", "weights"
+std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
+
+// What a part ought to be. The budget of element i is
+//   u(type)·|values[i]| + u_acc·per_roundoff[i] + floor(type),
+// u_acc being the kernel's; without per_roundoff only equality will do.
+struct TruthPart {
+  std::string_view name = "y";
+  ElementType type = ElementType::F32;  // results are stored so
+  std::size_t rows = 0, columns = 0;
+  std::vector<double> values;
+  std::vector<double> per_roundoff;
+  std::vector<double> absolute;  // on top of the above, if not empty
+  // Elements that may be anything: where the inputs leave the answer open (a tie between experts).
+  std::vector<bool> open;
+  // No computation in floating point could give just these digits: where an output agrees in all of them,
+  // truth was made from the output.
+  bool fine_digits = false;
+
+  std::vector<double> budget(double u_acc) const;
+};
+using Truth = std::vector<TruthPart>;
+
+template <class Call>
+class Operands {
+ public:
+  virtual ~Operands() = default;
+  Arithmetic arithmetic{Precision::f32};
+  // The call, with its matrices in the memory of `ops` (which may compute in float64: then without rounding).
+  virtual Call call(Ops& ops) const = 0;
+  virtual Truth truth(int jobs) const = 0;
+  // The same call for the first token only (in attention, for the first sequence); nullopt where there is
+  // but one, or where results depend on all tokens by their meaning.
+  virtual std::optional<Call> first_token(const Call& call) const = 0;
+  // In attention: the first token of a prompt, before the others have come.
+  virtual std::optional<Call> first_chunk(const Call&) const { return std::nullopt; }
+  // Makes the last token NaN, which must change no other; false where that cannot be said.
+  virtual bool spoil_last_token(Call&) const { return false; }
+  virtual double flops() const = 0;
+  // What has to be read and written at the least.
+  virtual double bytes() const = 0;
+};
+
+template <class Call>
+class OpCases {
+ public:
+  virtual ~OpCases() = default;
+  virtual std::vector<CaseId> grid() const = 0;
+  // Shapes worth timing.
+  virtual std::vector<CaseId> perf_grid() const { return {}; }
+  // Throws Error::usage on settings that cannot be.
+  virtual std::unique_ptr<Operands<Call>> make(const CaseId& id) const = 0;
+};
+
+template <class Call>
+const OpCases<Call>& cases_of();  // the operation's own, in its file
+
+// --- what operations share
+
+struct Filled {
+  std::size_t rows = 0, columns = 0;
+  std::vector<double> values;
+};
+// Random numbers, rounded to what `arithmetic` stores.
+Filled filled(const Arithmetic& arithmetic, InputKind kind, const FillOptions& options);
+Matrix upload(Ops& ops, const Filled& values);
+void fill_row_with_nan(const Matrix& x, std::size_t row);
+// ReferenceOps in float64.
+ReferenceOps truth_ops(int jobs);
+ElementType output_type(const Arithmetic& arithmetic);
+// Truth rounded to the type it is stored in, and nothing allowed: for exact inputs.
+void demand_equality(TruthPart& part);
+
+}  // namespace assay

@@ -1,0 +1,297 @@
+#include "kernels/harness/examine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "core/system/error.h"
+#include "kernels/harness/guarded_ops.h"
+
+namespace assay {
+namespace {
+
+constexpr int kRepeats = 3;          // of a run that differed from another, to tell chance from cause
+constexpr std::size_t kPadding = 5;  // odd, so that rows lie at all alignments
+constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
+
+struct Run {
+  bool taken = true;
+  std::string check, detail;  // what went wrong, if anything
+  std::vector<OutputPart> parts;
+};
+
+template <class Call>
+using ChangeCall = std::function<bool(Call&)>;  // false: nothing to run
+
+template <class Call>
+Run run_once(const Kernel<Call>& kernel, const Operands<Call>& operands, int jobs, std::size_t padding,
+             const ChangeCall<Call>& change = {}) {
+  Run run;
+  GuardedOps ops(operands.arithmetic, jobs, padding);
+  try {
+    Call call = operands.call(ops);
+    run.taken = kernel.takes(operands.arithmetic, call) && (!change || change(call));
+    if (!run.taken) return run;
+    ops.seal();
+    run.parts = parts_of(ops, kernel.run(ops, call));
+  } catch (const std::exception& error) {
+    run.check = "exception";
+    run.detail = error.what();
+    return run;
+  }
+  std::optional<std::string> damage = ops.damage();
+  if (damage) *damage += " was written";
+  if (!damage && !std::is_same_v<Call, RotaryCall>) damage = ops.changed_input();
+  if (damage) {
+    run.check = "canaries";
+    run.detail = *damage;
+  }
+  return run;
+}
+
+// The first element whose bits differ among the first `rows` rows of both; any two NaNs are equal.
+std::optional<std::string> first_difference(const std::vector<OutputPart>& a,
+                                            const std::vector<OutputPart>& b, std::size_t rows) {
+  for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p) {
+    const std::size_t count = std::min({rows * a[p].columns, a[p].values.size(), b[p].values.size()});
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = a[p].values[i], y = b[p].values[i];
+      if (std::memcmp(&x, &y, sizeof x) == 0 || (std::isnan(x) && std::isnan(y))) continue;
+      return fmt::format("{}[{}, {}]: {} and {}", a[p].name, i / a[p].columns, i % a[p].columns, x, y);
+    }
+  }
+  return std::nullopt;
+}
+
+constexpr std::size_t kAllRows = static_cast<std::size_t>(1) << 40;
+
+struct Judge {
+  CaseResult& result;
+  void no(std::string_view check, std::string detail) const {
+    if (result.status == CaseStatus::failed) return;
+    result.status = CaseStatus::failed;
+    result.check = check;
+    result.detail = std::move(detail);
+  }
+};
+
+// Another number of threads and other strides in one run; only where that differs is asked which of them, or
+// none, it was.
+template <class Call>
+void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
+                const Judge& judge) {
+  const int other_jobs = jobs == 1 ? 2 : 1;
+  Properties& properties = judge.result.properties;
+  const Run other = run_once(kernel, operands, other_jobs, kPadding);
+  if (!other.check.empty()) return judge.no(other.check, other.detail);
+  properties.repeatable = properties.layout_invariant = properties.thread_invariant = Kept::yes;
+  if (!first_difference(first.parts, other.parts, kAllRows)) return;
+
+  const auto differs = [&](int threads, std::size_t padding) {
+    const Run again = run_once(kernel, operands, threads, padding);
+    return again.check.empty() ? first_difference(first.parts, again.parts, kAllRows) : again.detail;
+  };
+  for (int i = 0; i < kRepeats; ++i) {
+    if (const auto difference = differs(jobs, 0)) {
+      properties.repeatable = Kept::no;
+      return judge.no("repeat", "run again: " + *difference);
+    }
+  }
+  if (const auto difference = differs(jobs, kPadding)) {
+    properties.layout_invariant = Kept::no;
+    if (kernel.promises.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
+  }
+  if (const auto difference = differs(other_jobs, 0)) {
+    properties.thread_invariant = Kept::no;
+    if (kernel.promises.thread_invariant)
+      judge.no("threads", fmt::format("{} and {} threads: {}", jobs, other_jobs, *difference));
+  }
+}
+
+// What a part of the tokens gets by itself, against what it got among the others.
+template <class Call>
+void check_part(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
+                const Judge& judge, std::string_view check, Kept& kept, bool promised,
+                std::optional<Call> (Operands<Call>::*cut)(const Call&) const) {
+  const Run alone = run_once<Call>(kernel, operands, jobs, 0, [&](Call& call) {
+    std::optional<Call> part = (operands.*cut)(call);
+    if (part) call = std::move(*part);
+    return part.has_value();
+  });
+  if (!alone.taken) return;
+  if (!alone.check.empty()) return judge.no(alone.check, "a part by itself: " + alone.detail);
+  const std::size_t rows = alone.parts.empty() ? 0 : alone.parts.back().rows;
+  const auto difference = first_difference(first.parts, alone.parts, rows);
+  kept = difference ? Kept::no : Kept::yes;
+  if (difference && promised) judge.no(check, "among others and by itself: " + *difference);
+}
+
+template <class Call>
+void check_isolation(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
+                     const Judge& judge) {
+  const Run spoilt =
+      run_once<Call>(kernel, operands, jobs, 0, [&](Call& call) { return operands.spoil_last_token(call); });
+  if (!spoilt.taken) return;
+  if (!spoilt.check.empty()) return judge.no(spoilt.check, "with a NaN in the last token: " + spoilt.detail);
+  const std::size_t rows = first.parts.empty() ? 0 : first.parts.back().rows;
+  const auto difference = rows < 2 ? std::nullopt : first_difference(first.parts, spoilt.parts, rows - 1);
+  judge.result.properties.isolated = difference ? Kept::no : Kept::yes;
+  if (difference) judge.no("isolation", "with a NaN in the last token: " + *difference);
+}
+
+// Why an agreement proves nothing, if so.
+std::optional<std::string> vacuous(const TruthPart& truth, const ErrorMeasure& m) {
+  if (m.elements == 0) return std::nullopt;
+  if (m.zeros == m.elements) return "all of it is zero: nothing is proven";
+  const auto finite =
+      std::any_of(truth.values.begin(), truth.values.end(), [](double x) { return std::isfinite(x); });
+  if (!finite) return "nothing of it is finite: nothing is proven";
+  if (truth.fine_digits && m.max_abs == 0 && m.elements - m.zeros >= kTellingElements)
+    return "it agrees with float64 in every digit: truth was made from the output";
+  return std::nullopt;
+}
+
+// Elements that may be anything take what is there for truth.
+std::vector<double> with_open_ones(const TruthPart& truth, const std::vector<float>& out) {
+  std::vector<double> values = truth.values;
+  for (std::size_t i = 0; i < truth.open.size(); ++i) {
+    if (truth.open[i]) values[i] = out[i];
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string_view name(Kept kept) {
+  switch (kept) {
+    case Kept::yes: return "yes";
+    case Kept::no: return "no";
+    case Kept::untested: break;
+  }
+  return "untested";
+}
+
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc) {
+  Comparison result;
+  const auto no = [&](std::string_view check, std::string detail) {
+    result.status = CaseStatus::failed;
+    result.check = check;
+    result.detail = std::move(detail);
+    return result;
+  };
+  if (parts.size() != truth.size())
+    return no("shape", fmt::format("{} parts where {} were due", parts.size(), truth.size()));
+  for (std::size_t p = 0; p < truth.size(); ++p) {
+    const TruthPart& due = truth[p];
+    if (parts[p].rows != due.rows || parts[p].columns != due.columns ||
+        parts[p].values.size() != due.values.size())
+      return no("shape", fmt::format("{} is {} × {} where {} × {} was due", due.name, parts[p].rows,
+                                     parts[p].columns, due.rows, due.columns));
+  }
+  std::optional<std::string> proves_nothing;
+  for (std::size_t p = 0; p < truth.size(); ++p) {
+    const std::vector<double> values = with_open_ones(truth[p], parts[p].values);
+    const std::vector<double> budget = truth[p].budget(u_acc);
+    const ErrorMeasure m = measure(parts[p].values, values, budget, truth[p].type);
+    const bool worse = m.ratio > result.measured.ratio || m.pattern_faults > 0 || p == 0;
+    if (worse) result.measured = m;
+    if (judge(m) == CaseStatus::failed) {
+      result.measured = m;
+      const std::string where = describe_worst(m, parts[p].values, values, budget);
+      return no(m.pattern_faults > 0 ? "pattern"
+                : budget.empty()     ? "exact"
+                                     : "budget",
+                fmt::format("{}, {}", truth[p].name, where));
+    }
+    if (const auto why = vacuous(truth[p], m); why && !proves_nothing) proves_nothing = *why;
+  }
+  if (proves_nothing) {
+    result.status = CaseStatus::mistrusted;
+    result.check = "vacuous";
+    result.detail = *proves_nothing;
+  }
+  return result;
+}
+
+template <class Call>
+CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
+                   const ExamineSettings& settings) {
+  CaseResult result;
+  result.kernel = kernel.name;
+  result.device = kernel.device;
+  const Run first = run_once(kernel, operands, settings.jobs, 0);
+  if (!first.taken) {
+    result.detail = "the kernel does not take this";
+    return result;
+  }
+  const Judge judge{result};
+  if (!first.check.empty()) {
+    judge.no(first.check, first.detail);
+    return result;
+  }
+  Comparison comparison = compare_parts(truth, first.parts, kernel.accumulator_roundoff);
+  result.status = comparison.status;
+  result.check = std::move(comparison.check);
+  result.detail = std::move(comparison.detail);
+  result.measured = comparison.measured;
+  if (operands.flops() > settings.flops_for_properties) return result;
+  check_bits(kernel, operands, first, settings.jobs, judge);
+  Properties& p = result.properties;
+  check_part(kernel, operands, first, settings.jobs, judge, "batch", p.batch_invariant,
+             kernel.promises.batch_invariant, &Operands<Call>::first_token);
+  check_part(kernel, operands, first, settings.jobs, judge, "chunk", p.chunk_invariant,
+             kernel.promises.chunk_invariant, &Operands<Call>::first_chunk);
+  check_isolation(kernel, operands, first, settings.jobs, judge);
+  return result;
+}
+
+namespace {
+
+template <class Call>
+class TypedExaminer final : public OpExaminer {
+ public:
+  explicit TypedExaminer(const std::vector<Kernel<Call>>& kernels) : kernels_(kernels) {}
+
+  std::string_view op() const override { return OpOf<Call>::kName; }
+  std::vector<CaseId> grid() const override { return cases_of<Call>().grid(); }
+  std::vector<CaseId> perf_grid() const override { return cases_of<Call>().perf_grid(); }
+  std::vector<KernelLabel> kernels() const override {
+    std::vector<KernelLabel> labels;
+    for (const Kernel<Call>& kernel : kernels_) labels.push_back(label(kernel));
+    return labels;
+  }
+
+  std::vector<CaseResult> examine(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
+                                  const ExamineSettings& settings) const override {
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    const Truth truth = operands->truth(settings.jobs);
+    std::vector<CaseResult> results;
+    for (const Kernel<Call>& kernel : kernels_) {
+      if (!wanted(label(kernel))) continue;
+      results.push_back(assay::examine(kernel, *operands, truth, settings));
+      results.back().id = id.text();
+    }
+    return results;
+  }
+
+ private:
+  static KernelLabel label(const Kernel<Call>& kernel) {
+    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device};
+  }
+  const std::vector<Kernel<Call>>& kernels_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry) {
+  std::vector<std::unique_ptr<OpExaminer>> result;
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
+    result.push_back(std::make_unique<TypedExaminer<Call>>(kernels));
+  });
+  return result;
+}
+
+}  // namespace assay

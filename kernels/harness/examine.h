@@ -1,0 +1,86 @@
+// One kernel on one case: the checks, in an order in which the first that fails explains the later ones.
+//
+//   1 shape        the parts of the result are as large as they ought to be
+//   2 canaries     nothing was written before, behind or between the rows of any matrix, no argument changed
+//   3 pattern      NaN and infinities stand where they ought to and nowhere else
+//   4 exact        on inputs without rounding: equality
+//   5 budget       else: error within what rounding explains
+//   6 repeat       the same bits when run again
+//   7 layout       the same bits with other strides, where the kernel promises that
+//   8 threads      the same bits with another number of threads, where the kernel promises that
+//   9 batch        f(x)[:1] has the bits of f(x[:1]), where the kernel promises that; in attention, a
+//                  sequence alone those it has among others
+//  10 chunk        in attention, a prompt's first token those it has when it comes by itself
+//  11 isolation    a NaN token spoils no other
+//
+// Outputs whose truth is all zeros, all NaN, or has suspiciously few digits prove nothing: MISTRUSTED.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/harness/cases.h"
+#include "kernels/registry.h"
+
+namespace assay {
+
+enum class Kept : std::uint8_t { untested, yes, no };
+std::string_view name(Kept kept);  // "untested", "yes", "no"
+struct Properties {
+  Kept repeatable = Kept::untested, layout_invariant = Kept::untested, thread_invariant = Kept::untested,
+       batch_invariant = Kept::untested, chunk_invariant = Kept::untested, isolated = Kept::untested;
+};
+
+struct CaseResult {
+  std::string id, kernel;
+  Device device = Device::cpu;
+  CaseStatus status = CaseStatus::skipped;
+  std::string check;      // which of the above said no; empty when none did
+  std::string detail;     // a sentence for people
+  ErrorMeasure measured;  // of the worst part
+  Properties properties;
+};
+
+struct ExamineSettings {
+  int jobs = 1;
+  // Kernels slower than this a case are examined for their numbers only, without the properties.
+  double flops_for_properties = 4e8;
+};
+
+// Truth against an output that may be sabotaged on the way: what the comparator does with both.
+struct Comparison {
+  CaseStatus status = CaseStatus::passed;
+  std::string check, detail;
+  ErrorMeasure measured;
+};
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc);
+
+template <class Call>
+CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
+                   const ExamineSettings& settings);
+
+// What is known of a kernel without its types.
+struct KernelLabel {
+  std::string op, name, about;
+  Device device = Device::cpu;
+};
+
+// An operation without its types.
+class OpExaminer {
+ public:
+  virtual ~OpExaminer() = default;
+  virtual std::string_view op() const = 0;
+  virtual std::vector<CaseId> grid() const = 0;
+  virtual std::vector<CaseId> perf_grid() const = 0;
+  virtual std::vector<KernelLabel> kernels() const = 0;
+  // All kernels wanted on one case; truth is computed once.
+  virtual std::vector<CaseResult> examine(const CaseId& id,
+                                          const std::function<bool(const KernelLabel&)>& wanted,
+                                          const ExamineSettings& settings) const = 0;
+};
+// One for every operation of the registry, which outlives them.
+std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry);
+
+}  // namespace assay

@@ -1,0 +1,120 @@
+#include "kernels/harness/guarded_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "refimpl/ops/support.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kCanaries = 32;  // elements before and behind: more than any vector is wide
+
+// Two quiet NaNs with payloads of their own, so that a NaN the kernel computed is not taken for one of them.
+template <class T>
+T canary();
+template <>
+float canary() {
+  return std::bit_cast<float>(0x7FCAFE01u);
+}
+template <>
+double canary() {
+  return std::bit_cast<double>(std::uint64_t{0x7FFCAFE01CAFE01C});
+}
+template <class T>
+T poison();
+template <>
+float poison() {
+  return std::bit_cast<float>(0x7FDEAD03u);
+}
+template <>
+double poison() {
+  return std::bit_cast<double>(std::uint64_t{0x7FFDEAD03DEAD03D});
+}
+
+template <class T>
+bool is_canary(const T& value) {
+  const T expected = canary<T>();
+  return std::memcmp(&value, &expected, sizeof value) == 0;
+}
+
+}  // namespace
+
+Matrix GuardedOps::allocate(std::size_t rows, std::size_t columns) {
+  // One row more: room for the canaries, whatever the type.
+  const std::size_t stride = columns + padding_;
+  const std::size_t lead = (kCanaries + stride) / std::max<std::size_t>(1, stride);
+  const std::size_t margin = stride == 0 ? 0 : lead;
+  const Matrix whole = ReferenceOps::allocate(rows + 2 * margin, stride);
+  const Matrix inner = whole.row_range(margin, rows).part(0, columns);
+  if (stride == 0) return inner;
+  with_elements(whole.real(), [&](auto element) {
+    using T = decltype(element);
+    T* all = whole.row<T>(0);
+    std::fill_n(all, (rows + 2 * margin) * stride, canary<T>());
+    for (std::size_t r = 0; r < rows; ++r) std::fill_n(all + (margin + r) * stride, columns, poison<T>());
+    blocks_.push_back({inner, reinterpret_cast<std::byte*>(all), stride, margin * stride});
+  });
+  return inner;
+}
+
+std::uint64_t GuardedOps::fingerprint(const Block& block) const {
+  std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a over 64-bit words of the rows
+  with_elements(block.matrix.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < block.matrix.rows(); ++r) {
+      const T* row = block.matrix.row<T>(r);
+      for (std::size_t c = 0; c < block.matrix.columns(); ++c) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, row + c, sizeof(T));
+        hash = (hash ^ word) * 0x100000001B3ull;
+      }
+    }
+  });
+  return hash;
+}
+
+void GuardedOps::seal() {
+  for (Block& block : blocks_) block.sealed = fingerprint(block);
+  inputs_ = blocks_.size();
+}
+
+std::optional<std::string> GuardedOps::changed_input() const {
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    if (fingerprint(blocks_[i]) != blocks_[i].sealed)
+      return fmt::format("a {} × {} argument was changed", blocks_[i].matrix.rows(),
+                         blocks_[i].matrix.columns());
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> GuardedOps::damage() const {
+  for (const Block& block : blocks_) {
+    const std::size_t rows = block.matrix.rows(), columns = block.matrix.columns();
+    const std::string where = fmt::format("a {} × {} matrix", rows, columns);
+    std::optional<std::string> found;
+    with_elements(block.matrix.real(), [&](auto element) {
+      using T = decltype(element);
+      const T* all = reinterpret_cast<const T*>(block.begin);
+      const std::size_t total = 2 * block.before + rows * block.stride;
+      for (std::size_t i = 0; i < total && !found; ++i) {
+        const bool inside =
+            i >= block.before && i < total - block.before && (i - block.before) % block.stride < columns;
+        if (inside || is_canary(all[i])) continue;
+        if (i < block.before)
+          found = "memory before " + where;
+        else if (i >= total - block.before)
+          found = "memory behind " + where;
+        else
+          found = fmt::format("the padding behind row {} of {}", (i - block.before) / block.stride, where);
+      }
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay

@@ -1,0 +1,42 @@
+// Where kernels are tried: a memory that notices. Every matrix lies between canaries, its rows `padding`
+// elements apart more than they are wide, and all of it is NaN before it is written: what a kernel forgets to
+// write shows, what it reads of the padding spreads, what it writes there is found.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "refimpl/ops/reference.h"
+
+namespace assay {
+
+class GuardedOps final : public ReferenceOps {
+ public:
+  GuardedOps(const Arithmetic& arithmetic, int jobs, std::size_t padding)
+      : ReferenceOps(arithmetic, jobs), padding_(padding) {}
+
+  Matrix allocate(std::size_t rows, std::size_t columns) override;
+
+  // From here on what was allocated so far is input and may not change, but where a call says so.
+  void seal();
+  // The first canary or padding element that was overwritten: "padding behind row 3 of a 7 × 64 matrix".
+  std::optional<std::string> damage() const;
+  // Whether an input changed since seal().
+  std::optional<std::string> changed_input() const;
+
+ private:
+  struct Block {
+    Matrix matrix;  // keeps the memory alive
+    std::byte* begin;
+    std::size_t stride, before;  // elements
+    std::uint64_t sealed = 0;
+  };
+  std::uint64_t fingerprint(const Block& block) const;
+
+  std::size_t padding_;
+  std::vector<Block> blocks_;
+  std::size_t inputs_ = 0;  // sealed blocks
+};
+
+}  // namespace assay

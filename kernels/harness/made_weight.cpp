@@ -1,0 +1,113 @@
+#include "kernels/harness/made_weight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/numeric/block_quantizer.h"
+#include "core/numeric/codec.h"
+#include "core/numeric/gguf_quantize.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+// "64x32" → 64, 32.
+bool parse_block(std::string_view text, WeightForm& form) {
+  const auto x = text.find('x');
+  if (x == std::string_view::npos) return false;
+  const auto rows = parse_u64(text.substr(0, x)), columns = parse_u64(text.substr(x + 1));
+  if (!rows || !columns || *rows == 0 || *columns == 0 || *rows > 65536 || *columns > 65536) return false;
+  form.block_rows = *rows;
+  form.block_columns = *columns;
+  return true;
+}
+
+}  // namespace
+
+std::size_t WeightForm::granularity() const {
+  return info(type).block_elements;
+}
+
+WeightForm weight_form(std::string_view text) {
+  WeightForm form;
+  for (const auto& [prefix, type] :
+       {std::pair<std::string_view, ElementType>{"FP8_", ElementType::F8_E4M3}, {"INT8_", ElementType::I8}}) {
+    if (!text.starts_with(prefix)) continue;
+    form.type = type;
+    form.scaled = true;
+    const std::string_view block = text.substr(prefix.size());
+    if (block == "CHANNEL") {
+      form.block_columns = 0;
+      return form;
+    }
+    if (parse_block(block, form)) return form;
+  }
+  const auto type = element_type_from_text(text);
+  const bool plain = type && (*type == ElementType::F32 || float_format(*type) != nullptr);
+  if (!plain && !(type && gguf_can_quantize_to(*type)))
+    throw Error::usage(fmt::format("no weight is stored as '{}'", escape_for_terminal(text)))
+        .remedy("write F32, BF16, F16, FP8_128x128, INT8_CHANNEL, Q8_0, Q4_K …");
+  form.type = *type;
+  return form;
+}
+
+MadeWeight::MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options) {
+  std::vector<float> values(options.rows * options.columns);
+  fill_inputs(kind, options, values);
+  view_.rows = options.rows;
+  view_.columns = options.columns;
+  store(form, values, kind == InputKind::exact);
+}
+
+MadeWeight::MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns) {
+  view_.rows = rows;
+  view_.columns = columns;
+  store({}, values, false);
+}
+
+void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool exact) {
+  const ElementInfo& element = info(form.type);
+  if (view_.columns % element.block_elements != 0)
+    throw Error::usage(fmt::format("rows of {} do not fill blocks of {}", view_.columns, element.name))
+        .remedy("choose a multiple of " + std::to_string(element.block_elements));
+  view_.name = &name_;
+  view_.type = form.type;
+  view_.row_bytes = view_.columns / element.block_elements * element.block_bytes;
+  codes_.resize(view_.rows * view_.row_bytes);
+  if (form.scaled) {
+    const std::size_t across =
+        form.block_columns == 0 ? std::max<std::size_t>(1, view_.columns) : form.block_columns;
+    view_.kind = FormKind::scaled;
+    view_.block_rows = form.block_rows;
+    view_.block_columns = across;
+    view_.scale_columns = (view_.columns + across - 1) / across;
+    scales_.assign((view_.rows + form.block_rows - 1) / form.block_rows * view_.scale_columns, 1.0F);
+    const BlockQuantizer quantizer = {.codes = form.type,
+                                      .block_rows = form.block_rows,
+                                      .block_columns = across,
+                                      .limit = form.type == ElementType::I8 ? 127.0F : 448.0F};
+    if (!exact) {
+      block_amax(values, view_.rows, view_.columns, form.block_rows, across, scales_);
+      for (float& scale : scales_) scale = quantizer.scale_for(scale);
+    }
+    quantize_with_scales(quantizer, values, view_.rows, view_.columns, scales_, codes_);
+    view_.scales = reinterpret_cast<const std::byte*>(scales_.data());
+  } else if (element.in_safetensors) {
+    encode(form.type, values, Overflow::saturate, codes_.data());
+  } else if (gguf_quantize(form.type, values, codes_.data())) {
+    throw Error::internal("a made weight that its form cannot hold");
+  }
+  view_.codes = codes_.data();
+}
+
+std::vector<float> MadeWeight::values() const {
+  std::vector<float> values(view_.rows * view_.columns);
+  decode_rows(view_, 0, view_.rows, values.data());
+  return values;
+}
+
+}  // namespace assay

@@ -1,0 +1,53 @@
+// A weight made for a case, in memory of its own, stored as checkpoints store theirs.
+//
+//   form            stored as
+//   F32 … F16       plain elements; F8_E4M3 and F8_E5M2 too
+//   FP8_128x128     F8_E4M3 codes, a float32 scale for each block; also FP8_64x64, FP8_1x128 …
+//   INT8_CHANNEL    I8 codes, a scale a row; INT8_128x128 …
+//   Q8_0, Q4_K …    GGUF's blocks
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/harness/inputs.h"
+#include "refimpl/ops/weight_view.h"
+
+namespace assay {
+
+struct WeightForm {
+  ElementType type = ElementType::F32;
+  bool scaled = false;
+  std::size_t block_rows = 1, block_columns = 1;  // of a scale; columns 0: the whole row
+  // Columns come in multiples of this.
+  std::size_t granularity() const;
+};
+// Throws Error::usage for a form there is not.
+WeightForm weight_form(std::string_view text);
+
+// Views point into it, so that it stays where it was made.
+class MadeWeight {
+ public:
+  // Random numbers of `kind`; exact ones get scales of 1.
+  MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options);
+  // These very numbers, as F32.
+  MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns);
+  MadeWeight(const MadeWeight&) = delete;
+  MadeWeight& operator=(const MadeWeight&) = delete;
+
+  const WeightView& view() const { return view_; }
+  std::vector<float> values() const;  // decoded
+
+ private:
+  void store(const WeightForm& form, std::vector<float>& values, bool exact);
+  std::string name_ = "weight";
+  std::vector<std::byte> codes_;
+  std::vector<float> scales_;
+  WeightView view_;
+};
+using MadeWeightPtr = std::shared_ptr<const MadeWeight>;
+
+}  // namespace assay

@@ -1,0 +1,109 @@
+#include "kernels/harness/survey.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/system/error.h"
+#include "core/system/name_filter.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+struct Filter {
+  explicit Filter(const SurveyRequest& request)
+      : op(request.op, ""), kernel(request.kernel, ""), device(request.device) {}
+  NameFilter op, kernel;
+  std::optional<Device> device;
+  bool accepts(const KernelLabel& label) const {
+    return op.accepts(label.op) && kernel.accepts(label.name) && (!device || label.device == *device);
+  }
+};
+
+struct Job {
+  const OpExaminer* examiner;
+  CaseId id;
+};
+
+void add_seeds(const OpExaminer& examiner, const CaseId& id, std::uint64_t seeds, std::vector<Job>& jobs) {
+  for (std::uint64_t i = 0; i < seeds; ++i) {
+    CaseId seeded = id;
+    if (i != 0) seeded.with("seed", id.seed() + i);
+    jobs.push_back({&examiner, std::move(seeded)});
+  }
+}
+
+std::vector<Job> jobs_of(const std::vector<std::unique_ptr<OpExaminer>>& all, const SurveyRequest& request,
+                         const Filter& filter) {
+  std::vector<Job> jobs;
+  for (const std::string& text : request.cases) {
+    const CaseId id = CaseId::parse(text);
+    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e->op() == id.op(); });
+    if (it == all.end())
+      throw Error::usage(fmt::format("there is no operation '{}'", escape_for_terminal(id.op())))
+          .remedy("see 'assay compare kernels --list'");
+    add_seeds(**it, id, request.seeds, jobs);
+  }
+  if (!request.cases.empty()) return jobs;
+  for (const auto& examiner : all) {
+    const std::vector<KernelLabel> kernels = examiner->kernels();
+    if (std::none_of(kernels.begin(), kernels.end(), [&](const auto& k) { return filter.accepts(k); }))
+      continue;
+    const std::vector<CaseId> grid = examiner->grid();
+    for (std::size_t i = 0; i < grid.size(); i += std::max<std::size_t>(1, request.every))
+      add_seeds(*examiner, grid[i], request.seeds, jobs);
+  }
+  return jobs;
+}
+
+}  // namespace
+
+std::vector<KernelLabel> wanted_kernels(const Registry& registry, const SurveyRequest& request) {
+  const Filter filter(request);
+  std::vector<KernelLabel> wanted;
+  for (const auto& examiner : examiners(registry)) {
+    for (KernelLabel& label : examiner->kernels()) {
+      if (filter.accepts(label)) wanted.push_back(std::move(label));
+    }
+  }
+  return wanted;
+}
+
+std::vector<std::string> unimplemented(const Registry& registry, const SurveyRequest& request,
+                                       Device device) {
+  const NameFilter op(request.op, "");
+  std::vector<std::string> missing;
+  for (const auto& examiner : examiners(registry)) {
+    const std::vector<KernelLabel> kernels = examiner->kernels();
+    const bool has = std::any_of(kernels.begin(), kernels.end(), [&](const KernelLabel& k) {
+      return k.device == device && k.name != "reference";
+    });
+    if (!has && op.accepts(examiner->op())) missing.emplace_back(examiner->op());
+  }
+  return missing;
+}
+
+std::vector<CaseResult> run_survey(const Registry& registry, const SurveyRequest& request,
+                                   const std::function<void(std::size_t, std::size_t)>& done) {
+  const Filter filter(request);
+  const auto all = examiners(registry);
+  const std::vector<Job> jobs = jobs_of(all, request, filter);
+  if (jobs.empty()) throw Error::usage("no kernel is called so").remedy("see 'assay compare kernels --list'");
+  std::vector<std::vector<CaseResult>> results(jobs.size());
+  std::atomic<std::size_t> finished{0};
+  parallel_for(request.jobs, jobs.size(), [&](std::size_t i) {
+    if (interrupted()) return;
+    results[i] = jobs[i].examiner->examine(
+        jobs[i].id, [&](const KernelLabel& label) { return filter.accepts(label); }, {.jobs = request.jobs});
+    if (done) done(++finished, jobs.size());
+  });
+  std::vector<CaseResult> flat;
+  for (std::vector<CaseResult>& of_case : results)
+    flat.insert(flat.end(), std::make_move_iterator(of_case.begin()), std::make_move_iterator(of_case.end()));
+  return flat;
+}
+
+}  // namespace assay

@@ -1,0 +1,87 @@
+// Every kernel there is, several for an operation: what `compare` walks, `run --kernels` chooses from and a
+// plugin adds to.
+//
+//   const Registry& registry = builtin_kernels();
+//   for (const Kernel<LinearCall>& kernel : registry.of<LinearCall>()) …
+//
+//   auto ops = select_kernels(registry, "cpu", arithmetic, jobs);             // an Ops like any other
+//   auto ops = select_kernels(registry, "linear=library.openblas", arithmetic, jobs);
+//
+// A selection is a comma-separated list, later entries on top of earlier ones:
+//   reference   nothing but the meaning of the operations
+//   cpu, cuda   our kernels of that device, for each operation the first registered that takes a call
+//   OP=NAME     for this operation the kernel of this name, where it takes the call
+// What no chosen kernel takes is computed by the reference.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "kernels/calls.h"
+
+namespace assay {
+
+enum class Device : std::uint8_t { cpu, cuda };
+std::string_view name(Device device);
+
+// What a kernel says of its bits. The comparison measures all of it and holds a kernel to what it says.
+struct Promises {
+  bool batch_invariant = true;   // a token's (in attention: a sequence's) result does not depend on others
+  bool chunk_invariant = true;   // a prompt's first token has the same result when it comes by itself
+  bool thread_invariant = true;  // nothing depends on the number of threads
+  bool layout_invariant = true;  // nor on where matrices lie and how far apart their rows
+};
+
+template <class Call>
+struct Kernel {
+  std::string name;  // "cpu.rows"; what stands before the point is a group: reference, cpu, cuda, library
+  std::string about;
+  Device device = Device::cpu;
+  // Element types, stored forms and shapes.
+  std::function<bool(const Arithmetic&, const Call&)> takes;
+  // Results lie in the memory of the Ops given, whose arithmetic and jobs() hold.
+  std::function<ResultOf<Call>(Ops&, const Call&)> run;
+  Promises promises = {};
+  // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
+  double accumulator_roundoff = 0x1p-24;
+};
+
+class Registry {
+ public:
+  template <class Call>
+  void add(Kernel<Call> kernel) {
+    std::get<std::vector<Kernel<Call>>>(kernels_).push_back(std::move(kernel));
+  }
+  template <class Call>
+  const std::vector<Kernel<Call>>& of() const {
+    return std::get<std::vector<Kernel<Call>>>(kernels_);
+  }
+  // visit(kernels of one operation), for every operation.
+  template <class Visitor>
+  void for_each_op(Visitor&& visit) const {
+    std::apply([&](const auto&... kernels) { (visit(kernels), ...); }, kernels_);
+  }
+
+ private:
+  template <class... Calls>
+  using Lists = std::tuple<std::vector<Kernel<Calls>>...>;
+  Lists<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall, MlaCall,
+        ActivationCall, GatedCall, SoftmaxCall, MoeGateCall, MoeMixCall, QuantizeCall, DequantizeCall>
+      kernels_;
+};
+
+// "cpu" of "cpu.rows".
+std::string_view kernel_group(std::string_view kernel_name);
+
+// The reference, our own kernels, and those of the libraries found when assay was built.
+const Registry& builtin_kernels();
+
+// Throws Error::usage for a selection that names what there is not.
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs);
+
+}  // namespace assay

@@ -1,0 +1,111 @@
+// An Ops that hands each call to the first of its chosen kernels that takes it, and else to the reference.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "kernels/registry.h"
+
+namespace assay {
+namespace {
+
+class SelectedOps final : public ReferenceOps {
+ public:
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen)
+      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)) {}
+
+  Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
+    return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
+  }
+  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
+                ResultRounding rounding) override {
+    return dispatch(LinearCall{x, weight, bias, rounding});
+  }
+  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override {
+    return dispatch(RmsNormCall{x, weight, epsilon, form});
+  }
+  Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
+                    double epsilon) override {
+    return dispatch(LayerNormCall{x, weight, bias, epsilon});
+  }
+  void rope(Matrix& x, const RopeCall& call) override { dispatch(RotaryCall{x, call}); }
+  Matrix attention(const AttentionCall& call) override { return dispatch(call); }
+  Matrix mla(const MlaCall& call) override { return dispatch(call); }
+  Matrix activation(const Matrix& x, Activation kind) override { return dispatch(ActivationCall{x, kind}); }
+  Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
+    return dispatch(GatedCall{gate, up, form});
+  }
+  Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
+  Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
+    return dispatch(MoeGateCall{logits, correction, rule});
+  }
+  Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
+                 MoeForm form) override {
+    return dispatch(MoeMixCall{x, routing, experts, form});
+  }
+  QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) override {
+    return dispatch(QuantizeCall{x, rule});
+  }
+  Matrix dequantize(const QuantizedMatrix& x) override { return dispatch(DequantizeCall{x}); }
+
+ private:
+  template <class Call>
+  ResultOf<Call> dispatch(const Call& call) {
+    for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
+      if (kernel.takes(arithmetic(), call)) return kernel.run(*this, call);
+    }
+    return run_reference(*this, call);
+  }
+  Registry chosen_;
+};
+
+// The kernels chosen for one operation, first choice first.
+template <class Call>
+void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::string>& wanted,
+            Registry& chosen) {
+  for (auto entry = wanted.rbegin(); entry != wanted.rend(); ++entry) {
+    if (*entry == "reference") return;
+    const auto equals = entry->find('=');
+    const std::string_view op = std::string_view(*entry).substr(0, equals);
+    for (const Kernel<Call>& kernel : kernels) {
+      const bool group = equals == std::string::npos && kernel_group(kernel.name) == *entry;
+      const bool named = equals != std::string::npos && op == OpOf<Call>::kName &&
+                         kernel.name == std::string_view(*entry).substr(equals + 1);
+      if (group || named) chosen.add(kernel);
+    }
+  }
+}
+
+// Whether an entry of a selection names anything.
+bool known(const Registry& registry, std::string_view entry) {
+  const auto equals = entry.find('=');
+  if (equals == std::string_view::npos) return entry == "reference" || entry == "cpu" || entry == "cuda";
+  bool found = false;
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
+    if (entry.substr(0, equals) != OpOf<Call>::kName) return;
+    for (const Kernel<Call>& kernel : kernels) found |= kernel.name == entry.substr(equals + 1);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs) {
+  std::vector<std::string> wanted;
+  for (std::size_t begin = 0; begin <= selection.size();) {
+    const std::size_t end = std::min(selection.find(',', begin), selection.size());
+    const std::string entry(trim(selection.substr(begin, end - begin)));
+    if (!known(registry, entry))
+      throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
+          .remedy("use reference, cpu, or OP=NAME of 'assay compare kernels --list'");
+    wanted.push_back(entry);
+    begin = end + 1;
+  }
+  Registry chosen;
+  registry.for_each_op([&](const auto& kernels) { choose(kernels, wanted, chosen); });
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen));
+}
+
+}  // namespace assay

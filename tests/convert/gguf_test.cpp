@@ -6,6 +6,7 @@
 #include "convert/gguf_plan.h"
 #include "core/formats/gguf.h"
 #include "core/system/error.h"
+#include "core/system/threads.h"
 #include "tests/convert/convert_support.h"
 
 namespace assay {
@@ -71,7 +72,10 @@ TEST(ConvertGguf, BackToSafetensorsGivesEveryWeight) {
     const auto original = nlohmann::json::parse(test::read_file(kData / "models" / model / "config.json"));
     for (const char* key : {"architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
                             "rms_norm_eps", "vocab_size"}) {
-      if (original.contains(key)) EXPECT_EQ(config.at(key), original.at(key)) << model << " " << key;
+      // A GGUF does not tell Mistral from Llama.
+      const bool told = model != "mistral" || std::string(key) != "architectures";
+      if (!original.contains(key) || !told) continue;
+      EXPECT_EQ(config.at(key), original.at(key)) << model << " " << key;
     }
   }
 }

@@ -21,7 +21,8 @@ bool decodes(const LogicalTensor& tensor) {
   return tensor.quantized() || info(tensor.form.codes).is_float;
 }
 
-bool agree(float a, float b, double rtol) {
+bool agree(float a, float b, double rtol, NonFinite non_finite) {
+  if (non_finite == NonFinite::differs && !std::isfinite(a)) return false;
   if (a == b) return true;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return rtol > 0 &&
@@ -63,7 +64,7 @@ Side::Side(const fs::path& path, int jobs)
 
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress) {
+                                         Progress& progress, NonFinite non_finite) {
   if (in_a.shape != in_b.shape) {
     return Difference{in_a.name,
                       fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
@@ -78,11 +79,12 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
   };
   const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
   return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
-                      rtol, progress);
+                      rtol, progress, non_finite);
 }
 
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
-                                       const ReadRows& right, double rtol, Progress& progress) {
+                                       const ReadRows& right, double rtol, Progress& progress,
+                                       NonFinite non_finite) {
   const std::uint64_t step =
       std::max(matrix.rows_together, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
   std::vector<float> x, y;
@@ -97,7 +99,7 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
     left(row, rows, x);
     right(row, rows, y);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (agree(x[i], y[i], rtol)) continue;
+      if (agree(x[i], y[i], rtol, non_finite)) continue;
       if (differing++ == 0) {
         first = row * matrix.columns + i;
         first_x = x[i];

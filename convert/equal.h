@@ -38,6 +38,9 @@ struct EqualReport {
 // rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
 EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
 
+// A NaN or infinity on both sides is equal, or a difference.
+enum class NonFinite : std::uint8_t { equals, differs };
+
 // Two readings of the same rows.
 struct ComparedMatrix {
   std::string name;
@@ -46,11 +49,12 @@ struct ComparedMatrix {
 };
 using ReadRows = std::function<void(std::uint64_t first, std::uint64_t count, std::span<float> out)>;
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
-                                       const ReadRows& right, double rtol, Progress& progress);
+                                       const ReadRows& right, double rtol, Progress& progress,
+                                       NonFinite non_finite = NonFinite::equals);
 
 // Of one pair, rows at a time; nullopt: equal.
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress);
+                                         Progress& progress, NonFinite non_finite = NonFinite::equals);
 
 }  // namespace assay

@@ -50,7 +50,8 @@ class GgufPlanner {
       : in_(in), out_(out), options_(options), gguf_(gguf) {
     if (!options.include.empty() || !options.exclude.empty() || !options.scales_from.empty())
       throw Error::usage("--include, --exclude and --scales-from do not go with GGUF");
-    if (options.mtp != Mtp::keep) throw Error::usage("--drop-mtp and --only-mtp do not go with GGUF");
+    if (options.mtp != Mtp::keep || options.merge || options.grid.tp > 1 || options.grid.ep > 1)
+      throw Error::usage("--drop-mtp, --only-mtp, --tp, --ep and --merge do not go with GGUF");
     plan_.checkpoint = open_checkpoint(in, options.jobs);
     throw_first_error(plan_.checkpoint.findings, in);
     plan_.stored = find_stored(plan_.checkpoint, read_quantization(plan_.checkpoint));

@@ -52,6 +52,11 @@ std::vector<float> decoded(ElementType type, std::span<const std::byte> stored, 
   return values;
 }
 
+// A journal entry here is of one tensor, or of one whole file.
+Digest sha256_of(const FinishedShard& entry) {
+  return entry.files.at(0).sha256;
+}
+
 class Regrouper {
  public:
   Regrouper(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options, ProgressMode mode)
@@ -101,7 +106,7 @@ class Regrouper {
     const bool published = finished_before_.contains(file.name) &&
                            fs::file_size(regrouped_path(plan_, file, out_), error) == file.bytes && !error;
     if (published) {  // by a run that was killed between two of several files
-      result_.files[file.name] = finished_before_.at(file.name).sha256;
+      result_.files[file.name] = sha256_of(finished_before_.at(file.name));
       for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
       return;
     }
@@ -140,7 +145,7 @@ class Regrouper {
   void reuse(const RegroupFile& file, const RegroupTensor& tensor) {
     const FinishedShard& known = finished_before_.at(entry(file, tensor));
     const std::lock_guard lock(mutex_);
-    result_.tensors[tensor.made.name] = {known.sha256,
+    result_.tensors[tensor.made.name] = {sha256_of(known),
                                          known.errors.empty() ? ErrorSums{} : known.errors.front().sums};
     ++result_.reused;
   }
@@ -249,7 +254,8 @@ class Regrouper {
         digest.update(piece);
       }
       RegroupResult::TensorResult made{digest.finish(), sums[i]};
-      journal_->add(entry(file, tensor), {tensor.bytes, made.sha256, {WorkError{0, made.error}}});
+      journal_->add(entry(file, tensor),
+                    {{{tensor.made.name, tensor.bytes, made.sha256}}, {WorkError{0, made.error}}});
       const std::lock_guard lock(mutex_);
       result_.tensors[tensor.made.name] = std::move(made);
     }
@@ -263,7 +269,7 @@ class Regrouper {
       if (result_.files.contains(file.name)) continue;
       const Digest digest = sha256_of_file(partial_ / file.name);
       result_.files[file.name] = digest;
-      journal_->add(file.name, {file.bytes, digest, {}});
+      journal_->add(file.name, {{{file.name, file.bytes, digest}}, {}});
     }
     if (plan_.folder) return finish_folder();
     for (const RegroupFile& file : plan_.files) {

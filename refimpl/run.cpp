@@ -300,7 +300,8 @@ constexpr const char* kExamples =
 void add_numbers(CLI::App& command, RunSettings& s) {
   command.add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 (default: f32)")
       ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8"}));
-  command.add_option("--kernels", s.kernels, "Whose arithmetic: reference, cpu, cuda (default: reference)")
+  command
+      .add_option("--kernels", s.kernels, "Whose arithmetic: reference (default), cpu, cuda, or OP=KERNEL,…")
       ->type_name("SET");
   command.add_option("--variant", s.variant, "Where references disagree, which to follow")->type_name("NAME");
   command.add_option("--mla", s.mla, "Latent attention absorbed or naive")
@@ -349,12 +350,12 @@ void add_text(CLI::App& command, RunSettings& s) {
 
 }  // namespace
 
-void add_run(CLI::App& program, Action& action, const KernelSets& kernels) {
+void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
   auto settings = std::make_shared<RunSettings>();
   CLI::App& command =
       *program.add_subcommand("run", "The reference engine: text, logits, intermediates, perplexity");
   RunSettings& s = *settings;
-  s.sets = kernels;
+  s.select = select;
   command
       .add_option("MODEL", s.model,
                   "A model's folder, one .safetensors with config.json beside it, or a .gguf")

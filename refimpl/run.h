@@ -5,7 +5,7 @@
 
 namespace assay {
 
-// assay run MODEL -p TEXT; `kernels` are the sets that --kernels offers.
-void add_run(CLI::App& program, Action& action, const KernelSets& kernels);
+// assay run MODEL -p TEXT; `select` knows the kernels that --kernels names.
+void add_run(CLI::App& program, Action& action, const KernelSelector& select);
 
 }  // namespace assay

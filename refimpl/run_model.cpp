@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
@@ -44,16 +43,12 @@ void check_sizes(std::size_t tokens, std::size_t vocabulary, const fs::path& pat
       .remedy("bring the model's own tokenizer, or give --tokens");
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
     : weights(path, settings.common.jobs),
       options(model_options(settings)),
-      kernels(find_kernels(settings.sets, settings.kernels)),
+      kernels(settings.select(settings.kernels)),
       arithmetic{precision_from_text(settings.precision).value()},
       ops(kernels.make(arithmetic, settings.common.jobs)),
       model(make_model(weights, options)),
@@ -82,7 +77,7 @@ std::vector<TokenId> OpenModel::stop_tokens() {
 }
 
 std::string OpenModel::title() const {
-  return fmt::format("{} in {}, {} kernels", weights.tree().title, name(arithmetic.precision), kernels.name);
+  return fmt::format("{} in {}, {} kernels", weights.tree().family, name(arithmetic.precision), kernels.name);
 }
 
 std::vector<TokenId> parse_tokens(const std::string& list) {

@@ -17,7 +17,7 @@ struct OpenModel {
 
   Weights weights;
   ModelOptions options;
-  const KernelSet& kernels;
+  KernelSet kernels;
   Arithmetic arithmetic;
   std::unique_ptr<Ops> ops;
   std::unique_ptr<LanguageModel> model;
@@ -28,7 +28,7 @@ struct OpenModel {
   const Tokenizer& tokenizer();
   // Tokens that end a text: the tokenizer's, and those of config.json and generation_config.json.
   std::vector<TokenId> stop_tokens();
-  // "Llama 1, 2, 3.x; Yi in f32, reference kernels"
+  // "llama in f32, reference kernels"
   std::string title() const;
 
  private:

@@ -24,7 +24,7 @@ struct RunSettings {
   std::size_t log_probabilities = 0;  // --logprobs
   bool paragraphs = false;            // --by-paragraph
   bool chat = false, interactive = false, speculate = false, claims = false, ignore_eos = false;
-  KernelSets sets;
+  KernelSelector select;
 
   bool only_numbers() const { return !logits.empty() || !dump.empty(); }
   std::size_t tokens_to_make() const { return most.value_or(only_numbers() ? 0 : 64); }

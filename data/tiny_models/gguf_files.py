@@ -106,7 +106,8 @@ def _add_sizes(writer, config):
     writer.add_feed_forward_length(config.get("intermediate_size", 4 * hidden))
     writer.add_head_count(heads)
     if "rms_norm_eps" in config:
-        writer.add_head_count_kv(config["num_key_value_heads"])
+        latent = config["model_type"].startswith("deepseek")  # whose one shared latent llama.cpp attends to
+        writer.add_head_count_kv(1 if latent else config["num_key_value_heads"])
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
         writer.add_rope_freq_base(float(config["rope_theta"]))
     else:
@@ -130,7 +131,6 @@ def _add_heads(writer, config):
         writer.add_key_length(nope + rope)
         writer.add_value_length(config["v_head_dim"])
         return
-    writer.add_head_count_kv(1)
     writer.add_key_length(config["kv_lora_rank"] + rope)
     writer.add_value_length(config["kv_lora_rank"])
     writer.add_key_length_mla(nope + rope)

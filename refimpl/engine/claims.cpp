@@ -75,16 +75,18 @@ class ClaimRunner {
 
   double budget() const {
     if (kernels_.exact) return 0;
-    return arithmetic_.precision == Precision::f64 ? kDoubleBudget : 2 * plain_error();
+    return is_wide() ? kDoubleBudget : 2 * error_of(MlaForm::naive);
   }
+  bool is_wide() const { return arithmetic_.precision == Precision::f64; }
 
-  // Of the plain way, against float64.
-  double plain_error() const {
-    ModelOptions plain = options_;
+  // Of one way, against the plain one in float64.
+  double error_of(MlaForm form) const {
+    ModelOptions tried = options_, plain = options_;
+    tried.mla = form;
     plain.mla = MlaForm::naive;
     const std::unique_ptr<Ops> truth = reference_kernels().make({Precision::f64}, jobs_);
-    const std::unique_ptr<LanguageModel> model = make_model(weights_, plain);
-    return relative_difference(logits(*model, *ops_, tokens_.size()), logits(*model, *truth, tokens_.size()));
+    return relative_difference(logits(*make_model(weights_, tried), *ops_, tokens_.size()),
+                               logits(*make_model(weights_, plain), *truth, tokens_.size()));
   }
 
   void same(std::string name, std::string statement, const Logits& other) {
@@ -148,12 +150,9 @@ class ClaimRunner {
   }
 
   Claim latent_claim() const {
-    ModelOptions other = options_;
-    other.mla = options_.mla == MlaForm::absorbed ? MlaForm::naive : MlaForm::absorbed;
-    const Logits theirs = logits(*make_model(weights_, other), *ops_, tokens_.size());
-    const bool wide = arithmetic_.precision == Precision::f64;
-    return {"absorbed_mla", "latent attention absorbed ≡ naive", "logits, relative to the largest",
-            relative_difference(theirs, whole_), wide ? kDoubleBudget : 2 * plain_error()};
+    return {"absorbed_mla", "latent attention absorbed ≡ naive",
+            "logits against naive ones in float64, relative to the largest", error_of(MlaForm::absorbed),
+            is_wide() ? kDoubleBudget : 2 * error_of(MlaForm::naive)};
   }
 
   Claim speculation_claim() const {

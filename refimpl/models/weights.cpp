@@ -169,7 +169,8 @@ WeightView Weights::find_named(std::string_view name) const {
 
 WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major) const {
   const LogicalTensor& tensor = stored_.tensors[place];
-  if (slice >= tensor.slices) throw Error::internal("a slice beyond the last").tensor(tensor.name);
+  if (slice >= tensor.slices)
+    throw Error::input("holds fewer experts than the model has").tensor(tensor.name);
   WeightView view;
   view.name = &tensor.name;
   view.rows = tensor.rows;

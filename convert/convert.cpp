@@ -29,18 +29,6 @@ constexpr const char* kManifest = "SHA256SUMS";
 constexpr std::size_t kClosingAtOnce = 2;     // shards being flushed and hashed while the next is made
 constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
 
-Digest digest_of_file(const File& file) {
-  StreamDigest digest(DigestKind::sha256, file.size());
-  std::vector<std::byte> buffer(1 << 20);
-  for (std::uint64_t at = 0; at < file.size();) {
-    const std::size_t n = file.read_at(at, buffer);
-    if (n == 0) throw Error::input("the file ends early").in(file.path());
-    digest.update(std::span(buffer).first(n));
-    at += n;
-  }
-  return digest.finish();
-}
-
 fs::path parent_of(const fs::path& out) {
   const fs::path absolute = fs::absolute(out).lexically_normal();
   return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
@@ -145,7 +133,7 @@ class Conversion {
     if (!is_safe_relative_path(file.name)) return false;
     const fs::path path = partial_ / file.name;
     return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
-           digest_of_file(File::open(path)) == file.sha256;
+           sha256_of_file(path) == file.sha256;
   }
 
   void write_shards() {
@@ -184,7 +172,7 @@ class Conversion {
     std::future<void> flushed = std::async(std::launch::async, [&sink] { sink.commit(); });
     FinishedShard finished{{}, std::move(errors)};
     for (std::size_t i = 0; i < written.size(); ++i)
-      finished.files.push_back({sink.names()[i], written[i].size(), digest_of_file(written[i])});
+      finished.files.push_back({sink.names()[i], written[i].size(), sha256_of_file(written[i])});
     flushed.get();
     source_.check_unchanged();
     const std::lock_guard lock(journal_mutex_);
@@ -195,7 +183,7 @@ class Conversion {
     AtomicFile file(partial_ / name);
     file.write(text);
     file.commit();
-    manifest_[name] = digest_of_file(File::open(partial_ / name));
+    manifest_[name] = sha256_of_file(partial_ / name);
   }
 
   void write_the_rest() {
@@ -268,7 +256,7 @@ class Conversion {
       AtomicFile copy(to);
       copy_range(file, 0, copy, 0, file.size());
       copy.commit();
-      manifest_[below + entry.name] = digest_of_file(File::open(to));
+      manifest_[below + entry.name] = sha256_of_file(to);
       ++result_.other_files;
     }
   }
@@ -282,9 +270,7 @@ class Conversion {
   void finish() {
     journal_.reset();
     fs::remove(partial_ / Journal::kName);
-    const fs::path target = parent_of(out_) / name_of(out_);
-    if (::rename(partial_.c_str(), target.c_str()) != 0)
-      throw Error::from_errno("rename the finished folder into place", errno).in(out_);
+    publish_folder(partial_, out_);
   }
 
   const fs::path &in_, &out_;
@@ -307,6 +293,12 @@ fs::path partial_folder(const fs::path& out) {
   return parent_of(out) / fmt::format(".{}.assay-partial", name_of(out));
 }
 
+void publish_folder(const fs::path& partial, const fs::path& out) {
+  const fs::path target = parent_of(out) / name_of(out);
+  if (::rename(partial.c_str(), target.c_str()) != 0)
+    throw Error::from_errno("rename the finished folder into place", errno).in(out);
+}
+
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
   std::error_code error;
   const fs::path source = fs::is_directory(in, error) ? in : in.parent_path();
@@ -325,11 +317,21 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
   }
 }
 
-Space check_space(const ConversionPlan& plan, const fs::path& out) {
+Space space_for(std::uint64_t bytes, const fs::path& out) {
   struct statvfs s {};
   if (::statvfs(parent_of(out).c_str(), &s) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
-  Space space{plan.file_bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
+  return {bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
+}
+
+void Space::require(const fs::path& out) const {
+  if (needed <= free) return;
+  throw Error::io(fmt::format("{} are needed, {} are free", human_bytes(needed), human_bytes(free)))
+      .in(parent_of(out));
+}
+
+Space check_space(const ConversionPlan& plan, const fs::path& out) {
+  Space space = space_for(plan.file_bytes, out);
   const fs::path partial = partial_folder(out);
   const auto there = [&](const std::string& name, std::uint64_t bytes) {
     std::error_code error;
@@ -347,12 +349,7 @@ Space check_space(const ConversionPlan& plan, const fs::path& out) {
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
-  const Space space = check_space(plan, out);
-  if (space.needed > space.free) {
-    throw Error::io(
-        fmt::format("{} are needed, {} are free", human_bytes(space.needed), human_bytes(space.free)))
-        .in(parent_of(out));
-  }
+  check_space(plan, out).require(out);
   return Conversion(in, out, plan, options, progress).run();
 }
 

@@ -9,6 +9,7 @@ The last wants the folder `inference` of github.com/deepseek-ai/DeepSeek-V3; its
 """
 
 import argparse
+import copy
 import json
 import zlib
 from pathlib import Path
@@ -26,7 +27,8 @@ OUT = Path(__file__).parent / "models"
 
 def published_shapes(config):
     """Names and shapes of the checkpoint, the MTP layer included: `transformers` makes it as one more decoder layer."""
-    values = {key: value for key, value in config.items() if key != "quantization_config"}
+    values = copy.deepcopy(config)  # transformers adds keys to the dictionaries it is given
+    values.pop("quantization_config", None)
     extra = config.get("num_nextn_predict_layers", 0)
     if config["model_type"] in ("deepseek_v3", "kimi_k2"):
         values |= {"num_hidden_layers": config["num_hidden_layers"] + extra, "model_type": "deepseek_v3"}

@@ -22,9 +22,11 @@ std::uint32_t largest_magnitude(const float* values, std::uint64_t count) {
 // The first magnitude that does not round to a code: half a step above the largest one.
 float first_clamped(ElementType codes) {
   switch (codes) {
-    case ElementType::F8_E4M3: return 464.0F;    // 448, steps of 32; the tie goes to 448
-    case ElementType::F8_E5M2: return 61440.0F;  // 57344, steps of 8192; the tie would go to infinity
-    case ElementType::I8: return 128.0F;         // -128 is a code
+    case ElementType::F8_E4M3: return 464.0F;      // 448, steps of 32; the tie goes to 448
+    case ElementType::F8_E5M2: return 61440.0F;    // 57344, steps of 8192; the tie would go to infinity
+    case ElementType::F8_E4M3FNUZ: return 248.0F;  // 240, steps of 16; as above
+    case ElementType::F8_E5M2FNUZ: return 61440.0F;
+    case ElementType::I8: return 128.0F;  // -128 is a code
     default: throw Error::internal("no block quantizer for this type");
   }
 }

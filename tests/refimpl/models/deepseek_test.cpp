@@ -147,25 +147,11 @@ TEST(Deepseek, QueriesAndTheSharedKeyPart) {
   }
 }
 
-// Position i of the module is given what the main model said at i and the token at i + 1.
 TEST(Deepseek, MultiTokenPrediction) {
   const Tensors golden = transformers("deepseek-v3");
-  const std::vector<TokenId> prompt = tokens_of(golden.at("tokens"));
-  const Weights weights(folder("deepseek-v3"), 1);
-  const auto model = make_model(weights, {});
-  ASSERT_EQ(model->draft_layers(), 1U);
-  ReferenceOps ops({Precision::f64}, 1);
-  SequenceCache main_cache(ops, model->cache_widths(), model->context());
-  SequenceCache draft_cache(ops, model->cache_widths(), model->context());
-
-  Batch batch, next;
-  batch.add(prompt, main_cache);
-  const Matrix hidden = model->hidden(batch, ops, {});
-  next.add(std::span(prompt).subspan(1), draft_cache);
-  const Matrix draft = model->draft(next, hidden.row_range(0, prompt.size() - 1), ops, {});
-  const std::vector<double> logits = ops.download(model->draft_logits(draft, ops, {}));
   const std::vector<double>& truth = golden.at("mtp_logits.f64").values;
-  EXPECT_LE(largest_difference(logits, truth), 2e-6 * largest(truth));
+  Runner run("deepseek-v3", Precision::f64);
+  EXPECT_LE(largest_difference(run.draft(tokens_of(golden.at("tokens"))), truth), 2e-6 * largest(truth));
 }
 
 }  // namespace

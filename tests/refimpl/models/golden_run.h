@@ -89,6 +89,17 @@ class Runner {
     }
     return chosen;
   }
+  // Of the module for multi-token prediction: position i is given what the model said at i, and token i + 1.
+  std::vector<double> draft(const std::vector<TokenId>& tokens) {
+    cache_.truncate(0);
+    SequenceCache own(ops_, model_->cache_widths(), model_->context());
+    Batch batch, next;
+    batch.add(tokens, cache_);
+    next.add(std::span(tokens).subspan(1), own);
+    const Matrix hidden = model_->hidden(batch, ops_, {});
+    const Matrix draft = model_->draft(next, hidden.row_range(0, tokens.size() - 1), ops_, {});
+    return ops_.download(model_->draft_logits(draft, ops_, {}));
+  }
   const std::map<std::string, std::vector<double>>& taps() const { return recorder_.taken; }
   const Weights& weights() const { return weights_; }
 

@@ -10,6 +10,7 @@
 #include "core/system/report.h"
 #include "core/system/threads.h"
 #include "kernels/compare.h"
+#include "kernels/gate.h"
 #include "paramcount/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
@@ -35,6 +36,7 @@ int run(int argc, char** argv) {
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
   assay::add_compare(program, action);
+  assay::add_gate(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

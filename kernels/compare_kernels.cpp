@@ -87,6 +87,7 @@ int run_compare_kernels(const CompareKernelsSettings& s) {
   const Output output(s.common.json);
   if (s.list) return list_kernels(s, output);
   if (s.mutants) return show_mutants(s, output);
+  if (s.perf) return run_compare_perf(s);
   const auto start = std::chrono::steady_clock::now();
   std::vector<CaseResult> results;
   if (!wanted_kernels(builtin_kernels(), s.request).empty() || !s.request.device)

@@ -42,6 +42,7 @@ std::string to_csv(const std::vector<CaseResult>& results);
 Json to_json(const MutantResult& result);
 void print_mutants(const Output& output, const std::vector<MutantResult>& results);
 
+int run_compare_perf(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 
 }  // namespace assay

@@ -47,6 +47,7 @@ class LinearOperands final : public Operands<LinearCall> {
     of_x.columns = of_w.columns = inputs_;
     of_x.seed = 2 * id.seed();
     of_w.seed = 2 * id.seed() + 1;
+    of_x.halvings = -static_cast<int>(std::min<std::uint64_t>(id.number("up"), 100));
     x_ = filled(arithmetic, kind_, of_x);
     const bool same_kind =
         kind_ == InputKind::exact || kind_ == InputKind::positive_mean || kind_ == InputKind::signature;
@@ -161,9 +162,12 @@ class LinearCases final : public OpCases<LinearCall> {
       add("F32", {7, 65, 33}, kind);
       cases.back().with("bias", 1);
     }
-    for (const std::string_view form : {"F16", "F32"}) {  // subnormal weights
+    // Subnormal weights; activations beyond what half precision holds.
+    add("F16", {5, 64, 19}, InputKind::zero_mean);
+    cases.back().with("down", 16);
+    for (const std::string_view form : {"F32", "F16", "BF16"}) {
       add(form, {5, 64, 19}, InputKind::zero_mean);
-      cases.back().with("down", form == "F16" ? 16 : 110);
+      cases.back().with("up", 16);
     }
     // A scale a block, whose edges the matrix does not respect.
     for (const std::string_view form :

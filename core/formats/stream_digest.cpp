@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
 
 namespace assay {
 
@@ -38,13 +37,12 @@ Digest digest_of(DigestKind kind, std::span<const std::byte> bytes) {
   return stream.finish();
 }
 
-Digest sha256_of_file(const fs::path& path) {
-  const File file = File::open(path);
+Digest sha256_of_file(const File& file) {
   StreamDigest digest(DigestKind::sha256, file.size());
   std::vector<std::byte> buffer(1 << 20);
   for (std::uint64_t at = 0; at < file.size();) {
     const std::size_t n = file.read_at(at, buffer);
-    if (n == 0) throw Error::input("the file ends early").in(path);
+    if (n == 0) throw Error::input("the file ends early").in(file.path());
     digest.update(std::span(buffer).first(n));
     at += n;
   }

@@ -114,14 +114,14 @@ class Reader {
     options.continuing_prefix = string_member(model_, "continuing_subword_prefix", "", source_);
     options.end_suffix = string_member(model_, "end_of_word_suffix", "", source_);
     try {
-      return make_bpe(vocabulary, merges(), std::move(options));
+      return make_bpe(vocabulary, merges(vocabulary), std::move(options));
     } catch (Error& error) {
       throw error.in(source_);
     }
   }
 
   // Each "left right", or ["left", "right"] where pieces may hold spaces.
-  std::vector<MergePair> merges() const {
+  std::vector<MergePair> merges(const Vocabulary& vocabulary) const {
     std::vector<MergePair> pairs;
     for (const ParsedJson& merge : list_member(model_, "merges", source_)) {
       if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -129,12 +129,21 @@ class Reader {
         continue;
       }
       const std::string& text = json_string(merge, "a merge", source_);
-      const std::size_t space = text.find(' ');
-      if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-        throw Error::input(fmt::format("merge {} is not two pieces", pairs.size())).in(source_);
-      pairs.emplace_back(text.substr(0, space), text.substr(space + 1));
+      pairs.push_back(cut_merge(text, vocabulary, pairs.size()));
     }
     return pairs;
+  }
+
+  // Pieces may hold spaces themselves: then the first cut between two known pieces is meant.
+  MergePair cut_merge(std::string_view text, const Vocabulary& vocabulary, std::size_t rank) const {
+    const std::size_t first = text.find(' ');
+    const bool sure = first != std::string_view::npos && text.find(' ', first + 1) == std::string_view::npos;
+    for (std::size_t at = first; at != std::string_view::npos; at = text.find(' ', at + 1)) {
+      const std::string_view left = text.substr(0, at), right = text.substr(at + 1);
+      if (sure || (vocabulary.find(left) && vocabulary.find(right)))
+        return {std::string(left), std::string(right)};
+    }
+    throw Error::input(fmt::format("merge {} is not two pieces", rank)).in(source_);
   }
 
   std::optional<TokenId> unknown(const Vocabulary& vocabulary) const {

@@ -42,11 +42,10 @@ constexpr std::string_view kDeepSeek3 =
     "| ?[\\p{P}\\p{S}]+[\\r\\n]*|" ASSAY_SPACES;
 constexpr std::string_view kCjk = "[一-龥\\x{3040}-ゟ゠-ヿ]+";
 constexpr std::string_view kCjkOld = "[一-龥ࠀ-一가-\\x{D7FF}]+";
+// clang-format off: it would cut between the halves of ranges, and elsewhere each time.
 constexpr std::string_view kDeepSeekLetters =
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-"
-    "Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-"
-    "ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-"
-    "𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+";
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)";
+// clang-format on
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?…。，、।۔،)]+";
 constexpr std::string_view kBailing =
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| "
@@ -62,9 +61,10 @@ constexpr std::string_view kExaoneMoe = ASSAY_CONTRACTIONS
     "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+";
 constexpr std::string_view kSeedCoder =
     ASSAY_CONTRACTIONS "|" ASSAY_WORD "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" ASSAY_SPACES;
+// clang-format off
 constexpr std::string_view kAsia =
-    "[一-鿿㐀-䶿豈-\\x{FAFF}\\x{3040}-ゟ゠-ヿ･-ﾟ⼀-\\x{2FDF}เ-\\x{0E7F}\\x{0E80}-\\x{0EFF}ក-\\x{17FF}က-႟ꩠ-"
-    "ꩿꧠ-\\x{A9FF}가-\\x{D7AF}ᄀ-ᇿ]+";
+    R"([一-鿿㐀-䶿豈-\x{FAFF}\x{3040}-ゟ゠-ヿ･-ﾟ⼀-\x{2FDF}เ-\x{0E7F}\x{0E80}-\x{0EFF}ក-\x{17FF}က-႟ꩠ-ꩿꧠ-\x{A9FF}가-\x{D7AF}ᄀ-ᇿ]+)";
+// clang-format on
 
 const std::vector<WordPattern>& patterns() {
   static const std::vector<WordPattern> known = {
@@ -101,7 +101,9 @@ const std::vector<WordPattern>& patterns() {
       {"tiny_aya", {"\\d{1,3}(?=(?:\\d{3})*\\b)", kO200k}},
       {"afmoe", {"\\p{N}{1,3}(?=(?:\\p{N}{3})*+(?!\\p{N}))", kAsia, kDeepSeek3}},
       {"youtu",
-       {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\\x{3040}-ゟ゠-ヿ]"
+       {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\\x{3040}-"
+        "ゟ゠-"
+        "ヿ]"
         "+",
         kYoutu},
        true},

@@ -19,9 +19,13 @@ namespace {
 // White_Space. PCRE2's \s has U+180E besides.
 constexpr std::string_view kSpace =
     R"(\x{09}-\x{0D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-// Alphabetic, M, Nd, Pc, Join_Control (UTS #18). PCRE2 10.42 has L, N and the underscore.
-constexpr std::string_view kWord =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}\x{200C}\x{200D})";
+// Alphabetic, M and Pc; with Oniguruma all of N, with Rust Nd, Nl and Join_Control (UTS #18). PCRE2 10.42 has
+// L, N and the underscore.
+#define ASSAY_LETTERS_AND_MARKS                                                      \
+  "\\p{L}\\p{M}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}" \
+  "\\x{1F170}-\\x{1F189}"
+constexpr std::string_view kWord = ASSAY_LETTERS_AND_MARKS "\\p{N}";
+constexpr std::string_view kRustWord = ASSAY_LETTERS_AND_MARKS "\\p{Nd}\\p{Nl}\\x{200C}\\x{200D}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr int kDeepest = 20;  // classes within classes
 
@@ -104,6 +108,7 @@ class Translator {
 
  private:
   bool oniguruma() const { return dialect_ == RegexDialect::oniguruma; }
+  std::string_view word() const { return oniguruma() ? kWord : kRustWord; }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < in_.size() ? in_[at_ + ahead] : '\0'; }
   bool starts(std::string_view text) const { return in_.substr(at_).starts_with(text); }
   [[noreturn]] void fail(std::string_view what) const {
@@ -212,8 +217,8 @@ class Translator {
     switch (kind) {
       case 's': return set(kSpace, false);
       case 'S': return set(kSpace, true);
-      case 'w': return set(kWord, false);
-      case 'W': return set(kWord, true);
+      case 'w': return set(word(), false);
+      case 'W': return set(word(), true);
       case 'd': return set("\\p{Nd}", false);
       case 'D': return set("\\p{Nd}", true);
       case 'h':

@@ -139,13 +139,20 @@ class SentencePieceTokenizer : public Tokenizer {
     const auto take = [&](std::string_view piece) { after_unknown = add_piece(piece, after_unknown, ids); };
     switch (model_.type) {
       case SentencePieceModel::Type::word: return split_words(text, model_.space_as_suffix, take);
-      case SentencePieceModel::Type::character:
-        return unicode::for_each_character(
-            text, [&](const unicode::Character&, std::string_view character) { take(character); });
+      case SentencePieceModel::Type::character: return split_characters(text, take);
       default: break;
     }
     const auto frozen = [&](std::string_view rest) { return normalizer_.user_defined_prefix(rest); };
     ScoredMerger(vocabulary(), model_.scores, options_.as_llama_cpp).split(text, frozen, take);
+  }
+
+  void split_characters(std::string_view text, const TakePiece& take) const {
+    while (!text.empty()) {
+      const std::size_t whole = normalizer_.user_defined_prefix(text);
+      const std::size_t length = whole > 0 ? whole : unicode::character_at(text, 0).length;
+      take(text.substr(0, length));
+      text.remove_prefix(length);
+    }
   }
 
   // The id of a piece, its bytes, or the unknown token, once for a run of them. True: it was unknown.
@@ -197,8 +204,7 @@ class SentencePieceTokenizer::Decoder : public TokenDecoder {
   // Marks become spaces, but for the one that normalizing put before the first word.
   std::string text(std::string_view piece) {
     const SentencePieceModel& model = tokenizer_.model_;
-    if (at_start_ && !model.space_as_suffix && (model.add_dummy_prefix || model.remove_extra_spaces) &&
-        piece.starts_with(kSpaceMark)) {
+    if (at_start_ && (model.add_dummy_prefix || model.remove_extra_spaces) && piece.starts_with(kSpaceMark)) {
       piece.remove_prefix(kSpaceMark.size());
       at_start_ = model.remove_extra_spaces && piece.empty();
     } else {

@@ -133,7 +133,7 @@ class Conversion {
     if (!is_safe_relative_path(file.name)) return false;
     const fs::path path = partial_ / file.name;
     return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
-           sha256_of_file(path) == file.sha256;
+           sha256_of_file(File::open(path)) == file.sha256;
   }
 
   void write_shards() {
@@ -183,7 +183,7 @@ class Conversion {
     AtomicFile file(partial_ / name);
     file.write(text);
     file.commit();
-    manifest_[name] = sha256_of_file(partial_ / name);
+    manifest_[name] = sha256_of_file(File::open(partial_ / name));
   }
 
   void write_the_rest() {
@@ -256,7 +256,7 @@ class Conversion {
       AtomicFile copy(to);
       copy_range(file, 0, copy, 0, file.size());
       copy.commit();
-      manifest_[below + entry.name] = sha256_of_file(to);
+      manifest_[below + entry.name] = sha256_of_file(File::open(to));
       ++result_.other_files;
     }
   }

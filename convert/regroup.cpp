@@ -267,7 +267,7 @@ class Regrouper {
   void finish() {
     for (const RegroupFile& file : plan_.files) {
       if (result_.files.contains(file.name)) continue;
-      const Digest digest = sha256_of_file(partial_ / file.name);
+      const Digest digest = sha256_of_file(File::open(partial_ / file.name));
       result_.files[file.name] = digest;
       journal_->add(file.name, {{{file.name, file.bytes, digest}}, {}});
     }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
 
 namespace assay {
 
@@ -36,10 +35,6 @@ Digest digest_of(DigestKind kind, std::span<const std::byte> bytes) {
   StreamDigest stream(kind, bytes.size());
   stream.update(bytes);
   return stream.finish();
-}
-
-Digest sha256_of_file(const fs::path& path) {
-  return sha256_of_file(File::open(path));
 }
 
 Digest sha256_of_file(const File& file) {

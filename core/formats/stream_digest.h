@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -32,7 +31,6 @@ class StreamDigest {
 // One buffer in memory.
 Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
 // A whole file, through the page cache: of what has just been written.
-Digest sha256_of_file(const std::filesystem::path& path);
 Digest sha256_of_file(const File& file);
 
 }  // namespace assay

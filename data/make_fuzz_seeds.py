@@ -5,6 +5,7 @@
 What the fuzzer adds later lies beside them under names of 40 hex digits (scripts/fuzz --minimize).
 """
 
+import base64
 import json
 import struct
 from pathlib import Path
@@ -248,8 +249,60 @@ def hub_listing_seeds():
     save("hub_listing", "incomplete_name", (sha256 + ".1a2b3c4d.incomplete").encode())
 
 
+def tokenizer_seeds():
+    vocab = {piece: i for i, piece in enumerate(["<unk>", "a", "b", "ab", "##b", "\u0120", "<0xE2>", "aba", "\u2581", "\u2581a"])}
+    bpe = {"type": "BPE", "unk_token": "<unk>", "vocab": vocab, "merges": [["a", "b"], ["ab", "a"]], "byte_fallback": True}
+    word = {"type": "WordPiece", "unk_token": "<unk>", "vocab": vocab, "continuing_subword_prefix": "##"}
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5], ["ab", -2], ["\u2581", -3]]}
+    added = [{"id": 20, "content": "<x>", "special": True, "lstrip": True, "rstrip": True},
+             {"id": 21, "content": "a b", "normalized": True, "single_word": True}]
+    frame = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "a"}}, {"Sequence": {"id": "A"}}],
+             "special_tokens": {"a": {"id": "a", "ids": [1], "tokens": ["a"]}}}
+    split = [{"type": "Split", "pattern": {"Regex": p}, "behavior": b} for p, b in
+             [(r"(?i:'s)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}+|\s+(?!\S)", "Isolated"), ("[a-c&&[^b]]|$", "MergedWithNext")]]
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"}
+    norms = [{"type": "NFKC"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}, {"type": "Prepend", "prepend": "x"}]
+    decoders = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 1}]
+    files = {
+        "bpe": {"model": bpe, "added_tokens": added, "pre_tokenizer": {"type": "Sequence", "pretokenizers": split},
+                "post_processor": frame},
+        "byte_level": {"model": bpe, "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}},
+        "marked": {"model": bpe, "normalizer": {"type": "Sequence", "normalizers": norms},
+                   "decoder": {"type": "Sequence", "decoders": decoders}},
+        "bert": {"model": word, "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+                 "decoder": {"type": "WordPiece"}},
+        "unigram": {"model": unigram, "pre_tokenizer": metaspace, "decoder": metaspace},
+        "grows": {"model": bpe, "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Replace", "pattern": {"Regex": "."}, "content": "aaaaaaaa"}] * 12}},
+        "backtracks": {"model": bpe, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Removed"}},
+    }
+    said = "a ab\u00e9 <x> b\n12".encode() + b"\xff\xe2\x96"
+
+    def seed(kind, name, content):
+        save("tokenizer", name, bytes([kind, len(said)]) + said + content)
+
+    for name, file in files.items():
+        seed(0, name + ".json", json.dumps(file).encode())
+    models = Path(__file__).parent / "fixtures" / "sentencepiece"
+    for name in ("bpe", "char", "suffix"):
+        seed(1, name + ".model", (models / f"{name}.model").read_bytes())
+    pieces = ["<unk>", "<s>", "a", "b", "ab", "\u2581a", "<0xC3>", "\u0120"]
+    common = key("tokenizer.ggml.tokens", 9, array(8, len(pieces), b"".join(text(p) for p in pieces)))
+    common += key("tokenizer.ggml.token_type", 9, array(5, len(pieces), struct.pack("<8i", 2, 3, 1, 1, 1, 1, 6, 1)))
+    common += key("tokenizer.ggml.scores", 9, array(6, len(pieces), struct.pack("<8f", 0, 0, -1, -2, -1, -3, 0, -4)))
+    common += key("tokenizer.ggml.merges", 9, array(8, 1, text("a b")))
+    common += key("tokenizer.ggml.unknown_token_id", 4, struct.pack("<I", 0))
+    for name in ("llama", "gpt2", "t5", "bert", "gemma4"):
+        seed(2, name + ".gguf", gguf(0, 6, key("tokenizer.ggml.model", 8, text(name)) + common))
+    ranks = "".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)) + "YWI= 256\n"
+    seed(3, "ranks", ranks.encode())
+    seed(4, "vocab_and_merges", json.dumps(vocab).encode() + b"\n#version: 0.2\na b\nab a\n")
+
+
 if __name__ == "__main__":
     gguf_seeds()
+    tokenizer_seeds()
     hub_listing_seeds()
     safetensors_seeds()
     lfs_pointer_seeds()

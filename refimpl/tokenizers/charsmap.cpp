@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/system/error.h"
@@ -11,6 +12,7 @@ namespace assay {
 namespace {
 
 // The bits of a unit.
+constexpr std::size_t kLongestReplacement = 256;  // NFKC's longest has some 40 bytes
 constexpr std::uint32_t kLeafValue = (1u << 31) - 1;
 bool has_leaf(std::uint32_t unit) {
   return (unit >> 8 & 1) != 0;
@@ -65,7 +67,10 @@ void Charsmap::walk(std::string_view text, Take take) const {
 std::string_view Charsmap::replacement(std::uint32_t offset) const {
   if (offset >= replacements_.size()) return {};
   const std::string_view rest = std::string_view(replacements_).substr(offset);
-  return rest.substr(0, rest.find('\0'));
+  const std::size_t length = std::min(rest.find('\0'), rest.size());
+  if (length > kLongestReplacement)
+    throw Error::input(fmt::format("precompiled_charsmap has a replacement of {} bytes", length));
+  return rest.substr(0, length);
 }
 
 std::optional<Charsmap::Replacement> Charsmap::longest(std::string_view text) const {

@@ -108,12 +108,19 @@ std::string stripped(std::string_view text, bool left, bool right) {
   return std::string(begin < end ? text.substr(begin, end - begin) : std::string_view());
 }
 
+// A file could make gigabytes of a line, step by step.
+void check_growth(std::string_view text, std::string_view made) {
+  if (made.size() / 64 > text.size() + (1 << 14))
+    throw Error::input(fmt::format("the normalizer makes {} bytes of {}", made.size(), text.size()));
+}
+
 std::string replaced(std::string_view text, const Regex& pattern, std::string_view with) {
   std::string out;
   std::size_t done = 0;
   pattern.for_each_match(text, [&](std::size_t begin, std::size_t end) {
     out += text.substr(done, begin - done);
     out += with;
+    check_growth(text, out);
     done = end;
   });
   return out += text.substr(done);
@@ -126,7 +133,10 @@ std::unique_ptr<TextNormalizer> sequence(const ParsedJson& config, const fs::pat
   }
   return from([steps](std::string_view text) {
     std::string current(text);
-    for (const auto& step : steps) current = step->apply(current);
+    for (const auto& step : steps) {
+      current = step->apply(current);
+      check_growth(text, current);
+    }
     return current;
   });
 }

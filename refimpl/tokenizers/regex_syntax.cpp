@@ -178,6 +178,7 @@ class Translator {
 
   void open_group() {
     if (groups_.size() > 100) fail("nests groups too deeply");
+    if (starts("(*")) fail("uses a verb");
     if (!starts("(?")) {
       groups_.push_back(out_.size());
       out_ += in_[at_++];

@@ -15,6 +15,7 @@
 
 #include "core/numeric/codec.h"
 #include "core/numeric/codec_simd.h"
+#include "core/numeric/gguf_blocks.h"
 #include "core/numeric/simd_targets.h"
 #include "core/numeric/statistics.h"
 
@@ -90,6 +91,17 @@ void measure_codec(ElementType type, const std::string& target) {
         }));
 }
 
+void measure_dequantization(ElementType type, const std::string& target) {
+  const std::vector<std::byte> bytes = weights(type);
+  const std::size_t block = assay::info(type).block_bytes, piece = (64u << 10) / block * block;
+  std::vector<float> values(piece / block * assay::info(type).block_elements);
+  print("dequantize", type, target, gigabytes_per_second(bytes.size() / piece * piece, [&] {
+          for (std::size_t at = 0; at + piece <= bytes.size(); at += piece) {
+            assay::dequantize(type, std::span(bytes).subspan(at, piece), values.data());
+          }
+        }));
+}
+
 // What merely reading costs, as a yardstick for the rest.
 void measure_reading() {
   const std::vector<std::byte> bytes = weights(ElementType::U8);
@@ -118,6 +130,11 @@ int main() {
     for (const ElementType type :
          {ElementType::BF16, ElementType::F16, ElementType::F8_E4M3, ElementType::F8_E5M2}) {
       measure_codec(type, target);
+    }
+    for (const ElementType type : {ElementType::Q8_0, ElementType::Q4_0, ElementType::Q4_1, ElementType::Q5_0,
+                                   ElementType::Q2_K, ElementType::Q3_K, ElementType::Q4_K, ElementType::Q5_K,
+                                   ElementType::Q6_K, ElementType::MXFP4, ElementType::IQ4_NL}) {
+      measure_dequantization(type, target);
     }
   }
   assay::use_simd_target("");

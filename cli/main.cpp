@@ -11,7 +11,10 @@
 #include "core/system/threads.h"
 #include "kernels/compare.h"
 #include "kernels/gate.h"
+#include "kernels/registry.h"
 #include "paramcount/command.h"
+#include "refimpl/run.h"
+#include "refimpl/run_tokenize.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
 #include "verify/manifest_command.h"
@@ -22,6 +25,13 @@ namespace {
 int report(const assay::Error& error) {
   fmt::print(stderr, "assay: {}\n", error.line());
   return error.exit_code();
+}
+
+// What --kernels names, for the engine: "cpu", "linear=library.openblas".
+assay::KernelSet selected_kernels(const std::string& selection) {
+  return {selection, selection == "reference", [selection](const assay::Arithmetic& arithmetic, int jobs) {
+            return assay::select_kernels(assay::builtin_kernels(), selection, arithmetic, jobs);
+          }};
 }
 
 int run(int argc, char** argv) {
@@ -35,6 +45,8 @@ int run(int argc, char** argv) {
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
+  assay::add_run(program, action, selected_kernels);
+  assay::add_tokenize(program, action);
   assay::add_compare(program, action);
   assay::add_gate(program, action);
   assay::add_manifest(program, action);

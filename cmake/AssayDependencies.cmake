@@ -9,6 +9,7 @@ find_package(hwy REQUIRED)  # Highway: vector code, one source for every instruc
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)  # the regexes of pre-tokenizers
 
 # Optional: matrix libraries, to be compared with ours (kernels/library).
 pkg_check_modules(OPENBLAS openblas)

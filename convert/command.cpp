@@ -7,6 +7,7 @@
 #include "convert/convert.h"
 #include "convert/equal.h"
 #include "convert/render.h"
+#include "convert/report.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -19,7 +20,7 @@ constexpr std::size_t kDifferencesShown = 20;
 struct Settings {
   CommonOptions common;
   ConvertOptions convert;
-  std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size;
+  std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size, report;
   double rtol = 0;
   bool equal = false, drop_mtp = false, only_mtp = false;
 };
@@ -76,6 +77,14 @@ int verdict(const Settings& settings, const ConvertResult& result, const Output&
   return kExitOk;
 }
 
+void check_grid(const ConvertOptions& options) {
+  const RankGrid& grid = options.grid;
+  if (grid.tp == 0 || grid.tp > 1024) throw Error::usage("--tp takes 1 to 1024 ranks");
+  if (grid.ep == 0 || grid.tp % grid.ep != 0)
+    throw Error::usage(fmt::format("--ep {} does not divide --tp {}", grid.ep, grid.tp))
+        .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
+}
+
 int run_convert(Settings& settings) {
   const Output output(settings.common.json);
   if (settings.equal) return run_equal(settings, output);
@@ -83,8 +92,13 @@ int run_convert(Settings& settings) {
   options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
   if (settings.drop_mtp) options.mtp = Mtp::drop;
   if (settings.only_mtp) options.mtp = Mtp::only;
-  const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep;
+  check_grid(options);
+  if (!settings.report.empty()) check_report_name(settings.report);
+  const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep || options.grid.tp > 1;
   if (options.to.empty() && other_files) options.to = "copy";
+  if (options.merge && (!options.to.empty() || other_files))
+    throw Error::usage("--merge puts together what --tp cut, and does nothing else beside");
+  if (options.merge) options.to = "copy";
   if (options.to.empty()) throw Error::usage("--to SPEC is needed").remedy("see 'assay convert --help'");
   options.jobs = settings.common.jobs;
   options.memory = parse_bytes(settings.memory);
@@ -96,7 +110,7 @@ int run_convert(Settings& settings) {
     throw Error::usage("--scales-from goes with fp8:… and int8:…");
   render_plan(plan, options, settings.out, output);
   if (!plan.feasible() || options.dry_run) {
-    output.json(render_json(plan, options, settings.out, nullptr));
+    if (output.json_wanted()) output.json(render_json(plan, options, settings.out, nullptr));
     if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
     if (!plan.feasible()) return kExitCheckFailed;
     const Space space = check_space(plan, settings.out);
@@ -107,7 +121,9 @@ int run_convert(Settings& settings) {
   }
   const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
   render_result(plan, result, output);
-  output.json(render_json(plan, options, settings.out, &result));
+  if (output.json_wanted()) output.json(render_json(plan, options, settings.out, &result));
+  if (!settings.report.empty() && !result.interrupted)
+    write_report(settings.report, plan, options, settings.in, settings.out, result);
   return verdict(settings, result, output);
 }
 
@@ -119,10 +135,14 @@ constexpr const char* kExamples =
     "float32\n"
     "  assay convert IN OUT --to fp8:block=128x128,scale=ue8m0\n"
     "  assay convert IN OUT --to bf16 --dry-run             every tensor's action, sizes, free space\n"
+    "  assay convert IN OUT --max-shard-size 5GB            the same bytes in other files\n"
+    "  assay convert IN OUT --to reblock=64x64 --tp 32      a folder for each rank; --merge puts them "
+    "together\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
-    "\nSPEC: reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
-    "[,e5m2]\n"
-    "      | int8:block=RxC | int8:channel\n"
+    "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
+    "[,e5m2] [,fnuz]\n"
+    "      | int8:block=RxC | int8:channel | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
+    "      | nvfp4 [,layout=modelopt] | int4:group=N | int4:channel [,asym]   (mxfp4, nvfp4: [,ties=down])\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";
 
 }  // namespace
@@ -145,8 +165,14 @@ void add_convert(CLI::App& program, Action& action) {
       ->type_name("BYTES");
   auto* drop = command.add_flag("--drop-mtp", s.drop_mtp, "Without the multi-token prediction layers");
   command.add_flag("--only-mtp", s.only_mtp, "Of these layers nothing but them")->excludes(drop);
+  command.add_option("--tp", s.convert.grid.tp, "Cut over N ranks, a folder for each")->type_name("N");
+  command.add_option("--ep", s.convert.grid.ep, "With --tp: experts over M groups of these ranks")
+      ->type_name("M");
+  command.add_flag("--merge", s.convert.merge, "Put together again what --tp cut");
   command.add_option("--memory", s.memory, "At most this much for weights under way (default: 2GiB)")
       ->type_name("BYTES");
+  command.add_option("--report", s.report, "Every tensor's error, and the proof: .json or .html")
+      ->type_name("FILE");
   command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");
   command.add_flag("--resume", s.convert.resume, "Go on with what an earlier run left unfinished");
   command.add_flag("--prove,!--no-prove", s.convert.prove, "reblock: re-read and certify (default: yes)");

@@ -1,5 +1,7 @@
 #include "convert/config_rewrite.h"
 
+#include <algorithm>
+
 #include "convert/mtp.h"
 #include "core/formats/json.h"
 #include "core/system/error.h"
@@ -10,11 +12,20 @@ namespace {
 
 constexpr std::uint64_t kLargestConfig = 1 << 20;
 
+const char* fp8_name(ElementType type) {
+  switch (type) {
+    case ElementType::F8_E5M2: return "e5m2";
+    case ElementType::F8_E4M3FNUZ: return "e4m3fnuz";
+    case ElementType::F8_E5M2FNUZ: return "e5m2fnuz";
+    default: return "e4m3";
+  }
+}
+
 // DeepSeek's and Qwen's own form, read by vLLM, SGLang and transformers.
 Json fp8_block(const ConversionPlan& plan) {
   const Spec& spec = plan.spec;
   Json config = {{"activation_scheme", "dynamic"},
-                 {"fmt", spec.type == ElementType::F8_E5M2 ? "e5m2" : "e4m3"},
+                 {"fmt", fp8_name(spec.type)},
                  {"quant_method", "fp8"},
                  {"weight_block_size", {spec.block_rows, spec.block_columns}}};
   if (spec.scale == ScaleRounding::power_of_two) config["scale_fmt"] = "ue8m0";
@@ -30,24 +41,101 @@ Json int8_block(const ConversionPlan& plan) {
           {"ignored_layers", plan.unquantized_matrices()}};
 }
 
-// compressed-tensors: one scale a row or a tensor, activations scaled as they come, per token.
-Json compressed_tensors(const ConversionPlan& plan) {
-  const bool is_int = plan.spec.type == ElementType::I8;
+// compressed-tensors' QuantizationArgs, in the order it writes them.
+Json arguments(int bits, const char* type, const char* strategy, const Json& group, bool dynamic) {
+  return {{"num_bits", bits},    {"type", type},         {"symmetric", true},
+          {"group_size", group}, {"strategy", strategy}, {"dynamic", dynamic}};
+}
+
+// Its presets: FP8_DYNAMIC and W8A8 (activations scaled as they come, per token), MXFP4A16, MXFP8, NVFP4A16
+// and W4A16 (none: a calibration that weights alone do not give is not made up).
+struct Scheme {
+  const char* format;
+  Json weights, inputs;
+};
+Scheme scheme_of(const Spec& spec) {
+  switch (spec.family) {
+    case Spec::Family::mxfp4: {
+      Scheme scheme{"mxfp4-pack-quantized", arguments(4, "float", "group", 32, false), nullptr};
+      scheme.weights["scale_dtype"] = "torch.uint8";
+      return scheme;
+    }
+    case Spec::Family::mxfp8: {
+      Scheme scheme{"mxfp8-quantized", arguments(8, "float", "group", 32, false),
+                    arguments(8, "float", "group", 32, true)};
+      scheme.weights["scale_dtype"] = scheme.inputs["scale_dtype"] = "torch.uint8";
+      return scheme;
+    }
+    case Spec::Family::nvfp4: {
+      Scheme scheme{"nvfp4-pack-quantized", arguments(4, "float", "tensor_group", 16, false), nullptr};
+      scheme.weights["scale_dtype"] = "torch.float8_e4m3fn";
+      return scheme;
+    }
+    case Spec::Family::int4: {
+      const bool channel = spec.group == 0;
+      Scheme scheme{"pack-quantized",
+                    arguments(4, "int", channel ? "channel" : "group",
+                              channel ? Json(nullptr) : Json(spec.group), false),
+                    nullptr};
+      scheme.weights["symmetric"] = !spec.asymmetric;
+      return scheme;
+    }
+    case Spec::Family::scaled: break;
+  }
+  const bool is_int = spec.type == ElementType::I8;
   const char* type = is_int ? "int" : "float";
-  const char* format = is_int ? "int-quantized" : "float-quantized";
-  const char* strategy = plan.spec.grain == Spec::Grain::channel ? "channel" : "tensor";
-  const Json weights = {{"num_bits", 8},     {"type", type},     {"strategy", strategy},
-                        {"symmetric", true}, {"dynamic", false}, {"observer", "minmax"}};
-  const Json inputs = {
-      {"num_bits", 8}, {"type", type}, {"strategy", "token"}, {"symmetric", true}, {"dynamic", true}};
+  const char* strategy = spec.grain == Spec::Grain::channel ? "channel" : "tensor";
+  return {is_int ? "int-quantized" : "float-quantized", arguments(8, type, strategy, nullptr, false),
+          arguments(8, type, "token", nullptr, true)};
+}
+
+Json compressed_tensors(const ConversionPlan& plan) {
+  const Scheme scheme = scheme_of(plan.spec);
   const Json group = {{"targets", {"Linear"}},
-                      {"weights", weights},
-                      {"input_activations", inputs},
+                      {"weights", scheme.weights},
+                      {"input_activations", scheme.inputs},
                       {"output_activations", nullptr},
-                      {"format", format}};
-  return {{"config_groups", {{"group_0", group}}}, {"format", format},
-          {"ignore", plan.unquantized_matrices()}, {"kv_cache_scheme", nullptr},
-          {"quant_method", "compressed-tensors"},  {"quantization_status", "compressed"}};
+                      {"format", scheme.format}};
+  // A head that is the embedding over again has no tensor, but is a Linear to the loader.
+  std::vector<std::string> ignored = plan.unquantized_matrices();
+  const bool has_head = std::any_of(plan.works.begin(), plan.works.end(), [&](const Work& work) {
+    return plan.stored.tensors[work.tensor].name == "lm_head.weight";
+  });
+  if (!has_head) ignored.push_back("lm_head");
+  return {{"config_groups", {{"group_0", group}}},
+          {"quant_method", "compressed-tensors"},
+          {"kv_cache_scheme", nullptr},
+          {"format", scheme.format},
+          {"quantization_status", "compressed"},
+          {"global_compression_ratio", nullptr},
+          {"ignore", ignored}};
+}
+
+// ModelOpt: what hf_quant_config.json says, and the same in the words of config.json.
+constexpr const char* kModelOptAlgorithm = "W4A16_NVFP4";
+Json modelopt_file(const ConversionPlan& plan) {
+  return {{"producer", {{"name", "modelopt"}}},
+          {"quantization",
+           {{"quant_algo", kModelOptAlgorithm},
+            {"kv_cache_quant_algo", nullptr},
+            {"group_size", 16},
+            {"exclude_modules", plan.unquantized_matrices()}}}};
+}
+Json modelopt(const ConversionPlan& plan) {
+  const Json weights = {{"dynamic", false}, {"num_bits", 4}, {"type", "float"}, {"group_size", 16}};
+  return {{"config_groups", {{"group_0", {{"weights", weights}, {"targets", {"Linear"}}}}}},
+          {"ignore", plan.unquantized_matrices()},
+          {"quant_algo", kModelOptAlgorithm},
+          {"producer", {{"name", "modelopt"}}},
+          {"quant_method", "modelopt"}};
+}
+
+Json quantization_of(const ConversionPlan& plan) {
+  const Spec& spec = plan.spec;
+  if (spec.modelopt) return modelopt(plan);
+  const bool blocks = spec.family == Spec::Family::scaled && spec.grain == Spec::Grain::block;
+  if (!blocks) return compressed_tensors(plan);
+  return spec.type == ElementType::I8 ? int8_block(plan) : fp8_block(plan);
 }
 
 void set_block(Json& quantization, const Spec& spec) {
@@ -76,11 +164,19 @@ void set_dtype(Json& config, ElementType type) {
   }
 }
 
-std::string int8_channel_note(const ConversionPlan& plan) {
-  const bool bare = plan.spec.kind == Spec::Kind::quantize && plan.spec.type == ElementType::I8 &&
-                    plan.spec.grain == Spec::Grain::channel &&
-                    plan.spec.int8_range == Int8Range::symmetric_127;
-  return bare ? "config.json has no word for this form: start SGLang with --quantization w8a8_int8" : "";
+// INT8 by channel as SGLang reads it.
+bool has_no_config(const Spec& spec) {
+  return spec.kind == Spec::Kind::quantize && spec.type == ElementType::I8 &&
+         spec.grain == Spec::Grain::channel && spec.int8_range == Int8Range::symmetric_127;
+}
+
+std::string note_for(const Spec& spec) {
+  if (has_no_config(spec))
+    return "config.json has no word for this form: start SGLang with --quantization w8a8_int8";
+  if (spec.kind == Spec::Kind::quantize &&
+      (spec.type == ElementType::F8_E4M3FNUZ || spec.type == ElementType::F8_E5M2FNUZ))
+    return "engines take FP8 for fn and turn it into fnuz themselves; these codes are fnuz already";
+  return {};
 }
 
 }  // namespace
@@ -101,14 +197,16 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions&
     if (config.contains("quantization") && config["quantization"].is_object()) config.erase("quantization");
   }
   if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
-  const std::string note = int8_channel_note(plan);
   if (spec.kind == Spec::Kind::cast) set_dtype(config, spec.type);
-  if (spec.kind == Spec::Kind::quantize && note.empty()) {
-    config["quantization_config"] = spec.grain != Spec::Grain::block ? compressed_tensors(plan)
-                                    : spec.type == ElementType::I8   ? int8_block(plan)
-                                                                     : fp8_block(plan);
+  RewrittenConfig made;
+  made.note = note_for(spec);
+  if (spec.kind == Spec::Kind::quantize && !has_no_config(spec)) {
+    config["quantization_config"] = quantization_of(plan);
+    if (spec.modelopt)
+      made.beside.emplace_back("hf_quant_config.json", dump_json(modelopt_file(plan)) + "\n");
   }
-  return {dump_json(config) + "\n", note};
+  made.text = dump_json(config) + "\n";
+  return made;
 }
 
 }  // namespace assay

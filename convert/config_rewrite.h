@@ -3,13 +3,16 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "convert/plan.h"
 
 namespace assay {
 
 struct RewrittenConfig {
-  std::string text;  // with a final newline
+  std::string text;                                         // with a final newline
+  std::vector<std::pair<std::string, std::string>> beside;  // other files that say the same: name, text
   std::string note;  // what the loader must be told beside it; may be empty
 };
 RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions& options);

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <future>
+#include <mutex>
+#include <set>
 
 #include "convert/config_rewrite.h"
 #include "convert/copy_range.h"
@@ -23,15 +26,15 @@ namespace assay {
 namespace {
 
 constexpr const char* kManifest = "SHA256SUMS";
+constexpr std::size_t kClosingAtOnce = 2;     // shards being flushed and hashed while the next is made
 constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
 
-Digest digest_of_file(const fs::path& path) {
-  const File file = File::open(path);
+Digest digest_of_file(const File& file) {
   StreamDigest digest(DigestKind::sha256, file.size());
   std::vector<std::byte> buffer(1 << 20);
   for (std::uint64_t at = 0; at < file.size();) {
     const std::size_t n = file.read_at(at, buffer);
-    if (n == 0) throw Error::input("the file ends early").in(path);
+    if (n == 0) throw Error::input("the file ends early").in(file.path());
     digest.update(std::span(buffer).first(n));
     at += n;
   }
@@ -60,7 +63,9 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
                                                                 ".gguf",        ".msgpack",
                                                                 ".h5",          ".ot",
                                                                 ".sha256",      ".onnx"};
-  if (name == "config.json" || name == "hf_quant_config.json" || name == kManifest) return true;
+  if (name == "config.json" || name == kManifest) return true;
+  const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
+  if (name == "hf_quant_config.json") return !stays_quantized;
   for (const CheckpointFile& file : plan.checkpoint.files) {
     if (file.name == name) return true;
   }
@@ -87,7 +92,7 @@ class Conversion {
       write_shards();
       write_the_rest();
       source_.check_unchanged();
-      if (plan_.spec.lossless() && options_.prove && !prove_it()) return std::move(result_);
+      if (plan_.lossless() && options_.prove && !prove_it()) return std::move(result_);
       finish();
     } catch (const Interrupted&) {
       result_.interrupted = true;
@@ -100,7 +105,7 @@ class Conversion {
     fs::create_directories(partial_);
     remove_temporaries();
     journal_.emplace(partial_, Journal::key(plan_, options_));
-    finished_before_ = journal_->finished();
+    check_finished();
   }
 
   // What a killed run left: AtomicFile's temporaries, in a folder that is ours alone.
@@ -113,60 +118,97 @@ class Conversion {
     for (const fs::path& path : stale) fs::remove(path);
   }
 
-  bool is_finished(const OutputShard& shard) const {
+  // Shards that an earlier run finished and that still are what they were: read again, every byte.
+  void check_finished() {
+    const std::map<std::string, FinishedShard> before = journal_->finished();
+    std::uint64_t bytes = 0;
+    for (const auto& [name, shard] : before)
+      for (const FinishedFile& file : shard.files) bytes += file.bytes;
+    if (before.empty()) return;
+    Progress progress(mode_, "Checking what is finished", bytes);
+    for (const OutputShard& shard : plan_.shards) {
+      const auto found = before.find(shard.name);
+      if (found == before.end()) continue;
+      std::vector<char> whole(found->second.files.size());
+      parallel_for(options_.jobs, whole.size(), [&](std::size_t i) {
+        if (interrupted()) throw Interrupted{};
+        whole[i] = is_whole(found->second.files[i]);
+        progress.add(found->second.files[i].bytes);
+      });
+      if (std::all_of(whole.begin(), whole.end(), [](char ok) { return ok != 0; }))
+        finished_before_.insert(shard.name);
+    }
+  }
+
+  bool is_whole(const FinishedFile& file) const {
     std::error_code error;
-    return finished_before_.contains(shard.name) &&
-           fs::file_size(partial_ / shard.name, error) == shard.bytes && !error;
+    if (!is_safe_relative_path(file.name)) return false;
+    const fs::path path = partial_ / file.name;
+    return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
+           digest_of_file(File::open(path)) == file.sha256;
   }
 
   void write_shards() {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
     const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
     check_merges(context);
-    // While one shard is brought to disk and hashed, the next is made.
-    std::future<void> closing;
+    // While shards are brought to disk and hashed, the next is made.
+    std::deque<std::future<void>> closing;
     for (const OutputShard& shard : plan_.shards) {
-      if (is_finished(shard)) {
+      if (finished_before_.contains(shard.name)) {
         ++result_.shards_reused;
         progress.add(shard.bytes);
         continue;
       }
       progress.item(shard.name);
-      auto sink = std::make_unique<ShardSink>(shard, partial_);
+      auto sink = std::make_unique<ShardSink>(plan_, shard, partial_);
       std::vector<WorkError> errors = write_shard(context, shard, *sink);
-      if (closing.valid()) closing.get();
-      closing = std::async(std::launch::async,
-                           [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
-                             open->commit();
-                             const Digest digest = digest_of_file(partial_ / shard.name);
-                             source_.check_unchanged();
-                             journal_->add(shard.name, {shard.bytes, digest, std::move(made)});
-                           });
+      if (closing.size() >= kClosingAtOnce) {
+        closing.front().get();
+        closing.pop_front();
+      }
+      closing.push_back(std::async(
+          std::launch::async, [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
+            close(shard, *open, std::move(made));
+          }));
     }
-    if (closing.valid()) closing.get();
+    for (std::future<void>& one : closing) one.get();
     for (const auto& [name, shard] : journal_->finished())
       result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
     std::sort(result_.errors.begin(), result_.errors.end(),
               [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
   }
 
+  void close(const OutputShard& shard, ShardSink& sink, std::vector<WorkError> errors) {
+    const std::vector<File> written = sink.reopened();
+    std::future<void> flushed = std::async(std::launch::async, [&sink] { sink.commit(); });
+    FinishedShard finished{{}, std::move(errors)};
+    for (std::size_t i = 0; i < written.size(); ++i)
+      finished.files.push_back({sink.names()[i], written[i].size(), digest_of_file(written[i])});
+    flushed.get();
+    source_.check_unchanged();
+    const std::lock_guard lock(journal_mutex_);
+    journal_->add(shard.name, std::move(finished));
+  }
+
   void write_text(const std::string& name, const std::string& text) {
     AtomicFile file(partial_ / name);
     file.write(text);
     file.commit();
-    manifest_[name] = digest_of_file(partial_ / name);
+    manifest_[name] = digest_of_file(File::open(partial_ / name));
   }
 
   void write_the_rest() {
-    for (const auto& [name, shard] : journal_->finished()) manifest_[name] = shard.sha256;
-    if (!plan_.checkpoint.config.empty()) {
-      const RewrittenConfig config = rewrite_config(plan_, options_);
-      result_.note = config.note;
-      write_text("config.json", config.text);
+    for (const auto& [name, shard] : journal_->finished())
+      for (const FinishedFile& file : shard.files) manifest_[file.name] = file.sha256;
+    if (!plan_.ranks) {
+      write_around(plan_.checkpoint.index || plan_.shards.size() > 1 ? weight_map() : WeightMap{},
+                   plan_.tensor_bytes, "");
+    } else {
+      std::vector<WeightMap> maps = rank_weight_maps();
+      for (std::uint64_t rank = 0; rank < maps.size(); ++rank)
+        write_around(maps[rank], plan_.ranks->tensor_bytes()[rank], rank_folder(rank, maps.size()) + '/');
     }
-    if (plan_.checkpoint.index || plan_.shards.size() > 1) write_index();
-    std::error_code error;
-    if (fs::is_directory(in_, error)) copy_other_files();
     std::string text;
     for (const auto& [name, digest] : manifest_) text += checksum_line(digest, name);
     AtomicFile file(partial_ / kManifest);
@@ -174,18 +216,45 @@ class Conversion {
     file.commit();
   }
 
-  void write_index() {
-    std::map<std::string, std::string> weight_map;
-    for (const OutputShard& shard : plan_.shards) {
-      for (const OutputTensor& tensor : shard.tensors) weight_map[tensor.name] = shard.name;
+  // config.json, index and the other files of the model, into the folder `below` of the output.
+  using WeightMap = std::map<std::string, std::string>;
+  void write_around(const WeightMap& map, std::uint64_t tensor_bytes, const std::string& below) {
+    if (!plan_.checkpoint.config.empty()) {
+      const RewrittenConfig config = rewrite_config(plan_, options_);
+      result_.note = config.note;
+      write_text(below + "config.json", config.text);
+      for (const auto& [name, text] : config.beside) write_text(below + name, text);
     }
-    const auto numbered = parse_shard_name(plan_.shards.front().name);
-    const std::string stem = numbered ? numbered->stem : "model";
-    const Json index = {{"metadata", {{"total_size", plan_.tensor_bytes}}}, {"weight_map", weight_map}};
-    write_text(stem + ".safetensors.index.json", dump_json(index) + "\n");
+    if (!map.empty()) {
+      const auto numbered = parse_shard_name(plan_.shards.front().name);
+      const std::string stem = numbered ? numbered->stem : "model";
+      const Json index = {{"metadata", {{"total_size", tensor_bytes}}}, {"weight_map", map}};
+      write_text(below + stem + ".safetensors.index.json", dump_json(index) + "\n");
+    }
+    std::error_code error;
+    if (options_.merge || fs::is_directory(in_, error)) copy_other_files(below);
   }
 
-  void copy_other_files() {
+  WeightMap weight_map() const {
+    WeightMap map;
+    for (const OutputShard& shard : plan_.shards) {
+      for (const OutputTensor& tensor : shard.tensors) map[tensor.name] = shard.name;
+    }
+    return map;
+  }
+
+  std::vector<WeightMap> rank_weight_maps() const {
+    std::vector<WeightMap> maps(plan_.ranks->grid().tp);
+    for (const OutputShard& shard : plan_.shards) {
+      for (const RankFile& file : plan_.ranks->cut(plan_, shard).files) {
+        for (const std::string& tensor : file.tensors)
+          maps[file.rank][tensor] = plan_.ranks->file_name(shard, file.rank);
+      }
+    }
+    return maps;
+  }
+
+  void copy_other_files(const std::string& below) {
     static constexpr std::array<std::string_view, 2> kSkipped = {".git", ".cache"};
     for (const TreeEntry& entry : list_tree(plan_.checkpoint.root, kSkipped)) {
       const fs::path from = plan_.checkpoint.root / entry.name;
@@ -193,20 +262,20 @@ class Conversion {
       const bool is_file = entry.kind == TreeEntry::Kind::regular ||
                            (entry.kind == TreeEntry::Kind::link && fs::is_regular_file(from, error));
       if (!is_file || is_left_behind(entry.name, plan_)) continue;
-      const fs::path to = partial_ / entry.name;
+      const fs::path to = partial_ / (below + entry.name);
       fs::create_directories(to.parent_path());
       const File file = File::open(from);
       AtomicFile copy(to);
       copy_range(file, 0, copy, 0, file.size());
       copy.commit();
-      manifest_[entry.name] = digest_of_file(to);
+      manifest_[below + entry.name] = digest_of_file(File::open(to));
       ++result_.other_files;
     }
   }
 
   bool prove_it() {
     Progress progress(mode_, "Proving", 2 * plan_.tensor_bytes);
-    result_.proof = prove(plan_, source_, partial_, options_.jobs, progress);
+    result_.proof = prove(plan_, options_, source_, partial_, progress);
     return result_.proof->holds();
   }
 
@@ -226,7 +295,8 @@ class Conversion {
   CheckpointReader source_;
   std::optional<GivenScales> given_;
   std::optional<Journal> journal_;
-  std::map<std::string, FinishedShard> finished_before_;  // by the run that this one resumes
+  std::mutex journal_mutex_;
+  std::set<std::string> finished_before_;  // by the run that this one resumes
   std::map<std::string, Digest> manifest_;
   ConvertResult result_;
 };
@@ -260,10 +330,17 @@ Space check_space(const ConversionPlan& plan, const fs::path& out) {
   if (::statvfs(parent_of(out).c_str(), &s) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
   Space space{plan.file_bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
-  for (const OutputShard& shard : plan.shards) {
+  const fs::path partial = partial_folder(out);
+  const auto there = [&](const std::string& name, std::uint64_t bytes) {
     std::error_code error;
-    const auto there = fs::file_size(partial_folder(out) / shard.name, error);
-    if (!error && there == shard.bytes) space.needed -= shard.bytes;
+    if (fs::file_size(partial / name, error) == bytes && !error) space.needed -= bytes;
+  };
+  std::error_code error;
+  if (!fs::exists(partial, error)) return space;
+  for (const OutputShard& shard : plan.shards) {
+    if (!plan.ranks) there(shard.name, shard.bytes);
+    if (plan.ranks)
+      for (const RankFile& file : plan.ranks->cut(plan, shard).files) there(file.name, file.bytes);
   }
   return space;
 }

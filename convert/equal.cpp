@@ -19,7 +19,8 @@ bool decodes(const LogicalTensor& tensor) {
   return tensor.quantized() || info(tensor.form.codes).is_float;
 }
 
-bool agree(float a, float b, double rtol) {
+bool agree(float a, float b, double rtol, NonFinite non_finite) {
+  if (non_finite == NonFinite::differs && !std::isfinite(a)) return false;
   if (a == b) return true;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return rtol > 0 &&
@@ -65,7 +66,7 @@ Side::Side(const fs::path& path, int jobs)
 
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress) {
+                                         Progress& progress, NonFinite non_finite) {
   if (in_a.shape != in_b.shape) {
     return Difference{in_a.name,
                       fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
@@ -88,7 +89,7 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
     left.decode_rows(row, rows, x);
     right.decode_rows(row, rows, y);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (agree(x[i], y[i], rtol)) continue;
+      if (agree(x[i], y[i], rtol, non_finite)) continue;
       if (differing++ == 0) {
         first = row * in_a.columns + i;
         first_x = x[i];

@@ -34,9 +34,10 @@ struct EqualReport {
 // rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
 EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
 
-// Of one pair, rows at a time; nullopt: equal.
+// Of one pair, rows at a time; nullopt: equal. A NaN or infinity on both sides is equal, or a difference.
+enum class NonFinite : std::uint8_t { equals, differs };
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress);
+                                         Progress& progress, NonFinite non_finite = NonFinite::equals);
 
 }  // namespace assay

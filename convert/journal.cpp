@@ -19,13 +19,18 @@ Json to_line(const std::string& shard, const FinishedShard& result) {
   Json errors = Json::array();
   for (const WorkError& error : result.errors)
     errors.push_back({{"work", error.work}, {"error", to_json(error.sums)}});
-  return {{"shard", shard}, {"bytes", result.bytes}, {"sha256", result.sha256.hex()}, {"errors", errors}};
+  Json files = Json::array();
+  for (const FinishedFile& file : result.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256.hex()}});
+  return {{"shard", shard}, {"files", std::move(files)}, {"errors", std::move(errors)}};
 }
 
 FinishedShard from_line(const Json& line) {
   FinishedShard result;
-  result.bytes = line.at("bytes").get<std::uint64_t>();
-  result.sha256 = Digest::parse(DigestKind::sha256, line.at("sha256").get<std::string>()).value();
+  for (const Json& file : line.at("files")) {
+    result.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::uint64_t>(),
+                            Digest::parse(DigestKind::sha256, file.at("sha256").get<std::string>()).value()});
+  }
   for (const Json& error : line.at("errors"))
     result.errors.push_back({error.at("work").get<std::uint32_t>(), error_sums_from_json(error.at("error"))});
   return result;
@@ -35,10 +40,11 @@ FinishedShard from_line(const Json& line) {
 
 std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& options) {
   std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", plan.spec.text, static_cast<int>(options.int8_range),
-                  options.include, options.exclude, options.scales_from, plan.roles_from);
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {}\n", plan.spec.text, static_cast<int>(options.int8_range),
+                  options.include, options.exclude, options.scales_from, plan.roles_from, options.grid.tp,
+                  options.grid.ep, options.merge);
   for (const CheckpointFile& file : plan.checkpoint.files) {
-    const FileIdentity identity = File::open(file.path).identity();
+    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
     text += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
   }
   for (const OutputShard& shard : plan.shards) text += fmt::format("{} {}\n", shard.name, shard.bytes);

@@ -13,9 +13,13 @@
 
 namespace assay {
 
-struct FinishedShard {
+struct FinishedFile {
+  std::string name;
   std::uint64_t bytes = 0;
   Digest sha256;
+};
+struct FinishedShard {
+  std::vector<FinishedFile> files;  // one, or one for each rank
   std::vector<WorkError> errors;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/system/threads.h"
+
 namespace assay {
 namespace {
 
@@ -28,20 +30,21 @@ void pad_header(OutputShard& shard, const Checkpoint& checkpoint) {
 }
 
 void lay_out(OutputShard& shard, const Checkpoint& checkpoint) {
+  // safetensors::sort_as_reference, of what has more to it than a name.
+  std::sort(shard.tensors.begin(), shard.tensors.end(), [](const OutputTensor& a, const OutputTensor& b) {
+    return a.type != b.type ? a.type > b.type : a.name < b.name;
+  });
   std::vector<safetensors::Tensor> described;
-  std::map<std::string, OutputTensor> by_name;
-  for (OutputTensor& tensor : shard.tensors) {
-    described.push_back({tensor.name, tensor.type, tensor.shape});
-    by_name.emplace(tensor.name, std::move(tensor));
-  }
-  shard.tensors.clear();
-  safetensors::sort_as_reference(described);
+  described.reserve(shard.tensors.size());
+  for (OutputTensor& tensor : shard.tensors)
+    described.push_back({std::move(tensor.name), tensor.type, std::move(tensor.shape)});
   shard.header = safetensors::serialize_header(described, shard.metadata);
-  for (const safetensors::Tensor& tensor : described) {
-    OutputTensor& output = by_name.at(tensor.name);
-    output.offset = tensor.begin;  // from the buffer's beginning, until the header's length is settled
-    output.bytes = tensor.bytes();
-    shard.tensors.push_back(std::move(output));
+  for (std::size_t i = 0; i < described.size(); ++i) {
+    OutputTensor& tensor = shard.tensors[i];
+    tensor.name = std::move(described[i].name);
+    tensor.shape = std::move(described[i].shape);
+    tensor.offset = described[i].begin;  // from the buffer's beginning, until the header's length is settled
+    tensor.bytes = described[i].bytes();
   }
   pad_header(shard, checkpoint);
   for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
@@ -50,9 +53,9 @@ void lay_out(OutputShard& shard, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-void lay_out(ConversionPlan& plan) {
-  for (OutputShard& shard : plan.shards) {
-    lay_out(shard, plan.checkpoint);
+void lay_out(ConversionPlan& plan, int jobs) {
+  parallel_for(jobs, plan.shards.size(), [&](std::size_t i) { lay_out(plan.shards[i], plan.checkpoint); });
+  for (const OutputShard& shard : plan.shards) {
     plan.file_bytes += shard.bytes;
     for (const OutputTensor& tensor : shard.tensors) plan.tensor_bytes += tensor.bytes;
   }

@@ -8,6 +8,6 @@ namespace assay {
 // Takes ConversionPlan::shards with the tensors that belong in each, in any order, and settles the rest:
 // shards without tensors are dropped, the others laid out as the reference writer would, and the totals
 // summed.
-void lay_out(ConversionPlan& plan);
+void lay_out(ConversionPlan& plan, int jobs);
 
 }  // namespace assay

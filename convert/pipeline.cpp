@@ -1,6 +1,7 @@
 #include "convert/pipeline.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <map>
 
 #include "convert/copy_range.h"
+#include "convert/encoder.h"
 #include "convert/scale_map.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
@@ -20,7 +22,7 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kPieceElements = 1 << 20;
+constexpr std::uint64_t kPieceElements = 1 << 17;  // what a piece passes through stays in a core's cache
 constexpr std::uint64_t kCopyPiece = 64 << 20;
 constexpr std::uint64_t kCutPiece = 4 << 20;
 constexpr std::uint64_t kBytesAnElement = 20;  // stored, decoded, encoded, decoded again, and scales
@@ -33,11 +35,16 @@ std::uint64_t rows_a_piece(const LogicalTensor& tensor, std::uint64_t block_rows
   return std::max(block_rows, rows / block_rows * block_rows);
 }
 
-// With one scale for the whole tensor, which a pass of its own finds, rows may be cut anywhere.
 std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
-  const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
-  const bool free = work.action != WorkAction::quantize || plan.spec.grain != Spec::Grain::block;
-  return rows_a_piece(tensor, free ? 1 : plan.spec.block_rows);
+  const bool together = work.action == WorkAction::quantize;
+  return rows_a_piece(plan.stored.tensors[work.tensor], together ? plan.encoder->rows_together() : 1);
+}
+
+// Buffers of a piece are freed and asked for again thousands of times: they stay with the process, where the
+// kernel need not clear them anew each time.
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
 class ShardWriter {
@@ -47,7 +54,10 @@ class ShardWriter {
 
   std::vector<WorkError> run() {
     for (const OutputTensor& output : shard_.tensors) {
-      if (output.source != OutputTensor::Source::stored) made_[output.from].push_back(&output);
+      if (output.source == OutputTensor::Source::gathered)
+        queue_gathering(output);
+      else if (output.source != OutputTensor::Source::stored)
+        made_[output.from].push_back(&output);
     }
     if (sink_.whole() != nullptr)
       queue_copies();
@@ -127,6 +137,19 @@ class ShardWriter {
     }
   }
 
+  void queue_gathering(const OutputTensor& output) {
+    const TensorCut& cut = plan_.gathered[output.from];
+    for (std::uint64_t at = 0; at < output.bytes; at += kCutPiece) {
+      const std::uint64_t size = std::min(kCutPiece, output.bytes - at);
+      pieces_.push_back([this, &cut, &output, at, size] {
+        std::vector<std::byte> bytes(size);
+        read_gathered(context_.source, cut, at, bytes);
+        sink_.write(output, at, bytes);
+        context_.progress.add(size);
+      });
+    }
+  }
+
   static const OutputTensor* find(const Outputs& outputs, OutputTensor::Source source) {
     for (const OutputTensor* output : outputs) {
       if (output->source == source) return output;
@@ -143,6 +166,7 @@ class ShardWriter {
     }
     const std::uint64_t step = rows_a_piece(plan_, plan_.works[work]);
     const std::uint64_t count = LogicalTensor::ceil_div(tensor.all_rows(), step);
+    if (plan_.works[work].action == WorkAction::recode) return queue_recoding(tensor, outputs, step, count);
     std::vector<ErrorSums>& sums = sums_[work];
     sums.resize(count);
     if (plan_.works[work].action == WorkAction::cast) {
@@ -153,14 +177,13 @@ class ShardWriter {
       }
       return;
     }
-    const OutputTensor* codes = find(outputs, OutputTensor::Source::codes);
     auto& amax = whole_amax_[work];
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t first = i * step, rows = std::min(step, tensor.all_rows() - first);
-      if (plan_.spec.grain == Spec::Grain::tensor)
+      if (plan_.encoder->needs_whole_amax())
         first_pass_.push_back([=, this, &tensor, &amax] { raise_amax(tensor, first, rows, amax); });
-      pieces_.push_back([=, this, &tensor, &sums, &amax] {
-        quantize(tensor, first, rows, *codes, *scales, amax.load(), sums[i]);
+      pieces_.push_back([=, this, &tensor, &outputs, &sums, &amax] {
+        quantize(tensor, first, rows, outputs, amax.load(), sums[i]);
       });
     }
   }
@@ -215,57 +238,62 @@ class ShardWriter {
     }
   }
 
-  void quantize(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows,
-                const OutputTensor& codes, const OutputTensor& scales, float whole_amax, ErrorSums& sums) {
-    const bool whole = plan_.spec.grain == Spec::Grain::tensor;
-    const BlockQuantizer quantizer = plan_.spec.quantizer(tensor.rows, tensor.columns);
+  void quantize(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows, const Outputs& outputs,
+                float whole_amax, ErrorSums& sums) {
     const std::vector<float> before = read(tensor, first, rows);
     check_values(tensor, before);
-    const std::uint64_t block_rows = std::min(rows, quantizer.block_rows);
-    std::vector<float> scale(LogicalTensor::ceil_div(rows, block_rows) *
-                             LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns));
-    block_amax(before, rows, tensor.columns, block_rows, quantizer.block_columns, scale);
-    for (const float amax : scale) sums.zero_blocks += amax == 0 && !whole ? 1 : 0;
-    if (whole) scale = {whole_amax};
-    for (float& s : scale) s = quantizer.scale_for(s);
-    const std::uint64_t first_block = whole ? 0 : first / quantizer.block_rows;
-    if (context_.given != nullptr) take_given(tensor, quantizer, first_block, scale);
-
-    std::vector<std::byte> stored(before.size());
-    sums.clamped += quantize_with_scales(quantizer, before, rows, tensor.columns, scale, stored);
-    sink_.write(codes, first * tensor.columns, stored);
-    if (!whole || first == 0)
-      sink_.write(
-          scales,
-          first_block * LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns) * sizeof(float),
-          std::as_bytes(std::span(scale)));
-    std::vector<float> after(before.size());
-    simd::decode(codes.type, stored, after.data());
-    const std::uint64_t columns = tensor.columns,
-                        across = scale.size() / LogicalTensor::ceil_div(rows, block_rows);
-    for (std::uint64_t row = 0; row < rows; ++row) {
-      scale_row(std::span(after).subspan(row * columns, columns), quantizer.block_columns,
-                &scale[whole ? 0 : row / quantizer.block_rows * across]);
+    const EncodedRows made = plan_.encoder->encode({tensor, first, rows, before, whole_amax, context_.given});
+    for (const OutputTensor* output : outputs) {
+      const EncodedRows::Bytes& part = made.parts[output->part];
+      if (!part.bytes.empty()) sink_.write(*output, part.at, part.bytes);
+      context_.progress.add(part.bytes.size());
     }
-    sums.add(before, after);
-    context_.progress.add(stored.size());
+    sums.add(before, made.after);
+    sums.clamped += made.clamped;
+    sums.zero_blocks += made.zero_blocks;
   }
 
-  void take_given(const LogicalTensor& tensor, const BlockQuantizer& quantizer, std::uint64_t first_block,
-                  std::span<float> scales) const {
-    const LogicalTensor* given = context_.given->find(tensor.name);
-    const bool fits = given != nullptr && given->form.kind == FormKind::scaled &&
-                      given->shape == tensor.shape && given->form.block_rows == quantizer.block_rows &&
-                      given->form.block_columns == quantizer.block_columns;
-    if (!fits) {
-      throw Error::refused("--scales-from has no scales for it in these blocks").tensor(tensor.name);
+  void queue_recoding(const LogicalTensor& tensor, const Outputs& outputs, std::uint64_t step,
+                      std::uint64_t count) {
+    const OutputTensor *codes = find(outputs, OutputTensor::Source::codes),
+                       *scales = find(outputs, OutputTensor::Source::scales);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t first = i * step * tensor.columns;
+      const std::uint64_t size = std::min(step * tensor.columns, tensor.elements() - first);
+      pieces_.push_back([=, this, &tensor] { recode(tensor, first, size, *codes); });
     }
-    const std::uint64_t rows = scales.size() / given->scale_columns();
-    StoredReader(context_.given->reader, *given).decode_scales(first_block, rows, scales);
-    for (const float scale : scales) {
-      if (!(scale > 0) || std::isinf(scale))
-        throw Error::refused("a given scale is not a positive number").tensor(tensor.name);
+    pieces_.push_back([=, this, &tensor] { double_scales(tensor, *scales); });
+  }
+
+  // The exponent's bias is one more in fnuz, so that twice the scale makes up for it. Its NaN is the code of
+  // -0; the codes of NaN and infinity would be numbers.
+  void recode(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t size,
+              const OutputTensor& output) {
+    std::vector<std::byte> codes(size);
+    context_.source.read(plan_.checkpoint.tensors[tensor.codes], first, codes);
+    const auto largest = static_cast<std::uint8_t>(float_format(tensor.form.codes)->max_code());
+    std::uint32_t special = 0;
+    for (std::byte& code : codes) {
+      special += (std::to_integer<std::uint8_t>(code) & 0x7F) > largest ? 1 : 0;
+      code = code == std::byte{0x80} ? std::byte{0} : code;
     }
+    if (special > 0)
+      throw Error::refused("a NaN or infinite value").tensor(tensor.name).remedy("the source is damaged");
+    sink_.write(output, first, codes);
+    context_.progress.add(size);
+  }
+
+  void double_scales(const LogicalTensor& tensor, const OutputTensor& output) {
+    const std::uint64_t rows = tensor.slices * tensor.scale_rows();
+    std::vector<float> scales(rows * tensor.scale_columns());
+    StoredReader(context_.source, tensor).decode_scales(0, rows, scales);
+    for (float& scale : scales) {
+      scale *= 2;
+      if (!(scale >= 0) || std::isinf(scale))
+        throw Error::refused("a scale is NaN, infinite, negative or too large to double").tensor(tensor.name);
+    }
+    sink_.write(output, 0, std::as_bytes(std::span(scales)));
+    context_.progress.add(output.bytes);
   }
 
   void reblock_scales(const LogicalTensor& tensor, const OutputTensor& output) {
@@ -306,21 +334,17 @@ class ShardWriter {
 
 }  // namespace
 
-GivenScales::GivenScales(const fs::path& path, int jobs)
-    : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint))),
-      reader(checkpoint) {
-  for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places.emplace(stored.tensors[i].name, i);
-}
-
-const LogicalTensor* GivenScales::find(std::string_view weight) const {
-  const auto found = places.find(weight);
-  return found == places.end() ? nullptr : &stored.tensors[found->second];
-}
-
 std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard,
                                    ShardSink& sink) {
+  keep_freed_memory();
   return ShardWriter(context, shard, sink).run();
+}
+
+void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::uint64_t at,
+                   std::span<std::byte> bytes) {
+  gather(cut, at, bytes, [&](std::uint32_t file, std::uint64_t offset, std::span<std::byte> part) {
+    source.file(file).read_exactly(offset, part);
+  });
 }
 
 void check_merges(const PipelineContext& context) {

@@ -7,22 +7,13 @@
 #include <vector>
 
 #include "convert/errors.h"
+#include "convert/given_scales.h"
 #include "convert/plan.h"
 #include "convert/sink.h"
 #include "core/model/stored_reader.h"
 #include "core/system/progress.h"
 
 namespace assay {
-
-// Another checkpoint whose scales are used in place of new ones (--scales-from).
-struct GivenScales {
-  explicit GivenScales(const fs::path& path, int jobs);
-  const LogicalTensor* find(std::string_view weight) const;
-  Checkpoint checkpoint;
-  StoredTensors stored;
-  CheckpointReader reader;
-  std::map<std::string, std::uint32_t, std::less<>> places;
-};
 
 struct PipelineContext {
   const ConversionPlan& plan;
@@ -42,6 +33,10 @@ struct WorkError {
 // stop. The files are left uncommitted.
 struct Interrupted {};
 std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard, ShardSink& sink);
+
+// Bytes of a tensor that lies in parts; their files are the reader's.
+void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::uint64_t at,
+                   std::span<std::byte> bytes);
 
 // Merging blocks needs scales that agree: throws Error::refused with the count of those that do not.
 void check_merges(const PipelineContext& context);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "convert/encoder.h"
 #include "convert/layout.h"
+#include "convert/merge.h"
 #include "convert/mtp.h"
+#include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
 #include "core/model/stored_checks.h"
@@ -44,6 +48,14 @@ class Planner {
     choose();
     if (!plan_.feasible()) return std::move(plan_);
     place();
+    if (options_.grid.tp > 1) {
+      const auto ranks = std::make_shared<RankPlan>(plan_, options_.grid, plan_.findings);
+      if (!plan_.feasible()) return std::move(plan_);
+      ranks->measure(plan_, options_.jobs);
+      plan_.file_bytes =
+          std::accumulate(ranks->file_bytes().begin(), ranks->file_bytes().end(), std::uint64_t{0});
+      plan_.ranks = ranks;
+    }
     return std::move(plan_);
   }
 
@@ -72,6 +84,7 @@ class Planner {
 
   void choose() {
     std::optional<Roles> roles;
+    if (plan_.spec.kind == Spec::Kind::quantize) plan_.encoder = make_encoder(plan_.spec);
     if (plan_.spec.kind == Spec::Kind::quantize && !plan_.stored.any_quantized) {
       roles.emplace(plan_.checkpoint.config);
       plan_.roles_from = roles->source();
@@ -127,13 +140,24 @@ class Planner {
       return fault("convert.stacked", tensor.name, "only two-dimensional weights are quantized");
     if (tensor.rows == 0 || tensor.columns == 0)
       return fault("convert.empty", tensor.name, "an empty matrix cannot be quantized");
-    work.action = WorkAction::quantize;
-    LogicalTensor after = tensor;
-    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
-    after.form = {.kind = FormKind::scaled, .codes = spec.type};
-    after.form.block_rows = quantizer.block_rows;
-    after.form.block_columns = quantizer.block_columns;
-    work.to = form_name(after);
+    if (const auto why = plan_.encoder->refuses(tensor))
+      return fault("convert.blocks_do_not_divide", tensor.name, *why, "leave it out with --exclude");
+    work.action = is_recoding(tensor) ? WorkAction::recode : WorkAction::quantize;
+    work.to = plan_.encoder->form(tensor);
+  }
+
+  // FP8 with the zero, the NaN and the exponents of fnuz, from FP8 without, in the same blocks: the codes
+  // stay.
+  bool is_recoding(const LogicalTensor& tensor) const {
+    const Spec& spec = plan_.spec;
+    const bool is_pair =
+        (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
+        (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
+    if (!is_pair || tensor.form.kind != FormKind::scaled || spec.scale != ScaleRounding::none ||
+        !options_.scales_from.empty())
+      return false;
+    const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
+    return tensor.form.block_rows == wanted.block_rows && tensor.form.block_columns == wanted.block_columns;
   }
 
   void set_reblock(const LogicalTensor& tensor, Work& work) {
@@ -165,7 +189,7 @@ class Planner {
     for (std::uint32_t i = 0; i < plan_.works.size(); ++i) add_outputs(i);
     close_gaps(plan_);
     if (options_.max_shard_size > 0) cut_into_shards(plan_, options_.max_shard_size);
-    lay_out(plan_);
+    lay_out(plan_, options_.jobs);
   }
 
   void keep(std::uint32_t place) {
@@ -202,15 +226,16 @@ class Planner {
       case WorkAction::cast:
         put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
         return;
+      case WorkAction::recode:
       case WorkAction::quantize: break;
     }
-    const BlockQuantizer quantizer = spec.quantizer(tensor.rows, tensor.columns);
-    std::vector<std::uint64_t> grid = {LogicalTensor::ceil_div(tensor.rows, quantizer.block_rows),
-                                       LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
-    if (spec.grain == Spec::Grain::tensor) grid = {1};
-    const char* suffix = spec.grain == Spec::Grain::block ? "_scale_inv" : "_scale";
-    put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::codes, at});
-    put(beside, {tensor.name + suffix, ElementType::F32, grid, OutputTensor::Source::scales, at});
+    std::uint32_t part = 0;
+    for (EncodedPart& made : plan_.encoder->parts(tensor)) {
+      OutputTensor output{tensor.name + made.suffix, made.type, std::move(made.shape),
+                          made.is_scale ? OutputTensor::Source::scales : OutputTensor::Source::codes, at};
+      output.part = part++;
+      put(beside, std::move(output));
+    }
   }
 
   const ConvertOptions& options_;
@@ -225,10 +250,17 @@ std::string_view name(WorkAction action) {
   switch (action) {
     case WorkAction::copy: return "copy";
     case WorkAction::reblock: return "reblock";
+    case WorkAction::recode: return "recode";
     case WorkAction::cast: return "cast";
     case WorkAction::quantize: return "quantize";
   }
   return "";
+}
+
+bool ConversionPlan::lossless() const {
+  return std::all_of(works.begin(), works.end(), [](const Work& work) {
+    return work.action != WorkAction::cast && work.action != WorkAction::quantize;
+  });
 }
 
 std::vector<std::string> ConversionPlan::unquantized_matrices() const {
@@ -245,7 +277,7 @@ std::vector<std::string> ConversionPlan::unquantized_matrices() const {
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {
-  return Planner(in, options).run();
+  return options.merge ? make_merge_plan(in, options) : Planner(in, options).run();
 }
 
 }  // namespace assay

@@ -6,15 +6,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "convert/cut.h"
 #include "convert/spec.h"
 #include "core/formats/checkpoint.h"
+#include "core/model/parallel_cut.h"
 #include "core/model/stored_form.h"
 #include "core/system/finding.h"
 
 namespace assay {
+
+class Encoder;
 
 enum class Mtp : std::uint8_t { keep, drop, only };  // multi-token prediction layers
 
@@ -25,6 +30,8 @@ struct ConvertOptions {
   Int8Range int8_range = Int8Range::symmetric_127;
   std::uint64_t max_shard_size = 0;  // bytes of tensors in a file; 0: the source's files
   Mtp mtp = Mtp::keep;
+  RankGrid grid;       // --tp, --ep; one rank: files are not cut
+  bool merge = false;  // IN holds the folders of such ranks
   std::uint64_t memory = 2ull << 30;
   bool allow_incomplete = false;  // shards that the index names may be missing
   bool allow_large = false;       // decoded weights may be as large as raw codes are
@@ -32,7 +39,13 @@ struct ConvertOptions {
   int jobs = 1;
 };
 
-enum class WorkAction : std::uint8_t { copy, reblock, cast, quantize };
+enum class WorkAction : std::uint8_t {
+  copy,
+  reblock,  // the same codes, their scales for other blocks
+  recode,   // FP8 fn to fnuz: the same codes but for -0, twice the scales
+  cast,
+  quantize
+};
 std::string_view name(WorkAction action);
 
 struct Work {                // on one logical tensor
@@ -42,35 +55,16 @@ struct Work {                // on one logical tensor
 };
 
 struct OutputTensor {
-  enum class Source : std::uint8_t { stored, values, codes, scales };
+  enum class Source : std::uint8_t { stored, values, codes, scales, gathered };
   std::string name;
   ElementType type;
   std::vector<std::uint64_t> shape;
-  Source source;           // stored: the bytes of a tensor of the checkpoint; else what the work makes
-  std::uint32_t from;      // place in Checkpoint::tensors (stored) or in ConversionPlan::works
+  Source source;  // stored: the bytes of a tensor of the checkpoint; gathered: of the parts that ranks hold
+                  // of it; else what the work makes
+  std::uint32_t from;      // place in Checkpoint::tensors, ConversionPlan::gathered or ConversionPlan::works
+  std::uint32_t part = 0;  // of Encoder::parts()
   std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
   std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
-};
-
-// --tp: a tensor seen as rows of bytes, of which every rank takes the same ranges.
-struct ByteRange {
-  std::uint64_t begin = 0, end = 0;
-};
-struct RankPart {
-  std::uint32_t file = 0;    // of OutputShard::ranks
-  std::uint64_t offset = 0;  // in that file
-  std::vector<ByteRange> ranges;
-  std::uint64_t row_bytes = 0;  // of all ranges
-};
-struct TensorCut {
-  std::uint64_t row_bytes = 1;
-  std::vector<RankPart> parts;
-};
-struct RankFile {
-  std::string name;  // "rank-03/model-00001-of-00002.safetensors"
-  std::uint64_t rank = 0;
-  std::string header;
-  std::uint64_t bytes = 0;
 };
 
 struct OutputShard {
@@ -79,10 +73,9 @@ struct OutputShard {
   std::string header;                 // whole: length, JSON, padding
   std::vector<OutputTensor> tensors;  // by offset
   std::uint64_t bytes = 0;
-  // With --tp these files are written in its place; a cut for every tensor.
-  std::vector<RankFile> ranks;
-  std::vector<TensorCut> cuts;
 };
+
+class RankPlan;
 
 struct ConversionPlan {
   Checkpoint checkpoint;
@@ -90,15 +83,19 @@ struct ConversionPlan {
   StoredTensors stored;
   std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
-  std::vector<Work> works;  // one for every logical tensor, in their order
+  std::shared_ptr<const Encoder> encoder;  // Spec::Kind::quantize
+  std::vector<Work> works;                 // one for every logical tensor, in their order
   std::vector<OutputShard> shards;
   Findings findings;
   std::string roles_from;  // "the module tree of deepseek_v3" or "names and shapes"; empty: not needed
   std::uint64_t tensor_bytes = 0;  // total_size of the index
   std::uint64_t file_bytes = 0;
   std::uint64_t read_bytes = 0;
+  std::vector<TensorCut> gathered;        // --merge: what is put together from the files of ranks
+  std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 
   bool feasible() const { return !has_errors(findings); }
+  bool lossless() const;                                  // every value decodes as it did: what can be proved
   std::vector<std::string> unquantized_matrices() const;  // modules of 2-D weights the target leaves plain
 };
 

@@ -22,8 +22,8 @@ struct Proof {
 };
 
 // Every stored byte but the new scales unchanged; every new scale the one that stood over its block; every
-// re-blocked weight decoding to the same numbers.
-Proof prove(const ConversionPlan& plan, const CheckpointReader& source, const fs::path& output, int jobs,
-            Progress& progress);
+// re-blocked weight decoding to the same numbers. What is cut over ranks is put together again for it.
+Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
+            const fs::path& output, Progress& progress);
 
 }  // namespace assay

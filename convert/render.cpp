@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "convert/estimate.h"
+#include "convert/ranks.h"
 #include "core/model/stored_checks.h"
 #include "core/system/text.h"
 
@@ -44,6 +46,22 @@ void render_shards(const ConversionPlan& plan, const Output& output) {
   if (plan.shards.size() > kShardsShown)
     output.line(
         fmt::format("and {} more files (--json lists them all)\n", plan.shards.size() - kShardsShown));
+}
+
+// How every kind of weight is dealt out, and what each rank gets.
+void render_ranks(const ConversionPlan& plan, const Output& output) {
+  std::map<std::string, std::pair<std::uint64_t, std::string>> rules;
+  for (std::uint32_t i = 0; i < plan.works.size(); ++i) {
+    auto& [count, example] = rules[plan.ranks->rule(i)];
+    if (count++ == 0) example = escape_for_terminal(plan.stored.tensors[plan.works[i].tensor].name);
+  }
+  Table table({"cut", "tensors", "for example"},
+              {Table::Align::left, Table::Align::right, Table::Align::left});
+  for (const auto& [rule, value] : rules) table.add({rule, with_thousands(value.first), value.second});
+  output.line(table.render());
+  const auto& bytes = plan.ranks->file_bytes();
+  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+  output.line(fmt::format("{} ranks of {} to {}", bytes.size(), human_bytes(*least), human_bytes(*most)));
 }
 
 struct ScaleBytes {
@@ -110,6 +128,10 @@ Json to_json(const Proof& proof) {
           {"faults", proof.faults}};
 }
 
+Json to_json(const RankPlan& ranks) {
+  return {{"tp", ranks.grid().tp}, {"ep", ranks.grid().ep}, {"bytes", ranks.file_bytes()}};
+}
+
 }  // namespace
 
 void render_plan(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,
@@ -121,12 +143,19 @@ void render_plan(const ConversionPlan& plan, const ConvertOptions& options, cons
   if (!options.dry_run) return;
   render_kinds(plan, output);
   render_shards(plan, output);
+  if (plan.ranks) render_ranks(plan, output);
   const ScaleBytes scales = scale_bytes(plan);
   const Space space = check_space(plan, out);
   output.line(fmt::format("scales        {} -> {}", human_bytes(scales.before), human_bytes(scales.after)));
   output.line(fmt::format("read, written {}, {} in {} files", human_bytes(plan.read_bytes),
                           human_bytes(plan.file_bytes), plan.shards.size()));
   output.line(fmt::format("free space    {}, {} needed", human_bytes(space.free), human_bytes(space.needed)));
+  if (const auto time = estimate_time(plan)) {
+    output.line(fmt::format(
+        "time          about {} (estimate: what is read and written, at the {}/s at which {} were read)",
+        human_duration(time->seconds), human_bytes(static_cast<std::uint64_t>(time->bytes_per_second)),
+        human_bytes(time->sample)));
+  }
   output.line(fmt::format(
       "peak memory   about {} for {} pieces at a time",
       human_bytes(largest_piece(plan) * static_cast<std::uint64_t>(jobs_within_memory(plan, options))),
@@ -156,8 +185,19 @@ Json render_json(const ConversionPlan& plan, const ConvertOptions& options, cons
                 {"shape", tensor.shape},
                 {"from", form_name(tensor)},
                 {"to", plan.works[i].to.empty() ? form_name(tensor) : plan.works[i].to}};
+    if (plan.ranks) row["cut"] = plan.ranks->rule(i);
     if (const auto found = errors.find(i); found != errors.end()) row["error"] = to_json(*found->second);
     tensors.push_back(std::move(row));
+  }
+  for (const OutputShard& shard : plan.shards) {
+    for (const OutputTensor& tensor : shard.tensors) {
+      if (tensor.source == OutputTensor::Source::gathered)
+        tensors.push_back({{"name", tensor.name},
+                           {"action", "merge"},
+                           {"shape", tensor.shape},
+                           {"from", name(tensor.type)},
+                           {"to", name(tensor.type)}});
+    }
   }
   Json files = Json::array();
   for (const OutputShard& shard : plan.shards)
@@ -173,6 +213,7 @@ Json render_json(const ConversionPlan& plan, const ConvertOptions& options, cons
                {"files", std::move(files)},
                {"total_size", plan.tensor_bytes},
                {"bytes", plan.file_bytes},
+               {"ranks", plan.ranks ? to_json(*plan.ranks) : Json(nullptr)},
                {"scale_bytes", {{"before", scales.before}, {"after", scales.after}}},
                {"findings", to_json(plan.findings)}};
   if (result != nullptr) {

@@ -2,12 +2,14 @@
 
     python data/make_models.py                           # all
     python data/make_models.py llama gemma3              # some
+    python data/make_models.py --gguf                    # only the GGUF files, of the weights that are there
     python data/make_models.py --deepseek .../inference  # beside, what DeepSeek's own model.py computes
 
 The last wants the folder `inference` of github.com/deepseek-ai/DeepSeek-V3; its model.py is run as it is, on the CPU.
 """
 
 import argparse
+import copy
 import json
 import zlib
 from pathlib import Path
@@ -17,7 +19,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
 from transformers.utils import logging
 
-from tiny_models import deepseek_reference, golden, mtp, weights
+from tiny_models import deepseek_reference, gguf_files, golden, mtp, weights
 from tiny_models.configs import CONFIGS, LONG_PROMPT
 
 OUT = Path(__file__).parent / "models"
@@ -25,7 +27,8 @@ OUT = Path(__file__).parent / "models"
 
 def published_shapes(config):
     """Names and shapes of the checkpoint, the MTP layer included: `transformers` makes it as one more decoder layer."""
-    values = {key: value for key, value in config.items() if key != "quantization_config"}
+    values = copy.deepcopy(config)  # transformers adds keys to the dictionaries it is given
+    values.pop("quantization_config", None)
     extra = config.get("num_nextn_predict_layers", 0)
     if config["model_type"] in ("deepseek_v3", "kimi_k2"):
         values |= {"num_hidden_layers": config["num_hidden_layers"] + extra, "model_type": "deepseek_v3"}
@@ -62,7 +65,7 @@ def make(name):
     print(name)
     config = CONFIGS[name]
     folder = OUT / name
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "golden").mkdir(parents=True, exist_ok=True)
     stored, decoded = checkpoint(name, config)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file({n: t.contiguous() for n, t in stored.items()}, folder / "model.safetensors", {"format": "pt"})
@@ -71,13 +74,16 @@ def make(name):
     if name in LONG_PROMPT:
         beyond = golden.search(config, decoded, prompts(name, 40, config["vocab_size"]), False)
         found |= {f"long.{key}": value for key, value in beyond.items()}
-    save_file(found, folder / "golden.safetensors")
+    save_file(found, folder / "golden" / "transformers.safetensors")
+    if name in gguf_files.MODELS:
+        gguf_files.make(folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *CONFIGS], help="which models; all without")
     parser.add_argument("--deepseek", metavar="FOLDER", type=Path, help="DeepSeek-V3's inference folder")
+    parser.add_argument("--gguf", action="store_true", help="only the GGUF files")
     options = parser.parse_args()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -86,7 +92,10 @@ def main():
         deepseek_reference.make(options.deepseek, OUT)
         return
     for name in options.names or CONFIGS:
-        make(name)
+        if not options.gguf:
+            make(name)
+        elif name in gguf_files.MODELS:
+            gguf_files.make(OUT / name)
 
 
 if __name__ == "__main__":

@@ -80,11 +80,13 @@ void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::str
 // Whether an entry of a selection names anything.
 bool known(const Registry& registry, std::string_view entry) {
   const auto equals = entry.find('=');
-  if (equals == std::string_view::npos) return entry == "reference" || entry == "cpu" || entry == "cuda";
+  if (entry == "reference") return true;
   bool found = false;
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
-    if (entry.substr(0, equals) != OpOf<Call>::kName) return;
-    for (const Kernel<Call>& kernel : kernels) found |= kernel.name == entry.substr(equals + 1);
+    const bool group = equals == std::string_view::npos;
+    if (!group && entry.substr(0, equals) != OpOf<Call>::kName) return;
+    for (const Kernel<Call>& kernel : kernels)
+      found |= group ? kernel_group(kernel.name) == entry : kernel.name == entry.substr(equals + 1);
   });
   return found;
 }

@@ -5,9 +5,6 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kVocabularyPadding =
-    64;  // vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
-
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
@@ -17,14 +14,6 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
 std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout) {
   if (spec.parallel.cut == Cut::replicated) return 1;
   return spec.part == Part::routed_expert ? layout.moe_tp() : layout.tp;
-}
-
-std::uint64_t member_share(const CutMember& member, Cut cut, std::uint64_t group) {
-  if (group == 1) return member.size;
-  if (cut == Cut::vocabulary)
-    return ceil_div(ceil_div(member.size, kVocabularyPadding) * kVocabularyPadding, group);
-  const std::uint64_t unit = member.size / member.units;
-  return ceil_div(member.units, group) * unit;
 }
 
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout) {

@@ -4,16 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/model/module_tree.h"
+#include "core/model/parallel_cut.h"
 #include "paramcount/plan.h"
 
 namespace assay {
 
 // The ranks that cut `spec`: tp, or for a routed expert the ranks of one expert group.
 std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout);
-// The widest rank's share of a member: whole units, and at least one (key and value heads are repeated when
-// there are fewer than ranks); vocabularies are padded to a multiple of 64 first.
-std::uint64_t member_share(const CutMember& member, Cut cut, std::uint64_t group);
 // The widest rank's part of the tensor.
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout);
 // The layers of pipeline stage `stage`: [first, end). The first stages take one more.

@@ -5,47 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/model/parallel_words.h"
 #include "paramcount/plan_cut.h"
 
 namespace assay {
 namespace {
-
-// "576", or where ranks do not divide the size, "341.33".
-std::string share_text(std::uint64_t size, std::uint64_t group) {
-  if (size % group == 0) return std::to_string(size / group);
-  return fmt::format("{:.2f}", static_cast<double>(size) / static_cast<double>(group));
-}
-
-std::string multiple_text(double value) {
-  std::string text = fmt::format("{:.4f}", value);
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-// The config key whose value is the size being cut; the tensor's own words where it is a product.
-std::string key_of(const TensorSpec& spec, std::uint64_t size) {
-  const Quantity& elements = spec.elements;
-  std::string product;
-  for (const Quantity& part : elements.parts()) {
-    if (part.value() == size && !part.name().empty() && part.name() != "hidden_size") return part.name();
-  }
-  if (elements.kind() != Quantity::Kind::product) return elements.name();
-  // n_shared_experts × moe_intermediate_size, flattened into the factors of in × out.
-  std::uint64_t value = 1;
-  for (const Quantity& part : elements.parts()) {
-    if (part.name() == "hidden_size" || size % std::max<std::uint64_t>(1, part.value()) != 0) continue;
-    product += (product.empty() ? "" : " × ") + (part.name().empty() ? part.symbols() : part.name());
-    value *= part.value();
-  }
-  return value == size ? product : std::string(name(spec.role));
-}
-
-std::string short_name(const TensorSpec& spec) {
-  std::string text = spec.name;
-  if (text.ends_with(".weight")) text.resize(text.size() - 7);
-  return text.substr(text.rfind('.') + 1);
-}
 
 class Judge {
  public:
@@ -85,9 +49,7 @@ class Judge {
       if (g.heads % layout_.tp != 0) {
         refuse("attention", "heads",
                fmt::format("{} heads / {} = {}", g.heads, layout_.tp, share_text(g.heads, layout_.tp)),
-               fmt::format(
-                   "Total number of attention heads ({}) must be divisible by tensor parallel size ({}).",
-                   g.heads, layout_.tp));
+               heads_refusal(g.heads, layout_.tp));
       }
       if (g.kind == AttentionGeometry::Kind::latent) {
         if (layout_.tp > 1)
@@ -102,8 +64,7 @@ class Judge {
       if (!deals)
         refuse("attention", "key and value heads",
                fmt::format("{} key and value heads over {} ranks", g.kv_heads, layout_.tp),
-               fmt::format("{} is not divisible by {}", std::max(g.kv_heads, layout_.tp),
-                           std::min(g.kv_heads, layout_.tp)));
+               key_heads_refusal(g.kv_heads, layout_.tp));
     }
   }
 
@@ -136,7 +97,7 @@ class Judge {
              fmt::format("no message: {} experts a rank, and the last {} belong to nobody", e / ep, e % ep),
              true);
     else if (engine_ == Engine::sglang)
-      refuse("routed experts", "experts", arithmetic, "assert num_experts % self.moe_ep_size == 0");
+      refuse("routed experts", "experts", arithmetic, experts_refusal());
     else
       note(fmt::format("{}: some ranks hold one expert more", arithmetic));
   }
@@ -195,37 +156,17 @@ class Judge {
     }
   }
 
-  // vllm …/quantization/utils/fp8_utils.py, validate_fp8_block_shape; the fused MoE layers of vLLM and
-  // SGLang.
   void block(const TensorSpec& spec, const CutMember& member, std::uint64_t group) {
     const std::uint64_t share = member_share(member, spec.parallel.cut, group);
     const bool rows = spec.parallel.cut == Cut::rows, expert = spec.part == Part::routed_expert;
     const std::uint64_t b = rows ? options_.format.block_columns : options_.format.block_rows;
     if (b == 0 || share % b == 0) return;
     if (group == 1 && (rows || !expert)) return;  // uncut, a last block may be half empty
-    const std::string arithmetic =
-        fmt::format("{} {}/{} = {} = {} × {}", key_of(spec, member.size), member.size, group, share,
-                    multiple_text(static_cast<double>(share) / static_cast<double>(b)), b);
-    std::string message;
-    if (engine_ == Engine::trtllm)  // its own words are not known
-      message = fmt::format("its block-scaled GEMMs take whole blocks of {} only", b);
-    else if (expert && rows)
-      message = fmt::format(
-          "The input_size of down's weight = {} is not divisible by weight quantization block_k = {}.", share,
-          b);
-    else if (expert)
-      message = fmt::format(
-          "The output_size of gate's and up's weight = {} is not divisible by weight quantization block_n = "
-          "{}.",
-          share, b);
-    else if (rows)
-      message = fmt::format(
-          "Weight input_size_per_partition = {} is not divisible by weight quantization block_k = {}.", share,
-          b);
-    else
-      message = fmt::format(
-          "Weight output_partition_size = {} is not divisible by weight quantization block_n = {}.", share,
-          b);
+    const std::string arithmetic = cut_text(spec, member.size, group, share) + multiple_text(share, b);
+    // TensorRT-LLM's own words are not known.
+    const std::string message = engine_ == Engine::trtllm
+                                    ? fmt::format("its block-scaled GEMMs take whole blocks of {} only", b)
+                                    : block_refusal(spec, share, b);
     refuse(title(spec.part), short_name(spec), arithmetic, message);
   }
 
@@ -235,17 +176,9 @@ class Judge {
     const std::uint64_t share = member_share(member, spec.parallel.cut, group);
     const std::uint64_t g = f.block_columns;
     const bool rows = spec.parallel.cut == Cut::rows;
-    const std::string arithmetic =
-        fmt::format("{} {}/{} = {}", key_of(spec, member.size), member.size, group, share);
-    const auto times = [&](std::uint64_t of) {
-      return fmt::format("{} = {} × {}", arithmetic,
-                         multiple_text(static_cast<double>(share) / static_cast<double>(of)), of);
-    };
+    const std::string arithmetic = cut_text(spec, member.size, group, share);
     if (rows && g > 1 && share % g != 0) {
-      refuse(title(spec.part), short_name(spec), times(g),
-             "The input size is not aligned with the quantized weight shape. This can be caused by too large "
-             "tensor "
-             "parallel size.");
+      refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, g), group_refusal());
       return;
     }
     if (f.bits != 4 || !f.name.starts_with("int4") || engine_ == Engine::trtllm ||
@@ -253,7 +186,7 @@ class Judge {
       return;
     const std::uint64_t least = rows ? 128 : 64;  // marlin_utils.py: min_thread_k, min_thread_n
     if (share % least == 0) return;
-    refuse(title(spec.part), short_name(spec), times(least),
+    refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, least),
            fmt::format("Weight {}_size_per_partition = {} is not divisible by {} = {}. Consider reducing "
                        "tensor_parallel_size or running with --quantization gptq.",
                        rows ? "input" : "output", share, rows ? "min_thread_k" : "min_thread_n", least));

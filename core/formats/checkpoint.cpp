@@ -17,7 +17,7 @@ constexpr std::size_t kToldTwice = 10;  // tensors found in two files; the other
 
 // What reading one file gave: one of the two headers, or a finding that says why not.
 struct FileHeader {
-  std::uint64_t bytes = 0;
+  FileIdentity identity;
   std::optional<safetensors::Header> safetensors;
   std::optional<gguf::Header> gguf;
   Findings findings;
@@ -36,7 +36,7 @@ Finding unreadable(const Error& error) {
 FileHeader read_one(const fs::path& path, Checkpoint::Container container) {
   FileHeader result;
   const File file = File::open(path);
-  result.bytes = file.size();
+  result.identity = file.identity();
   if (container == Checkpoint::Container::gguf) {
     result.gguf = gguf::read_header(file);
     result.findings = result.gguf->deviations;
@@ -170,7 +170,8 @@ Checkpoint open_checkpoint(const fs::path& path, int jobs) {
   }
   checkpoint.tensors.reserve(count);
   for (std::size_t i = 0; i < headers.size(); ++i) {
-    checkpoint.files.push_back({chosen.names[i], chosen.root / chosen.names[i], headers[i].bytes, {}});
+    checkpoint.files.push_back(
+        {chosen.names[i], chosen.root / chosen.names[i], headers[i].identity.size, {}, headers[i].identity});
     for (Finding& finding : headers[i].findings) {
       finding.file = chosen.names[i];
       checkpoint.findings.push_back(std::move(finding));

@@ -17,6 +17,7 @@
 #include "core/formats/safetensors.h"
 #include "core/formats/shard_index.h"
 #include "core/numeric/element_type.h"
+#include "core/system/file.h"
 #include "core/system/finding.h"
 
 namespace assay {
@@ -35,6 +36,7 @@ struct CheckpointFile {
   fs::path path;
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::string, std::string>> metadata;  // safetensors __metadata__
+  std::optional<FileIdentity> identity;                       // as it was when its header was read
 };
 
 struct Checkpoint {

@@ -102,6 +102,9 @@ struct Parallel {
   Cut cut = Cut::replicated;
   std::size_t dimension = 0;  // of the stored shape
   std::vector<CutMember> members;
+  // Members alternate unit by unit (q, k and v of one key head, then of the next), not one after the other:
+  // one even cut deals out all of them.
+  bool interleaved = false;
 };
 
 struct TensorSpec {

@@ -18,9 +18,11 @@ const File& CheckpointReader::file(std::uint32_t index) const {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<File>& file = files_.at(index);
   if (!file) {
-    file = std::make_unique<File>(File::open(checkpoint_.files[index].path));
-    if (file->size() != checkpoint_.files[index].bytes)
-      throw Error::input("changed size since its header was read").in(file->path());
+    const CheckpointFile& known = checkpoint_.files[index];
+    auto opened = std::make_unique<File>(File::open(known.path));
+    if (opened->size() != known.bytes || (known.identity && *known.identity != opened->identity()))
+      throw Error::input("changed since its header was read").in(opened->path());
+    file = std::move(opened);
   }
   return *file;
 }

@@ -1,6 +1,6 @@
 // From float32 to 8-bit codes with one scale a block, as FP8 and INT8 checkpoints hold weights.
 //
-//   s = max|w| / limit                 over the block; limit: 448 for F8_E4M3, 57344 for F8_E5M2, 127 for I8
+//   s = max|w| / limit                 over the block; limit: the largest code
 //   s = 2^ceil(log2 s)                 with ScaleRounding::power_of_two (DeepSeek's ue8m0)
 //   q = round(w / s)                   float32 division, then to nearest even, saturating
 //
@@ -19,7 +19,7 @@ namespace assay {
 enum class ScaleRounding : std::uint8_t { none, power_of_two };
 
 struct BlockQuantizer {
-  ElementType codes = ElementType::F8_E4M3;  // or F8_E5M2, I8
+  ElementType codes = ElementType::F8_E4M3;  // any FP8, or I8
   std::uint64_t block_rows = 128, block_columns = 128;
   // 127.5 for I8 is compressed-tensors' convention: the codes then reach down to -128.
   float limit = 448.0F;
@@ -41,11 +41,6 @@ std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<co
                                    std::span<std::byte> codes);
 
 // The way back, for one row: values[i] *= scales[i / block_columns], in float32.
-inline void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales) {
-  for (std::uint64_t begin = 0; begin < values.size(); begin += block_columns, ++scales) {
-    const std::uint64_t end = values.size() - begin < block_columns ? values.size() : begin + block_columns;
-    for (std::uint64_t i = begin; i < end; ++i) values[i] *= *scales;
-  }
-}
+void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales);
 
 }  // namespace assay

@@ -58,6 +58,9 @@ HWY_INLINE V32 decode_lanes(V32 code) {
     const V32 nan = format.mantissa_bits >= 7 ? hn::Or(bits, hn::Set(d, kFloatQuiet))
                                               : hn::Set(d, kFloatInf | kFloatQuiet);
     bits = hn::IfThenElse(hn::Gt(magnitude, inf), nan, bits);
+  } else if constexpr (format.special == Special::nan_at_negative_zero) {
+    return hn::IfThenElse(hn::Eq(code, hn::Set(d, format.nan_code())),
+                          hn::Set(d, 0x80000000u | kFloatInf | kFloatQuiet), hn::Or(bits, sign));
   } else {
     bits = hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, format.nan_code())),
                           hn::Set(d, kFloatInf | kFloatQuiet), bits);
@@ -89,7 +92,11 @@ HWY_INLINE V32 encode_lanes(V32 bits, std::uint32_t overflow_code) {
   if constexpr (format.special == Special::ieee && format.mantissa_bits >= 7) {
     nan = hn::Or(nan, hn::ShiftRight<kShift>(hn::And(magnitude, hn::Set(d, 0x7FFFFFu))));
   }
-  return hn::Or(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kFloatInf)), nan, code), sign);
+  code = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kFloatInf)), nan, code);
+  if constexpr (format.special == Special::nan_at_negative_zero) {  // there is no -0
+    return hn::IfThenElse(hn::Eq(code, hn::Zero(d)), code, hn::Or(code, sign));
+  }
+  return hn::Or(code, sign);
 }
 
 // Both return how many values they did: all but a rest shorter than a vector.
@@ -129,12 +136,43 @@ std::size_t encode_vectors(const float* values, std::size_t count, Overflow over
   return i;
 }
 
+// INT8 as codec.cpp has it: to nearest, even, clamped; NaN becomes 0.
+std::size_t decode_int8(const std::byte* stored, std::size_t count, float* out) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::int8_t, decltype(di)> d8;
+  const std::size_t lanes = hn::Lanes(df);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto codes = hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(stored + i));
+    hn::StoreU(hn::ConvertTo(df, hn::PromoteTo(di, codes)), df, out + i);
+  }
+  return i;
+}
+
+std::size_t encode_int8(const float* values, std::size_t count, std::byte* out) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<std::int8_t, decltype(df)> d8;
+  const std::size_t lanes = hn::Lanes(df);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto x = hn::LoadU(df, values + i);
+    const auto number = hn::IfThenElseZero(hn::Eq(x, x), x);
+    const auto clamped = hn::Min(hn::Max(number, hn::Set(df, -128.0F)), hn::Set(df, 127.0F));
+    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(clamped)), d8, reinterpret_cast<std::int8_t*>(out + i));
+  }
+  return i;
+}
+
 std::size_t decode_some(ElementType type, const std::byte* stored, std::size_t count, float* out) {
   switch (type) {
     case ElementType::BF16: return decode_vectors<kBF16, std::uint16_t>(stored, count, out);
     case ElementType::F16: return decode_vectors<kF16, std::uint16_t>(stored, count, out);
     case ElementType::F8_E4M3: return decode_vectors<kE4M3FN, std::uint8_t>(stored, count, out);
     case ElementType::F8_E5M2: return decode_vectors<kE5M2, std::uint8_t>(stored, count, out);
+    case ElementType::F8_E4M3FNUZ: return decode_vectors<kE4M3FNUZ, std::uint8_t>(stored, count, out);
+    case ElementType::F8_E5M2FNUZ: return decode_vectors<kE5M2FNUZ, std::uint8_t>(stored, count, out);
+    case ElementType::I8: return decode_int8(stored, count, out);
     default: return 0;
   }
 }
@@ -146,6 +184,11 @@ std::size_t encode_some(ElementType type, const float* values, std::size_t count
     case ElementType::F16: return encode_vectors<kF16, std::uint16_t>(values, count, overflow, out);
     case ElementType::F8_E4M3: return encode_vectors<kE4M3FN, std::uint8_t>(values, count, overflow, out);
     case ElementType::F8_E5M2: return encode_vectors<kE5M2, std::uint8_t>(values, count, overflow, out);
+    case ElementType::F8_E4M3FNUZ:
+      return encode_vectors<kE4M3FNUZ, std::uint8_t>(values, count, overflow, out);
+    case ElementType::F8_E5M2FNUZ:
+      return encode_vectors<kE5M2FNUZ, std::uint8_t>(values, count, overflow, out);
+    case ElementType::I8: return encode_int8(values, count, out);
     default: return 0;
   }
 }

@@ -8,7 +8,7 @@
 
 namespace assay::simd {
 
-// As assay::decode to float; vectors for BF16, F16, F8_E4M3 and F8_E5M2.
+// As assay::decode to float; vectors for BF16, F16 and the four FP8 types and I8.
 void decode(ElementType type, std::span<const std::byte> stored, float* out);
 
 // As assay::encode; vectors for the same types.

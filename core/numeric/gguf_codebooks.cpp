@@ -3,30 +3,38 @@
 
 #include <bit>
 
+#include "core/numeric/simd_disabled_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/numeric/gguf_codebooks.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "core/numeric/gguf_codes_lanes.h"
 #include "core/numeric/gguf_grids.h"
-#include "core/numeric/gguf_layout.h"
 
-namespace assay::gguf_blocks {
-namespace {
+HWY_BEFORE_NAMESPACE();
+namespace assay::gguf_blocks::HWY_NAMESPACE {
 
-constexpr std::int8_t kNonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                        1,    13,   25,  38,  53,  69,  89,  113};
+constexpr float kNonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 // E2M1 doubled, so that it is an integer; the scales are halved in turn. Code 8, -0, is plain 0 here.
-constexpr std::int8_t kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr float kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-void one(const IQ4_NL& b, float* __restrict y) {
-  const float d = b.d.get();
-  unpack_halves(b.qs, y, [&](int q, int) { return d * static_cast<float>(kNonlinear[q]); });
+HWY_INLINE void put_levels(const std::uint8_t* qs, const float* levels, float scale, float* HWY_RESTRICT y) {
+  for_each_nibble(qs, [&](hn::Vec<Wide> code, std::size_t j)
+                          HWY_ATTR { put_lanes(hn::GatherIndex(Values(), levels, code), scale, 0, y + j); });
+}
+
+void one(const IQ4_NL& b, float* HWY_RESTRICT y) {
+  put_levels(b.qs, kNonlinear, b.d.get(), y);
 }
 
 // 6-bit scales less 32: the low nibbles in scales_low, the upper pairs of bits in scales_high.
-void one(const IQ4_XS& b, float* __restrict y) {
+void one(const IQ4_XS& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int g = 0; g < 8; ++g) {
     const int scale = nibble(b.scales_low[g / 2], g % 2) | (b.scales_high.get() >> (2 * g) & 3) << 4;
-    const float group = d * static_cast<float>(scale - 32);
-    unpack_halves(b.qs + 16 * g, y + 32 * g,
-                  [&](int q, int) { return group * static_cast<float>(kNonlinear[q]); });
+    put_levels(b.qs + 16 * g, kNonlinear, d * static_cast<float>(scale - 32), y + 32 * g);
   }
 }
 
@@ -35,9 +43,8 @@ float half_e8m0(std::uint8_t e) {
   return std::bit_cast<float>(e < 2 ? 0x00200000u << e : static_cast<std::uint32_t>(e - 1) << 23);
 }
 
-void one(const MXFP4& b, float* __restrict y) {
-  const float d = half_e8m0(b.e);
-  unpack_halves(b.qs, y, [&](int q, int) { return static_cast<float>(kTwiceE2M1[q]) * d; });
+void one(const MXFP4& b, float* HWY_RESTRICT y) {
+  put_levels(b.qs, kTwiceE2M1, half_e8m0(b.e), y);
 }
 
 // Half of an unsigned E4M3 scale. As in ggml, the sign bit is not looked at, and 0x7F (but not 0xFF) means 0.
@@ -47,12 +54,12 @@ float half_ue4m3(std::uint8_t code) {
   return decode(kE4M3FN, code & 0x7F) * 0.5f;
 }
 
-void one(const NVFP4& b, float* __restrict y) {
+void one(const NVFP4& b, float* HWY_RESTRICT y) {
   for (int s = 0; s < 4; ++s) {
     const float d = half_ue4m3(b.d[s]);
     const std::uint8_t* qs = b.qs + 8 * s;
-    for (int j = 0; j < 8; ++j) *y++ = static_cast<float>(kTwiceE2M1[nibble(qs[j], 0)]) * d;
-    for (int j = 0; j < 8; ++j) *y++ = static_cast<float>(kTwiceE2M1[nibble(qs[j], 1)]) * d;
+    for (int j = 0; j < 8; ++j) *y++ = kTwiceE2M1[nibble(qs[j], 0)] * d;
+    for (int j = 0; j < 8; ++j) *y++ = kTwiceE2M1[nibble(qs[j], 1)] * d;
   }
 }
 
@@ -73,7 +80,7 @@ float* put_point(float* y, float scale, const Point& point, unsigned signs) {
 }
 
 // Four 8-bit points, then 4 x 7 signs and a 4-bit scale in one word.
-void one(const IQ2_XXS& b, float* __restrict y) {
+void one(const IQ2_XXS& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (const auto& group : b.groups) {
     const std::uint32_t word = group.signs_scale.get();
@@ -85,7 +92,7 @@ void one(const IQ2_XXS& b, float* __restrict y) {
 }
 
 // Points of 9 bits with 7 signs above them; a 4-bit scale for every two points.
-void one(const IQ2_XS& b, float* __restrict y) {
+void one(const IQ2_XS& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int k = 0; k < 32; ++k) {
     const float scale = d * (0.5f + static_cast<float>(nibble(b.scales[k / 4], k / 2 % 2))) * 0.25f;
@@ -95,7 +102,7 @@ void one(const IQ2_XS& b, float* __restrict y) {
 }
 
 // Points of 10 bits, the upper two apart in `high`; all eight signs.
-void one(const IQ2_S& b, float* __restrict y) {
+void one(const IQ2_S& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int k = 0; k < 32; ++k) {
     const float scale = d * (0.5f + static_cast<float>(nibble(b.scales[k / 4], k / 2 % 2))) * 0.25f;
@@ -104,7 +111,7 @@ void one(const IQ2_S& b, float* __restrict y) {
   }
 }
 
-void one(const IQ3_XXS& b, float* __restrict y) {
+void one(const IQ3_XXS& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int g = 0; g < 8; ++g) {
     const std::uint32_t word = b.signs_scale[g].get();
@@ -116,7 +123,7 @@ void one(const IQ3_XXS& b, float* __restrict y) {
   }
 }
 
-void one(const IQ3_S& b, float* __restrict y) {
+void one(const IQ3_S& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int k = 0; k < 64; ++k) {
     const float scale = d * static_cast<float>(1 + 2 * nibble(b.scales[k / 16], k / 8 % 2));
@@ -135,7 +142,7 @@ float* put_shifted(float* y, float scale, const Point& point, bool down) {
   return y;
 }
 
-void one(const IQ1_S& b, float* __restrict y) {
+void one(const IQ1_S& b, float* HWY_RESTRICT y) {
   const float d = b.d.get();
   for (int k = 0; k < 32; ++k) {
     const unsigned word = b.high_scale[k / 4].get();
@@ -146,7 +153,7 @@ void one(const IQ1_S& b, float* __restrict y) {
 }
 
 // The half that scales the block is spread over the top nibbles of the four words of 3-bit scales.
-void one(const IQ1_M& b, float* __restrict y) {
+void one(const IQ1_M& b, float* HWY_RESTRICT y) {
   unsigned half = 0;
   for (int w = 0; w < 4; ++w) half |= static_cast<unsigned>(b.scales[w].get() >> 12) << (4 * w);
   const float d = decode(kF16, half);
@@ -159,24 +166,35 @@ void one(const IQ1_M& b, float* __restrict y) {
   }
 }
 
-}  // namespace
-
-bool dequantize_codebook(ElementType type, std::span<const std::byte> blocks, float* out) {
+bool dequantize_levels(ElementType type, std::span<const std::byte> blocks, float* out) {
   const std::size_t elements = info(type).block_elements;
   switch (type) {
-    case ElementType::IQ4_NL: for_each_block<IQ4_NL>(blocks, elements, out, one); return true;
-    case ElementType::IQ4_XS: for_each_block<IQ4_XS>(blocks, elements, out, one); return true;
-    case ElementType::MXFP4: for_each_block<MXFP4>(blocks, elements, out, one); return true;
-    case ElementType::NVFP4: for_each_block<NVFP4>(blocks, elements, out, one); return true;
-    case ElementType::IQ2_XXS: for_each_block<IQ2_XXS>(blocks, elements, out, one); return true;
-    case ElementType::IQ2_XS: for_each_block<IQ2_XS>(blocks, elements, out, one); return true;
-    case ElementType::IQ2_S: for_each_block<IQ2_S>(blocks, elements, out, one); return true;
-    case ElementType::IQ3_XXS: for_each_block<IQ3_XXS>(blocks, elements, out, one); return true;
-    case ElementType::IQ3_S: for_each_block<IQ3_S>(blocks, elements, out, one); return true;
-    case ElementType::IQ1_S: for_each_block<IQ1_S>(blocks, elements, out, one); return true;
-    case ElementType::IQ1_M: for_each_block<IQ1_M>(blocks, elements, out, one); return true;
+    case ElementType::IQ4_NL: return for_each_block<IQ4_NL, one>(blocks, elements, out);
+    case ElementType::IQ4_XS: return for_each_block<IQ4_XS, one>(blocks, elements, out);
+    case ElementType::MXFP4: return for_each_block<MXFP4, one>(blocks, elements, out);
+    case ElementType::NVFP4: return for_each_block<NVFP4, one>(blocks, elements, out);
+    case ElementType::IQ2_XXS: return for_each_block<IQ2_XXS, one>(blocks, elements, out);
+    case ElementType::IQ2_XS: return for_each_block<IQ2_XS, one>(blocks, elements, out);
+    case ElementType::IQ2_S: return for_each_block<IQ2_S, one>(blocks, elements, out);
+    case ElementType::IQ3_XXS: return for_each_block<IQ3_XXS, one>(blocks, elements, out);
+    case ElementType::IQ3_S: return for_each_block<IQ3_S, one>(blocks, elements, out);
+    case ElementType::IQ1_S: return for_each_block<IQ1_S, one>(blocks, elements, out);
+    case ElementType::IQ1_M: return for_each_block<IQ1_M, one>(blocks, elements, out);
     default: return false;
   }
 }
 
+}  // namespace assay::gguf_blocks::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay::gguf_blocks {
+
+HWY_EXPORT(dequantize_levels);
+
+bool dequantize_codebook(ElementType type, std::span<const std::byte> blocks, float* out) {
+  return HWY_DYNAMIC_DISPATCH(dequantize_levels)(type, blocks, out);
+}
+
 }  // namespace assay::gguf_blocks
+#endif

@@ -2,9 +2,9 @@
 // arithmetic they share. Private to gguf_*.cpp.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "core/numeric/codec.h"
 
@@ -20,7 +20,13 @@ struct Packed {  // a little-endian number at any address
   }
 };
 struct Half : Packed<std::uint16_t> {
-  float get() const { return decode(kF16, Packed::get()); }
+  // The exponent, moved to float32's place, is 112 too small; a multiplication mends that, of subnormals too.
+  float get() const {
+    const std::uint32_t code = Packed::get(), magnitude = code & 0x7FFF;
+    if (magnitude >= kF16.inf_code()) return decode(kF16, code);
+    const auto bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f);
+    return std::bit_cast<float>(bits | (code & 0x8000) << 16);
+  }
 };
 using U16 = Packed<std::uint16_t>;
 using U32 = Packed<std::uint32_t>;
@@ -55,28 +61,9 @@ struct MXFP4   { std::uint8_t e, qs[16]; };
 struct NVFP4   { std::uint8_t d[4], qs[32]; };
 // clang-format on
 
-// Calls dequantize_one(block, out) for each block of `stored`.
-template <class Block>
-void for_each_block(std::span<const std::byte> stored, std::size_t elements, float* out,
-                    void (*dequantize_one)(const Block&, float* __restrict)) {
-  static_assert(alignof(Block) == 1);
-  for (std::size_t at = 0; at + sizeof(Block) <= stored.size(); at += sizeof(Block), out += elements) {
-    Block block;
-    std::memcpy(&block, stored.data() + at, sizeof block);
-    dequantize_one(block, out);
-  }
-}
-
 // The `which`-th nibble (0: low) of a byte.
 inline int nibble(std::uint8_t byte, unsigned which) {
   return byte >> (4 * which) & 0xF;
-}
-
-// Sixteen bytes, value j in the low and value j + 16 in the high nibble of byte j.
-template <class Value>
-void unpack_halves(const std::uint8_t* qs, float* __restrict y, Value value) {
-  for (int j = 0; j < 16; ++j) y[j] = value(nibble(qs[j], 0), j);
-  for (int j = 0; j < 16; ++j) y[j + 16] = value(nibble(qs[j], 1), j + 16);
 }
 
 }  // namespace assay::gguf_blocks

@@ -74,7 +74,7 @@ bool search(const float* HWY_RESTRICT x, const float* HWY_RESTRICT weights, Fits
   constexpr int kMost = Search::most;
   const std::size_t n = lanes();
   const V zero = hn::Zero(F());
-  const auto code_of = [](V scaled) {
+  const auto code_of = [](V scaled) HWY_ATTR {
     return kAnySize ? clamped_nearest(scaled, 0, kMost) : clamped_nearest_small(scaled, 0, kMost);
   };
 
@@ -89,7 +89,7 @@ bool search(const float* HWY_RESTRICT x, const float* HWY_RESTRICT weights, Fits
   V minimum = hn::IfThenElse(hn::Gt(least, zero), zero, least);
   const auto flat = hn::Eq(most, minimum);
   auto too_large = hn::FirstN(F(), 0);
-  const auto check_size = [&](V inverse) {
+  const auto check_size = [&](V inverse) HWY_ATTR {
     const V reach = hn::Max(hn::Abs(hn::Sub(most, minimum)), hn::Abs(hn::Sub(least, minimum)));
     const V scaled = hn::Mul(hn::Abs(inverse), reach);
     too_large = hn::Or(too_large, hn::Not(hn::Le(scaled, splat(kRounderLimit))));

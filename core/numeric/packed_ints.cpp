@@ -70,7 +70,15 @@ void unpack_across(const IntPacking& packing, std::span<const std::uint32_t> wor
 void pack_line(const IntPacking& packing, std::span<const std::uint8_t> values,
                std::span<std::uint32_t> words) {
   std::fill(words.begin(), words.end(), 0);
-  for (std::uint64_t i = 0; i < values.size(); ++i) {
+  std::uint64_t i = 0;
+  if (packing.bits == 4 && packing.fill == IntPacking::Fill::dense) {
+    for (; i + 8 <= values.size(); i += 8) {
+      std::uint32_t word = 0;
+      for (std::uint32_t k = 0; k < 8; ++k) word |= std::uint32_t{values[i + k]} << (4 * k);
+      words[i / 8] = word;
+    }
+  }
+  for (; i < values.size(); ++i) {
     const Place place = place_of(packing, i);
     words[place.word] |= std::uint32_t{values[i]} << place.shift;
     if (place.shift + packing.bits > 32)

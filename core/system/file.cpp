@@ -125,12 +125,22 @@ std::string read_small_file(const fs::path& path, std::uint64_t limit) {
   return text;
 }
 
+namespace {
+
+bool names_descriptor(const fs::path& path) {
+  const std::string& name = path.native();
+  return name == "/dev/stdout" || name == "/dev/stderr" || name.starts_with("/dev/fd/") ||
+         name.starts_with("/proc/");
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
   struct stat s {};
   if (::stat(target_.c_str(), &s) == 0) {
-    // A device or pipe (/dev/null, a process substitution) is written to; renaming a file over it would
-    // destroy it.
-    if (!S_ISREG(s.st_mode) || target_.native().starts_with("/dev/")) {
+    // A device or pipe (/dev/null, a process substitution, whatever /dev/stdout stands for) is written to;
+    // renaming a file over it would destroy it.
+    if (!S_ISREG(s.st_mode) || names_descriptor(target_)) {
       descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
       if (descriptor_ < 0) throw Error::from_errno("open for writing", errno).in(target_);
       return;

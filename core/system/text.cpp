@@ -9,17 +9,20 @@
 #include <limits>
 
 #include "core/system/error.h"
+#include "core/system/utf8.h"
 
 namespace assay {
 namespace {
 
-struct Decoded {
-  char32_t code = 0;
-  std::size_t length = 0;  // 0: not valid UTF-8 here
-};
+// C0, DEL, C1, and the characters that reorder or hide what follows them on a terminal.
+bool must_escape(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF || c == 0x2028 || c == 0x2029;
+}
 
-// Table 3-7 of the Unicode Standard: no overlong forms, no surrogates, nothing above U+10FFFF.
-Decoded decode_utf8(std::string_view text) {
+}  // namespace
+
+Utf8Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto continuation = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
   const unsigned char lead = byte(0);
@@ -44,21 +47,13 @@ Decoded decode_utf8(std::string_view text) {
   return {code, length};
 }
 
-// C0, DEL, C1, and the characters that reorder or hide what follows them on a terminal.
-bool must_escape(char32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
-         (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF || c == 0x2028 || c == 0x2029;
-}
-
-}  // namespace
-
 std::string escape_for_terminal(std::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7F; });
   if (plain) return std::string(text);
   std::string escaped;
   escaped.reserve(text.size());
   while (!text.empty()) {
-    const Decoded d = decode_utf8(text);
+    const Utf8Character d = first_character(text);
     if (d.length == 0) {
       escaped += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
       text.remove_prefix(1);
@@ -85,7 +80,7 @@ std::string escape_for_terminal(std::string_view text) {
 
 bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {
-    const Decoded d = decode_utf8(text);
+    const Utf8Character d = first_character(text);
     if (d.length == 0) return false;
     text.remove_prefix(d.length);
   }

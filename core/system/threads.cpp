@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <string>
 
 namespace assay {
@@ -36,6 +38,14 @@ int quota_cores() {
   }
 }
 
+// Arenas live on: making one and gathering workers into it costs more than a small loop.
+tbb::task_arena& arena_of(int jobs) {
+  static std::mutex mutex;
+  static std::map<int, tbb::task_arena> arenas;
+  const std::lock_guard lock(mutex);
+  return arenas.try_emplace(jobs, jobs).first->second;
+}
+
 }  // namespace
 
 int available_cores() {
@@ -52,8 +62,7 @@ void parallel_for(int jobs, std::size_t count, const std::function<void(std::siz
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
-  tbb::task_arena arena(jobs);
-  arena.execute([&] {
+  arena_of(jobs).execute([&] {
     tbb::parallel_for(
         tbb::blocked_range<std::size_t>(0, count, 1),
         [&](const tbb::blocked_range<std::size_t>& range) {

@@ -143,7 +143,7 @@ CONFIGS = {
     },
     "minicpm3": {
         **COMMON, **LATENT, "architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3", "intermediate_size": 56,
-        "num_hidden_layers": 3, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 20, "rms_norm_eps": 1e-5,
+        "num_hidden_layers": 3, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "tie_word_embeddings": True,
         "rope_scaling": {
             "type": "longrope", "original_max_position_embeddings": ORIGINAL,

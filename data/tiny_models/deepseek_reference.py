@@ -128,7 +128,7 @@ def _default_dtype():
 def make_one(module, folder):
     config = json.loads((folder / "config.json").read_text())
     stored = load_file(folder / "model.safetensors")
-    tokens = load_file(folder / "golden.safetensors")["tokens"].tolist()
+    tokens = load_file(folder / "golden" / "transformers.safetensors")["tokens"].tolist()
     fp8 = "quantization_config" in config
     out = {"tokens": torch.tensor(tokens, dtype=torch.int32)}
     plain = {
@@ -146,8 +146,8 @@ def make_one(module, folder):
         if fp8:
             module.gemm_impl = "fp8"
             out["logits.fp8"] = _logits(_build(module, config, stored, torch.bfloat16, True), tokens).float()
-    save_file({n: t.clone().contiguous() for n, t in out.items()}, folder / "golden_deepseek.safetensors")
-    theirs = load_file(folder / "golden.safetensors")["logits.f64"]
+    save_file({n: t.clone().contiguous() for n, t in out.items()}, folder / "golden" / "deepseek.safetensors")
+    theirs = load_file(folder / "golden" / "transformers.safetensors")["logits.f64"]
     for name, value in out.items():
         if name != "tokens":
             print(f"  {name}: {(value - theirs).abs().max() / theirs.abs().max():.1e} from transformers")

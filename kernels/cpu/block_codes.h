@@ -20,13 +20,12 @@ struct BlockShape {
   static constexpr bool kMinimum = Minimum;
 };
 
-// float16 → float32 without tables: the exponent's bias is corrected by a multiplication, which also makes
-// subnormals right.
 HWY_INLINE float widen(gguf_blocks::Half half) {
-  const std::uint32_t bits = static_cast<gguf_blocks::U16>(half).get();
-  if ((bits & 0x7C00) == 0x7C00) return half.get();  // infinite or NaN
-  const float magnitude = std::bit_cast<float>((bits & 0x7FFF) << 13) * 0x1p112F;
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+  const hn::CappedTag<float, 4> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> d_half;
+  const hn::Rebind<std::uint16_t, decltype(d)> d_bits;
+  const auto bits = hn::Set(d_bits, static_cast<gguf_blocks::U16>(half).get());
+  return hn::GetLane(hn::PromoteTo(d, hn::BitCast(d_half, bits)));
 }
 
 // The steps of unpacking, on as many bytes as a vector holds, 32 at most.

@@ -11,7 +11,7 @@ namespace assay::cpu {
 namespace {
 
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
-constexpr std::size_t kBytesAPiece = 256 << 10;
+constexpr std::size_t kBytesAPiece = 128 << 10;
 constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_major matrix
 
 std::size_t rows_a_piece(const WeightView& weight) {

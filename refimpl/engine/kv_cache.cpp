@@ -8,46 +8,36 @@
 
 namespace assay {
 
-SequenceCache::SequenceCache(Ops& ops, std::vector<CacheWidth> layers, std::size_t limit)
+SequenceCache::SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t limit)
     : ops_(ops), limit_(limit) {
-  for (const CacheWidth& width : layers) layers_.push_back({width, {}, {}});
+  for (const CacheWidth& width : layers)
+    layers_.push_back({ops.allocate(0, width.key_width), ops.allocate(0, width.value_width)});
 }
 
-void SequenceCache::reserve(std::size_t count) {
-  if (length_ > limit_ || count > limit_ - length_)
-    throw Error::input(fmt::format("{} tokens exceed the context of {}", length_ + count, limit_))
-        .remedy("shorten the prompt or lower -n");
-  if (length_ + count > capacity_) grow(std::min(limit_, std::max(length_ + count, 2 * capacity_)));
+void SequenceCache::require_room(std::size_t count) const {
+  if (length_ <= limit_ && count <= limit_ - length_) return;
+  throw Error::input(fmt::format("{} tokens exceed the model's context of {}", length_ + count, limit_))
+      .remedy("shorten the prompt or lower -n");
 }
 
-void SequenceCache::grow(std::size_t capacity) {
-  const auto larger = [&](const Matrix& rows, std::size_t width) {
-    const Matrix grown = ops_.allocate(capacity, width);
-    if (length_ != 0) ops_.store({.base = grown}, 0, rows.row_range(0, length_));
-    return grown;
-  };
-  for (Layer& layer : layers_) {
-    layer.keys = larger(layer.keys, layer.width.key_width);
-    if (layer.width.value_width != 0) layer.values = larger(layer.values, layer.width.value_width);
+void SequenceCache::put_rows(Matrix& kept, const Matrix& rows) {
+  require_room(rows.rows());
+  const std::size_t needed = length_ + rows.rows();
+  if (kept.rows() < needed) {
+    const Matrix larger = ops_.allocate(std::min(limit_, std::max(needed, 2 * kept.rows())), kept.columns());
+    if (length_ != 0) ops_.store({.base = larger}, 0, kept.row_range(0, length_));
+    kept = larger;
   }
-  capacity_ = capacity;
+  ops_.store({.base = kept}, length_, rows);
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& keys, const Matrix& values) {
-  put(layer, keys);
-  ops_.store({.base = layers_.at(layer).values}, length_, values);
+  put_rows(layers_.at(layer).keys, keys);
+  put_rows(layers_.at(layer).values, values);
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& latents) {
-  ops_.store({.base = layers_.at(layer).keys}, length_, latents);
-}
-
-void SequenceCache::advance(std::size_t count) {
-  length_ += count;
-}
-
-void SequenceCache::truncate(std::size_t length) {
-  length_ = std::min(length_, length);
+  put_rows(layers_.at(layer).keys, latents);
 }
 
 }  // namespace assay

@@ -17,35 +17,34 @@ struct CacheWidth {
 
 class SequenceCache {
  public:
-  // Grows as it fills, up to `limit` tokens, which the model's context sets.
-  SequenceCache(Ops& ops, std::vector<CacheWidth> layers, std::size_t limit);
+  // Layers take memory as they fill, for up to `limit` tokens, which the model's context sets.
+  SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t limit);
 
   std::size_t length() const { return length_; }  // tokens that all layers have
   std::size_t limit() const { return limit_; }
   std::size_t layers() const { return layers_.size(); }
 
-  // Makes room for `count` tokens more. Throws Error::input when they exceed the limit.
-  void reserve(std::size_t count);
+  // Throws Error::input when `count` tokens more exceed the limit.
+  void require_room(std::size_t count) const;
   // Puts the rows of a step's tokens after the first length() ones.
   void put(std::size_t layer, const Matrix& keys, const Matrix& values);
   void put(std::size_t layer, const Matrix& latents);
   // The step is over: its tokens count. Or they never were: forget all beyond `length` (speculation).
-  void advance(std::size_t count);
-  void truncate(std::size_t length);
+  void advance(std::size_t count) { length_ += count; }
+  void truncate(std::size_t length) { length_ = length < length_ ? length : length_; }
 
   CacheRows keys(std::size_t layer) const { return {.base = layers_.at(layer).keys}; }
   CacheRows values(std::size_t layer) const { return {.base = layers_.at(layer).values}; }
 
  private:
   struct Layer {
-    CacheWidth width;
     Matrix keys, values;  // [capacity, width]
   };
-  void grow(std::size_t capacity);
+  void put_rows(Matrix& kept, const Matrix& rows);
 
   Ops& ops_;
   std::vector<Layer> layers_;
-  std::size_t length_ = 0, capacity_ = 0, limit_ = 0;
+  std::size_t length_ = 0, limit_ = 0;
 };
 
 }  // namespace assay

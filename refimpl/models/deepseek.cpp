@@ -183,7 +183,7 @@ Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, cons
 
 Matrix Deepseek::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
   Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-  if (s_.embedding_factor != 1) x = ops.multiply(x, s_.embedding_factor);
+  if (s_.embedding_factor != 1) x = ops.multiply(x, ops.arithmetic().round(s_.embedding_factor));
   taps("embed", x);
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);  // [tokens, rope / 2]
   for (std::size_t i = 0; i < layers_.size(); ++i)

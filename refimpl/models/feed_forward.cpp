@@ -83,7 +83,7 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedForm
   Mixture m;
   m.router = weights.get({.role = Role::router, .layer = layer});
   m.router_bias = weights.find({.role = Role::router, .layer = layer, .bias = true});
-  m.correction = weights.find({.role = Role::router_correction, .layer = layer});
+  m.correction = weights.find({.role = Role::router_correction, .layer = layer, .bias = true});
   m.experts.form = form;
   m.mixing = mixing;
   read_experts(weights, layer, m.experts);

@@ -121,16 +121,16 @@ class Decoder : public LanguageModel {
 
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
     Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-    if (settings_.embedding_scale != 1) x = ops.multiply(x, settings_.embedding_scale);
+    if (settings_.embedding_scale != 1)              // a number of the weights' type, in transformers
+      x = ops.multiply(x, ops.arithmetic().round(settings_.embedding_scale));
     taps("embed", x);
     std::vector<RopeAngles> angles;
     for (const RopeRule& rule : settings_.ropes) angles.push_back(rope_angles(rule, batch, ops));
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const TapScope at(taps, "layers", i);
-      const Matrix attended = attention(x, i, batch, angles, ops, at);
-      x = ops.add(x, scaled(attended, ops));
+      x = ops.add(x, attention(x, i, batch, angles, ops, at));
       at("attn_residual", x);
-      x = ops.add(x, scaled(feed_forward(x, layers_[i], ops, at), ops));
+      x = ops.add(x, feed_forward(x, layers_[i], ops, at));
       at("out", x);
     }
     x = norm(x, final_norm_, ops);
@@ -140,7 +140,6 @@ class Decoder : public LanguageModel {
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     Matrix y = ops.linear(hidden, head_, head_bias_);  // [rows, vocabulary]
-    if (settings_.logit_scale != 1) y = ops.multiply(y, settings_.logit_scale);
     if (settings_.final_cap != 0) y = ops.soft_cap(y, settings_.final_cap);
     taps("logits", y);
     return y;
@@ -149,9 +148,6 @@ class Decoder : public LanguageModel {
  private:
   Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
     return weight ? ops.rms_norm(x, weight, settings_.epsilon, settings_.norm) : x;
-  }
-  Matrix scaled(const Matrix& x, Ops& ops) const {
-    return settings_.residual_scale == 1 ? x : ops.multiply(x, settings_.residual_scale);
   }
 
   Matrix attention(const Matrix& x, std::size_t index, const Batch& batch,

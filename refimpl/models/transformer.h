@@ -26,7 +26,7 @@ struct DecoderSettings {
       rope_of;                 // by layer: which of `ropes`; nullopt: the layer turns nothing
   double attention_scale = 0;  // 0: 1 / √head_dim
   double attention_cap = 0, final_cap = 0;
-  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  double embedding_scale = 1;
   // Families with experts.
   GateRule gate;
   MoeForm moe = MoeForm::sparse;

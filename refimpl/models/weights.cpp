@@ -84,7 +84,8 @@ void Weights::index_safetensors() {
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
                              spec.bias, 0}];
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
-    entry.input_major = spec.input_major && stored_.tensors[i].form.kind != FormKind::fp4;
+    const StoredForm& form = stored_.tensors[i].form;
+    entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
     const bool one_an_expert = spec.part == Part::routed_expert && spec.stacked == 0;
     const std::size_t place = one_an_expert ? found->indices.expert : 0;
@@ -144,6 +145,11 @@ WeightView Weights::find(const WeightKey& key) const {
   const std::size_t tensor = found->tensors[place];
   // Biases of stacked experts are the rows of a matrix; their matrices are slices.
   if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
+  if (key.half != 0) {  // a matrix a head, on end
+    WeightView all = view(tensor, 0, false);
+    all.rows *= stored_.tensors[tensor].slices;
+    return all;
+  }
   return view(tensor, one_an_expert ? 0 : key.expert, found->input_major);
 }
 
@@ -163,7 +169,8 @@ WeightView Weights::find_named(std::string_view name) const {
 
 WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major) const {
   const LogicalTensor& tensor = stored_.tensors[place];
-  if (slice >= tensor.slices) throw Error::internal("a slice beyond the last").tensor(tensor.name);
+  if (slice >= tensor.slices)
+    throw Error::input("holds fewer experts than the model has").tensor(tensor.name);
   WeightView view;
   view.name = &tensor.name;
   view.rows = tensor.rows;
@@ -171,21 +178,29 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   view.input_major = input_major && tensor.shape.size() > 1;
   view.kind = tensor.form.kind;
   view.type = tensor.form.codes;
+  view.block_rows = tensor.form.block_rows;
+  view.block_columns = tensor.form.block_columns;
   view.reader = stored_readers_[place].get();
   view.reader_row = slice * tensor.rows;
-  const bool direct =
+  // gpt-oss: codes lie turned, and are taken as they lie.
+  const bool turned = view.kind == FormKind::fp4 && tensor.form.transposed;
+  if (turned) {
+    std::swap(view.rows, view.columns);
+    std::swap(view.block_rows, view.block_columns);
+    view.input_major = !view.input_major;
+  }
+  const bool known =
       view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
-  const auto row_bytes = storage_bytes(tensor.form.codes, tensor.columns);
+  const bool direct = known && turned == tensor.form.transposed && tensor.form.scale_factor == 1;
+  const auto row_bytes = storage_bytes(tensor.form.codes, view.columns);
   if (!direct || !row_bytes) return view;
   const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
   view.row_bytes = *row_bytes;
-  view.codes = files_[codes.file].bytes().data() + codes.offset + slice * tensor.rows * *row_bytes;
+  view.codes = files_[codes.file].bytes().data() + codes.offset + slice * view.rows * *row_bytes;
   if (!tensor.scale) return view;
   const CheckpointTensor& scales = checkpoint_.tensors[*tensor.scale];
   view.scale_type = tensor.form.scales;
-  view.block_rows = tensor.form.block_rows;
-  view.block_columns = tensor.form.block_columns;
-  view.scale_columns = tensor.scale_columns();
+  view.scale_columns = turned ? tensor.scale_rows() : tensor.scale_columns();
   view.scales = files_[scales.file].bytes().data() + scales.offset +
                 slice * tensor.scale_rows() * tensor.scale_columns() * info(view.scale_type).block_bytes;
   view.global = tensor.form.global;

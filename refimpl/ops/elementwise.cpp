@@ -32,8 +32,7 @@ Matrix ReferenceOps::add(const Matrix& a, const Matrix& b) {
 }
 
 Matrix ReferenceOps::multiply(const Matrix& x, double factor) {
-  const double rounded = arithmetic().round(factor);
-  return each(*this, x, [&](double value, std::size_t, std::size_t) { return value * rounded; });
+  return each(*this, x, [&](double value, std::size_t, std::size_t) { return value * factor; });
 }
 
 Matrix ReferenceOps::soft_cap(const Matrix& x, double cap) {

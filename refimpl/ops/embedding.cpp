@@ -12,10 +12,10 @@ Matrix ReferenceOps::embed(std::span<const TokenId> tokens, const WeightView& ta
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= table.rows)
+      if (tokens[t] >= table.rows)
         throw Error::input(fmt::format("token {} is outside the vocabulary of {}", tokens[t], table.rows));
       T* row = y.row<T>(t);
-      decode_rows(table, static_cast<std::size_t>(tokens[t]), 1, row);
+      decode_rows(table, tokens[t], 1, row);
       for (std::size_t i = 0; i < table.columns; ++i) row[i] = static_cast<T>(arithmetic().round(row[i]));
     }
   });

@@ -17,7 +17,7 @@
 
 namespace assay {
 
-using TokenId = std::int32_t;
+using TokenId = std::uint32_t;
 
 // Under arithmetics that round to bfloat16: some results stay float32 in the references (a router's logits).
 enum class ResultRounding : std::uint8_t { as_arithmetic, float32 };
@@ -176,7 +176,7 @@ class Ops {
   virtual Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) = 0;
   virtual Matrix softmax(const Matrix& x) = 0;  // over each row
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
-  virtual Matrix multiply(const Matrix& x, double factor) = 0;       // the factor is rounded first
+  virtual Matrix multiply(const Matrix& x, double factor) = 0;       // the factor is taken as it is
   virtual Matrix soft_cap(const Matrix& x, double cap) = 0;          // cap · tanh(x / cap)
   virtual Matrix concatenate(const Matrix& a, const Matrix& b) = 0;  // [tokens, a + b]
 

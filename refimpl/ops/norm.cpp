@@ -21,7 +21,7 @@ double normalized(double x, double factor, double w, NormForm form, const Arithm
 
 void check_groups(const Matrix& x, std::size_t group) {
   if (group == 0 || x.columns() % group != 0)
-    throw Error::internal("a norm's weight does not divide its row");
+    throw Error::input("a norm's weight does not divide what it scales: the tensors are not of one model");
 }
 
 }  // namespace

@@ -16,10 +16,9 @@ void penalize(std::vector<double>& logits, double penalty, std::span<const Token
   if (penalty == 1) return;
   std::vector<bool> done(logits.size());
   for (const TokenId id : seen) {
-    const auto i = static_cast<std::size_t>(id);
-    if (id < 0 || i >= logits.size() || done[i]) continue;
-    logits[i] = logits[i] > 0 ? logits[i] / penalty : logits[i] * penalty;
-    done[i] = true;
+    if (id >= logits.size() || done[id]) continue;
+    logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+    done[id] = true;
   }
 }
 

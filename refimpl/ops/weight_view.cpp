@@ -13,7 +13,7 @@ namespace {
 
 void check_rows(const WeightView& weight, std::size_t first, std::size_t count) {
   if (first > weight.rows || count > weight.rows - first)
-    throw Error::internal("rows beyond the end of a weight").tensor(*weight.name);
+    throw Error::input("has fewer rows than the model needs").tensor(*weight.name);
 }
 
 }  // namespace

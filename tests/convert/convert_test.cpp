@@ -99,21 +99,6 @@ TEST(Convert, SameBytesWhateverTheJobs) {
   EXPECT_EQ(contents(dir / "one"), contents(dir / "five"));
 }
 
-TEST(Convert, KilledAtAnyMomentItResumesToTheSameBytes) {
-  ASSAY_PROGRAM_OR_SKIP("timeout");
-  const TempDir dir;
-  expect_ok(assay({"convert", kData / "tinylm", dir / "whole", "--to", "bf16"}));
-  const auto whole = contents(dir / "whole");
-  for (int millisecond = 2; millisecond < 60; millisecond += 6) {
-    const fs::path out = dir / std::to_string(millisecond);
-    test::run({"timeout", "-s", "KILL",
-               "0." + std::string(millisecond < 10 ? "00" : "0") + std::to_string(millisecond), ASSAY_BINARY,
-               "convert", kData / "tinylm", out, "--to", "bf16"});
-    if (!fs::exists(out)) expect_ok(assay({"convert", kData / "tinylm", out, "--to", "bf16", "--resume"}));
-    EXPECT_EQ(contents(out), whole) << "killed after " << millisecond << " ms";
-  }
-}
-
 TEST(Convert, AnUnfinishedFolderIsNotTakenOverUnasked) {
   const TempDir dir;
   fs::create_directory(dir / ".out.assay-partial");

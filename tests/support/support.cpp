@@ -14,10 +14,14 @@
 
 namespace assay::test {
 
-TempDir::TempDir() {
-  std::string pattern = (fs::temp_directory_path() / "assay-test-XXXXXX").string();
+TempDir::TempDir(const fs::path& where) {
+  std::string pattern = (where / "assay-test-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
   path_ = pattern;
+}
+
+fs::path memory_folder() {
+  return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }
 
 TempDir::~TempDir() {

@@ -20,7 +20,7 @@ namespace assay::test {
 // A fresh folder under $TMPDIR, removed with everything in it.
 class TempDir {
  public:
-  TempDir();
+  explicit TempDir(const fs::path& where = fs::temp_directory_path());
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
   ~TempDir();
@@ -30,6 +30,9 @@ class TempDir {
  private:
   fs::path path_;
 };
+
+// Where files are made fastest: /dev/shm, or where there is none the folder for temporary files.
+fs::path memory_folder();
 
 // Creates parent folders as needed.
 void write_file(const fs::path& path, std::string_view contents);

@@ -45,6 +45,7 @@ void add_linear(Module& module, const Linear& l) {
     const std::uint64_t size = l.cut == Cut::rows ? l.in.value() : l.out.value();
     weight.parallel.dimension = (l.cut == Cut::rows) != l.input_major ? 1 : 0;
     weight.parallel.members = l.members;
+    weight.parallel.interleaved = l.interleaved;
     if (l.members.empty()) weight.parallel.members = {{l.role, size, l.units == 0 ? size : l.units}};
   }
   if (l.bias) {
@@ -104,7 +105,8 @@ Module attention(const HeadAttention& a) {
                         .units = units,
                         .members = std::move(members),
                         .bias = a.qkv_bias,
-                        .input_major = a.input_major});
+                        .input_major = a.input_major,
+                        .interleaved = a.interleaved});
   };
   if (!a.fused.empty()) {
     const bool same = a.heads.value() == a.kv_heads.value();

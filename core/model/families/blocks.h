@@ -25,6 +25,7 @@ struct Linear {
   bool bias = false;
   bool quantizable = true;
   bool input_major = false;  // stored [in, out]
+  bool interleaved = false;  // members alternate, as Parallel::interleaved has it
 };
 void add_linear(Module& module, const Linear& linear);
 
@@ -46,7 +47,8 @@ struct HeadAttention {
   bool input_major = false;
   std::string path = "self_attn";
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
-  std::string fused = {};  // one matrix of q, k and v rows; replaces q, k, v
+  std::string fused = {};    // one matrix of q, k and v rows; replaces q, k, v
+  bool interleaved = false;  // its rows are grouped by key head
 };
 Module attention(const HeadAttention& a);
 AttentionGeometry geometry(const HeadAttention& a, std::vector<std::uint64_t> layers,

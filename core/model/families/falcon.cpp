@@ -49,6 +49,7 @@ void describe_falcon(ConfigReader& config, ModuleTree& tree) {
   HeadAttention a = d.attention();
   a.path = "self_attention";
   a.fused = "query_key_value";
+  a.interleaved = d.kv_heads.value() > 1;
   a.o = "dense";
   a.qkv_bias = a.output_bias = bias;
   PlainMlp mlp{d.hidden, d.intermediate};

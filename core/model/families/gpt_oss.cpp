@@ -24,8 +24,8 @@ Module stacked_experts(const Quantity& hidden, const Quantity& width, const Expe
   };
   const Quantity& e = experts.count;
   const Quantity gate_up = Quantity(2) * width;
-  add("gate_up_proj", {e, hidden, gate_up}, Role::mlp_gate_up, false, {Cut::columns, 2, both});
-  add("gate_up_proj_bias", {e, gate_up}, Role::mlp_gate_up, true, {Cut::columns, 1, both});
+  add("gate_up_proj", {e, hidden, gate_up}, Role::mlp_gate_up, false, {Cut::columns, 2, both, true});
+  add("gate_up_proj_bias", {e, gate_up}, Role::mlp_gate_up, true, {Cut::columns, 1, both, true});
   add("down_proj", {e, width, hidden}, Role::mlp_down, false,
       {Cut::rows, 1, {{Role::mlp_down, width.value(), width.value()}}});
   add("down_proj_bias", {e, hidden}, Role::mlp_down, true, {});

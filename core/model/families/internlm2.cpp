@@ -13,6 +13,7 @@ void describe_internlm2(ConfigReader& config, ModuleTree& tree) {
   HeadAttention a = d.attention();
   a.path = "attention";
   a.fused = "wqkv";
+  a.interleaved = true;
   a.o = "wo";
   a.qkv_bias = a.output_bias = config.flag("bias|attention_bias", true);
   GatedMlp mlp = d.mlp();

@@ -14,8 +14,9 @@
 namespace assay {
 namespace {
 
-const ElementType kVectorized[] = {ElementType::BF16, ElementType::F16, ElementType::F8_E4M3,
-                                   ElementType::F8_E5M2};
+const ElementType kVectorized[] = {ElementType::BF16,    ElementType::F16,         ElementType::F8_E4M3,
+                                   ElementType::F8_E5M2, ElementType::F8_E4M3FNUZ, ElementType::F8_E5M2FNUZ,
+                                   ElementType::I8};
 
 class CodecSimd : public testing::TestWithParam<std::string> {
  protected:

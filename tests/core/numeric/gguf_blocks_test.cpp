@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "core/numeric/simd_targets.h"
 #include "core/system/error.h"
 #include "tests/core/numeric/fixtures.h"
 #include "tests/support/support.h"
@@ -24,10 +26,15 @@ std::vector<float> dequantized(ElementType type, std::string_view blocks) {
   return out;
 }
 
-class GgufBlocks : public testing::TestWithParam<ElementType> {};
+// Each test on every instruction set of this machine.
+class GgufBlocks : public testing::TestWithParam<std::tuple<ElementType, std::string>> {
+ protected:
+  void SetUp() override { use_simd_target(std::get<1>(GetParam())); }
+  void TearDown() override { use_simd_target(""); }
+};
 
 TEST_P(GgufBlocks, DequantizeToTheBitsOfGgufPy) {
-  const ElementType type = GetParam();
+  const ElementType type = std::get<0>(GetParam());
   const std::string file = test::fixture("blocks/" + std::string(name(type)) + ".bin");
   const std::size_t stored = 4 * info(type).block_bytes;
   const std::vector<float> actual = dequantized(type, std::string_view(file).substr(0, stored));
@@ -44,16 +51,20 @@ TEST_P(GgufBlocks, DequantizeToTheBitsOfGgufPy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllOfGgufPy, GgufBlocks,
-                         testing::Values(ElementType::Q4_0, ElementType::Q4_1, ElementType::Q5_0,
-                                         ElementType::Q5_1, ElementType::Q8_0, ElementType::Q2_K,
-                                         ElementType::Q3_K, ElementType::Q4_K, ElementType::Q5_K,
-                                         ElementType::Q6_K, ElementType::IQ2_XXS, ElementType::IQ2_XS,
-                                         ElementType::IQ2_S, ElementType::IQ3_XXS, ElementType::IQ3_S,
-                                         ElementType::IQ1_S, ElementType::IQ1_M, ElementType::IQ4_NL,
-                                         ElementType::IQ4_XS, ElementType::TQ1_0, ElementType::TQ2_0,
-                                         ElementType::MXFP4, ElementType::NVFP4),
-                         [](const auto& test) { return std::string(name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(
+    AllOfGgufPy, GgufBlocks,
+    testing::Combine(testing::Values(ElementType::Q4_0, ElementType::Q4_1, ElementType::Q5_0,
+                                     ElementType::Q5_1, ElementType::Q8_0, ElementType::Q2_K,
+                                     ElementType::Q3_K, ElementType::Q4_K, ElementType::Q5_K,
+                                     ElementType::Q6_K, ElementType::IQ2_XXS, ElementType::IQ2_XS,
+                                     ElementType::IQ2_S, ElementType::IQ3_XXS, ElementType::IQ3_S,
+                                     ElementType::IQ1_S, ElementType::IQ1_M, ElementType::IQ4_NL,
+                                     ElementType::IQ4_XS, ElementType::TQ1_0, ElementType::TQ2_0,
+                                     ElementType::MXFP4, ElementType::NVFP4),
+                     testing::ValuesIn(simd_targets())),
+    [](const auto& test) {
+      return std::string(name(std::get<0>(test.param))) + "_" + std::get<1>(test.param);
+    });
 
 // gguf-py has no decoder for these four; blocks by hand, from the layouts in ggml-common.h. 0x3800 is a half
 // 0.5.

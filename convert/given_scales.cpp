@@ -1,0 +1,17 @@
+#include "convert/given_scales.h"
+
+namespace assay {
+
+GivenScales::GivenScales(const fs::path& path, int jobs)
+    : checkpoint(open_checkpoint(path, jobs)),
+      stored(find_stored(checkpoint, read_quantization(checkpoint))),
+      reader(checkpoint) {
+  for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places.emplace(stored.tensors[i].name, i);
+}
+
+const LogicalTensor* GivenScales::find(std::string_view weight) const {
+  const auto found = places.find(weight);
+  return found == places.end() ? nullptr : &stored.tensors[found->second];
+}
+
+}  // namespace assay

@@ -1,0 +1,134 @@
+#include "core/model/parallel_cut.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/parallel_words.h"
+
+namespace assay {
+namespace {
+
+// vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
+constexpr std::uint64_t kVocabularyPadding = 64;
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+// Units in order of rank; with fewer of them than ranks, each unit to as many neighbours.
+IndexRange units_of(const CutMember& member, std::uint64_t ranks, std::uint64_t rank) {
+  const std::uint64_t unit = member.size / member.units;
+  if (member.units >= ranks) {
+    const std::uint64_t each = member.units / ranks * unit;
+    return {rank * each, (rank + 1) * each};
+  }
+  const std::uint64_t mine = rank * member.units / ranks;
+  return {mine * unit, (mine + 1) * unit};
+}
+
+CutMember joined(const std::vector<CutMember>& members) {
+  CutMember all = members.front();
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    all.size += members[i].size;
+    all.units = std::min(all.units, members[i].units);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::uint64_t cut_ranks(const TensorSpec& spec, const RankGrid& grid) {
+  if (spec.parallel.cut == Cut::replicated) return 1;
+  return spec.part == Part::routed_expert ? grid.ranks_of_an_expert() : grid.tp;
+}
+
+std::uint64_t member_share(const CutMember& member, Cut cut, std::uint64_t ranks) {
+  if (ranks == 1) return member.size;
+  if (cut == Cut::vocabulary)
+    return ceil_div(ceil_div(member.size, kVocabularyPadding) * kVocabularyPadding, ranks);
+  const std::uint64_t unit = member.size / member.units;
+  return ceil_div(member.units, ranks) * unit;
+}
+
+RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64_t size, std::uint64_t expert,
+                     const RankGrid& grid, std::uint64_t rank) {
+  RankShare share;
+  const bool routed = spec.part == Part::routed_expert;
+  if (routed && grid.ep > 1) {
+    const std::uint64_t each = tree.experts / grid.ep, group = rank / grid.ranks_of_an_expert();
+    if (spec.stacked != 0)
+      share.experts = IndexRange{group * each, (group + 1) * each};
+    else
+      share.holds = expert / each == group;
+  }
+  const std::uint64_t ranks = cut_ranks(spec, grid);
+  if (ranks == 1 || !share.holds) return share;
+  const std::uint64_t mine = routed ? rank % ranks : rank;
+  if (spec.parallel.cut == Cut::vocabulary) {
+    const std::uint64_t each = member_share({spec.role, size, size}, Cut::vocabulary, ranks);
+    const IndexRange range{std::min(size, mine * each), std::min(size, (mine + 1) * each)};
+    share.ranges.push_back(range);
+    share.padding = each - range.size();
+    return share;
+  }
+  if (spec.parallel.interleaved) {
+    share.ranges.push_back(units_of(joined(spec.parallel.members), ranks, mine));
+    return share;
+  }
+  std::uint64_t first = 0;
+  for (const CutMember& member : spec.parallel.members) {
+    const IndexRange range = units_of(member, ranks, mine);
+    share.ranges.push_back({first + range.begin, first + range.end});
+    first += member.size;
+  }
+  return share;
+}
+
+std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const RankGrid& grid) {
+  std::vector<std::string> refusals;
+  const auto refuse = [&](std::string text) {
+    if (std::find(refusals.begin(), refusals.end(), text) == refusals.end())
+      refusals.push_back(std::move(text));
+  };
+  for (const AttentionGeometry& g : tree.attention) {
+    if (g.heads % grid.tp != 0) refuse(heads_refusal(g.heads, grid.tp));
+    const bool deals = g.kv_heads % grid.tp == 0 || grid.tp % g.kv_heads == 0;
+    if (g.kind == AttentionGeometry::Kind::heads && !deals) refuse(key_heads_refusal(g.kv_heads, grid.tp));
+  }
+  if (grid.ep > 1 && tree.experts == 0)
+    refuse(fmt::format("EP size {} is greater than the number of experts 0.", grid.ep));
+  else if (grid.ep > 1 && tree.experts % grid.ep != 0)
+    refuse(experts_refusal());
+  return refusals;
+}
+
+std::optional<CutRefusal> refusal_to_cut(const TensorSpec& spec, const RankGrid& grid, std::uint64_t block,
+                                         bool packed) {
+  const Cut cut = spec.parallel.cut;
+  const std::uint64_t ranks = cut_ranks(spec, grid);
+  if (ranks == 1) return std::nullopt;
+  std::vector<CutMember> members = spec.parallel.members;
+  if (spec.parallel.interleaved) members = {joined(members)};
+  for (const CutMember& member : members) {
+    const std::uint64_t share = member_share(member, cut, ranks);
+    const std::string arithmetic = cut_text(spec, member.size, ranks, share);
+    if (cut == Cut::vocabulary) {
+      if (block > 1 && (share * ranks != member.size || share % block != 0))
+        return CutRefusal{arithmetic, block_refusal(spec, share, block)};
+      continue;
+    }
+    const bool repeats = !spec.parallel.interleaved && ranks % member.units == 0;
+    if (member.units % ranks != 0 && !repeats) {
+      return CutRefusal{fmt::format("{} {}/{} = {}", key_of(spec, member.size), member.size, ranks,
+                                    share_text(member.size, ranks)),
+                        fmt::format("{} is not divisible by {}", member.units, ranks)};
+    }
+    if (share % block == 0) continue;
+    return CutRefusal{arithmetic + multiple_text(share, block),
+                      packed ? group_refusal() : block_refusal(spec, share, block)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay

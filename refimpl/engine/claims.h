@@ -1,0 +1,27 @@
+// Every optimization is a claim: this way computes the same as that way, bit for bit or within a budget. Here
+// those of the engine, run on a model and a text of the user's choice.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "refimpl/models/model.h"
+#include "refimpl/ops/kernel_set.h"
+
+namespace assay {
+
+struct Claim {
+  std::string name;                               // "prefill_by_token"
+  std::string statement;                          // "a prompt read at once ≡ token by token"
+  std::string measure;                            // what `error` is
+  double error = 0, budget = 0;                   // budget 0: bit for bit
+  bool holds() const { return error <= budget; }  // false for NaN
+};
+
+// Those that concern the model: latent attention, experts and multi-token prediction have claims of their
+// own. `tokens` is a text of at least 4 tokens.
+std::vector<Claim> run_claims(const Weights& weights, const ModelOptions& options, const KernelSet& kernels,
+                              const Arithmetic& arithmetic, int jobs, std::span<const TokenId> tokens);
+
+}  // namespace assay

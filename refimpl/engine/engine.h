@@ -1,0 +1,71 @@
+// The engine: prompts in, tokens out. Reads its prompts (prefill), then goes on a token a step (decode), all
+// sequences of a call together, however long each is.
+//
+//   TextEngine engine(model, ops);
+//   auto done = engine.generate({{.prompt = ids, .most = 64, .stop = {eos}}}, show);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "refimpl/engine/taps.h"
+#include "refimpl/models/model.h"
+#include "refimpl/ops/sample.h"
+
+namespace assay {
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;
+  std::size_t most = 64;  // tokens to make
+  SampleRule rule;
+  std::uint64_t seed = 0;
+  std::vector<TokenId> stop;  // each ends the text; it is among the ids
+};
+
+enum class Ending : std::uint8_t { length, stop_token, context, interrupted };
+std::string_view name(Ending ending);  // "stop_token"
+
+struct Generation {
+  std::vector<TokenId> ids;
+  Ending ending = Ending::length;
+};
+
+struct EngineTiming {
+  std::size_t prefill_tokens = 0, decode_tokens = 0, steps = 0;
+  double prefill_seconds = 0, decode_seconds = 0;
+};
+
+class TextEngine {
+ public:
+  TextEngine(const LanguageModel& model, Ops& ops, const Taps& taps = {})
+      : model_(model), ops_(ops), taps_(taps) {}
+
+  // A token was chosen from these logits.
+  using Listener = std::function<void(std::size_t sequence, TokenId id, std::span<const double> logits)>;
+  // Throws Error::input where a prompt is empty, longer than the context, or holds an id beyond the
+  // vocabulary.
+  std::vector<Generation> generate(const std::vector<GenerationRequest>& requests,
+                                   const Listener& listener = {});
+
+  // The logits of every position of one text, in order.
+  using Scorer = std::function<void(std::size_t position, std::span<const double> logits)>;
+  void score(std::span<const TokenId> tokens, const Scorer& scorer);
+
+  void set_chunk(std::size_t tokens) { chunk_ = tokens; }  // of a prompt, read at once
+  const EngineTiming& timing() const { return timing_; }
+
+ private:
+  const LanguageModel& model_;
+  Ops& ops_;
+  Taps taps_;
+  std::size_t chunk_ = 256;
+  EngineTiming timing_;
+};
+
+// Throws Error::input naming the first id beyond the vocabulary.
+void check_tokens(std::span<const TokenId> tokens, const LanguageModel& model);
+
+}  // namespace assay

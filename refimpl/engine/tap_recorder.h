@@ -1,0 +1,46 @@
+// Keeps the intermediates whose names match, and writes them as safetensors: [tokens, width] each, F32 (F64
+// under f64); the tokens of all steps on end.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/system/file.h"
+#include "core/system/name_filter.h"
+#include "refimpl/engine/taps.h"
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+class TapRecorder : public TapListener {
+ public:
+  // Keeps at most `limit` bytes: beyond, Error::input.
+  TapRecorder(Ops& ops, const std::string& pattern, std::uint64_t limit)
+      : ops_(ops), filter_(pattern, ""), limit_(limit) {}
+
+  void see(const std::string& name, const Matrix& value) override;
+  void write(const fs::path& path, const std::vector<std::pair<std::string, std::string>>& metadata) const;
+  std::size_t size() const { return taken_.size(); }
+
+ private:
+  struct Taken {
+    std::size_t width = 0;
+    std::vector<double> values;
+  };
+  Ops& ops_;
+  NameFilter filter_;
+  std::uint64_t limit_, bytes_ = 0;
+  std::map<std::string, Taken> taken_;
+};
+
+struct NamedMatrix {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  const std::vector<double>* values = nullptr;
+};
+// F64, or else F32.
+void write_matrices(const fs::path& path, const std::vector<NamedMatrix>& matrices, bool wide,
+                    const std::vector<std::pair<std::string, std::string>>& metadata);
+
+}  // namespace assay

@@ -1,0 +1,376 @@
+#include "refimpl/run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/report.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "refimpl/engine/claims.h"
+#include "refimpl/engine/speculate.h"
+#include "refimpl/engine/tap_recorder.h"
+#include "refimpl/run_chat.h"
+#include "refimpl/run_model.h"
+#include "refimpl/run_perplexity.h"
+#include "refimpl/run_report.h"
+#include "refimpl/tokenizers/token_stream.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kMostDumped = 4ull << 30;
+
+// One run of the command: prompts in, text and numbers out.
+class Runner {
+ public:
+  Runner(const RunSettings& settings, const Output& output)
+      : settings_(settings), output_(output), open_(load(settings)) {
+    document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
+  }
+
+  int run() {
+    if (!settings_.perplexity.empty()) return run_loss();
+    if (settings_.interactive) return chat(*open_, settings_);
+    prompts_ = read_prompts(*open_, settings_);
+    if (settings_.claims) return run_all_claims();
+    if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
+    if (needs_scoring()) score();
+    if (settings_.tokens_to_make() > 0 && !interrupted()) settings_.speculate ? speculate_text() : generate();
+    if (recorder_) write_dump();
+    return finish();
+  }
+
+ private:
+  static std::unique_ptr<OpenModel> load(const RunSettings& settings) {
+    const auto start = std::chrono::steady_clock::now();
+    auto open = std::make_unique<OpenModel>(settings.model, settings);
+    open->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return open;
+  }
+
+  Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
+  // The tokenizer where one is known to be there: prompts of tokens need none.
+  const Tokenizer* tokenizer() { return settings_.prompts.empty() ? nullptr : &open_->tokenizer(); }
+
+  bool needs_scoring() const {
+    const bool only_prompt = settings_.tokens_to_make() == 0;
+    return !settings_.logits.empty() || (only_prompt && (settings_.log_probabilities > 0 || recorder_));
+  }
+
+  // ---- numbers of the prompt itself
+
+  void score() {
+    TextEngine engine(*open_->model, *open_->ops, taps());
+    std::vector<std::vector<double>> logits(prompts_.size());
+    for (std::size_t i = 0; i < prompts_.size(); ++i) {
+      const std::vector<TokenId>& tokens = prompts_[i].tokens;
+      engine.score(tokens, [&](std::size_t position, std::span<const double> row) {
+        if (!settings_.logits.empty()) {
+          logits[i].resize(position * row.size());
+          logits[i].insert(logits[i].end(), row.begin(), row.end());
+        }
+        if (settings_.tokens_to_make() == 0 && settings_.log_probabilities > 0 &&
+            position + 1 < tokens.size())
+          say_likely(i, row, tokens[position + 1]);
+      });
+    }
+    add(engine.timing());
+    if (!settings_.logits.empty() && !interrupted()) write_logits(logits);
+  }
+
+  // One prompt: "logits" [tokens, vocabulary]; several: "logits.0", "logits.1" …
+  void write_logits(const std::vector<std::vector<double>>& logits) {
+    std::vector<NamedMatrix> matrices;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const std::uint64_t vocabulary = open_->model->vocabulary();
+      matrices.push_back({logits.size() == 1 ? "logits" : fmt::format("logits.{}", i),
+                          {logits[i].size() / vocabulary, vocabulary},
+                          &logits[i]});
+    }
+    write_matrices(settings_.logits, matrices, open_->arithmetic.storage() == Real::f64, metadata());
+    fmt::print(stderr, "logits of {} tokens in {}\n", prompts_.front().tokens.size(),
+               escape_for_terminal(settings_.logits));
+  }
+
+  void write_dump() {
+    if (interrupted()) return;
+    recorder_->write(settings_.dump, metadata());
+    fmt::print(stderr, "{} intermediates in {}\n", recorder_->size(), escape_for_terminal(settings_.dump));
+  }
+
+  std::vector<std::pair<std::string, std::string>> metadata() const {
+    return {{"format", "pt"},
+            {"assay.model", settings_.model},
+            {"assay.precision", std::string(name(open_->arithmetic.precision))},
+            {"assay.kernels", open_->kernels.name}};
+  }
+
+  // ---- text
+
+  void generate() {
+    std::vector<GenerationRequest> requests;
+    for (const Prompt& prompt : prompts_) requests.push_back(request(prompt));
+    TextEngine engine(*open_->model, *open_->ops, taps());
+    const bool stream = prompts_.size() == 1;
+    std::optional<TokenStream> text;
+    if (stream && tokenizer() != nullptr) text.emplace(*tokenizer());
+    made_ = engine.generate(requests, [&](std::size_t i, TokenId id, std::span<const double> logits) {
+      if (stream) show_token(text, id);
+      if (settings_.log_probabilities > 0) say_likely(i, logits, id);
+    });
+    if (stream) show_end(text);
+    add(engine.timing());
+  }
+
+  void speculate_text() {
+    if (prompts_.size() != 1) throw Error::usage("--speculate takes one prompt");
+    std::optional<TokenStream> text;
+    if (tokenizer() != nullptr) text.emplace(*tokenizer());
+    const Speculation result = speculate(*open_->model, *open_->ops, request(prompts_.front()),
+                                         [&](TokenId id, std::span<const double>) { show_token(text, id); });
+    show_end(text);
+    made_ = {result.made};
+    document_["speculation"] = {{"drafted", result.drafted},
+                                {"accepted", result.accepted},
+                                {"acceptance", result.acceptance()},
+                                {"steps", result.steps}};
+    fmt::print(stderr, "speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens\n",
+               result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
+               result.made.ids.size());
+  }
+
+  GenerationRequest request(const Prompt& prompt) {
+    GenerationRequest request = {.prompt = prompt.tokens,
+                                 .most = settings_.tokens_to_make(),
+                                 .rule = settings_.sampling,
+                                 .seed = settings_.seed};
+    if (!settings_.ignore_eos) request.stop = open_->stop_tokens();
+    return request;
+  }
+
+  void show_token(std::optional<TokenStream>& text, TokenId id) {
+    if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
+    const std::string shown = text ? text->push(id) : fmt::format("{}{}", first_ ? "" : ",", id);
+    first_ = false;
+    fmt::print("{}", shown);
+    std::fflush(stdout);
+  }
+  void show_end(std::optional<TokenStream>& text) {
+    if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
+    fmt::print("{}\n", text ? text->finish() : std::string());
+  }
+
+  void say_likely(std::size_t prompt, std::span<const double> logits, TokenId chosen) {
+    const LikelyTokens likely = likely_tokens(logits, chosen, settings_.log_probabilities);
+    if (likely_.size() <= prompt) likely_.resize(prompt + 1);
+    likely_[prompt].push_back(to_json(likely));
+    output_.line(likely_line(likely, tokenizer()));
+  }
+
+  // ---- claims and losses
+
+  int run_all_claims() {
+    const std::vector<Claim> claims =
+        run_claims(open_->weights, open_->options, open_->kernels, open_->arithmetic, settings_.common.jobs,
+                   prompts_.front().tokens);
+    document_["claims"] = to_json(claims);
+    output_.json(document_);
+    const std::string table = claim_table(claims);
+    output_.line(std::string_view(table).substr(0, table.size() - 1));
+    std::size_t refuted = 0;
+    for (const Claim& claim : claims) refuted += claim.holds() ? 0 : 1;
+    if (interrupted()) return kExitInterrupted;
+    output_.paint(refuted == 0
+                      ? fmt::format("OK: {} claims hold on {}", claims.size(), open_->title())
+                      : fmt::format("REFUTED: {} of {} claims on {}", refuted, claims.size(), open_->title()),
+                  refuted == 0 ? Style::green : Style::red);
+    return refuted == 0 ? kExitOk : kExitCheckFailed;
+  }
+
+  int run_loss() {
+    std::unique_ptr<OpenModel> other;
+    if (!settings_.against.empty()) {
+      RunSettings reference = settings_;
+      reference.model = settings_.against;
+      other = load(reference);
+    }
+    const TextLoss loss = measure_loss(*open_, other.get(), settings_.perplexity, settings_.paragraphs);
+    if (loss.tokens > 0) {
+      document_["perplexity"] = to_json(loss);
+      output_.line(fmt::format("perplexity {:.6g}, loss {:.6g} nats a token, over {} tokens",
+                               loss.perplexity(), loss.mean(), with_thousands(loss.tokens)));
+      if (loss.against)
+        output_.line(fmt::format(
+            "KL from {}: {:.4g} nats a token; same first choice {:.2f}%",
+            escape_for_terminal(settings_.against), loss.divergence / static_cast<double>(loss.tokens),
+            100.0 * static_cast<double>(loss.same_choice) / static_cast<double>(loss.tokens)));
+    }
+    return finish();
+  }
+
+  // ---- the end
+
+  void add(const EngineTiming& timing) {
+    timing_.prefill_tokens += timing.prefill_tokens;
+    timing_.prefill_seconds += timing.prefill_seconds;
+    timing_.decode_tokens += timing.decode_tokens;
+    timing_.decode_seconds += timing.decode_seconds;
+    timing_.steps += timing.steps;
+  }
+
+  std::string text_of(const std::vector<TokenId>& ids) {
+    if (tokenizer() == nullptr) return {};
+    TokenStream stream(*tokenizer());
+    std::string text;
+    for (const TokenId id : ids) text += stream.push(id);
+    return text + stream.finish();
+  }
+
+  int finish() {
+    open_->weights.check_unchanged();
+    Json sequences = Json::array();
+    for (std::size_t i = 0; i < prompts_.size(); ++i) {
+      Json sequence = {{"prompt_ids", prompts_[i].tokens}};
+      if (i < made_.size()) {
+        sequence["ids"] = made_[i].ids;
+        sequence["text"] = text_of(made_[i].ids);
+        sequence["ending"] = name(made_[i].ending);
+      }
+      if (i < likely_.size()) sequence["logprobs"] = likely_[i];
+      sequences.push_back(std::move(sequence));
+    }
+    if (!made_.empty()) {
+      document_["text"] = sequences[0]["text"];
+      document_["ids"] = sequences[0]["ids"];
+      show_several(sequences);
+    }
+    document_["sequences"] = std::move(sequences);
+    document_["timing"] = to_json(timing_, open_->load_seconds);
+    output_.json(document_);
+    fmt::print(stderr, "{}: {}\n", open_->title(), timing_line(timing_, open_->load_seconds));
+    return interrupted() ? kExitInterrupted : kExitOk;
+  }
+
+  // Several prompts are answered at once, so their texts are shown at the end.
+  void show_several(const Json& sequences) {
+    if (made_.size() < 2 || settings_.log_probabilities > 0) return;
+    for (std::size_t i = 0; i < made_.size(); ++i)
+      output_.line(fmt::format("[{}] {}", i + 1,
+                               tokenizer() == nullptr ? fmt::format("{}", fmt::join(made_[i].ids, ","))
+                                                      : sequences[i]["text"].get<std::string>()));
+  }
+
+  const RunSettings& settings_;
+  const Output& output_;
+  std::unique_ptr<OpenModel> open_;
+  std::vector<Prompt> prompts_;
+  std::optional<TapRecorder> recorder_;
+  std::vector<Generation> made_;
+  std::vector<Json> likely_;
+  EngineTiming timing_;
+  Json document_;
+  bool first_ = true;
+};
+
+void check(const RunSettings& settings) {
+  const SampleRule& rule = settings.sampling;
+  if (!(rule.temperature >= 0)) throw Error::usage("--temperature takes a number from 0 up");
+  if (!(rule.top_p > 0 && rule.top_p <= 1)) throw Error::usage("--top-p takes a number above 0, at most 1");
+  if (!(rule.min_p >= 0 && rule.min_p <= 1)) throw Error::usage("--min-p takes a number from 0 to 1");
+  if (!(rule.repetition_penalty > 0)) throw Error::usage("--repetition-penalty takes a number above 0");
+  if (!settings.against.empty() && settings.perplexity.empty())
+    throw Error::usage("--kl-from goes with --perplexity");
+}
+
+constexpr const char* kExamples =
+    "  assay run MODEL -p \"Once upon a time\" -n 100         the likeliest text\n"
+    "  assay run MODEL -p Hello --chat --temperature 0.7 --seed 1\n"
+    "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
+    "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
+    "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
+    "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
+    "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
+
+void add_numbers(CLI::App& command, RunSettings& s) {
+  command.add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 (default: f32)")
+      ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8"}));
+  command
+      .add_option("--kernels", s.kernels, "Whose arithmetic: reference (default), cpu, cuda, or OP=KERNEL,…")
+      ->type_name("SET");
+  command.add_option("--variant", s.variant, "Where references disagree, which to follow")->type_name("NAME");
+  command.add_option("--mla", s.mla, "Latent attention absorbed or naive")
+      ->check(CLI::IsMember({"absorbed", "naive"}));
+  command.add_option("--experts", s.experts, "Mixtures sparse, or dense: every expert on every token")
+      ->check(CLI::IsMember({"sparse", "dense"}));
+  command.add_option("--logits", s.logits, "Write the logits of the prompt's positions, as safetensors")
+      ->type_name("FILE");
+  command.add_option("--logprobs", s.log_probabilities, "Show each token's ln p, and the K likeliest")
+      ->type_name("K");
+  command.add_option("--dump", s.dump, "Write named intermediates, as safetensors")->type_name("FILE");
+  command.add_option("--taps", s.taps, "Of --dump: those whose name matches")->type_name("REGEX");
+  command.add_option("--perplexity", s.perplexity, "How well the model foretells a text")->type_name("FILE");
+  command.add_flag("--by-paragraph", s.paragraphs,
+                   "Of --perplexity: each paragraph alone, as BOS, text, EOS");
+  command
+      .add_option("--kl-from", s.against, "Of --perplexity: KL divergence from another model's predictions")
+      ->type_name("MODEL");
+  command.add_flag("--claims", s.claims, "Hold the engine's techniques against the plain way, on the prompt");
+}
+
+void add_text(CLI::App& command, RunSettings& s) {
+  command.add_option("-p,--prompt", s.prompts, "Text to go on from; several are computed as one batch")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  command.add_option("--tokens", s.token_lists, "Token ids to go on from: 1,2,3")
+      ->type_name("IDS")
+      ->allow_extra_args(false);
+  command.add_option("-n", s.most, "Tokens to make at most (default: 64; 0 with --logits or --dump)")
+      ->type_name("N");
+  command.add_option("--temperature", s.sampling.temperature, "0: the likeliest token (default)")
+      ->type_name("T");
+  command.add_option("--top-k", s.sampling.top_k, "Only of the K likeliest")->type_name("K");
+  command.add_option("--top-p", s.sampling.top_p, "Only of the likeliest that make up P together")
+      ->type_name("P");
+  command.add_option("--min-p", s.sampling.min_p, "Only of those with P times the likeliest's probability")
+      ->type_name("P");
+  command.add_option("--repetition-penalty", s.sampling.repetition_penalty, "Of tokens seen (default: 1)")
+      ->type_name("X");
+  command.add_option("--seed", s.seed, "Of sampling (default: 0)")->type_name("N");
+  command.add_flag("--ignore-eos", s.ignore_eos, "Go on after a token that ends the text");
+  command.add_flag("--chat", s.chat, "Put the prompt into the model's chat format");
+  command.add_flag("--interactive", s.interactive, "A conversation, a line a turn");
+  command.add_flag("--speculate", s.speculate, "Let the model's multi-token prediction guess ahead");
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
+  auto settings = std::make_shared<RunSettings>();
+  CLI::App& command =
+      *program.add_subcommand("run", "The reference engine: text, logits, intermediates, perplexity");
+  RunSettings& s = *settings;
+  s.select = select;
+  command
+      .add_option("MODEL", s.model,
+                  "A model's folder, one .safetensors with config.json beside it, or a .gguf")
+      ->required();
+  add_text(command, s);
+  add_numbers(command, s);
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action] {
+    action = [settings] {
+      check(*settings);
+      const Output output(settings->common.json);
+      return Runner(*settings, output).run();
+    };
+  });
+}
+
+}  // namespace assay

@@ -1,0 +1,77 @@
+#include "refimpl/run_chat.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "core/system/error.h"
+#include "core/system/threads.h"
+#include "refimpl/engine/engine.h"
+#include "refimpl/tokenizers/chat_template.h"
+#include "refimpl/tokenizers/token_stream.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kLongestLine = 1 << 20;
+
+std::optional<ChatFormat> chat_format(const Tokenizer& tokenizer) {
+  try {
+    return recognize_chat_format(tokenizer);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A line of standard input without its end; nullopt at the end of input, or when interrupted.
+std::optional<std::string> read_line() {
+  std::string line;
+  for (char c = 0; line.size() < kLongestLine;) {
+    const ssize_t got = ::read(STDIN_FILENO, &c, 1);
+    if (got < 0 && !interrupted()) continue;
+    if (got <= 0) return line.empty() ? std::nullopt : std::optional(line);
+    if (c == '\n') return line;
+    line += c;
+  }
+  return line;
+}
+
+}  // namespace
+
+int chat(OpenModel& model, const RunSettings& settings) {
+  const Tokenizer& tokenizer = model.tokenizer();
+  const auto format = chat_format(tokenizer);
+  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  std::vector<ChatMessage> messages;
+  TextEngine engine(*model.model, *model.ops);
+  std::uint64_t seed = settings.seed;
+  while (!interrupted()) {
+    if (terminal) fmt::print(stderr, "> ");
+    const auto line = read_line();
+    if (!line) break;
+    messages.push_back({"user", *line});
+    GenerationRequest request = {
+        .most = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
+    request.prompt = format
+                         ? tokenizer.encode(render_chat(*format, messages, tokenizer), {.add_special = false})
+                         : tokenizer.encode(*line);
+    if (!settings.ignore_eos) request.stop = model.stop_tokens();
+    TokenStream stream(tokenizer);
+    std::string answer;
+    const auto show = [&](const std::string& text) {
+      answer += text;
+      fmt::print("{}", text);
+      std::fflush(stdout);
+    };
+    engine.generate({request},
+                    [&](std::size_t, TokenId id, std::span<const double>) { show(stream.push(id)); });
+    show(stream.finish());
+    fmt::print("\n");
+    messages.push_back({"assistant", answer});
+  }
+  return interrupted() ? kExitInterrupted : kExitOk;
+}
+
+}  // namespace assay

@@ -1,0 +1,116 @@
+#include "refimpl/run_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "refimpl/engine/engine.h"
+#include "refimpl/tokenizers/chat_template.h"
+#include "refimpl/tokenizers/load.h"
+
+namespace assay {
+namespace {
+
+ModelOptions model_options(const RunSettings& settings) {
+  ModelOptions options;
+  options.variant = settings.variant;
+  options.mla = settings.mla == "naive" ? MlaForm::naive : MlaForm::absorbed;
+  options.moe = settings.experts == "dense" ? MoeForm::dense : MoeForm::sparse;
+  return options;
+}
+
+// eos_token_id is a number, or a list of them.
+void add_stops(const ParsedJson& document, std::vector<TokenId>& stops) {
+  const auto found = document.find("eos_token_id");
+  if (found == document.end()) return;
+  const auto add = [&](const ParsedJson& value) {
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() <= 0xFFFFFFFF)
+      stops.push_back(value.get<TokenId>());
+  };
+  if (!found->is_array()) return add(*found);
+  for (const ParsedJson& value : *found) add(value);
+}
+
+// Vocabularies are padded upwards to round numbers; a tokenizer much smaller is another model's.
+void check_sizes(std::size_t tokens, std::size_t vocabulary, const fs::path& path) {
+  if (tokens <= vocabulary && tokens >= vocabulary - vocabulary / 10) return;
+  throw Error::input(
+      fmt::format("the tokenizer has {} tokens, the model {}: it is another model's", tokens, vocabulary))
+      .in(path)
+      .remedy("bring the model's own tokenizer, or give --tokens");
+}
+
+}  // namespace
+
+OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
+    : weights(path, settings.common.jobs),
+      options(model_options(settings)),
+      kernels(settings.select(settings.kernels)),
+      arithmetic{precision_from_text(settings.precision).value()},
+      ops(kernels.make(arithmetic, settings.common.jobs)),
+      model(make_model(weights, options)),
+      path_(path) {}
+
+const Tokenizer& OpenModel::tokenizer() {
+  if (tokenizer_) return *tokenizer_;
+  const Checkpoint& checkpoint = weights.checkpoint();
+  tokenizer_ = checkpoint.gguf ? load_tokenizer(*checkpoint.gguf, checkpoint.files.front().path)
+                               : load_tokenizer(checkpoint.root);
+  check_sizes(tokenizer_->vocab_size(), model->vocabulary(), path_);
+  return *tokenizer_;
+}
+
+std::vector<TokenId> OpenModel::stop_tokens() {
+  std::vector<TokenId> stops;
+  const Checkpoint& checkpoint = weights.checkpoint();
+  add_stops(weights.config().document(), stops);
+  const fs::path generation = checkpoint.root / "generation_config.json";
+  if (!checkpoint.gguf && fs::exists(generation)) add_stops(read_json(generation), stops);
+  if (tokenizer_) {
+    const std::vector<TokenId>& own = tokenizer_->special().end_of_generation;
+    stops.insert(stops.end(), own.begin(), own.end());
+  }
+  return stops;
+}
+
+std::string OpenModel::title() const {
+  return fmt::format("{} in {}, {} kernels", weights.tree().family, name(arithmetic.precision), kernels.name);
+}
+
+std::vector<TokenId> parse_tokens(const std::string& list) {
+  std::vector<TokenId> tokens;
+  std::string_view rest = list;
+  while (true) {
+    const auto comma = rest.find(',');
+    const std::string_view part = trim(rest.substr(0, comma));
+    const auto id = parse_u64(part);
+    if (!id || *id > 0xFFFFFFFF)
+      throw Error::usage(
+          fmt::format("--tokens takes ids with commas between, not \"{}\"", escape_for_terminal(part)));
+    tokens.push_back(static_cast<TokenId>(*id));
+    if (comma == std::string_view::npos) return tokens;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) {
+  std::vector<Prompt> prompts;
+  for (const std::string& text : settings.prompts) {
+    const Tokenizer& tokenizer = model.tokenizer();
+    if (settings.chat) {
+      const std::string chat = render_chat(recognize_chat_format(tokenizer), {{"user", text}}, tokenizer);
+      prompts.push_back({text, tokenizer.encode(chat, {.add_special = false})});
+    } else {
+      prompts.push_back({text, tokenizer.encode(text)});
+    }
+  }
+  for (const std::string& list : settings.token_lists) prompts.push_back({"", parse_tokens(list)});
+  if (prompts.empty()) throw Error::usage("no prompt").remedy("give -p TEXT or --tokens 1,2,3");
+  for (const Prompt& prompt : prompts) check_tokens(prompt.tokens, *model.model);
+  return prompts;
+}
+
+}  // namespace assay

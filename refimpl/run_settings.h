@@ -1,0 +1,33 @@
+// What `assay run` was asked to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/system/command_line.h"
+#include "refimpl/ops/kernel_set.h"
+#include "refimpl/ops/sample.h"
+
+namespace assay {
+
+struct RunSettings {
+  CommonOptions common;
+  std::string model;
+  std::vector<std::string> prompts, token_lists;
+  std::optional<std::size_t> most;  // -n; not given: 64, or 0 where only numbers are asked for
+  SampleRule sampling;
+  std::uint64_t seed = 0;
+  std::string precision = "f32", kernels = "reference", variant, mla = "absorbed", experts = "sparse";
+  std::string logits, dump, taps, perplexity, against;
+  std::size_t log_probabilities = 0;  // --logprobs
+  bool paragraphs = false;            // --by-paragraph
+  bool chat = false, interactive = false, speculate = false, claims = false, ignore_eos = false;
+  KernelSelector select;
+
+  bool only_numbers() const { return !logits.empty() || !dump.empty(); }
+  std::size_t tokens_to_make() const { return most.value_or(only_numbers() ? 0 : 64); }
+};
+
+}  // namespace assay

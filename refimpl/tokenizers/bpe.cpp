@@ -1,0 +1,252 @@
+#include "refimpl/tokenizers/bpe.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <unordered_map>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "refimpl/tokenizers/unicode.h"
+
+namespace assay {
+namespace {
+
+// Words already seen in this text, and their tokens. Natural text repeats its words; long ones hardly recur.
+class WordCache {
+ public:
+  static constexpr std::size_t kLongest = 128, kMost = 1 << 16;
+
+  bool recall(std::string_view word, std::vector<TokenId>& out) const {
+    if (word.size() > kLongest) return false;
+    const auto it = places_.find(word);
+    if (it == places_.end()) return false;
+    const auto [begin, count] = it->second;
+    for (std::uint32_t i = 0; i < count; ++i) out.push_back(tokens_[begin + i]);
+    return true;
+  }
+  void remember(std::string_view word, const TokenId* first, std::size_t count) {
+    if (word.size() > kLongest || places_.size() >= kMost) return;
+    places_.emplace(word,
+                    Place{static_cast<std::uint32_t>(tokens_.size()), static_cast<std::uint32_t>(count)});
+    tokens_.insert(tokens_.end(), first, first + count);
+  }
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  struct Place {
+    std::uint32_t begin, count;
+  };
+  std::unordered_map<std::string, Place, Hash, std::equal_to<>> places_;
+  std::vector<TokenId> tokens_;
+};
+
+// A session that asks the cache first, and merge_word() for the rest.
+class CachedSession : public SubwordModel::Session {
+ public:
+  void encode(std::string_view word, std::vector<TokenId>& out) override {
+    if (word.empty() || cache_.recall(word, out)) return;
+    const std::size_t before = out.size();
+    merge_word(word, out);
+    cache_.remember(word, out.data() + before, out.size() - before);
+  }
+
+ protected:
+  virtual void merge_word(std::string_view word, std::vector<TokenId>& out) = 0;
+
+ private:
+  WordCache cache_;
+};
+
+class Bpe : public SubwordModel {
+ public:
+  Bpe(const Vocabulary& vocabulary, const std::vector<MergePair>& merges, BpeOptions options)
+      : options_(std::move(options)), merges_(merges.size()) {
+    if (options_.byte_fallback) bytes_ = byte_pieces(vocabulary);
+    std::uint32_t rank = 0;
+    for (const auto& [left, right] : merges) add_merge(vocabulary, left, right, rank++);
+  }
+
+  std::unique_ptr<Session> session(const Vocabulary& vocabulary) const override;
+
+ private:
+  class WordSession;
+
+  void add_merge(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
+                 std::uint32_t rank) {
+    const std::size_t prefix = std::min(options_.continuing_prefix.size(), right.size());
+    const auto need = [&](const std::string& piece) {
+      if (const auto id = vocabulary.find(piece)) return *id;
+      throw Error::input(fmt::format("merge {} makes '{}', which the vocabulary does not have", rank,
+                                     escape_for_terminal(piece.substr(0, 80))));
+    };
+    merges_.add(need(left), need(right), rank, need(left + right.substr(prefix)));
+  }
+
+  BpeOptions options_;
+  MergeTable merges_;
+  std::vector<std::optional<TokenId>> bytes_;
+};
+
+class Bpe::WordSession : public CachedSession {
+ public:
+  WordSession(const Bpe& model, const Vocabulary& vocabulary) : model_(model), vocabulary_(vocabulary) {}
+
+ private:
+  void merge_word(std::string_view word, std::vector<TokenId>& out) override {
+    if (model_.options_.ignore_merges) {
+      if (const auto whole = vocabulary_.find(word)) return out.push_back(*whole);
+    }
+    split(word);
+    queue_.run([&](const MergeSymbol& left, const MergeSymbol& right) {
+      return model_.merges_.find(left.id, right.id);
+    });
+    queue_.for_each([&](const MergeSymbol& symbol) { out.push_back(symbol.id); });
+  }
+
+  // The word's characters as symbols.
+  void split(std::string_view word) {
+    queue_.clear();
+    unknown_.reset();
+    for (std::size_t at = 0; at < word.size();) {
+      const std::size_t length = unicode::character_at(word, at).length;
+      add_character(word, at, length);
+      at += length;
+    }
+    flush_unknown();
+  }
+
+  std::string_view affixed(std::string_view word, std::size_t at, std::size_t length) {
+    const BpeOptions& options = model_.options_;
+    const bool prefix = at > 0 && !options.continuing_prefix.empty();
+    const bool suffix = at + length == word.size() && !options.end_suffix.empty();
+    if (!prefix && !suffix) return word.substr(at, length);
+    character_ = prefix ? options.continuing_prefix : "";
+    character_ += word.substr(at, length);
+    if (suffix) character_ += options.end_suffix;
+    return character_;
+  }
+
+  void add_character(std::string_view word, std::size_t at, std::size_t length) {
+    const auto begin = static_cast<std::uint32_t>(at);
+    const std::string_view text = affixed(word, at, length);
+    if (const auto id = vocabulary_.find(text)) {
+      flush_unknown();
+      queue_.add(begin, static_cast<std::uint32_t>(length), *id);
+      return;
+    }
+    if (model_.options_.byte_fallback && add_bytes(text, begin)) return;
+    if (!model_.options_.unk) return;
+    if (unknown_ && !model_.options_.fuse_unk) flush_unknown();
+    if (!unknown_) unknown_ = MergeSymbol{begin, 0};
+    unknown_->length += static_cast<std::uint32_t>(length);
+  }
+
+  bool add_bytes(std::string_view text, std::uint32_t begin) {
+    for (const char c : text) {
+      if (!model_.bytes_[static_cast<unsigned char>(c)]) return false;
+    }
+    flush_unknown();
+    for (const char c : text) queue_.add(begin++, 1, *model_.bytes_[static_cast<unsigned char>(c)]);
+    return true;
+  }
+
+  void flush_unknown() {
+    if (unknown_) queue_.add(unknown_->begin, unknown_->length, *model_.options_.unk);
+    unknown_.reset();
+  }
+
+  const Bpe& model_;
+  const Vocabulary& vocabulary_;
+  MergeQueue queue_;
+  std::optional<MergeSymbol> unknown_;
+  std::string character_;
+};
+
+std::unique_ptr<SubwordModel::Session> Bpe::session(const Vocabulary& vocabulary) const {
+  return std::make_unique<WordSession>(*this, vocabulary);
+}
+
+class Tiktoken : public SubwordModel {
+ public:
+  std::unique_ptr<Session> session(const Vocabulary& vocabulary) const override {
+    return std::make_unique<ByteSession>(vocabulary);
+  }
+
+ private:
+  class ByteSession : public CachedSession {
+   public:
+    explicit ByteSession(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+      for (std::size_t byte = 0; byte < 256; ++byte) {
+        const char c = static_cast<char>(byte);
+        bytes_[byte] = rank({&c, 1});
+      }
+    }
+
+   private:
+    std::optional<TokenId> rank(std::string_view bytes) const {
+      if (bytes.size() > vocabulary_.longest()) return std::nullopt;
+      const auto id = vocabulary_.find(bytes);
+      return id && vocabulary_.kind(*id) == PieceKind::normal ? id : std::nullopt;
+    }
+
+    void merge_word(std::string_view word, std::vector<TokenId>& out) override {
+      if (const auto whole = rank(word)) return out.push_back(*whole);
+      queue_.clear();
+      for (std::size_t i = 0; i < word.size(); ++i) {
+        const auto id = bytes_[static_cast<unsigned char>(word[i])];
+        if (!id) {
+          throw Error::input(fmt::format("the rank file has no token for the byte 0x{:02X}",
+                                         static_cast<unsigned char>(word[i])));
+        }
+        queue_.add(static_cast<std::uint32_t>(i), 1, *id);
+      }
+      queue_.run([&](const MergeSymbol& left, const MergeSymbol& right) -> std::optional<Merge> {
+        const auto id = rank(word.substr(left.begin, left.length + right.length));
+        if (!id) return std::nullopt;
+        return Merge{static_cast<double>(*id), *id};
+      });
+      queue_.for_each([&](const MergeSymbol& symbol) { out.push_back(symbol.id); });
+    }
+
+    const Vocabulary& vocabulary_;
+    MergeQueue queue_;
+    std::optional<TokenId> bytes_[256];
+  };
+};
+
+}  // namespace
+
+MergeTable::MergeTable(std::size_t expected) : slots_(std::bit_ceil(2 * expected + 2)) {}
+
+// Fibonacci hashing, then linear probing.
+std::size_t MergeTable::place(std::uint64_t pair) const {
+  const int shift = 64 - std::countr_zero(slots_.size());
+  std::size_t at = (pair * 0x9E3779B97F4A7C15ull) >> shift;
+  while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & (slots_.size() - 1);
+  return at;
+}
+
+void MergeTable::add(TokenId left, TokenId right, std::uint32_t rank, TokenId merged) {
+  const std::uint64_t pair = static_cast<std::uint64_t>(left) << 32 | right;
+  slots_[place(pair)] = {pair, rank, merged};
+}
+
+std::optional<Merge> MergeTable::find(TokenId left, TokenId right) const {
+  const Slot& slot = slots_[place(static_cast<std::uint64_t>(left) << 32 | right)];
+  if (slot.pair == kEmpty) return std::nullopt;
+  return Merge{static_cast<double>(slot.rank), slot.merged};
+}
+
+std::unique_ptr<SubwordModel> make_bpe(const Vocabulary& vocabulary, const std::vector<MergePair>& merges,
+                                       BpeOptions options) {
+  return std::make_unique<Bpe>(vocabulary, merges, std::move(options));
+}
+
+std::unique_ptr<SubwordModel> make_tiktoken_bpe() {
+  return std::make_unique<Tiktoken>();
+}
+
+}  // namespace assay

@@ -1,0 +1,236 @@
+#include "refimpl/tokenizers/sentencepiece.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "core/system/error.h"
+#include "refimpl/tokenizers/merge.h"
+#include "refimpl/tokenizers/sentencepiece_normalizer.h"
+#include "refimpl/tokenizers/unicode.h"
+#include "refimpl/tokenizers/unigram.h"
+
+namespace assay {
+namespace {
+
+// What a model kind makes of normalized text: places of pieces, unknown ones included.
+using TakePiece = std::function<void(std::string_view piece)>;
+
+// BPE by scores: of the pairs whose concatenation is a piece, the one of the highest score.
+class ScoredMerger {
+ public:
+  ScoredMerger(const Vocabulary& vocabulary, const std::vector<double>& scores, bool any_kind)
+      : vocabulary_(vocabulary), scores_(scores), any_kind_(any_kind) {}
+
+  // frozen(text): bytes at the text's beginning that are a symbol for good; 0: none.
+  template <class Frozen>
+  void split(std::string_view text, Frozen frozen, const TakePiece& take) {
+    MergeQueue queue;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t whole = frozen(text.substr(at));
+      const std::size_t length = whole > 0 ? whole : unicode::character_at(text, at).length;
+      queue.add(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length), whole > 0 ? kFrozen : 0);
+      at += length;
+    }
+    parts_.clear();
+    queue.run([&](const MergeSymbol& left, const MergeSymbol& right) -> std::optional<Merge> {
+      if (left.id == kFrozen || right.id == kFrozen) return std::nullopt;
+      return merge(text, left, right);
+    });
+    queue.for_each(
+        [&](const MergeSymbol& symbol) { resegment(text.substr(symbol.begin, symbol.length), take); });
+  }
+
+ private:
+  static constexpr TokenId kFrozen = ~0u;
+
+  std::optional<Merge> merge(std::string_view text, const MergeSymbol& left, const MergeSymbol& right) {
+    const std::size_t length = std::size_t{left.length} + right.length;
+    if (length > vocabulary_.longest()) return std::nullopt;
+    const std::string_view piece = text.substr(left.begin, length);
+    const auto id = vocabulary_.find(piece);
+    if (!id) return std::nullopt;
+    const PieceKind kind = vocabulary_.kind(*id);
+    const bool mergeable =
+        kind == PieceKind::normal || kind == PieceKind::user_defined || kind == PieceKind::unused;
+    if (!mergeable && !any_kind_) return std::nullopt;
+    // Unused pieces may be stages of a merge; one that is left over is taken apart again.
+    if (kind == PieceKind::unused) parts_.insert_or_assign(std::string(piece), left.length);
+    return Merge{-scores_[*id], 0};
+  }
+
+  void resegment(std::string_view piece, const TakePiece& take) {
+    const auto id = vocabulary_.find(piece);
+    const bool unused = id && vocabulary_.kind(*id) == PieceKind::unused;
+    const auto cut = unused && !any_kind_ ? parts_.find(std::string(piece)) : parts_.end();
+    if (cut == parts_.end()) return take(piece);
+    const std::size_t left = cut->second;
+    resegment(piece.substr(0, left), take);  // no deeper than a piece is long
+    resegment(piece.substr(left), take);
+  }
+
+  const Vocabulary& vocabulary_;
+  const std::vector<double>& scores_;
+  bool any_kind_;
+  std::unordered_map<std::string, std::size_t> parts_;  // unused piece -> bytes of its left part
+};
+
+// "▁ab▁c" -> "▁ab", "▁c"; with the mark behind words, "ab▁", "c▁".
+void split_words(std::string_view text, bool mark_behind, const TakePiece& take) {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t mark = text.find(kSpaceMark, at);
+    if (mark == std::string_view::npos) break;
+    const std::size_t cut = mark_behind ? mark + kSpaceMark.size() : mark;
+    if (cut > begin) take(text.substr(begin, cut - begin));
+    begin = std::max(begin, cut);
+    at = mark + kSpaceMark.size();
+  }
+  if (begin < text.size()) take(text.substr(begin));
+}
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(SentencePieceModel model, SentencePieceOptions options)
+      : Tokenizer(model.vocabulary, model.special),
+        model_(std::move(model)),
+        options_(std::move(options)),
+        normalizer_(model_),
+        added_(options_.added),
+        bytes_(model_.byte_fallback ? byte_pieces(vocabulary()) : std::vector<std::optional<TokenId>>(256)) {
+    if (vocabulary().longest() > kLongestPiece)
+      throw Error::input("a piece is longer than any that SentencePiece makes");
+    if (model_.type == SentencePieceModel::Type::unigram) {
+      const UnigramOptions unigram{special().unk, model_.byte_fallback, true};
+      unigram_ = make_unigram(vocabulary(), model_.scores, unigram);
+    }
+  }
+
+  std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const override {
+    check_length(text);
+    std::vector<TokenId> ids;
+    if (options.add_special && options_.add_bos && bos()) ids.push_back(*bos());
+    bool prefix = true;  // the next text begins with a space
+    for (const TextPiece& part : added_.split(text, options.parse_special)) {
+      if (part.token) {
+        ids.push_back(*part.token);
+        prefix = options_.as_llama_cpp;
+      } else {
+        encode_raw(part.text, prefix, ids);
+        prefix = false;
+      }
+    }
+    if (options.add_special && options_.add_eos && eos()) ids.push_back(*eos());
+    return ids;
+  }
+
+  std::unique_ptr<TokenDecoder> decoder(bool skip_special) const override;
+
+ private:
+  static constexpr std::size_t kLongestPiece = 4096;
+  class Decoder;
+
+  void encode_raw(std::string_view raw, bool prefix, std::vector<TokenId>& ids) const {
+    const std::string text = normalizer_.normalize(raw, prefix);
+    check_length(text);
+    if (unigram_) return unigram_->session(vocabulary())->encode(text, ids);
+    bool after_unknown = false;
+    const auto take = [&](std::string_view piece) { after_unknown = add_piece(piece, after_unknown, ids); };
+    switch (model_.type) {
+      case SentencePieceModel::Type::word: return split_words(text, model_.space_as_suffix, take);
+      case SentencePieceModel::Type::character: return split_characters(text, take);
+      default: break;
+    }
+    const auto frozen = [&](std::string_view rest) { return normalizer_.user_defined_prefix(rest); };
+    ScoredMerger(vocabulary(), model_.scores, options_.as_llama_cpp).split(text, frozen, take);
+  }
+
+  void split_characters(std::string_view text, const TakePiece& take) const {
+    while (!text.empty()) {
+      const std::size_t whole = normalizer_.user_defined_prefix(text);
+      const std::size_t length = whole > 0 ? whole : unicode::character_at(text, 0).length;
+      take(text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+
+  // The id of a piece, its bytes, or the unknown token, once for a run of them. True: it was unknown.
+  bool add_piece(std::string_view piece, bool after_unknown, std::vector<TokenId>& ids) const {
+    const auto id = vocabulary().find(piece);
+    if (id && vocabulary().kind(*id) != PieceKind::unknown) {
+      ids.push_back(*id);
+      return false;
+    }
+    const auto known = [&](char c) { return bytes_[static_cast<unsigned char>(c)].has_value(); };
+    if (std::all_of(piece.begin(), piece.end(), known)) {
+      for (const char c : piece) ids.push_back(*bytes_[static_cast<unsigned char>(c)]);
+      return false;
+    }
+    if (!special().unk) throw Error::input("the text holds a character the vocabulary has no piece for");
+    if (!after_unknown || options_.as_llama_cpp) ids.push_back(*special().unk);
+    return true;
+  }
+
+  SentencePieceModel model_;
+  SentencePieceOptions options_;
+  SentencePieceNormalizer normalizer_;
+  AddedTokenFinder added_;
+  std::vector<std::optional<TokenId>> bytes_;
+  std::unique_ptr<SubwordModel> unigram_;
+};
+
+class SentencePieceTokenizer::Decoder : public TokenDecoder {
+ public:
+  Decoder(const SentencePieceTokenizer& tokenizer, bool skip_special)
+      : tokenizer_(tokenizer), skip_special_(skip_special) {}
+
+  std::string push(TokenId id) override {
+    const std::string& piece = tokenizer_.piece(id);
+    switch (tokenizer_.vocabulary().kind(id)) {
+      case PieceKind::control: return skip_special_ ? "" : text(piece);
+      case PieceKind::unknown: return at_start_ = false, tokenizer_.model_.unk_surface;
+      case PieceKind::byte:
+        if (const auto byte = byte_of_piece(piece))
+          return at_start_ = false, std::string(1, static_cast<char>(*byte));
+        break;
+      default: break;
+    }
+    return text(piece);
+  }
+  std::string finish() override { return {}; }
+
+ private:
+  // Marks become spaces, but for the one that normalizing put before the first word.
+  std::string text(std::string_view piece) {
+    const SentencePieceModel& model = tokenizer_.model_;
+    if (at_start_ && (model.add_dummy_prefix || model.remove_extra_spaces) && piece.starts_with(kSpaceMark)) {
+      piece.remove_prefix(kSpaceMark.size());
+      at_start_ = model.remove_extra_spaces && piece.empty();
+    } else {
+      at_start_ = at_start_ && piece.empty();
+    }
+    std::string out;
+    for (std::size_t at = 0; at < piece.size();) {
+      const bool mark = piece.substr(at).starts_with(kSpaceMark);
+      out += mark ? ' ' : piece[at];
+      at += mark ? kSpaceMark.size() : 1;
+    }
+    return out;
+  }
+
+  const SentencePieceTokenizer& tokenizer_;
+  bool skip_special_, at_start_ = true;
+};
+
+std::unique_ptr<TokenDecoder> SentencePieceTokenizer::decoder(bool skip_special) const {
+  return std::make_unique<Decoder>(*this, skip_special);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, SentencePieceOptions options) {
+  return std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(options));
+}
+
+}  // namespace assay

@@ -1,0 +1,82 @@
+// What a config can say that no forward pass makes sense of: one error, naming the key, before anything runs.
+#include <functional>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "tests/refimpl/models/golden_run.h"
+
+namespace assay {
+namespace {
+
+struct BadConfig {
+  const char* model;
+  std::function<void(ParsedJson&)> spoil;
+  const char* told;  // in the message
+};
+
+std::string error_of(const BadConfig& bad) {
+  const test::TempDir dir;
+  ParsedJson config = ParsedJson::parse(test::read_file(test::folder(bad.model) / "config.json"));
+  bad.spoil(config);
+  test::write_file(dir / "config.json", config.dump());
+  fs::create_symlink(test::folder(bad.model) / "model.safetensors", dir / "model.safetensors");
+  try {
+    const Weights weights(dir.path(), 1);
+    make_model(weights, {});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 2) << error.line();
+    return error.line();
+  }
+  return "nothing was wrong";
+}
+
+TEST(BadConfig, IsRefusedByName) {
+  const std::vector<BadConfig> all = {
+      {"llama", [](auto& c) { c["rope_scaling"]["rope_type"] = "spiral"; }, "spiral"},
+      {"llama", [](auto& c) { c["rope_scaling"]["factor"] = -8; }, "factor"},
+      {"llama", [](auto& c) { c["rms_norm_eps"] = "small"; }, "rms_norm_eps"},
+      {"llama", [](auto& c) { c["rope_theta"] = 0; }, "rope_theta"},
+      {"llama", [](auto& c) { c["num_hidden_layers"] = 4; }, "layers.3"},
+      {"phi3",
+       [](auto& c) {
+         c["rope_scaling"]["long_factor"] = {1.0, 2.0};
+       },
+       "long_factor"},
+      {"phi3", [](auto& c) { c["partial_rotary_factor"] = 0.45; }, "not pairs"},
+      {"gemma2", [](auto& c) { c["hidden_activation"] = "mish"; }, "hidden_activation"},
+      {"gemma2", [](auto& c) { c["attn_logit_softcapping"] = -1; }, "attn_logit_softcapping"},
+      {"gpt2", [](auto& c) { c["activation_function"] = "mish"; }, "activation_function"},
+      {"gpt-oss", [](auto& c) { c["swiglu_limit"] = 0; }, "swiglu_limit"},
+      {"mixtral", [](auto& c) { c["num_experts_per_tok"] = 7; }, "num_experts_per_tok"},
+      {"mixtral", [](auto& c) { c["num_experts_per_tok"] = 0; }, "num_experts_per_tok"},
+      {"deepseek-v3", [](auto& c) { c["topk_group"] = 5; }, "topk_group"},
+      {"deepseek-v3", [](auto& c) { c["topk_group"] = 0; }, "topk_group"},
+      {"deepseek-v3", [](auto& c) { c["n_group"] = 5; }, "n_group"},
+      {"deepseek-v3", [](auto& c) { c["num_experts_per_tok"] = 7; }, "num_experts_per_tok"},
+      {"deepseek-v2", [](auto& c) { c["topk_method"] = "dice"; }, "topk_method"},
+      {"deepseek-v3", [](auto& c) { c["routed_scaling_factor"] = "x"; }, "routed_scaling_factor"},
+      {"minicpm3", [](auto& c) { c["dim_model_base"] = 0; }, "dim_model_base"},
+  };
+  for (const BadConfig& bad : all) {
+    const std::string error = error_of(bad);
+    EXPECT_NE(error.find(bad.told), std::string::npos) << bad.model << ", " << bad.told << ": " << error;
+  }
+}
+
+TEST(BadConfig, UnknownVariantNamesTheKnownOnes) {
+  const Weights weights(test::folder("deepseek-v3"), 1);
+  try {
+    make_model(weights, {.variant = "vllm"});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(error.line().find("vllm"), std::string::npos);
+    EXPECT_NE(error.line().find("transformers-4"), std::string::npos);
+  }
+}
+
+TEST(BadConfig, TokenBeyondTheVocabulary) {
+  for (const TokenId token : {96, -1}) EXPECT_THROW(test::Runner("llama", Precision::f32)({1, token}), Error);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,114 @@
+// A tiny model of data/models run on the reference operations, its taps kept.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "refimpl/models/model.h"
+#include "refimpl/ops/reference.h"
+#include "refimpl/ops/sample.h"
+#include "tests/support/support.h"
+#include "tests/support/tensors.h"
+
+namespace assay::test {
+
+inline fs::path folder(const std::string& name) {
+  return fs::path(ASSAY_SOURCE_DIR) / "data/models" / name;
+}
+
+class Recorder : public TapListener {
+ public:
+  explicit Recorder(Ops& ops) : ops_(ops) {}
+  void see(const std::string& name, const Matrix& value) override { taken[name] = ops_.download(value); }
+  std::map<std::string, std::vector<double>> taken;
+
+ private:
+  Ops& ops_;
+};
+
+inline double largest(const std::vector<double>& values) {
+  double m = 0;
+  for (const double v : values) m = std::max(m, std::abs(v));
+  return m;
+}
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double m = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (!(std::abs(a[i] - b[i]) <= m)) m = std::abs(a[i] - b[i]);
+  }
+  return a.size() == b.size() ? m : INFINITY;
+}
+
+inline std::vector<TokenId> tokens_of(const Numbers& numbers) {
+  return {numbers.values.begin(), numbers.values.end()};
+}
+
+class Runner {
+ public:
+  Runner(const std::string& name, Precision precision, const ModelOptions& options = {})
+      : weights_(folder(name), 1),
+        ops_({precision}, 1),
+        model_(make_model(weights_, options)),
+        recorder_(ops_),
+        cache_(ops_, model_->cache_widths(), model_->context()) {}
+
+  // Logits of every position.
+  std::vector<double> operator()(const std::vector<TokenId>& tokens) {
+    cache_.truncate(0);
+    return step(tokens);
+  }
+  std::vector<double> step(const std::vector<TokenId>& tokens) {
+    cache_.require_room(tokens.size());
+    Batch batch;
+    batch.add(tokens, cache_);
+    const Taps taps(recorder_);
+    const Matrix logits = model_->logits(model_->hidden(batch, ops_, taps), ops_, taps);
+    cache_.advance(tokens.size());
+    return ops_.download(logits);
+  }
+  std::vector<TokenId> greedy(std::vector<TokenId> tokens, std::size_t count) {
+    std::vector<TokenId> chosen;
+    (*this)(tokens);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::vector<double>& logits = recorder_.taken.at("logits");
+      const std::size_t vocabulary = model_->vocabulary();
+      const auto last = std::span(logits).last(vocabulary);
+      chosen.push_back(static_cast<TokenId>(argmax(last)));
+      tokens.push_back(chosen.back());
+      if (model_->cache_serves(cache_.length(), cache_.length() + 1))
+        step({chosen.back()});
+      else
+        (*this)(tokens);
+    }
+    return chosen;
+  }
+  // Of the module for multi-token prediction: position i is given what the model said at i, and token i + 1.
+  std::vector<double> draft(const std::vector<TokenId>& tokens) {
+    cache_.truncate(0);
+    SequenceCache own(ops_, model_->cache_widths(), model_->context());
+    Batch batch, next;
+    batch.add(tokens, cache_);
+    next.add(std::span(tokens).subspan(1), own);
+    const Matrix hidden = model_->hidden(batch, ops_, {});
+    const Matrix draft = model_->draft(next, hidden.row_range(0, tokens.size() - 1), ops_, {});
+    return ops_.download(model_->draft_logits(draft, ops_, {}));
+  }
+  const std::map<std::string, std::vector<double>>& taps() const { return recorder_.taken; }
+  const Weights& weights() const { return weights_; }
+
+ private:
+  Weights weights_;
+  ReferenceOps ops_;
+  std::unique_ptr<LanguageModel> model_;
+  Recorder recorder_;
+  SequenceCache cache_;
+};
+
+}  // namespace assay::test

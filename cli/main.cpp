@@ -10,6 +10,7 @@
 #include "core/system/report.h"
 #include "core/system/threads.h"
 #include "kernels/compare.h"
+#include "kernels/gate.h"
 #include "kernels/registry.h"
 #include "paramcount/command.h"
 #include "refimpl/run.h"
@@ -47,6 +48,7 @@ int run(int argc, char** argv) {
   assay::add_run(program, action, selected_kernels);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);
+  assay::add_gate(program, action);
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -6,6 +6,7 @@
 
 #include "convert/convert.h"
 #include "convert/equal.h"
+#include "convert/gguf_command.h"
 #include "convert/render.h"
 #include "convert/report.h"
 #include "core/system/error.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kDifferencesShown = 20;
 struct Settings {
   CommonOptions common;
   ConvertOptions convert;
+  GgufOptions gguf;
   std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size, report;
   double rtol = 0;
   bool equal = false, drop_mtp = false, only_mtp = false;
@@ -47,7 +49,9 @@ int run_equal(const Settings& settings, const Output& output) {
                {"rtol", settings.rtol},
                {"tensors", report.tensors},
                {"elements", report.elements},
+               {"notes", report.notes},
                {"differences", std::move(differences)}});
+  for (const std::string& note : report.notes) output.line("note: " + escape_for_terminal(note));
   for (std::size_t i = 0; i < std::min(kDifferencesShown, report.differences.size()); ++i) {
     const Difference& difference = report.differences[i];
     output.line(fmt::format("{}: {}", escape_for_terminal(difference.tensor), difference.what));
@@ -104,6 +108,8 @@ int run_convert(Settings& settings) {
   options.memory = parse_bytes(settings.memory);
   if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
   check_output(settings.in, settings.out, options);
+  if (concerns_gguf(settings.in, options.to))
+    return run_gguf(settings.in, settings.out, options, settings.gguf, settings.common.progress, output);
 
   const ConversionPlan plan = make_plan(settings.in, options);
   if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)
@@ -138,11 +144,13 @@ constexpr const char* kExamples =
     "  assay convert IN OUT --max-shard-size 5GB            the same bytes in other files\n"
     "  assay convert IN OUT --to reblock=64x64 --tp 32      a folder for each rank; --merge puts them "
     "together\n"
+    "  assay convert IN OUT.gguf --to gguf:q4_k_m           for llama.cpp; OUT.gguf back with --to bf16\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
     "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
     "[,e5m2] [,fnuz]\n"
     "      | int8:block=RxC | int8:channel | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
     "      | nvfp4 [,layout=modelopt] | int4:group=N | int4:channel [,asym]   (mxfp4, nvfp4: [,ties=down])\n"
+    "      | gguf:TYPE (q4_k_m, q5_k_m, q6_k, q8_0, bf16, …)\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";
 
 }  // namespace
@@ -152,8 +160,8 @@ void add_convert(CLI::App& program, Action& action) {
   CLI::App& command =
       *program.add_subcommand("convert", "Other quantization blocks and precisions, with proof");
   Settings& s = *settings;
-  command.add_option("IN", s.in, "A folder of safetensors shards, or one safetensors")->required();
-  command.add_option("OUT", s.out, "A new folder; with --equal, the other checkpoint")->required();
+  command.add_option("IN", s.in, "A folder of safetensors shards, one safetensors, or a GGUF")->required();
+  command.add_option("OUT", s.out, "A new folder, or GGUF; with --equal, the other checkpoint")->required();
   command.add_option("--to", s.convert.to, "What to make of the weights (below)")->type_name("SPEC");
   command.add_option("--include", s.convert.include, "Only weights whose name matches")->type_name("REGEX");
   command.add_option("--exclude", s.convert.exclude, "Not weights whose name matches")->type_name("REGEX");
@@ -165,6 +173,10 @@ void add_convert(CLI::App& program, Action& action) {
       ->type_name("BYTES");
   auto* drop = command.add_flag("--drop-mtp", s.drop_mtp, "Without the multi-token prediction layers");
   command.add_flag("--only-mtp", s.only_mtp, "Of these layers nothing but them")->excludes(drop);
+  command.add_option("--tokenizer-pre", s.gguf.tokenizer_pre, "gguf: the pre-tokenizer; none: no tokenizer")
+      ->type_name("NAME");
+  command.add_flag("--allow-requantize", s.gguf.allow_requantize,
+                   "gguf: of a GGUF that is quantized already");
   command.add_option("--tp", s.convert.grid.tp, "Cut over N ranks, a folder for each")->type_name("N");
   command.add_option("--ep", s.convert.grid.ep, "With --tp: experts over M groups of these ranks")
       ->type_name("M");

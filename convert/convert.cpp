@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <future>
+#include <mutex>
 #include <set>
 
 #include "convert/config_rewrite.h"
@@ -24,20 +26,8 @@ namespace assay {
 namespace {
 
 constexpr const char* kManifest = "SHA256SUMS";
+constexpr std::size_t kClosingAtOnce = 2;     // shards being flushed and hashed while the next is made
 constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
-
-Digest digest_of_file(const fs::path& path) {
-  const File file = File::open(path);
-  StreamDigest digest(DigestKind::sha256, file.size());
-  std::vector<std::byte> buffer(1 << 20);
-  for (std::uint64_t at = 0; at < file.size();) {
-    const std::size_t n = file.read_at(at, buffer);
-    if (n == 0) throw Error::input("the file ends early").in(path);
-    digest.update(std::span(buffer).first(n));
-    at += n;
-  }
-  return digest.finish();
-}
 
 fs::path parent_of(const fs::path& out) {
   const fs::path absolute = fs::absolute(out).lexically_normal();
@@ -143,15 +133,15 @@ class Conversion {
     if (!is_safe_relative_path(file.name)) return false;
     const fs::path path = partial_ / file.name;
     return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
-           digest_of_file(path) == file.sha256;
+           sha256_of_file(File::open(path)) == file.sha256;
   }
 
   void write_shards() {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
     const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
     check_merges(context);
-    // While one shard is brought to disk and hashed, the next is made.
-    std::future<void> closing;
+    // While shards are brought to disk and hashed, the next is made.
+    std::deque<std::future<void>> closing;
     for (const OutputShard& shard : plan_.shards) {
       if (finished_before_.contains(shard.name)) {
         ++result_.shards_reused;
@@ -161,30 +151,39 @@ class Conversion {
       progress.item(shard.name);
       auto sink = std::make_unique<ShardSink>(plan_, shard, partial_);
       std::vector<WorkError> errors = write_shard(context, shard, *sink);
-      if (closing.valid()) closing.get();
-      closing = std::async(std::launch::async,
-                           [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
-                             FinishedShard finished{{}, std::move(made)};
-                             for (const std::string& name : open->commit()) {
-                               const fs::path path = partial_ / name;
-                               finished.files.push_back({name, fs::file_size(path), digest_of_file(path)});
-                             }
-                             source_.check_unchanged();
-                             journal_->add(shard.name, std::move(finished));
-                           });
+      if (closing.size() >= kClosingAtOnce) {
+        closing.front().get();
+        closing.pop_front();
+      }
+      closing.push_back(std::async(
+          std::launch::async, [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
+            close(shard, *open, std::move(made));
+          }));
     }
-    if (closing.valid()) closing.get();
+    for (std::future<void>& one : closing) one.get();
     for (const auto& [name, shard] : journal_->finished())
       result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
     std::sort(result_.errors.begin(), result_.errors.end(),
               [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
   }
 
+  void close(const OutputShard& shard, ShardSink& sink, std::vector<WorkError> errors) {
+    const std::vector<File> written = sink.reopened();
+    std::future<void> flushed = std::async(std::launch::async, [&sink] { sink.commit(); });
+    FinishedShard finished{{}, std::move(errors)};
+    for (std::size_t i = 0; i < written.size(); ++i)
+      finished.files.push_back({sink.names()[i], written[i].size(), sha256_of_file(written[i])});
+    flushed.get();
+    source_.check_unchanged();
+    const std::lock_guard lock(journal_mutex_);
+    journal_->add(shard.name, std::move(finished));
+  }
+
   void write_text(const std::string& name, const std::string& text) {
     AtomicFile file(partial_ / name);
     file.write(text);
     file.commit();
-    manifest_[name] = digest_of_file(partial_ / name);
+    manifest_[name] = sha256_of_file(File::open(partial_ / name));
   }
 
   void write_the_rest() {
@@ -257,7 +256,7 @@ class Conversion {
       AtomicFile copy(to);
       copy_range(file, 0, copy, 0, file.size());
       copy.commit();
-      manifest_[below + entry.name] = digest_of_file(to);
+      manifest_[below + entry.name] = sha256_of_file(File::open(to));
       ++result_.other_files;
     }
   }
@@ -271,9 +270,7 @@ class Conversion {
   void finish() {
     journal_.reset();
     fs::remove(partial_ / Journal::kName);
-    const fs::path target = parent_of(out_) / name_of(out_);
-    if (::rename(partial_.c_str(), target.c_str()) != 0)
-      throw Error::from_errno("rename the finished folder into place", errno).in(out_);
+    publish_folder(partial_, out_);
   }
 
   const fs::path &in_, &out_;
@@ -284,6 +281,7 @@ class Conversion {
   CheckpointReader source_;
   std::optional<GivenScales> given_;
   std::optional<Journal> journal_;
+  std::mutex journal_mutex_;
   std::set<std::string> finished_before_;  // by the run that this one resumes
   std::map<std::string, Digest> manifest_;
   ConvertResult result_;
@@ -293,6 +291,12 @@ class Conversion {
 
 fs::path partial_folder(const fs::path& out) {
   return parent_of(out) / fmt::format(".{}.assay-partial", name_of(out));
+}
+
+void publish_folder(const fs::path& partial, const fs::path& out) {
+  const fs::path target = parent_of(out) / name_of(out);
+  if (::rename(partial.c_str(), target.c_str()) != 0)
+    throw Error::from_errno("rename the finished folder into place", errno).in(out);
 }
 
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
@@ -313,11 +317,21 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
   }
 }
 
-Space check_space(const ConversionPlan& plan, const fs::path& out) {
+Space space_for(std::uint64_t bytes, const fs::path& out) {
   struct statvfs s {};
   if (::statvfs(parent_of(out).c_str(), &s) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
-  Space space{plan.file_bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
+  return {bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
+}
+
+void Space::require(const fs::path& out) const {
+  if (needed <= free) return;
+  throw Error::io(fmt::format("{} are needed, {} are free", human_bytes(needed), human_bytes(free)))
+      .in(parent_of(out));
+}
+
+Space check_space(const ConversionPlan& plan, const fs::path& out) {
+  Space space = space_for(plan.file_bytes, out);
   const fs::path partial = partial_folder(out);
   const auto there = [&](const std::string& name, std::uint64_t bytes) {
     std::error_code error;
@@ -335,12 +349,7 @@ Space check_space(const ConversionPlan& plan, const fs::path& out) {
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
-  const Space space = check_space(plan, out);
-  if (space.needed > space.free) {
-    throw Error::io(
-        fmt::format("{} are needed, {} are free", human_bytes(space.needed), human_bytes(space.free)))
-        .in(parent_of(out));
-  }
+  check_space(plan, out).require(out);
   return Conversion(in, out, plan, options, progress).run();
 }
 

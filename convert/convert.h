@@ -23,6 +23,8 @@ struct ConvertResult {
 };
 
 fs::path partial_folder(const fs::path& out);
+// Gives it the name OUT, in one step.
+void publish_folder(const fs::path& partial, const fs::path& out);
 
 // Throws Error::refused where OUT cannot be a new folder apart from IN, or holds an unfinished conversion
 // that was not asked for.
@@ -30,7 +32,9 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
 // Bytes still to be written against what the file system has free: Error::io where they do not fit.
 struct Space {
   std::uint64_t needed = 0, free = 0;
+  void require(const fs::path& out) const;
 };
+Space space_for(std::uint64_t bytes, const fs::path& out);
 Space check_space(const ConversionPlan& plan, const fs::path& out);
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "convert/equal_gguf.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
+#include "core/system/finding_error.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -56,12 +58,8 @@ Side::Side(const fs::path& path, int jobs)
     : checkpoint(open_checkpoint(path, jobs)),
       stored(find_stored(checkpoint, read_quantization(checkpoint))),
       reader(checkpoint) {
-  for (const Findings* findings : {&checkpoint.findings, &stored.findings}) {
-    for (const Finding& finding : *findings) {
-      if (finding.severity == Severity::error)
-        throw Error::input(finding.message).in(path).tensor(finding.tensor).remedy(finding.remedy);
-    }
-  }
+  throw_first_error(checkpoint.findings, path);
+  throw_first_error(stored.findings, path);
 }
 
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
@@ -74,24 +72,36 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
   if (!decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64)
     return compare_bytes(a, in_a, b, in_b, progress);
   const StoredReader left(a, in_a), right(b, in_b);
+  const auto rows_of = [](const StoredReader& reader) {
+    return [&reader](std::uint64_t first, std::uint64_t count, std::span<float> out) {
+      reader.decode_rows(first, count, out);
+    };
+  };
+  const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
+  return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
+                      rtol, progress, non_finite);
+}
+
+std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
+                                       const ReadRows& right, double rtol, Progress& progress,
+                                       NonFinite non_finite) {
   const std::uint64_t step =
-      std::max({std::uint64_t{1}, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns),
-                in_a.rows_together(), in_b.rows_together()});
+      std::max(matrix.rows_together, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
   std::vector<float> x, y;
   std::uint64_t differing = 0, first = 0;
   float first_x = 0, first_y = 0;
   double largest = 0;
-  for (std::uint64_t row = 0; row < in_a.all_rows(); row += step) {
+  for (std::uint64_t row = 0; row < matrix.rows; row += step) {
     if (interrupted()) break;
-    const std::uint64_t rows = std::min(step, in_a.all_rows() - row);
-    x.resize(rows * in_a.columns);
-    y.resize(rows * in_a.columns);
-    left.decode_rows(row, rows, x);
-    right.decode_rows(row, rows, y);
+    const std::uint64_t rows = std::min(step, matrix.rows - row);
+    x.resize(rows * matrix.columns);
+    y.resize(rows * matrix.columns);
+    left(row, rows, x);
+    right(row, rows, y);
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (agree(x[i], y[i], rtol, non_finite)) continue;
       if (differing++ == 0) {
-        first = row * in_a.columns + i;
+        first = row * matrix.columns + i;
         first_x = x[i];
         first_y = y[i];
       }
@@ -100,13 +110,14 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
     progress.add(x.size());
   }
   if (differing == 0) return std::nullopt;
-  return Difference{in_a.name,
+  return Difference{matrix.name,
                     fmt::format("element {}: {} against {}; {} of {} differ, by {:.3g} at most", first,
-                                first_x, first_y, differing, in_a.elements(), largest),
+                                first_x, first_y, differing, matrix.rows * matrix.columns, largest),
                     largest};
 }
 
 EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress) {
+  if (auto across = compare_with_gguf(a, b, rtol, jobs, progress)) return std::move(*across);
   std::unordered_map<std::string_view, const LogicalTensor*> in_b;
   for (const LogicalTensor& tensor : b.stored.tensors) in_b.emplace(tensor.name, &tensor);
   const auto& tensors = a.stored.tensors;

@@ -1,7 +1,10 @@
 // Do two checkpoints, whatever their stored forms, decode to the same numbers?
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,13 +32,27 @@ struct Difference {
 struct EqualReport {
   std::uint64_t tensors = 0, elements = 0;
   std::vector<Difference> differences;  // in the order of A, then what only B has
+  std::vector<std::string> notes;       // what one of them cannot hold
 };
 
 // rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
 EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
 
-// Of one pair, rows at a time; nullopt: equal. A NaN or infinity on both sides is equal, or a difference.
+// A NaN or infinity on both sides is equal, or a difference.
 enum class NonFinite : std::uint8_t { equals, differs };
+
+// Two readings of the same rows.
+struct ComparedMatrix {
+  std::string name;
+  std::uint64_t rows, columns;
+  std::uint64_t rows_together = 1;  // LogicalTensor::rows_together
+};
+using ReadRows = std::function<void(std::uint64_t first, std::uint64_t count, std::span<float> out)>;
+std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
+                                       const ReadRows& right, double rtol, Progress& progress,
+                                       NonFinite non_finite = NonFinite::equals);
+
+// Of one pair, rows at a time; nullopt: equal.
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
                                          Progress& progress, NonFinite non_finite = NonFinite::equals);

@@ -1,43 +1,21 @@
 #include "convert/errors.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "core/numeric/float_loops.h"
+
 namespace assay {
-namespace {
 
-constexpr std::size_t kLanes = 8;  // independent sums: the compiler may keep them in vectors
-
-double total(const std::array<double, kLanes>& lanes) {
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
-}  // namespace
-
+// With y = x + e: Σy² = Σx² + 2Σxe + Σe², Σxy = Σx² + Σxe.
 void ErrorSums::add(std::span<const float> before, std::span<const float> after) {
-  std::array<double, kLanes> errors{}, befores{}, afters{}, dots{}, largest{};
-  const auto take = [&](std::size_t i, std::size_t lane) {
-    const double x = before[i], y = after[i], e = y - x;
-    errors[lane] += e * e;
-    befores[lane] += x * x;
-    afters[lane] += y * y;
-    dots[lane] += x * y;
-    largest[lane] = std::max(largest[lane], std::abs(e));
-  };
-  const std::size_t whole = before.size() / kLanes * kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) take(i + lane, lane);
-  }
-  for (std::size_t i = whole; i < before.size(); ++i) take(i, i - whole);
-  error_squares += total(errors);
-  before_squares += total(befores);
-  after_squares += total(afters);
-  products += total(dots);
-  largest_error = std::max(largest_error, *std::max_element(largest.begin(), largest.end()));
+  const DifferenceSums sums = difference_sums(before.data(), after.data(), before.size());
+  error_squares += sums.error_squares;
+  before_squares += sums.before_squares;
+  after_squares += std::max(0.0, sums.before_squares + 2 * sums.products + sums.error_squares);
+  products += sums.before_squares + sums.products;
+  largest_error = std::max(largest_error, sums.largest);
   elements += before.size();
 }
 

@@ -43,14 +43,16 @@ std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& optio
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {}\n", plan.spec.text, static_cast<int>(options.int8_range),
                   options.include, options.exclude, options.scales_from, plan.roles_from, options.grid.tp,
                   options.grid.ep, options.merge);
-  for (const CheckpointFile& file : plan.checkpoint.files) {
-    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
-    text += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
-  }
   for (const OutputShard& shard : plan.shards) text += fmt::format("{} {}\n", shard.name, shard.bytes);
-  StreamDigest digest(DigestKind::sha256, text.size());
-  digest.update(std::as_bytes(std::span(text)));
-  return digest.finish().hex();
+  return key(std::move(text), plan.checkpoint);
+}
+
+std::string Journal::key(std::string what, const Checkpoint& source) {
+  for (const CheckpointFile& file : source.files) {
+    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
+    what += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
+  }
+  return digest_of(DigestKind::sha256, std::as_bytes(std::span(what))).hex();
 }
 
 Journal::Journal(const fs::path& folder, const std::string& key) : path_(folder / kName) {

@@ -30,6 +30,7 @@ class Journal {
   // What must be the same for the shards already written to be of use: the spec and its options, and the
   // identity of every source file.
   static std::string key(const ConversionPlan& plan, const ConvertOptions& options);
+  static std::string key(std::string what, const Checkpoint& source);
 
   // Starts a journal in `folder`, or takes up the one there. Throws Error::refused when that one is of
   // another conversion.

@@ -117,20 +117,38 @@ std::string scale_fault(const ConversionPlan& plan, const CheckpointReader& sour
   return {};
 }
 
-// Of codes taken over into fnuz: in the same blocks, twice the scale.
-std::string doubled_scale_fault(const CheckpointReader& source, const LogicalTensor& old,
-                                const CheckpointReader& output, const LogicalTensor& made) {
-  const std::uint64_t rows = old.slices * old.scale_rows();
-  std::vector<float> before(rows * old.scale_columns()), after(before.size());
-  if (made.slices * made.scale_rows() * made.scale_columns() != after.size())
-    return fmt::format("{}: other blocks in the output", old.name);
-  StoredReader(source, old).decode_scales(0, rows, before);
-  StoredReader(output, made).decode_scales(0, rows, after);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    if (!(after[i] == 2 * before[i]))
-      return fmt::format("{}: scale {} is not twice what it was", old.name, i);
+// fn to fnuz: the codes as they were but for -0, which fnuz has not, and every scale twice what it was.
+std::string recoding_fault(const ConversionPlan& plan, const CheckpointReader& source,
+                           const LogicalTensor& old, const Made& made) {
+  const CheckpointTensor& codes = plan.checkpoint.tensors[old.codes];
+  const auto found = made.find(old.name);
+  const auto scale_name = plan.checkpoint.tensors[*old.scale].name;
+  const auto scales = made.find(scale_name);
+  const std::uint64_t count = old.slices * old.scale_rows() * old.scale_columns();
+  if (!found || found->bytes != codes.bytes) return fmt::format("{}: missing in the output", old.name);
+  if (!scales || scales->bytes != count * sizeof(float))
+    return fmt::format("{}: missing in the output, or of another size", scale_name);
+  std::vector<std::byte> before(std::min(codes.bytes, kAtOnce)), after(before.size());
+  for (std::uint64_t at = 0; at < codes.bytes; at += kAtOnce) {
+    const std::uint64_t size = std::min(kAtOnce, codes.bytes - at);
+    source.read(codes, at, std::span(before).first(size));
+    found->read(at, std::span(after).first(size));
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if (after[i] != (before[i] == std::byte{0x80} ? std::byte{0} : before[i]))
+        return fmt::format("{}: code {} is not what it was", old.name, at + i);
+    }
   }
+  std::vector<float> old_scales(count), new_scales(count);
+  StoredReader(source, old).decode_scales(0, old.slices * old.scale_rows(), old_scales);
+  scales->read(0, std::as_writable_bytes(std::span(new_scales)));
+  for (std::uint64_t i = 0; i < count; ++i)
+    if (!(new_scales[i] == 2 * old_scales[i])) return fmt::format("{}: scale {} is not doubled", old.name, i);
   return {};
+}
+
+// Value by value; what is merely copied is proved byte by byte.
+bool is_proved(const Work& work) {
+  return work.action == WorkAction::reblock || work.action == WorkAction::recode;
 }
 
 // Of what only moved, in the order of the source.
@@ -152,11 +170,6 @@ std::vector<WholeTensor> kept_tensors(const ConversionPlan& plan, const Checkpoi
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (!leaves[i]) kept.push_back(stored_tensor(source, plan.checkpoint.tensors[i]));
   return kept;
-}
-
-// Value by value; what is merely copied is proved byte by byte.
-bool is_proved(const Work& work) {
-  return work.action == WorkAction::reblock || work.action == WorkAction::recode;
 }
 
 }  // namespace
@@ -186,29 +199,26 @@ Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const Che
     const LogicalTensor& old = plan.stored.tensors[plan.works[i].tensor];
     if (!is_proved(plan.works[i])) return;
     std::string& fault = faults[kept.size() + i];
-    const bool recoded = plan.works[i].action == WorkAction::recode;
-    if (!recoded) fault = scale_fault(plan, source, old, made);
+    fault = plan.works[i].action == WorkAction::recode ? recoding_fault(plan, source, old, made)
+                                                       : scale_fault(plan, source, old, made);
     // Codes and scales that are what they should be decode alike; where the output can be read as it is, that
     // is seen to as well.
     if (!fault.empty() || made.side() == nullptr) return;
     const auto found = places.find(old.name);
     if (found == places.end())
       fault = fmt::format("{}: missing in the output", old.name);
-    else if (recoded)
-      fault = doubled_scale_fault(source, old, made.side()->reader, *found->second);
-    if (!fault.empty()) return;
-    if (const auto differs =
-            compare_tensor(source, old, made.side()->reader, *found->second, 0, progress, NonFinite::differs))
+    else if (const auto differs = compare_tensor(source, old, made.side()->reader, *found->second, 0,
+                                                 progress, NonFinite::differs))
       fault = fmt::format("{}: {}", old.name, differs->what);
   });
   for (const Work& work : plan.works) {
     if (!is_proved(work)) continue;
     const LogicalTensor& old = plan.stored.tensors[work.tensor];
     proof.values += made.side() != nullptr ? old.elements() : 0;
-    const bool recoded = work.action == WorkAction::recode;
-    proof.scales += recoded ? old.slices * old.scale_rows() * old.scale_columns()
-                            : old.slices * LogicalTensor::ceil_div(old.rows, plan.spec.block_rows) *
-                                  LogicalTensor::ceil_div(old.columns, plan.spec.block_columns);
+    const bool same = work.action == WorkAction::recode;
+    proof.scales += same ? old.slices * old.scale_rows() * old.scale_columns()
+                         : old.slices * LogicalTensor::ceil_div(old.rows, plan.spec.block_rows) *
+                               LogicalTensor::ceil_div(old.columns, plan.spec.block_columns);
   }
   for (const WholeTensor& tensor : kept) proof.code_bytes += tensor.bytes;
   for (std::string& fault : faults) {

@@ -50,17 +50,20 @@ std::uint64_t scale_block(const ConversionPlan& plan, const OutputTensor& output
     case WorkAction::copy: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::reblock: return pick(plan.spec.block_rows, plan.spec.block_columns);
     case WorkAction::cast: return 1;
-    case WorkAction::recode:
+    case WorkAction::recode: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::quantize: break;
   }
+  // Groups of the other families divide the columns: the shape of their scales tells.
+  if (plan.spec.family != Spec::Family::scaled) return 1;
   const BlockQuantizer quantizer = plan.spec.quantizer(tensor.rows, tensor.columns);
   return pick(quantizer.block_rows, quantizer.block_columns);
 }
 
 bool holds_scales(const ConversionPlan& plan, const OutputTensor& output) {
-  if (output.source == OutputTensor::Source::scales) return true;
+  const bool made = output.source != OutputTensor::Source::stored;
+  if (made) return output.source == OutputTensor::Source::scales;
   const LogicalTensor& tensor = plan.stored.tensors[plan.works[output.work].tensor];
-  return output.source == OutputTensor::Source::stored && output.from != tensor.codes;
+  return output.from != tensor.codes;
 }
 
 bool is_companion(const LogicalTensor& tensor, std::uint32_t place) {

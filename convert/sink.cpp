@@ -22,6 +22,7 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
                      std::uint64_t bytes) {
   const fs::path path = folder / name;
   fs::create_directories(path.parent_path());
+  fs::remove(path);  // what a killed run wrote and did not come to note down
   names_.push_back(name);
   files_.push_back(std::make_unique<AtomicFile>(path));
   AtomicFile& file = *files_.back();
@@ -41,9 +42,14 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<co
   }
 }
 
-std::vector<std::string> ShardSink::commit() {
+std::vector<File> ShardSink::reopened() const {
+  std::vector<File> files;
+  for (const auto& file : files_) files.push_back(File::open(file->temporary()));
+  return files;
+}
+
+void ShardSink::commit() {
   for (auto& file : files_) file->commit();
-  return names_;
 }
 
 }  // namespace assay

@@ -20,8 +20,10 @@ class ShardSink {
   void write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes);
   // The file, where the shard is one: what is only copied need not pass through memory then.
   AtomicFile* whole() { return cut_ ? nullptr : files_.front().get(); }
-  // Every file durable under its name; these are the names.
-  std::vector<std::string> commit();
+  const std::vector<std::string>& names() const { return names_; }
+  // The files as they are being written, in the order of their names.
+  std::vector<File> reopened() const;
+  void commit();  // every file durable under its name
 
  private:
   void open(const fs::path& folder, const std::string& name, const std::string& header, std::uint64_t bytes);

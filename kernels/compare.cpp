@@ -31,6 +31,8 @@ void add_kernels(CLI::App& compare, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
   command.add_flag("--list", s.list, "The kernels there are");
+  command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
+  command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
   command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
   add_common_options(command, s.common);

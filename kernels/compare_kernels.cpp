@@ -56,11 +56,38 @@ int list_kernels(const CompareKernelsSettings& s, const Output& output) {
   return kExitOk;
 }
 
+int show_mutants(const CompareKernelsSettings& s, const Output& output) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<MutantResult> results = run_mutants(s.request.op, s.request.jobs);
+  if (interrupted()) return kExitInterrupted;
+  const auto caught = static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const MutantResult& r) { return r.caught; }));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const bool good = caught == results.size();
+  const std::string verdict = fmt::format("{}: {} of {} planted faults caught; {}", good ? "OK" : "FAILED",
+                                          caught, results.size(), human_duration(seconds));
+  if (output.text_wanted()) {
+    print_mutants(output, results);
+    output.paint(verdict, good ? Style::green : Style::red);
+  }
+  Json list = Json::array();
+  for (const MutantResult& r : results) list.push_back(to_json(r));
+  output.json({{"schema", "assay.compare/1"},
+               {"tool", "assay " ASSAY_VERSION},
+               {"verdict", good ? "ok" : "failed"},
+               {"verdict_line", verdict},
+               {"mutants", std::move(list)},
+               {"summary", {{"planted", results.size()}, {"caught", caught}, {"seconds", seconds}}}});
+  return good ? kExitOk : kExitCheckFailed;
+}
+
 }  // namespace
 
 int run_compare_kernels(const CompareKernelsSettings& s) {
   const Output output(s.common.json);
   if (s.list) return list_kernels(s, output);
+  if (s.mutants) return show_mutants(s, output);
+  if (s.perf) return run_compare_perf(s);
   const auto start = std::chrono::steady_clock::now();
   std::vector<CaseResult> results;
   if (!wanted_kernels(builtin_kernels(), s.request).empty() || !s.request.device)

@@ -7,6 +7,7 @@
 
 #include "core/system/command_line.h"
 #include "core/system/report.h"
+#include "kernels/harness/mutants.h"
 #include "kernels/harness/survey.h"
 
 namespace assay {
@@ -38,6 +39,10 @@ void print_list(const Output& output, const std::vector<KernelLabel>& kernels);
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases);
 std::string to_csv(const std::vector<CaseResult>& results);
 
+Json to_json(const MutantResult& result);
+void print_mutants(const Output& output, const std::vector<MutantResult>& results);
+
+int run_compare_perf(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 
 }  // namespace assay

@@ -158,6 +158,25 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
   }
 }
 
+Json to_json(const MutantResult& r) {
+  return {{"name", r.name},
+          {"op", r.op},
+          {"family", r.family},
+          {"caught", r.caught},
+          {"by", r.caught ? Json{{"case", r.by_case}, {"check", r.by_check}, {"detail", r.detail}} : Json()},
+          {"smallest", r.smallest},
+          {"smaller_missed", r.smallest_missed && r.caught}};
+}
+
+void print_mutants(const Output& output, const std::vector<MutantResult>& results) {
+  Table table({"op", "planted fault", "family", "caught by", "in", "down to"},
+              std::vector(6, Table::Align::left));
+  for (const MutantResult& r : results)
+    table.add({r.op, r.name, r.family, r.caught ? r.by_check : "NOT CAUGHT", r.caught ? r.by_case : "",
+               r.smallest.empty() ? "" : r.smallest + (r.smallest_missed ? "" : " (the smallest tried)")});
+  output.line(table.render());
+}
+
 std::string to_csv(const std::vector<CaseResult>& results) {
   std::string csv =
       "id,kernel,device,status,check,ratio,max_abs,max_rel,nmse,one_minus_cosine,repeatable,"

@@ -31,6 +31,8 @@ class Runner {
  public:
   Runner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(load(settings)) {
+    if (const std::string note = open_->precision_note(); !note.empty())
+      fmt::print(stderr, "note: {}\n", note);
     document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
   }
 
@@ -198,6 +200,8 @@ class Runner {
     if (!settings_.against.empty()) {
       RunSettings reference = settings_;
       reference.model = settings_.against;
+      reference.kernels = "reference";
+      if (reference.precision != "f64") reference.precision = "f32";
       other = load(reference);
     }
     const TextLoss loss = measure_loss(*open_, other.get(), settings_.perplexity, settings_.paragraphs);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "core/system/error.h"
 
@@ -34,6 +35,18 @@ Digest digest_of(DigestKind kind, std::span<const std::byte> bytes) {
   StreamDigest stream(kind, bytes.size());
   stream.update(bytes);
   return stream.finish();
+}
+
+Digest sha256_of_file(const File& file) {
+  StreamDigest digest(DigestKind::sha256, file.size());
+  std::vector<std::byte> buffer(1 << 20);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::size_t n = file.read_at(at, buffer);
+    if (n == 0) throw Error::input("the file ends early").in(file.path());
+    digest.update(std::span(buffer).first(n));
+    at += n;
+  }
+  return digest.finish();
 }
 
 }  // namespace assay

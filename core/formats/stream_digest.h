@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/formats/digest.h"
+#include "core/system/file.h"
 
 namespace assay {
 
@@ -29,5 +30,7 @@ class StreamDigest {
 
 // One buffer in memory.
 Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
+// A whole file, through the page cache: of what has just been written.
+Digest sha256_of_file(const File& file);
 
 }  // namespace assay

@@ -169,6 +169,10 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   if (!values.contains("vocab_size") && tokens != nullptr) {
     if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
   }
+  for (const CheckpointTensor& tensor : stored) {  // without a tokenizer, the embedding's rows
+    if (!values.contains("vocab_size") && tensor.name == "token_embd.weight" && tensor.shape.size() == 2)
+      values["vocab_size"] = tensor.shape[0];
+  }
   const TensorNames names = names_of(header, stored);
   if (!names.empty()) note_what_tensors_tell(values, names);
   add_gguf_settings(values, header, *architecture);

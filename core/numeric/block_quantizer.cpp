@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "core/numeric/codec_simd.h"
+#include "core/numeric/float_loops.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-// Magnitudes of floats are ordered as their bits are, NaN and Inf above all: a maximum that vectorizes.
-std::uint32_t largest_magnitude(const float* values, std::uint64_t count) {
-  std::uint32_t largest = 0;
-  for (std::uint64_t i = 0; i < count; ++i)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFu);
-  return largest;
-}
 
 // The first magnitude that does not round to a code: half a step above the largest one.
 float first_clamped(ElementType codes) {
@@ -51,7 +44,8 @@ bool block_amax(std::span<const float> values, std::uint64_t rows, std::uint64_t
       block = first_block;
       for (std::uint64_t begin = 0; begin < columns; begin += block_columns, ++block) {
         const std::uint64_t count = std::min(block_columns, columns - begin);
-        const float largest = std::bit_cast<float>(largest_magnitude(&values[row * columns + begin], count));
+        const float largest =
+            std::bit_cast<float>(largest_magnitude_bits(&values[row * columns + begin], count));
         const bool is_finite = largest <= std::numeric_limits<float>::max();
         if (!is_finite) return false;
         amax[block] = row == top ? largest : std::max(amax[block], largest);
@@ -74,15 +68,16 @@ std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<co
     for (std::uint64_t begin = 0; begin < columns; begin += quantizer.block_columns, ++scale) {
       const std::uint64_t count = std::min(quantizer.block_columns, columns - begin);
       const float* from = &values[row * columns + begin];
-      std::uint32_t beyond = 0;
-      for (std::uint64_t i = 0; i < count; ++i) quotients[begin + i] = from[i] / *scale;
-      for (std::uint64_t i = 0; i < count; ++i)
-        beyond += std::abs(quotients[begin + i]) > clamped_from ? 1 : 0;
-      clamped += beyond;
+      clamped += divide_by(from, count, *scale, clamped_from, &quotients[begin]);
     }
     simd::encode(quantizer.codes, quotients, Overflow::saturate, codes.data() + row * columns);
   }
   return clamped;
+}
+
+void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales) {
+  for (std::uint64_t begin = 0; begin < values.size(); begin += block_columns, ++scales)
+    multiply_by(&values[begin], std::min<std::uint64_t>(block_columns, values.size() - begin), *scales);
 }
 
 }  // namespace assay

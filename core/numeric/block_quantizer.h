@@ -41,11 +41,6 @@ std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<co
                                    std::span<std::byte> codes);
 
 // The way back, for one row: values[i] *= scales[i / block_columns], in float32.
-inline void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales) {
-  for (std::uint64_t begin = 0; begin < values.size(); begin += block_columns, ++scales) {
-    const std::uint64_t end = values.size() - begin < block_columns ? values.size() : begin + block_columns;
-    for (std::uint64_t i = begin; i < end; ++i) values[i] *= *scales;
-  }
-}
+void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales);
 
 }  // namespace assay

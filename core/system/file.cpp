@@ -32,6 +32,35 @@ const char* kind_name(mode_t mode) {
   return "not a regular file";
 }
 
+void write_all_at(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes,
+                  const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("write", errno).in(path).at(offset);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+std::size_t read_all_at(int descriptor, std::uint64_t offset, std::span<std::byte> out,
+                        const fs::path& path) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n =
+        ::pread(descriptor, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("read", errno).in(path).at(offset + done);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+[[noreturn]] void fail_early_end(const fs::path& path, std::uint64_t offset, std::size_t missing) {
+  throw Error::input(fmt::format("file ends {} bytes early", missing)).in(path).at(offset);
+}
+
 void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
@@ -95,22 +124,12 @@ FileIdentity File::identity_now() const {
 }
 
 std::size_t File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t n =
-        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error::from_errno("read", errno).in(path_).at(offset + done);
-    if (n == 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return done;
+  return read_all_at(descriptor_, offset, out, path_);
 }
 
 void File::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
   const std::size_t n = read_at(offset, out);
-  if (n == out.size()) return;
-  throw Error::input(fmt::format("file ends {} bytes early", out.size() - n)).in(path_).at(offset + n);
+  if (n != out.size()) fail_early_end(path_, offset + n, out.size() - n);
 }
 
 std::string read_small_file(const fs::path& path, std::uint64_t limit) {
@@ -125,12 +144,22 @@ std::string read_small_file(const fs::path& path, std::uint64_t limit) {
   return text;
 }
 
+namespace {
+
+bool names_descriptor(const fs::path& path) {
+  const std::string& name = path.native();
+  return name == "/dev/stdout" || name == "/dev/stderr" || name.starts_with("/dev/fd/") ||
+         name.starts_with("/proc/");
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
   struct stat s {};
   if (::stat(target_.c_str(), &s) == 0) {
-    // A device or pipe (/dev/null, a process substitution) is written to; renaming a file over it would
-    // destroy it.
-    if (!S_ISREG(s.st_mode) || target_.native().starts_with("/dev/")) {
+    // A device or pipe (/dev/null, a process substitution, whatever /dev/stdout stands for) is written to;
+    // renaming a file over it would destroy it.
+    if (!S_ISREG(s.st_mode) || names_descriptor(target_)) {
       descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
       if (descriptor_ < 0) throw Error::from_errno("open for writing", errno).in(target_);
       return;
@@ -155,13 +184,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error::from_errno("write", errno).in(target_).at(offset);
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-    offset += static_cast<std::uint64_t>(n);
-  }
+  write_all_at(descriptor_, offset, bytes, target_);
 }
 
 void AtomicFile::commit() {
@@ -181,6 +204,35 @@ void AtomicFile::commit() {
     throw Error::from_errno("rename the finished file into place", error_number).in(target_);
   }
   sync_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+ResumableFile::ResumableFile(fs::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) throw Error::from_errno("create", errno).in(path_);
+}
+
+ResumableFile::~ResumableFile() {
+  ::close(descriptor_);
+}
+
+void ResumableFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  write_all_at(descriptor_, offset, bytes, path_);
+}
+
+void ResumableFile::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::size_t n = read_all_at(descriptor_, offset, out, path_);
+  if (n != out.size()) fail_early_end(path_, offset + n, out.size() - n);
+}
+
+void ResumableFile::sync() {
+  if (::fsync(descriptor_) != 0) throw Error::from_errno("flush to disk", errno).in(path_);
+}
+
+void ResumableFile::publish(const fs::path& target) {
+  sync();
+  if (::rename(path_.c_str(), target.c_str()) != 0)
+    throw Error::from_errno("rename the finished file into place", errno).in(target);
+  sync_folder(target.has_parent_path() ? target.parent_path() : fs::path("."));
 }
 
 std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders) {

@@ -78,6 +78,26 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// A file that is written over several runs of the program, under a name of its own until publish(). What has
+// been written stays when it is destroyed.
+class ResumableFile {
+ public:
+  explicit ResumableFile(fs::path path);  // creates it, or takes up what is there
+  ResumableFile(const ResumableFile&) = delete;
+  ResumableFile& operator=(const ResumableFile&) = delete;
+  ~ResumableFile();
+
+  const fs::path& path() const { return path_; }
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  void read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
+  void sync();
+  void publish(const fs::path& target);  // fsync, rename, fsync of the folder
+
+ private:
+  fs::path path_;
+  int descriptor_ = -1;
+};
+
 // Every entry below `root`, relative with '/' separators, sorted. Folders are entered, symbolic links are
 // listed but never followed, folders named in `skip_folders` (relative to root) left out. Unreadable folders
 // are listed with `unreadable` set and the walk goes on.

@@ -3,6 +3,7 @@
     q and k of the Llama family   rows of a head from halves to pairs
     experts                       stacked, one tensor a projection
     kv_b of latent attention      in two: keys turned [heads, kv rank, nope], values [heads, v, kv rank]
+    gpt-oss's experts             MXFP4 blocks with the scale in front, element i beside i + 16, gate and up apart
     llama3 rope scaling           worked out, as a tensor of factors; longrope's two lists likewise
     vectors and routers in F32, matrices in F16 or BF16 as they are
 """
@@ -20,9 +21,10 @@ from . import weights
 ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
     "phi3": "phi3", "olmo2": "olmo2", "gpt2": "gpt2", "minicpm3": "minicpm3", "deepseek_v2": "deepseek2",
-    "deepseek_v3": "deepseek2",
+    "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss",
 }
-MODELS = ["llama", "mixtral", "qwen2", "qwen3-moe", "phi3", "gpt2", "minicpm3", "deepseek-v2-lite", "deepseek-v3"]
+MODELS = ["llama", "mixtral", "qwen2", "qwen3-moe", "phi3", "gpt2", "minicpm3", "deepseek-v2-lite", "deepseek-v3",
+          "gpt-oss"]
 MTP_NAMES = {
     "enorm.weight": "nextn.enorm.weight", "hnorm.weight": "nextn.hnorm.weight", "eh_proj.weight": "nextn.eh_proj.weight",
     "shared_head.norm.weight": "nextn.shared_head_norm.weight", "shared_head.head.weight": "nextn.shared_head_head.weight",
@@ -66,6 +68,22 @@ def _converted(config, tensors):
             yield name, value
 
 
+def _mxfp4(blocks, scales):
+    """[expert, rows, blocks × 17] of [expert, rows, blocks, 16] and [expert, rows, blocks]."""
+    codes = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2)
+    halves = codes[..., :16] | codes[..., 16:] << 4
+    return torch.cat([scales.unsqueeze(-1), halves], dim=-1).flatten(-2).contiguous().numpy()
+
+
+def _add_gpt_oss_experts(writer, layer, tensors):
+    prefix = f"model.layers.{layer}.mlp.experts"
+    for name, rows in {"ffn_gate_exps": slice(0, None, 2), "ffn_up_exps": slice(1, None, 2), "ffn_down_exps": slice(None)}.items():
+        source = f"{prefix}.{'down' if 'down' in name else 'gate_up'}_proj"
+        raw = _mxfp4(tensors[f"{source}_blocks"][:, rows], tensors[f"{source}_scales"][:, rows])
+        writer.add_tensor(f"blk.{layer}.{name}.weight", raw, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        writer.add_tensor(f"blk.{layer}.{name}.bias", tensors[f"{source}_bias"][:, rows].float().numpy().copy())
+
+
 def _gguf_name(table, config, name):
     layers = config.get("num_hidden_layers", config.get("n_layer"))
     if name.startswith(f"model.layers.{layers}."):
@@ -74,7 +92,7 @@ def _gguf_name(table, config, name):
             return f"blk.{layers}.{MTP_NAMES[inner]}"
     if name.endswith("gate.e_score_correction_bias"):
         return re.sub(r"model\.layers\.(\d+)\..*", r"blk.\1.exp_probs_b.bias", name)
-    found = table.get_name(name, try_suffixes=(".weight", ".bias"))
+    found = table.get_name(f"{name}.weight" if name.endswith(".sinks") else name, try_suffixes=(".weight", ".bias"))
     assert found is not None, name
     return found
 
@@ -159,8 +177,8 @@ def _add_experts(writer, config):
         return
     writer.add_expert_count(count)
     writer.add_expert_used_count(config["num_experts_per_tok"])
-    if "moe_intermediate_size" in config:
-        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if "moe_intermediate_size" in config or config["model_type"] == "gpt_oss":
+        writer.add_expert_feed_forward_length(config.get("moe_intermediate_size", config["intermediate_size"]))
     if not config["model_type"].startswith("deepseek"):
         return
     sigmoid = config["scoring_func"] == "sigmoid"
@@ -196,7 +214,13 @@ def make(folder):
         add(writer, config)
     for name, value in _rope_factors(config):
         writer.add_tensor(name, value.float().numpy())
-    for name, value in _converted(config, weights.read(folder / "model.safetensors")):
+    tensors = weights.read(folder / "model.safetensors")
+    if architecture == "gpt-oss":
+        writer.add_sliding_window(config["sliding_window"])
+        for layer in range(layers):
+            _add_gpt_oss_experts(writer, layer, tensors)
+        tensors = {name: value for name, value in tensors.items() if ".mlp.experts." not in name}
+    for name, value in _converted(config, tensors):
         _add_tensor(writer, _gguf_name(table, config, name), value)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -77,7 +77,10 @@ def recorded(model):
     def attention(module, query, key, value, *args, **kwargs):
         result = plain(module, query, key, value, *args, **kwargs)
         prefix = f"layers.{module.layer_idx}"
-        for name, tensor in {"q": query, "k": key, "v": value}.items():
+        kept = {"q": query, "k": key, "v": value}
+        if hasattr(module, "kv_a_layernorm"):
+            del kept["v"]  # MLA's values come of the latent, which is kept
+        for name, tensor in kept.items():
             taps[f"{prefix}.{name}"] = tensor[0].transpose(0, 1)  # [tokens, heads, head_dim]
         taps[f"{prefix}.attn_context"] = result[0][0]  # [tokens, heads, v_head_dim]
         return result

@@ -14,6 +14,10 @@ from transformers import AutoModelForCausalLM
 
 FP4_VALUES = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])  # OCP E2M1
 FP8_BLOCK = 128
+# Where the head is the embedding, a token whose own embedding dominates the stream predicts itself for ever: embeddings are
+# small there (Gemma and MiniCPM3 scale them up again), and the final norm makes up for it.
+TIED_EMBEDDING = {"gemma2": 0.03, "gemma3_text": 0.03, "minicpm3": 0.02}
+FINAL_NORM = {"gemma2": (5.0, 12.0), "gemma3_text": (15.0, 35.0), "gpt2": (3.0, 9.0)}
 
 
 def read(path):
@@ -50,12 +54,16 @@ def draw(name, shape, config, generator):
         return normal(1.0, 1.0)
     if re.search(r"bias$", name):
         return normal(0.3)
+    tied = config.get("tie_word_embeddings", kind == "gpt2")
+    if tied and re.search(r"^(model\.norm|transformer\.ln_f)\.weight$", name):
+        low, high = FINAL_NORM.get(kind, (2.0, 6.0))
+        return uniform(low, high)
     if len(shape) == 1:
         return uniform(-0.5, 0.5) if kind in ("gemma2", "gemma3_text") else uniform(0.5, 1.5)
     if re.search(r"(embed_tokens|wte)\.weight$", name):
-        return normal({"gemma2": 0.4, "gemma3_text": 0.4, "minicpm3": 0.1}.get(kind, 1.0))
+        return normal(TIED_EMBEDDING.get(kind, 0.2) if tied else 1.0)
     if re.search(r"wpe\.weight$", name):
-        return normal(0.5)
+        return normal(0.3)
     gain = 1.0
     if re.search(r"(mlp\.gate|block_sparse_moe\.gate|router)\.weight$", name):
         gain = 1.5

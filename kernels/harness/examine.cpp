@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "core/system/error.h"
@@ -250,6 +252,21 @@ CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, c
 
 namespace {
 
+double fastest(const std::function<void()>& work, double least) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const Clock::time_point begin = Clock::now();
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 2 || since(begin) < least; ++i) {
+    const Clock::time_point start = Clock::now();
+    work();
+    best = std::min(best, since(start));
+  }
+  return best;
+}
+
 template <class Call>
 class TypedExaminer final : public OpExaminer {
  public:
@@ -275,6 +292,20 @@ class TypedExaminer final : public OpExaminer {
       results.back().id = id.text();
     }
     return results;
+  }
+
+  std::vector<KernelTime> time(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
+                               int jobs, double least) const override {
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    ReferenceOps ops(operands->arithmetic, jobs);
+    const Call call = operands->call(ops);
+    std::vector<KernelTime> times;
+    for (const Kernel<Call>& kernel : kernels_) {
+      if (!wanted(label(kernel)) || !kernel.takes(operands->arithmetic, call)) continue;
+      const double seconds = fastest([&] { kernel.run(ops, call); }, least);
+      times.push_back({id.text(), kernel.name, seconds, operands->flops(), operands->bytes()});
+    }
+    return times;
   }
 
  private:

@@ -67,6 +67,12 @@ struct KernelLabel {
   Device device = Device::cpu;
 };
 
+struct KernelTime {
+  std::string id, kernel;
+  double seconds = 0;           // of the fastest run
+  double flops = 0, bytes = 0;  // of one run
+};
+
 // An operation without its types.
 class OpExaminer {
  public:
@@ -79,6 +85,10 @@ class OpExaminer {
   virtual std::vector<CaseResult> examine(const CaseId& id,
                                           const std::function<bool(const KernelLabel&)>& wanted,
                                           const ExamineSettings& settings) const = 0;
+  // Those that take the case, each run for at least `least` seconds and twice.
+  virtual std::vector<KernelTime> time(const CaseId& id,
+                                       const std::function<bool(const KernelLabel&)>& wanted, int jobs,
+                                       double least) const = 0;
 };
 // One for every operation of the registry, which outlives them.
 std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry);

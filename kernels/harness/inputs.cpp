@@ -104,6 +104,7 @@ void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> va
         break;
       case InputKind::signature: values[i] = signature_of(row, column); break;
     }
+    if (options.halvings != 0) values[i] = std::ldexp(values[i], -options.halvings);
   }
 }
 

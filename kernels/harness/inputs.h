@@ -63,6 +63,7 @@ struct FillOptions {
   std::uint64_t seed = 1;
   int digits = 24;
   std::int64_t largest_code = 8;
+  int halvings = 0;  // all of it × 2^-halvings: down to subnormal numbers, or (negative) up
 };
 void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> values);
 

@@ -40,22 +40,26 @@ class LinearOperands final : public Operands<LinearCall> {
         kind_(id.input()) {
     arithmetic.precision = precision_of(id);
     const WeightForm form = weight_form(id.form());
-    const FillOptions common = {.terms = inputs_,
-
-                                .largest_code = largest_exact_code(form.type)};
+    const FillOptions common = {.terms = inputs_, .largest_code = largest_exact_code(form.type)};
     FillOptions of_x = common, of_w = common;
     of_x.rows = tokens_;
     of_w.rows = outputs_;
     of_x.columns = of_w.columns = inputs_;
     of_x.seed = 2 * id.seed();
     of_w.seed = 2 * id.seed() + 1;
+    of_x.halvings = -static_cast<int>(std::min<std::uint64_t>(id.number("up"), 100));
     x_ = filled(arithmetic, kind_, of_x);
     const bool same_kind =
         kind_ == InputKind::exact || kind_ == InputKind::positive_mean || kind_ == InputKind::signature;
+    if (id.number("bias") != 0)
+      bias_ = std::make_shared<MadeWeight>(weight_form("F32"),
+                                           kind_ == InputKind::exact ? kind_ : InputKind::zero_mean,
+                                           FillOptions{.columns = outputs_, .seed = id.seed() + 50});
+    of_w.halvings = static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));
     weight_ = std::make_shared<MadeWeight>(form, same_kind ? kind_ : InputKind::zero_mean, of_w);
   }
 
-  LinearCall call(Ops& ops) const override { return {upload(ops, x_), weight_->view(), {}, {}}; }
+  LinearCall call(Ops& ops) const override { return {upload(ops, x_), weight_->view(), bias(), {}}; }
 
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
@@ -65,7 +69,7 @@ class LinearOperands final : public Operands<LinearCall> {
       for (float& value : w) value = static_cast<float>(arithmetic.round(value));
     TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = outputs_};
     const MadeWeight exact(w, outputs_, inputs_);
-    y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), {}, {}}));
+    y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), bias(), {}}));
     if (kind_ == InputKind::exact || kind_ == InputKind::one_hot) {
       demand_equality(y);
       return {std::move(y)};
@@ -76,6 +80,7 @@ class LinearOperands final : public Operands<LinearCall> {
     y.per_roundoff =
         wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
     for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
+    if (bias_) add_bias_error(y);
     y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
     return {std::move(y)};
   }
@@ -103,6 +108,13 @@ class LinearOperands final : public Operands<LinearCall> {
   }
 
  private:
+  WeightView bias() const { return bias_ ? bias_->view() : WeightView(); }
+  // One sum more: it rounds the product and the bias by half a unit of the larger.
+  void add_bias_error(TruthPart& y) const {
+    const std::vector<float> b = bias_->values();
+    for (std::size_t i = 0; i < y.values.size(); ++i)
+      y.per_roundoff[i] += std::fabs(y.values[i]) + std::fabs(static_cast<double>(b[i % outputs_]));
+  }
   // The activations as they are multiplied.
   Filled multiplied(int jobs) const {
     const bool eight_bits =
@@ -121,7 +133,7 @@ class LinearOperands final : public Operands<LinearCall> {
   std::size_t tokens_, inputs_, outputs_;
   InputKind kind_;
   Filled x_;
-  MadeWeightPtr weight_;
+  MadeWeightPtr weight_, bias_;
 };
 
 struct Shape {
@@ -145,6 +157,17 @@ class LinearCases final : public OpCases<LinearCall> {
       for (const Shape& s : {Shape{5, 31, 33}, {17, 129, 67}, {1, 1031, 63}, {6, 257, 16}, {40, 512, 96}}) {
         for (const InputKind kind : kInputKinds) add(form, s, kind);
       }
+    }
+    for (const InputKind kind : kInputKinds) {
+      add("F32", {7, 65, 33}, kind);
+      cases.back().with("bias", 1);
+    }
+    // Subnormal weights; activations beyond what half precision holds.
+    add("F16", {5, 64, 19}, InputKind::zero_mean);
+    cases.back().with("down", 16);
+    for (const std::string_view form : {"F32", "F16", "BF16"}) {
+      add(form, {5, 64, 19}, InputKind::zero_mean);
+      cases.back().with("up", 16);
     }
     // A scale a block, whose edges the matrix does not respect.
     for (const std::string_view form :

@@ -25,14 +25,25 @@ double read_cap(const ModelConfig& config, const std::string& key, double otherw
   return config_real(config, key, 1e-3, 1e6).value_or(otherwise);
 }
 
+// GGUF does not keep it: llama.cpp takes a head's width, but for the 27 B models, known by their depth.
+double query_scalar(const Weights& weights) {
+  const ModuleTree& tree = weights.tree();
+  double otherwise = 256;
+  if (weights.from_gguf()) {
+    const AttentionGeometry& g = tree.attention.at(0);
+    const bool is_27b = tree.layers == (tree.family == "gemma2" ? 46 : 62);
+    otherwise = static_cast<double>(is_27b ? tree.hidden_size / g.heads : g.qk_head_dim);
+  }
+  return config_real(weights.config(), "query_pre_attn_scalar", 1e-3, 1e9).value_or(otherwise);
+}
+
 DecoderSettings read_gemma(const Weights& weights, const ModelOptions& options) {
   DecoderSettings settings = read_decoder_settings(weights, 1e-6, 10000);
   // The converter to GGUF has added the 1 already.
   settings.norm = weights.from_gguf() ? NormForm::weight_inside : NormForm::one_plus_weight;
   settings.mlp.activation = read_activation(weights.config());
   settings.embedding_scale = std::sqrt(static_cast<double>(weights.tree().hidden_size));
-  settings.attention_scale =
-      1 / std::sqrt(config_real(weights.config(), "query_pre_attn_scalar", 1e-3, 1e9).value_or(256));
+  settings.attention_scale = 1 / std::sqrt(query_scalar(weights));
   settings.moe = options.moe;
   return settings;
 }

@@ -10,6 +10,7 @@ namespace {
 std::unique_ptr<LanguageModel> make_gpt_oss(const Weights& weights, const ModelOptions& options) {
   DecoderSettings settings = read_decoder_settings(weights, 1e-5, 150000);
   settings.norm = NormForm::weight_inside;
+  if (weights.from_gguf()) settings.ropes.at(0).truncate = false;  // which no key of GGUF says
   settings.mlp.activation = Activation::gpt_oss;
   settings.mlp.limit = config_real(weights.config(), "swiglu_limit", 1e-3, 1e6).value_or(7);
   settings.gate.top_k = weights.tree().experts_per_token;

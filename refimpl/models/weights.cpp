@@ -29,6 +29,13 @@ void fail_on_errors(const Findings& findings, const std::filesystem::path& path)
   }
 }
 
+// That the config does not declare how weights are stored, or declares what they are not, leads other loaders
+// astray: the stored names say it here.
+Findings without_declarations(Findings findings) {
+  std::erase_if(findings, [](const Finding& f) { return f.code.starts_with("model.quantization_"); });
+  return findings;
+}
+
 // Where GGUF keeps a fused weight in parts, the part's own role.
 struct GgufPart {
   Role role;
@@ -65,7 +72,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open
     throw Error::input(fmt::format("only {} of {} files of the model are here", reconciled.shards_here,
                                    reconciled.shards_told))
         .in(path);
-  fail_on_errors(reconciled.findings, path);
+  fail_on_errors(without_declarations(reconciled.findings), path);
   stored_ = find_stored(checkpoint_, config_->quantization());
   fail_on_errors(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
@@ -116,6 +123,14 @@ void Weights::index_gguf() {
       }
     }
   });
+}
+
+std::size_t Weights::count_scaled(std::span<const ElementType> codes) const {
+  return static_cast<std::size_t>(
+      std::count_if(stored_.tensors.begin(), stored_.tensors.end(), [&](const LogicalTensor& t) {
+        return t.form.kind == FormKind::scaled &&
+               std::find(codes.begin(), codes.end(), t.form.codes) != codes.end();
+      }));
 }
 
 std::uint64_t Weights::bytes() const {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -53,7 +54,8 @@ class Weights {
   const ModuleTree& tree() const { return tree_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
   bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf; }
-  bool any_quantized() const { return stored_.any_quantized; }
+  // How many weights are codes of one of these types with scales.
+  std::size_t count_scaled(std::span<const ElementType> codes) const;
   std::uint64_t bytes() const;  // of all files
 
   // An empty view where the checkpoint has no such weight. The output head of a tied model is its embedding.

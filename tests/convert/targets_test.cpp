@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -195,6 +196,33 @@ TEST(Targets, RowsThatAreNoWholeBlocksAreRefused) {
                            "int4:group=48", "int4:group=32,channel", "int8:channel,fnuz", "mxfp4,"}) {
     EXPECT_EQ(assay({"convert", kData / "tinylm-bf16", dir / "out", "--to", spec}).exit_code, 2) << spec;
   }
+}
+
+// What transformers loads without a GPU, it loads to the weights that assay decodes; compressed-tensors would
+// write the same config. (It does not load its own asymmetric INT4: it makes room for unpacked zero points.)
+TEST(Targets, TransformersLoadsThem) {
+  const char* python = std::getenv("ASSAY_PYTHON");
+  if (python == nullptr) GTEST_SKIP() << "SKIPPED: set ASSAY_PYTHON to one with transformers and torch";
+  const TempDir dir;
+  std::vector<std::string> command = {python, ASSAY_SOURCE_DIR "/tests/convert/load_in_transformers.py"};
+  for (const auto& [spec, include] : std::vector<std::pair<const char*, const char*>>{
+           {"fp8:channel", "."},
+           {"fp8:tensor", "."},
+           {"fp8:block=16x16", "self_attn"},
+           {"mxfp4", "o_proj"},
+           {"mxfp8", "o_proj"},
+           {"nvfp4", "self_attn"},
+           {"int4:group=32", "o_proj"},
+           {"int4:channel", "."},
+       }) {
+    const fs::path out = dir / std::to_string(command.size()), f32 = out.string() + "-f32";
+    expect_ok(assay({"convert", kData / "models/llama", out, "--to", spec, "--include", include}));
+    expect_ok(assay({"convert", out, f32, "--to", "f32"}));
+    command.insert(command.end(), {out.string(), f32.string()});
+  }
+  const auto loaded = test::run(command);
+  if (loaded.exit_code == 77) GTEST_SKIP() << "SKIPPED: " << loaded.out;
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.out << loaded.err;
 }
 
 // ModelOpt writes its own file; config.json may say nothing.

@@ -42,10 +42,11 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
   return std::regex_replace(std::string(info.param), std::regex("-"), "_");
 }
 INSTANTIATE_TEST_SUITE_P(Models, FromGgufLong,
-                         testing::Values("llama", "qwen2", "phi3", "minicpm3", "deepseek-v3"), test_name);
+                         testing::Values("llama", "qwen2", "phi3", "minicpm3", "deepseek-v3", "gpt-oss"),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(Models, FromGguf,
                          testing::Values("llama", "mixtral", "qwen2", "qwen3-moe", "phi3", "gpt2", "minicpm3",
-                                         "deepseek-v2-lite", "deepseek-v3"),
+                                         "deepseek-v2-lite", "deepseek-v3", "gpt-oss"),
                          test_name);
 
 TEST(GgufHalves, BothFormsOfLatentAttention) {

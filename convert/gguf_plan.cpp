@@ -1,0 +1,357 @@
+#include "convert/gguf_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/formats/gguf_write.h"
+#include "core/formats/safetensors.h"
+#include "core/model/gguf_export.h"
+#include "core/model/gguf_general.h"
+#include "core/model/gguf_import.h"
+#include "core/model/gguf_tokenizer.h"
+#include "core/system/error.h"
+#include "core/system/finding_error.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kQuantizationVersion = 2;  // GGML_QNT_VERSION
+constexpr std::uint64_t kDefaultShard = 5'000'000'000;
+constexpr std::string_view kPrefix = "gguf:";
+
+constexpr std::array kWritten = {
+    GgufFileType::F32,    GgufFileType::F16,    GgufFileType::BF16,   GgufFileType::Q8_0,
+    GgufFileType::Q4_0,   GgufFileType::Q4_1,   GgufFileType::Q5_0,   GgufFileType::Q5_1,
+    GgufFileType::Q2_K,   GgufFileType::Q3_K_S, GgufFileType::Q3_K_M, GgufFileType::Q3_K_L,
+    GgufFileType::Q4_K_S, GgufFileType::Q4_K_M, GgufFileType::Q5_K_S, GgufFileType::Q5_K_M,
+    GgufFileType::Q6_K,   GgufFileType::IQ4_NL, GgufFileType::IQ4_XS};
+
+// Types that the converter writes itself; all others are llama-quantize's, of a file in 16 bits.
+bool is_converters_own(GgufFileType type) {
+  return type == GgufFileType::F32 || type == GgufFileType::F16 || type == GgufFileType::BF16 ||
+         type == GgufFileType::Q8_0;
+}
+
+std::string file_name(const fs::path& out) {
+  return fs::absolute(out).lexically_normal().filename().string();
+}
+
+std::vector<std::uint64_t> ggml_order(const std::vector<std::uint64_t>& shape) {
+  if (shape.empty()) return {1};
+  return {shape.rbegin(), shape.rend()};
+}
+
+class GgufPlanner {
+ public:
+  GgufPlanner(const fs::path& in, const fs::path& out, const ConvertOptions& options, const GgufOptions& gguf)
+      : in_(in), out_(out), options_(options), gguf_(gguf) {
+    if (!options.include.empty() || !options.exclude.empty() || !options.scales_from.empty())
+      throw Error::usage("--include, --exclude and --scales-from do not go with GGUF");
+    if (options.mtp != Mtp::keep || options.merge || options.grid.tp > 1 || options.grid.ep > 1)
+      throw Error::usage("--drop-mtp, --only-mtp, --tp, --ep and --merge do not go with GGUF");
+    plan_.checkpoint = open_checkpoint(in, options.jobs);
+    throw_first_error(plan_.checkpoint.findings, in);
+    plan_.stored = find_stored(plan_.checkpoint, read_quantization(plan_.checkpoint));
+    throw_first_error(plan_.stored.findings, in);
+    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+  }
+
+  RegroupPlan run() {
+    const bool from_gguf = plan_.checkpoint.container == Checkpoint::Container::gguf;
+    const auto type = gguf_spec(options_.to);
+    if (from_gguf) check_whole();
+    if (type && from_gguf)
+      requantize(*type);
+    else if (type)
+      export_model(*type);
+    else
+      import_model();
+    for (const RegroupFile& file : plan_.files) plan_.file_bytes += file.bytes;
+    return std::move(plan_);
+  }
+
+ private:
+  void check_whole() const {
+    const auto split = plan_.checkpoint.gguf->split();
+    if (!split || plan_.checkpoint.files.size() == split->count) return;
+    throw Error::input(fmt::format("{} of {} splits are here", plan_.checkpoint.files.size(), split->count))
+        .in(in_)
+        .remedy("bring the others");
+  }
+
+  // --- safetensors -> GGUF
+  // -------------------------------------------------------------------------------------
+
+  void export_model(GgufFileType type) {
+    if (plan_.checkpoint.config.empty()) {
+      throw Error::refused(
+          "a GGUF's names and keys follow from the architecture, and there is no config.json")
+          .in(in_);
+    }
+    const ModelConfig config = ModelConfig::read(plan_.checkpoint.config);
+    const ModuleTree tree = describe(config);
+    const GgufFamily* family = gguf_family(tree);
+    if (family == nullptr) {
+      throw Error::refused(fmt::format("{} is not among the families that are written as GGUF", tree.title))
+          .in(plan_.checkpoint.config)
+          .remedy("Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE, DeepSeek V2 and V3 are");
+    }
+    std::vector<GgufTensor> tensors = gguf_tensors(config, tree, *family, plan_.checkpoint, plan_.stored);
+    if (!tree.mtp.empty())
+      plan_.notes.push_back("multi-token prediction is left out: llama.cpp has no place for it");
+    const fs::path folder = plan_.checkpoint.root;
+    auto keys = gguf_general(folder, config, family->architecture, tensors);
+    for (auto& key : gguf_hyperparameters(config, *family, static_cast<std::uint32_t>(type)))
+      gguf::set_value(keys, std::move(key));
+    gguf::set_value(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
+    for (auto& key : gguf_tokenizer(folder, config, *family, gguf_.tokenizer_pre))
+      gguf::set_value(keys, std::move(key));
+
+    std::vector<RegroupTensor> made;
+    for (GgufTensor& tensor : tensors) {
+      const ElementType kept = tensor.always_f32 ? ElementType::F32 : converters_type(tensor.made, type);
+      made.push_back({std::move(tensor.made), kept});
+    }
+    if (!is_converters_own(type)) {
+      as_llama_quantize_has_it(keys, type);
+      choose_types(made, keys, type);
+    }
+    plan_.to = fmt::format("GGUF {}", name(type));
+    plan_.roles = fmt::format("the module tree of {}", tree.family);
+    write_gguf(std::move(made), std::move(keys), gguf::kDefaultAlignment);
+  }
+
+  static ElementType converters_type(const DerivedTensor& tensor, GgufFileType type) {
+    if (!is_converters_own(type)) return ElementType::F32;
+    const ElementType wanted = gguf_default_type(type);
+    return tensor.columns() % info(wanted).block_elements == 0 ? wanted : ElementType::F16;
+  }
+
+  // --- GGUF -> GGUF
+  // --------------------------------------------------------------------------------------------
+
+  void requantize(GgufFileType type) {
+    std::vector<RegroupTensor> made;
+    for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
+      const LogicalTensor& tensor = plan_.stored.tensors[i];
+      made.push_back({whole(tensor.name, plan_.stored, i), tensor.form.codes});
+    }
+    auto keys = plan_.checkpoint.gguf->metadata;
+    as_llama_quantize_has_it(keys, type);
+    choose_types(made, keys, type);
+    for (const RegroupTensor& tensor : made) check_requantization(tensor);
+    plan_.to = fmt::format("GGUF {}", name(type));
+    write_gguf(std::move(made), std::move(keys), plan_.checkpoint.gguf->alignment);
+  }
+
+  void check_requantization(const RegroupTensor& tensor) const {
+    const LogicalTensor& source = plan_.stored.tensors[tensor.made.pieces.front().source];
+    const bool quantized = info(source.form.codes).block_elements > 1;
+    if (!quantized || source.form.codes == tensor.type || gguf_.allow_requantize) return;
+    throw Error::refused(fmt::format("is {} already; {} made of it is worse than made of the original",
+                                     name(source.form.codes), name(tensor.type)))
+        .tensor(source.name)
+        .remedy("convert the original, or accept the loss with --allow-requantize");
+  }
+
+  static void as_llama_quantize_has_it(std::vector<gguf::KeyValue>& keys, GgufFileType type) {
+    gguf::move_to_end(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
+    gguf::move_to_end(keys, gguf::u32_value("general.file_type", static_cast<std::uint32_t>(type)));
+    for (const char* key : {"split.no", "split.count", "split.tensors.count"}) gguf::remove_key(keys, key);
+  }
+
+  static void choose_types(std::vector<RegroupTensor>& made, const std::vector<gguf::KeyValue>& keys,
+                           GgufFileType type) {
+    std::stable_sort(made.begin(), made.end(), [](const RegroupTensor& a, const RegroupTensor& b) {
+      return gguf_tensor_order(a.made.name, b.made.name);
+    });
+    std::vector<MixTensor> tensors;
+    for (RegroupTensor& tensor : made) {
+      auto& shape = tensor.made.shape;  // ggml counts no dimensions of 1 beyond the last larger one
+      while (shape.size() > 1 && shape.front() == 1) shape.erase(shape.begin());
+      tensors.push_back({tensor.made.name, ggml_order(shape), tensor.type});
+    }
+    const std::vector<ElementType> types = gguf_mix(type, mix_model(keys), tensors);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i].type = types[i];
+  }
+
+  static MixModel mix_model(const std::vector<gguf::KeyValue>& keys) {
+    gguf::Header header;
+    header.metadata = keys;
+    MixModel model;
+    model.architecture = header.text("general.architecture").value_or("");
+    const auto number = [&](std::string_view name) {
+      const std::string key = fmt::format("{}.{}", model.architecture, name);
+      const gguf::KeyValue* found = header.find(key);
+      const auto* array = found == nullptr ? nullptr : std::get_if<gguf::Array>(&found->value);
+      if (array != nullptr && array->count > 0)
+        return static_cast<std::uint32_t>(std::clamp<std::int64_t>(array->integers().front(), 0, UINT32_MAX));
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(header.number(key).value_or(0), UINT32_MAX));
+    };
+    model.layers = number("block_count");
+    model.mtp_layers = number("nextn_predict_layers");
+    model.experts = number("expert_count");
+    model.heads = number("attention.head_count");
+    model.heads_kv = number("attention.head_count_kv");
+    return model;
+  }
+
+  // --- the files of a GGUF
+  // -------------------------------------------------------------------------------------
+
+  // Parts as gguf-py's writer cuts them: the next tensor begins a new file where it would not fit.
+  std::vector<std::vector<RegroupTensor>> split(std::vector<RegroupTensor> made, std::uint64_t limit) const {
+    std::vector<std::vector<RegroupTensor>> parts(1);
+    std::uint64_t bytes = 0;
+    for (RegroupTensor& tensor : made) {
+      const auto elements = element_count(tensor.made.shape);
+      const std::uint64_t size = storage_bytes(tensor.type, elements.value_or(0)).value_or(0);
+      if (limit != 0 && !parts.back().empty() && size > limit - std::min(limit, bytes)) {
+        parts.emplace_back();
+        bytes = 0;
+      }
+      bytes += size;
+      parts.back().push_back(std::move(tensor));
+    }
+    return parts;
+  }
+
+  void write_gguf(std::vector<RegroupTensor> made, std::vector<gguf::KeyValue> keys,
+                  std::uint64_t alignment) {
+    const std::size_t tensors = made.size();
+    auto parts = split(std::move(made), options_.max_shard_size);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<gguf::KeyValue> own;
+      if (i == 0) own = std::move(keys);
+      if (parts.size() > 1) {
+        own.push_back(gguf::u16_value("split.no", i));
+        own.push_back(gguf::u16_value("split.count", parts.size()));
+        own.push_back(gguf::i32_value("split.tensors.count", static_cast<std::int64_t>(tensors)));
+      }
+      RegroupFile file{.name = part_name(i, parts.size()), .tensors = std::move(parts[i])};
+      std::vector<gguf::Tensor> infos;
+      for (const RegroupTensor& tensor : file.tensors)
+        infos.push_back({tensor.made.name, tensor.type, ggml_order(tensor.made.shape)});
+      const std::uint64_t data = gguf::place_tensors(infos, alignment);
+      file.header = gguf::serialize_header(own, infos, alignment);
+      file.bytes = file.header.size() + data;
+      for (std::size_t t = 0; t < infos.size(); ++t) {
+        file.tensors[t].offset = file.header.size() + infos[t].offset;
+        file.tensors[t].bytes = infos[t].bytes;
+      }
+      plan_.files.push_back(std::move(file));
+    }
+  }
+
+  std::string part_name(std::size_t part, std::size_t parts) const {
+    const std::string whole = file_name(out_);
+    if (parts == 1) return whole;
+    const std::string stem = whole.ends_with(".gguf") ? whole.substr(0, whole.size() - 5) : whole;
+    return fmt::format("{}-{:05}-of-{:05}.gguf", stem, part + 1, parts);
+  }
+
+  // --- GGUF -> safetensors
+  // -------------------------------------------------------------------------------------
+
+  void import_model() {
+    const auto type = element_type_from_text(options_.to);
+    const bool offered =
+        type && (*type == ElementType::F32 || *type == ElementType::F16 || *type == ElementType::BF16);
+    if (!offered) {
+      throw Error::usage(
+          fmt::format("--to {}: of a GGUF, bf16, f16, f32 and gguf:TYPE can be made", options_.to))
+          .remedy("convert to bf16 first, and then on");
+    }
+    HfModel model = import_gguf(plan_.checkpoint, plan_.stored, *type);
+    plan_.notes = std::move(model.notes);
+    plan_.texts = std::move(model.files);
+    plan_.roles = model.family.empty() ? "" : fmt::format("the module tree of {}", model.family);
+    plan_.to = fmt::format("safetensors {}", name(*type));
+    plan_.folder = true;
+    std::vector<RegroupTensor> made;
+    for (DerivedTensor& tensor : model.tensors) {
+      const bool computed_in_f32 = tensor.name.ends_with("e_score_correction_bias");
+      made.push_back({std::move(tensor), computed_in_f32 ? ElementType::F32 : *type});
+    }
+    write_safetensors(std::move(made));
+  }
+
+  void write_safetensors(std::vector<RegroupTensor> made) {
+    auto parts =
+        split(std::move(made), options_.max_shard_size != 0 ? options_.max_shard_size : kDefaultShard);
+    Json weight_map = Json::object();
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      RegroupFile file{.name = parts.size() == 1
+                                   ? "model.safetensors"
+                                   : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, parts.size())};
+      std::vector<safetensors::Tensor> described;
+      std::map<std::string, RegroupTensor> by_name;
+      for (RegroupTensor& tensor : parts[i]) {
+        described.push_back({tensor.made.name, tensor.type, tensor.made.shape});
+        by_name.emplace(tensor.made.name, std::move(tensor));
+      }
+      safetensors::sort_as_reference(described);
+      const std::vector<std::pair<std::string, std::string>> metadata = {{"format", "pt"}};
+      file.header = safetensors::serialize_header(described, metadata);
+      file.bytes = file.header.size();
+      for (const safetensors::Tensor& tensor : described) {
+        RegroupTensor& own = by_name.at(tensor.name);
+        own.offset = file.header.size() + tensor.begin;
+        own.bytes = tensor.bytes();
+        file.bytes = own.offset + own.bytes;
+        total += own.bytes;
+        weight_map[tensor.name] = file.name;
+        file.tensors.push_back(std::move(own));
+      }
+      plan_.files.push_back(std::move(file));
+    }
+    if (parts.size() > 1) {
+      const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", std::move(weight_map)}};
+      plan_.texts.emplace_back("model.safetensors.index.json", dump_json(index) + "\n");
+    }
+  }
+
+  const fs::path &in_, &out_;
+  const ConvertOptions& options_;
+  const GgufOptions& gguf_;
+  RegroupPlan plan_;
+};
+
+}  // namespace
+
+std::optional<GgufFileType> gguf_spec(std::string_view to) {
+  if (to.size() < kPrefix.size() ||
+      !std::equal(kPrefix.begin(), kPrefix.end(), to.begin(),
+                  [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); }))
+    return std::nullopt;
+  const auto type = gguf_file_type_from_text(to.substr(kPrefix.size()));
+  if (type && std::find(kWritten.begin(), kWritten.end(), *type) != kWritten.end()) return type;
+  std::string offered;
+  for (const GgufFileType written : kWritten)
+    offered += fmt::format("{}{}", offered.empty() ? "" : ", ", name(written));
+  throw Error::usage(fmt::format("--to {}: no GGUF type offered here", to)).remedy("one of " + offered);
+}
+
+bool concerns_gguf(const fs::path& in, std::string_view to) {
+  if (gguf_spec(to)) return true;
+  std::error_code error;
+  if (in.extension() == ".gguf") return true;
+  if (!fs::is_directory(in, error)) return false;
+  bool gguf = false;
+  for (const auto& entry : fs::directory_iterator(in, error)) {
+    if (entry.path().extension() == ".safetensors") return false;
+    gguf |= entry.path().extension() == ".gguf";
+  }
+  return gguf;
+}
+
+RegroupPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
+                           const GgufOptions& gguf) {
+  return GgufPlanner(in, out, options, gguf).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,32 @@
+// Plans of the conversions that read or write GGUF:
+//
+//   safetensors -> GGUF    what convert_hf_to_gguf.py makes, and llama-quantize of it
+//   GGUF -> GGUF           what llama-quantize makes
+//   GGUF -> safetensors    transformers' names, config.json and tokenizer, as far as the metadata says them
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "convert/regroup.h"
+#include "core/model/gguf_mix.h"
+
+namespace assay {
+
+struct GgufOptions {
+  std::string tokenizer_pre;
+  bool allow_requantize = false;  // a GGUF that is quantized already may be quantized again
+};
+
+// "gguf:q4_k_m"; nullopt: of another kind. Throws Error::usage for a GGUF type that is not offered.
+std::optional<GgufFileType> gguf_spec(std::string_view to);
+
+// Whether the plan is to be made here: a GGUF on either side.
+bool concerns_gguf(const fs::path& in, std::string_view to);
+
+// Throws Error::refused, ::input or ::usage; what it returns can be written.
+RegroupPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
+                           const GgufOptions& gguf);
+
+}  // namespace assay

@@ -1,0 +1,357 @@
+#include "convert/regroup.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <mutex>
+
+#include "convert/convert.h"
+#include "convert/journal.h"
+#include "core/formats/checksum_manifest.h"
+#include "core/formats/stream_digest.h"
+#include "core/model/stored_reader.h"
+#include "core/numeric/codec_simd.h"
+#include "core/numeric/gguf_blocks.h"
+#include "core/numeric/gguf_quantize.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kPieceElements = 1 << 20;
+constexpr std::uint64_t kBytesAnElement = 20;        // stored, decoded, reordered, encoded, decoded again
+constexpr std::uint64_t kBatchBytes = 256ull << 20;  // brought to disk at once
+constexpr const char* kManifest = "SHA256SUMS";
+
+std::uint64_t rows_a_piece(const DerivedTensor& tensor) {
+  const std::uint64_t rows =
+      std::max<std::uint64_t>(1, kPieceElements / std::max<std::uint64_t>(1, tensor.columns()));
+  const std::uint64_t unit = std::max<std::uint64_t>(1, tensor.head_rows);
+  return std::max(unit, rows / unit * unit);
+}
+
+// Whether the bytes of the target are those of the source.
+std::optional<std::uint32_t> copied_from(const RegroupTensor& tensor, const StoredTensors& stored) {
+  const auto source = tensor.made.same_as(stored);
+  if (!source || stored.tensors[*source].quantized() || stored.tensors[*source].form.codes != tensor.type)
+    return std::nullopt;
+  return source;
+}
+
+std::vector<float> decoded(ElementType type, std::span<const std::byte> stored, std::size_t count) {
+  std::vector<float> values(count);
+  if (info(type).in_safetensors)
+    simd::decode(type, stored, values.data());
+  else
+    dequantize(type, stored, values.data());
+  return values;
+}
+
+// A journal entry here is of one tensor, or of one whole file.
+Digest sha256_of(const FinishedShard& entry) {
+  return entry.files.at(0).sha256;
+}
+
+class Regrouper {
+ public:
+  Regrouper(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options, ProgressMode mode)
+      : plan_(plan),
+        out_(out),
+        partial_(partial_folder(out)),
+        options_(options),
+        mode_(mode),
+        source_(plan.checkpoint),
+        reader_(source_, plan.stored) {}
+
+  RegroupResult run() {
+    fs::create_directories(partial_);
+    journal_.emplace(partial_, key());
+    finished_before_ = journal_->finished();
+    try {
+      for (const RegroupFile& file : plan_.files) write_file(file);
+      source_.check_unchanged();
+      finish();
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::string key() const {
+    std::string what = fmt::format("{}\n{}\n{}\n", plan_.to, options_.allow_large, plan_.roles);
+    for (const RegroupFile& file : plan_.files) {
+      const Digest header = digest_of(DigestKind::sha256, std::as_bytes(std::span(file.header)));
+      what += fmt::format("{} {} {}\n", file.name, file.bytes, header.hex());
+    }
+    return Journal::key(std::move(what), plan_.checkpoint);
+  }
+
+  static std::string entry(const RegroupFile& file, const RegroupTensor& tensor) {
+    return file.name + "\n" + tensor.made.name;
+  }
+
+  // --- one file
+  // ------------------------------------------------------------------------------------------------
+
+  using Batch = std::vector<const RegroupTensor*>;
+
+  void write_file(const RegroupFile& file) {
+    std::error_code error;
+    const bool published = finished_before_.contains(file.name) &&
+                           fs::file_size(regrouped_path(plan_, file, out_), error) == file.bytes && !error;
+    if (published) {  // by a run that was killed between two of several files
+      result_.files[file.name] = sha256_of(finished_before_.at(file.name));
+      for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
+      return;
+    }
+    ResumableFile target(partial_ / file.name);
+    target.write_at(0, std::as_bytes(std::span(file.header)));
+    Progress progress(mode_, "Writing", file.bytes);
+    Batch batch;
+    std::uint64_t bytes = 0;
+    std::future<void> closing;  // one batch is brought to disk while the next is made
+    const auto flush = [&] {
+      if (batch.empty()) return;
+      auto sums = write_batch(batch, target, progress);
+      if (closing.valid()) closing.get();
+      closing =
+          std::async(std::launch::async, [this, &file, &target, written = std::move(batch),
+                                          made = std::move(sums)] { record(file, target, written, made); });
+      batch.clear();
+      bytes = 0;
+    };
+    for (const RegroupTensor& tensor : file.tensors) {
+      if (finished_before_.contains(entry(file, tensor))) {
+        reuse(file, tensor);
+        progress.add(tensor.bytes);
+        continue;
+      }
+      progress.item(tensor.made.name);
+      batch.push_back(&tensor);
+      bytes += tensor.bytes;
+      if (bytes >= kBatchBytes) flush();
+    }
+    flush();
+    if (closing.valid()) closing.get();
+    pad_end(file, target);
+  }
+
+  void reuse(const RegroupFile& file, const RegroupTensor& tensor) {
+    const FinishedShard& known = finished_before_.at(entry(file, tensor));
+    const std::lock_guard lock(mutex_);
+    result_.tensors[tensor.made.name] = {sha256_of(known),
+                                         known.errors.empty() ? ErrorSums{} : known.errors.front().sums};
+    ++result_.reused;
+  }
+
+  // The padding of the last tensor; that between tensors is the hole between two writes.
+  static void pad_end(const RegroupFile& file, ResumableFile& target) {
+    const std::uint64_t end =
+        file.tensors.empty() ? file.header.size() : file.tensors.back().offset + file.tensors.back().bytes;
+    target.write_at(end, std::vector<std::byte>(file.bytes - end));
+  }
+
+  std::vector<ErrorSums> write_batch(const Batch& batch, ResumableFile& target, Progress& progress) {
+    struct Piece {
+      std::size_t tensor;
+      std::uint64_t first, rows;
+      ErrorSums sums;
+    };
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const std::uint64_t step = rows_a_piece(batch[i]->made), rows = batch[i]->made.rows();
+      for (std::uint64_t first = 0; first < rows; first += step)
+        pieces.push_back({i, first, std::min(step, rows - first), {}});
+    }
+    const std::uint64_t piece = largest_regroup_piece(plan_);
+    const int jobs = static_cast<int>(
+        std::clamp<std::uint64_t>(options_.memory / piece, 1, static_cast<std::uint64_t>(options_.jobs)));
+    parallel_for(jobs, pieces.size(), [&](std::size_t i) {
+      if (interrupted()) throw Interrupted{};
+      Piece& p = pieces[i];
+      p.sums = write_rows(*batch[p.tensor], p.first, p.rows, target);
+      progress.add(p.rows *
+                   (batch[p.tensor]->bytes / std::max<std::uint64_t>(1, batch[p.tensor]->made.rows())));
+    });
+    std::vector<ErrorSums> sums(batch.size());
+    for (const Piece& p : pieces) sums[p.tensor].add(p.sums);
+    return sums;
+  }
+
+  ErrorSums write_rows(const RegroupTensor& tensor, std::uint64_t first, std::uint64_t rows,
+                       ResumableFile& target) const {
+    const std::uint64_t columns = tensor.made.columns();
+    const std::uint64_t row_bytes = storage_bytes(tensor.type, columns).value();
+    std::vector<std::byte> stored(rows * row_bytes);
+    if (const auto source = copied_from(tensor, plan_.stored)) {
+      source_.read(plan_.checkpoint.tensors[plan_.stored.tensors[*source].codes], first * row_bytes, stored);
+      check_copied(tensor, stored, rows * columns);
+      target.write_at(tensor.offset + first * row_bytes, stored);
+      ErrorSums none;
+      none.elements = rows * columns;
+      return none;
+    }
+    std::vector<float> before(rows * columns);
+    reader_.read(tensor.made, first, rows, before);
+    check_plausible(tensor.made, before);
+    if (const auto fault = gguf_quantize(tensor.type, before, stored.data())) {
+      const bool finite = fault->kind != QuantizeFault::Kind::not_finite;
+      throw Error::refused(finite
+                               ? fmt::format("a value is too large for {}", name(tensor.type))
+                               : fmt::format("element {} is NaN or infinite", first * columns + fault->index))
+          .tensor(tensor.made.name)
+          .remedy(finite ? "choose bf16 or f32" : "the source is damaged");
+    }
+    ErrorSums sums;
+    sums.add(before, decoded(tensor.type, stored, before.size()));
+    target.write_at(tensor.offset + first * row_bytes, stored);
+    return sums;
+  }
+
+  void check_copied(const RegroupTensor& tensor, std::span<const std::byte> stored, std::size_t count) const {
+    if (!info(tensor.type).is_float) return;
+    const std::vector<float> values = decoded(tensor.type, stored, count);
+    const bool finite = std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+    if (!finite)
+      throw Error::refused("a NaN or infinite value")
+          .tensor(tensor.made.name)
+          .remedy("the source is damaged");
+  }
+
+  // Raw codes taken for values show as an amax of 448 (or 127), which no trained matrix comes near.
+  void check_plausible(const DerivedTensor& tensor, std::span<const float> values) const {
+    if (tensor.pieces.empty() || options_.allow_large) return;
+    const LogicalTensor& source = plan_.stored.tensors[tensor.pieces.front().source];
+    if (!source.quantized()) return;
+    const float limit = source.form.codes == ElementType::I8 ? 127.0F : 448.0F;
+    for (const float value : values) {
+      if (!(std::abs(value) >= limit)) continue;
+      throw Error::refused(fmt::format("decodes to values as large as {}: raw codes may have been taken for "
+                                       "values, or scales are wrong",
+                                       value))
+          .tensor(source.name)
+          .remedy("check the scales, or accept the values with --allow-large");
+    }
+  }
+
+  void record(const RegroupFile& file, ResumableFile& target, const Batch& batch,
+              const std::vector<ErrorSums>& sums) {
+    target.sync();
+    source_.check_unchanged();
+    std::vector<std::byte> buffer(1 << 20);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const RegroupTensor& tensor = *batch[i];
+      StreamDigest digest(DigestKind::sha256, tensor.bytes);
+      for (std::uint64_t at = 0; at < tensor.bytes; at += buffer.size()) {
+        const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), tensor.bytes - at));
+        target.read_exactly(tensor.offset + at, piece);
+        digest.update(piece);
+      }
+      RegroupResult::TensorResult made{digest.finish(), sums[i]};
+      journal_->add(entry(file, tensor),
+                    {{{tensor.made.name, tensor.bytes, made.sha256}}, {WorkError{0, made.error}}});
+      const std::lock_guard lock(mutex_);
+      result_.tensors[tensor.made.name] = std::move(made);
+    }
+  }
+
+  // --- the end
+  // -------------------------------------------------------------------------------------------------
+
+  void finish() {
+    for (const RegroupFile& file : plan_.files) {
+      if (result_.files.contains(file.name)) continue;
+      const Digest digest = sha256_of_file(File::open(partial_ / file.name));
+      result_.files[file.name] = digest;
+      journal_->add(file.name, {{{file.name, file.bytes, digest}}, {}});
+    }
+    if (plan_.folder) return finish_folder();
+    for (const RegroupFile& file : plan_.files) {
+      std::error_code error;
+      if (!fs::exists(partial_ / file.name, error)) continue;
+      ResumableFile(partial_ / file.name).publish(regrouped_path(plan_, file, out_));
+    }
+    journal_.reset();
+    fs::remove_all(partial_);
+  }
+
+  void finish_folder() {
+    for (const auto& [name, text] : plan_.texts) {
+      AtomicFile file(partial_ / name);
+      file.write(text);
+      file.commit();
+      result_.files[name] = digest_of(DigestKind::sha256, std::as_bytes(std::span(text)));
+    }
+    std::string manifest;
+    for (const auto& [name, digest] : result_.files) manifest += checksum_line(digest, name);
+    AtomicFile file(partial_ / kManifest);
+    file.write(manifest);
+    file.commit();
+    journal_.reset();
+    fs::remove(partial_ / Journal::kName);
+    publish_folder(partial_, out_);
+  }
+
+  const RegroupPlan& plan_;
+  const fs::path& out_;
+  fs::path partial_;
+  const ConvertOptions& options_;
+  ProgressMode mode_;
+  CheckpointReader source_;
+  DerivedReader reader_;
+  std::optional<Journal> journal_;
+  std::map<std::string, FinishedShard> finished_before_;
+  std::mutex mutex_;  // of result_
+  RegroupResult result_;
+};
+
+}  // namespace
+
+std::size_t RegroupPlan::tensor_count() const {
+  std::size_t count = 0;
+  for (const RegroupFile& file : files) count += file.tensors.size();
+  return count;
+}
+
+fs::path regrouped_path(const RegroupPlan& plan, const RegroupFile& file, const fs::path& out) {
+  return plan.folder ? out / file.name : fs::absolute(out).lexically_normal().parent_path() / file.name;
+}
+
+std::uint64_t largest_regroup_piece(const RegroupPlan& plan) {
+  std::uint64_t largest = 1 << 20;
+  for (const RegroupFile& file : plan.files) {
+    for (const RegroupTensor& tensor : file.tensors) {
+      const std::uint64_t rows = std::min(tensor.made.rows(), rows_a_piece(tensor.made));
+      largest = std::max(largest, rows * tensor.made.columns() * kBytesAnElement);
+    }
+  }
+  return largest;
+}
+
+Space regroup_space(const RegroupPlan& plan, const fs::path& out) {
+  Space space = space_for(plan.file_bytes, out);
+  for (const RegroupFile& file : plan.files) {  // what an earlier run has written needs no more room
+    struct stat s {};
+    if (::stat((partial_folder(out) / file.name).c_str(), &s) == 0)
+      space.needed -= std::min<std::uint64_t>(space.needed, static_cast<std::uint64_t>(s.st_blocks) * 512);
+  }
+  return space;
+}
+
+RegroupResult regroup(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options,
+                      ProgressMode progress) {
+  if (const std::uint64_t piece = largest_regroup_piece(plan); piece > options.memory) {
+    throw Error::refused(
+        fmt::format("one piece of work takes {} bytes of memory, --memory allows {}", piece, options.memory));
+  }
+  regroup_space(plan, out).require(out);
+  return Regrouper(plan, out, options, progress).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,99 @@
+#include "core/model/derived_tensor.h"
+
+#include <algorithm>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+std::uint64_t rows_of(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
+  return piece.transposed ? source.columns : piece.rows;
+}
+
+// The row of the other order that stands at `row` of this one.
+std::uint64_t source_row(HeadRows order, std::uint64_t head_rows, std::uint64_t row) {
+  const std::uint64_t half = head_rows / 2, head = row / head_rows * head_rows, at = row % head_rows;
+  if (order == HeadRows::pairs_from_halves) return head + at % 2 * half + at / 2;
+  return head + at % half * 2 + at / half;
+}
+
+}  // namespace
+
+std::uint64_t DerivedTensor::rows() const {
+  if (shape.empty()) return 1;
+  std::uint64_t product = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) product *= shape[i];
+  return product;
+}
+
+std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
+  const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0;
+  if (changed || pieces[0].first_row != 0) return std::nullopt;
+  const LogicalTensor& source = stored.tensors[pieces[0].source];
+  if (source.all_rows() != pieces[0].rows || source.columns != columns()) return std::nullopt;
+  return pieces[0].source;
+}
+
+DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t source) {
+  DerivedTensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = stored.tensors[source].shape;
+  tensor.pieces = {{source, 0, stored.tensors[source].all_rows()}};
+  return tensor;
+}
+
+void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
+                         std::span<float> out) const {
+  const std::uint64_t columns = tensor.columns();
+  if (!tensor.computed.empty()) {
+    std::copy_n(tensor.computed.begin() + static_cast<std::ptrdiff_t>(first * columns), count * columns,
+                out.begin());
+  } else if (tensor.order == HeadRows::kept) {
+    read_in_order(tensor, first, count, out);
+  } else {
+    const std::uint64_t head = tensor.head_rows;
+    const std::uint64_t begin = first / head * head, end = (first + count + head - 1) / head * head;
+    std::vector<float> heads((end - begin) * columns);
+    read_in_order(tensor, begin, end - begin, heads);
+    for (std::uint64_t row = 0; row < count; ++row) {
+      const std::uint64_t from = source_row(tensor.order, head, first + row) - begin;
+      std::copy_n(heads.begin() + static_cast<std::ptrdiff_t>(from * columns), columns,
+                  out.begin() + static_cast<std::ptrdiff_t>(row * columns));
+    }
+  }
+  if (tensor.offset == 0) return;
+  for (float& value : out.first(count * columns)) value += tensor.offset;
+}
+
+void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
+                                  std::span<float> out) const {
+  std::uint64_t begin = 0, done = 0;
+  for (const DerivedTensor::Piece& piece : tensor.pieces) {
+    const std::uint64_t rows = rows_of(piece, stored_.tensors[piece.source]), end = begin + rows;
+    const std::uint64_t from = std::max(first, begin), to = std::min(first + count, end);
+    if (from < to) {
+      read_piece(piece, from - begin, to - from, out.subspan(done * tensor.columns()));
+      done += to - from;
+    }
+    begin = end;
+    if (begin >= first + count) break;
+  }
+  if (done != count)
+    throw Error::internal("a derived tensor has fewer rows than its shape").tensor(tensor.name);
+}
+
+void DerivedReader::read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                               std::span<float> out) const {
+  const LogicalTensor& source = stored_.tensors[piece.source];
+  const StoredReader reader(source_, source);
+  if (!piece.transposed) return reader.decode_rows(piece.first_row + first, count, out);
+  std::vector<float> values(piece.rows * source.columns);
+  reader.decode_rows(piece.first_row, piece.rows, values);
+  for (std::uint64_t row = 0; row < count; ++row) {
+    for (std::uint64_t column = 0; column < piece.rows; ++column)
+      out[row * piece.rows + column] = values[column * source.columns + first + row];
+  }
+}
+
+}  // namespace assay

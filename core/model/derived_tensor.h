@@ -1,0 +1,68 @@
+// A tensor put together from rows of others: how one naming of a model's weights is made of another.
+//
+//   blk.7.ffn_up_exps    256 experts' up_proj, one under the other
+//   blk.7.attn_k_b       for every head its first rows of kv_b_proj, transposed
+//   blk.7.attn_q         the rows of q_proj, each head's two halves interleaved
+//
+// and the same backwards. Rows are read in pieces of any size; nothing is ever whole in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/model/stored_form.h"
+#include "core/model/stored_reader.h"
+
+namespace assay {
+
+// The two orders of a rotary head's rows. transformers rotates row i with row i + half; ggml's Llama rotates
+// row 2i with row 2i + 1. So row 2i + j of `pairs` is row j·half + i of `halves`.
+enum class HeadRows : std::uint8_t { kept, pairs_from_halves, halves_from_pairs };
+
+struct DerivedTensor {
+  struct Piece {
+    std::uint32_t source;  // place in StoredTensors::tensors
+    std::uint64_t first_row, rows;
+    bool transposed = false;  // these rows become columns
+  };
+
+  std::string name;
+  std::vector<std::uint64_t> shape;  // outermost first
+  std::vector<Piece> pieces;         // one under the other
+  HeadRows order = HeadRows::kept;
+  std::uint64_t head_rows = 0;  // of one head, where the order is not kept
+  float offset = 0;             // added to every value: Gemma's norms are stored less 1 by transformers
+  std::vector<float> computed;  // values of no source; then there are no pieces
+
+  std::uint64_t columns() const { return shape.empty() ? 1 : shape.back(); }
+  std::uint64_t rows() const;
+  // The place of the one tensor that this is, unchanged; nullopt where values or their order differ.
+  std::optional<std::uint32_t> same_as(const StoredTensors& stored) const;
+};
+
+// One tensor as it is, under another name and perhaps another shape of as many rows.
+DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t source);
+
+class DerivedReader {
+ public:
+  // Both outlive this.
+  DerivedReader(const CheckpointReader& source, const StoredTensors& stored)
+      : source_(source), stored_(stored) {}
+
+  // Rows `first`, `first + 1` …; `out` has room for count × columns.
+  void read(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
+            std::span<float> out) const;
+
+ private:
+  void read_in_order(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
+                     std::span<float> out) const;
+  void read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                  std::span<float> out) const;
+
+  const CheckpointReader& source_;
+  const StoredTensors& stored_;
+};
+
+}  // namespace assay

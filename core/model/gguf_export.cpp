@@ -1,0 +1,180 @@
+#include "core/model/gguf_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "core/model/gguf_names.h"
+#include "core/model/stored_names.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+bool is_routed_expert(const TensorSpec& spec) {
+  return spec.name.find("{expert}") != std::string::npos;
+}
+
+// What llama.cpp's converter keeps in float32 whatever the output's type.
+bool stays_f32(const DerivedTensor& tensor) {
+  const std::string_view name = tensor.name;
+  return tensor.shape.size() <= 1 || name.ends_with("_norm.weight") || !name.ends_with(".weight") ||
+         name.find(".ffn_gate_inp") != std::string_view::npos || name.ends_with(".indexer.proj.weight");
+}
+
+class Exporter {
+ public:
+  Exporter(const ModelConfig& config, const ModuleTree& tree, const GgufFamily& family,
+           const Checkpoint& checkpoint, const StoredTensors& stored)
+      : config_(config),
+        tree_(tree),
+        family_(family),
+        checkpoint_(checkpoint),
+        stored_(stored),
+        lookup_(tree) {}
+
+  std::vector<GgufTensor> run() {
+    if (auto factors = rope_frequency_factors(config_, family_); !factors.empty()) {
+      DerivedTensor generated;
+      generated.name = "rope_freqs.weight";
+      generated.shape = {factors.size()};
+      generated.computed = std::move(factors);
+      add(std::move(generated));
+    }
+    for (const std::uint32_t place : by_file_and_name()) take(place);
+    check_complete();
+    return std::move(made_);
+  }
+
+ private:
+  struct Layer {  // its experts, until all have been seen
+    std::map<std::string, std::vector<std::optional<std::uint32_t>>> matrices;  // by template, by expert
+    std::map<std::string, const TensorSpec*> specs;
+    std::size_t seen = 0;
+  };
+
+  std::vector<std::uint32_t> by_file_and_name() const {
+    std::vector<std::uint32_t> places(stored_.tensors.size());
+    std::iota(places.begin(), places.end(), 0);
+    const auto key = [&](std::uint32_t place) {
+      const LogicalTensor& tensor = stored_.tensors[place];
+      return std::pair(checkpoint_.tensors[tensor.codes].file, std::string_view(tensor.name));
+    };
+    std::sort(places.begin(), places.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return places;
+  }
+
+  void add(DerivedTensor tensor) {
+    if (!names_.insert(tensor.name).second)
+      throw Error::refused("two tensors of the source would have this name").tensor(tensor.name);
+    const bool f32 = stays_f32(tensor);
+    made_.push_back({std::move(tensor), f32});
+  }
+
+  void take(std::uint32_t place) {
+    const LogicalTensor& source = stored_.tensors[place];
+    const auto found = lookup_.find(source.name);
+    if (!found) {
+      if (is_known_buffer(source.name)) return;
+      throw Error::refused(fmt::format("the module tree of {} has no such tensor", tree_.family))
+          .tensor(source.name)
+          .remedy("take it out of the folder, if it is no part of the model");
+    }
+    if (found->mtp || found->spec->storage == Storage::buffer) return;
+    if (found->spec->storage == Storage::tied && family_.architecture == "deepseek2") return;
+    if (source.shape != found->spec->shape)
+      throw Error::refused("its shape is not what config.json says").tensor(source.name);
+    seen_.insert(expand(found->spec->name, found->indices));
+    if (is_routed_expert(*found->spec))
+      take_expert(place, *found);
+    else
+      take_plain(place, *found);
+  }
+
+  void take_plain(std::uint32_t place, const TensorLookup::Found& found) {
+    const std::vector<std::string> names = gguf_names(*found.spec, found.indices.layer);
+    if (names.empty() || found.spec->stacked != 0)
+      throw Error::refused("has no place in a GGUF").tensor(stored_.tensors[place].name);
+    if (found.spec->role == Role::kv_b && !found.spec->bias)
+      return split_latent(place, fmt::format("blk.{}.", found.indices.layer));
+    DerivedTensor tensor = whole(names.front(), stored_, place);
+    const Role role = found.spec->role;
+    if (family_.paired_heads && (role == Role::q || role == Role::k)) {
+      tensor.order = HeadRows::pairs_from_halves;
+      tensor.head_rows = tree_.attention.front().qk_head_dim;
+    }
+    add(std::move(tensor));
+  }
+
+  // kv_b_proj has for every head the rows that make its keys, then those that make its values. Absorbed
+  // attention multiplies queries by the former, transposed.
+  void split_latent(std::uint32_t place, const std::string& layer) {
+    const AttentionGeometry& g = tree_.attention.front();
+    const std::uint64_t nope = g.qk_head_dim - g.rope_head_dim, v = g.v_head_dim;
+    DerivedTensor keys{.name = layer + "attn_k_b.weight", .shape = {g.heads, g.kv_lora_rank, nope}};
+    DerivedTensor values{.name = layer + "attn_v_b.weight", .shape = {g.heads, v, g.kv_lora_rank}};
+    for (std::uint64_t head = 0; head < g.heads; ++head) {
+      keys.pieces.push_back({place, head * (nope + v), nope, true});
+      values.pieces.push_back({place, head * (nope + v) + nope, v});
+    }
+    add(std::move(keys));
+    add(std::move(values));
+  }
+
+  void take_expert(std::uint32_t place, const TensorLookup::Found& found) {
+    const auto [layer, expert] = found.indices;
+    Layer& experts = layers_[layer];
+    auto& matrix = experts.matrices[found.spec->name];
+    experts.specs[found.spec->name] = found.spec;
+    matrix.resize(tree_.experts);
+    if (matrix.at(expert)) throw Error::refused("is there twice").tensor(stored_.tensors[place].name);
+    matrix[expert] = place;
+    if (++experts.seen < kMatricesOfAnExpert * tree_.experts) return;
+    for (const auto& [name, places] : experts.matrices) stack(*experts.specs.at(name), layer, places);
+    layers_.erase(layer);
+  }
+
+  void stack(const TensorSpec& spec, std::uint64_t layer,
+             const std::vector<std::optional<std::uint32_t>>& places) {
+    DerivedTensor tensor{.name = gguf_names(spec, layer).front(), .shape = {places.size()}};
+    tensor.shape.insert(tensor.shape.end(), spec.shape.begin(), spec.shape.end());
+    for (const auto& place : places)
+      tensor.pieces.push_back({place.value(), 0, stored_.tensors[*place].all_rows()});
+    add(std::move(tensor));
+  }
+
+  void check_complete() const {
+    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+      if (spec.storage != Storage::own || spec.part == Part::mtp || seen_.contains(name)) return;
+      const auto found = lookup_.find(name);
+      if (found && found->mtp) return;
+      throw Error::refused("is missing: a GGUF of part of a model loads nowhere").tensor(name);
+    });
+  }
+
+  static constexpr std::size_t kMatricesOfAnExpert = 3;
+
+  const ModelConfig& config_;
+  const ModuleTree& tree_;
+  const GgufFamily& family_;
+  const Checkpoint& checkpoint_;
+  const StoredTensors& stored_;
+  TensorLookup lookup_;
+  std::map<std::uint64_t, Layer> layers_;
+  std::vector<GgufTensor> made_;
+  std::set<std::string> names_, seen_;
+};
+
+}  // namespace
+
+std::vector<GgufTensor> gguf_tensors(const ModelConfig& config, const ModuleTree& tree,
+                                     const GgufFamily& family, const Checkpoint& checkpoint,
+                                     const StoredTensors& stored) {
+  return Exporter(config, tree, family, checkpoint, stored).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,149 @@
+#include "core/model/gguf_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/model/gguf_names.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kSigmoidGating = 2;
+
+class Importer {
+ public:
+  Importer(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored)
+      : family_(family),
+        source_(gguf.files.front().path),
+        stored_(stored),
+        tree_(describe(ModelConfig::from_gguf(*gguf.gguf, source_, gguf.tensors))) {
+    for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places_.emplace(stored.tensors[i].name, i);
+  }
+
+  std::vector<DerivedTensor> run(std::vector<std::string>& notes) {
+    for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
+      if (spec.storage == Storage::buffer) return;
+      take(name, spec, at);
+    });
+    for (const auto& [name, place] : places_) {
+      const bool generated = name == "rope_freqs.weight" || name.starts_with("rope_factors");
+      if (!used_.contains(name) && !generated)
+        notes.push_back(fmt::format("{} has no place in {}: left out", name, family_.hf_class));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  std::optional<std::uint32_t> find(const std::string& name) {
+    const auto found = places_.find(name);
+    if (found == places_.end()) return std::nullopt;
+    used_[name] = true;
+    return found->second;
+  }
+
+  void take(const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
+    if (spec.role == Role::kv_b && !spec.bias && merge_latent(name, spec, at)) return;
+    const std::vector<std::string> candidates = gguf_names(spec, at.layer);
+    for (const std::string& candidate : candidates) {
+      const auto place = find(candidate);
+      if (!place) continue;
+      DerivedTensor tensor{.name = name, .shape = spec.shape};
+      const std::uint64_t rows = tensor.rows();
+      const bool one_of_many = spec.name.find("{expert}") != std::string::npos;
+      tensor.pieces = {{*place, one_of_many ? at.expert * rows : 0, rows}};
+      if (family_.paired_heads && (spec.role == Role::q || spec.role == Role::k)) {
+        tensor.order = HeadRows::halves_from_pairs;
+        tensor.head_rows = tree_.attention.front().qk_head_dim;
+      }
+      check_shape(tensor, one_of_many ? tree_.experts * rows : rows);
+      made_.push_back(std::move(tensor));
+      return;
+    }
+    if (spec.storage == Storage::own && spec.part != Part::mtp && tree_.mtp.empty()) {
+      throw Error::input("is missing").in(source_).tensor(candidates.empty() ? name : candidates.front());
+    }
+  }
+
+  void check_shape(const DerivedTensor& tensor, std::uint64_t rows) const {
+    const LogicalTensor& source = stored_.tensors[tensor.pieces.front().source];
+    if (source.all_rows() == rows && source.columns == tensor.columns()) return;
+    throw Error::input("its shape is not what the metadata say").in(source_).tensor(source.name);
+  }
+
+  // The two halves of kv_b_proj, one transposed, head by head.
+  bool merge_latent(const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
+    const auto keys = find(fmt::format("blk.{}.attn_k_b.weight", at.layer));
+    const auto values = find(fmt::format("blk.{}.attn_v_b.weight", at.layer));
+    if (!keys || !values) return false;
+    const AttentionGeometry& g = tree_.attention.front();
+    const std::uint64_t nope = g.qk_head_dim - g.rope_head_dim;
+    const LogicalTensor &k = stored_.tensors[*keys], &v = stored_.tensors[*values];
+    const bool fits = k.all_rows() == g.heads * g.kv_lora_rank && k.columns == nope &&
+                      v.all_rows() == g.heads * g.v_head_dim && v.columns == g.kv_lora_rank;
+    if (!fits) throw Error::input("its shape is not what the metadata say").in(source_).tensor(k.name);
+    DerivedTensor tensor{.name = name, .shape = spec.shape};
+    for (std::uint64_t head = 0; head < g.heads; ++head) {
+      tensor.pieces.push_back({*keys, head * g.kv_lora_rank, g.kv_lora_rank, true});
+      tensor.pieces.push_back({*values, head * g.v_head_dim, g.v_head_dim});
+    }
+    made_.push_back(std::move(tensor));
+    return true;
+  }
+
+  const GgufFamily& family_;
+  const fs::path& source_;
+  const StoredTensors& stored_;
+  ModuleTree tree_;
+  std::map<std::string, std::uint32_t> places_;
+  std::map<std::string, bool> used_;
+  std::vector<DerivedTensor> made_;
+};
+
+}  // namespace
+
+const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
+  const std::string architecture = gguf.gguf->text("general.architecture").value_or("");
+  const auto number = [&](std::string_view key) {
+    return gguf.gguf->number(fmt::format("{}.{}", architecture, key)).value_or(0);
+  };
+  std::string family = architecture;
+  if (architecture == "llama" && number("expert_count") > 0) family = "mixtral";
+  if (architecture == "qwen3moe") family = "qwen3_moe";
+  if (architecture == "deepseek2") {
+    const bool corrected =
+        std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
+                    [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
+    family = corrected || number("expert_gating_func") == kSigmoidGating ? "deepseek_v3" : "deepseek_v2";
+  }
+  return gguf_family(family);
+}
+
+std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
+                                      const StoredTensors& stored, std::vector<std::string>& notes) {
+  return Importer(gguf, family, stored).run(notes);
+}
+
+HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type) {
+  HfModel model;
+  const GgufFamily* family = family_of_gguf(gguf);
+  if (family == nullptr) {
+    model.notes.push_back(
+        fmt::format("architecture \"{}\" is not known here: tensors keep their GGUF names, and there is no "
+                    "config.json",
+                    gguf.gguf->text("general.architecture").value_or("")));
+    for (std::uint32_t i = 0; i < stored.tensors.size(); ++i)
+      model.tensors.push_back(whole(stored.tensors[i].name, stored, i));
+  } else {
+    model.family = family->family;
+    model.tensors = hf_tensors(gguf, *family, stored, model.notes);
+    const ParsedJson config = hf_config(gguf, *family, stored, type, model.notes);
+    model.files.emplace_back("config.json", config.dump(2) + "\n");
+  }
+  for (auto& file : hf_tokenizer(*gguf.gguf, model.notes)) model.files.push_back(std::move(file));
+  return model;
+}
+
+}  // namespace assay

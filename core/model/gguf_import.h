@@ -1,0 +1,45 @@
+// A GGUF as transformers would have it: the inverse of gguf_export, as far as the metadata says what it
+// needs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/formats/gguf.h"
+#include "core/formats/json.h"
+#include "core/model/derived_tensor.h"
+#include "core/model/gguf_family.h"
+#include "core/numeric/element_type.h"
+
+namespace assay {
+
+struct HfModel {
+  std::string family;  // empty: unknown, and tensors keep their GGUF names
+  std::vector<DerivedTensor> tensors;
+  std::vector<std::pair<std::string, std::string>> files;  // config.json and the tokenizer's, as texts
+  std::vector<std::string> notes;                          // what is missing
+};
+
+// `type`: of the weights to be written, for config.json.
+HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type);
+
+// --- parts of it
+// -----------------------------------------------------------------------------------------------
+
+// Of which family the file is; nullptr: of none that gguf_export writes.
+const GgufFamily* family_of_gguf(const Checkpoint& gguf);
+
+// All tensors under transformers' names. Throws Error::input where one is missing or misshapen; appends what
+// has no such name to `notes`.
+std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
+                                      const StoredTensors& stored, std::vector<std::string>& notes);
+
+ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
+                     ElementType type, std::vector<std::string>& notes);
+
+std::vector<std::pair<std::string, std::string>> hf_tokenizer(const gguf::Header& header,
+                                                              std::vector<std::string>& notes);
+
+}  // namespace assay

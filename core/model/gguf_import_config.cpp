@@ -1,0 +1,137 @@
+// config.json out of GGUF metadata: gguf_hyperparameters backwards.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/model/config.h"
+#include "core/model/gguf_import.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t kSoftmaxGating = 1, kSigmoidGating = 2;
+
+// A float32 as the shortest decimal that means it: 1e-06, and not 9.999999974752427e-07.
+ParsedJson shortest(const ParsedJson& value) {
+  if (value.is_number_float())
+    return std::strtod(fmt::format("{}", static_cast<float>(value.get<double>())).c_str(), nullptr);
+  if (!value.is_object()) return value;
+  ParsedJson object = ParsedJson::object();
+  for (const auto& [key, member] : value.items()) object[key] = shortest(member);
+  return object;
+}
+
+class ConfigWriter {
+ public:
+  ConfigWriter(const gguf::Header& header, const GgufFamily& family, const StoredTensors& stored)
+      : header_(header), family_(family), stored_(stored) {}
+
+  // `known`: what ModelConfig::from_gguf finds.
+  ParsedJson write(const ParsedJson& known, ElementType type, std::vector<std::string>& notes) {
+    config_["architectures"] = {std::string(family_.hf_class)};
+    config_["model_type"] = std::string(family_.family);
+    config_["dtype"] = type == ElementType::F32   ? "float32"
+                       : type == ElementType::F16 ? "float16"
+                                                  : "bfloat16";
+    static constexpr std::string_view kKept[] = {"hidden_size",
+                                                 "num_hidden_layers",
+                                                 "intermediate_size",
+                                                 "num_attention_heads",
+                                                 "num_key_value_heads",
+                                                 "q_lora_rank",
+                                                 "kv_lora_rank",
+                                                 "max_position_embeddings",
+                                                 "num_experts_per_tok",
+                                                 "n_shared_experts",
+                                                 "moe_intermediate_size",
+                                                 "first_k_dense_replace",
+                                                 "qk_nope_head_dim",
+                                                 "qk_rope_head_dim",
+                                                 "v_head_dim",
+                                                 "tie_word_embeddings",
+                                                 "num_local_experts",
+                                                 "rms_norm_eps",
+                                                 "vocab_size",
+                                                 "rope_theta",
+                                                 "rope_scaling",
+                                                 "n_group",
+                                                 "topk_group",
+                                                 "routed_scaling_factor"};
+    for (const std::string_view key : kKept) {
+      if (const auto found = known.find(key); found != known.end())
+        config_[std::string(key)] = shortest(*found);
+    }
+    for (const LogicalTensor& tensor : stored_.tensors) {
+      if (tensor.name == "token_embd.weight") config_["vocab_size"] = tensor.rows;
+    }
+    attention(known);
+    experts(known);
+    token("bos_token_id", "tokenizer.ggml.bos_token_id");
+    token("eos_token_id", "tokenizer.ggml.eos_token_id");
+    token("pad_token_id", "tokenizer.ggml.padding_token_id");
+    note_losses(notes);
+    return std::move(config_);
+  }
+
+ private:
+  bool latent() const { return config_.contains("kv_lora_rank"); }
+
+  // Some files say -1 where there is none.
+  void token(const char* name, std::string_view key) {
+    const auto value = header_.number(key);
+    if (value && *value < config_.value("vocab_size", std::uint64_t{0})) config_[name] = *value;
+  }
+
+  void attention(const ParsedJson& known) {
+    if (!latent() && known.contains("head_dim")) config_["head_dim"] = known.at("head_dim");
+    if (family_.family != "qwen2" && known.value("attention_bias", false)) config_["attention_bias"] = true;
+    if (latent()) config_["num_nextn_predict_layers"] = known.value("num_nextn_predict_layers", 0);
+  }
+
+  void experts(const ParsedJson& known) {
+    if (!config_.contains("num_local_experts")) return;
+    if (family_.family != "mixtral") {
+      config_[latent() ? "n_routed_experts" : "num_experts"] = config_["num_local_experts"];
+      config_.erase("num_local_experts");
+    }
+    if (family_.family == "qwen3_moe") config_["norm_topk_prob"] = true;  // as llama.cpp computes it
+    if (!latent()) return;
+    config_["norm_topk_prob"] = known.value("norm_topk_prob", false);
+    const auto gating = header_.number(fmt::format("{}.expert_gating_func", family_.architecture));
+    if (gating == kSigmoidGating || gating == kSoftmaxGating)
+      config_["scoring_func"] = gating == kSigmoidGating ? "sigmoid" : "softmax";
+    const bool third = family_.family == "deepseek_v3";
+    config_["topk_method"] = third                         ? "noaux_tc"
+                             : config_.contains("n_group") ? "group_limited_greedy"
+                                                           : "greedy";
+  }
+
+  void note_losses(std::vector<std::string>& notes) const {
+    const auto scaling = config_.find("rope_scaling");
+    if (scaling != config_.end() && scaling->contains("mscale"))
+      notes.emplace_back(
+          "rope scaling: mscale is taken to equal mscale_all_dim, of which alone the metadata speak");
+    for (const LogicalTensor& tensor : stored_.tensors) {
+      if (tensor.name == "rope_freqs.weight")
+        notes.emplace_back(
+            "rope_freqs.weight, Llama 3's scaling of rotary frequencies, is not turned into a "
+            "rope_scaling: add the original config.json's");
+    }
+  }
+
+  const gguf::Header& header_;
+  const GgufFamily& family_;
+  const StoredTensors& stored_;
+  ParsedJson config_ = ParsedJson::object();
+};
+
+}  // namespace
+
+ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
+                     ElementType type, std::vector<std::string>& notes) {
+  const ModelConfig sizes = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
+  return ConfigWriter(*gguf.gguf, family, stored).write(sizes.document(), type, notes);
+}
+
+}  // namespace assay

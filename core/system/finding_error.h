@@ -1,0 +1,16 @@
+// Findings where there is nobody to collect them: the first error is thrown.
+#pragma once
+
+#include "core/system/error.h"
+#include "core/system/finding.h"
+
+namespace assay {
+
+inline void throw_first_error(const Findings& findings, const std::filesystem::path& source) {
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::error)
+      throw Error::input(finding.message).in(source).tensor(finding.tensor).remedy(finding.remedy);
+  }
+}
+
+}  // namespace assay

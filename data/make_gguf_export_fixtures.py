@@ -1,0 +1,104 @@
+"""What llama.cpp makes of our small models: sha256 of the files that `assay convert` must write.
+
+    LLAMA_CPP=path/to/llama.cpp LLAMA_QUANTIZE=path/to/llama-quantize python data/make_gguf_export_fixtures.py
+
+writes data/fixtures/gguf_export/: EXPECTED.tsv (model, type, sha256), and sentencepiece/ with a tokenizer.model and the
+vocabulary-only GGUF that the converter makes of it. The models of data/models/ have no tokenizer, so theirs is none; tinylm's
+pre-tokenizer is DeepSeek-V3's, which the converter knows by a hash of real vocabularies alone, so that it is told.
+Source: llama.cpp as vendored by llama-cpp-python 0.3.36.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+LLAMA_CPP = pathlib.Path(os.environ["LLAMA_CPP"])
+QUANTIZE = os.environ.get("LLAMA_QUANTIZE")
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(LLAMA_CPP), str(LLAMA_CPP / "gguf-py")]
+
+import sentencepiece  # noqa: E402
+import torch  # noqa: E402
+from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
+from conversion.base import TextModel, gguf  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = HERE / "fixtures/gguf_export"
+MODELS = ["llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3-moe", "deepseek-v2", "deepseek-v2-lite", "deepseek-v3",
+          "kimi-k2"]
+CONVERTED = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "bf16": "MOSTLY_BF16", "q8_0": "MOSTLY_Q8_0"}
+QUANTIZED = ["q4_k_m", "q5_k_s", "q6_k", "q4_0", "q5_1"]
+
+
+def convert(folder, out, file_type, vocabulary, vocabulary_only=False):
+    hparams = ModelBase.load_hparams(folder, False)
+    model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
+    instance = model_class(folder, gguf.LlamaFileType[file_type], out, small_first_shard=False)
+    if vocabulary is not None:
+        instance.set_vocab = lambda: vocabulary(instance)
+    (instance.write_vocab if vocabulary_only else instance.write)()
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def expected():
+    lines = ["# model\ttype\tsha256 of the GGUF; \"again\": of the Q8_0 file, requantized"]
+    TextModel.get_vocab_base_pre = lambda self, tokenizer: "deepseek-v3"
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for name in MODELS + ["tinylm"]:
+            source = HERE / ("tinylm" if name == "tinylm" else f"models/{name}")
+            vocabulary = None if name == "tinylm" else (lambda model: model._set_vocab_none())
+            for file_type, constant in CONVERTED.items():
+                convert(source, scratch / f"{file_type}.gguf", constant, vocabulary)
+                lines.append(f"{name}\t{file_type}\t{digest(scratch / f'{file_type}.gguf')}")
+            if not QUANTIZE or name == "deepseek-v2-lite":  # llama.cpp knows "lite" by its 26 or 27 layers alone
+                continue
+            for file_type in QUANTIZED:
+                made = scratch / "made.gguf"
+                for origin, label in (("f32", file_type), ("q8_0", f"again-{file_type}")):
+                    subprocess.run([QUANTIZE, "--allow-requantize", scratch / f"{origin}.gguf", made, file_type], check=True,
+                                   capture_output=True)
+                    lines.append(f"{name}\t{label}\t{digest(made)}")
+    (OUT / "EXPECTED.tsv").write_text("\n".join(lines) + "\n")
+
+
+def sentencepiece_fixture():
+    random.seed(3)
+    words = ["".join(random.choice("abcdefghij") for _ in range(random.randint(2, 7))) for _ in range(400)]
+    folder = OUT / "sentencepiece"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        here = os.getcwd()
+        os.chdir(scratch)  # the model keeps the names of its input
+        pathlib.Path("corpus.txt").write_text("\n".join(" ".join(random.choice(words) for _ in range(12)) for _ in range(400)))
+        sentencepiece.SentencePieceTrainer.train(input="corpus.txt", model_prefix="tokenizer", vocab_size=300, normalization_rule_name="identity",
+                                                 model_type="bpe", byte_fallback=True,
+                                                 character_coverage=1.0, minloglevel=2)
+        os.chdir(here)
+        (folder / "tokenizer.model").write_bytes((pathlib.Path(scratch) / "tokenizer.model").read_bytes())
+    special = {str(i): {"content": text, "special": True} for i, text in enumerate(["<unk>", "<s>", "</s>"])}
+    special["301"] = {"content": "<|turn|>", "special": False}
+    special["302"] = {"content": "a▁b", "special": False}
+    settings = {"add_bos_token": True, "add_eos_token": False, "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+                "tokenizer_class": "LlamaTokenizer", "add_prefix_space": False, "added_tokens_decoder": special,
+                "chat_template": "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 32, "intermediate_size": 48,
+              "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 304, "bos_token_id": 1, "eos_token_id": 2,
+              "pad_token_id": 400}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    convert(folder, OUT / "sentencepiece.gguf", "ALL_F32", None, vocabulary_only=True)
+
+
+if __name__ == "__main__":
+    OUT.mkdir(parents=True, exist_ok=True)
+    with torch.inference_mode():
+        sentencepiece_fixture()
+        expected()

@@ -1,0 +1,115 @@
+// `assay compare kernels --perf`: how fast, and how far below the roof of this machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/system/error.h"
+#include "core/system/name_filter.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "kernels/compare_kernels.h"
+#include "kernels/harness/roof.h"
+
+namespace assay {
+namespace {
+
+constexpr double kLeastSeconds = 0.2;
+
+// The time nobody can be below: all bytes read once, all sums done at the peak, side by side.
+double roof_seconds(const KernelTime& t, const Roof& roof) {
+  return std::max(t.flops / roof.flops, t.bytes / roof.bytes);
+}
+
+double seconds_of(const std::vector<KernelTime>& times, std::string_view kernel) {
+  double best = 0;
+  for (const KernelTime& t : times) {
+    if (t.kernel.starts_with(kernel) && (best == 0 || t.seconds < best)) best = t.seconds;
+  }
+  return best;
+}
+
+std::string as_time(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} µs", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3);
+}
+
+// Neighbours on the machine lower what is measured, never raise it.
+Roof higher(const Roof& a, const Roof& b) {
+  return {std::max(a.flops, b.flops), std::max(a.bytes, b.bytes)};
+}
+
+std::string against(double other, double mine) {
+  return other == 0 ? "-" : fmt::format("{:.2f}", other / mine);
+}
+
+// The cases to be timed of one operation: those asked for, else its own choice.
+std::vector<CaseId> timed_cases(const OpExaminer& examiner, const CompareKernelsSettings& s) {
+  if (s.request.cases.empty()) return examiner.perf_grid();
+  std::vector<CaseId> cases;
+  for (const std::string& text : s.request.cases) {
+    if (CaseId id = CaseId::parse(text); id.op() == examiner.op()) cases.push_back(std::move(id));
+  }
+  return cases;
+}
+
+// The kernels of each case side by side. The reference and the libraries always take part: they are what the
+// others are compared with.
+std::vector<std::vector<KernelTime>> time_all(const CompareKernelsSettings& s, const NameFilter& kernel) {
+  const NameFilter op(s.request.op, "");
+  const auto wanted = [&](const KernelLabel& k) {
+    const bool yardstick = k.name == "reference" || kernel_group(k.name) == "library";
+    return (kernel.accepts(k.name) || yardstick) && (!s.request.device || *s.request.device == k.device);
+  };
+  std::vector<std::vector<KernelTime>> all;
+  for (const auto& examiner : examiners(builtin_kernels())) {
+    if (!op.accepts(examiner->op())) continue;
+    for (const CaseId& id : timed_cases(*examiner, s)) {
+      if (interrupted()) return all;
+      all.push_back(examiner->time(id, wanted, s.request.jobs, kLeastSeconds));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+int run_compare_perf(const CompareKernelsSettings& s) {
+  const Output output(s.common.json);
+  const NameFilter kernel(s.request.kernel, "");
+  const Roof before = measure_roof(s.request.jobs);
+  const std::vector<std::vector<KernelTime>> all = time_all(s, kernel);
+  if (interrupted()) return kExitInterrupted;
+  const Roof roof = higher(before, measure_roof(s.request.jobs));
+
+  using Align = Table::Align;
+  Table table({"case", "kernel", "time", "GFLOP/s", "GB/s", "of the roof", "× library", "× reference"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::right});
+  Json list = Json::array();
+  for (const std::vector<KernelTime>& times : all) {
+    const double library = seconds_of(times, "library"), reference = seconds_of(times, "reference");
+    for (const KernelTime& t : times) {
+      if (!kernel.accepts(t.kernel)) continue;
+      const double share = roof_seconds(t, roof) / t.seconds;
+      table.add({t.id, t.kernel, as_time(t.seconds), fmt::format("{:.1f}", t.flops / t.seconds / 1e9),
+                 fmt::format("{:.1f}", t.bytes / t.seconds / 1e9), fmt::format("{:.0f} %", 100 * share),
+                 against(library, t.seconds), against(reference, t.seconds)});
+      list.push_back({{"id", t.id},
+                      {"kernel", t.kernel},
+                      {"seconds", t.seconds},
+                      {"flops", t.flops},
+                      {"bytes", t.bytes},
+                      {"share_of_roof", share}});
+    }
+  }
+  output.line(table.render());
+  output.line(fmt::format(
+      "roof with {} threads, measured before and after: {:.0f} GFLOP/s in float32, {:.1f} GB/s read",
+      s.request.jobs, roof.flops / 1e9, roof.bytes / 1e9));
+  output.json({{"schema", "assay.compare/1"},
+               {"tool", "assay " ASSAY_VERSION},
+               {"roof", {{"threads", s.request.jobs}, {"flops", roof.flops}, {"bytes", roof.bytes}}},
+               {"perf", std::move(list)}});
+  return kExitOk;
+}
+
+}  // namespace assay

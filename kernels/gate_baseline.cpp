@@ -1,0 +1,243 @@
+#include "kernels/gate_baseline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kSchema = "assay.baseline/1";
+
+// A ratio may double or halve: other vector widths add up in another order. What lies far below the budget
+// has room to move in before it means anything.
+constexpr double kDrift = 2, kCaseDrift = 4, kFloor = 0.05;
+
+std::map<std::string, std::string> properties_of(const Properties& p) {
+  return {{"repeatable", std::string(name(p.repeatable))},
+          {"layout_invariant", std::string(name(p.layout_invariant))},
+          {"thread_invariant", std::string(name(p.thread_invariant))},
+          {"batch_invariant", std::string(name(p.batch_invariant))},
+          {"chunk_invariant", std::string(name(p.chunk_invariant))},
+          {"isolated", std::string(name(p.isolated))}};
+}
+
+void merge_property(std::string& known, const std::string& now) {
+  if (known == "no" || now == "untested") return;
+  known = now;
+}
+
+const ParsedJson& member(const ParsedJson& object, const char* key, const std::filesystem::path& file,
+                         ParsedJson::value_t type) {
+  if (!object.is_object() || !object.contains(key) || object.at(key).type() != type)
+    throw Error::input(fmt::format("'{}' is missing or of another type", key))
+        .in(file)
+        .remedy("write it again with 'assay gate --update'");
+  return object.at(key);
+}
+
+bool is_known(const std::vector<KnownFailure>& ledger, const CaseResult& r, const KnownFailure** which) {
+  for (const KnownFailure& known : ledger) {
+    if (known.kernel != r.kernel || known.id != r.id) continue;
+    *which = &known;
+    return true;
+  }
+  return false;
+}
+
+class Comparing {
+ public:
+  Comparing(const Baseline& before, const std::vector<CaseResult>& results,
+            const std::vector<MutantResult>& mutants, const std::vector<KnownFailure>& ledger,
+            std::string today)
+      : before_(before),
+        results_(results),
+        mutants_(mutants),
+        ledger_(ledger),
+        today_(std::move(today)),
+        now_(baseline_of(results, mutants)) {}
+
+  std::vector<Deviation> run() {
+    failures();
+    for (const auto& [key, record] : before_.kernels) kernel(key, record);
+    for (const std::string& name : before_.mutants) {
+      const bool planted = std::any_of(mutants_.begin(), mutants_.end(),
+                                       [&](const MutantResult& m) { return m.op + ": " + m.name == name; });
+      if (!planted) say("vanished", "", "", "the planted fault '" + name + "' is planted no more");
+    }
+    for (const MutantResult& m : mutants_) {
+      if (!m.caught)
+        say("missed_mutant", m.op, "", fmt::format("the planted fault '{}' was not noticed", m.name));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void say(std::string kind, std::string kernel, std::string id, std::string message,
+           bool tolerated = false) {
+    found_.push_back({std::move(kind), std::move(kernel), std::move(id), std::move(message), tolerated});
+  }
+
+  void failures() {
+    for (const CaseResult& r : results_) {
+      const bool bad = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;
+      const KnownFailure* known = nullptr;
+      const bool listed = is_known(ledger_, r, &known);
+      if (bad && listed && today_ <= known->expires)
+        say("failed", kernel_key(r), r.id, fmt::format("known until {}: {}", known->expires, known->reason),
+            true);
+      else if (bad && listed)
+        say("expired", kernel_key(r), r.id,
+            fmt::format("excused until {}, and fails still: {}", known->expires, r.detail));
+      else if (bad)
+        say("failed", kernel_key(r), r.id, fmt::format("{}: {}: {}", name(r.status), r.check, r.detail));
+      else if (listed && r.status == CaseStatus::passed)
+        say("unexpected_pass", kernel_key(r), r.id,
+            "passes, though the ledger calls it a known failure: strike it out");
+    }
+    for (const KnownFailure& known : ledger_) {
+      const bool there = std::any_of(results_.begin(), results_.end(), [&](const CaseResult& r) {
+        return r.kernel == known.kernel && r.id == known.id;
+      });
+      if (!there)
+        say("vanished", known.kernel, known.id, "the ledger excuses a case that is examined no more");
+    }
+  }
+
+  void kernel(const std::string& key, const KernelRecord& then) {
+    const auto it = now_.kernels.find(key);
+    if (it == now_.kernels.end()) return say("vanished", key, "", "the kernel is examined no more");
+    const KernelRecord& now = it->second;
+    KernelRecord still = then;  // a case that fails has been told, and is no part of the largest
+    std::erase_if(still.ratios, [&](const auto& entry) { return !now.ratios.contains(entry.first); });
+    const double largest = now.largest(), before = still.largest();
+    if (largest > kDrift * before && largest > kFloor)
+      say("worse", key, "",
+          fmt::format("its largest error/budget was {:.3f} and is {:.3f}", before, largest));
+    if (largest * kDrift < before && before > kFloor)
+      say("better", key, "",
+          fmt::format("its largest error/budget was {:.3f} and is {:.3f}: is it still what it was?", before,
+                      largest));
+    for (const auto& [id, ratio] : then.ratios) {
+      const auto at = now.ratios.find(id);
+      if (at != now.ratios.end() && at->second > kCaseDrift * ratio && at->second > kFloor)
+        say("worse", key, id, fmt::format("error/budget was {:.3f} and is {:.3f}", ratio, at->second));
+      if (at == now.ratios.end() && !examined(key, id))
+        say("vanished", key, id, "the case is examined no more");
+    }
+    for (const auto& [property, value] : then.properties) {
+      const auto at = now.properties.find(property);
+      if (value == "yes" && (at == now.properties.end() || at->second != "yes"))
+        say("property", key, "", "it is " + property + " no more");
+    }
+  }
+
+  bool examined(const std::string& key, const std::string& id) const {
+    return std::any_of(results_.begin(), results_.end(), [&](const CaseResult& r) {
+      return r.id == id && r.status != CaseStatus::skipped && kernel_key(r) == key;
+    });
+  }
+
+  const Baseline& before_;
+  const std::vector<CaseResult>& results_;
+  const std::vector<MutantResult>& mutants_;
+  const std::vector<KnownFailure>& ledger_;
+  std::string today_;
+  Baseline now_;
+  std::vector<Deviation> found_;
+};
+
+}  // namespace
+
+double KernelRecord::largest() const {
+  double largest = 0;
+  for (const auto& [id, ratio] : ratios) largest = std::max(largest, ratio);
+  return largest;
+}
+
+std::string kernel_key(const CaseResult& r) {
+  return r.id.substr(0, r.id.find(':')) + " " + r.kernel;
+}
+
+Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<MutantResult>& mutants) {
+  Baseline baseline;
+  for (const CaseResult& r : results) {
+    if (r.status == CaseStatus::skipped || r.status == CaseStatus::unimplemented) continue;
+    KernelRecord& record = baseline.kernels[kernel_key(r)];
+    if (r.status == CaseStatus::passed) record.ratios[r.id] = r.measured.ratio;
+    for (const auto& [property, value] : properties_of(r.properties)) {
+      auto& known = record.properties.try_emplace(property, "untested").first->second;
+      merge_property(known, value);
+    }
+  }
+  for (const MutantResult& m : mutants) {
+    if (m.caught) baseline.mutants.insert(m.op + ": " + m.name);
+  }
+  return baseline;
+}
+
+Json to_json(const Baseline& baseline) {
+  Json kernels = Json::object();
+  for (const auto& [key, record] : baseline.kernels) {
+    Json ratios = Json::object(), properties = Json::object();
+    // Four digits: more would change with every compiler.
+    for (const auto& [id, ratio] : record.ratios) ratios[id] = std::round(ratio * 1e4) / 1e4;
+    for (const auto& [property, value] : record.properties) properties[property] = value;
+    kernels[key] = {{"properties", std::move(properties)}, {"ratios", std::move(ratios)}};
+  }
+  return {{"schema", kSchema}, {"kernels", std::move(kernels)}, {"mutants", baseline.mutants}};
+}
+
+Baseline read_baseline(const std::filesystem::path& file) {
+  const ParsedJson document = read_json(file);
+  using Type = ParsedJson::value_t;
+  if (member(document, "schema", file, Type::string) != kSchema)
+    throw Error::input("not a baseline of 'assay gate'")
+        .in(file)
+        .remedy("write one with 'assay gate --update'");
+  Baseline baseline;
+  for (const auto& [key, value] : member(document, "kernels", file, Type::object).items()) {
+    KernelRecord& record = baseline.kernels[key];
+    for (const auto& [id, ratio] : member(value, "ratios", file, Type::object).items()) {
+      if (!ratio.is_number()) throw Error::input("the ratio of " + id + " is no number").in(file);
+      record.ratios[id] = ratio.get<double>();
+    }
+    for (const auto& [property, kept] : member(value, "properties", file, Type::object).items()) {
+      if (!kept.is_string()) throw Error::input("the property " + property + " is no word").in(file);
+      record.properties[property] = kept.get<std::string>();
+    }
+  }
+  for (const ParsedJson& name : member(document, "mutants", file, Type::array)) {
+    if (!name.is_string()) throw Error::input("a mutant without a name").in(file);
+    baseline.mutants.insert(name.get<std::string>());
+  }
+  return baseline;
+}
+
+std::vector<KnownFailure> read_ledger(const std::filesystem::path& file) {
+  const ParsedJson document = read_json(file);
+  static const std::regex day(R"(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))");
+  std::vector<KnownFailure> ledger;
+  for (const ParsedJson& entry : member(document, "known_failures", file, ParsedJson::value_t::array)) {
+    KnownFailure known = {json_string(entry, "kernel", file), json_string(entry, "case", file),
+                          json_string(entry, "reason", file), json_string(entry, "expires", file)};
+    if (known.reason.empty() || !std::regex_match(known.expires, day))
+      throw Error::input("a known failure needs a reason and a day on which it expires (2026-12-31)")
+          .in(file);
+    ledger.push_back(std::move(known));
+  }
+  return ledger;
+}
+
+std::vector<Deviation> deviations(const Baseline& before, const std::vector<CaseResult>& results,
+                                  const std::vector<MutantResult>& mutants,
+                                  const std::vector<KnownFailure>& ledger, const std::string& today) {
+  return Comparing(before, results, mutants, ledger, today).run();
+}
+
+}  // namespace assay

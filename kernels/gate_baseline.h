@@ -1,0 +1,63 @@
+// What the gate remembers, and what it holds against it. Private to gate*.cpp.
+//
+// A baseline is a file in the repository: for each kernel its cases with their error/budget ratios, and the
+// properties it kept; the planted faults that were caught. The ledger beside it names the failures that are
+// known, each with a reason and a day on which it stops being an excuse.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/system/report.h"
+#include "kernels/harness/mutants.h"
+#include "kernels/harness/survey.h"
+
+namespace assay {
+
+struct KernelRecord {
+  std::map<std::string, double> ratios;           // by case; of those that passed
+  std::map<std::string, std::string> properties;  // "batch_invariant" → "yes", "no", "untested"
+  double largest() const;
+};
+struct Baseline {
+  std::map<std::string, KernelRecord> kernels;  // by "linear cpu.rows"
+  std::set<std::string> mutants;                // caught: "linear: one NaN"
+};
+
+struct KnownFailure {
+  std::string kernel, id;  // as in the reports: "cpu.rows", "linear:…"
+  std::string reason;
+  std::string expires;  // "2026-12-31": the last day it holds
+};
+
+// Throw Error::input on a file that is not of this kind.
+Baseline read_baseline(const std::filesystem::path& file);
+std::vector<KnownFailure> read_ledger(const std::filesystem::path& file);
+Json to_json(const Baseline& baseline);
+Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<MutantResult>& mutants);
+
+// One reason to say no, or (tolerated) one that would be.
+struct Deviation {
+  std::string kind;    // failed, worse, better, property, vanished, missed_mutant, expired, unexpected_pass
+  std::string kernel;  // "linear cpu.rows"
+  std::string id;      // of the case; may be empty
+  std::string message;
+  bool tolerated = false;
+};
+
+// `today` as "2026-11-21".
+std::vector<Deviation> deviations(const Baseline& before, const std::vector<CaseResult>& results,
+                                  const std::vector<MutantResult>& mutants,
+                                  const std::vector<KnownFailure>& ledger, const std::string& today);
+
+std::string kernel_key(const CaseResult& result);  // "linear cpu.rows"
+std::string to_junit(const std::vector<CaseResult>& results, const std::vector<Deviation>& found);
+std::string to_html(const Baseline& before, const Baseline& now, const std::vector<Deviation>& found,
+                    const std::string& verdict);
+// "::error title=…::…", as GitHub shows beside a change.
+std::string to_annotation(const Deviation& deviation);
+
+}  // namespace assay

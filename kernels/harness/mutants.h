@@ -1,0 +1,89 @@
+// Faults planted on purpose, of the kinds that real engines have shipped: does the examination notice?
+//
+// A mutant is a right kernel with one thing wrong. Where the fault has a size (a factor, a number of terms)
+// it is planted at several, the largest first, so that the smallest that is still noticed can be told. A
+// fault that the grid does not notice is a hole in the grid.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/harness/cases.h"
+
+namespace assay {
+
+template <class Call>
+struct Mutant {
+  std::string_view name;
+  std::string_view family;     // of faults: what went wrong, in which kind of place
+  std::string_view unit = "";  // what a size means: "× (1 + size)"
+  std::vector<double> sizes = {1};
+  // Shows in bits (over memory, threads, batches) and not, or not only, in numbers.
+  bool bits = false;
+  std::function<ResultOf<Call>(ReferenceOps&, const Call&, double size)> run = {};
+};
+// The right kernel on a wrong call.
+template <class Call>
+Mutant<Call> on_wrong_call(std::string_view name, std::string_view family,
+                           std::function<void(ReferenceOps&, Call&)> change) {
+  return {.name = name,
+          .family = family,
+          .run = [change = std::move(change)](ReferenceOps& ops, const Call& call, double) {
+            Call wrong = call;
+            change(ops, wrong);
+            return run_reference(ops, wrong);
+          }};
+}
+
+template <class Call>
+std::vector<Mutant<Call>> mutants_of() {
+  return {};
+}
+template <>
+std::vector<Mutant<EmbeddingCall>> mutants_of();
+template <>
+std::vector<Mutant<LinearCall>> mutants_of();
+template <>
+std::vector<Mutant<RmsNormCall>> mutants_of();
+template <>
+std::vector<Mutant<LayerNormCall>> mutants_of();
+template <>
+std::vector<Mutant<RotaryCall>> mutants_of();
+template <>
+std::vector<Mutant<AttentionCall>> mutants_of();
+template <>
+std::vector<Mutant<MlaCall>> mutants_of();
+template <>
+std::vector<Mutant<GatedCall>> mutants_of();
+template <>
+std::vector<Mutant<SoftmaxCall>> mutants_of();
+template <>
+std::vector<Mutant<MoeGateCall>> mutants_of();
+template <>
+std::vector<Mutant<MoeMixCall>> mutants_of();
+template <>
+std::vector<Mutant<QuantizeCall>> mutants_of();
+template <>
+std::vector<Mutant<DequantizeCall>> mutants_of();
+
+// A fault in what the comparator is handed: changes truth, output or both of a right kernel.
+struct InputMutant {
+  std::string_view name, family;
+  std::function<void(Truth&, std::vector<OutputPart>&)> plant;
+};
+const std::vector<InputMutant>& input_mutants();
+
+struct MutantResult {
+  std::string name, op, family;
+  bool caught = false;
+  std::string by_case, by_check, detail;  // the first case that said no, and by which check
+  std::string smallest;                   // "× (1 + 1.2e-07)"; empty where the fault has no size
+  bool smallest_missed = false;           // some smaller size went unnoticed
+};
+// Mutants of the operations whose name matches `op` (a regular expression), and the comparator's own. Throws
+// Error::usage where there are none.
+std::vector<MutantResult> run_mutants(const std::string& op, int jobs);
+
+}  // namespace assay

@@ -1,0 +1,82 @@
+#include "core/numeric/float_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/numeric/simd_targets.h"
+
+namespace assay {
+namespace {
+
+std::vector<float> some_values(std::size_t count, float step) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = std::sin(static_cast<float>(i) * step) * (i % 7 == 0 ? 100.0F : 1.0F);
+  return values;
+}
+
+class FloatLoops : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { use_simd_target(GetParam()); }
+  void TearDown() override { use_simd_target(""); }
+};
+
+TEST_P(FloatLoops, FindTheLargestMagnitudeWhereverItStands) {
+  for (const std::size_t count : {1, 7, 16, 33, 100}) {
+    for (std::size_t at = 0; at < count; ++at) {
+      std::vector<float> values(count, -0.5F);
+      values[at] = -3.0F;
+      EXPECT_EQ(largest_magnitude_bits(values.data(), count), std::bit_cast<std::uint32_t>(3.0F));
+      values[at] = -std::numeric_limits<float>::quiet_NaN();
+      EXPECT_GT(largest_magnitude_bits(values.data(), count), 0x7F800000u);
+    }
+  }
+  EXPECT_EQ(largest_magnitude_bits(nullptr, 0), 0u);
+}
+
+TEST_P(FloatLoops, RoundEveryElementByItself) {
+  const std::vector<float> values = some_values(77, 0.37F);
+  std::vector<float> product = values, quotient(values.size());
+  multiply_by(product.data(), product.size(), 0.3F);
+  std::size_t beyond = 0;
+  const std::size_t counted = divide_by(values.data(), values.size(), 0.3F, 2.0F, quotient.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(product[i], values[i] * 0.3F);
+    EXPECT_EQ(quotient[i], values[i] / 0.3F);
+    beyond += std::abs(values[i] / 0.3F) > 2.0F ? 1 : 0;
+  }
+  EXPECT_EQ(counted, beyond);
+}
+
+TEST_P(FloatLoops, SumInOneOrderOnEveryProcessor) {
+  for (const std::size_t count : {0, 5, 8, 1003}) {
+    const std::vector<float> before = some_values(count, 0.11F), after = some_values(count, 0.1100001F);
+    const DifferenceSums sums = difference_sums(before.data(), after.data(), count);
+    double lanes[3][8] = {}, largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double x = before[i], e = after[i] - x;
+      lanes[0][i % 8] += x * x;
+      lanes[1][i % 8] += e * e;
+      lanes[2][i % 8] += x * e;
+      largest = std::max(largest, std::abs(e));
+    }
+    double totals[3] = {};
+    for (int which = 0; which < 3; ++which) {
+      for (const double lane : lanes[which]) totals[which] += lane;
+    }
+    EXPECT_EQ(sums.before_squares, totals[0]);
+    EXPECT_EQ(sums.error_squares, totals[1]);
+    EXPECT_EQ(sums.products, totals[2]);
+    EXPECT_EQ(sums.largest, largest);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, FloatLoops, ::testing::ValuesIn(simd_targets()));
+
+}  // namespace
+}  // namespace assay

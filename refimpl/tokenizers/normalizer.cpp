@@ -110,7 +110,7 @@ std::string stripped(std::string_view text, bool left, bool right) {
 
 // A file could make gigabytes of a line, step by step.
 void check_growth(std::string_view text, std::string_view made) {
-  if (made.size() / 64 > text.size() + (1 << 14))
+  if (made.size() / 16 > text.size() + 4096)
     throw Error::input(fmt::format("the normalizer makes {} bytes of {}", made.size(), text.size()));
 }
 

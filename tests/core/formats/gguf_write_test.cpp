@@ -29,7 +29,8 @@ TEST(GgufWrite, WhatIsReadIsWrittenAgain) {
   // Made by gguf-py (data/make_gguf_fixtures.py).
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/gguf")) {
-    if (entry.path().extension() != ".gguf") continue;
+    const bool is_little_endian = entry.path().stem() != "big_endian";
+    if (entry.path().extension() != ".gguf" || !is_little_endian) continue;
     const std::string bytes = test::read_file(entry.path());
     Header header = read_header(File::open(entry.path()));
     if (header.version != 3) continue;

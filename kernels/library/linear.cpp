@@ -45,7 +45,7 @@ Matrix library_linear(Ops& ops, const LinearCall& call, LibraryGemm gemm) {
   return y;
 }
 
-Kernel<LinearCall> library_kernel(std::string name, std::string about, LibraryGemm gemm) {
+[[maybe_unused]] Kernel<LinearCall> library_kernel(std::string name, std::string about, LibraryGemm gemm) {
   return {.name = std::move(name),
           .about = std::move(about),
           .takes = [](const Arithmetic& arithmetic,

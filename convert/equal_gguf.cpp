@@ -20,7 +20,7 @@ bool is_gguf(const Side& side) {
 class AcrossNames {
  public:
   AcrossNames(const Side& named, const Side& gguf, const GgufFamily& family, bool gguf_first)
-      : named_(named), gguf_(gguf), gguf_first_(gguf_first), reader_(gguf.reader, gguf.stored) {
+      : named_(named), gguf_first_(gguf_first), reader_(gguf.reader, gguf.stored) {
     for (DerivedTensor& tensor : hf_tensors(gguf.checkpoint, family, gguf.stored, report_.notes)) {
       std::string name = tensor.name;
       derived_.emplace(std::move(name), std::move(tensor));
@@ -94,7 +94,7 @@ class AcrossNames {
                         gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, rtol, progress);
   }
 
-  const Side &named_, &gguf_;
+  const Side& named_;
   bool gguf_first_;
   DerivedReader reader_;
   std::map<std::string, DerivedTensor> derived_;

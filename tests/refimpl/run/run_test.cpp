@@ -72,13 +72,18 @@ TEST(Run, StreamsTheSameTextToStandardOutput) {
   EXPECT_NE(result.err.find("tok/s"), std::string::npos);
 }
 
+// The GGUF, and the folder of safetensors that convert makes of it.
 TEST(Run, TheStoryOf260Thousand) {
   ASSAY_CASE_OR_SKIP(folder, "models/stories260k");
-  const auto document = document_of(
-      assay({"run", (folder / "stories260K.gguf").string(), "-p", "", "-n", "200", "--json", "-"}));
+  const TempDir dir;
+  const std::string gguf = (folder / "stories260K.gguf").string(), converted = (dir / "folder").string();
+  ASSERT_EQ(assay({"convert", gguf, converted, "--to", "f32"}).exit_code, 0);
   std::string expected = read_file(folder / "expected_greedy_200.txt");
   while (expected.ends_with('\n')) expected.pop_back();
-  EXPECT_EQ(document["text"].get<std::string>().substr(0, expected.size()), expected);
+  for (const std::string& model : {gguf, converted}) {
+    const auto document = document_of(assay({"run", model, "-p", "", "-n", "200", "--json", "-"}));
+    EXPECT_EQ(document["text"].get<std::string>().substr(0, expected.size()), expected) << model;
+  }
 }
 
 TEST(Run, PerplexityIsTorchsToFiveDigits) {

@@ -157,7 +157,9 @@ TEST(ConvertGguf, KilledAndResumedGivesTheSameBytes) {
       expect_ok(assay(resumed));
     }
     EXPECT_EQ(test::read_file(own / "out.gguf"), whole) << "killed after " << millisecond << " ms";
-    if (cut_short) EXPECT_EQ(contents(own.path()).size(), 1u) << "something was left beside it";
+    if (cut_short) {
+      EXPECT_EQ(contents(own.path()).size(), 1u) << "something was left beside it";
+    }
   }
 }
 

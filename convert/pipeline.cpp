@@ -14,6 +14,7 @@
 
 #include "convert/copy_range.h"
 #include "convert/encoder.h"
+#include "convert/plausible.h"
 #include "convert/scale_map.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
@@ -197,20 +198,12 @@ class ShardWriter {
     return values;
   }
 
-  // Raw codes taken for values show as an amax of 448 (or 127), which no trained matrix comes near.
   float check_values(const LogicalTensor& tensor, std::span<const float> values) const {
     float amax = 0;
     if (!values.empty() && !block_amax(values, 1, values.size(), 1, values.size(), std::span(&amax, 1))) {
       throw Error::refused("a NaN or infinite value").tensor(tensor.name).remedy("the source is damaged");
     }
-    const float limit = tensor.form.codes == ElementType::I8 ? 127.0F : 448.0F;
-    if (tensor.quantized() && amax >= limit && !context_.options.allow_large) {
-      throw Error::refused(fmt::format("decodes to values as large as {}: raw codes may have been taken for "
-                                       "values, or scales are wrong",
-                                       amax))
-          .tensor(tensor.name)
-          .remedy("check the scales, or accept the values with --allow-large");
-    }
+    check_plausible(tensor, amax, context_.options);
     return amax;
   }
 

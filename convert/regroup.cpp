@@ -4,16 +4,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <future>
 #include <mutex>
 
 #include "convert/convert.h"
 #include "convert/journal.h"
+#include "convert/plausible.h"
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/stream_digest.h"
 #include "core/model/stored_reader.h"
 #include "core/numeric/codec_simd.h"
+#include "core/numeric/float_loops.h"
 #include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_quantize.h"
 #include "core/system/error.h"
@@ -199,7 +202,7 @@ class Regrouper {
     }
     std::vector<float> before(rows * columns);
     reader_.read(tensor.made, first, rows, before);
-    check_plausible(tensor.made, before);
+    check_scales(tensor.made, before);
     if (const auto fault = gguf_quantize(tensor.type, before, stored.data())) {
       const bool finite = fault->kind != QuantizeFault::Kind::not_finite;
       throw Error::refused(finite
@@ -224,20 +227,10 @@ class Regrouper {
           .remedy("the source is damaged");
   }
 
-  // Raw codes taken for values show as an amax of 448 (or 127), which no trained matrix comes near.
-  void check_plausible(const DerivedTensor& tensor, std::span<const float> values) const {
-    if (tensor.pieces.empty() || options_.allow_large) return;
-    const LogicalTensor& source = plan_.stored.tensors[tensor.pieces.front().source];
-    if (!source.quantized()) return;
-    const float limit = source.form.codes == ElementType::I8 ? 127.0F : 448.0F;
-    for (const float value : values) {
-      if (!(std::abs(value) >= limit)) continue;
-      throw Error::refused(fmt::format("decodes to values as large as {}: raw codes may have been taken for "
-                                       "values, or scales are wrong",
-                                       value))
-          .tensor(source.name)
-          .remedy("check the scales, or accept the values with --allow-large");
-    }
+  void check_scales(const DerivedTensor& tensor, std::span<const float> values) const {
+    if (tensor.pieces.empty()) return;
+    const float amax = std::bit_cast<float>(largest_magnitude_bits(values.data(), values.size()));
+    check_plausible(plan_.stored.tensors[tensor.pieces.front().source], amax, options_);
   }
 
   void record(const RegroupFile& file, ResumableFile& target, const Batch& batch,

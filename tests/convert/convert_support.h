@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/formats/checkpoint.h"
 #include "core/formats/stream_digest.h"
@@ -21,9 +24,7 @@ inline std::string stored_bytes(const Checkpoint& checkpoint, const CheckpointTe
 }
 
 inline std::string sha256(const std::string& bytes) {
-  StreamDigest digest(DigestKind::sha256, bytes.size());
-  digest.update(std::as_bytes(std::span(bytes)));
-  return digest.finish().hex();
+  return digest_of(DigestKind::sha256, std::as_bytes(std::span(bytes))).hex();
 }
 
 inline void expect_same_tensors(const fs::path& a, const fs::path& b) {
@@ -46,6 +47,38 @@ inline std::map<std::string, std::string> contents(const fs::path& folder) {
 
 inline void expect_ok(const ProcessResult& result) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+// Converts as `table` says (lines of source, SPEC, tensor, sha256) and holds every tensor named to its
+// digest.
+inline void expect_digests(const fs::path& table, std::size_t conversions,
+                           const std::vector<std::string>& options = {}) {
+  const fs::path data = fs::path(ASSAY_SOURCE_DIR) / "data";
+  std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::string, std::string>>> expected;
+  std::istringstream lines(read_file(table));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::string source, spec, tensor, digest;
+    fields >> source >> spec >> tensor >> digest;
+    expected[{source, spec}].emplace_back(tensor, digest);
+  }
+  ASSERT_EQ(expected.size(), conversions);
+  const TempDir dir;
+  int number = 0;
+  for (const auto& [run, tensors] : expected) {
+    const fs::path out = dir / std::to_string(number++);
+    std::vector<std::string> command = {"convert", data / run.first, out, "--to", run.second};
+    command.insert(command.end(), options.begin(), options.end());
+    expect_ok(assay(command));
+    const Checkpoint made = open_checkpoint(out, 1);
+    EXPECT_TRUE(made.findings.empty()) << run.second;
+    for (const auto& [name, digest] : tensors) {
+      const CheckpointTensor* tensor = made.find(name);
+      ASSERT_NE(tensor, nullptr) << run.second << " " << name;
+      EXPECT_EQ(sha256(stored_bytes(made, *tensor)), digest) << run.first << " " << run.second << " " << name;
+    }
+  }
 }
 
 }  // namespace assay::test

@@ -67,29 +67,7 @@ TEST(Convert, Fp8ToBf16AndBackUnderTheOriginalScales) {
 }
 
 TEST(Convert, BytesAreTorchs) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::string, std::string>>> expected;
-  std::istringstream lines(test::read_file(kData / "fixtures/convert/EXPECTED.tsv"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('#')) continue;
-    std::istringstream fields(line);
-    std::string source, spec, tensor, digest;
-    fields >> source >> spec >> tensor >> digest;
-    expected[{source, spec}].emplace_back(tensor, digest);
-  }
-  ASSERT_EQ(expected.size(), 15u);
-  const TempDir dir;
-  int number = 0;
-  for (const auto& [run, tensors] : expected) {
-    const fs::path out = dir / std::to_string(number++);
-    expect_ok(assay({"convert", kData / run.first, out, "--to", run.second}));
-    const Checkpoint made = open_checkpoint(out, 1);
-    EXPECT_TRUE(made.findings.empty()) << run.second;
-    for (const auto& [name, digest] : tensors) {
-      const CheckpointTensor* tensor = made.find(name);
-      ASSERT_NE(tensor, nullptr) << run.second << " " << name;
-      EXPECT_EQ(sha256(stored_bytes(made, *tensor)), digest) << run.first << " " << run.second << " " << name;
-    }
-  }
+  test::expect_digests(kData / "fixtures/convert/EXPECTED.tsv", 15);
 }
 
 TEST(Convert, SameBytesWhateverTheJobs) {

@@ -11,56 +11,23 @@
 #include "core/formats/checkpoint.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
+#include "tests/convert/convert_support.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
 using test::assay;
+using test::expect_ok;
 using test::TempDir;
 
 const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
-
-void expect_ok(const test::ProcessResult& result) {
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-}
-
-std::string digest_of(const Checkpoint& checkpoint, const CheckpointTensor& tensor) {
-  std::string bytes(tensor.bytes, '\0');
-  File::open(checkpoint.files[tensor.file].path)
-      .read_exactly(tensor.offset, std::as_writable_bytes(std::span(bytes)));
-  StreamDigest digest(DigestKind::sha256, bytes.size());
-  digest.update(std::as_bytes(std::span(bytes)));
-  return digest.finish().hex();
-}
 
 // Those of tinylm's matrices that TARGETS.tsv speaks of; others have rows that are no whole blocks.
 constexpr const char* kChosen = "layers.0.self_attn.o_proj|layers.3.mlp.experts.8.gate_proj|corners";
 
 TEST(Targets, BytesAreThoseOfTheFormatsOwners) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::string, std::string>>> expected;
-  std::istringstream lines(test::read_file(kData / "fixtures/convert/TARGETS.tsv"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('#')) continue;
-    std::istringstream fields(line);
-    std::string source, spec, tensor, digest;
-    fields >> source >> spec >> tensor >> digest;
-    expected[{source, spec}].emplace_back(tensor, digest);
-  }
-  ASSERT_EQ(expected.size(), 42u);
-  const TempDir dir;
-  int number = 0;
-  for (const auto& [run, tensors] : expected) {
-    const fs::path out = dir / std::to_string(number++);
-    expect_ok(assay({"convert", kData / run.first, out, "--to", run.second, "--include", kChosen}));
-    const Checkpoint made = open_checkpoint(out, 1);
-    EXPECT_TRUE(made.findings.empty()) << run.second;
-    for (const auto& [name, digest] : tensors) {
-      const CheckpointTensor* tensor = made.find(name);
-      ASSERT_NE(tensor, nullptr) << run.second << " " << name;
-      EXPECT_EQ(digest_of(made, *tensor), digest) << run.first << " " << run.second << " " << name;
-    }
-  }
+  test::expect_digests(kData / "fixtures/convert/TARGETS.tsv", 42, {"--include", kChosen});
 }
 
 struct Target {

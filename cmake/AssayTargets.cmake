@@ -28,8 +28,6 @@ function(assay_tests name)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE assay_settings assay_test_support ${arg_LINK} GTest::gtest_main)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than run
-  target_compile_definitions(${name} PRIVATE
-    ASSAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ASSAY_BINARY="$<TARGET_FILE:assay>")
   add_dependencies(${name} assay)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()

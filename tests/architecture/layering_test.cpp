@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -164,7 +165,7 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 TEST(Architecture, TheHouseKeepsItsRules) {
-  EXPECT_EQ(joined(house_faults(ASSAY_SOURCE_DIR)), "");
+  EXPECT_EQ(joined(house_faults(test::source_dir())), "");
 }
 
 // The check itself, on a planted tree: each breach is found, each thing that only looks like one is not.

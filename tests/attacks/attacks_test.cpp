@@ -9,6 +9,7 @@
 #include <csignal>
 #include <thread>
 
+#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 #include "tests/support/support.h"
 
@@ -165,7 +166,7 @@ TEST(Attack, AFullDiskLeavesNoHalfReport) {
   const TempDir dir;
   write_small_model(dir.path());
   const ProcessResult result =
-      run({"sh", "-c", std::string(ASSAY_BINARY) + " verify " + dir.path().string() + " > /dev/full"});
+      run({"sh", "-c", test::assay_binary() + " verify " + dir.path().string() + " > /dev/full"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "write to standard output")) << result.err;
   EXPECT_EQ(
@@ -184,7 +185,7 @@ TEST(Attack, ManyTinyFilesDoNotExhaustDescriptors) {
   write_file(dir / "SUMS", sums);
   const ProcessResult result =
       run({"sh", "-c",
-           "ulimit -n 64; " + std::string(ASSAY_BINARY) + " verify " + dir.path().string() + " --manifest " +
+           "ulimit -n 64; " + test::assay_binary() + " verify " + dir.path().string() + " --manifest " +
                (dir / "SUMS").string() + " --quiet --keep-going"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.out, "3000 damaged")) << result.out.substr(0, 500) << result.err;
@@ -205,7 +206,7 @@ TEST(Attack, InterruptLeavesAResumableState) {
   write_file(dir / "SUMS", sums);
   const std::string state = (dir / "state").string();
   const ProcessResult result = run({"timeout", "--foreground", "-s", "INT", "--preserve-status", "3",
-                                    ASSAY_BINARY, "verify", dir.path().string(), "--manifest",
+                                    test::assay_binary(), "verify", dir.path().string(), "--manifest",
                                     (dir / "SUMS").string(), "--state", state, "--keep-going", "-j", "2"});
   EXPECT_EQ(result.exit_code, 130) << result.out << result.err;
   EXPECT_TRUE(contains(result.out, "INTERRUPTED")) << result.out;

@@ -1,11 +1,12 @@
 // The shell scripts a fresh clone is driven with: present, executable, valid bash, and able to explain
 // themselves.
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::test {
 namespace {
 
-const fs::path kRoot = ASSAY_SOURCE_DIR;
+const fs::path kRoot = test::source_dir();
 
 class Scripts : public testing::TestWithParam<const char*> {};
 

@@ -12,6 +12,7 @@
 #include "core/formats/checkpoint.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::test {
@@ -53,7 +54,7 @@ inline void expect_ok(const ProcessResult& result) {
 // digest.
 inline void expect_digests(const fs::path& table, std::size_t conversions,
                            const std::vector<std::string>& options = {}) {
-  const fs::path data = fs::path(ASSAY_SOURCE_DIR) / "data";
+  const fs::path data = test::source_dir() / "data";
   std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::string, std::string>>> expected;
   std::istringstream lines(read_file(table));
   for (std::string line; std::getline(lines, line);) {

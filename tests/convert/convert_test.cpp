@@ -11,6 +11,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -23,7 +24,7 @@ using test::sha256;
 using test::stored_bytes;
 using test::TempDir;
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 
 nlohmann::json json_of(const test::ProcessResult& result) {
   return nlohmann::json::parse(result.out, nullptr, false);
@@ -238,8 +239,8 @@ TEST(Convert, DeepSeekV3AtTrueScale) {
   ASSAY_CASE_OR_SKIP(list, "deepseek-v3-tensors.tsv.gz");
   ASSAY_PROGRAM_OR_SKIP("python3");
   const TempDir dir;
-  const auto made = test::run({"python3", fs::path(ASSAY_SOURCE_DIR) / "tests/make_deepseek_v3_sparse",
-                               dir / "v3", "--cases", test::cases()});
+  const auto made = test::run({"python3", test::source_dir() / "tests/make_deepseek_v3_sparse", dir / "v3",
+                               "--cases", test::cases()});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const auto result =
       assay({"convert", dir / "v3", dir / "out", "--to", "reblock=64x64", "--dry-run", "--json", "-"});

@@ -9,6 +9,7 @@
 #include "convert/convert.h"
 #include "core/system/error.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -18,7 +19,7 @@ using test::contents;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 
 // tinylm in some twenty files, so that there is much to be interrupted between.
 std::vector<std::string> conversion(const fs::path& out) {
@@ -32,7 +33,7 @@ std::vector<std::string> with(std::vector<std::string> command, const std::strin
 
 std::vector<std::string> prefixed(std::vector<std::string> prefix,
                                   const std::vector<std::string>& arguments) {
-  prefix.push_back(ASSAY_BINARY);
+  prefix.push_back(test::assay_binary());
   prefix.insert(prefix.end(), arguments.begin(), arguments.end());
   return prefix;
 }

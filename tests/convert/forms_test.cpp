@@ -7,6 +7,7 @@
 #include "core/formats/checkpoint.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -15,7 +16,7 @@ namespace {
 using test::assay;
 using test::TempDir;
 
-const fs::path kFixtures = fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/convert";
+const fs::path kFixtures = test::source_dir() / "data/fixtures/convert";
 
 std::string digest_of(const Checkpoint& checkpoint, const CheckpointTensor& tensor) {
   std::string bytes(tensor.bytes, '\0');

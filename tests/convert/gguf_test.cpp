@@ -8,6 +8,7 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -18,7 +19,7 @@ using test::expect_ok;
 using test::expect_same_tensors;
 using test::TempDir;
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 
 // Their reference activations lie in the same folders, so the weights are named.
 fs::path model_folder(const std::string& name) {
@@ -145,7 +146,7 @@ TEST(ConvertGguf, KilledAndResumedGivesTheSameBytes) {
   for (int millisecond = 4; millisecond < 60; millisecond += 7) {
     const TempDir own;
     std::vector<std::string> killed = {"timeout", "-s", "KILL", fmt::format("0.{:03}", millisecond),
-                                       ASSAY_BINARY};
+                                       test::assay_binary()};
     const auto arguments = to_gguf("tinylm", own / "out.gguf", "q4_k_m");
     killed.insert(killed.end(), arguments.begin(), arguments.end());
     test::run(killed);

@@ -9,6 +9,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -18,7 +19,7 @@ using test::expect_ok;
 using test::expect_same_tensors;
 using test::TempDir;
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 
 TEST(Reshard, FilesKeepTheLimitAndWeightsStayWithTheirScales) {
   const TempDir dir;
@@ -240,8 +241,8 @@ TEST(Ranks, DeepSeekV3Over32) {
   ASSAY_CASE_OR_SKIP(list, "deepseek-v3-tensors.tsv.gz");
   ASSAY_PROGRAM_OR_SKIP("python3");
   const TempDir dir;
-  const auto made = test::run({"python3", fs::path(ASSAY_SOURCE_DIR) / "tests/make_deepseek_v3_sparse",
-                               dir / "v3", "--cases", test::cases()});
+  const auto made = test::run({"python3", test::source_dir() / "tests/make_deepseek_v3_sparse", dir / "v3",
+                               "--cases", test::cases()});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   // The published blocks do not allow it, and the way out is named.
   const auto refused = assay({"convert", dir / "v3", dir / "out", "--tp", "32", "--dry-run"});

@@ -12,6 +12,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -21,7 +22,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 
 // Those of tinylm's matrices that TARGETS.tsv speaks of; others have rows that are no whole blocks.
 constexpr const char* kChosen = "layers.0.self_attn.o_proj|layers.3.mlp.experts.8.gate_proj|corners";
@@ -171,7 +172,8 @@ TEST(Targets, TransformersLoadsThem) {
   const char* python = std::getenv("ASSAY_PYTHON");
   if (python == nullptr) GTEST_SKIP() << "SKIPPED: set ASSAY_PYTHON to one with transformers and torch";
   const TempDir dir;
-  std::vector<std::string> command = {python, ASSAY_SOURCE_DIR "/tests/convert/load_in_transformers.py"};
+  std::vector<std::string> command = {python,
+                                      test::source_dir().string() + "/tests/convert/load_in_transformers.py"};
   for (const auto& [spec, include] : std::vector<std::pair<const char*, const char*>>{
            {"fp8:channel", "."},
            {"fp8:tensor", "."},

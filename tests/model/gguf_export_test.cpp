@@ -8,12 +8,13 @@
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/system/error.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
-const fs::path kExport = fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/gguf_export";
+const fs::path kExport = test::source_dir() / "data/fixtures/gguf_export";
 
 // The converter's own vocabulary-only file of the same folder.
 TEST(GgufTokenizer, SentencePieceIsTheConverters) {
@@ -83,7 +84,7 @@ TEST(GgufTokenizer, PreTokenizersAreToldByTheirExpressions) {
             "deepseek-coder");
   EXPECT_EQ(named({split("[a-z]+"), bytes(false)}), "");
   EXPECT_EQ(pre_tokenizer_name(ParsedJson::object()), "");
-  const fs::path tinylm = fs::path(ASSAY_SOURCE_DIR) / "data/tinylm/tokenizer.json";
+  const fs::path tinylm = test::source_dir() / "data/tinylm/tokenizer.json";
   EXPECT_EQ(pre_tokenizer_name(read_json(tinylm)), "deepseek-v3");
   for (const char* name :
        {"llama-bpe", "qwen2", "qwen35", "tekken", "gpt-4o", "gpt-2", "smollm", "deepseek-v3"})

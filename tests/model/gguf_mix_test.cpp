@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -32,8 +33,7 @@ struct Fixture {
 
 Fixture read_fixture(const std::string& name) {
   Fixture fixture;
-  std::istringstream lines(
-      test::read_file(std::filesystem::path(ASSAY_SOURCE_DIR) / "data/fixtures/mix" / (name + ".tsv")));
+  std::istringstream lines(test::read_file(test::source_dir() / "data/fixtures/mix" / (name + ".tsv")));
   std::string line;
   std::getline(lines, line);
   const std::vector<std::string> facts = split(line, '\t');

@@ -8,6 +8,7 @@
 #include "core/model/module_tree.h"
 #include "core/system/file.h"
 #include "core/system/text.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -86,7 +87,7 @@ void expect_equal(const ModuleTree& tree, const Oracle& oracle) {
 }
 
 fs::path fixtures() {
-  return fs::path(ASSAY_SOURCE_DIR) / "data" / "fixtures";
+  return test::source_dir() / "data" / "fixtures";
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {

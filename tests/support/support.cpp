@@ -1,4 +1,5 @@
 #include "tests/support/support.h"
+#include "tests/support/paths.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -112,7 +113,7 @@ ProcessResult run(const std::vector<std::string>& argv, const ProcessOptions& op
 }
 
 ProcessResult assay(std::vector<std::string> arguments, const ProcessOptions& options) {
-  arguments.insert(arguments.begin(), ASSAY_BINARY);
+  arguments.insert(arguments.begin(), test::assay_binary());
   return run(arguments, options);
 }
 
@@ -134,7 +135,7 @@ std::string safetensors_bytes(std::string_view json, std::string_view buffer) {
 
 fs::path cases() {
   if (const char* given = std::getenv("ASSAY_CASES")) return given;
-  return fs::path(ASSAY_SOURCE_DIR) / ".." / "shared" / "cases";
+  return test::source_dir() / ".." / "shared" / "cases";
 }
 
 }  // namespace assay::test

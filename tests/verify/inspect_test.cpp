@@ -3,6 +3,7 @@
 
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -118,7 +119,7 @@ TEST(Inspect, DeepSeekV3AtTrueScale) {
   ASSAY_PROGRAM_OR_SKIP("python3");
   TempDir folder;
   const std::string model = (folder / "DeepSeek-V3").string();
-  const auto made = test::run({"python3", std::string(ASSAY_SOURCE_DIR) + "/tests/make_deepseek_v3_sparse",
+  const auto made = test::run({"python3", test::source_dir().string() + "/tests/make_deepseek_v3_sparse",
                                model, "--cases", test::cases().string()});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const auto result = test::assay({"inspect", model, "--json", (folder / "out.json").string(), "--files"});

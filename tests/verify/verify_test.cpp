@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 #include "tests/support/support.h"
 
@@ -311,7 +312,7 @@ TEST(VerifyFolder, TheIndexIsHeldAgainstTheShards) {
 
 TEST(VerifyFolder, HeadersAreHeldAgainstTheConfig) {
   const TempDir dir;
-  fs::copy(fs::path(ASSAY_SOURCE_DIR) / "data/tinylm-bf16", dir / "m");
+  fs::copy(test::source_dir() / "data/tinylm-bf16", dir / "m");
   const auto codes = [&] {
     std::map<std::string, int> found;
     const ProcessResult result = assay({"verify", (dir / "m").string(), "--json", "-"});

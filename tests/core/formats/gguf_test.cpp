@@ -12,6 +12,7 @@
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::gguf {
@@ -19,7 +20,7 @@ namespace {
 
 using test::GgufBytes;
 
-const fs::path kFixtures = fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/gguf";
+const fs::path kFixtures = test::source_dir() / "data/fixtures/gguf";
 
 Header parse(const std::string& bytes) {
   return parse_header(std::as_bytes(std::span(bytes)), bytes.size(), "m.gguf");

@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::gguf {
@@ -28,7 +29,7 @@ TEST(GgufWrite, AHeaderIsWhatTheSpecificationSays) {
 TEST(GgufWrite, WhatIsReadIsWrittenAgain) {
   // Made by gguf-py (data/make_gguf_fixtures.py).
   int files = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/gguf")) {
+  for (const auto& entry : fs::directory_iterator(test::source_dir() / "data/fixtures/gguf")) {
     const bool is_little_endian = entry.path().stem() != "big_endian";
     if (entry.path().extension() != ".gguf" || !is_little_endian) continue;
     const std::string bytes = test::read_file(entry.path());

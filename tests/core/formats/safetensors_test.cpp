@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/system/error.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::safetensors {
@@ -56,7 +57,7 @@ struct AcceptanceCase {
 };
 
 std::vector<AcceptanceCase> acceptance_cases() {
-  std::ifstream table(std::string(ASSAY_SOURCE_DIR) + "/data/safetensors_acceptance/cases.tsv");
+  std::ifstream table(test::source_dir().string() + "/data/safetensors_acceptance/cases.tsv");
   std::vector<AcceptanceCase> result;
   for (std::string line; std::getline(table, line);) {
     if (line.starts_with('#')) continue;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::test {
@@ -21,7 +22,7 @@ inline std::uint32_t bits_of(float value) {
 }
 
 inline std::string fixture(const std::string& path) {
-  return read_file(fs::path(ASSAY_SOURCE_DIR) / "data/fixtures" / path);
+  return read_file(test::source_dir() / "data/fixtures" / path);
 }
 
 inline std::vector<std::uint32_t> words(std::string_view bytes) {

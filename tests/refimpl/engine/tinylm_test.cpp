@@ -10,6 +10,7 @@
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/ops/reference.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -17,11 +18,11 @@ namespace {
 
 struct Tiny {
   explicit Tiny(const std::string& name, const Arithmetic& arithmetic = {Precision::f64})
-      : weights(fs::path(ASSAY_SOURCE_DIR) / "data" / name, 1),
+      : weights(test::source_dir() / "data" / name, 1),
         ops(reference_kernels().make(arithmetic, 1)),
         model(make_model(weights, {})) {
     const auto document =
-        nlohmann::json::parse(test::read_file(fs::path(ASSAY_SOURCE_DIR) / "data/tinylm/golden.json"));
+        nlohmann::json::parse(test::read_file(test::source_dir() / "data/tinylm/golden.json"));
     prompt = document.at("prompt_ids").get<std::vector<TokenId>>();
     golden = document.at(name);
   }

@@ -13,13 +13,14 @@
 #include "refimpl/models/model.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/sample.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 #include "tests/support/tensors.h"
 
 namespace assay::test {
 
 inline fs::path folder(const std::string& name) {
-  return fs::path(ASSAY_SOURCE_DIR) / "data/models" / name;
+  return test::source_dir() / "data/models" / name;
 }
 
 class Recorder : public TapListener {

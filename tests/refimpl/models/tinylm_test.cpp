@@ -2,6 +2,7 @@
 // and float32, the MTP layer by its own training code.
 #include "core/formats/json.h"
 #include "tests/refimpl/models/golden_run.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -17,7 +18,7 @@ struct Expected {
 
 Expected expected_of(const std::string& folder) {
   const ParsedJson golden =
-      ParsedJson::parse(test::read_file(fs::path(ASSAY_SOURCE_DIR) / "data/tinylm/golden.json"));
+      ParsedJson::parse(test::read_file(test::source_dir() / "data/tinylm/golden.json"));
   const ParsedJson& own = golden.at(folder);
   return {golden.at("prompt_ids"), own.at("greedy"), own.at("last").at("logits_f64"),
           own.at("mtp_last").at("logits_f64")};

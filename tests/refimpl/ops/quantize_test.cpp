@@ -7,6 +7,7 @@
 #include "core/numeric/codec.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/w8a8.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 #include "tests/support/tensors.h"
 
@@ -17,7 +18,7 @@ using test::Numbers;
 
 struct Fixture {
   std::map<std::string, Numbers> tensors =
-      test::read_tensors(fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/ops.safetensors");
+      test::read_tensors(test::source_dir() / "data/fixtures/ops.safetensors");
   const Numbers& operator[](const std::string& name) const { return tensors.at(name); }
   Matrix matrix(const std::string& name, Ops& ops) const {
     const Numbers& x = tensors.at(name);

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 #include "tests/support/tensors.h"
 
 namespace assay::test {
 namespace {
 
-const fs::path kData = fs::path(ASSAY_SOURCE_DIR) / "data";
+const fs::path kData = test::source_dir() / "data";
 const std::string kTinylm = (kData / "tinylm").string();
 
 nlohmann::json golden() {
@@ -210,8 +211,8 @@ TEST(Run, InterruptedItStopsWithItsCode) {
   for (int i = 0; i < 100; ++i) text += read_file(kData / "tinylm/heldout.txt") + "\n";
   write_file(dir / "long.txt", text);
   const ProcessResult result =
-      run({"timeout", "--preserve-status", "--foreground", "-s", "INT", "2", ASSAY_BINARY, "run", kTinylm,
-           "--perplexity", (dir / "long.txt").string(), "-j", "1"});
+      run({"timeout", "--preserve-status", "--foreground", "-s", "INT", "2", test::assay_binary(), "run",
+           kTinylm, "--perplexity", (dir / "long.txt").string(), "-j", "1"});
   EXPECT_EQ(result.exit_code, 130) << result.err;
 }
 

@@ -10,13 +10,14 @@
 #include "refimpl/tokenizers/regex.h"
 #include "refimpl/tokenizers/token_stream.h"
 #include "refimpl/tokenizers/unicode.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
 fs::path fixture(const std::string& name) {
-  return fs::path(ASSAY_SOURCE_DIR) / "data/fixtures" / name;
+  return test::source_dir() / "data/fixtures" / name;
 }
 
 std::string random_bytes(std::size_t count) {

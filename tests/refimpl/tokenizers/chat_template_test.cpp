@@ -6,6 +6,7 @@
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "refimpl/tokenizers/load.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -22,7 +23,7 @@ std::unique_ptr<Tokenizer> small_tokenizer(const test::TempDir& folder, const st
 }
 
 TEST(ChatTemplate, PromptsAreThoseOfTransformers) {
-  const ParsedJson families = read_json(fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/chat/EXPECTED.json");
+  const ParsedJson families = read_json(test::source_dir() / "data/fixtures/chat/EXPECTED.json");
   ASSERT_GE(families.size(), 10u);
   for (const ParsedJson& family : families) {
     const test::TempDir folder;

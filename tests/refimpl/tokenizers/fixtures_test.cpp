@@ -6,13 +6,14 @@
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_stream.h"
 #include "refimpl/tokenizers/unicode.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
 fs::path fixtures() {
-  return fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/tokenizers";
+  return test::source_dir() / "data/fixtures/tokenizers";
 }
 
 std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool skip_special) {

@@ -7,13 +7,14 @@
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/sentencepiece_model.h"
 #include "refimpl/tokenizers/unicode.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
 fs::path folder() {
-  return fs::path(ASSAY_SOURCE_DIR) / "data/fixtures/sentencepiece";
+  return test::source_dir() / "data/fixtures/sentencepiece";
 }
 
 void check(const Tokenizer& tokenizer, const ParsedJson& expected) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/support/git.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::test {
@@ -57,8 +58,8 @@ inline fs::path make_local_dir(const fs::path& folder) {
 inline bool download_with_huggingface_hub(const fs::path& folder) {
   const char* given = std::getenv("ASSAY_PYTHON");
   const ProcessResult result =
-      run({given != nullptr ? given : "python3", ASSAY_SOURCE_DIR "/tests/verify/expected/hub_download.py",
-           folder.string()},
+      run({given != nullptr ? given : "python3",
+           test::source_dir().string() + "/tests/verify/expected/hub_download.py", folder.string()},
           {.environment = {"no_proxy=*", "NO_PROXY=*"}});
   return result.exit_code == 0;
 }

@@ -1,0 +1,12 @@
+#include "tests/support/paths.h"
+
+namespace assay::test {
+
+std::filesystem::path source_dir() {
+  return ASSAY_SOURCE_DIR;
+}
+std::string assay_binary() {
+  return ASSAY_BINARY;
+}
+
+}  // namespace assay::test

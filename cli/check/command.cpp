@@ -9,6 +9,7 @@
 #include "cli/check/golden.h"
 #include "cli/check/render.h"
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -73,6 +74,11 @@ int run_check(const CheckSettings& settings) {
   const CheckReport report = examine(settings);
   render_text(report, settings.strict, output);
   output.json(render_json(report, settings.strict));
+  if (!settings.html.empty()) {
+    AtomicFile file(settings.html);
+    file.write(render_html(report, settings.strict));
+    file.commit();
+  }
   if (report.interrupted) return kExitInterrupted;
   return report.good(settings.strict) ? kExitOk : kExitCheckFailed;
 }
@@ -120,6 +126,7 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
   command.add_flag("--run-large", s.run_large,
                    "Compute the forward pass even where it takes more than a minute");
   command.add_flag("--strict", s.strict, "A stage that could prove nothing makes the verdict no");
+  command.add_option("--html", s.html, "Write the verdict as a page")->type_name("FILE");
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_check(*settings); }; });

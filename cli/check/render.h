@@ -20,5 +20,6 @@ struct CheckReport {
 std::string verdict_line(const CheckReport& report, bool strict);
 void render_text(const CheckReport& report, bool strict, const Output& output);
 Json render_json(const CheckReport& report, bool strict);  // schema assay.check/1
+std::string render_html(const CheckReport& report, bool strict);
 
 }  // namespace assay

@@ -127,7 +127,8 @@ Stage judge_structure(const VerifyReport& report) {
   stage.findings = pick(report, [](std::string_view code) {
     return !code.starts_with("numbers.") && !code.starts_with("model.");
   });
-  stage.summary = fmt::format("headers and index of {} files", report.files.size());
+  stage.summary =
+      fmt::format("headers and index of {} file{}", report.files.size(), report.files.size() == 1 ? "" : "s");
   settle(stage);
   return stage;
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/system/text.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/harness/measure_json.h"
 
 namespace assay {
 namespace {
@@ -28,20 +28,6 @@ Style style_of(CaseStatus status) {
 Kept worse(Kept a, Kept b) {
   if (a == Kept::no || b == Kept::no) return Kept::no;
   return a == Kept::yes || b == Kept::yes ? Kept::yes : Kept::untested;
-}
-
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
-}
-
-Json metrics(const ErrorMeasure& m) {
-  Json ulps = Json::object();
-  for (std::size_t i = 0; i < kUlpClasses; ++i) ulps[std::string(ulp_class_name(i))] = m.ulps[i];
-  return {{"elements", m.elements},       {"worst", m.worst},
-          {"over_budget", m.over_budget}, {"pattern_faults", m.pattern_faults},
-          {"max_abs", number(m.max_abs)}, {"max_rel", number(m.max_rel)},
-          {"nmse", number(m.nmse)},       {"one_minus_cosine", number(m.one_minus_cosine)},
-          {"ulps", std::move(ulps)}};
 }
 
 Json properties_json(const Properties& p) {
@@ -100,8 +86,8 @@ Json to_json(const CaseResult& r) {
           {"status", name(r.status)},
           {"check", r.check},
           {"detail", r.detail},
-          {"ratio", number(r.measured.ratio)},
-          {"metrics", metrics(r.measured)},
+          {"ratio", json_number(r.measured.ratio)},
+          {"metrics", to_json(r.measured)},
           {"properties", properties_json(r.properties)},
           {"reproducer", reproducer(r)}};
 }
@@ -113,7 +99,7 @@ Json to_json(const KernelSummary& s) {
           {"kernel", s.kernel},
           {"device", name(s.device)},
           {"counts", std::move(counts)},
-          {"ratio", number(s.ratio)},
+          {"ratio", json_number(s.ratio)},
           {"ratio_at", s.ratio_at},
           {"properties", properties_json(s.properties)}};
 }

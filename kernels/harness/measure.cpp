@@ -1,4 +1,4 @@
-#include "kernels/harness/measure.h"
+#include "kernels/harness/measure_wide.h"
 
 #include <fmt/format.h>
 
@@ -16,24 +16,26 @@ namespace {
 constexpr std::array<std::uint64_t, kUlpClasses - 1> kUlpBounds = {0, 1, 2, 4, 16, 256, 65536};
 
 // Codes as integers that are ordered as the numbers are, so that neighbours differ by one.
-std::int64_t ordered_code(ElementType type, float value) {
+std::int64_t ordered_code(ElementType type, double value) {
   std::int64_t magnitude = 0;
-  const float positive = std::fabs(value);
-  if (const FloatFormat* format = float_format(type); format != nullptr)
+  const auto positive = static_cast<float>(std::fabs(value));
+  if (type == ElementType::F64)
+    magnitude = std::bit_cast<std::int64_t>(std::fabs(value));
+  else if (const FloatFormat* format = float_format(type); format != nullptr)
     magnitude = encode(*format, positive, Overflow::special);
   else
     magnitude = std::bit_cast<std::uint32_t>(positive);
   return std::signbit(value) ? -magnitude : magnitude;
 }
 
-std::size_t ulp_class(ElementType type, float out, double truth) {
-  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, static_cast<float>(truth));
+std::size_t ulp_class(ElementType type, double out, double truth) {
+  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, truth);
   const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
   return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
                                   kUlpBounds.begin());
 }
 
-bool same_pattern(float out, double truth) {
+bool same_pattern(double out, double truth) {
   if (std::isnan(out) || std::isnan(truth)) return std::isnan(out) && std::isnan(truth);
   if (std::isinf(out) || std::isinf(truth))
     return std::isinf(out) && std::isinf(truth) && std::signbit(out) == std::signbit(truth);
@@ -44,43 +46,9 @@ struct Sums {
   double error = 0, truth = 0, out = 0, product = 0;
 };
 
-}  // namespace
-
-double unit_roundoff(ElementType type) {
-  if (type == ElementType::F64) return 0x1p-53;
-  if (type == ElementType::F32) return 0x1p-24;
-  const FloatFormat* format = float_format(type);
-  if (format == nullptr) throw Error::internal("no rounding is known for this element type");
-  return power_of_two(-1 - format->mantissa_bits);
-}
-
-double resolution_floor(ElementType type) {
-  if (type == ElementType::F32) return 0x1p-149;
-  const FloatFormat* format = float_format(type);
-  return format != nullptr ? power_of_two(1 - format->bias - format->mantissa_bits) : 0.0;
-}
-
-double accumulation_factor(std::uint64_t terms) {
-  return 4.0 * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, terms)));
-}
-
-void linear_budget(const LinearBudget& rule, std::span<const double> truth, std::span<const double> absolute,
-                   std::span<double> budget) {
-  const double u_out = unit_roundoff(rule.out);
-  const double accumulated = accumulation_factor(rule.terms) * rule.u_acc;
-  const double floor = resolution_floor(rule.out);
-  for (std::size_t i = 0; i < budget.size(); ++i)
-    budget[i] = u_out * std::fabs(truth[i]) + accumulated * absolute[i] + floor;
-}
-
-std::string_view ulp_class_name(std::size_t index) {
-  static constexpr std::array<std::string_view, kUlpClasses> kNames = {
-      "0", "1", "2", "3-4", "5-16", "17-256", "257-65536", ">65536"};
-  return kNames.at(index);
-}
-
-ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,
-                     std::span<const double> budget, ElementType type) {
+template <class Out>
+ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth,
+                         std::span<const double> budget, ElementType type) {
   if (out.size() != truth.size() || (!budget.empty() && budget.size() != truth.size()))
     throw Error::internal("an output of another size than its truth");
   ErrorMeasure m;
@@ -119,6 +87,50 @@ ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,
     m.one_minus_cosine = sums.truth == sums.out ? 0.0 : 1.0;
   }
   return m;
+}
+
+}  // namespace
+
+double unit_roundoff(ElementType type) {
+  if (type == ElementType::F64) return 0x1p-53;
+  if (type == ElementType::F32) return 0x1p-24;
+  const FloatFormat* format = float_format(type);
+  if (format == nullptr) throw Error::internal("no rounding is known for this element type");
+  return power_of_two(-1 - format->mantissa_bits);
+}
+
+double resolution_floor(ElementType type) {
+  if (type == ElementType::F32) return 0x1p-149;
+  const FloatFormat* format = float_format(type);
+  return format != nullptr ? power_of_two(1 - format->bias - format->mantissa_bits) : 0.0;
+}
+
+double accumulation_factor(std::uint64_t terms) {
+  return 4.0 * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, terms)));
+}
+
+void linear_budget(const LinearBudget& rule, std::span<const double> truth, std::span<const double> absolute,
+                   std::span<double> budget) {
+  const double u_out = unit_roundoff(rule.out);
+  const double accumulated = accumulation_factor(rule.terms) * rule.u_acc;
+  const double floor = resolution_floor(rule.out);
+  for (std::size_t i = 0; i < budget.size(); ++i)
+    budget[i] = u_out * std::fabs(truth[i]) + accumulated * absolute[i] + floor;
+}
+
+std::string_view ulp_class_name(std::size_t index) {
+  static constexpr std::array<std::string_view, kUlpClasses> kNames = {
+      "0", "1", "2", "3-4", "5-16", "17-256", "257-65536", ">65536"};
+  return kNames.at(index);
+}
+
+ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,
+                     std::span<const double> budget, ElementType type) {
+  return measure_all(out, truth, budget, type);
+}
+ErrorMeasure measure(std::span<const double> out, std::span<const double> truth,
+                     std::span<const double> budget, ElementType type) {
+  return measure_all(out, truth, budget, type);
 }
 
 std::string_view name(CaseStatus status) {

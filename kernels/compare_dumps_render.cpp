@@ -113,11 +113,11 @@ void print_limits(const Output& output, const CompareDumpsSettings& s, const Dum
   if (!s.yardstick.empty())
     output.line(fmt::format("limit: twice the error of {}", escape_for_terminal(s.yardstick)));
   else if (s.rtol > 0)
-    output.line(fmt::format("limit: {} of the larger of |ref| and its token's root mean square", s.rtol));
+    output.line(fmt::format("limit: {} of the larger of |ref| and its token's size", s.rtol));
   else
     output.line(
-        fmt::format("limit: 4·(u + 2^-24·√K)·√(10·(layer + 1)) of the larger of |ref| and its token's root "
-                    "mean square, half of it for the whole; u of {}",
+        fmt::format("limit: 8·(u + 2^-24·√K)·√(10·(layer + 1)) of the larger of |ref| and its token's size, "
+                    "a quarter of it for the whole; u of {}",
                     name(found.precision)));
 }
 

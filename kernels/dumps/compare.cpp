@@ -276,6 +276,25 @@ class Comparer {
     if (result.status == CaseStatus::passed) return;
     result.diagnosis = diagnose(ref, test, result.error.frobenius, limit.frobenius);
     if (!result.diagnosis) result.diagnosis = lost_precision(test, result);
+    if (!result.diagnosis) result.diagnosis = other_experts(ref, test, result);
+  }
+
+  // Weights of experts, zero for those not chosen: a choice that went another way is no error of arithmetic.
+  static std::optional<Diagnosis> other_experts(const Activations& ref, const Activations& test,
+                                                const TapResult& result) {
+    if (result.name.find("router_weights") == std::string::npos) return std::nullopt;
+    std::size_t tokens = 0, first = 0;
+    for (std::size_t i = 0; i < ref.rows; ++i) {
+      bool same = true;
+      for (std::size_t j = 0; j < ref.width; ++j)
+        same = same && (ref.row(i)[j] == 0) == (test.row(i)[j] == 0);
+      if (!same && tokens++ == 0) first = i;
+    }
+    if (tokens == 0) return std::nullopt;
+    return Diagnosis{"other_experts",
+                     fmt::format("{} of {} tokens, the first of them token {}, choose other experts", tokens,
+                                 ref.rows, first),
+                     "near ties that noise decides, or a router's bias or rounding: see router_logits", 0};
   }
 
   // A tap that fits in fewer bits than the rest of its dump.

@@ -43,10 +43,13 @@ class CrossCheck {
       for (const std::size_t i : members) {
         if (samples_[i].failed) is[i] = resembles(i, members);
       }
-      find_aliases(members);
     }
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       if (is[i]) name_it(i, *is[i], is);
+    }
+    for (const auto& [size, members] : alike_) find_aliases(members);
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      if (is[i] && before_the_layers(i, *is[i])) found_[i] = layers_off("0 holds the embedding", 1);
     }
     return std::move(found_);
   }
@@ -77,14 +80,28 @@ class CrossCheck {
     }
     const auto layer = layer_of(samples_[i].name), its = layer_of(samples_[is].name);
     if (layer && its && kind_of(samples_[i].name) == kind_of(samples_[is].name)) {
-      const auto by = static_cast<std::int64_t>(*its) - static_cast<std::int64_t>(*layer);
-      found_[i] = {"layers_off",
-                   fmt::format("TEST's layer {} is REF's layer {}: numbered {:+d} off", *layer, *its, -by),
-                   "hidden_states[0] is the embedding, hidden_states[i + 1] what layer i gives", 0};
+      const auto by = static_cast<std::int64_t>(*layer) - static_cast<std::int64_t>(*its);
+      found_[i] = layers_off(fmt::format("{} is REF's layer {}", *layer, *its), by);
       return;
     }
     found_[i] = {"mistagged", fmt::format("it holds what REF calls {}", other),
                  "correct the name, or the map file", 0};
+  }
+
+  static Diagnosis layers_off(const std::string& what, std::int64_t by) {
+    return {"layers_off", fmt::format("TEST's layer {}: numbered {:+d} off", what, by),
+            "hidden_states[0] is the embedding, hidden_states[i + 1] what layer i gives", 0};
+  }
+
+  // The first of a kind whose other layers are all one too far down.
+  bool before_the_layers(std::size_t i, std::size_t is) const {
+    if (forward_key(samples_[is].name).stage != 0 || layer_of(samples_[i].name) != 0) return false;
+    const std::string kind = kind_of(samples_[i].name);
+    for (std::size_t other = 0; other < samples_.size(); ++other) {
+      if (found_[other] && found_[other]->code == "layers_off" && kind_of(samples_[other].name) == kind)
+        return true;
+    }
+    return false;
   }
 
   void find_aliases(const std::vector<std::size_t>& members) {
@@ -101,7 +118,9 @@ class CrossCheck {
       found_[wrong] = {"aliased",
                        fmt::format("it repeats {} of the same dump to the bit, which REF's does not",
                                    escape_for_terminal(other.name)),
-                       "keep a copy in the hook (.clone()), not the buffer, which is written again later", 0};
+                       "a hook kept a buffer that is written again: keep a copy (.clone()); or what lies "
+                       "between was not computed",
+                       0};
     }
   }
 

@@ -10,7 +10,8 @@
 namespace assay::dumps {
 namespace {
 
-constexpr double kLambda = 4;
+constexpr double kLambda = 8;
+constexpr double kNormShare = 0.25;  // of an element's limit
 constexpr double kRoundingsPerBlock = 10;
 constexpr double kFloat32 = 0x1p-24;
 constexpr std::size_t kEnoughToTell = 64;
@@ -19,6 +20,17 @@ double root_mean_square(const double* row, std::size_t width) {
   double sum = 0;
   for (std::size_t j = 0; j < width; ++j) sum += std::isfinite(row[j]) ? row[j] * row[j] : 0;
   return width == 0 ? 0 : std::sqrt(sum / static_cast<double>(width));
+}
+
+// Of each token, and no less than the median token's.
+std::vector<double> scales_of(const Activations& of) {
+  std::vector<double> scales(of.rows), sorted;
+  for (std::size_t i = 0; i < of.rows; ++i) scales[i] = root_mean_square(of.row(i), of.width);
+  sorted = scales;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  if (!sorted.empty()) std::nth_element(sorted.begin(), middle, sorted.end());
+  for (double& scale : scales) scale = std::max(scale, *middle);
+  return scales;
 }
 
 bool is_held(double value, ElementType type) {
@@ -37,11 +49,11 @@ Limit derived_limit(ElementType precision, std::uint64_t layer, std::uint64_t wi
   const double u_sum = precision == ElementType::F64 ? u : kFloat32;
   const double rtol = kLambda * (u + u_sum * std::sqrt(static_cast<double>(width))) *
                       std::sqrt(kRoundingsPerBlock * static_cast<double>(layer + 1));
-  return given_limit(rtol);
+  return {rtol, kNormShare * rtol};
 }
 
 Limit given_limit(double rtol) {
-  return {rtol, rtol / 2};
+  return {rtol, rtol};
 }
 
 ElementType held_precision(const Activations& of) {
@@ -71,13 +83,13 @@ TapError tap_error(const Activations& ref, const Activations& test, const Limit&
   TapError result;
   std::vector<double> budget(ref.values.size());
   result.row_ratio.resize(ref.rows);
+  const std::vector<double> scales = scales_of(ref);
   for (std::size_t i = 0; i < ref.rows; ++i) {
-    const double scale = root_mean_square(ref.row(i), ref.width);
     double worst = 0;
     for (std::size_t j = 0; j < ref.width; ++j) {
       const std::size_t at = i * ref.width + j;
       const double r = ref.values[at], t = test.values[at];
-      budget[at] = limit.element * std::max(std::isfinite(r) ? std::fabs(r) : 0.0, scale);
+      budget[at] = limit.element * std::max(std::isfinite(r) ? std::fabs(r) : 0.0, scales[i]);
       if (r == t || (std::isnan(r) && std::isnan(t))) continue;
       const double ratio = std::isfinite(r) && std::isfinite(t) && budget[at] > 0
                                ? std::fabs(t - r) / budget[at]

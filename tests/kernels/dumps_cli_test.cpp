@@ -89,7 +89,7 @@ TEST(CompareDumps, TablesAndFiles) {
   EXPECT_TRUE(table.starts_with("tap,layer,status,"));
   EXPECT_NE(table.find("\nlayers.2.out,2,FAILED,"), std::string::npos);
   const std::string html = test::read_file(page);
-  EXPECT_TRUE(html.starts_with("<!DOCTYPE html>"));
+  EXPECT_NE(html.find("<html"), std::string::npos);
   EXPECT_NE(html.find("layers.*.attn_out"), std::string::npos);
   // Derived limits take BF16 for what it is; and its own plain computation is a yardstick that it meets.
   EXPECT_EQ(test::assay({"compare", "dumps", ref.string(), test_dump.string()}).exit_code, 0);

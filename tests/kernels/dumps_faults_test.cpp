@@ -40,6 +40,13 @@ std::vector<Fault> faults() {
          d["layers.0.out"] = d["embed"];
        },
        out, no, "layers_off"},
+      {"layers off, the first",
+       [](Arrays& d) {
+         for (std::size_t i = kLayers; i-- > 1;)
+           d["layers." + std::to_string(i) + ".out"] = d["layers." + std::to_string(i - 1) + ".out"];
+         d["layers.0.out"] = d["embed"];
+       },
+       "layers.0.out", no, "layers_off"},
       {"scaled", [=](Arrays& d) { each(d[out], [](double x) { return x * 1.0625; }); }, out,
        CaseStatus::failed, "scaled"},
       {"sign", [=](Arrays& d) { each(d[out], [](double x) { return -x; }); }, out, CaseStatus::failed,
@@ -184,6 +191,23 @@ TEST_F(Dumps, EveryFaultIsNamed) {
     EXPECT_EQ(code(result), fault.code)
         << fault.name << ": " << (result.diagnosis ? result.diagnosis->detail : "");
   }
+}
+
+TEST_F(Dumps, OtherExpertsAreCounted) {
+  Arrays ref = made_dump();
+  Array& weights = ref["layers.1.router_weights"] = Array{{kTokens, 8}, std::vector<double>(kTokens * 8)};
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    weights.at(t, t % 8) = 0.7;
+    weights.at(t, (t + 3) % 8) = 0.3;
+  }
+  Arrays test = ref;
+  std::swap(test["layers.1.router_weights"].at(4, 7), test["layers.1.router_weights"].at(4, 0));
+  std::swap(test["layers.1.router_weights"].at(9, 4), test["layers.1.router_weights"].at(9, 5));
+  const DumpComparison found = compare(ref, test);
+  const TapResult& result = tap(found, "layers.1.router_weights");
+  EXPECT_EQ(code(result), "other_experts");
+  EXPECT_NE(result.diagnosis->detail.find("2 of 12 tokens, the first of them token 4"), std::string::npos)
+      << result.diagnosis->detail;
 }
 
 // The same faults under the noise of 16 bits, against a better REF.

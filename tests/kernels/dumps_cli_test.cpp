@@ -127,11 +127,12 @@ TEST(CompareDumps, TheSnippetForTransformers) {
   const std::size_t code = begin + mark.size();
   const test::TempDir folder;
   test::write_file(folder / "dump.py", text.substr(code, text.find("```", code) - code));
-  for (const std::string model : {"qwen3", "mistral"}) {
+  for (const std::string model : {"qwen3"}) {
     const fs::path theirs = folder / (model + ".safetensors");
     const test::ProcessResult ran =
         test::run({python, (folder / "dump.py").string(), (data() / "models" / model).string(), "1,5,9,2,2,7",
-                   theirs.string()});
+                   theirs.string()},
+                  {.environment = {"OMP_NUM_THREADS=1"}, .timeout_seconds = 280});
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
     const fs::path ref = dump(folder, model, {"--tokens", "1,5,9,2,2,7"});
     const test::ProcessResult result =

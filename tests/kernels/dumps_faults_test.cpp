@@ -216,6 +216,7 @@ TEST_F(Dumps, FaultsAreNamedUnderNoise) {
   write_dump(folder_ / "ref.safetensors", ref);
   for (const Fault& fault : faults()) {
     if (fault.code == "rounded" || fault.code.empty() || fault.code == "aliased") continue;
+    if (fault.name == "no rope") continue;  // rounded, it repeats q_proj to the bit: "aliased"
     Arrays test = ref;
     fault.plant(test);
     write_dump(folder_ / "test.safetensors", test, ElementType::BF16);

@@ -4,6 +4,7 @@
 
 #include "core/system/error.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/compare_model.h"
 
 namespace assay {
 namespace {
@@ -51,6 +52,7 @@ void add_compare(CLI::App& program, Action& action) {
   CLI::App& compare = *program.add_subcommand("compare", "Hold what computes against what is right");
   compare.require_subcommand(1);
   add_kernels(compare, action);
+  add_compare_model(compare, action);
 }
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 
 #include "core/system/error.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/plugin/worker.h"
 
 namespace assay {
 namespace {
@@ -12,6 +13,7 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels                          the whole grid, every kernel of this machine\n"
     "  assay compare kernels --op linear --kernel cpu\n"
     "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
+    "  assay compare kernels --plugin ./libmine.so    kernels of your own\n"
     "  assay compare kernels --list\n";
 
 void add_kernels(CLI::App& compare, Action& action) {
@@ -30,6 +32,21 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_option("--seeds", s.request.seeds, "Each case under N seeds (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
+  command
+      .add_option("--plugin", s.plugins, "Kernels of this shared library (docs/plugin.md); may be repeated")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--plugin-timeout", s.plugin_limits.seconds,
+                  "Seconds a plugin's kernel may take for one run (default: 60)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0));
+  command
+      .add_option("--plugin-memory", s.plugin_limits.memory,
+                  "Memory a plugin's process may use (default: 4G; 0: any)")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false));
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
@@ -45,12 +62,21 @@ void add_kernels(CLI::App& compare, Action& action) {
   });
 }
 
+// What --plugin runs, once for each process that a plugin lives in.
+void add_plugin_worker(CLI::App& program, Action& action) {
+  auto library = std::make_shared<std::string>();
+  CLI::App& command = *program.add_subcommand(kWorkerCommand, "")->group("");
+  command.add_option("library", *library)->required();
+  command.callback([library, &action] { action = [library] { return serve_plugin(*library); }; });
+}
+
 }  // namespace
 
 void add_compare(CLI::App& program, Action& action) {
   CLI::App& compare = *program.add_subcommand("compare", "Hold what computes against what is right");
   compare.require_subcommand(1);
   add_kernels(compare, action);
+  add_plugin_worker(program, action);
 }
 
 }  // namespace assay

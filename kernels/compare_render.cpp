@@ -89,7 +89,8 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
 
 std::string reproducer(const CaseResult& r) {
   if (r.status == CaseStatus::unimplemented) return "";
-  return fmt::format("assay compare kernels --kernel '^{}$' --case '{}'", r.kernel, r.id);
+  const std::string plugin = r.plugin.empty() ? "" : fmt::format("--plugin '{}' ", r.plugin);
+  return fmt::format("assay compare kernels {}--kernel '^{}$' --case '{}'", plugin, r.kernel, r.id);
 }
 
 Json to_json(const CaseResult& r) {
@@ -97,6 +98,7 @@ Json to_json(const CaseResult& r) {
           {"op", op_of(r.id)},
           {"kernel", r.kernel},
           {"device", name(r.device)},
+          {"plugin", r.plugin},
           {"status", name(r.status)},
           {"check", r.check},
           {"detail", r.detail},

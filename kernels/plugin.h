@@ -27,7 +27,8 @@
  * by anybody else meanwhile; do not keep pointers. Outputs are those fields that say so; nothing else may be
  * written. Nothing beyond the rows and columns may be read or written: padding between rows, what lies
  * behind a matrix and the unused rows of a cache hold NaN or end in memory that cannot be read.
- * Pointers are aligned to the size of an element (of blocks of GGUF: to 2 bytes), no more.
+ * Pointers are aligned to the size of an element (of blocks of GGUF: to 2 bytes), no more; on a device to 64
+ * bytes. A kernel that needs rows aligned refuses strides that are not.
  *
  * CUDA. Kernels of ASSAY_CUDA get device pointers wherever a comment says [device]; the structs themselves,
  * and arrays of them, lie in ordinary memory. Work is enqueued on context->stream, or finished before
@@ -410,7 +411,7 @@ typedef struct assay_kernel {
                                   the error that is allowed grows with it. 0x1p-53 ... 0x1p-8 */
   void* user;                  /* handed to the callbacks */
   /* Whether the kernel computes this call: not 0. Shapes, types and strides are as in run(); data may not be
-   * touched. Refusing is no fault: the case is told as skipped. */
+   * touched, and is null. Refusing is no fault: the case is told as skipped. */
   int (*takes)(void* user, const assay_context* context, const assay_call* call);
   /* 0 when done. Else the call failed, and message (message_size bytes) says why in one line. */
   int (*run)(void* user, const assay_context* context, const assay_call* call, char* message,

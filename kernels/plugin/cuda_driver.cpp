@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/system/error.h"
+#include "kernels/harness/case_run.h"
 #include "kernels/plugin/device_memory.h"
 
 namespace assay {
@@ -53,6 +54,7 @@ class CudaDriver final : public DeviceMemory {
   void finish() override { check(synchronize_(stream_), "the device reports"); }
   void* stream() override { return stream_; }
   int device() const override { return 0; }
+  bool broken() const override { return broken_; }
 
  private:
   template <class Function>
@@ -61,11 +63,12 @@ class CudaDriver final : public DeviceMemory {
     if (symbol == nullptr) throw Error::usage(fmt::format("the CUDA driver has no {}", name));
     function = reinterpret_cast<Function>(symbol);
   }
-  void check(Result result, const char* doing) const {
+  void check(Result result, const char* doing) {
     if (result == kSuccess) return;
     const char* text = nullptr;
     error_string_(result, &text);
-    throw Error::io(fmt::format("{}: {}", doing, text == nullptr ? "an unknown error" : text));
+    broken_ = true;
+    throw RunFault("device", fmt::format("{}: {}", doing, text == nullptr ? "an unknown error" : text));
   }
   void open() {
     Result (*initialize)(unsigned) = nullptr;
@@ -92,6 +95,7 @@ class CudaDriver final : public DeviceMemory {
 
   void* library_ = nullptr;
   void* stream_ = nullptr;
+  bool broken_ = false;
   Result (*error_string_)(Result, const char**) = nullptr;
   Result (*allocate_)(Pointer*, std::size_t) = nullptr;
   Result (*free_)(Pointer) = nullptr;
@@ -100,11 +104,18 @@ class CudaDriver final : public DeviceMemory {
   Result (*synchronize_)(void*) = nullptr;
 };
 
+const DeviceMemory* used = nullptr;
+
 }  // namespace
 
 DeviceMemory& cuda_memory() {
   static CudaDriver driver;
+  used = &driver;
   return driver;
+}
+
+bool cuda_broken() {
+  return used != nullptr && used->broken();
 }
 
 }  // namespace assay

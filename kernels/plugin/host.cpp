@@ -48,8 +48,8 @@ class Processes {
       if (auto* ending = std::get_if<Ending>(&loaded.answer))
         return Ending{ending->check, "while it was loaded once more: " + ending->detail};
     }
-    PluginProcess::Reply reply = process->ask(kind, message::pack(request), expected);
-    give_back(std::move(process));
+    PluginProcess::Reply reply = process->ask(kind, message::pack(request), expected, Kind::ran_last);
+    if (reply.kind == expected) give_back(std::move(process));
     return std::move(reply.answer);
   }
 

@@ -126,7 +126,7 @@ Header parse_header(std::span<const std::byte> bytes) {
   Reader r(bytes);
   if (r.get<std::uint32_t>() != kMagic) throw malformed("it does not begin as one");
   const auto kind = r.get<std::uint32_t>();
-  if (kind < static_cast<std::uint32_t>(Kind::load) || kind > static_cast<std::uint32_t>(Kind::fault))
+  if (kind < static_cast<std::uint32_t>(Kind::load) || kind > static_cast<std::uint32_t>(Kind::ran_last))
     throw malformed("of no kind");
   return {static_cast<Kind>(kind), r.count(kMostBytes, "too long")};
 }

@@ -17,14 +17,15 @@
 namespace assay::message {
 
 enum class Kind : std::uint32_t {
-  load = 1,     // asks for: loaded, or refused
-  run = 2,      // asks for: ran
-  time = 3,     // asks for: timed
-  loaded = 4,   // PluginDescription
-  refused = 5,  // a line: the file is no plugin
-  ran = 6,      // CaseRun
-  timed = 7,    // seconds, or a negative number
-  fault = 8,    // a line: where a fatal signal happened. The last thing said.
+  load = 1,      // asks for: loaded, or refused
+  run = 2,       // asks for: ran
+  time = 3,      // asks for: timed
+  loaded = 4,    // PluginDescription
+  refused = 5,   // a line: the file is no plugin
+  ran = 6,       // CaseRun
+  timed = 7,     // seconds, or a negative number
+  fault = 8,     // a line: where a fatal signal happened; the last thing said
+  ran_last = 9,  // as ran; the process is of no further use
 };
 
 inline constexpr std::uint32_t kMagic = 0x41535059;              // "ASPY"

@@ -267,7 +267,7 @@ Ending PluginProcess::died() {
   std::string how = fmt::format("killed by {}", signal_name(WTERMSIG(status)));
   if (!note_.empty()) how += ", " + escape_for_terminal(note_);
   const auto used = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  if (limits_.memory != 0 && used > limits_.memory / 10 * 9)
+  if (limits_.memory != 0 && used > limits_.memory / 4 * 3)
     how += fmt::format(", having used {} of the {} it may", human_bytes(used), human_bytes(limits_.memory));
   return {"crash", how + words};
 }

@@ -15,7 +15,7 @@ namespace assay {
 
 struct PluginLimits {
   double seconds = 60;                               // an answer may take
-  std::uint64_t memory = std::uint64_t{4} << 30;     // bytes, of the whole process; 0: any
+  std::uint64_t memory = std::uint64_t{4} << 30;     // bytes on top of what it starts with; 0: any
   std::filesystem::path program = "/proc/self/exe";  // that knows `plugin-worker`
 };
 

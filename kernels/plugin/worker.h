@@ -8,7 +8,7 @@ namespace assay {
 // What the process that examines agrees on with the one that runs.
 inline constexpr int kWorkerSocket = 3;
 inline constexpr const char* kWorkerCommand = "plugin-worker";
-// Environment of the worker: bytes of private memory at most; 0 or absent: unlimited.
+// Environment of the worker: bytes of private memory on top of what it starts with; 0 or absent: unlimited.
 inline constexpr const char* kWorkerMemory = "ASSAY_PLUGIN_MEMORY";
 
 // Answers requests on kWorkerSocket until it is closed; the exit code. Throws Error::usage where there is no

@@ -1,6 +1,6 @@
 /* A plugin with one right kernel: y = x W^T + bias, one dot product an output.
  *
- *   make right.so && assay compare kernels --plugin ./right.so
+ *   cc -O2 -shared -fPIC right.c -o right.so -lm && assay compare kernels --plugin ./right.so
  */
 #include <stdlib.h>
 

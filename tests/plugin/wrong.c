@@ -1,7 +1,7 @@
 /* A plugin whose kernels are all wrong, each in a way of its own that has been shipped somewhere. `user` says
  * in which.
  *
- *   make wrong.so && assay compare kernels --plugin ./wrong.so
+ *   cc -O2 -shared -fPIC wrong.c -o wrong.so -lm && assay compare kernels --plugin ./wrong.so
  */
 #define _GNU_SOURCE
 #include <math.h>

@@ -52,6 +52,8 @@ struct Kernel {
   double accumulator_roundoff = 0x1p-24;
   // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.
   std::shared_ptr<RemoteKernel> remote = {};
+  // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
+  std::function<std::string()> unavailable = {};
 };
 
 class Registry {

@@ -189,6 +189,12 @@ struct KernelFacts {
   Device device;
   const Promises& promises;
   double accumulator_roundoff;
+  const std::function<std::string()>& unavailable;
+
+  template <class Call>
+  static KernelFacts of(const Kernel<Call>& k) {
+    return {k.name, k.device, k.promises, k.accumulator_roundoff, k.unavailable};
+  }
 };
 
 CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flops, const Truth& truth,
@@ -199,7 +205,8 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   const int jobs = settings.jobs;
   const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
-    result.detail = first.detail.empty() ? "the kernel does not take this" : first.detail;
+    const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+    result.detail = why.empty() ? "the kernel does not take this" : why;
     return result;
   }
   const Judge judge{result};
@@ -271,8 +278,7 @@ template <class Call>
 CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
                    const ExamineSettings& settings) {
   const Runner here = [&](const Variation& variation) { return run_case(kernel, operands, variation); };
-  return examine_runs(here, {kernel.name, kernel.device, kernel.promises, kernel.accumulator_roundoff},
-                      operands.flops(), truth, settings);
+  return examine_runs(here, KernelFacts::of(kernel), operands.flops(), truth, settings);
 }
 
 double fastest(const std::function<void()>& work, double least) {
@@ -315,9 +321,7 @@ class TypedExaminer final : public OpExaminer {
       if (!wanted(label(kernel))) continue;
       if (kernel.remote) {
         const Runner there = [&](const Variation& variation) { return kernel.remote->run(id, variation); };
-        results.push_back(
-            examine_runs(there, {kernel.name, kernel.device, kernel.promises, kernel.accumulator_roundoff},
-                         operands->flops(), truth, settings));
+        results.push_back(examine_runs(there, KernelFacts::of(kernel), operands->flops(), truth, settings));
       } else {
         results.push_back(assay::examine(kernel, *operands, truth, settings));
       }

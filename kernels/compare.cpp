@@ -32,21 +32,7 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_option("--seeds", s.request.seeds, "Each case under N seeds (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
-  command
-      .add_option("--plugin", s.plugins, "Kernels of this shared library (docs/plugin.md); may be repeated")
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option("--plugin-timeout", s.plugin_limits.seconds,
-                  "Seconds a plugin's kernel may take for one run (default: 60)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0));
-  command
-      .add_option("--plugin-memory", s.plugin_limits.memory,
-                  "Memory a plugin's process may use (default: 4G; 0: any)")
-      ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(false));
+  add_plugin_options(command, s.plugins);
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");

@@ -46,23 +46,11 @@ void add_unimplemented(const SurveyRequest& request, std::vector<CaseResult>& re
   }
 }
 
-// Without a device a kernel for it would be skipped, and skipped looks like well.
-void require_device(const Registry& registry, const SurveyRequest& request,
-                    const std::vector<Plugin>& plugins) {
-  for (const KernelLabel& k : wanted_kernels(registry, request)) {
-    const Plugin* plugin = plugin_of(plugins, k.name);
-    if (plugin != nullptr && k.device == Device::cuda && !plugin->no_device.empty())
-      throw Error::usage(fmt::format("{} is a kernel for CUDA, and {}", k.name, plugin->no_device))
-          .in(plugin->file)
-          .remedy("--device cpu examines the others");
-  }
-}
-
 // Ours and the plugins'. Where no kernels are named, it is the plugins' that are meant.
 Registry registry_for(CompareKernelsSettings& s, std::vector<Plugin>& plugins) {
   Registry registry = builtin_kernels();
-  if (s.plugins.empty()) return registry;
-  plugins = add_plugins(registry, {s.plugins.begin(), s.plugins.end()}, s.plugin_limits);
+  if (s.plugins.files.empty()) return registry;
+  plugins = add_plugins(registry, s.plugins);
   if (s.request.kernel.empty()) s.request.kernel = kernels_of(plugins);
   return registry;
 }
@@ -123,7 +111,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   }
   if (s.list) return list_kernels(registry, s, output);
   if (s.mutants) return show_mutants(s, output);
-  require_device(registry, s.request, plugins);
+  refuse_without_device(plugins, wanted_kernels(registry, s.request));
   if (s.perf) return run_compare_perf(registry, s);
   const auto start = std::chrono::steady_clock::now();
   std::vector<CaseResult> results;

@@ -9,7 +9,7 @@
 #include "core/system/report.h"
 #include "kernels/harness/mutants.h"
 #include "kernels/harness/survey.h"
-#include "kernels/plugin/host.h"
+#include "kernels/plugin/options.h"
 
 namespace assay {
 
@@ -17,8 +17,7 @@ struct CompareKernelsSettings {
   CommonOptions common;
   SurveyRequest request;
   std::string device, csv;
-  std::vector<std::string> plugins;  // files
-  PluginLimits plugin_limits;
+  PluginOptions plugins;
   bool list = false, mutants = false, perf = false, verbose = false;
 };
 

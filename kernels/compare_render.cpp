@@ -87,9 +87,24 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
   return summaries;
 }
 
+namespace {
+
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string reproducer(const CaseResult& r) {
   if (r.status == CaseStatus::unimplemented) return "";
-  const std::string plugin = r.plugin.empty() ? "" : fmt::format("--plugin '{}' ", r.plugin);
+  const std::string plugin = r.plugin.empty() ? "" : fmt::format("--plugin {} ", shell_quoted(r.plugin));
   return fmt::format("assay compare kernels {}--kernel '^{}$' --case '{}'", plugin, r.kernel, r.id);
 }
 
@@ -122,7 +137,8 @@ Json to_json(const KernelSummary& s) {
 
 void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
   Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
-  for (const KernelLabel& k : kernels) table.add({k.op, k.name, std::string(name(k.device)), k.about});
+  for (const KernelLabel& k : kernels)
+    table.add({k.op, k.name, std::string(name(k.device)), escape_for_terminal(k.about)});
   output.line(table.render());
 }
 
@@ -156,7 +172,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
     }
     if (!ulps.empty()) output.line("  ulps" + ulps);
     if (!r.check.empty()) output.line(fmt::format("  {}: {}", r.check, escape_for_terminal(r.detail)));
-    if (telling) output.line("  " + reproducer(r));
+    if (telling) output.line("  " + escape_for_terminal(reproducer(r)));
   }
 }
 

@@ -1,16 +1,19 @@
 #include "kernels/plugin/worker.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -204,12 +207,24 @@ void require_socket() {
         .remedy("use 'assay compare kernels --plugin FILE'");
 }
 
+// Whoever asks may be killed while a kernel hangs: then nobody is left to end this process and what the
+// kernel has started in its group.
+void die_with_the_other_side() {
+  std::thread([] {
+    pollfd other_side = {kWorkerSocket, POLLRDHUP, 0};
+    while (poll(&other_side, 1, -1) <= 0) {
+    }
+    kill(0, SIGKILL);
+  }).detach();
+}
+
 }  // namespace
 
 int serve_plugin(const std::filesystem::path& library) {
   require_socket();
   set_limits();
   install_fault_notes(kWorkerSocket);
+  die_with_the_other_side();
   Worker worker(library);
   for (;;) {
     std::vector<std::byte> head(message::kHeaderBytes);

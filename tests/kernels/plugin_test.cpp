@@ -1,5 +1,6 @@
 // Plugins: right kernels pass as ours do, wrong ones fail by the check that explains them, and whatever they
 // do to their process ends up as one line of ours.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -132,7 +133,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"weight", "crash", "in a weight or an index, which may only be read"},
                     Wrong{"reads-beyond", "crash", "behind the end of memory that was lent to it"},
                     Wrong{"reads-padding", "layout", "nan"},
-                    Wrong{"late", "canaries", "an earlier call was written after the kernel had returned"},
                     Wrong{"says-no", "error", "the kernel says: no workspace for 7 x 257"},
                     Wrong{"flushes", "canaries", "subnormal numbers became zero"},
                     Wrong{"noisy", "answer", "malformed"}, Wrong{"forgets", "pattern", "nan against"},
@@ -155,6 +155,30 @@ TEST(Plugin, AnExaminationGoesOnAfterACrash) {
   EXPECT_EQ(results[3].status, CaseStatus::passed);
   EXPECT_EQ(check(4), "wrong.null-pointer crash");
   EXPECT_EQ(check(5), "wrong.exit exit");
+}
+
+TEST(Plugin, WritingAfterReturningIsFound) {
+  SurveyRequest request = {.kernel = "late", .cases = {}};
+  for (int m = 2; m < 10; ++m) request.cases.push_back("linear:F32:k=99:n=35:m=" + std::to_string(m));
+  const auto results = survey("wrong", request);
+  EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return r.check == "canaries" &&
+           r.detail.ends_with("memory of an earlier call was written after the kernel had returned");
+  })) << worst(results);
+}
+
+// Nobody is left to stop a kernel that hangs: it goes with us.
+TEST(Plugin, NoProcessOutlivesOurs) {
+  const test::TempDir folder;
+  const fs::path copy = folder / "wrong.so";
+  fs::copy_file(library("wrong"), copy);
+  const std::string command = fmt::format(
+      "'{}' compare kernels --plugin {} --kernel hang --case {} & sleep 1; kill -9 $!; wait $!; sleep 1; "
+      "! pgrep -f 'plugin-worker {}'",
+      test::assay_binary(), copy.string(), kSquareScales, copy.string());
+  test::write_file(folder / "kill.sh", command);  // whose own command line does not say plugin-worker
+  const ProcessResult r = test::run({"bash", (folder / "kill.sh").string()});
+  EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
 }
 
 TEST(Plugin, AKernelThatHangsIsGivenUp) {

@@ -45,8 +45,8 @@ Pair socket_pair() {
 
 Pair output_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-    throw Error::from_errno("cannot make a pipe for a plugin", errno);
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error::from_errno("cannot make a pipe for a plugin", errno);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
 }
 
@@ -68,7 +68,7 @@ std::vector<char*> pointers(std::vector<std::string>& list) {
   return all;
 }
 
-// A descriptor that dup2 will not close over: our end of what becomes number 3 may itself be 3.
+// `socket` and `output` lie above the numbers they become.
 int spawn(const PluginLimits& limits, const std::filesystem::path& library, int socket, int output) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -88,7 +88,7 @@ int spawn(const PluginLimits& limits, const std::filesystem::path& library, int 
   posix_spawnattr_setsigdefault(&attributes, &ours);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> arguments = {"assay", kWorkerCommand, library.string()};
+  std::vector<std::string> arguments = {"assay", kWorkerCommand, absolute(library).string()};
   std::vector<std::string> variables = environment(limits.memory);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, limits.program.c_str(), &files, &attributes, pointers(arguments).data(),
@@ -116,7 +116,7 @@ std::string last_line(std::string_view text) {
 
 PluginProcess::PluginProcess(const std::filesystem::path& library, const PluginLimits& limits)
     : limits_(limits) {
-  // All descriptors above the worker's own numbers, so that none is closed over by another.
+  // Above the worker's own numbers, so that no dup2 closes what a later one needs.
   const auto raised = [](int descriptor) {
     const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
     close(descriptor);

@@ -25,6 +25,8 @@
 
 namespace assay {
 
+class RemoteKernel;  // kernels/harness/case_run.h
+
 enum class Device : std::uint8_t { cpu, cuda };
 std::string_view name(Device device);
 
@@ -48,6 +50,8 @@ struct Kernel {
   Promises promises = {};
   // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
   double accumulator_roundoff = 0x1p-24;
+  // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.
+  std::shared_ptr<RemoteKernel> remote = {};
   // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
   std::function<std::string()> unavailable = {};
 };

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
 #include "kernels/registry.h"
 
@@ -36,6 +37,7 @@ struct Properties {
 struct CaseResult {
   std::string id, kernel;
   Device device = Device::cpu;
+  std::string plugin;  // the library the kernel comes from; empty: ours
   CaseStatus status = CaseStatus::skipped;
   std::string check;      // which of the above said no; empty when none did
   std::string detail;     // a sentence for people
@@ -66,6 +68,9 @@ struct KernelLabel {
   std::string op, name, about;
   Device device = Device::cpu;
 };
+
+// Seconds of the fastest run: of at least two, that take `least` together.
+double fastest(const std::function<void()>& work, double least);
 
 struct KernelTime {
   std::string id, kernel;

@@ -77,17 +77,28 @@ void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::str
   }
 }
 
-// Whether an entry of a selection names anything.
-bool known(const Registry& registry, std::string_view entry) {
+// Whether an entry of a selection names anything, and why it can run nothing here, if so.
+struct Named {
+  bool known = false;
+  std::string unavailable;
+};
+Named named(const Registry& registry, std::string_view entry) {
   const auto equals = entry.find('=');
-  if (entry == "reference") return true;
-  bool found = false;
+  if (entry == "reference") return {true, {}};
+  Named found;
+  bool available = false;
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
     const bool group = equals == std::string_view::npos;
     if (!group && entry.substr(0, equals) != OpOf<Call>::kName) return;
-    for (const Kernel<Call>& kernel : kernels)
-      found |= group ? kernel_group(kernel.name) == entry : kernel.name == entry.substr(equals + 1);
+    for (const Kernel<Call>& kernel : kernels) {
+      if (group ? kernel_group(kernel.name) != entry : kernel.name != entry.substr(equals + 1)) continue;
+      found.known = true;
+      const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+      available |= why.empty();
+      if (!why.empty()) found.unavailable = why;
+    }
   });
+  if (available) found.unavailable.clear();
   return found;
 }
 
@@ -99,9 +110,13 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
     const std::string entry(trim(selection.substr(begin, end - begin)));
-    if (!known(registry, entry))
+    const Named name = named(registry, entry);
+    if (!name.known)
       throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
-          .remedy("use reference, cpu, or OP=NAME of 'assay compare kernels --list'");
+          .remedy("use reference, cpu, cuda, or OP=NAME of 'assay compare kernels --list'");
+    if (!name.unavailable.empty())
+      throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
+          .remedy("use --kernels cpu or reference");
     wanted.push_back(entry);
     begin = end + 1;
   }

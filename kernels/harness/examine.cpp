@@ -348,9 +348,24 @@ class TypedExaminer final : public OpExaminer {
     return times;
   }
 
+  std::vector<KernelPlans> plans(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
+                                 const cuda::DeviceLimits& limits) const override {
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    ReferenceOps ops(operands->arithmetic, 1);
+    const Call call = operands->call(ops);
+    std::vector<KernelPlans> result;
+    for (const Kernel<Call>& kernel : kernels_) {
+      if (!kernel.plans || !wanted(label(kernel))) continue;
+      std::vector<cuda::LaunchPlan> plans = kernel.plans(limits, operands->arithmetic, call);
+      if (!plans.empty()) result.push_back({id.text(), kernel.name, std::move(plans)});
+    }
+    return result;
+  }
+
  private:
   static KernelLabel label(const Kernel<Call>& kernel) {
-    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device};
+    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device,
+            kernel.unavailable ? kernel.unavailable() : std::string()};
   }
   const std::vector<Kernel<Call>>& kernels_;
 };

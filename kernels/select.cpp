@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/matrix_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -15,6 +16,9 @@ class SelectedOps final : public ReferenceOps {
   SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen)
       : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)) {}
 
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    return memory_->allocate(rows, columns, arithmetic().storage());
+  }
   Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
     return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
   }
@@ -58,6 +62,7 @@ class SelectedOps final : public ReferenceOps {
     return run_reference(*this, call);
   }
   Registry chosen_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
 };
 
 // The kernels chosen for one operation, first choice first.

@@ -18,6 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
+#include "kernels/cpu/copy_row.h"
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
@@ -80,12 +81,12 @@ HWY_INLINE void multiply_as(const GemmTile& t) {
       const bool fresh = k == 0 && !t.accumulate;
       if (fresh || t.outputs < across) std::fill_n(sums, rows * across, 0.0F);
       for (std::size_t i = 0; !fresh && i < rows; ++i)
-        std::memcpy(sums + i * across, t.y + (row + i) * t.y_stride, t.outputs * sizeof(float));
+        copy_row(t.y + (row + i) * t.y_stride, t.outputs, across, sums + i * across);
       const float* x = Packed ? t.x + row * t.terms + k * rows : t.x + row * t.x_stride + k;
       tile_of<Packed>(rows, x, t.x_stride, t.panel + k * stride, stride, std::min(kTermsAtOnce, t.terms - k),
                       sums);
       for (std::size_t i = 0; i < rows; ++i)
-        std::memcpy(t.y + (row + i) * t.y_stride, sums + i * across, t.outputs * sizeof(float));
+        copy_row(sums + i * across, t.outputs, across, t.y + (row + i) * t.y_stride);
       row += rows;
     }
   }

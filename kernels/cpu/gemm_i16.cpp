@@ -47,6 +47,17 @@ HWY_INLINE VI pair_products(VI a, VI b) {
 #endif
 }
 
+// GCC would compute a tile's products all at once and keep the sums in memory meanwhile.
+HWY_INLINE void finish_now(VI& sum) {
+#if HWY_TARGET == HWY_AVX3
+  asm volatile("" : "+v"(sum.raw));
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+  asm volatile("" : "+x"(sum.raw));
+#else
+  static_cast<void>(sum);
+#endif
+}
+
 // Part of a panel, and of a tile of tokens.
 struct Part {
   const std::int32_t *panel, *x;        // [terms / 2][width], [terms / 2][Rows]
@@ -69,7 +80,9 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
       for (std::size_t i = 0; i < Rows; ++i) {
         const VI value = hn::Set(di, x[i]);
         low[i] = hn::Add(low[i], pair_products(value, w_low));
+        finish_now(low[i]);
         high[i] = hn::Add(high[i], pair_products(value, w_high));
+        finish_now(high[i]);
       }
     }
     const float* w_scales = p.w_scales + g * 2 * lanes;
@@ -94,6 +107,8 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
     }
   }
 }
+
+#include "kernels/cpu/copy_row.h"
 
 template <std::size_t Group>
 HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
@@ -186,10 +201,10 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
                    .terms = std::min(kTermsAtOnce, x.terms - k)};
       if (k == 0) std::fill_n(sums, rows * width, 0.0F);
       for (std::size_t i = 0; k != 0 && i < rows; ++i)
-        std::memcpy(sums + i * width, y.row<float>(token + i) + first, count * sizeof(float));
+        copy_row(y.row<float>(token + i) + first, count, width, sums + i * width);
       halves ? tile_of<16>(rows, part, sums) : tile_of<32>(rows, part, sums);
       for (std::size_t i = 0; i < rows; ++i)
-        std::memcpy(y.row<float>(token + i) + first, sums + i * width, count * sizeof(float));
+        copy_row(sums + i * width, count, width, y.row<float>(token + i) + first);
       token += rows;
     }
   }

@@ -41,7 +41,8 @@ void split(const Group32& from, Group32& to) {
 
 void make_input(const float* x, IntInput& in) {
   for (std::size_t g = 0; g < in.scales.size(); ++g, x += 32) {
-    const float scale = in.scales[g] = group_scale(x);
+    const float scale = group_scale(x);
+    in.scales[g] = in.scales_of_16[2 * g] = in.scales_of_16[2 * g + 1] = scale;
     std::int16_t* high = in.high[g].codes;
     std::int32_t sums[2] = {}, fine_sums[2] = {};
     if (in.fine)
@@ -75,6 +76,7 @@ IntInput::IntInput(std::span<const float> x, bool fine_)
       high_split(x.size() / 32),
       low_split(low.size()),
       scales(x.size() / 32),
+      scales_of_16(x.size() / 16),
       sums_of_16(x.size() / 16),
       sums_of_32(x.size() / 32) {
   HWY_DYNAMIC_DISPATCH(make_input)(x.data(), *this);

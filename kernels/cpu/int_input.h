@@ -26,7 +26,7 @@ struct IntInput {
   bool fine;
   std::vector<Group32> high, low;              // in their own order; low: fine alone
   std::vector<Group32> high_split, low_split;  // even ones first
-  std::vector<float> scales;                   // of 32
+  std::vector<float> scales, scales_of_16;     // of 32; and each twice, for weights with a scale for 16
   std::vector<float> sums_of_16, sums_of_32;   // of the numbers that the integers stand for
 };
 

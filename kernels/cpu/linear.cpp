@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/system/threads.h"
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/gemm_i16.h"
 #include "kernels/cpu/row_dot.h"
 #include "kernels/cpu/row_dot_int.h"
+#include "kernels/cpu/team.h"
 
 namespace assay::cpu {
 namespace {
@@ -37,7 +37,7 @@ void linear_by_rows(const Matrix& x, const WeightView& weight, const Matrix& y, 
   std::vector<DotInput> inputs;
   for (std::size_t t = 0; t < x.rows(); ++t) inputs.emplace_back(std::span(x.row<float>(t), x.columns()));
   const std::size_t step = rows_a_piece(weight), count = (weight.rows + step - 1) / step;
-  parallel_for(jobs, count, [&](std::size_t piece) {
+  team_for(jobs, count, [&](std::size_t piece) {
     const std::size_t first = piece * step, rows = std::min(step, weight.rows - first);
     for (std::size_t t = 0; t < inputs.size(); ++t)
       row_dots(weight, first, rows, inputs[t], y.row<float>(t) + first);
@@ -49,7 +49,7 @@ void linear_by_integer_rows(const Matrix& x, const WeightView& weight, bool fine
   for (std::size_t t = 0; t < x.rows(); ++t)
     inputs.emplace_back(std::span(x.row<float>(t), x.columns()), fine);
   const std::size_t step = rows_a_piece(weight), count = (weight.rows + step - 1) / step;
-  parallel_for(jobs, count, [&](std::size_t piece) {
+  team_for(jobs, count, [&](std::size_t piece) {
     const std::size_t first = piece * step, rows = std::min(step, weight.rows - first);
     for (std::size_t t = 0; t < inputs.size(); ++t)
       integer_row_dots(weight, first, rows, inputs[t], y.row<float>(t) + first);
@@ -60,7 +60,7 @@ void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y
   const std::size_t width = panel_width(), terms = weight.inputs(), outputs = weight.outputs();
   std::vector<float> packed(x.rows() * terms);
   pack_tokens(x.row<float>(0), x.stride(), x.rows(), terms, packed.data());
-  parallel_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
+  team_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
     thread_local std::vector<float> rows, panel;
     std::vector<const float*> row_of(width);
     rows.resize(width * terms);
@@ -84,7 +84,7 @@ void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y
 void linear_by_integer_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
   const IntTiles tiles(x);
   const std::size_t width = panel_width(), outputs = weight.outputs();
-  parallel_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
+  team_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
     const std::size_t first = index * width;
     integer_panel(tiles, weight, first, std::min(width, outputs - first), y);
   });
@@ -100,7 +100,7 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
       decode_rows(weight, k + i, 1, decoded.data());
       std::copy(decoded.begin(), decoded.end(), strip.begin() + static_cast<std::ptrdiff_t>(i * padded));
     }
-    parallel_for(jobs, padded / width, [&](std::size_t index) {
+    team_for(jobs, padded / width, [&](std::size_t index) {
       const std::size_t first = index * width;
       multiply_panel({.x = x.row<float>(0) + k,
                       .tokens = x.rows(),

@@ -99,19 +99,19 @@ HWY_INLINE V16 as_codes(hn::Vec<U16> v) {
   return hn::BitCast(D16(), v);
 }
 
-// Scales and minima of a super-block's eight groups under those of the input; the minima's part of the sum.
+// The scales of a super-block's eight groups under those of the input, and the minima's part of the sum.
 struct GroupScales {
   alignas(32) float of[8];
 };
-HWY_INLINE float scale_groups(const UnpackedBlock& u, const float* x_scales, const float* x_sums,
-                              GroupScales& scales) {
+template <class V>
+HWY_INLINE V scale_groups(const UnpackedBlock& u, const float* x_scales, const float* x_sums,
+                          GroupScales& scales, V minima) {
   const hn::CappedTag<float, 8> d;
-  auto sum = hn::Zero(d);
   for (std::size_t i = 0; i < 8; i += hn::Lanes(d)) {
     hn::StoreU(hn::Mul(hn::LoadU(d, u.scales + i), hn::LoadU(d, x_scales + i)), d, scales.of + i);
-    sum = hn::MulAdd(hn::LoadU(d, u.minima + i), hn::LoadU(d, x_sums + i), sum);
+    minima = hn::MulAdd(hn::LoadU(d, u.minima + i), hn::LoadU(d, x_sums + i), minima);
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  return minima;
 }
 
 // The fifth bits of Q5_K's codes, for groups 2·part and 2·part + 1; none of Q4_K's.
@@ -160,12 +160,13 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
   const auto* block = reinterpret_cast<const Stored*>(w);
   const std::size_t blocks = x.scales.size() / 8;
   VF first_total = hn::Zero(DF()), second_total = hn::Zero(DF());
-  float minima = 0;
+  const hn::CappedTag<float, 8> d_groups;
+  auto minima = hn::Zero(d_groups);
   UnpackedBlock u;
   GroupScales scales;
   for (std::size_t b = 0; b < blocks; ++b) {
     unpack_scales(block[b].scales, widen(block[b].d), widen(block[b].dmin), 0, u);
-    minima += scale_groups(u, &x.scales[8 * b], &x.sums_of_32[8 * b], scales);
+    minima = scale_groups(u, &x.scales[8 * b], &x.sums_of_32[8 * b], scales, minima);
     for (std::size_t part = 0; part < 4; ++part) {
       const std::size_t g = 8 * b + 2 * part;
       const std::int16_t *first = x.high_split[g].codes, *second = x.high_split[g + 1].codes;
@@ -188,7 +189,8 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
       second_total = hn::MulAdd(second_sum.value(), hn::Set(DF(), scales.of[2 * part + 1]), second_total);
     }
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) + minima;
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) +
+         hn::GetLane(hn::SumOfLanes(d_groups, minima));
 }
 
 // Q6_K has a scale for 16 codes. Of 32 codes split into even and odd ones, the first half of a vector of 16
@@ -224,7 +226,7 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
     for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
       const auto s = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[b].scales + i))), whole);
       minima = hn::MulAdd(s, hn::LoadU(d, &x.sums_of_16[16 * b + i]), minima);
-      hn::StoreU(s, d, scales + i);
+      hn::StoreU(hn::Mul(s, hn::LoadU(d, &x.scales_of_16[16 * b + i])), d, scales + i);
     }
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 16; i += kLanes) {
@@ -237,8 +239,8 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
           const std::int16_t* low = Fine ? x.low_split[g].codes : x.high_split[g].codes;
           sum.add(as_codes(even), x.high_split[g].codes + i, low + i);
           sum.add(as_codes(odd), x.high_split[g].codes + 16 + i, low + 16 + i);
-          const VF scale = hn::Mul(scales_at(scales, 4 * half + part, i), hn::Set(DF(), x.scales[g]));
-          totals[part % 2] = hn::MulAdd(sum.value(), scale, totals[part % 2]);
+          totals[part % 2] =
+              hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
         };
         group(0, hn::Or(bits(l0, 15), bits(hn::ShiftLeft<4>(h), 48)),
               hn::Or(bits(hn::ShiftRight<8>(l0), 15), bits(hn::ShiftRight<4>(h), 48)));

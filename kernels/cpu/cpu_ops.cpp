@@ -61,7 +61,7 @@ Matrix CpuOps::add(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows() || a.columns() != b.columns())
     throw Error::internal("a sum of matrices of two shapes");
   Matrix y = allocate(a.rows(), a.columns());
-  cpu::add(a, b, y);
+  cpu::add(a, b, y, jobs());
   return y;
 }
 

@@ -150,12 +150,12 @@ void rope(const Matrix& x, const RopeCall& call, int jobs) {
   });
 }
 
-void add(const Matrix& a, const Matrix& b, const Matrix& y) {
-  for (std::size_t r = 0; r < a.rows(); ++r) {
+void add(const Matrix& a, const Matrix& b, const Matrix& y, int jobs) {
+  over_rows(a.rows(), a.columns(), jobs, [&](std::size_t r) {
     const float *left = a.row<float>(r), *right = b.row<float>(r);
     float* sum = y.row<float>(r);
     for (std::size_t c = 0; c < a.columns(); ++c) sum[c] = left[c] + right[c];
-  }
+  });
 }
 
 }  // namespace assay::cpu

@@ -7,7 +7,7 @@
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
-#include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
@@ -66,7 +66,7 @@ struct Part {
   std::size_t terms;
 };
 
-template <std::size_t Rows, std::size_t Group>
+template <std::size_t Rows, std::size_t Group, bool HasMinima>
 HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
   const I32 di;
   const F32 d;
@@ -88,36 +88,34 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
     const float* w_scales = p.w_scales + g * 2 * lanes;
     const std::size_t x_group = g * Group / 32;
     const VF s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
+    const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
+    const VF m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
     for (std::size_t i = 0; i < Rows; ++i) {
       const VF s = hn::Set(d, p.x_scales[x_group * Rows + i]);
       float* sum = sums + i * 2 * lanes;
-      const VF a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
-      const VF b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
-      hn::StoreU(a, d, sum);
-      hn::StoreU(b, d, sum + lanes);
-    }
-    if (p.w_minima == nullptr || Group != 32) continue;
-    const float* minima = p.w_minima + g * 2 * lanes;
-    const VF m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const VF of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
-      float* sum = sums + i * 2 * lanes;
-      hn::StoreU(hn::MulAdd(m_low, of_x, hn::LoadU(d, sum)), d, sum);
-      hn::StoreU(hn::MulAdd(m_high, of_x, hn::LoadU(d, sum + lanes)), d, sum + lanes);
+      VF a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::Load(d, sum));
+      VF b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::Load(d, sum + lanes));
+      if constexpr (HasMinima) {
+        const VF of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
+        a = hn::MulAdd(m_low, of_x, a);
+        b = hn::MulAdd(m_high, of_x, b);
+      }
+      hn::Store(a, d, sum);
+      hn::Store(b, d, sum + lanes);
     }
   }
 }
 
 #include "kernels/cpu/copy_row.h"
 
-template <std::size_t Group>
+template <std::size_t Group, bool HasMinima>
 HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
   switch (rows) {
-    case 12: return tile<12, Group>(part, sums);
-    case 6: return tile<6, Group>(part, sums);
-    case 4: return tile<4, Group>(part, sums);
-    case 2: return tile<2, Group>(part, sums);
-    default: return tile<1, Group>(part, sums);
+    case 12: return tile<12, Group, HasMinima>(part, sums);
+    case 6: return tile<6, Group, HasMinima>(part, sums);
+    case 4: return tile<4, Group, HasMinima>(part, sums);
+    case 2: return tile<2, Group, HasMinima>(part, sums);
+    default: return tile<1, Group, HasMinima>(part, sums);
   }
 }
 
@@ -202,7 +200,12 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
       if (k == 0) std::fill_n(sums, rows * width, 0.0F);
       for (std::size_t i = 0; k != 0 && i < rows; ++i)
         copy_row(y.row<float>(token + i) + first, count, width, sums + i * width);
-      halves ? tile_of<16>(rows, part, sums) : tile_of<32>(rows, part, sums);
+      if (halves)
+        tile_of<16, false>(rows, part, sums);
+      else if (panel.has_minima)
+        tile_of<32, true>(rows, part, sums);
+      else
+        tile_of<32, false>(rows, part, sums);
       for (std::size_t i = 0; i < rows; ++i)
         copy_row(sums + i * width, count, width, y.row<float>(token + i) + first);
       token += rows;
@@ -210,11 +213,12 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
   }
 }
 
-void pack_ints(const Matrix& x, IntTiles& tiles) {
+// Tokens [first, first + count), where a tile begins.
+void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& tiles) {
   const std::size_t groups = tiles.terms / 32;
   alignas(64) std::int16_t codes[32];
-  for (std::size_t token = 0; token < tiles.tokens;) {
-    const std::size_t rows = rows_of_tile(kTileRows, tiles.tokens - token);
+  for (std::size_t token = first; token < first + count;) {
+    const std::size_t rows = rows_of_tile(kTileRows, first + count - token);
     for (std::size_t i = 0; i < rows; ++i) {
       const float* row = x.row<float>(token + i);
       for (std::size_t g = 0; g < groups; ++g) {
@@ -241,13 +245,16 @@ namespace assay::cpu {
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
 
-IntTiles::IntTiles(const Matrix& x)
+IntTiles::IntTiles(const Matrix& x, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
       pairs(tokens * terms / 2),
       scales(tokens * terms / 32),
       sums(scales.size()) {
-  HWY_DYNAMIC_DISPATCH(pack_ints)(x, *this);
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
+    HWY_DYNAMIC_DISPATCH(pack_ints)(x, i * kTokens, std::min(kTokens, tokens - i * kTokens), *this);
+  });
 }
 
 void integer_panel(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,

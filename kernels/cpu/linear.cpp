@@ -8,6 +8,7 @@
 #include "kernels/cpu/row_dot.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/team.h"
+#include "kernels/cpu/tile_rows.h"
 
 namespace assay::cpu {
 namespace {
@@ -59,7 +60,11 @@ void linear_by_integer_rows(const Matrix& x, const WeightView& weight, bool fine
 void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
   const std::size_t width = panel_width(), terms = weight.inputs(), outputs = weight.outputs();
   std::vector<float> packed(x.rows() * terms);
-  pack_tokens(x.row<float>(0), x.stride(), x.rows(), terms, packed.data());
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  team_for(jobs, (x.rows() + kTokens - 1) / kTokens, [&](std::size_t i) {
+    const std::size_t first = i * kTokens, count = std::min(kTokens, x.rows() - first);
+    pack_tokens(x.row<float>(first), x.stride(), count, terms, packed.data() + first * terms);
+  });
   team_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
     thread_local std::vector<float> rows, panel;
     std::vector<const float*> row_of(width);
@@ -82,7 +87,7 @@ void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y
 }
 
 void linear_by_integer_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
-  const IntTiles tiles(x);
+  const IntTiles tiles(x, jobs);
   const std::size_t width = panel_width(), outputs = weight.outputs();
   team_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
     const std::size_t first = index * width;

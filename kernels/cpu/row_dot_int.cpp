@@ -99,6 +99,13 @@ HWY_INLINE V16 as_codes(hn::Vec<U16> v) {
   return hn::BitCast(D16(), v);
 }
 
+// What was stored is loaded again: broadcasting it from memory is free, from a register it is not.
+HWY_INLINE void load_from_memory() {
+#if defined(__GNUC__)
+  asm volatile("" : : : "memory");
+#endif
+}
+
 // The scales of a super-block's eight groups under those of the input, and the minima's part of the sum.
 struct GroupScales {
   alignas(32) float of[8];
@@ -167,6 +174,7 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
   for (std::size_t b = 0; b < blocks; ++b) {
     unpack_scales(block[b].scales, widen(block[b].d), widen(block[b].dmin), 0, u);
     minima = scale_groups(u, &x.scales[8 * b], &x.sums_of_32[8 * b], scales, minima);
+    load_from_memory();
     for (std::size_t part = 0; part < 4; ++part) {
       const std::size_t g = 8 * b + 2 * part;
       const std::int16_t *first = x.high_split[g].codes, *second = x.high_split[g + 1].codes;
@@ -228,28 +236,27 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
       minima = hn::MulAdd(s, hn::LoadU(d, &x.sums_of_16[16 * b + i]), minima);
       hn::StoreU(hn::Mul(s, hn::LoadU(d, &x.scales_of_16[16 * b + i])), d, scales + i);
     }
+    load_from_memory();
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 16; i += kLanes) {
         const hn::Vec<U16> l0 = pairs_of_bytes(block[b].ql + 64 * half + 2 * i);
         const hn::Vec<U16> l1 = pairs_of_bytes(block[b].ql + 64 * half + 32 + 2 * i);
         const hn::Vec<U16> h = pairs_of_bytes(block[b].qh + 32 * half + 2 * i);
-        const auto group = [&](std::size_t part, hn::Vec<U16> even, hn::Vec<U16> odd) HWY_ATTR {
+        // Bytes of codes: those of even lanes, and of odd ones.
+        const auto group = [&](std::size_t part, hn::Vec<U16> codes) HWY_ATTR {
           const std::size_t g = 8 * b + 4 * half + part;
           GroupSum<Fine> sum;
           const std::int16_t* low = Fine ? x.low_split[g].codes : x.high_split[g].codes;
-          sum.add(as_codes(even), x.high_split[g].codes + i, low + i);
-          sum.add(as_codes(odd), x.high_split[g].codes + 16 + i, low + 16 + i);
+          sum.add(as_codes(bits(codes, 255)), x.high_split[g].codes + i, low + i);
+          sum.add(as_codes(hn::ShiftRight<8>(codes)), x.high_split[g].codes + 16 + i, low + 16 + i);
           totals[part % 2] =
               hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
         };
-        group(0, hn::Or(bits(l0, 15), bits(hn::ShiftLeft<4>(h), 48)),
-              hn::Or(bits(hn::ShiftRight<8>(l0), 15), bits(hn::ShiftRight<4>(h), 48)));
-        group(1, hn::Or(bits(l1, 15), bits(hn::ShiftLeft<2>(h), 48)),
-              hn::Or(bits(hn::ShiftRight<8>(l1), 15), bits(hn::ShiftRight<6>(h), 48)));
-        group(2, hn::Or(bits(hn::ShiftRight<4>(l0), 15), bits(h, 48)),
-              hn::Or(hn::ShiftRight<12>(l0), bits(hn::ShiftRight<8>(h), 48)));
-        group(3, hn::Or(bits(hn::ShiftRight<4>(l1), 15), bits(hn::ShiftRight<2>(h), 48)),
-              hn::Or(hn::ShiftRight<12>(l1), bits(hn::ShiftRight<10>(h), 48)));
+        constexpr std::uint16_t kNibbles = 0x0F0F, kHigh = 0x3030;
+        group(0, hn::Or(bits(l0, kNibbles), bits(hn::ShiftLeft<4>(h), kHigh)));
+        group(1, hn::Or(bits(l1, kNibbles), bits(hn::ShiftLeft<2>(h), kHigh)));
+        group(2, hn::Or(bits(hn::ShiftRight<4>(l0), kNibbles), bits(h, kHigh)));
+        group(3, hn::Or(bits(hn::ShiftRight<4>(l1), kNibbles), bits(hn::ShiftRight<2>(h), kHigh)));
       }
     }
   }

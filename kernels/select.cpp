@@ -5,6 +5,8 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/matrix_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -15,6 +17,9 @@ class SelectedOps final : public ReferenceOps {
   SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen)
       : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)) {}
 
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    return memory_->allocate(rows, columns, arithmetic().storage());
+  }
   Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
     return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
   }
@@ -35,6 +40,15 @@ class SelectedOps final : public ReferenceOps {
   Matrix activation(const Matrix& x, Activation kind) override { return dispatch(ActivationCall{x, kind}); }
   Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
     return dispatch(GatedCall{gate, up, form});
+  }
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal("a sum of matrices of two shapes");
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
   }
   Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
@@ -58,6 +72,7 @@ class SelectedOps final : public ReferenceOps {
     return run_reference(*this, call);
   }
   Registry chosen_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
 };
 
 // The kernels chosen for one operation, first choice first.

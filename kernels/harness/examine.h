@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/harness/case_run.h"
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
 #include "kernels/registry.h"
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cuda_kernels.h"
 
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/registry.h"
@@ -17,6 +18,8 @@ namespace assay {
 void add_cuda_kernels(Registry& registry) {
   cuda::Machine& machine = cuda::device_machine();
   cuda::add_norm_kernels(registry, machine, ASSAY_BUILT(cuda::device_norm_launchers()));
+  cuda::add_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
+  cuda::add_moe_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
 }
 
 }  // namespace assay

@@ -29,14 +29,15 @@ constexpr int bytes_of(Codes codes) {
 
 // How x and W are multiplied.
 enum class GemmMath : std::uint8_t {
-  fp8,    // both e4m3, scaled by blocks
-  int8,   // both s8, exact
-  exact,  // x in three planes of bfloat16, W's codes as they are: f32 arithmetic
-  bf16    // x bfloat16, W rounded to it: bf16 arithmetic
+  fp8,       // both e4m3, scaled by blocks
+  fp8_half,  // the same, both taken to float16 first
+  int8,      // both s8, exact
+  exact,     // x in three planes of bfloat16, W's codes as they are: f32 arithmetic
+  bf16       // x bfloat16, W rounded to it: bf16 arithmetic
 };
 std::string_view name(GemmMath math);
 constexpr bool quantizes_x(GemmMath math) {
-  return math == GemmMath::fp8 || math == GemmMath::int8;
+  return math == GemmMath::fp8 || math == GemmMath::fp8_half || math == GemmMath::int8;
 }
 
 // A product, or the products of many groups of rows in one launch.
@@ -54,7 +55,7 @@ struct GemmPlan {
   GemmTileSize size = GemmTileSize::small;
   std::size_t tile_rows = 64, row_tiles = 0;
 };
-// `group_rows`: how many rows each group has.
+// `group_rows`: how many rows each group has. fits = false of fp8 before sm_89.
 GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
                        std::span<const std::size_t> group_rows);
 // fits = false on anything but sm_90, and of other maths than fp8 and bf16 of bf16.
@@ -78,9 +79,9 @@ LaunchPlan plan_elements(const DeviceLimits& limits, std::string_view kernel, st
                          std::size_t columns);
 
 struct GemmLaunchers {
-  void (*mma)(const GemmPlan&, const GemmShape&, const GemmArgs&, int sm, Stream);
+  void (*mma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
   void (*wgmma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
-  void (*gemv)(const GemvPlan&, Codes, const GemvArgs&, Stream);  // and the sum of its splits
+  void (*gemv)(const GemvPlan&, Codes, const GemvArgs&, Stream);              // and the sum of its splits
   void (*planes)(const LaunchPlan&, int planes, const PrepareArgs&, Stream);  // 1, 3; 0: float32
   void (*quantize_fp8)(const LaunchPlan&, bool dequantized, const PrepareArgs&, Stream);
   void (*quantize_int8)(const LaunchPlan&, const PrepareArgs&, Stream);

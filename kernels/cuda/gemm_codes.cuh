@@ -1,4 +1,5 @@
-// Weights' codes to numbers, in registers: eight consecutive codes of a row, as 32-bit words, to eight floats.
+// Weights' codes to numbers, in registers: eight consecutive codes of a row, as 32-bit words, to eight
+// floats.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace assay::cuda {
 
-void launch_mma_on_device(const GemmPlan&, const GemmShape&, const GemmArgs&, int sm, Stream);
+void launch_mma_on_device(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
 void launch_wgmma_on_device(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
 void launch_gemv_on_device(const GemvPlan&, Codes, const GemvArgs&, Stream);
 

@@ -3,8 +3,8 @@
 
 namespace assay::cuda {
 
-void launch_mma_on_device(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, int, Stream stream) {
-  launch_mma<Fp8OfTarget>(plan, shape, args, stream);
+void launch_mma_on_device(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, Stream stream) {
+  launch_mma(plan, shape, args, stream);
 }
 
 }  // namespace assay::cuda

@@ -128,15 +128,6 @@ struct Int8 {
   }
 };
 
-#ifdef __CUDACC__
-// What the architecture that is compiled for has.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
-struct Fp8OfTarget : Fp8AsHalf {};
-#else
-struct Fp8OfTarget : Fp8Native {};
-#endif
-#endif
-
 // Of f32 arithmetic: x in three planes, W's codes exactly. Of bf16 arithmetic: x in one, W scaled and rounded
 // to bfloat16 before it is multiplied.
 template <class Codes, bool kBf16Arithmetic>
@@ -232,9 +223,7 @@ struct GemmMma {
   ASSAY_DEVICE int output_of(int across, int one) const {
     return tile.output + warp_output + across * 8 + static_cast<int>(lane_id()) % 4 * 2 + one;
   }
-  ASSAY_DEVICE int last_output(int output) const {
-    return output < args.outputs ? output : args.outputs - 1;
-  }
+  ASSAY_DEVICE int last_output(int output) const { return output < args.outputs ? output : args.outputs - 1; }
 
   ASSAY_DEVICE void load(int step, int stage) const {
     unsigned char* const shared = shared_memory<unsigned char>(static_cast<unsigned>(stage * kStage));
@@ -263,7 +252,8 @@ struct GemmMma {
         const int output = last_output(tile.output + warp_output + across * 8 + group);
         scale = tile.weight.scales[scale_row(args, output) + scale_column(args, input)];
       }
-      of_w[across] = Math::w(load_eight<kWRow, Math::kWBytes>(w, warp_output + across * 8 + group, slab), scale);
+      of_w[across] =
+          Math::w(load_eight<kWRow, Math::kWBytes>(w, warp_output + across * 8 + group, slab), scale);
     }
     ASSAY_UNROLL
     for (int down = 0; down < kTall; ++down) {
@@ -273,7 +263,8 @@ struct GemmMma {
         const auto of_x = Math::x(load_eight<kXRow, Math::kXBytes>(x + plane * kXStage, row, slab),
                                   load_eight<kXRow, Math::kXBytes>(x + plane * kXStage, row + 8, slab));
         ASSAY_UNROLL
-        for (int across = 0; across < kWide; ++across) Math::multiply(partial[down][across], of_x, of_w[across]);
+        for (int across = 0; across < kWide; ++across)
+          Math::multiply(partial[down][across], of_x, of_w[across]);
       }
     }
   }
@@ -314,7 +305,8 @@ struct GemmMma {
     if constexpr (Math::kWScaled) {
       ASSAY_UNROLL
       for (int i = 0; i < 2 * kWide; ++i)
-        w_scale_at[i / 2][i % 2] = static_cast<std::int32_t>(scale_row(args, last_output(output_of(i / 2, i % 2))));
+        w_scale_at[i / 2][i % 2] =
+            static_cast<std::int32_t>(scale_row(args, last_output(output_of(i / 2, i % 2))));
     }
     const int steps = (args.inputs + kDepth - 1) / kDepth, ahead = args.stages - 1;
     for (int step = 0; step < ahead; ++step) {
@@ -353,7 +345,12 @@ struct GemmMma {
 
 template <class Math, int kDown, int kAcross, int kTall, int kWide>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(32 * kDown * kAcross, 1) gemm_mma(GemmArgs args) {
-  GemmMma<Math, kDown, kAcross, kTall, kWide>(args, block_index().x).run();
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+  if constexpr (std::is_same_v<Math, Fp8Native>)
+    __trap();  // planned from sm_89 on
+  else
+#endif
+    GemmMma<Math, kDown, kAcross, kTall, kWide>(args, block_index().x).run();
 }
 
 }  // namespace ASSAY_TARGET

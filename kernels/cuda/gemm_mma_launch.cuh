@@ -1,4 +1,5 @@
-// Which instance of a template a plan means: for gemm_mma.cu, on the device, and for tests, under the emulator.
+// Which instance of a template a plan means: for gemm_mma.cu, on the device, and for tests, under the
+// emulator.
 #pragma once
 
 #include "kernels/cuda/gemm.h"
@@ -32,11 +33,10 @@ void launch_weight_only(const GemmPlan& plan, Codes codes, const GemmArgs& args,
   }
 }
 
-// `Fp8`: how this architecture multiplies e4m3.
-template <class Fp8>
-void launch_mma(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, Stream stream) {
+inline void launch_mma(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, Stream stream) {
   switch (shape.math) {
-    case GemmMath::fp8: return launch_either<Fp8>(plan, args, stream);
+    case GemmMath::fp8: return launch_either<Fp8Native>(plan, args, stream);
+    case GemmMath::fp8_half: return launch_either<Fp8AsHalf>(plan, args, stream);
     case GemmMath::int8: return launch_either<Int8>(plan, args, stream);
     case GemmMath::exact: return launch_weight_only<false>(plan, shape.codes, args, stream);
     case GemmMath::bf16: return launch_weight_only<true>(plan, shape.codes, args, stream);

@@ -1,6 +1,6 @@
-// What the products take, made of what they are given: x as planes of bfloat16, as float32, or quantized, rows
-// of it gathered for experts; W with rows that begin at multiples of 16 bytes, GGUF's blocks taken apart.
-// Everything is padded with zeros to 16 bytes, as gemm_args.h demands.
+// What the products take, made of what they are given: x as planes of bfloat16, as float32, or quantized,
+// rows of it gathered for experts; W with rows that begin at multiples of 16 bytes, GGUF's blocks taken
+// apart. Everything is padded with zeros to 16 bytes, as gemm_args.h demands.
 #pragma once
 
 #include "kernels/cuda/gemm_codes.cuh"
@@ -114,7 +114,8 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kPrepareThreads, 1) quantize_fp8(PrepareArgs ar
     else
       to[column] = code;
   }
-  if (lane_id() == 0 && args.scales != nullptr) args.scales[at.row * ((args.columns + 127) / 128) + at.block] = scale;
+  if (lane_id() == 0 && args.scales != nullptr)
+    args.scales[at.row * ((args.columns + 127) / 128) + at.block] = scale;
 }
 
 // INT8 with a scale a row: a block a row.
@@ -134,7 +135,8 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 1) quantize_int8(PrepareArgs args) {
   for (auto c = static_cast<std::int32_t>(thread_id()); c < padded(args, 1); c += kThreads) {
     const float code = rintf(element_of_x(args, row, c) / scale);
     const float clamped = code > 127 ? 127.0f : code < -128 ? -128.0f : code;
-    args.out[row * args.out_pitch + c] = static_cast<unsigned char>(static_cast<std::int8_t>(not_finite(code) ? 0 : clamped));
+    args.out[row * args.out_pitch + c] =
+        static_cast<unsigned char>(static_cast<std::int8_t>(not_finite(code) ? 0 : clamped));
   }
   if (thread_id() == 0) args.scales[row] = scale;
 }

@@ -15,7 +15,8 @@ inline void launch_planes(const LaunchPlan& plan, int planes, const PrepareArgs&
     default: return launch(plan, split_planes<3>, stream, args);
   }
 }
-inline void launch_quantize_fp8(const LaunchPlan& plan, bool dequantized, const PrepareArgs& args, Stream stream) {
+inline void launch_quantize_fp8(const LaunchPlan& plan, bool dequantized, const PrepareArgs& args,
+                                Stream stream) {
   if (dequantized)
     launch(plan, quantize_fp8<true>, stream, args);
   else

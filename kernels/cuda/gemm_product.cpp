@@ -41,8 +41,8 @@ std::size_t promotion_of(const WeightView& weight) {
 }  // namespace
 
 std::optional<Product> product_of(const WeightView& weight, const Arithmetic& arithmetic) {
-  if (weight.codes == nullptr || weight.input_major || arithmetic.storage() != Real::f32 || weight.columns == 0 ||
-      weight.rows > kMostCounted || weight.columns > kMostCounted)
+  if (weight.codes == nullptr || weight.input_major || arithmetic.storage() != Real::f32 ||
+      weight.columns == 0 || weight.rows > kMostCounted || weight.columns > kMostCounted)
     return std::nullopt;
   Product product = {.shape = {.math = arithmetic.bfloat16() ? GemmMath::bf16 : GemmMath::exact,
                                .outputs = weight.rows,
@@ -71,8 +71,8 @@ std::optional<Product> product_of(const WeightView& weight, const Arithmetic& ar
 bool same_form(const std::vector<WeightView>& weights) {
   return std::all_of(weights.begin(), weights.end(), [&](const WeightView& w) {
     const WeightView& first = weights.front();
-    return w.rows == first.rows && w.columns == first.columns && w.type == first.type && w.kind == first.kind &&
-           w.input_major == first.input_major && w.weight_only == first.weight_only &&
+    return w.rows == first.rows && w.columns == first.columns && w.type == first.type &&
+           w.kind == first.kind && w.input_major == first.input_major && w.weight_only == first.weight_only &&
            (w.codes == nullptr) == (first.codes == nullptr) && w.row_bytes == first.row_bytes &&
            w.block_rows == first.block_rows && w.block_columns == first.block_columns &&
            w.scale_columns == first.scale_columns &&
@@ -86,46 +86,51 @@ Finish finish_of(GemmMath math, const Arithmetic& arithmetic, ResultRounding rou
                                                                             : Finish::float32;
 }
 
-GemmPlan plan_gemm(TensorUnit unit, const DeviceLimits& limits, const GemmShape& shape,
-                   std::span<const std::size_t> group_rows) {
-  return unit == TensorUnit::mma ? plan_gemm_mma(limits, shape, group_rows)
-                                 : plan_gemm_wgmma(limits, shape, group_rows);
+namespace {
+
+GemmShape shape_on(TensorUnit unit, GemmShape shape) {
+  if (unit == TensorUnit::mma_half && shape.math == GemmMath::fp8) shape.math = GemmMath::fp8_half;
+  return shape;
 }
 
-void launch_gemm(TensorUnit unit, const GemmLaunchers& launchers, const GemmPlan& plan, const GemmShape& shape,
-                 const GemmArgs& args, int sm, Stream stream) {
-  if (unit == TensorUnit::mma)
-    launchers.mma(plan, shape, args, sm, stream);
-  else
-    launchers.wgmma(plan, shape, args, stream);
+}  // namespace
+
+GemmPlan plan_gemm(TensorUnit unit, const DeviceLimits& limits, const GemmShape& shape,
+                   std::span<const std::size_t> group_rows) {
+  return unit == TensorUnit::wgmma ? plan_gemm_wgmma(limits, shape, group_rows)
+                                   : plan_gemm_mma(limits, shape_on(unit, shape), group_rows);
+}
+
+void launch_gemm(TensorUnit unit, const GemmLaunchers& launchers, const GemmPlan& plan,
+                 const GemmShape& shape, const GemmArgs& args, Stream stream) {
+  const auto launch = unit == TensorUnit::wgmma ? launchers.wgmma : launchers.mma;
+  launch(plan, shape_on(unit, shape), args, stream);
 }
 
 bool GemmKind::computes(const Product& product, const DeviceLimits& limits,
                         std::span<const std::size_t> group_rows) const {
   return product.shape.codes != Codes::f32 &&
          std::find(maths.begin(), maths.end(), product.shape.math) != maths.end() &&
-         std::all_of(group_rows.begin(), group_rows.end(), [](std::size_t rows) { return rows <= kMostCounted; }) &&
+         std::all_of(group_rows.begin(), group_rows.end(),
+                     [](std::size_t rows) { return rows <= kMostCounted; }) &&
          plan_gemm(unit, limits, product.shape, group_rows).launch.fits;
 }
 
-std::vector<GemmKind> gemm_kinds(const DeviceLimits& limits) {
-  const bool few_bits = limits.sm >= 89;
-  return {
-      {"fp8_wgmma", "FP8 by blocks on Hopper's warpgroups", TensorUnit::wgmma, {GemmMath::fp8}, kOfFp8, kFp8Promotion},
-      {"bf16_wgmma", "BF16 on Hopper's warpgroups", TensorUnit::wgmma, {GemmMath::bf16}, kOf16Bits},
-      {"fp8_mma",
-       "FP8 by blocks; before sm_89 as float16",
-       TensorUnit::mma,
-       {GemmMath::fp8},
-       few_bits ? kOfFp8 : kOf16Bits,
-       kFp8Promotion},
-      {"int8_mma", "INT8 by tokens and channels: sums of integers", TensorUnit::mma, {GemmMath::int8}, kOfIntegers},
+const std::vector<GemmKind>& gemm_kinds() {
+  using enum TensorUnit;
+  static const std::vector<GemmKind> kinds = {
+      {"fp8_wgmma", "FP8 by blocks on Hopper's warpgroups", wgmma, {GemmMath::fp8}, kOfFp8, kFp8Promotion},
+      {"bf16_wgmma", "BF16 on Hopper's warpgroups", wgmma, {GemmMath::bf16}, kOf16Bits},
+      {"fp8_mma", "FP8 by blocks on tensor cores for it", mma, {GemmMath::fp8}, kOfFp8, kFp8Promotion},
+      {"fp8_half_mma", "FP8 by blocks, as float16", mma_half, {GemmMath::fp8}, kOf16Bits, kFp8Promotion},
+      {"int8_mma", "INT8 by tokens and channels: sums of integers", mma, {GemmMath::int8}, kOfIntegers},
       {"mma",
        "W to bfloat16 in registers; float32 activations as three bfloat16",
-       TensorUnit::mma,
+       mma,
        {GemmMath::exact, GemmMath::bf16},
        kOf16Bits},
   };
+  return kinds;
 }
 
 }  // namespace assay::cuda

@@ -22,7 +22,8 @@ bool same_form(const std::vector<WeightView>& weights);
 
 Finish finish_of(GemmMath math, const Arithmetic& arithmetic, ResultRounding rounding);
 
-enum class TensorUnit : std::uint8_t { mma, wgmma };
+// mma_half: mma, of FP8 taken to float16.
+enum class TensorUnit : std::uint8_t { mma, mma_half, wgmma };
 
 // A kernel of the registry: "cuda." and, for experts in groups, "cuda.grouped_" before its name.
 struct GemmKind {
@@ -32,12 +33,13 @@ struct GemmKind {
   double roundoff;            // unit roundoff of a sum on the tensor cores
   std::size_t promotion = 0;  // products summed there at most, before float32 takes over; 0: all of them
 
-  bool computes(const Product& product, const DeviceLimits& limits, std::span<const std::size_t> group_rows) const;
+  bool computes(const Product& product, const DeviceLimits& limits,
+                std::span<const std::size_t> group_rows) const;
 };
-std::vector<GemmKind> gemm_kinds(const DeviceLimits& limits);
+const std::vector<GemmKind>& gemm_kinds();
 GemmPlan plan_gemm(TensorUnit unit, const DeviceLimits& limits, const GemmShape& shape,
                    std::span<const std::size_t> group_rows);
-void launch_gemm(TensorUnit unit, const GemmLaunchers& launchers, const GemmPlan& plan, const GemmShape& shape,
-                 const GemmArgs& args, int sm, Stream stream);
+void launch_gemm(TensorUnit unit, const GemmLaunchers& launchers, const GemmPlan& plan,
+                 const GemmShape& shape, const GemmArgs& args, Stream stream);
 
 }  // namespace assay::cuda

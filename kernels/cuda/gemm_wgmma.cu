@@ -3,7 +3,8 @@
 
 namespace assay::cuda {
 
-void launch_wgmma_on_device(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, Stream stream) {
+void launch_wgmma_on_device(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args,
+                            Stream stream) {
   launch_wgmma(plan, shape, args, stream);
 }
 

@@ -46,7 +46,8 @@ struct GemmWgmma {
   WgmmaQueue queue;
   float even[64] = {}, odd[64] = {};  // what tensor cores sum, in turns
   float sum[64] = {};
-  // Scales of W: whether they change at output 64 of the tile at most, and then where those of both halves are.
+  // Scales of W: whether they change at output 64 of the tile at most, and then where those of both halves
+  // are.
   bool by_halves = true;
   std::int64_t half_scales[2] = {};
 
@@ -57,7 +58,8 @@ struct GemmWgmma {
       for (int half = 0; half < 2; ++half) {
         const std::int32_t first = last_output(tile.output + half * 64);
         half_scales[half] = scale_row(args, first);
-        by_halves = by_halves && half_scales[half] == scale_row(args, last_output(tile.output + half * 64 + 63));
+        by_halves =
+            by_halves && half_scales[half] == scale_row(args, last_output(tile.output + half * 64 + 63));
       }
     }
   }
@@ -73,7 +75,8 @@ struct GemmWgmma {
   }
 
   ASSAY_DEVICE void load(int step) const {
-    unsigned char* const shared = shared_memory<unsigned char>(static_cast<unsigned>(step % args.stages * kStage));
+    unsigned char* const shared =
+        shared_memory<unsigned char>(static_cast<unsigned>(step % args.stages * kStage));
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
     const std::int64_t begin = static_cast<std::int64_t>(step) * kRowBytes, row_bytes = args.inputs * kBytes;
     copy_rows<kRows, kThreads, Layout>(shared, args.x + tile.row * args.x_pitch, args.x_pitch, tile.rows,
@@ -97,7 +100,8 @@ struct GemmWgmma {
     for (int half = 0; half < 2; ++half) {
       const int row = row_of(half) < tile.rows ? row_of(half) : 0;
       const int column = args.x_scale_columns == 1 ? 0 : input / 128;
-      x_scale[half] = args.x_scales[static_cast<std::int64_t>(tile.row + row) * args.x_scale_columns + column];
+      x_scale[half] =
+          args.x_scales[static_cast<std::int64_t>(tile.row + row) * args.x_scale_columns + column];
     }
     const float* scales = tile.weight.scales + scale_column(args, input);
     if (by_halves) {

@@ -1,4 +1,5 @@
-// Which instance of a template a plan means: for gemm_wgmma.cu, on the device, and for tests, under the emulator.
+// Which instance of a template a plan means: for gemm_wgmma.cu, on the device, and for tests, under the
+// emulator.
 #pragma once
 
 #include "kernels/cuda/gemm.h"

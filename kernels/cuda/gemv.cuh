@@ -49,10 +49,12 @@ struct DecodedDot {
       for (int i = 0; i < 4; ++i) w.values[i] = float_of(chunk.words[i]);
     } else {
       ASSAY_UNROLL
-      for (int i = 0; i < kElements; i += 8) Codes::decode8(chunk.words + i * Codes::kBytes / 4, w.values + i);
+      for (int i = 0; i < kElements; i += 8)
+        Codes::decode8(chunk.words + i * Codes::kBytes / 4, w.values + i);
     }
     if constexpr (Codes::kBytes == 1) {
-      const float scale = args.weight.scales[scales + (args.scale_columns == 1 ? 0 : input / args.block_columns)];
+      const float scale =
+          args.weight.scales[scales + (args.scale_columns == 1 ? 0 : input / args.block_columns)];
       ASSAY_UNROLL
       for (int i = 0; i < kElements; ++i) w.values[i] *= scale;
     }
@@ -66,8 +68,9 @@ struct DecodedDot {
     float values[kElements];
   };
   ASSAY_DEVICE static X x(const GemvArgs& args, int token, std::int32_t input) {
-    const auto* row = reinterpret_cast<const Chunk*>(static_cast<const unsigned char*>(args.x) +
-                                                     token * args.x_pitch + static_cast<std::int64_t>(input) * 4);
+    const auto* row =
+        reinterpret_cast<const Chunk*>(static_cast<const unsigned char*>(args.x) + token * args.x_pitch +
+                                       static_cast<std::int64_t>(input) * 4);
     X x;
     ASSAY_UNROLL
     for (int i = 0; i < kElements / 4; ++i) {
@@ -94,7 +97,8 @@ struct Int8Dot {
   using X = Chunk;
   ASSAY_DEVICE static W w(const GemvArgs&, const Chunk& chunk, std::int64_t, std::int32_t) { return chunk; }
   ASSAY_DEVICE static X x(const GemvArgs& args, int token, std::int32_t input) {
-    return *reinterpret_cast<const Chunk*>(static_cast<const unsigned char*>(args.x) + token * args.x_pitch + input);
+    return *reinterpret_cast<const Chunk*>(static_cast<const unsigned char*>(args.x) + token * args.x_pitch +
+                                           input);
   }
   ASSAY_DEVICE static std::int32_t add(std::int32_t sum, const X& x, const W& w) {
     ASSAY_UNROLL
@@ -116,7 +120,8 @@ ASSAY_DEVICE void store_dot(const GemvArgs& args, int token, std::int32_t output
 template <class Dot, int kTokens>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(GemvArgs args) {
   using Sum = typename Dot::Sum;
-  const auto first = static_cast<std::int32_t>((block_index().x * (kGemvThreads / 32) + warp_id()) * kGemvRows);
+  const auto first =
+      static_cast<std::int32_t>((block_index().x * (kGemvThreads / 32) + warp_id()) * kGemvRows);
   if (first >= args.outputs) return;  // a whole warp; no barrier of the block follows
   const std::int32_t begin = static_cast<std::int32_t>(block_index().y) * args.split;
   const std::int32_t end = args.inputs - begin < args.split ? args.inputs : begin + args.split;
@@ -156,8 +161,9 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(GemvArgs args) {
       if (args.splits == 1)
         store_dot<Dot>(args, t, first + r, sum);
       else
-        static_cast<Sum*>(args.parts)[(static_cast<std::int64_t>(block_index().y) * args.tokens + t) * args.outputs +
-                                      first + r] = sum;
+        static_cast<Sum*>(
+            args.parts)[(static_cast<std::int64_t>(block_index().y) * args.tokens + t) * args.outputs +
+                        first + r] = sum;
     }
   }
 }

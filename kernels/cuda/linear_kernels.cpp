@@ -27,7 +27,7 @@ Matrix run_gemm(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
   args.y = operations.staging().out(y);
   args.y_pitch = static_cast<std::int64_t>(y.stride());
   args.finish = finish_of(shape.math, ops.arithmetic(), call.rounding);
-  launch_gemm(unit, launchers, plan, shape, args, machine.limits().sm, operations.stream());
+  launch_gemm(unit, launchers, plan, shape, args, operations.stream());
   operations.finish();
   return y;
 }
@@ -71,20 +71,21 @@ Matrix run_gemv(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
 }
 
 Kernel<LinearCall> gemm_kernel(const GemmKind& kind, Machine& machine, const GemmLaunchers& launchers) {
-  return {.name = "cuda." + kind.name,
-          .about = kind.about,
-          .device = Device::cuda,
-          .takes =
-              [&machine, kind](const Arithmetic& arithmetic, const LinearCall& call) {
-                const std::size_t rows[] = {call.x.rows()};
-                const auto product = product_of(call.weight, arithmetic);
-                return machine.unavailable().empty() && product &&
-                       kind.computes(*product, machine.limits(), rows);
-              },
-          .run = [&machine, launchers, unit = kind.unit](
-                     Ops& ops, const LinearCall& call) { return run_gemm(ops, call, machine, launchers, unit); },
-          .accumulator_roundoff = kind.roundoff,
-          .unavailable = [&machine] { return machine.unavailable(); }};
+  return {
+      .name = "cuda." + kind.name,
+      .about = kind.about,
+      .device = Device::cuda,
+      .takes =
+          [&machine, kind](const Arithmetic& arithmetic, const LinearCall& call) {
+            const std::size_t rows[] = {call.x.rows()};
+            const auto product = product_of(call.weight, arithmetic);
+            return machine.unavailable().empty() && product &&
+                   kind.computes(*product, machine.limits(), rows);
+          },
+      .run = [&machine, launchers, unit = kind.unit](
+                 Ops& ops, const LinearCall& call) { return run_gemm(ops, call, machine, launchers, unit); },
+      .accumulator_roundoff = kind.roundoff,
+      .unavailable = [&machine] { return machine.unavailable(); }};
 }
 
 Kernel<LinearCall> gemv_kernel(Machine& machine, const GemmLaunchers& launchers) {
@@ -105,8 +106,7 @@ Kernel<LinearCall> gemv_kernel(Machine& machine, const GemmLaunchers& launchers)
 
 void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
   registry.add(gemv_kernel(machine, launchers));
-  for (const GemmKind& kind : gemm_kinds(machine.limits()))
-    registry.add(gemm_kernel(kind, machine, launchers));
+  for (const GemmKind& kind : gemm_kinds()) registry.add(gemm_kernel(kind, machine, launchers));
 }
 
 }  // namespace assay::cuda

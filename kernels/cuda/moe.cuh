@@ -19,8 +19,7 @@ ASSAY_DEVICE float activated(float x, Act act) {
   switch (act) {
     case Act::silu: return x * sigmoid(x);
     case Act::gelu: return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
-    case Act::gelu_tanh:
-      return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+    case Act::gelu_tanh: return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
     default: return x > 0 || x != x ? x : 0.0f;
   }
 }

@@ -14,8 +14,8 @@ struct GateArgs {
   std::int64_t rows = 0, x_pitch = 0, out_pitch = 0;  // elements
   std::int32_t columns = 0, gate_column = 0, up_column = 0, step = 1;
   Act act = Act::silu;
-  float limit = 0;         // gpt_oss
-  bool bfloat16 = false;   // rounded after each stage, as refimpl/ops/activation.cpp does
+  float limit = 0;        // gpt_oss
+  bool bfloat16 = false;  // rounded after each stage, as refimpl/ops/activation.cpp does
 };
 
 // y[t] = Σⱼ weights[t, j] · x[rows_of[t, j]], in the order of j: that of the experts' numbers.

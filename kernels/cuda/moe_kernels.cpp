@@ -44,7 +44,8 @@ std::vector<Visit> visits_in_order(const MoeMixCall& call) {
         visits[expert * tokens + t].weight = weight;
     }
   }
-  std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.expert < b.expert; });
+  std::stable_sort(visits.begin(), visits.end(),
+                   [](const Visit& a, const Visit& b) { return a.expert < b.expert; });
   return visits;
 }
 
@@ -125,8 +126,8 @@ class Mixture {
       first_tiles.push_back(first_tiles.back() + static_cast<std::int32_t>(blocks_for(rows, plan.tile_rows)));
       // What nobody is sent to need not come to the device.
       if (rows != 0)
-        w = operations_.weight(stack.weights[e], product, stack.biases.empty() ? WeightView() : stack.biases[e],
-                               arithmetic_);
+        w = operations_.weight(stack.weights[e], product,
+                               stack.biases.empty() ? WeightView() : stack.biases[e], arithmetic_);
       weights.push_back(rows == 0 ? GemmWeight() : w.weight);
     }
     GemmArgs args = gemm_args(of_x, w, shape, plan);
@@ -138,7 +139,7 @@ class Mixture {
     args.y = y;
     args.y_pitch = static_cast<std::int64_t>(y_pitch);
     args.finish = finish_of(shape.math, arithmetic_, ResultRounding::as_arithmetic);
-    launch_gemm(unit_, operations_.launchers(), plan, shape, args, operations_.limits().sm, operations_.stream());
+    launch_gemm(unit_, operations_.launchers(), plan, shape, args, operations_.stream());
   }
 
   void gate(const float* both, float* hidden, std::size_t rows, std::size_t width) {
@@ -170,8 +171,8 @@ class Mixture {
                               .visits = static_cast<std::int32_t>(visits_.per_token),
                               .columns = static_cast<std::int32_t>(y.columns()),
                               .bfloat16 = arithmetic_.bfloat16()};
-    operations_.launchers().combine(plan_elements(operations_.limits(), "combine", y.rows(), y.columns()), args,
-                                    operations_.stream());
+    operations_.launchers().combine(plan_elements(operations_.limits(), "combine", y.rows(), y.columns()),
+                                    args, operations_.stream());
   }
 
   const MoeMixCall& call_;
@@ -181,7 +182,8 @@ class Mixture {
   Visits visits_;
 };
 
-bool takes(const GemmKind& kind, const Machine& machine, const Arithmetic& arithmetic, const MoeMixCall& call) {
+bool takes(const GemmKind& kind, const Machine& machine, const Arithmetic& arithmetic,
+           const MoeMixCall& call) {
   if (!machine.unavailable().empty() || call.routing.top_k == 0) return false;
   const ExpertWeights& w = call.experts;
   const std::vector<std::size_t> rows(w.down.size(), call.x.rows());  // as many tiles as there may be
@@ -193,26 +195,26 @@ bool takes(const GemmKind& kind, const Machine& machine, const Arithmetic& arith
 }
 
 Kernel<MoeMixCall> moe_kernel(const GemmKind& kind, Machine& machine, const GemmLaunchers& launchers) {
-  return {.name = "cuda.grouped_" + kind.name,
-          .about = "all experts in one launch: " + kind.about,
-          .device = Device::cuda,
-          .takes = [&machine, kind](const Arithmetic& arithmetic,
-                                    const MoeMixCall& call) { return takes(kind, machine, arithmetic, call); },
-          .run =
-              [&machine, launchers, unit = kind.unit](Ops& ops, const MoeMixCall& call) {
-                Matrix y = ops.allocate(call.x.rows(), call.x.columns());
-                if (!y.empty()) Mixture(ops, call, machine, launchers, unit).run(y);
-                return y;
-              },
-          .accumulator_roundoff = kind.roundoff,
-          .unavailable = [&machine] { return machine.unavailable(); }};
+  return {
+      .name = "cuda.grouped_" + kind.name,
+      .about = "all experts in one launch: " + kind.about,
+      .device = Device::cuda,
+      .takes = [&machine, kind](const Arithmetic& arithmetic,
+                                const MoeMixCall& call) { return takes(kind, machine, arithmetic, call); },
+      .run =
+          [&machine, launchers, unit = kind.unit](Ops& ops, const MoeMixCall& call) {
+            Matrix y = ops.allocate(call.x.rows(), call.x.columns());
+            if (!y.empty()) Mixture(ops, call, machine, launchers, unit).run(y);
+            return y;
+          },
+      .accumulator_roundoff = kind.roundoff,
+      .unavailable = [&machine] { return machine.unavailable(); }};
 }
 
 }  // namespace
 
 void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
-  for (const GemmKind& kind : gemm_kinds(machine.limits()))
-    registry.add(moe_kernel(kind, machine, launchers));
+  for (const GemmKind& kind : gemm_kinds()) registry.add(moe_kernel(kind, machine, launchers));
 }
 
 }  // namespace assay::cuda

@@ -1,7 +1,7 @@
 // Which tile a product takes, and how deep its pipeline is.
 //
-// A large tile (128 × 128) reads each row of x and W half as often as a small one (64 × 64). It is worth it as
-// soon as there are enough large tiles to occupy the device: until then more, smaller tiles finish sooner.
+// A large tile (128 × 128) reads each row of x and W half as often as a small one (64 × 64). It is worth it
+// as soon as there are enough large tiles to occupy the device: until then more, smaller tiles finish sooner.
 // Weight-only products of f32 arithmetic hold x in three planes, so that only small tiles leave room for a
 // pipeline.
 //
@@ -53,8 +53,9 @@ std::size_t tiles_of_rows(const Tile& tile, std::span<const std::size_t> group_r
   return tiles;
 }
 
-GemmPlan plan_with(const DeviceLimits& limits, const GemmShape& shape, std::span<const std::size_t> group_rows,
-                   const Tile& tile, std::string_view kernel, int fewest, int most) {
+GemmPlan plan_with(const DeviceLimits& limits, const GemmShape& shape,
+                   std::span<const std::size_t> group_rows, const Tile& tile, std::string_view kernel,
+                   int fewest, int most) {
   const std::size_t stage = stage_bytes(tile, shape);
   const int fitting = static_cast<int>(limits.shared_per_block / stage);
   const int stages = std::clamp(fitting, fewest, most);
@@ -70,13 +71,21 @@ GemmPlan plan_with(const DeviceLimits& limits, const GemmShape& shape, std::span
                          .stages = stages,
                          .registers = tile.registers};
   choice.grid.x = static_cast<unsigned>(std::min<std::size_t>(blocks, kMostGridColumns));
-  choice.why = fmt::format("{} tiles for {} SMs; {} stages of {} bytes in {}", blocks, limits.sm_count, stages,
-                           stage, limits.shared_per_block);
+  choice.why = fmt::format("{} tiles for {} SMs; {} stages of {} bytes in {}", blocks, limits.sm_count,
+                           stages, stage, limits.shared_per_block);
   plan.launch = checked_plan(limits, std::move(choice));
   if (blocks > kMostGridColumns) {
     plan.launch.fits = false;
     plan.launch.why = fmt::format("{} tiles are more than a grid has", blocks);
   }
+  return plan;
+}
+
+GemmPlan unfit(std::string_view kernel, std::string why) {
+  GemmPlan plan;
+  plan.launch.kernel = kernel;
+  plan.launch.fits = false;
+  plan.launch.why = std::move(why);
   return plan;
 }
 
@@ -108,12 +117,14 @@ std::string_view name(Codes codes) {
   return kNames.at(static_cast<std::size_t>(codes));
 }
 std::string_view name(GemmMath math) {
-  constexpr std::array<std::string_view, 4> kNames = {"fp8", "int8", "f32", "bf16"};
+  constexpr std::array<std::string_view, 5> kNames = {"fp8", "fp8 as f16", "int8", "f32", "bf16"};
   return kNames.at(static_cast<std::size_t>(math));
 }
 
 GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
                        std::span<const std::size_t> group_rows) {
+  if (shape.math == GemmMath::fp8 && limits.sm < 89)
+    return unfit("mma", fmt::format("sm_{} has no tensor cores for FP8", limits.sm));
   if (has_large_tile(shape)) {
     GemmPlan large = plan_with(limits, shape, group_rows, kLarge, "mma", kFewestStages, kStages);
     if (occupies(limits, large)) return large;
@@ -125,14 +136,8 @@ GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
                          std::span<const std::size_t> group_rows) {
   const bool fp8 = shape.math == GemmMath::fp8 && shape.promotion >= 64;
   const bool bf16 = shape.math == GemmMath::bf16 && shape.codes == Codes::bf16;
-  if (limits.sm != 90 || !(fp8 || bf16)) {
-    GemmPlan none;
-    none.launch.kernel = "wgmma";
-    none.launch.fits = false;
-    none.launch.why = limits.sm != 90 ? fmt::format("sm_{} has no wgmma", limits.sm)
-                                      : "only FP8 in blocks of 64 or 128, and BF16";
-    return none;
-  }
+  if (limits.sm != 90) return unfit("wgmma", fmt::format("sm_{} has no wgmma", limits.sm));
+  if (!fp8 && !bf16) return unfit("wgmma", "only FP8 in blocks of 64 or 128, and BF16");
   GemmPlan large =
       plan_with(limits, shape, group_rows, kTwoWarpgroups, "wgmma", kFewestWgmmaStages, kWgmmaStages);
   if (occupies(limits, large)) return large;
@@ -148,7 +153,9 @@ GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, 
   plan.split = 4 * step;
   plan.splits = std::max<std::size_t>(1, blocks_for(inputs, plan.split));
   LaunchChoice choice = {.kernel = fmt::format("gemv {}", name(codes)),
-                         .variant = tokens == 1 ? "1 token" : tokens <= 4 ? "4 tokens" : "8 tokens",
+                         .variant = tokens == 1   ? "1 token"
+                                    : tokens <= 4 ? "4 tokens"
+                                                  : "8 tokens",
                          .threads = 128,
                          .registers = 255,
                          .why = fmt::format("{} splits of {} inputs", plan.splits, plan.split)};
@@ -167,13 +174,15 @@ LaunchPlan plan_rows(const DeviceLimits& limits, std::string_view kernel, std::s
 
 LaunchPlan plan_row_blocks(const DeviceLimits& limits, std::string_view kernel, std::size_t rows,
                            std::size_t columns) {
-  return plan_simple(limits, kernel, {capped(blocks_for(rows * blocks_for(columns, 128), 4), kMostGridColumns), 1, 1});
+  return plan_simple(limits, kernel,
+                     {capped(blocks_for(rows * blocks_for(columns, 128), 4), kMostGridColumns), 1, 1});
 }
 
 LaunchPlan plan_elements(const DeviceLimits& limits, std::string_view kernel, std::size_t rows,
                          std::size_t columns) {
-  return plan_simple(limits, kernel,
-                     {capped(rows, kMostGridColumns), static_cast<unsigned>(blocks_for(columns, kPrepareThreads)), 1});
+  return plan_simple(
+      limits, kernel,
+      {capped(rows, kMostGridColumns), static_cast<unsigned>(blocks_for(columns, kPrepareThreads)), 1});
 }
 
 }  // namespace assay::cuda

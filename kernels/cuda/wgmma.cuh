@@ -10,8 +10,8 @@
 // chunk c of row r is at place c ^ r ("128-byte swizzling", K-major: PTX ISA, "Shared Memory Matrix Layout").
 // A descriptor (PTX ISA, "Matrix Descriptor") holds, each without its lowest 4 bits:
 //
-//   bits 0–13 address   16–29 leading offset (of swizzled K-major layouts: not used)   32–45 from 8 rows to the
-//   next 8   49–51 offset of the pattern: 0, as groups are aligned   62–63 swizzle: 1 is 128 bytes
+//   bits 0–13 address   16–29 leading offset (of swizzled K-major layouts: not used)   32–45 from 8 rows to
+//   the next 8   49–51 offset of the pattern: 0, as groups are aligned   62–63 swizzle: 1 is 128 bytes
 //
 // A step is 32 bytes of a row: k = 32 of 8 bits, 16 of bfloat16; the next step's address is 32 bytes on, as
 // the swizzle is applied to the sum. Of D a thread holds (PTX ISA, "wgmma.m64nNk32 … accumulator D"), with w
@@ -86,9 +86,9 @@ ASSAY_DEVICE void wgmma_wait(WgmmaQueue&, float (&d)[64]) {
 #endif
 }
 
-#define ASSAY_D8(i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-      "+f"(d[i + 7])
+#define ASSAY_D8(i)                                                                           \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
 // %64, %65: descriptors; %66: whether D is added.
 #define ASSAY_WGMMA(instruction, modifiers)                                                                  \
   asm volatile(                                                                                              \

@@ -15,7 +15,9 @@ constexpr unsigned kStepBytes = 32, kSums = 64;
 
 // Byte `byte` of row `row` of the operand that a descriptor tells of.
 const std::byte* at(std::uint64_t descriptor, unsigned row, unsigned byte, Where where) {
-  const auto field = [&](unsigned bit) { return static_cast<std::uint32_t>(descriptor >> bit & 0x3FFF) << 4; };
+  const auto field = [&](unsigned bit) {
+    return static_cast<std::uint32_t>(descriptor >> bit & 0x3FFF) << 4;
+  };
   if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0)
     throw Error::internal("a matrix descriptor of another layout than 128-byte swizzling, aligned");
   std::uint32_t address = field(0) + row / 8 * field(32) + row % 8 * 128 + byte;

@@ -51,7 +51,8 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
                                                                 ".gguf",        ".msgpack",
                                                                 ".h5",          ".ot",
                                                                 ".sha256",      ".onnx"};
-  if (name == "config.json" || name == kManifest) return true;
+  // A golden record (assay check) tells what the source is, not what becomes of it.
+  if (name == "config.json" || name == kManifest || name == "assay-golden.json") return true;
   const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
   if (name == "hf_quant_config.json") return !stays_quantized;
   for (const CheckpointFile& file : plan.checkpoint.files) {

@@ -12,7 +12,7 @@ GemmLaunchers device_gemm_launchers() {
           .quantize_int8 = launch_quantize_int8,
           .align_rows = launch_align_rows,
           .unpack_q8_0 = launch_unpack_q8_0,
-          .gate = launch_gate,
+          .activation = device_elementwise_launchers().activation,
           .combine = launch_combine};
 }
 

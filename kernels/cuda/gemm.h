@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/gemm_args.h"
 #include "kernels/cuda/gemm_prepare_args.h"
 #include "kernels/cuda/gemv_args.h"
@@ -87,7 +88,7 @@ struct GemmLaunchers {
   void (*quantize_int8)(const LaunchPlan&, const PrepareArgs&, Stream);
   void (*align_rows)(const LaunchPlan&, const RepackArgs&, Stream);
   void (*unpack_q8_0)(const LaunchPlan&, const RepackArgs&, Stream);
-  void (*gate)(const LaunchPlan&, const GateArgs&, Stream);
+  void (*activation)(const LaunchPlan&, const ActivationArguments&, Stream);
   void (*combine)(const LaunchPlan&, const CombineArgs&, Stream);
 };
 GemmLaunchers device_gemm_launchers();  // gemm.cu

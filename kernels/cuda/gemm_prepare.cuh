@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/gemm_codes.cuh"
 #include "kernels/cuda/gemm_prepare_args.h"
+#include "kernels/cuda/quantize_number.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 namespace assay::cuda {
@@ -59,56 +60,27 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kPrepareThreads, 1) split_planes(PrepareArgs ar
   }
 }
 
-ASSAY_DEVICE float magnitude(float x) {
-  return float_of(bits_of(x) & 0x7FFFFFFFu);
-}
-ASSAY_DEVICE bool not_finite(float x) {
-  return (bits_of(x) & 0x7F800000u) == 0x7F800000u;
-}
-// BlockQuantizer::scale_for(): by IEEE division.
-ASSAY_DEVICE float scale_of(float largest, float limit) {
-  if (largest == 0) return 1;
-  const float scale = largest / limit;
-  return scale < 0x1p-126f ? 0x1p-126f : scale;
-}
-// To nearest even; below 2^-6 a code is a multiple of 2^-9, and from 464 on the largest one is taken.
-ASSAY_DEVICE std::uint8_t e4m3_code(float x) {
-  const std::uint32_t bits = bits_of(x), magnitude = bits & 0x7FFFFFFFu, sign = bits >> 24 & 0x80u;
-  if (magnitude >= 0x43E80000u) return static_cast<std::uint8_t>(sign | 0x7Eu);
-  if (magnitude < 0x3C800000u) {  // by an addition whose last bit is worth 2^-9
-    const std::uint32_t shifted = bits_of(float_of(magnitude) + 0x1p14f);
-    return static_cast<std::uint8_t>(sign | (shifted - 0x46800000u));
-  }
-  const std::uint32_t rounded = magnitude + 0x7FFFFu + (magnitude >> 20 & 1u);
-  return static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120u << 3)));
-}
-
-// E4M3 with a scale for 1 × 128: codes to `out`, and where asked for what they stand for, in float32.
-// A float32 template for the sake of one definition a program.
+// E4M3 with a scale for 1 × 128: codes to `out`, or what they stand for in float32.
 template <bool kDequantized>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kPrepareThreads, 1) quantize_fp8(PrepareArgs args) {
   const RowBlock at(args);
   if (!at.there) return;
-  float x[4], largest = 0;
-  bool bad = false;
+  float x[4], amax = 0;
   ASSAY_UNROLL
   for (int i = 0; i < 4; ++i) {
     x[i] = element_of_x(args, at.row, at.column + i);
-    bad = bad || not_finite(x[i]);
-    largest = magnitude(x[i]) > largest ? magnitude(x[i]) : largest;
+    amax = Maximum()(fabsf(x[i]), amax);
   }
-  if (any(bad)) {
-    if (lane_id() == 0) *args.bad = 1;
-    return;
-  }
-  largest = warp_max(largest);
-  const float scale = scale_of(largest < 1e-4f ? 1e-4f : largest, 448.0f);
+  amax = warp_max(amax);
+  const bool finite = amax < INFINITY;  // false for NaN
+  if (!finite && lane_id() == 0) *args.bad = 1;
+  const float scale = finite ? scale_of(amax, Code::e4m3, false) : 1.0f;
   unsigned char* to = args.out + at.row * args.out_pitch;
   ASSAY_UNROLL
   for (int i = 0; i < 4; ++i) {
     const std::int32_t column = at.column + i;
     if (column >= padded(args, kDequantized ? 4 : 1)) break;
-    const std::uint8_t code = e4m3_code(x[i] / scale);
+    const std::uint8_t code = code_of(x[i] / scale, Code::e4m3);
     if constexpr (kDequantized)
       reinterpret_cast<float*>(to)[column] = to_float(e4m3{code}) * scale;
     else
@@ -122,23 +94,17 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kPrepareThreads, 1) quantize_fp8(PrepareArgs ar
 template <int kThreads>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 1) quantize_int8(PrepareArgs args) {
   const std::int64_t row = block_index().x;
-  float largest = 0;
-  bool bad = false;
-  for (auto c = static_cast<std::int32_t>(thread_id()); c < args.columns; c += kThreads) {
-    const float x = element_of_x(args, row, c);
-    bad = bad || not_finite(x);
-    largest = magnitude(x) > largest ? magnitude(x) : largest;
-  }
-  if (bad) *args.bad = 1;
-  largest = block_max<kThreads>(bad ? 0.0f : largest, shared_memory<float>());
-  const float scale = scale_of(largest, 127.0f);
-  for (auto c = static_cast<std::int32_t>(thread_id()); c < padded(args, 1); c += kThreads) {
-    const float code = rintf(element_of_x(args, row, c) / scale);
-    const float clamped = code > 127 ? 127.0f : code < -128 ? -128.0f : code;
-    args.out[row * args.out_pitch + c] =
-        static_cast<unsigned char>(static_cast<std::int8_t>(not_finite(code) ? 0 : clamped));
-  }
-  if (thread_id() == 0) args.scales[row] = scale;
+  float amax = 0;
+  for (auto c = static_cast<std::int32_t>(thread_id()); c < args.columns; c += kThreads)
+    amax = Maximum()(fabsf(element_of_x(args, row, c)), amax);
+  amax = block_max<kThreads>(amax, shared_memory<float>());
+  const bool finite = amax < INFINITY;
+  const float scale = finite ? scale_of(amax, Code::i8, false) : 1.0f;
+  for (auto c = static_cast<std::int32_t>(thread_id()); c < padded(args, 1); c += kThreads)
+    args.out[row * args.out_pitch + c] = finite ? code_of(element_of_x(args, row, c) / scale, Code::i8) : 0;
+  if (thread_id() != 0) return;
+  args.scales[row] = scale;
+  if (!finite) *args.bad = 1;
 }
 
 // --- W

@@ -31,9 +31,6 @@ inline void launch_align_rows(const LaunchPlan& plan, const RepackArgs& args, St
 inline void launch_unpack_q8_0(const LaunchPlan& plan, const RepackArgs& args, Stream stream) {
   launch(plan, unpack_q8_0<kPrepareThreads>, stream, args);
 }
-inline void launch_gate(const LaunchPlan& plan, const GateArgs& args, Stream stream) {
-  launch(plan, gate_rows<kPrepareThreads>, stream, args);
-}
 inline void launch_combine(const LaunchPlan& plan, const CombineArgs& args, Stream stream) {
   launch(plan, combine_rows<kPrepareThreads>, stream, args);
 }

@@ -1,6 +1,6 @@
 // linear as kernels of the registry.
 #include "kernels/cuda/gemm_operands.h"
-#include "kernels/registry.h"
+#include "kernels/cuda/registration.h"
 
 namespace assay::cuda {
 namespace {
@@ -70,43 +70,46 @@ Matrix run_gemv(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
   return y;
 }
 
-Kernel<LinearCall> gemm_kernel(const GemmKind& kind, Machine& machine, const GemmLaunchers& launchers) {
-  return {
-      .name = "cuda." + kind.name,
-      .about = kind.about,
-      .device = Device::cuda,
-      .takes =
-          [&machine, kind](const Arithmetic& arithmetic, const LinearCall& call) {
-            const std::size_t rows[] = {call.x.rows()};
-            const auto product = product_of(call.weight, arithmetic);
-            return machine.unavailable().empty() && product &&
-                   kind.computes(*product, machine.limits(), rows);
-          },
-      .run = [&machine, launchers, unit = kind.unit](
-                 Ops& ops, const LinearCall& call) { return run_gemm(ops, call, machine, launchers, unit); },
-      .accumulator_roundoff = kind.roundoff,
-      .unavailable = [&machine] { return machine.unavailable(); }};
+std::vector<LaunchPlan> gemm_plans(const GemmKind& kind, const DeviceLimits& limits,
+                                   const Arithmetic& arithmetic, const LinearCall& call) {
+  const std::size_t rows[] = {call.x.rows()};
+  const auto product = product_of(call.weight, arithmetic);
+  if (!product || !kind.computes(*product, limits, rows)) return {};
+  return {plan_row_blocks(limits, "prepare x", call.x.rows(), call.x.columns()),
+          plan_gemm(kind.unit, limits, product->shape, rows).launch};
 }
 
-Kernel<LinearCall> gemv_kernel(Machine& machine, const GemmLaunchers& launchers) {
-  return {.name = "cuda.gemv",
-          .about = "at most 8 tokens: every byte of W read once",
-          .device = Device::cuda,
-          .takes =
-              [&machine](const Arithmetic& arithmetic, const LinearCall& call) {
-                return machine.unavailable().empty() && call.x.rows() <= kMostTokens &&
-                       product_of(call.weight, arithmetic).has_value();
-              },
-          .run = [&machine, launchers](
-                     Ops& ops, const LinearCall& call) { return run_gemv(ops, call, machine, launchers); },
-          .unavailable = [&machine] { return machine.unavailable(); }};
+std::vector<LaunchPlan> gemv_plans(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                   const LinearCall& call) {
+  const auto product = product_of(call.weight, arithmetic);
+  if (!product || call.x.rows() > kMostTokens) return {};
+  const GemvPlan plan =
+      plan_gemv(limits, product->shape.codes, call.x.rows(), call.weight.rows, call.weight.columns);
+  std::vector<LaunchPlan> plans = {plan_row_blocks(limits, "prepare x", call.x.rows(), call.x.columns()),
+                                   plan.launch};
+  if (plan.splits > 1) plans.push_back(plan.sum);
+  return plans;
 }
 
 }  // namespace
 
 void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
-  registry.add(gemv_kernel(machine, launchers));
-  for (const GemmKind& kind : gemm_kinds()) registry.add(gemm_kernel(kind, machine, launchers));
+  registry.add(cuda_kernel<LinearCall>(machine, "cuda.gemv", "at most 8 tokens: every byte of W read once",
+                                       gemv_plans, [launchers](Machine& m, Ops& ops, const LinearCall& call) {
+                                         return run_gemv(ops, call, m, launchers);
+                                       }));
+  for (const GemmKind& kind : gemm_kinds()) {
+    Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
+        machine, "cuda." + kind.name, kind.about,
+        [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
+          return gemm_plans(kind, limits, arithmetic, call);
+        },
+        [launchers, unit = kind.unit](Machine& m, Ops& ops, const LinearCall& call) {
+          return run_gemm(ops, call, m, launchers, unit);
+        });
+    kernel.accumulator_roundoff = kind.roundoff;
+    registry.add(std::move(kernel));
+  }
 }
 
 }  // namespace assay::cuda

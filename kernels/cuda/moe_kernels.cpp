@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/gemm_operands.h"
-#include "kernels/registry.h"
+#include "kernels/cuda/registration.h"
 
 namespace assay::cuda {
 namespace {
@@ -144,20 +144,20 @@ class Mixture {
 
   void gate(const float* both, float* hidden, std::size_t rows, std::size_t width) {
     const bool interleaved = !call_.experts.gate_up.empty() && call_.experts.interleaved;
-    const GateArgs args = {.x = both,
-                           .out = hidden,
-                           .rows = static_cast<std::int64_t>(rows),
-                           .x_pitch = static_cast<std::int64_t>(2 * width),
-                           .out_pitch = static_cast<std::int64_t>(width),
-                           .columns = static_cast<std::int32_t>(width),
-                           .gate_column = 0,
-                           .up_column = interleaved ? 1 : static_cast<std::int32_t>(width),
-                           .step = interleaved ? 2 : 1,
-                           .act = static_cast<Act>(call_.experts.form.activation),
-                           .limit = static_cast<float>(call_.experts.form.limit),
-                           .bfloat16 = arithmetic_.bfloat16()};
-    operations_.launchers().gate(plan_elements(operations_.limits(), "gate", rows, width), args,
-                                 operations_.stream());
+    const ActivationArguments args = {.x = both,
+                                      .up = both + (interleaved ? 1 : width),
+                                      .y = hidden,
+                                      .x_stride = 2 * width,
+                                      .up_stride = 2 * width,
+                                      .y_stride = width,
+                                      .rows = static_cast<std::uint32_t>(rows),
+                                      .columns = static_cast<std::uint32_t>(width),
+                                      .step = interleaved ? 2u : 1u,
+                                      .curve = static_cast<Curve>(call_.experts.form.activation),
+                                      .limit = static_cast<float>(call_.experts.form.limit),
+                                      .bfloat16 = arithmetic_.bfloat16()};
+    operations_.launchers().activation(plan_activation(operations_.limits(), {rows, width}), args,
+                                       operations_.stream());
   }
 
   void combine(const float* results, const Matrix& y) {
@@ -182,39 +182,39 @@ class Mixture {
   Visits visits_;
 };
 
-bool takes(const GemmKind& kind, const Machine& machine, const Arithmetic& arithmetic,
-           const MoeMixCall& call) {
-  if (!machine.unavailable().empty() || call.routing.top_k == 0) return false;
+// Every expert is planned for as if all tokens came to it: which do is known when they have.
+std::vector<LaunchPlan> plans_of(const GemmKind& kind, const DeviceLimits& limits,
+                                 const Arithmetic& arithmetic, const MoeMixCall& call) {
   const ExpertWeights& w = call.experts;
-  const std::vector<std::size_t> rows(w.down.size(), call.x.rows());  // as many tiles as there may be
-  const auto computes = [&](const std::vector<WeightView>& weights) {
-    const auto product = product_of_all(weights, arithmetic);
-    return product && kind.computes(*product, machine.limits(), rows);
-  };
-  return computes(w.down) && (w.gate_up.empty() ? computes(w.gate) && computes(w.up) : computes(w.gate_up));
-}
-
-Kernel<MoeMixCall> moe_kernel(const GemmKind& kind, Machine& machine, const GemmLaunchers& launchers) {
-  return {
-      .name = "cuda.grouped_" + kind.name,
-      .about = "all experts in one launch: " + kind.about,
-      .device = Device::cuda,
-      .takes = [&machine, kind](const Arithmetic& arithmetic,
-                                const MoeMixCall& call) { return takes(kind, machine, arithmetic, call); },
-      .run =
-          [&machine, launchers, unit = kind.unit](Ops& ops, const MoeMixCall& call) {
-            Matrix y = ops.allocate(call.x.rows(), call.x.columns());
-            if (!y.empty()) Mixture(ops, call, machine, launchers, unit).run(y);
-            return y;
-          },
-      .accumulator_roundoff = kind.roundoff,
-      .unavailable = [&machine] { return machine.unavailable(); }};
+  if (call.routing.top_k == 0) return {};
+  const std::vector<std::size_t> rows(w.down.size(), call.x.rows());
+  std::vector<LaunchPlan> plans;
+  for (const std::vector<WeightView>* weights : {&w.gate, &w.up, &w.gate_up, &w.down}) {
+    if (weights->empty()) continue;
+    const auto product = product_of_all(*weights, arithmetic);
+    if (!product || !kind.computes(*product, limits, rows)) return {};
+    plans.push_back(plan_gemm(kind.unit, limits, product->shape, rows).launch);
+  }
+  return plans;
 }
 
 }  // namespace
 
 void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
-  for (const GemmKind& kind : gemm_kinds()) registry.add(moe_kernel(kind, machine, launchers));
+  for (const GemmKind& kind : gemm_kinds()) {
+    Kernel<MoeMixCall> kernel = cuda_kernel<MoeMixCall>(
+        machine, "cuda.grouped_" + kind.name, "all experts in one launch: " + kind.about,
+        [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const MoeMixCall& call) {
+          return plans_of(kind, limits, arithmetic, call);
+        },
+        [launchers, unit = kind.unit](Machine& m, Ops& ops, const MoeMixCall& call) {
+          Matrix y = ops.allocate(call.x.rows(), call.x.columns());
+          if (!y.empty()) Mixture(ops, call, m, launchers, unit).run(y);
+          return y;
+        });
+    kernel.accumulator_roundoff = kind.roundoff;
+    registry.add(std::move(kernel));
+  }
 }
 
 }  // namespace assay::cuda

@@ -27,7 +27,7 @@ struct Tile {
   unsigned threads, registers;
 };
 constexpr Tile kLarge = {GemmTileSize::large, 128, 128, 256, 255};
-constexpr Tile kSmall = {GemmTileSize::small, 64, 64, 128, 255};
+constexpr Tile kSmall = {GemmTileSize::small, 64, 64, 128, 176};
 constexpr Tile kTwoWarpgroups = {GemmTileSize::large, 128, 128, 256, 255};
 constexpr Tile kOneWarpgroup = {GemmTileSize::small, 64, 128, 128, 255};
 

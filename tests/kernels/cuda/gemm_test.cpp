@@ -2,6 +2,7 @@
 // input, experts in groups, and all that examine() demands.
 #include <algorithm>
 
+#include "kernels/cuda/elementwise.cuh"
 #include "kernels/cuda/gemm_mma_launch.cuh"
 #include "kernels/cuda/gemm_prepare_launch.cuh"
 #include "kernels/cuda/gemm_wgmma_launch.cuh"
@@ -21,7 +22,7 @@ cuda::GemmLaunchers emulated_launchers() {
           .quantize_int8 = launch_quantize_int8,
           .align_rows = launch_align_rows,
           .unpack_q8_0 = launch_unpack_q8_0,
-          .gate = launch_gate,
+          .activation = launch_activation,
           .combine = launch_combine};
 }
 

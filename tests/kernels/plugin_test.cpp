@@ -73,7 +73,8 @@ TEST(Plugin, EveryOperationIsLentAsTheHeaderSays) {
     passed[CaseId::parse(r.id).op()] += r.status == CaseStatus::passed ? 1 : 0;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
     const std::string op(OpOf<Call>::kName);
-    if (op != "linear") EXPECT_GT(passed[op], 0) << op;
+    if (op == "linear") return;
+    EXPECT_GT(passed[op], 0) << op;
   });
 }
 

@@ -4,6 +4,7 @@
 #include "core/system/error.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
 
@@ -128,6 +129,7 @@ Registry make_builtin() {
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
   add_linear(registry);
   add_cpu_kernels(registry);
+  add_cuda_kernels(registry);
   return registry;
 }
 

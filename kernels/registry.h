@@ -48,6 +48,8 @@ struct Kernel {
   Promises promises = {};
   // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
   double accumulator_roundoff = 0x1p-24;
+  // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
+  std::function<std::string()> unavailable = {};
 };
 
 class Registry {

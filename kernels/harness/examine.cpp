@@ -226,7 +226,8 @@ CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, c
   result.device = kernel.device;
   const Run first = run_once(kernel, operands, settings.jobs, 0);
   if (!first.taken) {
-    result.detail = "the kernel does not take this";
+    const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+    result.detail = why.empty() ? "the kernel does not take this" : why;
     return result;
   }
   const Judge judge{result};

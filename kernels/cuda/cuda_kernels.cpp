@@ -1,5 +1,6 @@
 #include "kernels/cuda/cuda_kernels.h"
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/registry.h"
@@ -17,6 +18,8 @@ namespace assay {
 void add_cuda_kernels(Registry& registry) {
   cuda::Machine& machine = cuda::device_machine();
   cuda::add_norm_kernels(registry, machine, ASSAY_BUILT(cuda::device_norm_launchers()));
+  cuda::add_attention_kernels(registry, machine, ASSAY_BUILT(cuda::device_attention_launchers()));
+  cuda::add_latent_kernels(registry, machine, ASSAY_BUILT(cuda::device_latent_launchers()));
 }
 
 }  // namespace assay

@@ -23,7 +23,7 @@ constexpr std::array<Widths, 10> kWidths = {{{1, 1},
                                              {192, 128},
                                              {256, 256},
                                              {576, 512},
-                                             {1024, 1024}}};
+                                             {832, 832}}};
 
 AttentionShape shape_of(const Widths& widths, unsigned bytes, std::vector<SequenceShape> sequences) {
   return {.heads = 32,
@@ -111,6 +111,13 @@ TEST(LatentPlans, RefuseValuesThatAreNoLatents) {
   AttentionShape shape = shape_of({1024, 1024}, 2, {{1, 10}});
   shape.kv_heads = 1;
   EXPECT_FALSE(plan_latent_attention(*limits_of(90), shape, SplitRule::none).tiles.fits);
+}
+
+TEST(AttentionPlans, SayWhatDoesNotFit) {
+  const AttentionPlan plan =
+      plan_attention(*limits_of(89), shape_of({1024, 1024}, 4, {{1, 10}}), SplitRule::none);
+  EXPECT_FALSE(plan.tiles.fits);
+  EXPECT_NE(plan.tiles.why.find("101,376"), std::string::npos) << plan.tiles.why;
 }
 
 TEST(AttentionPlans, RefuseHeadsThatDoNotFit) {

@@ -1,4 +1,4 @@
-// Attention as kernels of the registry: one body, and three rules of how keys are cut.
+// Attention as kernels of the registry: one body, and four rules of how keys are cut.
 #include "core/system/error.h"
 #include "kernels/cuda/attention_arguments.h"
 #include "kernels/registry.h"
@@ -49,6 +49,8 @@ void add_attention_kernels(Registry& registry, Machine& machine, const Attention
         .accumulator_roundoff = kTensorRoundoff,
         .unavailable = [&machine] { return machine.unavailable(); }});
   };
+  add("cuda.auto", "tiles on tensor cores; keys of sequences that decode cut at multiples of 512",
+      SplitRule::decoding, {.chunk_invariant = false});
   add("cuda.split_fixed", "flash decoding, keys cut at multiples of 512: bits of a sequence are its own",
       SplitRule::fixed, {});
   add("cuda.split", "flash decoding, keys cut into what fills a device", SplitRule::by_shape,

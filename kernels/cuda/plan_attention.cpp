@@ -46,23 +46,34 @@ void for_each_tile(const AttentionShape& shape, std::size_t rows, Visit visit) {
   }
 }
 
-std::size_t split_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, std::size_t blocks_a_tile,
-                     std::size_t fixed) {
-  if (rule == SplitRule::none) return kNoSplit;
-  if (rule == SplitRule::fixed) return fixed;
+// Of each sequence: where its keys are cut.
+struct Splits {
+  std::size_t few_rows = kNoSplit, many_rows = kNoSplit;
+  std::size_t of(const AttentionShape& shape, std::size_t sequence) const {
+    return shape.sequences[sequence].queries * group_of(shape) <= kDecodingRows ? few_rows : many_rows;
+  }
+};
+
+Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, std::size_t blocks_a_tile,
+                 std::size_t fixed) {
+  if (rule == SplitRule::none) return {};
+  if (rule == SplitRule::decoding) return {.few_rows = fixed};
+  if (rule == SplitRule::fixed) return {fixed, fixed};
   std::size_t blocks = 0, longest = 1;
   for_each_tile(shape, rows, [&](std::size_t, std::size_t, const KeyRange& keys) {
     blocks += blocks_a_tile;
     longest = std::max(longest, keys.end - keys.begin);
   });
   const std::size_t pieces = std::max<std::size_t>(1, kWantedBlocks / std::max<std::size_t>(1, blocks));
-  return std::max(kLeastSplit, round_up(blocks_for(longest, pieces), kStep));
+  const std::size_t split = std::max(kLeastSplit, round_up(blocks_for(longest, pieces), kStep));
+  return {split, split};
 }
 
-void cut(const AttentionShape& shape, std::size_t rows, std::size_t split, AttentionPlan& plan) {
+void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, AttentionPlan& plan) {
   const auto narrow = [](std::size_t x) { return static_cast<std::uint32_t>(x); };
   for_each_tile(shape, rows, [&](std::size_t sequence, std::size_t row, const KeyRange& keys) {
     AttentionWork work = {.sequence = narrow(sequence), .first_row = narrow(row)};
+    const std::size_t split = splits.of(shape, sequence);
     const std::size_t first = keys.begin / split, pieces = (keys.end - 1) / split + 1 - first;
     for (std::size_t i = first; i < first + pieces; ++i) {
       work.key_begin = narrow(std::max(keys.begin, i * split));
@@ -153,9 +164,8 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
   if (best == 0) plan.tiling = tiling_of(shape, 16, 2);
 
   const std::size_t value_groups = blocks_for(tiles, plan.value_tiles);
-  const std::size_t split =
-      split_of(shape, rule, plan.tiling.rows, shape.kv_heads * value_groups, kFixedSplit);
-  cut(shape, plan.tiling.rows, split, plan);
+  cut(shape, plan.tiling.rows,
+      splits_of(shape, rule, plan.tiling.rows, shape.kv_heads * value_groups, kFixedSplit), plan);
   plan.tiles = checked_plan(
       limits, {.kernel = "flash_attention",
                .variant = fmt::format("{} rows, {} × 64 columns of values, {}", plan.tiling.rows,
@@ -231,7 +241,7 @@ AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionS
   require_shape(shape);
   AttentionPlan plan;
   choose_latent_tiling(limits, shape, plan.tiling);
-  cut(shape, plan.tiling.rows, split_of(shape, rule, plan.tiling.rows, 1, kFixedLatentSplit), plan);
+  cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedLatentSplit), plan);
   plan.tiles = checked_plan(
       limits, {.kernel = "latent_attention",
                .variant = fmt::format("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,

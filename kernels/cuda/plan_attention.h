@@ -19,12 +19,16 @@ enum class SplitRule : std::uint8_t {
   // At multiples of kFixedSplit keys (kFixedLatentSplit for latents): what a row gets depends on nothing but
   // its own sequence.
   fixed,
+  // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the device
+  // with tiles, and the pieces' sums would be more to write than their keys are to read.
+  decoding,
   // As many pieces as make kWantedBlocks blocks of the whole call, of at least kLeastSplit keys each and of
   // whole steps: round_up(⌈longest / pieces⌉, 64), pieces = kWantedBlocks / blocks without a cut.
   by_shape
 };
 inline constexpr std::size_t kFixedSplit = 512, kFixedLatentSplit = 256;
 inline constexpr std::size_t kLeastSplit = 128;
+inline constexpr std::size_t kDecodingRows = 64;  // queries × heads that share a key head
 // Two for each of an H100's 132 SMs; the same on every device, so that pieces are too.
 inline constexpr std::size_t kWantedBlocks = 264;
 

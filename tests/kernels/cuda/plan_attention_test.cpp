@@ -196,6 +196,14 @@ TEST(AttentionPlans, CoverWhatEveryRowSees) {
   }
 }
 
+TEST(AttentionPlans, CutWhatDecodesAndNotPrompts) {
+  // 4 heads a key head: 16 queries are 64 rows.
+  const AttentionShape shape = shape_of({64, 64}, 2, {{16, 1025}, {17, 1025}});
+  const auto pieces = pieces_of(plan_attention(*limits_of(90), shape, SplitRule::decoding));
+  EXPECT_EQ(pieces.at({0, 0}).size(), 3u);
+  EXPECT_EQ(pieces.at({1, 0}).size(), 1u);
+}
+
 // As the comment of SplitRule::by_shape says: 2 sequences × 8 key heads are 16 blocks, 264 / 16 = 16 pieces
 // of ⌈4099 / 16⌉ = 257, in whole steps 320 keys: 13 pieces of 4099 keys.
 TEST(AttentionPlans, CutByShapeAsStated) {

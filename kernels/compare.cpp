@@ -12,7 +12,8 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels                          the whole grid, every kernel of this machine\n"
     "  assay compare kernels --op linear --kernel cpu\n"
     "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
-    "  assay compare kernels --list\n";
+    "  assay compare kernels --list\n"
+    "  assay compare kernels --dry-run --sm 89       launch plans of the CUDA kernels\n";
 
 void add_kernels(CLI::App& compare, Action& action) {
   auto settings = std::make_shared<CompareKernelsSettings>();
@@ -33,6 +34,11 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
+  command.add_flag("--dry-run", s.dry_run,
+                   "How CUDA kernels would be launched on those shapes: needs no GPU");
+  command
+      .add_option("--sm", s.sm, "Of --dry-run: compute capability, 89 for 8.9 (default: all that are known)")
+      ->type_name("N");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
   command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
   add_common_options(command, s.common);

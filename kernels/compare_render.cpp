@@ -73,6 +73,7 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
     if (it == summaries.end())
       it = summaries.insert(summaries.end(), {.op = op, .kernel = r.kernel, .device = r.device});
     ++it->counts[r.status];
+    it->unavailable = r.check == kUnavailable;
     if (!(r.measured.ratio <= it->ratio)) {
       it->ratio = r.measured.ratio;
       it->ratio_at = r.id;
@@ -120,8 +121,21 @@ Json to_json(const KernelSummary& s) {
 
 void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
   Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
-  for (const KernelLabel& k : kernels) table.add({k.op, k.name, std::string(name(k.device)), k.about});
+  for (const KernelLabel& k : kernels) {
+    const std::string here = k.unavailable.empty() ? "" : " (SKIPPED: " + k.unavailable + ")";
+    table.add({k.op, k.name, std::string(name(k.device)), k.about + here});
+  }
   output.line(table.render());
+}
+
+// "SKIPPED: no CUDA device: …" once, with the number of kernels it holds for.
+static void print_unavailable(const Output& output, const std::vector<CaseResult>& results) {
+  std::map<std::string, std::size_t> reasons;
+  for (const CaseResult& r : results) {
+    if (r.check == kUnavailable) ++reasons[r.detail];
+  }
+  for (const auto& [reason, kernels] : reasons)
+    output.line(fmt::format("SKIPPED: {} ({} kernel{})", reason, kernels, kernels == 1 ? "" : "s"));
 }
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
@@ -131,7 +145,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
-    if (s.counts.contains(CaseStatus::unimplemented)) continue;
+    if (s.counts.contains(CaseStatus::unimplemented) || s.unavailable) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
                fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
@@ -139,6 +153,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
                mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
   output.line(table.render());
+  print_unavailable(output, results);
   for (const CaseResult& r : results) {
     const bool telling = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;
     if (!telling && !(all_cases && r.status != CaseStatus::skipped)) continue;

@@ -25,6 +25,11 @@
 
 namespace assay {
 
+namespace cuda {
+struct DeviceLimits;
+struct LaunchPlan;
+}  // namespace cuda
+
 enum class Device : std::uint8_t { cpu, cuda };
 std::string_view name(Device device);
 
@@ -50,6 +55,9 @@ struct Kernel {
   double accumulator_roundoff = 0x1p-24;
   // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
   std::function<std::string()> unavailable = {};
+  // On a GPU: how it would be launched on one of these limits, present or not. Empty: it takes no such call.
+  std::function<std::vector<cuda::LaunchPlan>(const cuda::DeviceLimits&, const Arithmetic&, const Call&)>
+      plans = {};
 };
 
 class Registry {

@@ -3,7 +3,7 @@
 namespace assay::cuda {
 
 AttentionLaunchers device_attention_launchers() {
-  return {.tiles = launch_attention, .merge = launch_attention_merge};
+  return {.pack = launch_pack_heads, .tiles = launch_attention, .merge = launch_attention_merge};
 }
 
 }  // namespace assay::cuda

@@ -4,6 +4,7 @@
 //   attention_merge.cuh   the pieces put together
 //   latent_attention.cuh  MLA's shared row of the cache, read once for all heads
 //   latent_product.cuh    the products before and behind it
+//   packed_heads.cuh      rows of heads, each on 16 bytes
 //   plan_attention.h      who does what
 #pragma once
 
@@ -18,13 +19,14 @@ namespace assay::cuda {
 class Machine;
 
 struct AttentionLaunchers {
+  void (*pack)(const LaunchPlan&, const PackArgs&, unsigned element_bytes, Stream);
   // element_bytes: 4 float32, 2 bfloat16
   void (*tiles)(const AttentionPlan&, const AttentionArgs&, unsigned element_bytes, Stream);
   void (*merge)(const AttentionPlan&, const AttentionArgs&, Stream);
 };
 struct LatentLaunchers {
   AttentionLaunchers attention;  // tiles: of latents
-  // q · W_k, from packed queries to packed latent ones; mixed · W_v, from float32 to float32.
+  // q · W_k, to packed latent queries; mixed · W_v, to float32.
   void (*into)(const LaunchPlan&, const LatentProductArgs&, unsigned element_bytes, Stream);
   void (*out_of)(const LaunchPlan&, const LatentProductArgs&, unsigned element_bytes, Stream);
 };

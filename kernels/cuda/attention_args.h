@@ -16,7 +16,7 @@ struct SequenceArgs {
   const std::int32_t* key_pages = nullptr;
   const std::int32_t* value_pages = nullptr;
   std::uint32_t key_page_rows = 0, value_page_rows = 0;
-  std::uint32_t key_stride = 0, value_stride = 0;
+  std::uint64_t key_stride = 0, value_stride = 0;
   std::uint32_t first = 0, queries = 0, key_count = 0;  // as AttentionSpan's first, queries, keys
 };
 
@@ -49,7 +49,7 @@ struct AttentionTiling {
 
 struct AttentionArgs {
   const void* q = nullptr;        // [tokens, heads, head]
-  std::uint32_t q_stride = 0;     // from one token to the next
+  std::uint64_t q_stride = 0;     // from one token to the next
   std::uint32_t head_stride = 0;  // of q and keys: qk_dim up to whole 16 bytes, zeros behind it
   std::uint32_t value_head_stride = 0;
   const SequenceArgs* sequences = nullptr;
@@ -57,7 +57,7 @@ struct AttentionArgs {
   const MergeWork* merges = nullptr;    // one a block in x of the merge
   const float* sinks = nullptr;         // [heads], or none
   float* out = nullptr;                 // [tokens, heads · v_dim]
-  std::uint32_t out_stride = 0;
+  std::uint64_t out_stride = 0;
   // Of partial p, key head k, row r of a tile: slot = (p · kv_heads + k) · tiling.rows + r.
   float* partial_out = nullptr;    // [slots, v_dim]: Σ e^(s - m) v
   float* partial_stats = nullptr;  // [slots, 2]: m in powers of two, Σ e^(s - m)
@@ -70,13 +70,22 @@ struct AttentionArgs {
   AttentionTiling tiling;
 };
 
+// Rows of heads to be packed: packed_heads.cuh.
+struct PackArgs {
+  const float* from = nullptr;  // [rows, heads, dim]
+  void* to = nullptr;           // [rows, heads, padded]
+  std::uint64_t stride = 0;     // of `from`, elements
+  std::uint64_t rows = 0;
+  std::uint32_t heads = 0, dim = 0, padded = 0;
+};
+
 // One matrix a head, around the attention over latents: latent_product.cuh. Strides are in elements.
 struct LatentProductArgs {
-  const void* x = nullptr;                 // [tokens, heads, inputs]
+  const void* x = nullptr;                 // [tokens, heads, inputs], float32
   const void* w = nullptr;                 // [heads, inputs, outputs]
   void* y = nullptr;                       // [tokens, heads, outputs]
-  std::uint32_t x_stride = 0, x_head = 0;  // from one token, one head to the next
-  std::uint32_t y_stride = 0, y_head = 0;
+  std::uint64_t x_stride = 0, x_head = 0;  // from one token, one head to the next
+  std::uint64_t y_stride = 0, y_head = 0;
   std::uint32_t tokens = 0, inputs = 0, outputs = 0;
   // Behind the results of a head come y_tail columns more: x_tail that stand behind its inputs, then zeros.
   std::uint32_t x_tail = 0, y_tail = 0;

@@ -71,12 +71,13 @@ bool are_sound_spans(const AttentionCall& call) {
 }
 
 AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call,
-                                       const AttentionPlan& plan, Staging& staging, bool values_are_keys)
-    : staging_(staging),
+                                       const AttentionPlan& plan, Machine& machine, Staging& staging,
+                                       PackLauncher pack, bool values_are_keys)
+    : limits_(machine.limits()),
+      staging_(staging),
+      pack_(pack),
       keys_format_(format_of(arithmetic, call.kv_heads, call.qk_dim)),
       values_format_(format_of(arithmetic, call.kv_heads, call.v_dim)),
-      keys_(keys_format_, staging),
-      values_(values_format_, staging),
       work_(plan.work),
       merges_(plan.merges) {
   args.heads = narrow(call.heads);
@@ -88,7 +89,6 @@ AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const Atten
   args.round_out = arithmetic.bfloat16();
   args.head_stride = narrow(keys_format_.padded());
   args.value_head_stride = narrow(values_format_.padded());
-  args.q_stride = narrow(call.heads * keys_format_.padded());
   const double log2_e = std::numbers::log2e;
   args.score_factor =
       static_cast<float>(call.soft_cap != 0 ? call.scale / call.soft_cap : call.scale * log2_e);
@@ -108,18 +108,20 @@ void AttentionArguments::stage_sequences(const AttentionCall& call, bool values_
     if (!values_are_keys) values_.add(span.value_rows, span.keys);
   }
   for (const AttentionSpan& span : call.spans) {
-    SequenceArgs s = {.key_page_rows = narrow(span.key_rows.page_rows),
-                      .value_page_rows = narrow(span.value_rows.page_rows),
-                      .key_stride = narrow(keys_format_.stride()),
-                      .value_stride = narrow(values_format_.stride()),
+    const PackedRows keys = keys_.find(limits_, staging_, span.key_rows, keys_format_, pack_);
+    SequenceArgs s = {.keys = keys.data,
+                      .key_pages = staged_pages(staging_, span.key_rows, span.keys),
+                      .key_page_rows = narrow(span.key_rows.page_rows),
+                      .key_stride = keys.stride,
                       .first = narrow(span.first),
                       .queries = narrow(span.queries),
                       .key_count = narrow(span.keys)};
-    s.keys = keys_.stage(span.key_rows);
-    s.key_pages = staged_pages(staging_, span.key_rows, span.keys);
     if (!values_are_keys) {
-      s.values = values_.stage(span.value_rows);
+      const PackedRows values = values_.find(limits_, staging_, span.value_rows, values_format_, pack_);
+      s.values = values.data;
+      s.value_stride = values.stride;
       s.value_pages = staged_pages(staging_, span.value_rows, span.keys);
+      s.value_page_rows = narrow(span.value_rows.page_rows);
     }
     sequences_.push_back(s);
   }
@@ -136,9 +138,9 @@ void AttentionArguments::stage_partials(const AttentionPlan& plan) {
 void AttentionArguments::q_from(const Matrix& q) {
   const HeadFormat format = {
       .heads = args.heads, .dim = keys_format_.dim, .element_bytes = keys_format_.element_bytes};
-  q_ = std::make_unique<PackedHeads>(format, q.rows());
-  for (std::size_t r = 0; r < q.rows(); ++r) q_->fill(r, q.row<float>(r));
-  args.q = staging_.read(q_->data(), q_->bytes());
+  const PackedRows rows = packed_rows(limits_, staging_, q, format, pack_);
+  args.q = rows.data;
+  args.q_stride = rows.stride;
 }
 
 }  // namespace assay::cuda

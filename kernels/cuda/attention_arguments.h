@@ -23,7 +23,7 @@ class AttentionArguments {
  public:
   // `values_are_keys`: the values are the first columns of the keys (latents).
   AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call, const AttentionPlan& plan,
-                     Staging& staging, bool values_are_keys = false);
+                     Machine& machine, Staging& staging, PackLauncher pack, bool values_are_keys = false);
   AttentionArguments(const AttentionArguments&) = delete;
   AttentionArguments& operator=(const AttentionArguments&) = delete;
 
@@ -35,14 +35,15 @@ class AttentionArguments {
   void stage_sequences(const AttentionCall& call, bool values_are_keys);
   void stage_partials(const AttentionPlan& plan);
 
+  const DeviceLimits& limits_;
   Staging& staging_;
+  PackLauncher pack_;
   HeadFormat keys_format_, values_format_;
   PackedCaches keys_, values_;
   std::vector<SequenceArgs> sequences_;
   std::vector<float> sinks_;
   std::vector<AttentionWork> work_;
   std::vector<MergeWork> merges_;
-  std::unique_ptr<PackedHeads> q_;
 };
 
 }  // namespace assay::cuda

@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_merge.cuh"
 #include "kernels/cuda/flash_attention.cuh"
+#include "kernels/cuda/packed_heads.cuh"
 
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
@@ -18,6 +19,12 @@ inline void launch_attention(const AttentionPlan& plan, const AttentionArgs& a, 
   }
   if (tiles == 1) return launch(plan.tiles, flash_attention<float, 1>, stream, a);
   return launch(plan.tiles, flash_attention<float, 2>, stream, a);
+}
+
+inline void launch_pack_heads(const LaunchPlan& plan, const PackArgs& a, unsigned element_bytes,
+                              Stream stream) {
+  if (element_bytes == 2) return launch(plan, pack_heads<bf16>, stream, a);
+  launch(plan, pack_heads<float>, stream, a);
 }
 
 inline void launch_attention_merge(const AttentionPlan& plan, const AttentionArgs& a, Stream stream) {

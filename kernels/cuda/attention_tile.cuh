@@ -183,7 +183,7 @@ ASSAY_DEVICE RowEnd end_of_row(unsigned parts, MaximumOf maximum_of, SumOf sum_o
 
 ASSAY_DEVICE void store_result(const AttentionArgs& a, const SequenceArgs& sequence, unsigned query,
                                unsigned head, unsigned column, float value) {
-  float* row = a.out + static_cast<std::uint64_t>(sequence.first + query) * a.out_stride;
+  float* row = a.out + (sequence.first + query) * a.out_stride;
   row[head * a.v_dim + column] = a.round_out ? round_to_bf16(value) : value;
 }
 

@@ -103,14 +103,14 @@ class TileRing {
     const T* from = of_values ? values_ : keys_;
     const unsigned columns = of_values ? value_columns_ : a_.head_stride;
     const unsigned first = (of_values ? tile_ - key_tiles_ : tile_) * kTile;
-    const unsigned stride = of_values ? sequence_.value_stride : sequence_.key_stride;
+    const std::uint64_t stride = of_values ? sequence_.value_stride : sequence_.key_stride;
     const std::int32_t* row_at = rows() + rows_of(step_) + (of_values ? kTile : 0);
     T* to = slot(loaded_);
     for (unsigned i = thread_id(); i < kTile * kVectors; i += thread_count()) {
       const unsigned r = i / kVectors, c = i % kVectors * kVector;
       const std::int32_t row = row_at[r];
       const bool there = row >= 0 && first + c < columns;
-      const T* source = there ? from + static_cast<std::int64_t>(row) * stride + first + c : from;
+      const T* source = there ? from + static_cast<std::uint64_t>(row) * stride + first + c : from;
       cp_async16(to + r * kPitch + c, source, there);
     }
   }
@@ -138,9 +138,7 @@ ASSAY_DEVICE void load_queries(const AttentionArgs& a, const SequenceArgs& seque
     const RowPlace place = row_place(a, sequence, work, kv_head, work.first_row + r);
     const bool there = place.exists && c < a.head_stride;
     const T* from = static_cast<const T*>(a.q);
-    if (there)
-      from += static_cast<std::uint64_t>(sequence.first + place.query) * a.q_stride +
-              place.head * a.head_stride + c;
+    if (there) from += (sequence.first + place.query) * a.q_stride + place.head * a.head_stride + c;
     cp_async16(to + r * a.tiling.q_pitch + c, from, there);
   }
 }

@@ -3,7 +3,8 @@
 namespace assay::cuda {
 
 LatentLaunchers device_latent_launchers() {
-  return {.attention = {.tiles = launch_latent_attention, .merge = device_attention_launchers().merge},
+  const AttentionLaunchers shared = device_attention_launchers();
+  return {.attention = {.pack = shared.pack, .tiles = launch_latent_attention, .merge = shared.merge},
           .into = launch_into_latents,
           .out_of = launch_out_of_latents};
 }

@@ -77,7 +77,7 @@ class LatentRing {
       const std::int32_t row = rows(next_)[r];
       const bool there = row >= 0 && c < a_.head_stride;
       cp_async16(to + r * pitch + c,
-                 there ? from + static_cast<std::int64_t>(row) * sequence_.key_stride + c : from, there);
+                 there ? from + static_cast<std::uint64_t>(row) * sequence_.key_stride + c : from, there);
     }
   }
 
@@ -244,9 +244,7 @@ ASSAY_DEVICE void load_latent_queries(const AttentionArgs& a, const SequenceArgs
     const RowPlace place = row_place(a, sequence, work, 0, work.first_row + r);
     const bool there = place.exists && c < a.head_stride;
     const T* from = static_cast<const T*>(a.q);
-    if (there)
-      from += static_cast<std::uint64_t>(sequence.first + place.query) * a.q_stride +
-              place.head * a.head_stride + c;
+    if (there) from += (sequence.first + place.query) * a.q_stride + place.head * a.head_stride + c;
     cp_async16(shared_memory<T>() + r * pitch + c, from, there);
   }
 }

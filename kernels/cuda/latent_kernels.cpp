@@ -1,8 +1,8 @@
 // Absorbed MLA as kernels of the registry: queries into the latent space, attention there, and out of it,
 // without leaving the device.
-#include "core/system/error.h"
+#include "core/numeric/codec.h"
 #include "kernels/cuda/attention_arguments.h"
-#include "kernels/registry.h"
+#include "kernels/cuda/registration.h"
 
 namespace assay::cuda {
 namespace {
@@ -21,7 +21,6 @@ AttentionCall shared_attention(const MlaCall& call) {
 struct LatentPlan {
   AttentionPlan attention;
   LaunchPlan into, out_of;
-  bool fits() const { return attention.tiles.fits && attention.merge.fits && into.fits && out_of.fits; }
 };
 LatentPlan plan_of(const DeviceLimits& limits, const Arithmetic& arithmetic, const MlaCall& call,
                    SplitRule rule) {
@@ -34,11 +33,7 @@ LatentPlan plan_of(const DeviceLimits& limits, const Arithmetic& arithmetic, con
 class HeadMatrices {
  public:
   HeadMatrices(const Arithmetic& arithmetic, std::size_t heads, std::size_t inputs, std::size_t outputs)
-      : arithmetic_(arithmetic),
-        inputs_(inputs),
-        outputs_(outputs),
-        packed_({.heads = 1, .dim = heads * inputs * outputs, .element_bytes = element_bytes(arithmetic)}, 1),
-        values_(heads * inputs * outputs) {}
+      : arithmetic_(arithmetic), inputs_(inputs), outputs_(outputs), values_(heads * inputs * outputs) {}
 
   // `stored` as [inputs, outputs], or turned: [outputs, inputs].
   void set(std::size_t head, const WeightView& stored, bool turned) {
@@ -47,20 +42,22 @@ class HeadMatrices {
     float* to = values_.data() + head * decoded.size();
     for (std::size_t i = 0; i < inputs_; ++i) {
       for (std::size_t o = 0; o < outputs_; ++o)
-        to[i * outputs_ + o] = static_cast<float>(
-            arithmetic_.round(turned ? decoded[o * inputs_ + i] : decoded[i * outputs_ + o]));
+        to[i * outputs_ + o] = turned ? decoded[o * inputs_ + i] : decoded[i * outputs_ + o];
     }
   }
   const void* stage(Staging& staging) {
-    packed_.fill(0, values_.data());
-    return staging.read(packed_.data(), packed_.bytes());
+    if (!arithmetic_.bfloat16()) return staging.read(values_.data(), values_.size() * sizeof(float));
+    codes_.resize(values_.size());
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      codes_[i] = static_cast<std::uint16_t>(encode(kBF16, values_[i], Overflow::special));
+    return staging.read(codes_.data(), codes_.size() * sizeof(std::uint16_t));
   }
 
  private:
   Arithmetic arithmetic_;
   std::size_t inputs_, outputs_;
-  PackedHeads packed_;
   std::vector<float> values_;
+  std::vector<std::uint16_t> codes_;
 };
 
 HeadMatrices key_matrices(const Arithmetic& arithmetic, const MlaCall& call) {
@@ -91,26 +88,25 @@ std::uint32_t narrow(std::size_t value) {
 
 class LatentRun {
  public:
-  LatentRun(Ops& ops, const MlaCall& call, const LatentPlan& plan, const LatentLaunchers& launchers,
-            Staging& staging)
+  LatentRun(Machine& machine, Ops& ops, const MlaCall& call, const LatentPlan& plan,
+            const LatentLaunchers& launchers, Staging& staging)
       : call_(call),
         plan_(plan),
         launchers_(launchers),
         staging_(staging),
         arithmetic_(ops.arithmetic()),
         bytes_(element_bytes(arithmetic_)),
-        q_({.heads = call.heads, .dim = call.nope_dim + call.rope_dim, .element_bytes = bytes_},
-           call.q.rows()),
         w_k_(key_matrices(arithmetic_, call)),
         w_v_(value_matrices(arithmetic_, call)),
-        attention_(arithmetic_, shared_attention(call), plan.attention, staging, true) {}
+        attention_(arithmetic_, shared_attention(call), plan.attention, machine, staging,
+                   launchers.attention.pack, true) {}
 
   void run(const Matrix& y) {
     AttentionArgs& a = attention_.args;
     a.q = into_latents();
     const std::size_t tokens = call_.q.rows();
     a.out = static_cast<float*>(staging_.scratch(tokens * call_.heads * call_.kv_rank * sizeof(float)));
-    a.out_stride = narrow(call_.heads * call_.kv_rank);
+    a.out_stride = call_.heads * call_.kv_rank;
     launchers_.attention.tiles(plan_.attention, a, bytes_, staging_.stream());
     if (!plan_.attention.merges.empty()) launchers_.attention.merge(plan_.attention, a, staging_.stream());
     out_of_latents(y);
@@ -119,16 +115,15 @@ class LatentRun {
 
  private:
   const void* into_latents() {
-    const AttentionArgs& a = attention_.args;
-    const std::size_t head = padded_head(call_.nope_dim + call_.rope_dim, bytes_);
-    for (std::size_t r = 0; r < call_.q.rows(); ++r) q_.fill(r, call_.q.row<float>(r));
+    AttentionArgs& a = attention_.args;
+    a.q_stride = call_.heads * a.head_stride;
     void* latent = staging_.scratch(call_.q.rows() * a.q_stride * bytes_);
     launchers_.into(plan_.into,
-                    {.x = staging_.read(q_.data(), q_.bytes()),
+                    {.x = staging_.in(call_.q),
                      .w = w_k_.stage(staging_),
                      .y = latent,
-                     .x_stride = narrow(call_.heads * head),
-                     .x_head = narrow(head),
+                     .x_stride = call_.q.stride(),
+                     .x_head = call_.nope_dim + call_.rope_dim,
                      .y_stride = a.q_stride,
                      .y_head = a.head_stride,
                      .tokens = narrow(call_.q.rows()),
@@ -148,9 +143,9 @@ class LatentRun {
                        .w = w_v_.stage(staging_),
                        .y = staging_.out(y),
                        .x_stride = a.out_stride,
-                       .x_head = narrow(call_.kv_rank),
-                       .y_stride = narrow(y.stride()),
-                       .y_head = narrow(call_.v_dim),
+                       .x_head = call_.kv_rank,
+                       .y_stride = y.stride(),
+                       .y_head = call_.v_dim,
                        .tokens = narrow(call_.q.rows()),
                        .inputs = narrow(call_.kv_rank),
                        .outputs = narrow(call_.v_dim),
@@ -164,49 +159,55 @@ class LatentRun {
   Staging& staging_;
   Arithmetic arithmetic_;
   unsigned bytes_;
-  PackedHeads q_;
   HeadMatrices w_k_, w_v_;
   AttentionArguments attention_;
 };
 
-Matrix run_latent(Ops& ops, const MlaCall& call, Machine& machine, const LatentLaunchers& launchers,
+bool is_sound(const MlaCall& call) {
+  if (call.form != MlaForm::absorbed || call.heads == 0 || call.nope_dim == 0 || call.v_dim == 0)
+    return false;
+  if (call.q.empty() || call.q.columns() != call.heads * (call.nope_dim + call.rope_dim)) return false;
+  AttentionCall shared = shared_attention(call);
+  shared.q = call.q;
+  for (AttentionSpan& span : shared.spans) span.value_rows = span.key_rows;
+  return are_sound_spans(shared);
+}
+
+std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                 const MlaCall& call, SplitRule rule) {
+  if (arithmetic.storage() != Real::f32 || !is_sound(call)) return {};
+  LatentPlan plan = plan_of(limits, arithmetic, call, rule);
+  std::vector<LaunchPlan> plans = {std::move(plan.into), std::move(plan.attention.tiles)};
+  if (!plan.attention.merges.empty()) plans.push_back(std::move(plan.attention.merge));
+  plans.push_back(std::move(plan.out_of));
+  return plans;
+}
+
+Matrix run_latent(Machine& machine, Ops& ops, const MlaCall& call, const LatentLaunchers& launchers,
                   SplitRule rule) {
   Matrix y = ops.allocate(call.q.rows(), call.heads * call.v_dim);
   const LatentPlan plan = plan_of(machine.limits(), ops.arithmetic(), call, rule);
   if (plan.attention.work.empty()) return y;
-  if (!plan.fits()) throw Error::internal("a latent attention that was not to be taken");
   const std::unique_ptr<Staging> staging = machine.stage();
-  LatentRun(ops, call, plan, launchers, *staging).run(y);
+  LatentRun(machine, ops, call, plan, launchers, *staging).run(y);
   return y;
-}
-
-bool takes_latent(const Arithmetic& arithmetic, const MlaCall& call, Machine& machine, SplitRule rule) {
-  if (!machine.unavailable().empty() || arithmetic.storage() != Real::f32) return false;
-  if (call.form != MlaForm::absorbed || call.heads == 0 || call.nope_dim == 0 || call.v_dim == 0)
-    return false;
-  if (call.q.columns() != call.heads * (call.nope_dim + call.rope_dim)) return false;
-  AttentionCall shared = shared_attention(call);
-  shared.q = call.q;
-  for (AttentionSpan& span : shared.spans) span.value_rows = span.key_rows;
-  return are_sound_spans(shared) && plan_of(machine.limits(), arithmetic, call, rule).fits();
 }
 
 }  // namespace
 
 void add_latent_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers) {
   const auto add = [&](std::string name, std::string about, SplitRule rule, Promises promises) {
-    registry.add(Kernel<MlaCall>{
-        .name = std::move(name),
-        .about = std::move(about),
-        .device = Device::cuda,
-        .takes = [&machine, rule](
-                     const Arithmetic& arithmetic,
-                     const MlaCall& call) { return takes_latent(arithmetic, call, machine, rule); },
-        .run = [&machine, launchers, rule](
-                   Ops& ops, const MlaCall& call) { return run_latent(ops, call, machine, launchers, rule); },
-        .promises = promises,
-        .accumulator_roundoff = kTensorRoundoff,
-        .unavailable = [&machine] { return machine.unavailable(); }});
+    Kernel<MlaCall> kernel = cuda_kernel<MlaCall>(
+        machine, std::move(name), std::move(about),
+        [rule](const DeviceLimits& limits, const Arithmetic& arithmetic, const MlaCall& call) {
+          return plans_of(limits, arithmetic, call, rule);
+        },
+        [launchers, rule](Machine& m, Ops& ops, const MlaCall& call) {
+          return run_latent(m, ops, call, launchers, rule);
+        });
+    kernel.promises = promises;
+    kernel.accumulator_roundoff = kTensorRoundoff;
+    registry.add(std::move(kernel));
   };
   add("cuda.latent_fixed", "a cached row read once for all heads, keys cut at multiples of 256",
       SplitRule::fixed, {});

@@ -22,13 +22,13 @@ inline void launch_latent_attention(const AttentionPlan& plan, const AttentionAr
 
 inline void launch_into_latents(const LaunchPlan& plan, const LatentProductArgs& a, unsigned element_bytes,
                                 Stream stream) {
-  if (element_bytes == 2) return launch(plan, latent_product<bf16, bf16, bf16>, stream, a);
-  launch(plan, latent_product<float, float, float>, stream, a);
+  if (element_bytes == 2) return launch(plan, latent_product<bf16, bf16>, stream, a);
+  launch(plan, latent_product<float, float>, stream, a);
 }
 inline void launch_out_of_latents(const LaunchPlan& plan, const LatentProductArgs& a, unsigned element_bytes,
                                   Stream stream) {
-  if (element_bytes == 2) return launch(plan, latent_product<float, bf16, float>, stream, a);
-  launch(plan, latent_product<float, float, float>, stream, a);
+  if (element_bytes == 2) return launch(plan, latent_product<bf16, float>, stream, a);
+  launch(plan, latent_product<float, float>, stream, a);
 }
 
 }  // namespace ASSAY_TARGET

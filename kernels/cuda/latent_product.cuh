@@ -16,16 +16,16 @@ inline namespace ASSAY_TARGET {
 constexpr unsigned kProductThreads = 128, kProductTokens = 8;
 
 // Grid: columns × heads × tokens. Shared memory: [kProductTokens, inputs] of float.
-template <class X, class W, class Y>
+template <class W, class Y>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) latent_product(LatentProductArgs a) {
   const unsigned head = block_index().y, first = block_index().z * kProductTokens;
   const unsigned tokens = a.tokens - first < kProductTokens ? a.tokens - first : kProductTokens;
-  const X* x = static_cast<const X*>(a.x) + static_cast<std::uint64_t>(first) * a.x_stride + head * a.x_head;
-  Y* y = static_cast<Y*>(a.y) + static_cast<std::uint64_t>(first) * a.y_stride + head * a.y_head;
+  const float* x = static_cast<const float*>(a.x) + first * a.x_stride + head * a.x_head;
+  Y* y = static_cast<Y*>(a.y) + first * a.y_stride + head * a.y_head;
   float* terms = shared_memory<float>();
   for (unsigned i = thread_id(); i < kProductTokens * a.inputs; i += kProductThreads) {
     const unsigned t = i / a.inputs, c = i % a.inputs;
-    terms[i] = t < tokens ? to_float(x[static_cast<std::uint64_t>(t) * a.x_stride + c]) : 0.0f;
+    terms[i] = t < tokens ? x[t * a.x_stride + c] : 0.0f;
   }
   sync_block();
   const unsigned column = block_index().x * kProductThreads + thread_id();
@@ -40,17 +40,14 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) latent_product(LatentProductArgs a) {
     }
     ASSAY_UNROLL
     for (unsigned t = 0; t < kProductTokens; ++t) {
-      if (t < tokens)
-        y[static_cast<std::uint64_t>(t) * a.y_stride + column] =
-            from_float<Y>(a.round ? round_to_bf16(sums[t]) : sums[t]);
+      if (t < tokens) y[t * a.y_stride + column] = from_float<Y>(a.round ? round_to_bf16(sums[t]) : sums[t]);
     }
   }
   if (block_index().x != 0 || a.y_tail == 0) return;
   for (unsigned i = thread_id(); i < tokens * a.y_tail; i += kProductThreads) {
     const unsigned t = i / a.y_tail, c = i % a.y_tail;
-    const std::uint64_t from = static_cast<std::uint64_t>(t) * a.x_stride + a.inputs + c;
-    y[static_cast<std::uint64_t>(t) * a.y_stride + a.outputs + c] =
-        from_float<Y>(c < a.x_tail ? to_float(x[from]) : 0.0f);
+    const std::uint64_t from = t * a.x_stride + a.inputs + c;
+    y[t * a.y_stride + a.outputs + c] = from_float<Y>(c < a.x_tail ? x[from] : 0.0f);
   }
 }
 

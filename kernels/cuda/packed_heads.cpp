@@ -1,57 +1,52 @@
 #include "kernels/cuda/packed_heads.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "core/numeric/codec.h"
-#include "kernels/cuda/plan_attention.h"
+#include <cstdint>
 
 namespace assay::cuda {
 
-std::size_t HeadFormat::padded() const {
-  return padded_head(dim, element_bytes);
-}
+PackedRows packed_rows(const DeviceLimits& limits, Staging& staging, const Matrix& rows,
+                       const HeadFormat& format, PackLauncher pack) {
+  if (rows.empty()) return {};
+  const float* from = staging.in(rows);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && rows.stride() % 4 == 0;
+  if (format.element_bytes == 4 && format.padded() == format.dim && aligned) return {from, rows.stride()};
 
-PackedHeads::PackedHeads(const HeadFormat& format, std::size_t rows)
-    : format_(format), memory_(rows * format.stride() * format.element_bytes / sizeof(Vector)) {
-  if (!memory_.empty()) std::memset(static_cast<void*>(memory_.data()), 0xFF, bytes());
-}
-
-void PackedHeads::fill(std::size_t row, const float* from) {
-  const std::size_t padded = format_.padded(), bytes = padded * format_.element_bytes;
-  std::byte* to = memory_.data()->bytes + row * format_.stride() * format_.element_bytes;
-  for (std::size_t h = 0; h < format_.heads; ++h, to += bytes, from += format_.dim) {
-    std::memset(to, 0, bytes);
-    if (format_.element_bytes == sizeof(float)) {
-      std::memcpy(to, from, format_.dim * sizeof(float));
-      continue;
-    }
-    for (std::size_t i = 0; i < format_.dim; ++i) {
-      const auto code = static_cast<std::uint16_t>(encode(kBF16, from[i], Overflow::special));
-      std::memcpy(to + 2 * i, &code, sizeof code);
-    }
-  }
+  const std::size_t stride = format.heads * format.padded();
+  void* to = staging.scratch(rows.rows() * stride * format.element_bytes);
+  pack(plan_pack_heads(limits, rows.rows() * stride * format.element_bytes),
+       {.from = from,
+        .to = to,
+        .stride = rows.stride(),
+        .rows = rows.rows(),
+        .heads = static_cast<std::uint32_t>(format.heads),
+        .dim = static_cast<std::uint32_t>(format.dim),
+        .padded = static_cast<std::uint32_t>(format.padded())},
+       format.element_bytes, staging.stream());
+  return {to, stride};
 }
 
 void PackedCaches::add(const CacheRows& cache, std::size_t positions) {
   if (positions == 0) return;
   Pool& pool = pools_[cache.base.row<float>(0)];
-  for (std::size_t p = 0; p < positions; ++p) pool.rows = std::max(pool.rows, cache.row(p) + 1);
-  pool.sequences.emplace_back(&cache, positions);
+  pool.base = cache.base;
+  if (cache.pages == nullptr) {
+    pool.rows = std::max(pool.rows, positions);
+    return;
+  }
+  for (std::size_t first = 0; first < positions; first += cache.page_rows)
+    pool.rows = std::max(pool.rows, cache.row(std::min(first + cache.page_rows, positions) - 1) + 1);
 }
 
-const void* PackedCaches::stage(const CacheRows& cache) {
+PackedRows PackedCaches::find(const DeviceLimits& limits, Staging& staging, const CacheRows& cache,
+                              const HeadFormat& format, PackLauncher pack) {
   const auto it = cache.base.empty() ? pools_.end() : pools_.find(cache.base.row<float>(0));
-  if (it == pools_.end()) return nullptr;
+  if (it == pools_.end()) return {};
   Pool& pool = it->second;
-  if (pool.packed == nullptr) {
-    pool.packed = std::make_unique<PackedHeads>(format_, pool.rows);
-    for (const auto& [rows, positions] : pool.sequences) {
-      for (std::size_t p = 0; p < positions; ++p)
-        pool.packed->fill(rows->row(p), rows->base.row<float>(rows->row(p)));
-    }
-  }
-  return staging_.read(pool.packed->data(), pool.packed->bytes());
+  if (pool.packed.data == nullptr)
+    pool.packed = packed_rows(
+        limits, staging, pool.base.row_range(0, pool.rows).part(0, format.heads * format.dim), format, pack);
+  return pool.packed;
 }
 
 }  // namespace assay::cuda

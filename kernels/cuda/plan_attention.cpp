@@ -276,4 +276,14 @@ LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, s
                .why = fmt::format("a column of weights is read once for {} tokens", kTokens)});
 }
 
+LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes) {
+  constexpr std::size_t kThreads = 256;
+  return checked_plan(limits, {.kernel = "pack_heads",
+                               .variant = "16 bytes a thread",
+                               .grid = {static_cast<unsigned>(blocks_for(bytes / 16, kThreads))},
+                               .threads = kThreads,
+                               .registers = 64,
+                               .why = "heads that do not begin on 16 bytes, or are to be bfloat16"});
+}
+
 }  // namespace assay::cuda

@@ -19,7 +19,8 @@ enum class SplitRule : std::uint8_t {
   // At multiples of kFixedSplit keys (kFixedLatentSplit for latents): what a row gets depends on nothing but
   // its own sequence.
   fixed,
-  // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the device
+  // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the
+  // device
   // with tiles, and the pieces' sums would be more to write than their keys are to read.
   decoding,
   // As many pieces as make kWantedBlocks blocks of the whole call, of at least kLeastSplit keys each and of
@@ -54,6 +55,8 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
 // Of latents: kv_heads 1, and the values are the first v_dim columns of the keys.
 AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
 
+// Of packed_heads.cuh.
+LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes);
 // Of latent_product.cuh.
 LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
                                std::size_t inputs, std::size_t outputs);

@@ -10,8 +10,8 @@ using cuda::AttentionArgs;
 using cuda::AttentionLaunchers;
 using cuda::AttentionPlan;
 
-constexpr AttentionLaunchers kEmulated = {.tiles = cuda::launch_attention,
-                                          .merge = cuda::launch_attention_merge};
+constexpr AttentionLaunchers kEmulated = {
+    .pack = cuda::launch_pack_heads, .tiles = cuda::launch_attention, .merge = cuda::launch_attention_merge};
 
 void add_attention(Registry& registry, cuda::Machine& machine) {
   cuda::add_attention_kernels(registry, machine, kEmulated);
@@ -68,7 +68,8 @@ void one_key_more(const AttentionPlan& plan, const AttentionArgs& a, unsigned by
   changed.sequences = sequences.data();
   cuda::launch_attention(plan, changed, bytes, stream);
 }
-void no_scale(const AttentionPlan& plan, const AttentionArgs& a, unsigned bytes, cuda::Stream stream) {
+void slightly_other_scale(const AttentionPlan& plan, const AttentionArgs& a, unsigned bytes,
+                          cuda::Stream stream) {
   AttentionArgs changed = a;
   changed.score_factor *= 1.001F;
   cuda::launch_attention(plan, changed, bytes, stream);
@@ -99,11 +100,13 @@ void no_sink(const AttentionPlan& plan, const AttentionArgs& a, cuda::Stream str
 TEST(CudaAttention, IsCaughtWhenFaultsArePlanted) {
   EXPECT_EQ(verdict(kEmulated, "cuda.flash", kShort), "passed");
   EXPECT_EQ(verdict(kEmulated, "cuda.split_fixed", kCut), "passed");
-  EXPECT_EQ(verdict({one_key_more, kEmulated.merge}, "cuda.flash", kShort), "budget");
-  EXPECT_EQ(verdict({no_scale, kEmulated.merge}, "cuda.flash", kShort), "budget");
-  EXPECT_EQ(verdict({kEmulated.tiles, without_last_piece}, "cuda.split_fixed", kCut), "budget");
-  EXPECT_EQ(verdict({kEmulated.tiles, sink_in_each_piece}, "cuda.split_fixed", kCut), "budget");
-  EXPECT_EQ(verdict({kEmulated.tiles, no_sink}, "cuda.split_fixed", kCut), "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, one_key_more, kEmulated.merge}, "cuda.flash", kShort), "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, slightly_other_scale, kEmulated.merge}, "cuda.flash", kShort), "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, without_last_piece}, "cuda.split_fixed", kCut),
+            "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, sink_in_each_piece}, "cuda.split_fixed", kCut),
+            "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, no_sink}, "cuda.split_fixed", kCut), "budget");
 }
 
 }  // namespace

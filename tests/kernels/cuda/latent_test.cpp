@@ -7,11 +7,12 @@ namespace assay {
 namespace {
 
 void add_latent(Registry& registry, cuda::Machine& machine) {
-  cuda::add_latent_kernels(
-      registry, machine,
-      {.attention = {.tiles = cuda::launch_latent_attention, .merge = cuda::launch_attention_merge},
-       .into = cuda::launch_into_latents,
-       .out_of = cuda::launch_out_of_latents});
+  cuda::add_latent_kernels(registry, machine,
+                           {.attention = {.pack = cuda::launch_pack_heads,
+                                          .tiles = cuda::launch_latent_attention,
+                                          .merge = cuda::launch_attention_merge},
+                            .into = cuda::launch_into_latents,
+                            .out_of = cuda::launch_out_of_latents});
 }
 
 bool is_long(const CaseId& id) {

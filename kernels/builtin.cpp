@@ -132,7 +132,8 @@ void add_cpu_kernels(Registry& registry) {
       [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
   add_cpu<MlaCall>(
       registry, "cpu.composed", "the CPU's linear and attention",
-      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); },
+      {.batch_invariant = false, .chunk_invariant = false});  // as its linear: few tokens and many
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });

@@ -52,6 +52,8 @@ struct ElementwiseShape {
 };
 LaunchPlan plan_rope(const DeviceLimits& limits, const ElementwiseShape& pairs);
 LaunchPlan plan_activation(const DeviceLimits& limits, const ElementwiseShape& shape);
+LaunchPlan plan_convert(const DeviceLimits& limits, const ElementwiseShape& shape);
+LaunchPlan plan_epilogue(const DeviceLimits& limits, const ElementwiseShape& shape);
 LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& shape);
 
 struct ElementwiseLaunchers {

@@ -16,6 +16,7 @@
 #include "core/system/threads.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/gate_baseline.h"
+#include "kernels/plugin/options.h"
 
 namespace assay {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 constexpr const char* kExamples =
     "  assay gate --baseline data/baselines/cpu.json\n"
     "  assay gate --baseline data/baselines/cpu.json --update     after a change that was meant\n"
+    "  assay gate --baseline mine.json --plugin ./libmine.so      kernels of your own\n"
     "  assay gate --baseline data/baselines/cpu.json --junit gate.xml --html gate.html\n";
 
 struct GateSettings {
@@ -31,6 +33,7 @@ struct GateSettings {
   std::vector<std::string> only;  // parts of the declared set; empty: all
   bool update = false;
   std::vector<GateSuite> suites;
+  PluginOptions plugins;
 };
 
 bool wanted(const GateSettings& s, std::string_view part) {
@@ -119,8 +122,10 @@ bool on_github() {
   return value != nullptr && std::string_view(value) == "true";
 }
 
-// Our own kernels: what libraries do is not ours to promise, and they are not everywhere.
-SurveyRequest declared_set(bool gpu, int jobs) {
+// Our own kernels: what libraries do is not ours to promise, and they are not everywhere. Where there are
+// plugins: theirs, and all of their cases.
+SurveyRequest declared_set(bool gpu, int jobs, const std::vector<Plugin>& plugins) {
+  if (!plugins.empty()) return {.op = "", .kernel = kernels_of(plugins), .cases = {}, .jobs = jobs};
   return {.op = "",
           .kernel = gpu ? "^(reference|cpu\\.|cuda\\.)" : "^(reference|cpu\\.)",
           .device = gpu ? std::nullopt : std::optional(Device::cpu),
@@ -160,8 +165,12 @@ int run_gate(const GateSettings& s) {
   const std::string gpu = cuda::device_machine().unavailable();
   const std::vector<KnownFailure> ledger = ledger_of(s);
   const std::string day = s.date.empty() ? today() : s.date;
+  Registry registry = builtin_kernels();
+  const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
+  const SurveyRequest request = declared_set(gpu.empty(), s.common.jobs, plugins);
+  refuse_without_device(plugins, wanted_kernels(registry, request));
   std::vector<CaseResult> results;
-  if (wanted(s, "kernels")) results = run_survey(builtin_kernels(), declared_set(gpu.empty(), s.common.jobs));
+  if (wanted(s, "kernels")) results = run_survey(registry, request);
   std::vector<MutantResult> mutants;
   if (wanted(s, "mutants")) mutants = run_mutants("", s.common.jobs);
   const SuiteResults suites = run_suites(s);
@@ -234,9 +243,14 @@ void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) 
   command.add_option("--html", s.html, "Write a page")->type_name("FILE");
   command.add_option("--today", s.date, "Judge the ledger's days as of this one (default: today, UTC)")
       ->type_name("YYYY-MM-DD");
+  add_plugin_options(command, s.plugins);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
-  command.callback([settings, &action] { action = [settings] { return run_gate(*settings); }; });
+  command.callback([settings, &action] {
+    // Models, claims and conversions say nothing of a plugin.
+    if (!settings->plugins.files.empty() && settings->only.empty()) settings->only = {"kernels", "mutants"};
+    action = [settings] { return run_gate(*settings); };
+  });
 }
 
 }  // namespace assay

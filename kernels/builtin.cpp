@@ -57,9 +57,8 @@ void add_cpu(Registry& registry, std::string name, std::string about, Run run, P
 
 // One way of multiplying: what it takes, and how.
 using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
-using LinearWay = void (*)(const Matrix&, const WeightView&, const Matrix&, int);
 
-Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, LinearWay way) {
+Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way) {
   return {.name = std::move(name),
           .about = std::move(about),
           .takes = [takes](const Arithmetic& arithmetic,
@@ -67,7 +66,7 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
           .run =
               [way](Ops& ops, const LinearCall& call) {
                 Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
-                if (!y.empty()) way(call.x, call.weight, y, ops.jobs());
+                if (!y.empty()) cpu::linear_by(way, call.x, call.weight, y, ops.jobs());
                 return y;
               }};
 }
@@ -95,20 +94,17 @@ void add_linear(Registry& registry) {
           },
       .promises = kNoBatch};  // where the two ways meet, the order of sums changes
   registry.add(std::move(automatic));
+  using cpu::LinearWay;
   registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_in_float32,
-                       cpu::linear_by_rows));
+                       LinearWay::rows));
   registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers", integer_rows_as_float32,
-                       [](const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
-                         cpu::linear_by_integer_rows(x, weight, true, y, jobs);
-                       }));
-  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs",
-                       rows_in_float32, cpu::linear_by_panels));
+                       LinearWay::rows_int24));
+  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
+                       LinearWay::panels));
   registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
-                       [](const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
-                         cpu::linear_by_integer_rows(x, weight, false, y, jobs);
-                       }));
+                       LinearWay::rows_int16));
   registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
-                       cpu::linear_by_integer_panels));
+                       LinearWay::panels_int16));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));

@@ -88,9 +88,25 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
   return summaries;
 }
 
+namespace {
+
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string reproducer(const CaseResult& r) {
   if (r.status == CaseStatus::unimplemented) return "";
-  return fmt::format("assay compare kernels --kernel '^{}$' --case '{}'", r.kernel, r.id);
+  const std::string plugin = r.plugin.empty() ? "" : fmt::format("--plugin {} ", shell_quoted(r.plugin));
+  return fmt::format("assay compare kernels {}--kernel '^{}$' --case '{}'", plugin, r.kernel, r.id);
 }
 
 Json to_json(const CaseResult& r) {
@@ -98,6 +114,7 @@ Json to_json(const CaseResult& r) {
           {"op", op_of(r.id)},
           {"kernel", r.kernel},
           {"device", name(r.device)},
+          {"plugin", r.plugin},
           {"status", name(r.status)},
           {"check", r.check},
           {"detail", r.detail},
@@ -123,7 +140,7 @@ void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
   Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
   for (const KernelLabel& k : kernels) {
     const std::string here = k.unavailable.empty() ? "" : " (SKIPPED: " + k.unavailable + ")";
-    table.add({k.op, k.name, std::string(name(k.device)), k.about + here});
+    table.add({k.op, k.name, std::string(name(k.device)), escape_for_terminal(k.about) + here});
   }
   output.line(table.render());
 }
@@ -169,7 +186,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
     }
     if (!ulps.empty()) output.line("  ulps" + ulps);
     if (!r.check.empty()) output.line(fmt::format("  {}: {}", r.check, escape_for_terminal(r.detail)));
-    if (telling) output.line("  " + reproducer(r));
+    if (telling) output.line("  " + escape_for_terminal(reproducer(r)));
   }
 }
 

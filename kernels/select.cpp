@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/device_memory.h"
+#include "kernels/matrix_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -15,23 +16,19 @@ namespace {
 
 class SelectedOps final : public ReferenceOps {
  public:
-  // Without `memory` all is ordinary memory, and no kernel runs on after it returned.
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<DeviceMemory> memory)
-      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), memory_(std::move(memory)) {}
+  // Without `device` all is ordinary memory, and no kernel runs on after it returned.
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<DeviceMemory> device)
+      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
-    if (!memory_) return ReferenceOps::allocate(rows, columns);
     const Real real = arithmetic().storage();
+    if (!device_) return memory_->allocate(rows, columns, real);
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(rows, columns, &bytes) ||
         __builtin_mul_overflow(bytes, real == Real::f64 ? sizeof(double) : sizeof(float), &bytes))
       throw Error::input("a matrix beyond all memory");
-    std::shared_ptr<void> memory = memory_->allocate(bytes);
-    if (!on_device_) {  // of host code: all zeros, and nobody else's any more
-      settle();
-      std::memset(memory.get(), 0, bytes);
-    }
-    return {std::move(memory), real, rows, columns};
+    if (!on_device_) settle();  // kernels may still be at what this memory was before
+    return {device_->allocate(bytes), real, rows, columns};
   }
   std::vector<double> download(const Matrix& x) override {
     settle();
@@ -44,10 +41,6 @@ class SelectedOps final : public ReferenceOps {
   Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
     settle();
     return ReferenceOps::gather(x, rows);
-  }
-  Matrix add(const Matrix& a, const Matrix& b) override {
-    settle();
-    return ReferenceOps::add(a, b);
   }
   Matrix multiply(const Matrix& x, double factor) override {
     settle();
@@ -83,6 +76,16 @@ class SelectedOps final : public ReferenceOps {
   Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
     return dispatch(GatedCall{gate, up, form});
   }
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    settle();
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal("a sum of matrices of two shapes");
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
+  }
   Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
     return dispatch(MoeGateCall{logits, correction, rule});
@@ -101,7 +104,7 @@ class SelectedOps final : public ReferenceOps {
   ResultOf<Call> dispatch(const Call& call) {
     for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
       if (!kernel.takes(arithmetic(), call)) continue;
-      const Side side(*this, memory_ && kernel.device == Device::cuda);
+      const Side side(*this, device_ && kernel.device == Device::cuda);
       return kernel.run(*this, call);
     }
     const Side side(*this, false);
@@ -124,7 +127,7 @@ class SelectedOps final : public ReferenceOps {
     void turn(bool device) {
       if (ops_.on_device_ == device) return;
       ops_.on_device_ = device;
-      device ? ops_.memory_->enter() : ops_.memory_->leave();
+      device ? ops_.device_->enter() : ops_.device_->leave();
     }
     SelectedOps& ops_;
     bool before_;
@@ -134,11 +137,12 @@ class SelectedOps final : public ReferenceOps {
   void settle() {
     if (!under_way_) return;
     under_way_ = false;
-    memory_->synchronise();
+    device_->synchronise();
   }
 
   Registry chosen_;
-  std::unique_ptr<DeviceMemory> memory_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
+  std::unique_ptr<DeviceMemory> device_;  // in its place, where kernels run on a device
   bool on_device_ = false, under_way_ = false;
 };
 

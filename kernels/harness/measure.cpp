@@ -26,13 +26,6 @@ std::int64_t ordered_code(ElementType type, float value) {
   return std::signbit(value) ? -magnitude : magnitude;
 }
 
-std::size_t ulp_class(ElementType type, float out, double truth) {
-  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, static_cast<float>(truth));
-  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
-  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
-                                  kUlpBounds.begin());
-}
-
 bool same_pattern(float out, double truth) {
   if (std::isnan(out) || std::isnan(truth)) return std::isnan(out) && std::isnan(truth);
   if (std::isinf(out) || std::isinf(truth))
@@ -77,6 +70,13 @@ std::string_view ulp_class_name(std::size_t index) {
   static constexpr std::array<std::string_view, kUlpClasses> kNames = {
       "0", "1", "2", "3-4", "5-16", "17-256", "257-65536", ">65536"};
   return kNames.at(index);
+}
+
+std::size_t ulp_class(ElementType type, float out, double truth) {
+  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, static_cast<float>(truth));
+  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
+  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
+                                  kUlpBounds.begin());
 }
 
 ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,

@@ -7,8 +7,8 @@
 #include "core/system/text.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/device_memory.h"
 #include "kernels/matrix_memory.h"
+#include "kernels/model_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -17,7 +17,7 @@ namespace {
 class SelectedOps final : public ReferenceOps {
  public:
   // Without `device` all is ordinary memory, and no kernel runs on after it returned.
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<DeviceMemory> device)
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device)
       : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
@@ -142,7 +142,7 @@ class SelectedOps final : public ReferenceOps {
 
   Registry chosen_;
   std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
-  std::unique_ptr<DeviceMemory> device_;  // in its place, where kernels run on a device
+  std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
   bool on_device_ = false, under_way_ = false;
 };
 
@@ -212,7 +212,8 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   chosen.for_each_op([&](const auto& kernels) {
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
-  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen), cuda ? cuda_memory() : nullptr);
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
+                                       cuda ? cuda_model_memory() : nullptr);
 }
 
 }  // namespace assay

@@ -6,7 +6,6 @@
 
 #include "core/system/error.h"
 #include "kernels/cuda/device_limits.h"
-#include "kernels/device_memory.h"
 #include "kernels/harness/survey.h"
 
 namespace assay {

@@ -9,6 +9,7 @@
 #include "core/system/report.h"
 #include "kernels/harness/mutants.h"
 #include "kernels/harness/survey.h"
+#include "kernels/plugin/options.h"
 
 namespace assay {
 
@@ -16,6 +17,7 @@ struct CompareKernelsSettings {
   CommonOptions common;
   SurveyRequest request;
   std::string device, csv;
+  PluginOptions plugins;
   bool list = false, mutants = false, perf = false, verbose = false, dry_run = false;
   int sm = 0;  // of dry_run: this architecture; 0: all that are known
 };
@@ -44,8 +46,8 @@ std::string to_csv(const std::vector<CaseResult>& results);
 Json to_json(const MutantResult& result);
 void print_mutants(const Output& output, const std::vector<MutantResult>& results);
 
+int run_compare_perf(const Registry& registry, const CompareKernelsSettings& settings);
 int run_compare_plans(const CompareKernelsSettings& settings);
-int run_compare_perf(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 
 }  // namespace assay

@@ -6,8 +6,10 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/device_memory.h"
+#include "kernels/matrix_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -20,7 +22,7 @@ class SelectedOps final : public ReferenceOps {
       : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), memory_(std::move(memory)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
-    if (!memory_) return ReferenceOps::allocate(rows, columns);
+    if (!memory_) return pool_->allocate(rows, columns, arithmetic().storage());
     const Real real = arithmetic().storage();
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(rows, columns, &bytes) ||
@@ -44,10 +46,6 @@ class SelectedOps final : public ReferenceOps {
   Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
     settle();
     return ReferenceOps::gather(x, rows);
-  }
-  Matrix add(const Matrix& a, const Matrix& b) override {
-    settle();
-    return ReferenceOps::add(a, b);
   }
   Matrix multiply(const Matrix& x, double factor) override {
     settle();
@@ -82,6 +80,16 @@ class SelectedOps final : public ReferenceOps {
   Matrix activation(const Matrix& x, Activation kind) override { return dispatch(ActivationCall{x, kind}); }
   Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
     return dispatch(GatedCall{gate, up, form});
+  }
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    settle();
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal("a sum of matrices of two shapes");
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
   }
   Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
@@ -138,6 +146,7 @@ class SelectedOps final : public ReferenceOps {
   }
 
   Registry chosen_;
+  std::shared_ptr<MatrixMemory> pool_ = std::make_shared<MatrixMemory>();
   std::unique_ptr<DeviceMemory> memory_;
   bool on_device_ = false, under_way_ = false;
 };

@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/gate.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/library_linear.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/quantize.h"
@@ -29,6 +30,8 @@ void add_cuda_kernels(Registry& registry) {
   cuda::add_elementwise_kernels(registry, machine, ASSAY_BUILT(cuda::device_elementwise_launchers()));
   cuda::add_quantize_kernels(registry, machine, ASSAY_BUILT(cuda::device_quantize_launchers()));
   cuda::add_gate_kernels(registry, machine, ASSAY_BUILT(cuda::device_gate_launchers()));
+  cuda::add_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
+  cuda::add_moe_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
   cuda::add_attention_kernels(registry, machine, ASSAY_BUILT(cuda::device_attention_launchers()));
   cuda::add_latent_kernels(registry, machine, ASSAY_BUILT(cuda::device_latent_launchers()));
 }

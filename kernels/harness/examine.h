@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
 #include "kernels/registry.h"
 
@@ -37,6 +38,7 @@ struct Properties {
 struct CaseResult {
   std::string id, kernel;
   Device device = Device::cpu;
+  std::string plugin;  // the library the kernel comes from; empty: ours
   CaseStatus status = CaseStatus::skipped;
   std::string check;      // which of the above said no; empty when none did
   std::string detail;     // a sentence for people
@@ -68,6 +70,9 @@ struct KernelLabel {
   Device device = Device::cpu;
   std::string unavailable;  // why it takes nothing on this machine; empty: it can
 };
+
+// Seconds of the fastest run: of at least two, that take `least` together.
+double fastest(const std::function<void()>& work, double least);
 
 struct KernelTime {
   std::string id, kernel;

@@ -4,8 +4,11 @@
 #include "core/system/error.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/row_dot_int.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
+#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 namespace {
@@ -44,7 +47,7 @@ void add_cpu(Registry& registry, std::string name, std::string about, Run run, P
   registry.add(Kernel<Call>{.name = std::move(name),
                             .about = std::move(about),
                             .takes = [](const Arithmetic& arithmetic,
-                                        const Call&) { return arithmetic.precision == Precision::f32; },
+                                        const Call&) { return arithmetic.float32(); },
                             .run =
                                 [run](Ops& ops, const Call& call) {
                                   BorrowingCpuOps cpu(ops);
@@ -53,16 +56,15 @@ void add_cpu(Registry& registry, std::string name, std::string about, Run run, P
                             .promises = promises});
 }
 
+// One way of multiplying: what it takes, and how.
+using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
 using LinearWay = void (*)(const Matrix&, const WeightView&, const Matrix&, int);
 
-Kernel<LinearCall> one_way(std::string name, std::string about, bool input_major, LinearWay way) {
+Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, LinearWay way) {
   return {.name = std::move(name),
           .about = std::move(about),
-          .takes =
-              [input_major](const Arithmetic& arithmetic, const LinearCall& call) {
-                return arithmetic.precision == Precision::f32 && !call.bias &&
-                       (input_major || !call.weight.input_major);
-              },
+          .takes = [takes](const Arithmetic& arithmetic,
+                           const LinearCall& call) { return !call.bias && takes(call.weight, arithmetic); },
           .run =
               [way](Ops& ops, const LinearCall& call) {
                 Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
@@ -71,12 +73,22 @@ Kernel<LinearCall> one_way(std::string name, std::string about, bool input_major
               }};
 }
 
+bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.float32() && !takes_int16(weight, arithmetic);
+}
+bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
+}
+bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && cpu::has_integer_rows(weight);
+}
+
 void add_linear(Registry& registry) {
   Kernel<LinearCall> automatic = {
       .name = "cpu.auto",
       .about = "rows for few tokens, panels for many",
       .takes = [](const Arithmetic& arithmetic,
-                  const LinearCall&) { return arithmetic.precision == Precision::f32; },
+                  const LinearCall&) { return arithmetic.float32(); },
       .run =
           [](Ops& ops, const LinearCall& call) {
             BorrowingCpuOps cpu(ops);
@@ -84,10 +96,20 @@ void add_linear(Registry& registry) {
           },
       .promises = kNoBatch};  // where the two ways meet, the order of sums changes
   registry.add(std::move(automatic));
-  registry.add(
-      one_way("cpu.rows", "each row of W read once, straight from its bytes", false, cpu::linear_by_rows));
-  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", true,
-                       cpu::linear_by_panels));
+  registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_in_float32,
+                       cpu::linear_by_rows));
+  registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers", integer_rows_as_float32,
+                       [](const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
+                         cpu::linear_by_integer_rows(x, weight, true, y, jobs);
+                       }));
+  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs",
+                       rows_in_float32, cpu::linear_by_panels));
+  registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
+                       [](const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
+                         cpu::linear_by_integer_rows(x, weight, false, y, jobs);
+                       }));
+  registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
+                       cpu::linear_by_integer_panels));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));
@@ -127,6 +149,7 @@ Registry make_builtin() {
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
   add_linear(registry);
   add_cpu_kernels(registry);
+  add_cuda_kernels(registry);
   return registry;
 }
 

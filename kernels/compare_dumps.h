@@ -27,6 +27,7 @@ std::string to_page(const CompareDumpsSettings& settings, const dumps::DumpCompa
 // "3, 17-20 and 2 more": which tokens of `heat` exceed 1.
 std::string tokens_over(const std::vector<double>& heat);
 
+void add_compare_dumps(CLI::App& compare, Action& action);
 int run_compare_dumps(const CompareDumpsSettings& settings);
 
 }  // namespace assay

@@ -13,6 +13,7 @@
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/gate_baseline.h"
+#include "kernels/plugin/options.h"
 
 namespace assay {
 namespace {
@@ -20,12 +21,14 @@ namespace {
 constexpr const char* kExamples =
     "  assay gate --baseline data/baselines/cpu.json\n"
     "  assay gate --baseline data/baselines/cpu.json --update     after a change that was meant\n"
+    "  assay gate --baseline mine.json --plugin ./libmine.so      kernels of your own\n"
     "  assay gate --baseline data/baselines/cpu.json --junit gate.xml --html gate.html\n";
 
 struct GateSettings {
   CommonOptions common;
   std::string baseline, ledger, junit, html, date;
   bool update = false;
+  PluginOptions plugins;
 };
 
 void write_text(const std::string& path, const std::string& text) {
@@ -55,8 +58,10 @@ bool on_github() {
   return value != nullptr && std::string_view(value) == "true";
 }
 
-// Our own kernels: what libraries do is not ours to promise, and they are not everywhere.
-SurveyRequest declared_set(int jobs) {
+// Our own kernels: what libraries do is not ours to promise, and they are not everywhere. Where there are
+// plugins: theirs, and all of their cases.
+SurveyRequest declared_set(int jobs, const std::vector<Plugin>& plugins) {
+  if (!plugins.empty()) return {.op = "", .kernel = kernels_of(plugins), .cases = {}, .jobs = jobs};
   return {.op = "",
           .kernel = "^(reference|cpu\\.)",
           .device = Device::cpu,
@@ -93,7 +98,11 @@ int run_gate(const GateSettings& s) {
   const bool fresh = s.update && !fs::exists(s.baseline);
   const Baseline before = fresh ? Baseline{} : read_baseline(s.baseline);
   const std::vector<KnownFailure> ledger = ledger_of(s);
-  const std::vector<CaseResult> results = run_survey(builtin_kernels(), declared_set(s.common.jobs));
+  Registry registry = builtin_kernels();
+  const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
+  const SurveyRequest request = declared_set(s.common.jobs, plugins);
+  refuse_without_device(plugins, wanted_kernels(registry, request));
+  const std::vector<CaseResult> results = run_survey(registry, request);
   const std::vector<MutantResult> mutants = run_mutants("", s.common.jobs);
   if (interrupted()) return kExitInterrupted;
   const Baseline now = baseline_of(results, mutants);
@@ -148,6 +157,7 @@ void add_gate(CLI::App& program, Action& action) {
   command.add_option("--html", s.html, "Write a page")->type_name("FILE");
   command.add_option("--today", s.date, "Judge the ledger's days as of this one (default: today, UTC)")
       ->type_name("YYYY-MM-DD");
+  add_plugin_options(command, s.plugins);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_gate(*settings); }; });

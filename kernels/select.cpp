@@ -5,6 +5,8 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/matrix_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -15,6 +17,9 @@ class SelectedOps final : public ReferenceOps {
   SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen)
       : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)) {}
 
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    return memory_->allocate(rows, columns, arithmetic().storage());
+  }
   Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
     return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
   }
@@ -35,6 +40,15 @@ class SelectedOps final : public ReferenceOps {
   Matrix activation(const Matrix& x, Activation kind) override { return dispatch(ActivationCall{x, kind}); }
   Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
     return dispatch(GatedCall{gate, up, form});
+  }
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal("a sum of matrices of two shapes");
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
   }
   Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
@@ -58,6 +72,7 @@ class SelectedOps final : public ReferenceOps {
     return run_reference(*this, call);
   }
   Registry chosen_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
 };
 
 // The kernels chosen for one operation, first choice first.
@@ -77,17 +92,28 @@ void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::str
   }
 }
 
-// Whether an entry of a selection names anything.
-bool known(const Registry& registry, std::string_view entry) {
+// Whether an entry of a selection names anything, and why it can run nothing here, if so.
+struct Named {
+  bool known = false;
+  std::string unavailable;
+};
+Named named(const Registry& registry, std::string_view entry) {
   const auto equals = entry.find('=');
-  if (entry == "reference") return true;
-  bool found = false;
+  if (entry == "reference") return {true, {}};
+  Named found;
+  bool available = false;
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
     const bool group = equals == std::string_view::npos;
     if (!group && entry.substr(0, equals) != OpOf<Call>::kName) return;
-    for (const Kernel<Call>& kernel : kernels)
-      found |= group ? kernel_group(kernel.name) == entry : kernel.name == entry.substr(equals + 1);
+    for (const Kernel<Call>& kernel : kernels) {
+      if (group ? kernel_group(kernel.name) != entry : kernel.name != entry.substr(equals + 1)) continue;
+      found.known = true;
+      const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+      available |= why.empty();
+      if (!why.empty()) found.unavailable = why;
+    }
   });
+  if (available) found.unavailable.clear();
   return found;
 }
 
@@ -99,9 +125,13 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
     const std::string entry(trim(selection.substr(begin, end - begin)));
-    if (!known(registry, entry))
+    const Named name = named(registry, entry);
+    if (!name.known)
       throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
-          .remedy("use reference, cpu, or OP=NAME of 'assay compare kernels --list'");
+          .remedy("use reference, cpu, cuda, or OP=NAME of 'assay compare kernels --list'");
+    if (!name.unavailable.empty())
+      throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
+          .remedy("use --kernels cpu or reference");
     wanted.push_back(entry);
     begin = end + 1;
   }

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
-#include "core/system/threads.h"
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/team.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
 #include <hwy/foreach_target.h>
@@ -295,7 +295,7 @@ void attention(const AttentionCall& call, const Matrix& out, int jobs) {
         places.push_back({s, kv, query, std::min(step, call.spans[s].queries - query)});
     }
   }
-  parallel_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
+  team_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
 }
 
 }  // namespace assay::cpu

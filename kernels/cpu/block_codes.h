@@ -168,8 +168,9 @@ HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, f
     const auto scale = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + i)));
     const auto minimum = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + 8 + i)));
     const auto s = hn::Mul(scale, hn::Set(df, d));
+    const auto m = hn::Mul(minimum, hn::Set(df, -dmin));
     hn::StoreU(s, df, u.scales + i);
-    hn::StoreU(hn::MulAdd(minimum, hn::Set(df, -dmin), hn::Mul(s, hn::Set(df, centre))), df, u.minima + i);
+    hn::StoreU(centre == 0 ? m : hn::MulAdd(s, hn::Set(df, centre), m), df, u.minima + i);
   }
 }
 

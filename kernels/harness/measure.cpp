@@ -16,23 +16,14 @@ namespace {
 constexpr std::array<std::uint64_t, kUlpClasses - 1> kUlpBounds = {0, 1, 2, 4, 16, 256, 65536};
 
 // Codes as integers that are ordered as the numbers are, so that neighbours differ by one.
-std::int64_t ordered_code(ElementType type, double value) {
+std::int64_t ordered_code(ElementType type, float value) {
   std::int64_t magnitude = 0;
-  const auto positive = static_cast<float>(std::fabs(value));
-  if (type == ElementType::F64)
-    magnitude = std::bit_cast<std::int64_t>(std::fabs(value));
-  else if (const FloatFormat* format = float_format(type); format != nullptr)
+  const float positive = std::fabs(value);
+  if (const FloatFormat* format = float_format(type); format != nullptr)
     magnitude = encode(*format, positive, Overflow::special);
   else
     magnitude = std::bit_cast<std::uint32_t>(positive);
   return std::signbit(value) ? -magnitude : magnitude;
-}
-
-std::size_t ulp_class(ElementType type, double out, double truth) {
-  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, truth);
-  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
-  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
-                                  kUlpBounds.begin());
 }
 
 bool same_pattern(double out, double truth) {
@@ -45,6 +36,25 @@ bool same_pattern(double out, double truth) {
 struct Sums {
   double error = 0, truth = 0, out = 0, product = 0;
 };
+
+std::size_t class_of_distance(std::int64_t a, std::int64_t b) {
+  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
+  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
+                                  kUlpBounds.begin());
+}
+
+// Doubles count in codes of doubles where the type is F64, else as ulp_class() does.
+std::size_t ulp_class_of(ElementType type, float out, double truth) {
+  return ulp_class(type, out, truth);
+}
+std::size_t ulp_class_of(ElementType type, double out, double truth) {
+  if (type != ElementType::F64) return ulp_class(type, static_cast<float>(out), truth);
+  const auto ordered = [](double x) {
+    const auto magnitude = std::bit_cast<std::int64_t>(std::fabs(x));
+    return std::signbit(x) ? -magnitude : magnitude;
+  };
+  return class_of_distance(ordered(out), ordered(truth));
+}
 
 template <class Out>
 ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth,
@@ -73,7 +83,7 @@ ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth
     }
     m.max_abs = std::max(m.max_abs, error);
     if (truth[i] != 0) m.max_rel = std::max(m.max_rel, error / std::fabs(truth[i]));
-    ++m.ulps[ulp_class(type, out[i], truth[i])];
+    ++m.ulps[ulp_class_of(type, out[i], truth[i])];
     sums.error += error * error;
     sums.truth += truth[i] * truth[i];
     sums.out += static_cast<double>(out[i]) * out[i];
@@ -122,6 +132,10 @@ std::string_view ulp_class_name(std::size_t index) {
   static constexpr std::array<std::string_view, kUlpClasses> kNames = {
       "0", "1", "2", "3-4", "5-16", "17-256", "257-65536", ">65536"};
   return kNames.at(index);
+}
+
+std::size_t ulp_class(ElementType type, float out, double truth) {
+  return class_of_distance(ordered_code(type, out), ordered_code(type, static_cast<float>(truth)));
 }
 
 ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,

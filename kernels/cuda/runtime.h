@@ -1,0 +1,12 @@
+// The CUDA device at hand, over cudart. Built without CUDA, or on a machine without a device, everything here
+// works but says so: unavailable() of the machine.
+#pragma once
+
+#include "kernels/cuda/machine.h"
+
+namespace assay::cuda {
+
+// Device 0 of those that CUDA_VISIBLE_DEVICES leaves; the driver is first asked by unavailable().
+Machine& device_machine();
+
+}  // namespace assay::cuda

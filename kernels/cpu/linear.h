@@ -8,24 +8,18 @@
 // Threads take different outputs, so that results do not depend on how many there are.
 #pragma once
 
+#include "kernels/cpu/linear_work.h"
 #include "refimpl/ops/matrix.h"
 #include "refimpl/ops/weight_view.h"
 
 namespace assay::cpu {
 
-// From how many tokens on packing pays.
-inline constexpr std::size_t kPackFrom = 6;
-
 // x [tokens, inputs], y [tokens, outputs]; `bias` may be none. int16: activations become 16-bit integers
 // (refimpl/ops/int16_activations.h), which the weight must be one for.
 void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, bool int16, const Matrix& y,
             int jobs);
-// The ways, each for itself, whatever the number of tokens.
-void linear_by_rows(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
-void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
-// GGUF blocks: x in integers of 24 bits (fine), which float32 budgets hold, or of 16.
-void linear_by_integer_rows(const Matrix& x, const WeightView& weight, bool fine, const Matrix& y, int jobs);
-void linear_by_integer_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
+// One way, whatever the number of tokens.
+void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 // W stored [inputs, outputs]: its rows are what a panel wants as they stand.
 void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 

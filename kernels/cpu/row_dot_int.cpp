@@ -61,23 +61,33 @@ HWY_INLINE V16 codes_at(const std::int8_t* codes) {
 // --- types whose blocks have one scale: codes unpacked, or as they lie
 
 template <class Block, bool Fine>
-HWY_INLINE float dot_small_blocks(const std::byte* w, const IntInput& x) {
+HWY_INLINE VF add_small_block(const typename Block::Stored& block, const IntInput& x, std::size_t b, VF total,
+                              float& minima) {
   constexpr std::size_t kLanes = hn::MaxLanes(D16());
+  UnpackedBlock u;
+  const std::int8_t* codes = Block::unpack(block, u);
+  GroupSum<Fine> sum;
+  const std::int16_t *high = x.high[b].codes, *low = Fine ? x.low[b].codes : high;
+  for (std::size_t i = 0; i < 32; i += kLanes) sum.add(codes_at(codes + i), high + i, low + i);
+  if constexpr (Block::kMinimum) minima += u.minima[0] * x.sums_of_32[b];
+  return hn::MulAdd(sum.value(), hn::Set(DF(), u.scales[0] * x.scales[b]), total);
+}
+
+template <class Block, bool Fine>
+HWY_INLINE float dot_small_blocks(const std::byte* w, const IntInput& x) {
   const auto* block = reinterpret_cast<const typename Block::Stored*>(w);
   const std::size_t blocks = x.scales.size();
-  VF total[2] = {hn::Zero(DF()), hn::Zero(DF())};
+  VF t0 = hn::Zero(DF()), t1 = t0, t2 = t0, t3 = t0;
   float minima = 0;
-  UnpackedBlock u;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const std::int8_t* codes = Block::unpack(block[b], u);
-    GroupSum<Fine> sum;
-    const std::int16_t* low = Fine ? x.low[b].codes : nullptr;
-    for (std::size_t i = 0; i < 32; i += kLanes)
-      sum.add(codes_at(codes + i), x.high[b].codes + i, Fine ? low + i : nullptr);
-    total[b % 2] = hn::MulAdd(sum.value(), hn::Set(DF(), u.scales[0] * x.scales[b]), total[b % 2]);
-    if constexpr (Block::kMinimum) minima += u.minima[0] * x.sums_of_32[b];
+  std::size_t b = 0;
+  for (; b + 4 <= blocks; b += 4) {
+    t0 = add_small_block<Block, Fine>(block[b], x, b, t0, minima);
+    t1 = add_small_block<Block, Fine>(block[b + 1], x, b + 1, t1, minima);
+    t2 = add_small_block<Block, Fine>(block[b + 2], x, b + 2, t2, minima);
+    t3 = add_small_block<Block, Fine>(block[b + 3], x, b + 3, t3, minima);
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(total[0], total[1]))) + minima;
+  for (; b < blocks; ++b) t0 = add_small_block<Block, Fine>(block[b], x, b, t0, minima);
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(t0, t1), hn::Add(t2, t3)))) + minima;
 }
 
 // --- super-blocks of 256: their bytes seen as 16-bit lanes, of which each yields four nibbles: two even
@@ -110,13 +120,20 @@ HWY_INLINE void load_from_memory() {
 struct GroupScales {
   alignas(32) float of[8];
 };
-template <class V>
-HWY_INLINE V scale_groups(const UnpackedBlock& u, const float* x_scales, const float* x_sums,
+template <class Stored, class V>
+HWY_INLINE V scale_groups(const Stored& block, const float* x_scales, const float* x_sums,
                           GroupScales& scales, V minima) {
   const hn::CappedTag<float, 8> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::uint8_t, decltype(d)> db;
+  SixBitScales bytes;
+  unpack_six_bits(block.scales, bytes);
+  const auto scale = hn::Set(d, widen(block.d)), minimum = hn::Set(d, widen(block.dmin));
   for (std::size_t i = 0; i < 8; i += hn::Lanes(d)) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, u.scales + i), hn::LoadU(d, x_scales + i)), d, scales.of + i);
-    minima = hn::MulAdd(hn::LoadU(d, u.minima + i), hn::LoadU(d, x_sums + i), minima);
+    const auto s = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, bytes.each + i)));
+    const auto m = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, bytes.each + 8 + i)));
+    hn::StoreU(hn::Mul(hn::Mul(s, scale), hn::LoadU(d, x_scales + i)), d, scales.of + i);
+    minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(d, x_sums + i), minima);
   }
   return minima;
 }
@@ -167,19 +184,19 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
   const auto* block = reinterpret_cast<const Stored*>(w);
   const std::size_t blocks = x.scales.size() / 8;
   VF first_total = hn::Zero(DF()), second_total = hn::Zero(DF());
+  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
+  const Group32 *x_high = x.high_split.data(), *x_low = x.low_split.data();
   const hn::CappedTag<float, 8> d_groups;
   auto minima = hn::Zero(d_groups);
-  UnpackedBlock u;
   GroupScales scales;
   for (std::size_t b = 0; b < blocks; ++b) {
-    unpack_scales(block[b].scales, widen(block[b].d), widen(block[b].dmin), 0, u);
-    minima = scale_groups(u, &x.scales[8 * b], &x.sums_of_32[8 * b], scales, minima);
+    minima = scale_groups(block[b], x_scales + 8 * b, x_sums + 8 * b, scales, minima);
     load_from_memory();
     for (std::size_t part = 0; part < 4; ++part) {
       const std::size_t g = 8 * b + 2 * part;
-      const std::int16_t *first = x.high_split[g].codes, *second = x.high_split[g + 1].codes;
-      const std::int16_t* first_low = Fine ? x.low_split[g].codes : first;
-      const std::int16_t* second_low = Fine ? x.low_split[g + 1].codes : second;
+      const std::int16_t *first = x_high[g].codes, *second = x_high[g + 1].codes;
+      const std::int16_t* first_low = Fine ? x_low[g].codes : first;
+      const std::int16_t* second_low = Fine ? x_low[g + 1].codes : second;
       GroupSum<Fine> first_sum, second_sum;
       for (std::size_t i = 0; i < 16; i += kLanes) {
         const hn::Vec<U16> v = pairs_of_bytes(block[b].qs + 32 * part + 2 * i);
@@ -197,7 +214,7 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
       second_total = hn::MulAdd(second_sum.value(), hn::Set(DF(), scales.of[2 * part + 1]), second_total);
     }
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) +
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) -
          hn::GetLane(hn::SumOfLanes(d_groups, minima));
 }
 
@@ -224,6 +241,8 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
   const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
   const std::size_t blocks = x.scales.size() / 8;
   VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())};
+  const float *x_scales = x.scales_of_16.data(), *x_sums = x.sums_of_16.data();
+  const Group32 *x_high = x.high_split.data(), *x_low = x.low_split.data();
   const hn::CappedTag<float, 8> d;
   const hn::Rebind<std::int32_t, decltype(d)> di;
   const hn::Rebind<std::int8_t, decltype(d)> db;
@@ -233,8 +252,8 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
     const auto whole = hn::Set(d, widen(block[b].d));
     for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
       const auto s = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[b].scales + i))), whole);
-      minima = hn::MulAdd(s, hn::LoadU(d, &x.sums_of_16[16 * b + i]), minima);
-      hn::StoreU(hn::Mul(s, hn::LoadU(d, &x.scales_of_16[16 * b + i])), d, scales + i);
+      minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * b + i), minima);
+      hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * b + i)), d, scales + i);
     }
     load_from_memory();
     for (std::size_t half = 0; half < 2; ++half) {
@@ -246,9 +265,9 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
         const auto group = [&](std::size_t part, hn::Vec<U16> codes) HWY_ATTR {
           const std::size_t g = 8 * b + 4 * half + part;
           GroupSum<Fine> sum;
-          const std::int16_t* low = Fine ? x.low_split[g].codes : x.high_split[g].codes;
-          sum.add(as_codes(bits(codes, 255)), x.high_split[g].codes + i, low + i);
-          sum.add(as_codes(hn::ShiftRight<8>(codes)), x.high_split[g].codes + 16 + i, low + 16 + i);
+          const std::int16_t *high = x_high[g].codes, *low = Fine ? x_low[g].codes : high;
+          sum.add(as_codes(bits(codes, 255)), high + i, low + i);
+          sum.add(as_codes(hn::ShiftRight<8>(codes)), high + 16 + i, low + 16 + i);
           totals[part % 2] =
               hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
         };

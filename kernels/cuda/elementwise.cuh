@@ -72,12 +72,13 @@ ASSAY_DEVICE float gpt_oss_gated(float gate, float up, float limit, bool bfloat1
 template <int kThreads>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 1) activation_kernel(const ActivationArguments a) {
   for_each_element(a.rows, a.columns, [&](std::uint64_t row, std::uint32_t column) {
-    const float x = a.x[row * a.x_stride + column];
+    const std::uint64_t from = static_cast<std::uint64_t>(column) * a.step;
+    const float x = a.x[row * a.x_stride + from];
     float y = 0;
     if (a.up == nullptr) {
       y = on_curve(x, a.curve);
     } else {
-      const float up = a.up[row * a.up_stride + column];
+      const float up = a.up[row * a.up_stride + from];
       y = a.curve == Curve::gpt_oss ? gpt_oss_gated(x, up, a.limit, a.bfloat16)
                                     : rounded_if(a.bfloat16, on_curve(x, a.curve)) * up;
     }

@@ -31,6 +31,7 @@ struct ActivationArguments {
   float* y = nullptr;
   std::uint64_t x_stride = 0, up_stride = 0, y_stride = 0;
   std::uint32_t rows = 0, columns = 0;
+  std::uint32_t step = 1;  // from column to column of x and up: 2 where gate and up take turns
   Curve curve = Curve::silu;
   float limit = 0;  // gpt_oss
   bool bfloat16 = false;
@@ -51,6 +52,8 @@ struct ElementwiseShape {
 };
 LaunchPlan plan_rope(const DeviceLimits& limits, const ElementwiseShape& pairs);
 LaunchPlan plan_activation(const DeviceLimits& limits, const ElementwiseShape& shape);
+LaunchPlan plan_convert(const DeviceLimits& limits, const ElementwiseShape& shape);
+LaunchPlan plan_epilogue(const DeviceLimits& limits, const ElementwiseShape& shape);
 LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& shape);
 
 struct ElementwiseLaunchers {

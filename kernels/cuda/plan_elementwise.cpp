@@ -28,6 +28,12 @@ LaunchPlan plan_rope(const DeviceLimits& limits, const ElementwiseShape& pairs) 
 LaunchPlan plan_activation(const DeviceLimits& limits, const ElementwiseShape& shape) {
   return plan_elements(limits, "activation", shape);
 }
+LaunchPlan plan_convert(const DeviceLimits& limits, const ElementwiseShape& shape) {
+  return plan_elements(limits, "convert", shape);
+}
+LaunchPlan plan_epilogue(const DeviceLimits& limits, const ElementwiseShape& shape) {
+  return plan_elements(limits, "epilogue", shape);
+}
 LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& shape) {
   return plan_elements(limits, "dequantize", shape);
 }

@@ -1,4 +1,4 @@
-#include "verify/hash/kernel_plan.h"
+#include "core/formats/hash/kernel_plan.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // instructions.
 #if defined(__x86_64__)
 
-#include "verify/hash/sha256_ymm.h"
+#include "core/formats/hash/sha256_ymm.h"
 
 namespace assay::sha256 {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-#include "verify/hash/sha256_rounds.h"
+#include "core/formats/hash/sha256_rounds.h"
 
 namespace assay::sha256 {
 namespace {
@@ -93,7 +93,7 @@ struct Zmm {
 }  // namespace
 }  // namespace assay::sha256
 
-#include "verify/hash/sha256_ymm.h"
+#include "core/formats/hash/sha256_ymm.h"
 
 namespace assay::sha256 {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "verify/hash/sha256_rounds.h"
+#include "core/formats/hash/sha256_rounds.h"
 
 namespace assay::sha256 {
 namespace {

@@ -2,7 +2,7 @@
 // was hashed beside others go on alone, and they run the same assembly.
 #define OPENSSL_SUPPRESS_DEPRECATED
 
-#include "verify/hash/sha256_kernels.h"
+#include "core/formats/hash/sha256_kernels.h"
 
 #include <openssl/sha.h>
 
@@ -12,7 +12,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-#include "verify/hash/sha256_rounds.h"
+#include "core/formats/hash/sha256_rounds.h"
 #endif
 
 namespace assay::sha256 {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "verify/hash/sha256_kernels.h"
+#include "core/formats/hash/sha256_kernels.h"
 
 namespace assay::sha256 {
 

@@ -286,7 +286,7 @@ std::vector<std::byte> Archive::inflate(const Member& member, std::uint64_t offs
     const bool dry = stream->avail_in == 0 && taken == member.stored_bytes;
     if (status != Z_STREAM_END && made == 0 && dry) throw damaged();
   }
-  if (whole && (out.size() != count || status != Z_STREAM_END)) throw damaged();
+  if (out.size() != count || (whole && status != Z_STREAM_END)) throw damaged();
   return out;
 }
 

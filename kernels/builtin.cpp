@@ -53,18 +53,17 @@ using Shapes = std::function<bool(const Call&)>;
 template <class Call, class Run>
 void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {},
              Shapes<Call> shapes = {}) {
-  registry.add(Kernel<Call>{.name = std::move(name),
-                            .about = std::move(about),
-                            .takes =
-                                [shapes](const Arithmetic& arithmetic, const Call& call) {
-                                  return arithmetic.float32() && (!shapes || shapes(call));
-                                },
-                            .run =
-                                [run](Ops& ops, const Call& call) {
-                                  BorrowingCpuOps cpu(ops);
-                                  return run(cpu, call);
-                                },
-                            .promises = promises});
+  registry.add(Kernel<Call>{
+      .name = std::move(name),
+      .about = std::move(about),
+      .takes = [shapes](const Arithmetic& arithmetic,
+                        const Call& call) { return arithmetic.float32() && (!shapes || shapes(call)); },
+      .run =
+          [run](Ops& ops, const Call& call) {
+            BorrowingCpuOps cpu(ops);
+            return run(cpu, call);
+          },
+      .promises = promises});
 }
 
 // One way of multiplying: what it takes, and how.
@@ -97,8 +96,7 @@ void add_linear(Registry& registry) {
   Kernel<LinearCall> automatic = {
       .name = "cpu.auto",
       .about = "rows for few tokens, panels for many",
-      .takes = [](const Arithmetic& arithmetic,
-                  const LinearCall&) { return arithmetic.float32(); },
+      .takes = [](const Arithmetic& arithmetic, const LinearCall&) { return arithmetic.float32(); },
       .run =
           [](Ops& ops, const LinearCall& call) {
             BorrowingCpuOps cpu(ops);
@@ -109,14 +107,14 @@ void add_linear(Registry& registry) {
   using cpu::LinearWay;
   registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_in_float32,
                        LinearWay::rows));
-  registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers", integer_rows_as_float32,
-                       LinearWay::rows_int24));
+  registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers",
+                       integer_rows_as_float32, LinearWay::rows_int24));
   registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
                        LinearWay::panels));
   registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
                        LinearWay::rows_int16));
-  registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
-                       LinearWay::panels_int16));
+  registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers",
+                       takes_int16, LinearWay::panels_int16));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));
@@ -170,12 +168,12 @@ void add_cpu_kernels(Registry& registry) {
       registry, "cpu.simd", "vector codecs, rows on all threads",
       [](CpuOps& cpu, const QuantizeCall& call) { return cpu::quantize_rows(call.x, call.rule, cpu.jobs()); },
       {}, [](const QuantizeCall& call) { return call.rule.block_rows == 1 && !call.x.empty(); });
-  add_cpu<DequantizeCall>(
-      registry, "cpu.simd", "vector codecs, rows on all threads", [](CpuOps& cpu, const DequantizeCall& call) {
-        Matrix y = cpu.allocate(call.x.rows, call.x.columns);
-        cpu::dequantize_rows(call.x, y, cpu.jobs());
-        return y;
-      });
+  add_cpu<DequantizeCall>(registry, "cpu.simd", "vector codecs, rows on all threads",
+                          [](CpuOps& cpu, const DequantizeCall& call) {
+                            Matrix y = cpu.allocate(call.x.rows, call.x.columns);
+                            cpu::dequantize_rows(call.x, y, cpu.jobs());
+                            return y;
+                          });
   add_cpu<MoeMixCall>(
       registry, "cpu.grouped", "all experts' rows in one loop over threads",
       [](CpuOps& cpu, const MoeMixCall& call) {

@@ -274,7 +274,8 @@ struct Split {
   std::vector<float> out, largest, sum;
 };
 
-void run_split(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks, Split& split) {
+void run_split(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks,
+               Split& split) {
   const TileQueries queries(call, place, sinks);
   split.out.resize(queries.rows * call.v_dim);
   split.largest.resize(queries.rows);
@@ -315,7 +316,8 @@ std::vector<float> read_sinks(const AttentionCall& call) {
 }
 
 // The tiles of the sequences that are split, or of the others.
-std::vector<TilePlace> tiles_of(const AttentionCall& call, const std::function<bool(const AttentionSpan&)>& wanted) {
+std::vector<TilePlace> tiles_of(const AttentionCall& call,
+                                const std::function<bool(const AttentionSpan&)>& wanted) {
   const std::size_t group = call.heads / call.kv_heads;
   const std::size_t step = std::max<std::size_t>(1, kTileQueries / group);
   std::vector<TilePlace> places;
@@ -329,12 +331,14 @@ std::vector<TilePlace> tiles_of(const AttentionCall& call, const std::function<b
   return places;
 }
 
-void attend_whole(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out, int jobs) {
+void attend_whole(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
+                  int jobs) {
   const std::vector<float> sinks = read_sinks(call);
   team_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
 }
 
-void attend_split(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out, int jobs) {
+void attend_split(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
+                  int jobs) {
   const std::vector<float> sinks = read_sinks(call);
   std::vector<Split> splits;
   std::vector<std::size_t> first_of(places.size() + 1);
@@ -358,7 +362,9 @@ void attend(const AttendTile& tile) {
 
 void attention(const AttentionCall& call, const Matrix& out, int jobs) {
   // By what a sequence is, never by the threads or the others of its batch.
-  const auto is_split = [](const AttentionSpan& span) { return span.queries == 1 && span.keys >= kSplitFrom; };
+  const auto is_split = [](const AttentionSpan& span) {
+    return span.queries == 1 && span.keys >= kSplitFrom;
+  };
   const std::vector<TilePlace> split = tiles_of(call, is_split);
   attend_whole(call, tiles_of(call, [&](const AttentionSpan& span) { return !is_split(span); }), out, jobs);
   if (!split.empty()) attend_split(call, split, out, jobs);

@@ -60,9 +60,9 @@ HWY_INLINE void finish_now(VI& sum) {
 
 // Part of a panel, and of a tile of tokens.
 struct Part {
-  const std::int32_t *panel, *x;        // [terms / 2][width], [terms / 2][Rows]
-  const float *w_scales, *w_minima;     // [terms / Group][width], [terms / 32][width]; minima may be none
-  const float *x_scales, *x_sums;       // [terms / 32][Rows]
+  const std::int32_t *panel, *x;     // [terms / 2][width], [terms / 2][Rows]
+  const float *w_scales, *w_minima;  // [terms / Group][width], [terms / 32][width]; minima may be none
+  const float *x_scales, *x_sums;    // [terms / 32][Rows]
   std::size_t terms;
 };
 
@@ -121,8 +121,8 @@ HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
 
 // Some outputs, as the product reads them.
 struct Panel {
-  std::vector<std::int32_t> pairs;     // [terms / 2][width]
-  std::vector<float> scales, minima;   // [terms / group][width]
+  std::vector<std::int32_t> pairs;    // [terms / 2][width]
+  std::vector<float> scales, minima;  // [terms / group][width]
   bool has_minima = false;
 };
 
@@ -136,7 +136,8 @@ void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count
   scales.resize(width * groups);
   minima.resize(width * groups);
   const std::int32_t* code_rows[2 * HWY_MAX_BYTES / sizeof(float)];
-  const float *scale_rows[2 * HWY_MAX_BYTES / sizeof(float)], *minimum_rows[2 * HWY_MAX_BYTES / sizeof(float)];
+  const float *scale_rows[2 * HWY_MAX_BYTES / sizeof(float)],
+      *minimum_rows[2 * HWY_MAX_BYTES / sizeof(float)];
   const hn::ScalableTag<std::int16_t> wide;
   const hn::Rebind<std::int8_t, decltype(wide)> narrow;
   UnpackedBlock u;
@@ -146,8 +147,8 @@ void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count
     code_rows[n] = reinterpret_cast<const std::int32_t*>(row);
     scale_rows[n] = s;
     minimum_rows[n] = m;
-    const auto* block = reinterpret_cast<const typename Block::Stored*>(weight.codes +
-                                                                        (first + n) * weight.row_bytes);
+    const auto* block =
+        reinterpret_cast<const typename Block::Stored*>(weight.codes + (first + n) * weight.row_bytes);
     for (std::size_t k = 0; k < terms; k += Block::kCodes, s += Block::kGroups, m += Block::kGroups) {
       const std::int8_t* unpacked = Block::unpack(*block++, u);
       for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))

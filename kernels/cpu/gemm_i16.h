@@ -1,7 +1,7 @@
 // y = x · Wᵀ of 16-bit activations (refimpl/ops/int16_activations.h) and weights in GGUF blocks, in integers:
 //
-//   x [tokens, K] as codes with a scale for each 32     W [outputs, K] as codes with scales and minima a group
-//   y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
+//   x [tokens, K] as codes with a scale for each 32     W [outputs, K] as codes with scales and minima a
+//   group y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
 //
 // The inner sums are exact: 2^15 · 2^7 · 32 fits 32 bits. One instruction multiplies and adds two neighbours
 // of k for as many outputs as a vector has 32-bit lanes, twice what float32 does. A panel holds panel_width()

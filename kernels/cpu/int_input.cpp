@@ -54,8 +54,9 @@ void make_input(const float* x, IntInput& in) {
     for (std::size_t half = 0; half < 2; ++half)
       in.sums_of_16[2 * g + half] =
           (static_cast<float>(sums[half]) + static_cast<float>(fine_sums[half]) / 256) * scale;
-    in.sums_of_32[g] = (static_cast<float>(sums[0] + sums[1]) +
-                        static_cast<float>(fine_sums[0] + fine_sums[1]) / 256) * scale;
+    in.sums_of_32[g] =
+        (static_cast<float>(sums[0] + sums[1]) + static_cast<float>(fine_sums[0] + fine_sums[1]) / 256) *
+        scale;
     split(in.high[g], in.high_split[g]);
     if (in.fine) split(in.low[g], in.low_split[g]);
   }

@@ -19,6 +19,7 @@ HWY_INLINE void coarse_codes(const float* x, float scale, std::int16_t* codes) {
   const auto inverse = hn::Set(d, scale > 0 ? 1 / scale : 0.0F), most = hn::Set(d, 32767.0F);
   for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
     const auto scaled = hn::Mul(hn::LoadU(d, x + i), inverse);
-    hn::StoreU(hn::DemoteTo(dh, hn::NearestInt(hn::Max(hn::Min(scaled, most), hn::Neg(most)))), dh, codes + i);
+    hn::StoreU(hn::DemoteTo(dh, hn::NearestInt(hn::Max(hn::Min(scaled, most), hn::Neg(most)))), dh,
+               codes + i);
   }
 }

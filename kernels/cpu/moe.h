@@ -1,6 +1,6 @@
-// Mixtures of experts, grouped: the gates and ups of all experts that have tokens are one loop over threads, the
-// downs another. For one token, of which each of six experts computes a little, threads then wait twice and not
-// eighteen times; for many, experts with few tokens fill up what those with many leave.
+// Mixtures of experts, grouped: the gates and ups of all experts that have tokens are one loop over threads,
+// the downs another. For one token, of which each of six experts computes a little, threads then wait twice
+// and not eighteen times; for many, experts with few tokens fill up what those with many leave.
 #pragma once
 
 #include "refimpl/ops/interface.h"

@@ -25,7 +25,8 @@ std::size_t block_of(const QuantizeRule& rule, std::size_t columns) {
 }  // namespace
 
 QuantizedMatrix quantize_rows(const Matrix& x, const QuantizeRule& rule, int jobs) {
-  const std::size_t columns = x.columns(), block = block_of(rule, columns), blocks = (columns + block - 1) / block;
+  const std::size_t columns = x.columns(), block = block_of(rule, columns),
+                    blocks = (columns + block - 1) / block;
   QuantizedMatrix q = {rule, x.rows(), columns, {}, {}};
   q.codes.resize(x.rows() * columns);
   q.scales.resize(x.rows() * blocks);
@@ -37,14 +38,16 @@ QuantizedMatrix quantize_rows(const Matrix& x, const QuantizeRule& rule, int job
       throw Error::input("activations became NaN or infinite: 8 bits cannot hold them")
           .remedy("look where with --dump, in f32");
     for (float& scale : scales) scale = activation_scale(quantizer, scale);
-    quantize_with_scales(quantizer, row, 1, columns, scales, std::span(q.codes).subspan(r * columns, columns));
+    quantize_with_scales(quantizer, row, 1, columns, scales,
+                         std::span(q.codes).subspan(r * columns, columns));
   });
   return q;
 }
 
 void dequantize_rows(const QuantizedMatrix& q, const Matrix& y, int jobs) {
   const std::size_t block = block_of(q.rule, q.columns), blocks = (q.columns + block - 1) / block;
-  const std::size_t block_rows = q.rule.block_rows == 0 ? std::max<std::size_t>(1, q.rows) : q.rule.block_rows;
+  const std::size_t block_rows =
+      q.rule.block_rows == 0 ? std::max<std::size_t>(1, q.rows) : q.rule.block_rows;
   over_pieces(q.rows, jobs, [&](std::size_t r) {
     float* row = y.row<float>(r);
     simd::decode(q.rule.codes, std::span(q.codes).subspan(r * q.columns, q.columns), row);

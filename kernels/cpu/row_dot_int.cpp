@@ -268,8 +268,7 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
           const std::int16_t *high = x_high[g].codes, *low = Fine ? x_low[g].codes : high;
           sum.add(as_codes(bits(codes, 255)), high + i, low + i);
           sum.add(as_codes(hn::ShiftRight<8>(codes)), high + 16 + i, low + 16 + i);
-          totals[part % 2] =
-              hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
+          totals[part % 2] = hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
         };
         constexpr std::uint16_t kNibbles = 0x0F0F, kHigh = 0x3030;
         group(0, hn::Or(bits(l0, kNibbles), bits(hn::ShiftLeft<4>(h), kHigh)));
@@ -328,8 +327,8 @@ bool has_integer_rows(const WeightView& weight) {
 
 void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
                       float* y) {
-  HWY_DYNAMIC_DISPATCH(dot_rows)(weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes,
-                                 count, x, y);
+  HWY_DYNAMIC_DISPATCH(dot_rows)
+  (weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count, x, y);
 }
 
 }  // namespace assay::cpu

@@ -10,9 +10,9 @@
 
 namespace assay::cpu {
 
-// body(i) for every i in [0, count), on at most `jobs` threads, each taking the next piece when it is done with
-// one. The first exception thrown by a body is rethrown here. A loop inside a loop, or beside another one,
-// runs on its own thread alone.
+// body(i) for every i in [0, count), on at most `jobs` threads, each taking the next piece when it is done
+// with one. The first exception thrown by a body is rethrown here. A loop inside a loop, or beside another
+// one, runs on its own thread alone.
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
 
 }  // namespace assay::cpu

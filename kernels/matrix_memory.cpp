@@ -30,8 +30,8 @@ Matrix MatrixMemory::allocate(std::size_t rows, std::size_t columns, Real real) 
   const auto give_back = [memory = shared_from_this(), bytes](std::byte* used) {
     memory->take_back(Block(used), bytes);
   };
-  return {std::shared_ptr<void>(begin, [give_back](void* used) { give_back(static_cast<std::byte*>(used)); }), real,
-          rows, columns};
+  return {std::shared_ptr<void>(begin, [give_back](void* used) { give_back(static_cast<std::byte*>(used)); }),
+          real, rows, columns};
 }
 
 void MatrixMemory::take_back(Block block, std::size_t bytes) {

@@ -212,8 +212,7 @@ class LinearCases final : public OpCases<LinearCall> {
         add("INT8_CHANNEL", s, kind, "int8");
       }
     }
-    for (const std::string_view form :
-         {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
+    for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
       for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
         for (const InputKind kind : kPowerful) add(form, s, kind, "int16");
       }

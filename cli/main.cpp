@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "cli/check/command.h"
+#include "cli/gate/suites.h"
 #include "convert/command.h"
 #include "core/system/command_line.h"
 #include "core/system/error.h"
@@ -41,6 +43,7 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   assay::Action action;
+  assay::add_check(program, action, selected_kernels);
   assay::add_verify(program, action);
   assay::add_inspect(program, action);
   assay::add_paramcount(program, action);
@@ -48,7 +51,7 @@ int run(int argc, char** argv) {
   assay::add_run(program, action, selected_kernels);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);
-  assay::add_gate(program, action);
+  assay::add_gate(program, action, assay::gate_suites());
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -9,6 +9,8 @@ foreach(folder core verify paramcount convert refimpl)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay
           FILES_MATCHING PATTERN "*.h")
 endforeach()
+# What a plugin is written against: <assay/kernels/plugin.h>, C, nothing to link.
+install(FILES ${PROJECT_SOURCE_DIR}/kernels/plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay/kernels)
 install(EXPORT assay-targets NAMESPACE assay:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/assay)
 configure_package_config_file(cmake/assay-config.cmake.in ${PROJECT_BINARY_DIR}/assay-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/assay)

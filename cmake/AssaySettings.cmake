@@ -24,14 +24,15 @@ add_library(assay_settings INTERFACE)
 target_include_directories(assay_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/assay>)
 target_compile_options(assay_settings INTERFACE
-  $<BUILD_INTERFACE:-Wall -Wextra $<$<BOOL:${ASSAY_WERROR}>:-Werror>>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra $<$<BOOL:${ASSAY_WERROR}>:-Werror>>>)
 # GCC 12 sees overlapping copies inside std::string where there are none (gcc.gnu.org/PR105651).
 target_compile_options(assay_settings INTERFACE
-  $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
 # A designated initializer that names some members leaves the others at their defaults: that is its point.
-target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-Wno-missing-field-initializers>)
+target_compile_options(assay_settings INTERFACE
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>>)
 # Numerics are promised to the bit: no contraction of a*b+c that the source does not ask for.
-target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
+target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>)
 target_compile_definitions(assay_settings INTERFACE
   $<BUILD_INTERFACE:_FILE_OFFSET_BITS=64> $<BUILD_INTERFACE:ASSAY_VERSION="${PROJECT_VERSION}">)
 if(ASSAY_SANITIZE)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/system/html_page.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -63,7 +64,7 @@ std::string legend(const std::map<std::string, std::size_t>& roles) {
   std::string out = "<div class=\"legend\">";
   for (const auto& [role, number] : roles) {
     out += fmt::format(R"svg(<span><i style="background:var(--c{})"></i>{}</span>)svg", number % kColours,
-                       escape_html(role));
+                       html::escape(role));
   }
   return out + "</div>";
 }
@@ -73,20 +74,6 @@ bool is_number(std::string_view part) {
 }
 
 }  // namespace
-
-std::string escape_html(std::string_view text) {
-  std::string out;
-  for (const char c : escape_for_terminal(text)) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 TensorPlace place_of(std::string_view tensor) {
   TensorPlace place;
@@ -148,8 +135,8 @@ std::string plot_by_layer(const std::vector<PlottedTensor>& tensors) {
                       (static_cast<double>(role) - (static_cast<double>(roles.size()) - 1) / 2) * slot;
     out += fmt::format(
         R"svg(<g style="--c:var(--c{})"><title>layer {}, {}: {:.2f} dB over {} tensors, worst {:.2f} dB ({})</title>)svg",
-        role % kColours, key.first, escape_html(key.second), mark.sums.sqnr_db(), mark.tensors, mark.worst,
-        escape_html(mark.worst_name));
+        role % kColours, key.first, html::escape(key.second), mark.sums.sqnr_db(), mark.tensors, mark.worst,
+        html::escape(mark.worst_name));
     if (mark.tensors > 1)
       out += fmt::format(R"(<line class="range" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>)", at,
                          y.at(mark.worst), y.at(mark.best));

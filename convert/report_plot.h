@@ -29,6 +29,4 @@ std::string plot_by_layer(const std::vector<PlottedTensor>& tensors);
 // How many tensors have which signal-to-noise ratio.
 std::string plot_histogram(const std::vector<PlottedTensor>& tensors);
 
-std::string escape_html(std::string_view text);
-
 }  // namespace assay

@@ -10,6 +10,7 @@
 #include "kernels/cpu/quantize.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
 #include "refimpl/ops/int16_activations.h"
@@ -149,7 +150,8 @@ void add_cpu_kernels(Registry& registry) {
       [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(
       registry, "cpu.composed", "the CPU's linear and attention",
-      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); },
+      {.batch_invariant = false, .chunk_invariant = false});  // as its linear: few tokens and many
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });
@@ -193,6 +195,7 @@ Registry make_builtin() {
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
   add_linear(registry);
   add_cpu_kernels(registry);
+  add_cuda_kernels(registry);
   return registry;
 }
 

@@ -3,7 +3,10 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "kernels/compare_dumps.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/compare_model.h"
+#include "kernels/plugin/worker.h"
 
 namespace assay {
 namespace {
@@ -12,7 +15,9 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels                          the whole grid, every kernel of this machine\n"
     "  assay compare kernels --op linear --kernel cpu\n"
     "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
-    "  assay compare kernels --list\n";
+    "  assay compare kernels --plugin ./libmine.so    kernels of your own\n"
+    "  assay compare kernels --list\n"
+    "  assay compare kernels --dry-run --sm 89       launch plans of the CUDA kernels\n";
 
 void add_kernels(CLI::App& compare, Action& action) {
   auto settings = std::make_shared<CompareKernelsSettings>();
@@ -30,9 +35,15 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_option("--seeds", s.request.seeds, "Each case under N seeds (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
+  add_plugin_options(command, s.plugins);
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
+  command.add_flag("--dry-run", s.dry_run,
+                   "How CUDA kernels would be launched on those shapes: needs no GPU");
+  command
+      .add_option("--sm", s.sm, "Of --dry-run: compute capability, 89 for 8.9 (default: all that are known)")
+      ->type_name("N");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
   command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
   add_common_options(command, s.common);
@@ -45,12 +56,23 @@ void add_kernels(CLI::App& compare, Action& action) {
   });
 }
 
+// What --plugin runs, once for each process that a plugin lives in.
+void add_plugin_worker(CLI::App& program, Action& action) {
+  auto library = std::make_shared<std::string>();
+  CLI::App& command = *program.add_subcommand(kWorkerCommand, "")->group("");
+  command.add_option("library", *library)->required();
+  command.callback([library, &action] { action = [library] { return serve_plugin(*library); }; });
+}
+
 }  // namespace
 
 void add_compare(CLI::App& program, Action& action) {
   CLI::App& compare = *program.add_subcommand("compare", "Hold what computes against what is right");
   compare.require_subcommand(1);
   add_kernels(compare, action);
+  add_compare_model(compare, action);
+  add_compare_dumps(compare, action);
+  add_plugin_worker(program, action);
 }
 
 }  // namespace assay

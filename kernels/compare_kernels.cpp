@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "core/system/error.h"
 #include "core/system/file.h"
@@ -45,12 +46,31 @@ void add_unimplemented(const SurveyRequest& request, std::vector<CaseResult>& re
   }
 }
 
-int list_kernels(const CompareKernelsSettings& s, const Output& output) {
-  const std::vector<KernelLabel> kernels = wanted_kernels(builtin_kernels(), s.request);
+// Ours and the plugins'. Where no kernels are named, it is the plugins' that are meant.
+Registry registry_for(CompareKernelsSettings& s, std::vector<Plugin>& plugins) {
+  Registry registry = builtin_kernels();
+  if (s.plugins.files.empty()) return registry;
+  plugins = add_plugins(registry, s.plugins);
+  if (s.request.kernel.empty()) s.request.kernel = kernels_of(plugins);
+  return registry;
+}
+
+void note_plugins(const std::vector<Plugin>& plugins, std::vector<CaseResult>& results) {
+  for (CaseResult& r : results) {
+    if (const Plugin* plugin = plugin_of(plugins, r.kernel)) r.plugin = plugin->file.string();
+  }
+}
+
+int list_kernels(const Registry& registry, const CompareKernelsSettings& s, const Output& output) {
+  const std::vector<KernelLabel> kernels = wanted_kernels(registry, s.request);
   if (output.text_wanted()) print_list(output, kernels);
   Json list = Json::array();
   for (const KernelLabel& k : kernels)
-    list.push_back({{"op", k.op}, {"kernel", k.name}, {"device", name(k.device)}, {"about", k.about}});
+    list.push_back({{"op", k.op},
+                    {"kernel", k.name},
+                    {"device", name(k.device)},
+                    {"about", k.about},
+                    {"unavailable", k.unavailable.empty() ? Json() : Json(k.unavailable)}});
   output.json(
       {{"schema", "assay.compare/1"}, {"tool", "assay " ASSAY_VERSION}, {"kernels", std::move(list)}});
   return kExitOk;
@@ -83,24 +103,41 @@ int show_mutants(const CompareKernelsSettings& s, const Output& output) {
 
 }  // namespace
 
-int run_compare_kernels(const CompareKernelsSettings& s) {
+int run_compare_kernels(const CompareKernelsSettings& asked) {
+  CompareKernelsSettings s = asked;
   const Output output(s.common.json);
-  if (s.list) return list_kernels(s, output);
+  std::vector<Plugin> plugins;
+  const Registry registry = registry_for(s, plugins);
+  for (const Plugin& plugin : plugins) {
+    if (!plugin.remark.empty())
+      fmt::print(stderr, "note: {}: {}\n", escape_for_terminal(plugin.file.string()),
+                 escape_for_terminal(plugin.remark));
+  }
+  if (s.list) return list_kernels(registry, s, output);
   if (s.mutants) return show_mutants(s, output);
-  if (s.perf) return run_compare_perf(s);
+  if (s.dry_run) return run_compare_plans(s);
+  refuse_without_device(plugins, wanted_kernels(registry, s.request));
+  if (s.perf) return run_compare_perf(registry, s);
   const auto start = std::chrono::steady_clock::now();
   std::vector<CaseResult> results;
-  if (!wanted_kernels(builtin_kernels(), s.request).empty() || !s.request.device)
-    results = run_survey(builtin_kernels(), s.request);
+  if (!wanted_kernels(registry, s.request).empty() || !s.request.device)
+    results = run_survey(registry, s.request);
+  note_plugins(plugins, results);
   if (interrupted()) return kExitInterrupted;
   add_unimplemented(s.request, results);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Totals totals = count(results);
   const bool good = totals.failed == 0 && totals.mistrusted == 0;
+  const bool nothing_ran = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return r.check == kUnavailable || r.status == CaseStatus::unimplemented;
+  });
   const std::string verdict =
       fmt::format("{}: {} passed, {} failed, {} mistrusted, {} not taken by the kernel, {} unimplemented; {}",
-                  good ? "OK" : "FAILED", totals.passed, totals.failed, totals.mistrusted, totals.skipped,
-                  totals.unimplemented, human_duration(seconds));
+                  !good         ? "FAILED"
+                  : nothing_ran ? "SKIPPED"
+                                : "OK",
+                  totals.passed, totals.failed, totals.mistrusted, totals.skipped, totals.unimplemented,
+                  human_duration(seconds));
   if (output.text_wanted()) {
     print_results(output, results, s.verbose || !s.request.cases.empty());
     output.paint(verdict, good ? Style::green : Style::red);

@@ -9,6 +9,7 @@
 #include "core/system/report.h"
 #include "kernels/harness/mutants.h"
 #include "kernels/harness/survey.h"
+#include "kernels/plugin/options.h"
 
 namespace assay {
 
@@ -16,7 +17,9 @@ struct CompareKernelsSettings {
   CommonOptions common;
   SurveyRequest request;
   std::string device, csv;
-  bool list = false, mutants = false, perf = false, verbose = false;
+  PluginOptions plugins;
+  bool list = false, mutants = false, perf = false, verbose = false, dry_run = false;
+  int sm = 0;  // of dry_run: this architecture; 0: all that are known
 };
 
 // The results of one kernel, all its cases together.
@@ -26,7 +29,8 @@ struct KernelSummary {
   std::map<CaseStatus, std::size_t> counts;
   double ratio = 0;  // the largest, and where
   std::string ratio_at;
-  Properties properties;  // no: somewhere not kept
+  Properties properties;     // no: somewhere not kept
+  bool unavailable = false;  // runs nothing on this machine
 };
 std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results);
 
@@ -42,7 +46,8 @@ std::string to_csv(const std::vector<CaseResult>& results);
 Json to_json(const MutantResult& result);
 void print_mutants(const Output& output, const std::vector<MutantResult>& results);
 
-int run_compare_perf(const CompareKernelsSettings& settings);
+int run_compare_perf(const Registry& registry, const CompareKernelsSettings& settings);
+int run_compare_plans(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 
 }  // namespace assay

@@ -53,14 +53,15 @@ std::vector<CaseId> timed_cases(const OpExaminer& examiner, const CompareKernels
 
 // The kernels of each case side by side. The reference and the libraries always take part: they are what the
 // others are compared with.
-std::vector<std::vector<KernelTime>> time_all(const CompareKernelsSettings& s, const NameFilter& kernel) {
+std::vector<std::vector<KernelTime>> time_all(const Registry& registry, const CompareKernelsSettings& s,
+                                              const NameFilter& kernel) {
   const NameFilter op(s.request.op, "");
   const auto wanted = [&](const KernelLabel& k) {
     const bool yardstick = k.name == "reference" || kernel_group(k.name) == "library";
     return (kernel.accepts(k.name) || yardstick) && (!s.request.device || *s.request.device == k.device);
   };
   std::vector<std::vector<KernelTime>> all;
-  for (const auto& examiner : examiners(builtin_kernels())) {
+  for (const auto& examiner : examiners(registry)) {
     if (!op.accepts(examiner->op())) continue;
     for (const CaseId& id : timed_cases(*examiner, s)) {
       if (interrupted()) return all;
@@ -72,11 +73,11 @@ std::vector<std::vector<KernelTime>> time_all(const CompareKernelsSettings& s, c
 
 }  // namespace
 
-int run_compare_perf(const CompareKernelsSettings& s) {
+int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) {
   const Output output(s.common.json);
   const NameFilter kernel(s.request.kernel, "");
   const Roof before = measure_roof(s.request.jobs);
-  const std::vector<std::vector<KernelTime>> all = time_all(s, kernel);
+  const std::vector<std::vector<KernelTime>> all = time_all(registry, s, kernel);
   if (interrupted()) return kExitInterrupted;
   const Roof roof = higher(before, measure_roof(s.request.jobs));
 

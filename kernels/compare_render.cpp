@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/system/text.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/harness/measure_json.h"
 
 namespace assay {
 namespace {
@@ -28,20 +28,6 @@ Style style_of(CaseStatus status) {
 Kept worse(Kept a, Kept b) {
   if (a == Kept::no || b == Kept::no) return Kept::no;
   return a == Kept::yes || b == Kept::yes ? Kept::yes : Kept::untested;
-}
-
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
-}
-
-Json metrics(const ErrorMeasure& m) {
-  Json ulps = Json::object();
-  for (std::size_t i = 0; i < kUlpClasses; ++i) ulps[std::string(ulp_class_name(i))] = m.ulps[i];
-  return {{"elements", m.elements},       {"worst", m.worst},
-          {"over_budget", m.over_budget}, {"pattern_faults", m.pattern_faults},
-          {"max_abs", number(m.max_abs)}, {"max_rel", number(m.max_rel)},
-          {"nmse", number(m.nmse)},       {"one_minus_cosine", number(m.one_minus_cosine)},
-          {"ulps", std::move(ulps)}};
 }
 
 Json properties_json(const Properties& p) {
@@ -73,6 +59,7 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
     if (it == summaries.end())
       it = summaries.insert(summaries.end(), {.op = op, .kernel = r.kernel, .device = r.device});
     ++it->counts[r.status];
+    it->unavailable = r.check == kUnavailable;
     if (!(r.measured.ratio <= it->ratio)) {
       it->ratio = r.measured.ratio;
       it->ratio_at = r.id;
@@ -87,9 +74,25 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
   return summaries;
 }
 
+namespace {
+
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string reproducer(const CaseResult& r) {
   if (r.status == CaseStatus::unimplemented) return "";
-  return fmt::format("assay compare kernels --kernel '^{}$' --case '{}'", r.kernel, r.id);
+  const std::string plugin = r.plugin.empty() ? "" : fmt::format("--plugin {} ", shell_quoted(r.plugin));
+  return fmt::format("assay compare kernels {}--kernel '^{}$' --case '{}'", plugin, r.kernel, r.id);
 }
 
 Json to_json(const CaseResult& r) {
@@ -97,11 +100,12 @@ Json to_json(const CaseResult& r) {
           {"op", op_of(r.id)},
           {"kernel", r.kernel},
           {"device", name(r.device)},
+          {"plugin", r.plugin},
           {"status", name(r.status)},
           {"check", r.check},
           {"detail", r.detail},
-          {"ratio", number(r.measured.ratio)},
-          {"metrics", metrics(r.measured)},
+          {"ratio", json_number(r.measured.ratio)},
+          {"metrics", to_json(r.measured)},
           {"properties", properties_json(r.properties)},
           {"reproducer", reproducer(r)}};
 }
@@ -113,15 +117,28 @@ Json to_json(const KernelSummary& s) {
           {"kernel", s.kernel},
           {"device", name(s.device)},
           {"counts", std::move(counts)},
-          {"ratio", number(s.ratio)},
+          {"ratio", json_number(s.ratio)},
           {"ratio_at", s.ratio_at},
           {"properties", properties_json(s.properties)}};
 }
 
 void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
   Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
-  for (const KernelLabel& k : kernels) table.add({k.op, k.name, std::string(name(k.device)), k.about});
+  for (const KernelLabel& k : kernels) {
+    const std::string here = k.unavailable.empty() ? "" : " (SKIPPED: " + k.unavailable + ")";
+    table.add({k.op, k.name, std::string(name(k.device)), escape_for_terminal(k.about) + here});
+  }
   output.line(table.render());
+}
+
+// "SKIPPED: no CUDA device: …" once, with the number of kernels it holds for.
+static void print_unavailable(const Output& output, const std::vector<CaseResult>& results) {
+  std::map<std::string, std::size_t> reasons;
+  for (const CaseResult& r : results) {
+    if (r.check == kUnavailable) ++reasons[r.detail];
+  }
+  for (const auto& [reason, kernels] : reasons)
+    output.line(fmt::format("SKIPPED: {} ({} kernel{})", reason, kernels, kernels == 1 ? "" : "s"));
 }
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
@@ -131,7 +148,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
-    if (s.counts.contains(CaseStatus::unimplemented)) continue;
+    if (s.counts.contains(CaseStatus::unimplemented) || s.unavailable) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
                fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
@@ -139,6 +156,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
                mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
   output.line(table.render());
+  print_unavailable(output, results);
   for (const CaseResult& r : results) {
     const bool telling = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;
     if (!telling && !(all_cases && r.status != CaseStatus::skipped)) continue;
@@ -154,7 +172,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
     }
     if (!ulps.empty()) output.line("  ulps" + ulps);
     if (!r.check.empty()) output.line(fmt::format("  {}: {}", r.check, escape_for_terminal(r.detail)));
-    if (telling) output.line("  " + reproducer(r));
+    if (telling) output.line("  " + escape_for_terminal(reproducer(r)));
   }
 }
 

@@ -25,6 +25,12 @@
 
 namespace assay {
 
+class RemoteKernel;  // kernels/harness/case_run.h
+namespace cuda {
+struct DeviceLimits;
+struct LaunchPlan;
+}  // namespace cuda
+
 enum class Device : std::uint8_t { cpu, cuda };
 std::string_view name(Device device);
 
@@ -48,6 +54,13 @@ struct Kernel {
   Promises promises = {};
   // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
   double accumulator_roundoff = 0x1p-24;
+  // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.
+  std::shared_ptr<RemoteKernel> remote = {};
+  // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
+  std::function<std::string()> unavailable = {};
+  // On a GPU: how it would be launched on one of these limits, present or not. Empty: it takes no such call.
+  std::function<std::vector<cuda::LaunchPlan>(const cuda::DeviceLimits&, const Arithmetic&, const Call&)>
+      plans = {};
 };
 
 class Registry {

@@ -1,48 +1,18 @@
-// Frame and style of the page. One file: no font, script or image from anywhere; a policy forbids all
-// requests.
+// What this page has beyond the frame of all pages (core/system/html_page.h).
 #include "paramcount/html_page.h"
 
 namespace assay::html {
 
-const std::string_view kHead = R"html(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<title>assay paramcount</title>
-)html";
+const std::string_view kLight =
+    "--on-cell: #10131a; --embedding: #f2b872; --attention: #8fb4f0; --dense_mlp: #9bd3ae; --router: #e2d16a;"
+    "--shared_expert: #7cc9c0; --routed_expert: #b9a5ea; --norm: #c3c6cd; --output: #ef9f9f; --mtp: #e3a7d5;"
+    "--buffer: #d8d8d8;";
+const std::string_view kDark =
+    "--on-cell: #f4f5f8; --embedding: #8a5a1c; --attention: #2f568f; --dense_mlp: #2c6b43; --router: #6d6117;"
+    "--shared_expert: #1d655e; --routed_expert: #57438f; --norm: #4c515d; --output: #8b3a3f; --mtp: #7b3f6d;"
+    "--buffer: #444444;";
 
-const std::string_view kStyle = R"html(<style>
-:root {
-  --page: #f7f7f5; --card: #ffffff; --ink: #1c1d21; --soft: #5c606b; --line: #dedfe3; --accent: #2456c5;
-  --good: #1a7f4b; --bad: #c02b32; --on-cell: #10131a;
-  --embedding: #f2b872; --attention: #8fb4f0; --dense_mlp: #9bd3ae; --router: #e2d16a; --shared_expert: #7cc9c0;
-  --routed_expert: #b9a5ea; --norm: #c3c6cd; --output: #ef9f9f; --mtp: #e3a7d5; --buffer: #d8d8d8;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14161b; --card: #1d2027; --ink: #e9eaee; --soft: #a2a7b4; --line: #343946; --accent: #8db2ff;
-    --good: #5fd097; --bad: #ff8b8b; --on-cell: #f4f5f8;
-    --embedding: #8a5a1c; --attention: #2f568f; --dense_mlp: #2c6b43; --router: #6d6117; --shared_expert: #1d655e;
-    --routed_expert: #57438f; --norm: #4c515d; --output: #8b3a3f; --mtp: #7b3f6d; --buffer: #444444;
-  }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-main { max-width: 1180px; margin: 0 auto; padding: 20px 16px 48px; }
-h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 4px; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 30px 0 8px; }
-p { margin: 4px 0; }
-.soft { color: var(--soft); overflow-wrap: anywhere; }
-.verdict { font-weight: 600; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(165px, 1fr)); gap: 10px; margin: 16px 0 4px; }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 12px; }
-.tile b { display: block; font-size: 1.22rem; font-variant-numeric: tabular-nums; }
-.tile span { color: var(--soft); font-size: .82rem; display: block; overflow-wrap: anywhere; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px; }
+const std::string_view kStyle = R"html(.card { padding: 12px; }
 .bar { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; margin-bottom: 8px; }
 .bar .crumbs { flex: 1 1 220px; min-width: 0; }
 button { font: inherit; color: var(--accent); background: none; border: 0; padding: 2px 4px; cursor: pointer; border-radius: 5px; text-align: left; }
@@ -57,18 +27,13 @@ svg text.count { font-size: 11px; opacity: .85; }
 svg g.cell { cursor: pointer; }
 svg rect { stroke: var(--card); stroke-width: 1.5; }
 svg g.cell:hover > rect.own, svg g.cell:focus-visible > rect.own { stroke: var(--ink); stroke-width: 2; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 14px; margin-top: 8px; font-size: .85rem; color: var(--soft); }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 5px; }
 #hover { min-height: 4.6em; margin-top: 8px; font-size: .88rem; }
 #hover code, td.formula { font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; }
-th, td { padding: 5px 10px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-tr:last-child td { border-bottom: 0; }
-th { position: sticky; top: 0; background: var(--card); color: var(--soft); font-weight: 600; white-space: nowrap; cursor: pointer; user-select: none; }
+th, td { vertical-align: top; }
+th { position: sticky; top: 0; background: var(--card); cursor: pointer; user-select: none; }
 th::after { content: ""; display: inline-block; width: .9em; }
 th[aria-sort=ascending]::after { content: " \2191"; } th[aria-sort=descending]::after { content: " \2193"; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.formula { min-width: 300px; color: var(--soft); }
 td.name { min-width: 170px; }
 ul { margin: 4px 0; padding-left: 20px; } li { overflow-wrap: anywhere; }
@@ -85,17 +50,14 @@ footer { margin-top: 34px; color: var(--soft); font-size: .82rem; }
   table.stack td.number::before { content: attr(data-label); color: var(--soft); font-size: .92em; }
 }
 @media print { .scroll { overflow: visible; } }
-</style>
-</head>
 )html";
 
-const std::string_view kBody = R"html(<body>
-<main id="main">
+const std::string_view kBody = R"html(<main id="main">
 <noscript>This page draws its tables with a script it carries itself; nothing is fetched.</noscript>
 </main>
 <script type="application/json" id="document">)html";
 
 const std::string_view kScriptStart = "</script>\n<script>\n";
-const std::string_view kEnd = "</script>\n</body>\n</html>\n";
+const std::string_view kScriptEnd = "</script>\n";
 
 }  // namespace assay::html

@@ -5,6 +5,6 @@
 
 namespace assay::html {
 
-extern const std::string_view kHead, kStyle, kBody, kScriptStart, kScript, kEnd;
+extern const std::string_view kLight, kDark, kStyle, kBody, kScriptStart, kScript, kScriptEnd;
 
 }  // namespace assay::html

@@ -1,3 +1,4 @@
+#include "core/system/html_page.h"
 #include "paramcount/html_page.h"
 #include "paramcount/render.h"
 
@@ -24,12 +25,16 @@ std::string embeddable(const Json& document) {
 }  // namespace
 
 std::string render_html(const Json& document) {
-  std::string page(html::kHead);
-  page += html::kStyle;
+  std::string page = html::head({.title = "assay paramcount",
+                                 .style = html::kStyle,
+                                 .light = html::kLight,
+                                 .dark = html::kDark,
+                                 .scripts = true});
   page += html::kBody;
   page += embeddable(document);
   page += html::kScriptStart;
   page += html::kScript;
+  page += html::kScriptEnd;
   page += html::kEnd;
   return page;
 }

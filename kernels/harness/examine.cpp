@@ -15,44 +15,14 @@
 namespace assay {
 namespace {
 
-constexpr int kRepeats = 3;          // of a run that differed from another, to tell chance from cause
-constexpr std::size_t kPadding = 5;  // odd, so that rows lie at all alignments
+constexpr int kRepeats = 3;                  // of a run that differed from another, to tell chance from cause
+constexpr std::size_t kPadding = 5;          // odd, so that rows lie at all alignments
+constexpr std::size_t kAlignedPadding = 16;  // for kernels that refuse those
+constexpr double kRoundsOperands = 0x1p-11;  // a roundoff so coarse is that of operands, not of sums
 constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
 
-struct Run {
-  bool taken = true;
-  std::string check, detail;  // what went wrong, if anything
-  std::vector<OutputPart> parts;
-};
-
-template <class Call>
-using ChangeCall = std::function<bool(Call&)>;  // false: nothing to run
-
-template <class Call>
-Run run_once(const Kernel<Call>& kernel, const Operands<Call>& operands, int jobs, std::size_t padding,
-             const ChangeCall<Call>& change = {}) {
-  Run run;
-  GuardedOps ops(operands.arithmetic, jobs, padding);
-  try {
-    Call call = operands.call(ops);
-    run.taken = kernel.takes(operands.arithmetic, call) && (!change || change(call));
-    if (!run.taken) return run;
-    ops.seal();
-    run.parts = parts_of(ops, kernel.run(ops, call));
-  } catch (const std::exception& error) {
-    run.check = "exception";
-    run.detail = error.what();
-    return run;
-  }
-  std::optional<std::string> damage = ops.damage();
-  if (damage) *damage += " was written";
-  if (!damage && !std::is_same_v<Call, RotaryCall>) damage = ops.changed_input();
-  if (damage) {
-    run.check = "canaries";
-    run.detail = *damage;
-  }
-  return run;
-}
+// A case's runs, wherever they take place.
+using Runner = std::function<CaseRun(const Variation&)>;
 
 // The first element whose bits differ among the first `rows` rows of both; any two NaNs are equal.
 std::optional<std::string> first_difference(const std::vector<OutputPart>& a,
@@ -82,18 +52,22 @@ struct Judge {
 
 // Another number of threads and other strides in one run; only where that differs is asked which of them, or
 // none, it was.
-template <class Call>
-void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
+void check_bits(const Runner& run, const Promises& promises, const CaseRun& first, int jobs,
                 const Judge& judge) {
   const int other_jobs = jobs == 1 ? 2 : 1;
   Properties& properties = judge.result.properties;
-  const Run other = run_once(kernel, operands, other_jobs, kPadding);
+  std::size_t padding = kPadding;
+  CaseRun other = run({.jobs = other_jobs, .padding = padding});
+  if (!other.taken) other = run({.jobs = other_jobs, .padding = padding = kAlignedPadding});
+  const bool padded = other.taken;
+  if (!padded) other = run({.jobs = other_jobs});
   if (!other.check.empty()) return judge.no(other.check, other.detail);
-  properties.repeatable = properties.layout_invariant = properties.thread_invariant = Kept::yes;
+  properties.repeatable = properties.thread_invariant = Kept::yes;
+  if (padded) properties.layout_invariant = Kept::yes;
   if (!first_difference(first.parts, other.parts, kAllRows)) return;
 
-  const auto differs = [&](int threads, std::size_t padding) {
-    const Run again = run_once(kernel, operands, threads, padding);
+  const auto differs = [&](int threads, std::size_t apart) {
+    const CaseRun again = run({.jobs = threads, .padding = apart});
     return again.check.empty() ? first_difference(first.parts, again.parts, kAllRows) : again.detail;
   };
   for (int i = 0; i < kRepeats; ++i) {
@@ -102,27 +76,21 @@ void check_bits(const Kernel<Call>& kernel, const Operands<Call>& operands, cons
       return judge.no("repeat", "run again: " + *difference);
     }
   }
-  if (const auto difference = differs(jobs, kPadding)) {
+  if (const auto difference = padded ? differs(jobs, padding) : std::nullopt) {
     properties.layout_invariant = Kept::no;
-    if (kernel.promises.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
+    if (promises.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
   }
   if (const auto difference = differs(other_jobs, 0)) {
     properties.thread_invariant = Kept::no;
-    if (kernel.promises.thread_invariant)
+    if (promises.thread_invariant)
       judge.no("threads", fmt::format("{} and {} threads: {}", jobs, other_jobs, *difference));
   }
 }
 
 // What a part of the tokens gets by itself, against what it got among the others.
-template <class Call>
-void check_part(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
-                const Judge& judge, std::string_view check, Kept& kept, bool promised,
-                std::optional<Call> (Operands<Call>::*cut)(const Call&) const) {
-  const Run alone = run_once<Call>(kernel, operands, jobs, 0, [&](Call& call) {
-    std::optional<Call> part = (operands.*cut)(call);
-    if (part) call = std::move(*part);
-    return part.has_value();
-  });
+void check_part(const Runner& run, const CaseRun& first, const Variation& part, const Judge& judge,
+                std::string_view check, Kept& kept, bool promised) {
+  const CaseRun alone = run(part);
   if (!alone.taken) return;
   if (!alone.check.empty()) return judge.no(alone.check, "a part by itself: " + alone.detail);
   const std::size_t rows = alone.parts.empty() ? 0 : alone.parts.back().rows;
@@ -131,11 +99,8 @@ void check_part(const Kernel<Call>& kernel, const Operands<Call>& operands, cons
   if (difference && promised) judge.no(check, "among others and by itself: " + *difference);
 }
 
-template <class Call>
-void check_isolation(const Kernel<Call>& kernel, const Operands<Call>& operands, const Run& first, int jobs,
-                     const Judge& judge) {
-  const Run spoilt =
-      run_once<Call>(kernel, operands, jobs, 0, [&](Call& call) { return operands.spoil_last_token(call); });
+void check_isolation(const Runner& run, const CaseRun& first, int jobs, const Judge& judge) {
+  const CaseRun spoilt = run({.jobs = jobs, .spoilt = true});
   if (!spoilt.taken) return;
   if (!spoilt.check.empty()) return judge.no(spoilt.check, "with a NaN in the last token: " + spoilt.detail);
   const std::size_t rows = first.parts.empty() ? 0 : first.parts.back().rows;
@@ -196,7 +161,11 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
   std::optional<std::string> proves_nothing;
   for (std::size_t p = 0; p < truth.size(); ++p) {
     const std::vector<double> values = with_open_ones(truth[p], parts[p].values);
-    const std::vector<double> budget = truth[p].budget(u_acc);
+    std::vector<double> budget = truth[p].budget(u_acc);
+    // A copy is exact only for who multiplies what it was given: tf32 keeps 10 bits of each operand.
+    if (budget.empty() && u_acc >= kRoundsOperands) {
+      for (const double value : values) budget.push_back(2 * u_acc * std::fabs(value));
+    }
     const ErrorMeasure m = measure(parts[p].values, values, budget, truth[p].type);
     const bool worse = m.ratio > result.measured.ratio || m.pattern_faults > 0 || p == 0;
     if (worse) result.measured = m;
@@ -218,15 +187,31 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
   return result;
 }
 
-template <class Call>
-CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
-                   const ExamineSettings& settings) {
+namespace {
+
+struct KernelFacts {
+  const std::string& name;
+  Device device;
+  const Promises& promises;
+  double accumulator_roundoff;
+  const std::function<std::string()>& unavailable;
+
+  template <class Call>
+  static KernelFacts of(const Kernel<Call>& k) {
+    return {k.name, k.device, k.promises, k.accumulator_roundoff, k.unavailable};
+  }
+};
+
+CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flops, const Truth& truth,
+                        const ExamineSettings& settings) {
   CaseResult result;
   result.kernel = kernel.name;
   result.device = kernel.device;
-  const Run first = run_once(kernel, operands, settings.jobs, 0);
+  const int jobs = settings.jobs;
+  const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
-    result.detail = "the kernel does not take this";
+    const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+    result.detail = why.empty() ? "the kernel does not take this" : why;
     return result;
   }
   const Judge judge{result};
@@ -239,18 +224,67 @@ CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, c
   result.check = std::move(comparison.check);
   result.detail = std::move(comparison.detail);
   result.measured = comparison.measured;
-  if (operands.flops() > settings.flops_for_properties) return result;
-  check_bits(kernel, operands, first, settings.jobs, judge);
+  if (flops > settings.flops_for_properties) return result;
+  check_bits(run, kernel.promises, first, jobs, judge);
   Properties& p = result.properties;
-  check_part(kernel, operands, first, settings.jobs, judge, "batch", p.batch_invariant,
-             kernel.promises.batch_invariant, &Operands<Call>::first_token);
-  check_part(kernel, operands, first, settings.jobs, judge, "chunk", p.chunk_invariant,
-             kernel.promises.chunk_invariant, &Operands<Call>::first_chunk);
-  check_isolation(kernel, operands, first, settings.jobs, judge);
+  check_part(run, first, {.jobs = jobs, .part = CallPart::first_token}, judge, "batch", p.batch_invariant,
+             kernel.promises.batch_invariant);
+  check_part(run, first, {.jobs = jobs, .part = CallPart::first_chunk}, judge, "chunk", p.chunk_invariant,
+             kernel.promises.chunk_invariant);
+  check_isolation(run, first, jobs, judge);
   return result;
 }
 
-namespace {
+template <class Call>
+bool vary(const Operands<Call>& operands, const Variation& variation, Call& call) {
+  if (variation.part != CallPart::whole) {
+    std::optional<Call> part =
+        variation.part == CallPart::first_token ? operands.first_token(call) : operands.first_chunk(call);
+    if (!part) return false;
+    call = std::move(*part);
+  }
+  return !variation.spoilt || operands.spoil_last_token(call);
+}
+
+}  // namespace
+
+template <class Call>
+CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, const Variation& variation,
+                 std::unique_ptr<GuardedOps>* kept) {
+  CaseRun run;
+  auto ops = std::make_unique<GuardedOps>(operands.arithmetic, variation.jobs, variation.padding);
+  try {
+    Call call = operands.call(*ops);
+    run.taken = kernel.takes(operands.arithmetic, call) && vary(operands, variation, call);
+    if (!run.taken) return run;
+    ops->seal();
+    run.parts = parts_of(*ops, kernel.run(*ops, call));
+  } catch (const RunFault& fault) {
+    run.check = fault.check();
+    run.detail = fault.what();
+    return run;
+  } catch (const std::exception& error) {
+    run.check = "exception";
+    run.detail = error.what();
+    return run;
+  }
+  std::optional<std::string> damage = ops->damage();
+  if (damage) *damage += " was written";
+  if (!damage && !std::is_same_v<Call, RotaryCall>) damage = ops->changed_input();
+  if (damage) {
+    run.check = "canaries";
+    run.detail = *damage;
+  }
+  if (kept != nullptr) *kept = std::move(ops);
+  return run;
+}
+
+template <class Call>
+CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
+                   const ExamineSettings& settings) {
+  const Runner here = [&](const Variation& variation) { return run_case(kernel, operands, variation); };
+  return examine_runs(here, KernelFacts::of(kernel), operands.flops(), truth, settings);
+}
 
 double fastest(const std::function<void()>& work, double least) {
   using Clock = std::chrono::steady_clock;
@@ -266,6 +300,8 @@ double fastest(const std::function<void()>& work, double least) {
   }
   return best;
 }
+
+namespace {
 
 template <class Call>
 class TypedExaminer final : public OpExaminer {
@@ -288,7 +324,12 @@ class TypedExaminer final : public OpExaminer {
     std::vector<CaseResult> results;
     for (const Kernel<Call>& kernel : kernels_) {
       if (!wanted(label(kernel))) continue;
-      results.push_back(assay::examine(kernel, *operands, truth, settings));
+      if (kernel.remote) {
+        const Runner there = [&](const Variation& variation) { return kernel.remote->run(id, variation); };
+        results.push_back(examine_runs(there, KernelFacts::of(kernel), operands->flops(), truth, settings));
+      } else {
+        results.push_back(assay::examine(kernel, *operands, truth, settings));
+      }
       results.back().id = id.text();
     }
     return results;
@@ -301,16 +342,35 @@ class TypedExaminer final : public OpExaminer {
     const Call call = operands->call(ops);
     std::vector<KernelTime> times;
     for (const Kernel<Call>& kernel : kernels_) {
-      if (!wanted(label(kernel)) || !kernel.takes(operands->arithmetic, call)) continue;
-      const double seconds = fastest([&] { kernel.run(ops, call); }, least);
-      times.push_back({id.text(), kernel.name, seconds, operands->flops(), operands->bytes()});
+      if (!wanted(label(kernel))) continue;
+      std::optional<double> seconds;
+      if (kernel.remote)
+        seconds = kernel.remote->time(id, jobs, least);
+      else if (kernel.takes(operands->arithmetic, call))
+        seconds = fastest([&] { kernel.run(ops, call); }, least);
+      if (seconds) times.push_back({id.text(), kernel.name, *seconds, operands->flops(), operands->bytes()});
     }
     return times;
   }
 
+  std::vector<KernelPlans> plans(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
+                                 const cuda::DeviceLimits& limits) const override {
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    ReferenceOps ops(operands->arithmetic, 1);
+    const Call call = operands->call(ops);
+    std::vector<KernelPlans> result;
+    for (const Kernel<Call>& kernel : kernels_) {
+      if (!kernel.plans || !wanted(label(kernel))) continue;
+      std::vector<cuda::LaunchPlan> plans = kernel.plans(limits, operands->arithmetic, call);
+      if (!plans.empty()) result.push_back({id.text(), kernel.name, std::move(plans)});
+    }
+    return result;
+  }
+
  private:
   static KernelLabel label(const Kernel<Call>& kernel) {
-    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device};
+    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device,
+            kernel.unavailable ? kernel.unavailable() : std::string()};
   }
   const std::vector<Kernel<Call>>& kernels_;
 };
@@ -324,5 +384,27 @@ std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry) {
   });
   return result;
 }
+
+// Both are wanted elsewhere too.
+#define ASSAY_INSTANTIATE(Call)                                                           \
+  template CaseRun run_case(const Kernel<Call>&, const Operands<Call>&, const Variation&, \
+                            std::unique_ptr<GuardedOps>*);                                \
+  template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&,   \
+                              const ExamineSettings&)
+ASSAY_INSTANTIATE(EmbeddingCall);
+ASSAY_INSTANTIATE(LinearCall);
+ASSAY_INSTANTIATE(RmsNormCall);
+ASSAY_INSTANTIATE(LayerNormCall);
+ASSAY_INSTANTIATE(RotaryCall);
+ASSAY_INSTANTIATE(AttentionCall);
+ASSAY_INSTANTIATE(MlaCall);
+ASSAY_INSTANTIATE(ActivationCall);
+ASSAY_INSTANTIATE(GatedCall);
+ASSAY_INSTANTIATE(SoftmaxCall);
+ASSAY_INSTANTIATE(MoeGateCall);
+ASSAY_INSTANTIATE(MoeMixCall);
+ASSAY_INSTANTIATE(QuantizeCall);
+ASSAY_INSTANTIATE(DequantizeCall);
+#undef ASSAY_INSTANTIATE
 
 }  // namespace assay

@@ -40,6 +40,10 @@ class LanguageModel {
   virtual std::size_t context() const = 0;                   // the longest sequence it is made for
   virtual std::vector<CacheWidth> cache_widths() const = 0;  // by layer; MTP layers after the main ones
 
+  // Which elements of a head turn together in the taps q and k: checkpoints of one model may keep the rows of
+  // its projections in either order.
+  virtual RopeLayout rope_layout() const { return RopeLayout::half_split; }
+
   // Do keys cached while the sequence was `length` tokens long serve when it is `other` long? Not where
   // rotary frequencies follow the length (dynamic NTK, longrope): the caller then starts the sequence anew.
   virtual bool cache_serves(std::size_t length, std::size_t other) const;

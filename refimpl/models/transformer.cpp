@@ -104,6 +104,7 @@ class Decoder : public LanguageModel {
 
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return context_; }
+  RopeLayout rope_layout() const override { return settings_.rope_layout; }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     for (const DecoderLayer& layer : layers_) {

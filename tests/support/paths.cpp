@@ -8,5 +8,8 @@ std::filesystem::path source_dir() {
 std::string assay_binary() {
   return ASSAY_BINARY;
 }
+std::filesystem::path plugin_dir() {
+  return ASSAY_PLUGIN_DIR;
+}
 
 }  // namespace assay::test

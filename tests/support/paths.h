@@ -9,5 +9,7 @@ namespace assay::test {
 
 std::filesystem::path source_dir();
 std::string assay_binary();
+// The example plugins (tests/plugin), built.
+std::filesystem::path plugin_dir();
 
 }  // namespace assay::test

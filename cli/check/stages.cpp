@@ -1,0 +1,231 @@
+#include "cli/check/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "core/formats/checkpoint.h"
+#include "core/model/stored_form.h"
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "paramcount/paramcount.h"
+#include "verify/render.h"
+#include "verify/verify.h"
+
+namespace assay {
+namespace {
+
+// Weights of trained models stay far below this; raw codes taken for values, or a scale of another model, do
+// not.
+constexpr double kImplausibleWeight = 1e4;
+
+struct Silent : VerifyObserver {};
+
+bool failed(FileStatus status) {
+  return status == FileStatus::failed || status == FileStatus::missing || status == FileStatus::unreadable;
+}
+
+Finding of_file(const FileReport& file) {
+  return {.code = fmt::format("bytes.{}", status_name(file.status)),
+          .message = file.diagnosis.empty() ? std::string(status_name(file.status)) : file.diagnosis,
+          .file = file.name,
+          .remedy = file.remedy};
+}
+
+Stage judge_bytes(const VerifyReport& report, const VerifyOptions& options) {
+  Stage stage{.name = "bytes"};
+  for (const FileReport& file : report.files) {
+    if (failed(file.status)) stage.findings.push_back(of_file(file));
+  }
+  stage.status = !options.quick && report.bytes_checked ? StageStatus::passed : StageStatus::unproven;
+  stage.summary = fmt::format("{}: {}", report.expectation.kind, verdict_line(report, options));
+  if (stage.status == StageStatus::unproven && stage.findings.empty())
+    stage.summary = options.quick ? "not read (--quick)"
+                                  : "nobody here says what these bytes should be; give --manifest FILE";
+  settle(stage);
+  return stage;
+}
+
+// Findings of one kind, by the first word of their code; those of files carry the file's name.
+Findings pick(const VerifyReport& report, const std::function<bool(std::string_view)>& wanted) {
+  Findings picked;
+  for (const Finding& finding : report.findings) {
+    if (wanted(finding.code)) picked.push_back(finding);
+  }
+  for (const FileReport& file : report.files) {
+    for (const Finding& finding : file.findings) {
+      if (!wanted(finding.code)) continue;
+      picked.push_back(finding);
+      if (picked.back().file.empty()) picked.back().file = file.name;
+    }
+  }
+  return picked;
+}
+
+// Scales by the name of the tensor that holds them, with the largest value of the codes they belong to.
+std::map<std::string, double> scales_of(const std::string& path, int jobs) {
+  std::map<std::string, double> scales;
+  try {
+    const Checkpoint checkpoint = open_checkpoint(path, jobs);
+    for (const LogicalTensor& tensor : find_stored(checkpoint, read_quantization(checkpoint)).tensors) {
+      if (tensor.scale && tensor.form.kind == FormKind::scaled)
+        scales.emplace(checkpoint.tensors[*tensor.scale].name, largest_code_value(tensor.form.codes));
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;  // said by the stages that read headers
+  }
+  return scales;
+}
+
+void judge_scale(const Json& tensor, double largest_code, Findings& findings) {
+  if (!tensor.at("min").is_number()) return;
+  const double least = tensor.at("min"), most = tensor.at("max");
+  const auto say = [&](std::string code, std::string message) {
+    findings.push_back({.code = std::move(code),
+                        .message = std::move(message),
+                        .tensor = tensor.at("name").get<std::string>()});
+  };
+  if (least < 0)
+    say("numbers.scale_negative", fmt::format("holds the scale {:.4g}, and scales are positive", least));
+  if (most * largest_code > kImplausibleWeight)
+    say("numbers.scale_large",
+        fmt::format("its largest scale, {:.4g}, makes weights of {:.3g}", most, most * largest_code));
+}
+
+Stage judge_all_numbers(const VerifyReport& report, const CheckSettings& settings) {
+  Stage stage{.name = "numbers",
+              .findings = pick(report, [](std::string_view code) { return code.starts_with("numbers."); })};
+  const auto scales = scales_of(settings.path, settings.common.jobs);
+  std::uint64_t tensors = 0, values = 0;
+  for (const FileReport& file : report.files) {
+    for (const Json& tensor : file.tensors) {
+      if (!tensor.contains("count")) continue;
+      ++tensors;
+      values += tensor.at("count").get<std::uint64_t>();
+      const auto scale = scales.find(tensor.at("name").get<std::string>());
+      if (scale != scales.end()) judge_scale(tensor, scale->second, stage.findings);
+    }
+  }
+  if (settings.quick) {
+    stage.summary = "not read (--quick)";
+    return stage;
+  }
+  stage.status = tensors > 0 ? StageStatus::passed : StageStatus::unproven;
+  stage.summary = tensors > 0 ? fmt::format("{} values of {} tensors, {} of them scales",
+                                            with_thousands(values), with_thousands(tensors), scales.size())
+                              : "no tensor was read";
+  settle(stage);
+  return stage;
+}
+
+Stage judge_structure(const VerifyReport& report) {
+  Stage stage{.name = "structure", .status = StageStatus::passed};
+  // Identity is a stage of its own, and numbers another.
+  stage.findings = pick(report, [](std::string_view code) {
+    return !code.starts_with("numbers.") && !code.starts_with("model.");
+  });
+  stage.summary =
+      fmt::format("headers and index of {} file{}", report.files.size(), report.files.size() == 1 ? "" : "s");
+  settle(stage);
+  return stage;
+}
+
+// INT8 by channel is loaded by an engine's option (SGLang's w8a8_int8), for which config.json has no word.
+void excuse_undeclared_int8(const Reconciliation& found, Findings& findings) {
+  const bool fp8 = found.types.contains(ElementType::F8_E4M3) || found.types.contains(ElementType::F8_E5M2);
+  if (fp8 || !found.types.contains(ElementType::I8)) return;
+  for (Finding& finding : findings) {
+    if (finding.code == "model.quantization_undeclared") finding.severity = Severity::warning;
+  }
+}
+
+std::vector<TensorDigest> digests_of(const VerifyReport& report) {
+  std::vector<TensorDigest> digests;
+  for (const FileReport& file : report.files) {
+    for (const Json& tensor : file.tensors) {
+      if (!tensor.contains("sha256")) continue;
+      digests.push_back({tensor.at("name"), tensor.at("type"), tensor.at("sha256"),
+                         tensor.at("shape").get<std::vector<std::uint64_t>>()});
+    }
+  }
+  return digests;
+}
+
+}  // namespace
+
+std::string_view name(StageStatus status) {
+  switch (status) {
+    case StageStatus::passed: return "PASSED";
+    case StageStatus::failed: return "FAILED";
+    case StageStatus::unproven: return "UNPROVEN";
+    case StageStatus::skipped: return "SKIPPED";
+  }
+  return "";
+}
+
+void settle(Stage& stage) {
+  if (has_errors(stage.findings)) stage.status = StageStatus::failed;
+}
+
+FileStages examine_files(const CheckSettings& settings, bool tensor_digests) {
+  VerifyOptions options;
+  if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
+  for (const std::string* own : {&settings.golden, &settings.record, &settings.html, &settings.manifest}) {
+    if (!own->empty()) options.own_files.emplace_back(*own);
+  }
+  options.quick = settings.quick;
+  options.numbers = !settings.quick;
+  options.tensor_digests = tensor_digests && !settings.quick;
+  options.jobs = settings.common.jobs;
+  options.progress = settings.common.progress;
+  options.keep_cache = true;  // the forward pass reads it again
+  Silent silent;
+  const VerifyReport report = verify(settings.path, options, silent);
+  FileStages stages{.bytes = judge_bytes(report, options),
+                    .structure = judge_structure(report),
+                    .numbers = judge_all_numbers(report, settings),
+                    .digests = digests_of(report),
+                    .interrupted = report.interrupted};
+  stages.bytes.seconds = report.seconds;
+  stages.bytes.detail = {{"bytes_hashed", report.bytes_hashed}, {"files", report.files.size()}};
+  return stages;
+}
+
+Stage examine_identity(const CheckSettings& settings) {
+  Stage stage{.name = "identity"};
+  try {
+    const Model model = load_model(settings.path, settings.common.jobs);
+    stage.findings = model.findings;
+    if (model.reconciliation) excuse_undeclared_int8(*model.reconciliation, stage.findings);
+    if (!model.reconciliation) {
+      stage.status = StageStatus::unproven;
+      stage.summary = "no weights whose headers could be compared with the config";
+    } else {
+      const Reconciliation& found = *model.reconciliation;
+      stage.status = StageStatus::passed;
+      stage.summary = fmt::format("{}: {} parameters; {} elements stored, difference {}", model.tree.family,
+                                  with_thousands(model.totals.total), with_thousands(found.stored.elements),
+                                  found.difference);
+      stage.detail = {{"family", model.tree.family},
+                      {"parameters", model.totals.total},
+                      {"stored", found.stored.elements},
+                      {"difference", found.difference}};
+      if (found.difference != 0 && found.complete() && !has_errors(stage.findings))
+        stage.findings.push_back(
+            {.code = "model.difference",
+             .message = fmt::format("the headers hold {} elements more than the config asks for",
+                                    found.difference)});
+    }
+    settle(stage);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    stage.status = StageStatus::unproven;
+    stage.summary = "not compared: " + error.line();
+  }
+  return stage;
+}
+
+}  // namespace assay

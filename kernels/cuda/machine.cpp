@@ -1,0 +1,76 @@
+#include "kernels/cuda/machine.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "core/system/error.h"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::align_val_t kScratchAlignment{256};
+
+class EmulatedStaging final : public Staging {
+ public:
+  ~EmulatedStaging() override {
+    for (void* memory : scratch_) operator delete(memory, kScratchAlignment);
+  }
+  const void* read(const void* host, std::size_t) override { return host; }
+  void* write(void* host, std::size_t) override { return host; }
+  const void* keep(const void* host, std::size_t) override { return host; }
+  void* scratch(std::size_t bytes) override {
+    void* memory = operator new(bytes, kScratchAlignment);
+    scratch_.push_back(memory);
+    return std::memset(memory, 0xFF, bytes);
+  }
+  Stream stream() const override { return nullptr; }
+  void finish() override {}
+
+ private:
+  std::vector<void*> scratch_;
+};
+
+class EmulatedMachine final : public Machine {
+ public:
+  explicit EmulatedMachine(const DeviceLimits& limits) : limits_(limits) {}
+  std::string unavailable() const override { return {}; }
+  const DeviceLimits& limits() const override { return limits_; }
+  std::unique_ptr<Staging> stage() override { return std::make_unique<EmulatedStaging>(); }
+
+ private:
+  const DeviceLimits& limits_;
+};
+
+std::size_t bytes_of(const Matrix& x) {
+  return ((x.rows() - 1) * x.stride() + x.columns()) * sizeof(float);
+}
+
+}  // namespace
+
+const float* Staging::in(const Matrix& x) {
+  return x.empty() ? nullptr : static_cast<const float*>(read(x.row<float>(0), bytes_of(x)));
+}
+float* Staging::out(const Matrix& x) {
+  return x.empty() ? nullptr : static_cast<float*>(write(x.row<float>(0), bytes_of(x)));
+}
+const void* Staging::codes(const WeightView& weight) {
+  if (weight.rows == 0 || weight.codes == nullptr) return nullptr;
+  return keep(weight.codes, weight.rows * weight.row_bytes);
+}
+const void* Staging::scales(const WeightView& weight) {
+  if (weight.rows == 0 || weight.scales == nullptr) return nullptr;
+  const std::size_t last = (weight.first_row + weight.rows - 1) / weight.block_rows;
+  const std::size_t width = info(weight.scale_type).block_bytes;
+  return keep(weight.scales, (last + 1) * weight.scale_columns * width);
+}
+
+std::unique_ptr<Machine> emulated_machine(int sm) {
+  const DeviceLimits* limits = limits_of(sm);
+  if (limits == nullptr) throw Error::usage(fmt::format("nothing is known of sm_{}", sm));
+  return std::make_unique<EmulatedMachine>(*limits);
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,60 @@
+// Where kernels of this folder run: the device at hand, or the emulator. What a kernel's host side needs of
+// either is its limits, and its arguments in memory that the kernel can reach.
+//
+//   Staging& staging = …;                          // of one call: machine.stage()
+//   arguments.x = staging.in(call.x);              // with its strides and padding
+//   arguments.y = staging.out(y);
+//   launch(plan, arguments, staging.stream());
+//   staging.finish();                              // y is what the kernel wrote, padding included
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/device_limits.h"
+#include "kernels/cuda/extent.h"
+#include "refimpl/ops/matrix.h"
+#include "refimpl/ops/weight_view.h"
+
+namespace assay::cuda {
+
+class Staging {
+ public:
+  virtual ~Staging() = default;
+
+  // Memory of the host that the kernel reads, or reads and writes; where it lies for the kernel. The same
+  // memory staged twice lies there once. Distances to multiples of 256 bytes are kept, so that alignment is
+  // what it was.
+  virtual const void* read(const void* host, std::size_t bytes) = 0;
+  virtual void* write(void* host, std::size_t bytes) = 0;
+  // As read(), of bytes that neither change nor go away: kept on the device from call to call.
+  virtual const void* keep(const void* host, std::size_t bytes) = 0;
+  // Memory of the kernel's own until finish(), aligned to 256 bytes: all bits 1 under the emulator.
+  virtual void* scratch(std::size_t bytes) = 0;
+  virtual Stream stream() const = 0;
+  // Waits for the kernels of the stream, and brings back what write() staged. Throws Error for what went
+  // wrong on the device.
+  virtual void finish() = 0;
+
+  // A matrix of float32, from its first element to its last, what lies between its rows included.
+  const float* in(const Matrix& x);
+  float* out(const Matrix& x);
+  // The codes of a weight that has them in memory; its scales.
+  const void* codes(const WeightView& weight);
+  const void* scales(const WeightView& weight);
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  // Why nothing can run here: "no CUDA device: no driver is installed"; empty: it can.
+  virtual std::string unavailable() const = 0;
+  virtual const DeviceLimits& limits() const = 0;
+  virtual std::unique_ptr<Staging> stage() = 0;
+};
+
+// Everything of sm_`sm` but its speed: kernels run under the emulator, on memory where it lies.
+std::unique_ptr<Machine> emulated_machine(int sm);
+
+}  // namespace assay::cuda

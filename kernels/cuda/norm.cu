@@ -1,0 +1,9 @@
+#include "kernels/cuda/norm.cuh"
+
+namespace assay::cuda {
+
+NormLaunchers device_norm_launchers() {
+  return {.rms_norm = launch_rms_norm};
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,42 @@
+// rms_norm on the device: y = x / √(mean(x²) + ε) · w over groups of columns (refimpl/ops/norm.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/cuda/stored_vector.h"
+
+namespace assay {
+class Registry;
+}
+
+namespace assay::cuda {
+
+class Machine;
+
+enum class WeightUse : std::uint8_t { last, inside, one_plus };  // as NormForm
+struct RmsNormArguments {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::uint64_t x_stride = 0, y_stride = 0;  // elements
+  std::uint32_t groups = 1;                  // a row
+  std::uint32_t group = 1;                   // columns of one
+  std::uint64_t count = 0;                   // groups of all rows
+  StoredVector weight;                       // [group]
+  float epsilon = 0;
+  WeightUse use = WeightUse::last;
+  bool bfloat16 = false;  // results, and what is multiplied by the weight last, are rounded to bfloat16
+};
+
+struct RmsNormShape {
+  std::size_t count = 0, group = 1;
+};
+LaunchPlan plan_rms_norm(const DeviceLimits& limits, const RmsNormShape& shape);
+
+struct NormLaunchers {
+  void (*rms_norm)(const LaunchPlan&, const RmsNormArguments&, Stream);
+};
+NormLaunchers device_norm_launchers();  // norm.cu
+void add_norm_kernels(Registry& registry, Machine& machine, const NormLaunchers& launchers);
+
+}  // namespace assay::cuda

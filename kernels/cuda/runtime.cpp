@@ -1,0 +1,331 @@
+// The runtime over cudart: one device, one stream for each thread of the host, errors as Error.
+#include "kernels/cuda/runtime.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/system/error.h"
+#include "kernels/cuda/launch.h"
+
+namespace assay::cuda {
+namespace {
+
+void check(cudaError_t status, std::string_view doing) {
+  if (status == cudaSuccess) return;
+  Error error = Error::io(
+      fmt::format("CUDA, {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status)));
+  if (status == cudaErrorMemoryAllocation)
+    error.remedy("free memory of the device, or compute with --kernels cpu");
+  throw error;
+}
+
+// What a version number of CUDA says: 13000 is 13.0.
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string why_no_device(cudaError_t status) {
+  int driver = 0, runtime = 0;
+  cudaRuntimeGetVersion(&runtime);
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no NVIDIA driver is installed";
+  if (status == cudaErrorInsufficientDriver)
+    return fmt::format("the driver is of CUDA {}, and {} is needed", version_text(driver),
+                       version_text(runtime));
+  if (status == cudaErrorNoDevice) return "the driver sees none (or CUDA_VISIBLE_DEVICES hides it)";
+  return cudaGetErrorString(status);
+}
+
+struct Found {
+  std::string unavailable;
+  DeviceLimits limits;
+  std::string board;
+};
+
+int attribute(cudaDeviceAttr which) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, 0), "asking for the device's limits");
+  return value;
+}
+
+// An architecture's limits as documented, where the device does not tell otherwise.
+Found find_device() {
+  Found found;
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();  // it is told, and shall not be found again
+    found.unavailable =
+        "no CUDA device: " + why_no_device(count == 0 && status == cudaSuccess ? cudaErrorNoDevice : status);
+    return found;
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "asking for the device's name");
+  found.board = properties.name;
+  DeviceLimits& l = found.limits;
+  l.sm = 10 * properties.major + properties.minor;
+  if (l.sm < 80) {
+    found.unavailable = fmt::format("no CUDA device: {} is of compute capability {}.{}, and 8.0 is needed",
+                                    found.board, properties.major, properties.minor);
+    return found;
+  }
+  l.shared_per_block = properties.sharedMemPerBlockOptin;
+  l.shared_per_sm = properties.sharedMemPerMultiprocessor;
+  l.threads_per_sm = static_cast<unsigned>(properties.maxThreadsPerMultiProcessor);
+  l.threads_per_block = static_cast<unsigned>(properties.maxThreadsPerBlock);
+  l.blocks_per_sm = static_cast<unsigned>(attribute(cudaDevAttrMaxBlocksPerMultiprocessor));
+  l.registers_per_sm = static_cast<unsigned>(properties.regsPerMultiprocessor);
+  l.sm_count = static_cast<unsigned>(properties.multiProcessorCount);
+  return found;
+}
+
+constexpr std::size_t kGuard = 1024;     // bytes before and behind what a kernel is given
+constexpr std::size_t kAlignment = 256;  // of cudaMalloc; distances to it are kept
+constexpr unsigned char kGuardByte = 0xC5;
+
+// A copy of host memory on the device, between guards.
+class DeviceCopy {
+ public:
+  DeviceCopy(const void* host, std::size_t bytes, cudaStream_t stream)
+      : host_(host), bytes_(bytes), lead_(kGuard + reinterpret_cast<std::uintptr_t>(host) % kAlignment) {
+    check(cudaMallocAsync(reinterpret_cast<void**>(&memory_), lead_ + bytes + kGuard, stream),
+          fmt::format("allocating {} bytes", bytes));
+    check(cudaMemsetAsync(memory_, kGuardByte, lead_, stream), "writing guards");
+    check(cudaMemsetAsync(data() + bytes_, kGuardByte, kGuard, stream), "writing guards");
+    check(cudaMemcpyAsync(data(), host, bytes, cudaMemcpyHostToDevice, stream), "copying to the device");
+  }
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  unsigned char* data() const { return memory_ + lead_; }
+  std::size_t bytes() const { return bytes_; }
+  void free(cudaStream_t stream) {
+    if (memory_ != nullptr) cudaFreeAsync(memory_, stream);
+    memory_ = nullptr;
+  }
+
+  void bring_back(cudaStream_t stream) const {
+    check(cudaMemcpyAsync(const_cast<void*>(host_), data(), bytes_, cudaMemcpyDeviceToHost, stream),
+          "copying from the device");
+  }
+  void check_guards(cudaStream_t stream) const {
+    std::vector<unsigned char> guards(lead_ + kGuard);
+    check(cudaMemcpyAsync(guards.data(), memory_, lead_, cudaMemcpyDeviceToHost, stream), "reading guards");
+    check(cudaMemcpyAsync(guards.data() + lead_, data() + bytes_, kGuard, cudaMemcpyDeviceToHost, stream),
+          "reading guards");
+    check(cudaStreamSynchronize(stream), "reading guards");
+    const auto damaged =
+        std::find_if(guards.begin(), guards.end(), [](unsigned char c) { return c != kGuardByte; });
+    if (damaged == guards.end()) return;
+    const auto at = static_cast<std::size_t>(damaged - guards.begin());
+    throw Error::internal(
+        at < lead_
+            ? fmt::format("memory of the device was written {} bytes before an argument", lead_ - at)
+            : fmt::format("memory of the device was written {} bytes behind an argument", at - lead_ + 1));
+  }
+
+ private:
+  const void* host_;
+  std::size_t bytes_, lead_;
+  unsigned char* memory_ = nullptr;
+};
+
+cudaStream_t stream_of_this_thread() {
+  struct Owned {
+    cudaStream_t stream = nullptr;
+    Owned() { check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"); }
+  };
+  static thread_local Owned owned;  // the driver frees it with the process
+  return owned.stream;
+}
+
+// Managed memory in blocks that are used again, of sizes rounded up so that they fit each other. Matrices
+// hold on to it, and may outlive the Ops that made them.
+class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
+ public:
+  ManagedPool() = default;
+  ManagedPool(const ManagedPool&) = delete;
+  ManagedPool& operator=(const ManagedPool&) = delete;
+  ~ManagedPool() {
+    for (const auto& [begin, bytes] : blocks_) cudaFree(reinterpret_cast<void*>(begin));
+  }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) {
+    const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kAlignment));
+    void* memory = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      std::vector<void*>& spare = spare_[size];
+      if (spare.empty()) {
+        check(cudaMallocManaged(&memory, size, cudaMemAttachGlobal),
+              fmt::format("allocating {} bytes", size));
+        blocks_[reinterpret_cast<std::uintptr_t>(memory)] = size;
+      } else {
+        memory = spare.back();
+        spare.pop_back();
+      }
+    }
+    return {memory, [pool = shared_from_this(), size](void* block) {
+              const std::lock_guard lock(pool->mutex_);
+              pool->spare_[size].push_back(block);
+            }};
+  }
+
+  bool holds(const void* address) {
+    const std::lock_guard lock(mutex_);
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const auto next = blocks_.upper_bound(at);
+    return next != blocks_.begin() && at - std::prev(next)->first < std::prev(next)->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> blocks_;
+  std::map<std::size_t, std::vector<void*>> spare_;
+};
+
+class ManagedMemory final : public DeviceMemory {
+ public:
+  ~ManagedMemory() override {
+    for (const auto& [host, device] : kept_) cudaFree(device);
+  }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
+  void synchronise() override { check(cudaDeviceSynchronize(), "running a kernel"); }
+  void enter() override { current = this; }
+  void leave() override { current = nullptr; }
+
+  bool holds(const void* address) const { return pool_->holds(address); }
+  // A weight on the device, by where its bytes lie on the host: a model's are mapped once, and stay.
+  const void* kept(const void* host, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    void*& device = kept_[{host, bytes}];
+    if (device == nullptr) {
+      check(cudaMalloc(&device, bytes), fmt::format("allocating {} bytes for a weight", bytes));
+      check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
+    }
+    return device;
+  }
+
+  static thread_local ManagedMemory* current;  // whose kernels this thread runs
+
+ private:
+  std::shared_ptr<ManagedPool> pool_ = std::make_shared<ManagedPool>();
+  std::mutex mutex_;
+  std::map<std::pair<const void*, std::size_t>, void*> kept_;
+};
+
+thread_local ManagedMemory* ManagedMemory::current = nullptr;
+
+class DeviceStaging final : public Staging {
+ public:
+  DeviceStaging() : memory_(ManagedMemory::current), stream_(stream_of_this_thread()) {}
+  ~DeviceStaging() override { release(); }
+
+  const void* read(const void* host, std::size_t bytes) override { return copy_of(host, bytes, false); }
+  void* write(void* host, std::size_t bytes) override { return copy_of(host, bytes, true); }
+  const void* keep(const void* host, std::size_t bytes) override {
+    return memory_ == nullptr ? read(host, bytes) : memory_->kept(host, bytes);
+  }
+  void* scratch(std::size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, std::max<std::size_t>(1, bytes), stream_),
+          fmt::format("allocating {} bytes for intermediate results", bytes));
+    scratch_.push_back(memory);
+    return memory;
+  }
+  Stream stream() const override { return stream_; }
+  void finish() override {
+    for (const Staged& staged : staged_) {
+      if (staged.written) staged.copy->bring_back(stream_);
+    }
+    // Where all lies in managed memory, nobody waits but who looks at results on the host.
+    if (memory_ == nullptr || !staged_.empty()) check(cudaStreamSynchronize(stream_), "running a kernel");
+    for (const Staged& staged : staged_) staged.copy->check_guards(stream_);
+    release();
+  }
+
+ private:
+  struct Staged {
+    const void* host;
+    bool written;
+    std::unique_ptr<DeviceCopy> copy;
+  };
+
+  unsigned char* copy_of(const void* host, std::size_t bytes, bool written) {
+    if (bytes == 0) return nullptr;
+    if (memory_ != nullptr && memory_->holds(host))
+      return static_cast<unsigned char*>(const_cast<void*>(host));
+    for (Staged& staged : staged_) {
+      if (staged.host != host || staged.copy->bytes() != bytes) continue;
+      staged.written |= written;
+      return staged.copy->data();
+    }
+    staged_.push_back({host, written, std::make_unique<DeviceCopy>(host, bytes, stream_)});
+    return staged_.back().copy->data();
+  }
+  void release() {
+    for (const Staged& staged : staged_) staged.copy->free(stream_);
+    for (void* memory : scratch_) cudaFreeAsync(memory, stream_);
+    staged_.clear();
+    scratch_.clear();
+  }
+
+  ManagedMemory* memory_;
+  cudaStream_t stream_;
+  std::vector<Staged> staged_;
+  std::vector<void*> scratch_;
+};
+
+class DeviceMachine final : public Machine {
+ public:
+  std::string unavailable() const override { return found().unavailable; }
+  const DeviceLimits& limits() const override {
+    if (!found().unavailable.empty()) throw Error::io(found().unavailable);
+    return found().limits;
+  }
+  std::unique_ptr<Staging> stage() override {
+    limits();
+    return std::make_unique<DeviceStaging>();
+  }
+
+ private:
+  static const Found& found() {
+    static const Found device = find_device();
+    return device;
+  }
+};
+
+}  // namespace
+
+Machine& device_machine() {
+  static DeviceMachine machine;
+  return machine;
+}
+
+std::unique_ptr<DeviceMemory> managed_memory() {
+  return std::make_unique<ManagedMemory>();
+}
+
+void allow_shared(const void* kernel, const LaunchPlan& plan) {
+  require_fits(plan);
+  constexpr std::size_t kWithoutAsking = 48 << 10;
+  if (plan.shared_bytes <= kWithoutAsking) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(plan.shared_bytes)),
+        fmt::format("{}: asking for {} bytes of shared memory", plan.kernel, plan.shared_bytes));
+}
+
+void check_launch(const LaunchPlan& plan) {
+  check(cudaGetLastError(), fmt::format("launching {} ({})", plan.kernel, describe(plan)));
+}
+
+}  // namespace assay::cuda

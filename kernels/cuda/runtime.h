@@ -1,0 +1,18 @@
+// The CUDA device at hand, over cudart. Built without CUDA, or on a machine without a device, everything here
+// works but says so: unavailable() of the machine.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/machine.h"
+#include "kernels/device_memory.h"
+
+namespace assay::cuda {
+
+// Device 0 of those that CUDA_VISIBLE_DEVICES leaves; the driver is first asked by unavailable().
+Machine& device_machine();
+
+// Managed memory of that device (CUDA C++ Programming Guide, "Unified Memory Programming"); null without one.
+std::unique_ptr<DeviceMemory> managed_memory();
+
+}  // namespace assay::cuda

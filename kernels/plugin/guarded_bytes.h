@@ -1,0 +1,34 @@
+// Bytes that end where memory ends: the page behind them cannot be touched, and where they are lent for
+// reading only, neither can they be written. Which of that a fault's address was, is told by a table that a
+// signal handler may read.
+#pragma once
+
+#include <cstddef>
+
+namespace assay {
+
+class GuardedBytes {
+ public:
+  // A copy of `size` bytes at `source`, or (null) a pattern no result looks like.
+  GuardedBytes(const void* source, std::size_t size, bool writable);
+  GuardedBytes(GuardedBytes&& other) noexcept;
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+  ~GuardedBytes();
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  // Nothing was written just before them.
+  bool intact() const;
+
+ private:
+  std::byte* map_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t mapped_ = 0, size_ = 0;
+};
+
+// What lies at an address, for a message: "just behind memory that was lent". Null: nothing of ours.
+// Safe in signal handlers.
+const char* guarded_place(const void* address);
+
+}  // namespace assay

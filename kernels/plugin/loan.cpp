@@ -1,0 +1,275 @@
+#include "kernels/plugin/loan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/numeric/codec.h"
+#include "kernels/harness/case_run.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kCanaries = 32;  // elements before and behind a staged matrix
+constexpr std::size_t kTail = 256;     // bytes behind what lies on a device
+constexpr std::byte kPattern{0xA5};
+
+struct NamedType {
+  ElementType type;
+  std::int32_t abi;
+};
+constexpr std::array<NamedType, 8> kTypes = {{{ElementType::F32, ASSAY_F32},
+                                              {ElementType::BF16, ASSAY_BF16},
+                                              {ElementType::F16, ASSAY_F16},
+                                              {ElementType::F64, ASSAY_F64},
+                                              {ElementType::I8, ASSAY_I8},
+                                              {ElementType::F8_E4M3, ASSAY_F8_E4M3},
+                                              {ElementType::F8_E5M2, ASSAY_F8_E5M2},
+                                              {ElementType::F8_E8M0, ASSAY_F8_E8M0}}};
+
+// A NaN with a payload of its own.
+std::uint32_t canary(std::int32_t type) {
+  return type == ASSAY_BF16 ? 0x7FCAu : 0x7FCAFE01u;
+}
+std::size_t element_size(std::int32_t type) {
+  return type == ASSAY_BF16 ? 2 : 4;
+}
+std::uint32_t coded(std::int32_t type, float value) {
+  return type == ASSAY_BF16 ? static_cast<std::uint32_t>(encode(kBF16, value, Overflow::special))
+                            : std::bit_cast<std::uint32_t>(value);
+}
+// Both types are what a float begins with.
+float decoded(std::int32_t type, const std::byte* at) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, at, element_size(type));
+  return std::bit_cast<float>(type == ASSAY_BF16 ? bits << 16 : bits);
+}
+
+// A matrix as it lies in a block: rows as far apart as at home, canaries before, between and behind.
+struct BlockLayout {
+  BlockLayout(const Matrix& m, std::int32_t of_type)
+      : type(of_type), rows(m.rows()), columns(m.columns()), stride(m.stride()) {}
+  std::size_t elements() const { return 2 * kCanaries + rows * stride; }
+  std::size_t bytes() const { return elements() * element_size(type); }
+  std::size_t at(std::size_t row, std::size_t column) const {
+    return (kCanaries + row * stride + column) * element_size(type);
+  }
+  bool inside(std::size_t element) const {
+    if (element < kCanaries || element >= kCanaries + rows * stride) return false;
+    return (element - kCanaries) % stride < columns;
+  }
+  std::int32_t type;
+  std::size_t rows, columns, stride;
+};
+
+std::vector<std::byte> filled_block(const BlockLayout& layout, const Matrix& m, bool with_values) {
+  std::vector<std::byte> block(layout.bytes());
+  const std::size_t size = element_size(layout.type);
+  const std::uint32_t nothing = canary(layout.type);
+  for (std::size_t i = 0; i < layout.elements(); ++i) std::memcpy(&block[i * size], &nothing, size);
+  for (std::size_t r = 0; with_values && r < layout.rows; ++r) {
+    for (std::size_t c = 0; c < layout.columns; ++c) {
+      const std::uint32_t code = coded(layout.type, m.row<float>(r)[c]);
+      std::memcpy(&block[layout.at(r, c)], &code, size);
+    }
+  }
+  return block;
+}
+
+std::size_t scale_bytes(const WeightView& w) {
+  if (w.rows == 0) return 0;
+  const std::size_t rows = (w.first_row + w.rows + w.block_rows - 1) / w.block_rows;
+  return rows * w.scale_columns * info(w.scale_type).block_bytes;
+}
+
+}  // namespace
+
+std::optional<std::int32_t> abi_type(ElementType type) {
+  for (const NamedType& t : kTypes) {
+    if (t.type == type) return t.abi;
+  }
+  const ElementInfo& element = info(type);
+  if (element.ggml_id < 0 || element.block_elements == 1) return std::nullopt;
+  return ASSAY_GGML(element.ggml_id);
+}
+
+std::optional<ElementType> element_type_from_abi(std::int32_t type) {
+  for (const NamedType& t : kTypes) {
+    if (t.abi == type) return t.type;
+  }
+  if (type < ASSAY_GGML(0)) return std::nullopt;
+  return element_type_from_ggml(static_cast<std::uint32_t>(type - ASSAY_GGML(0)));
+}
+
+// --- Lent
+
+Lent::Lent(DeviceMemory* device, const void* source, std::size_t size, bool writable)
+    : device_(device), size_(size) {
+  if (device_ == nullptr) {
+    host_.emplace(source, size, writable);
+    return;
+  }
+  where_ = device_->allocate(size + kTail);
+  const std::vector<std::byte> nothing(kTail + (source == nullptr ? size : 0), kPattern);
+  device_->upload(where_, source == nullptr ? nothing.data() : source, size);
+  device_->upload(static_cast<std::byte*>(where_) + size, nothing.data(), kTail);
+}
+
+Lent::Lent(Lent&& other) noexcept
+    : device_(other.device_),
+      host_(std::move(other.host_)),
+      where_(std::exchange(other.where_, nullptr)),
+      size_(other.size_) {}
+
+Lent::~Lent() {
+  if (where_ != nullptr) device_->release(where_);
+}
+
+void* Lent::data() const {
+  return host_ ? host_->data() : where_;
+}
+
+void Lent::fetch(void* to) const {
+  if (host_)
+    std::memcpy(to, host_->data(), size_);
+  else
+    device_->download(to, where_, size_);
+}
+
+bool Lent::intact() const {
+  if (host_) return host_->intact();
+  std::vector<std::byte> tail(kTail);
+  device_->download(tail.data(), static_cast<const std::byte*>(where_) + size_, kTail);
+  return std::all_of(tail.begin(), tail.end(), [](std::byte b) { return b == kPattern; });
+}
+
+const void* LentWeights::lend(DeviceMemory* device, const void* bytes, std::size_t size) {
+  const Key key{device, bytes, size};
+  auto it = lent_.find(key);
+  if (it == lent_.end()) it = lent_.emplace(key, Lent(device, bytes, size, false)).first;
+  return it->second.data();
+}
+
+// --- Loan
+
+assay_matrix Loan::matrix(const Matrix& m, bool input, bool output, std::int32_t type) {
+  assay_matrix lent = {.data = nullptr,
+                       .rows = m.rows(),
+                       .columns = m.columns(),
+                       .stride = m.stride(),
+                       .type = type,
+                       .reserved = 0};
+  if (terms_.weights == nullptr || m.empty()) return lent;
+  if (type == ASSAY_F32 && terms_.device == nullptr) {
+    lent.data = m.row<float>(0);
+    return lent;
+  }
+  const BlockLayout layout(m, type);
+  std::vector<std::byte> block = filled_block(layout, m, input);
+  Lent memory(terms_.device, block.data(), block.size(), true);
+  lent.data = static_cast<std::byte*>(memory.data()) + layout.at(0, 0);
+  staged_.push_back({m, input, output, type, std::move(block), std::move(memory)});
+  return lent;
+}
+
+const assay_weight* Loan::weight(const WeightView& view) {
+  if (!view) return nullptr;
+  const auto type = abi_type(view.type), scale_type = abi_type(view.scale_type);
+  const bool scaled = view.kind == FormKind::scaled;
+  if (view.codes == nullptr || !type || !scale_type || (view.kind != FormKind::plain && !scaled)) {
+    expressible_ = false;
+    return nullptr;
+  }
+  assay_weight& w = weights_.emplace_back();
+  w.size = sizeof w;
+  w.form = scaled ? ASSAY_SCALED : ASSAY_PLAIN;
+  w.type = *type;
+  w.input_major = view.input_major ? 1 : 0;
+  w.rows = view.rows;
+  w.columns = view.columns;
+  w.row_bytes = view.row_bytes;
+  w.block_rows = view.block_rows;
+  w.block_columns = view.block_columns;
+  if (scaled) {
+    w.scale_type = *scale_type;
+    w.scale_columns = view.scale_columns;
+    w.first_row = view.first_row;
+  }
+  if (terms_.weights == nullptr) return &w;
+  w.codes = terms_.weights->lend(terms_.device, view.codes, view.rows * view.row_bytes);
+  if (scaled) w.scales = terms_.weights->lend(terms_.device, view.scales, scale_bytes(view));
+  return &w;
+}
+
+const assay_weight* const* Loan::weights(const std::vector<WeightView>& views) {
+  if (views.empty()) return nullptr;
+  std::vector<const assay_weight*>& list = weight_lists_.emplace_back();
+  for (const WeightView& view : views) list.push_back(weight(view));
+  return list.data();
+}
+
+assay_cache_rows Loan::cache_rows(const CacheRows& rows, std::size_t keys) {
+  assay_cache_rows lent = {};
+  lent.base = input(rows.base);
+  if (rows.pages == nullptr) return lent;
+  lent.page_rows = rows.page_rows;
+  lent.page_count = (keys + rows.page_rows - 1) / rows.page_rows;
+  lent.pages = array(std::span(rows.pages, lent.page_count));
+  return lent;
+}
+
+const assay_span* Loan::spans(const std::vector<AttentionSpan>& spans) {
+  std::vector<assay_span>& list = spans_.emplace_back();
+  for (const AttentionSpan& s : spans)
+    list.push_back(
+        {s.first, s.queries, s.keys, cache_rows(s.key_rows, s.keys), cache_rows(s.value_rows, s.keys)});
+  return list.data();
+}
+
+const void* Loan::bytes(const void* source, std::size_t size) {
+  if (terms_.weights == nullptr || size == 0) return nullptr;
+  return arrays_.emplace_back(terms_.device, source, size, false).data();
+}
+
+void* Loan::result_bytes(void* home, std::size_t size) {
+  if (terms_.weights == nullptr || size == 0) return nullptr;
+  ResultBytes& result =
+      results_.emplace_back(ResultBytes{home, size, Lent(terms_.device, nullptr, size, true)});
+  return result.lent.data();
+}
+
+void Loan::settle(const Staged& staged) {
+  const BlockLayout layout(staged.home, staged.type);
+  std::vector<std::byte> after(staged.before.size());
+  staged.lent.fetch(after.data());
+  const std::size_t size = element_size(staged.type);
+  for (std::size_t i = 0; i < layout.elements(); ++i) {
+    if (staged.output && layout.inside(i)) continue;
+    if (std::memcmp(&after[i * size], &staged.before[i * size], size) == 0) continue;
+    const std::string matrix = fmt::format("a {} × {} matrix", layout.rows, layout.columns);
+    if (layout.inside(i)) throw RunFault("canaries", matrix + " that is an argument was changed");
+    const std::string_view side = i < kCanaries                                  ? "before"
+                                  : i >= kCanaries + layout.rows * layout.stride ? "behind"
+                                                                                 : "between rows of";
+    throw RunFault("canaries", fmt::format("memory {} {} was written", side, matrix));
+  }
+  for (std::size_t r = 0; staged.output && r < layout.rows; ++r) {
+    for (std::size_t c = 0; c < layout.columns; ++c)
+      staged.home.row<float>(r)[c] = decoded(staged.type, &after[layout.at(r, c)]);
+  }
+}
+
+void Loan::settle() {
+  if (terms_.device != nullptr) terms_.device->finish();
+  for (const Staged& staged : staged_) settle(staged);
+  for (const ResultBytes& result : results_) {
+    if (!result.lent.intact()) throw RunFault("canaries", "memory beside a result was written");
+    result.lent.fetch(result.home);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// Kernels under the emulator, through the whole examination: budgets, canaries, poison, properties.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "kernels/cuda/machine.h"
+#include "kernels/harness/examine.h"
+#include "kernels/registry.h"
+
+namespace assay {
+
+// Cases of the grid for which `wanted` says yes. Each of them has to be passed by every kernel that `add` put
+// into the registry; returns how many examinations were passed, so that a test can demand some.
+inline std::size_t pass_emulated(
+    int sm, const std::function<void(Registry&, cuda::Machine&)>& add,
+    const std::function<bool(const CaseId&)>& wanted = [](const CaseId&) { return true; }) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
+  Registry registry;
+  add(registry, *machine);
+  std::size_t passed = 0;
+  for (const auto& examiner : examiners(registry)) {
+    if (examiner->kernels().empty()) continue;
+    for (const CaseId& id : examiner->grid()) {
+      if (!wanted(id)) continue;
+      for (const CaseResult& r : examiner->examine(id, [](const KernelLabel&) { return true; }, {})) {
+        if (r.status == CaseStatus::passed) ++passed;
+        EXPECT_TRUE(r.status == CaseStatus::passed || r.status == CaseStatus::skipped)
+            << r.kernel << " " << r.id << ": " << r.check << ": " << r.detail;
+      }
+    }
+  }
+  return passed;
+}
+
+}  // namespace assay

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/device_memory.h"
 #include "kernels/matrix_memory.h"
+#include "kernels/model_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -17,23 +16,19 @@ namespace {
 
 class SelectedOps final : public ReferenceOps {
  public:
-  // Without `memory` all is ordinary memory, and no kernel runs on after it returned.
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<DeviceMemory> memory)
-      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), memory_(std::move(memory)) {}
+  // Without `device` all is ordinary memory, and no kernel runs on after it returned.
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device)
+      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
-    if (!memory_) return pool_->allocate(rows, columns, arithmetic().storage());
     const Real real = arithmetic().storage();
+    if (!device_) return memory_->allocate(rows, columns, real);
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(rows, columns, &bytes) ||
         __builtin_mul_overflow(bytes, real == Real::f64 ? sizeof(double) : sizeof(float), &bytes))
       throw Error::input("a matrix beyond all memory");
-    std::shared_ptr<void> memory = memory_->allocate(bytes);
-    if (!on_device_) {  // of host code: all zeros, and nobody else's any more
-      settle();
-      std::memset(memory.get(), 0, bytes);
-    }
-    return {std::move(memory), real, rows, columns};
+    if (!on_device_) settle();  // kernels may still be at what this memory was before
+    return {device_->allocate(bytes), real, rows, columns};
   }
   std::vector<double> download(const Matrix& x) override {
     settle();
@@ -109,7 +104,7 @@ class SelectedOps final : public ReferenceOps {
   ResultOf<Call> dispatch(const Call& call) {
     for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
       if (!kernel.takes(arithmetic(), call)) continue;
-      const Side side(*this, memory_ && kernel.device == Device::cuda);
+      const Side side(*this, device_ && kernel.device == Device::cuda);
       return kernel.run(*this, call);
     }
     const Side side(*this, false);
@@ -132,7 +127,7 @@ class SelectedOps final : public ReferenceOps {
     void turn(bool device) {
       if (ops_.on_device_ == device) return;
       ops_.on_device_ = device;
-      device ? ops_.memory_->enter() : ops_.memory_->leave();
+      device ? ops_.device_->enter() : ops_.device_->leave();
     }
     SelectedOps& ops_;
     bool before_;
@@ -142,12 +137,12 @@ class SelectedOps final : public ReferenceOps {
   void settle() {
     if (!under_way_) return;
     under_way_ = false;
-    memory_->synchronise();
+    device_->synchronise();
   }
 
   Registry chosen_;
-  std::shared_ptr<MatrixMemory> pool_ = std::make_shared<MatrixMemory>();
-  std::unique_ptr<DeviceMemory> memory_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
+  std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
   bool on_device_ = false, under_way_ = false;
 };
 
@@ -217,7 +212,8 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   chosen.for_each_op([&](const auto& kernels) {
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
-  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen), cuda ? cuda_memory() : nullptr);
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
+                                       cuda ? cuda_model_memory() : nullptr);
 }
 
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/softmax.h"
-#include "kernels/device_memory.h"
+#include "kernels/model_memory.h"
 #include "kernels/registry.h"
 
 // Without nvcc a kernel is registered with nothing to launch: it says that it is unavailable, and why.
@@ -36,7 +36,7 @@ void add_cuda_kernels(Registry& registry) {
   cuda::add_latent_kernels(registry, machine, ASSAY_BUILT(cuda::device_latent_launchers()));
 }
 
-std::unique_ptr<DeviceMemory> cuda_memory() {
+std::unique_ptr<ModelMemory> cuda_model_memory() {
   return cuda::device_machine().unavailable().empty() ? cuda::managed_memory() : nullptr;
 }
 

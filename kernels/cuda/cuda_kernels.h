@@ -5,12 +5,12 @@
 
 namespace assay {
 
-class DeviceMemory;
+class ModelMemory;
 class Registry;
 
 void add_cuda_kernels(Registry& registry);
 
 // Memory for a model on the device at hand; null where there is none.
-std::unique_ptr<DeviceMemory> cuda_memory();
+std::unique_ptr<ModelMemory> cuda_model_memory();
 
 }  // namespace assay

@@ -193,7 +193,7 @@ class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
   std::map<std::size_t, std::vector<void*>> spare_;
 };
 
-class ManagedMemory final : public DeviceMemory {
+class ManagedMemory final : public ModelMemory {
  public:
   ~ManagedMemory() override {
     for (const auto& [host, device] : kept_) cudaFree(device);
@@ -311,7 +311,7 @@ Machine& device_machine() {
   return machine;
 }
 
-std::unique_ptr<DeviceMemory> managed_memory() {
+std::unique_ptr<ModelMemory> managed_memory() {
   return std::make_unique<ManagedMemory>();
 }
 

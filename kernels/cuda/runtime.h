@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/cuda/machine.h"
-#include "kernels/device_memory.h"
+#include "kernels/model_memory.h"
 
 namespace assay::cuda {
 
@@ -13,6 +13,6 @@ namespace assay::cuda {
 Machine& device_machine();
 
 // Managed memory of that device (CUDA C++ Programming Guide, "Unified Memory Programming"); null without one.
-std::unique_ptr<DeviceMemory> managed_memory();
+std::unique_ptr<ModelMemory> managed_memory();
 
 }  // namespace assay::cuda

@@ -19,7 +19,7 @@ Machine& device_machine() {
   return machine;
 }
 
-std::unique_ptr<DeviceMemory> managed_memory() {
+std::unique_ptr<ModelMemory> managed_memory() {
   return nullptr;
 }
 

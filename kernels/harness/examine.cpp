@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kRepeats = 3;                  // of a run that differed from another, to tell chance from cause
 constexpr std::size_t kPadding = 5;          // odd, so that rows lie at all alignments
-constexpr std::size_t kAlignedPadding = 16;  // for kernels that refuse those
 constexpr double kRoundsOperands = 0x1p-11;  // a roundoff so coarse is that of operands, not of sums
+constexpr std::size_t kAlignedPadding = 16;  // for kernels that refuse those
 constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
 
 // A case's runs, wherever they take place.

@@ -81,7 +81,8 @@ TEST(CudaElementwise, RoundsToBfloat16AsTheReferenceDoes) {
       // float32 inside may fall on the other side of a tie, once a rounding stage; exponentials below the
       // smallest normal number may be flushed to zero.
       const double flushed = 0x1p-126 * (1 + std::fabs(gate[i])) * (1 + std::fabs(up[i]));
-      EXPECT_LE(std::fabs(out[i] - due[i]), 4 * 0x1p-8 * std::fabs(due[i]) + flushed) << id.text() << " " << i;
+      EXPECT_LE(std::fabs(out[i] - due[i]), 4 * 0x1p-8 * std::fabs(due[i]) + flushed)
+          << id.text() << " " << i;
     }
   }
   EXPECT_GT(compared, 100u);

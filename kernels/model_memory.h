@@ -7,9 +7,9 @@
 
 namespace assay {
 
-class DeviceMemory {
+class ModelMemory {
  public:
-  virtual ~DeviceMemory() = default;
+  virtual ~ModelMemory() = default;
   // Not zeroed; may be in use by kernels under way until synchronise().
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
   // Waits for all kernels. Throws Error for what went wrong in them.

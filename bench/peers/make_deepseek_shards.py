@@ -1,8 +1,8 @@
 """Shards shaped as DeepSeek-V3's, with random weights, for bench/convert.
 
-    python bench/peers/make_deepseek_shards.py OUT GIB
+    python bench/peers/make_deepseek_shards.py OUT GIB [SHARDS]
 
-Each shard holds routed experts of one layer, FP8 with 128x128 blocks: codes drawn evenly but for NaN, scales of about
+SHARDS: how many files; by default as many as make 2 GiB each. Each shard holds routed experts of one layer, FP8 with 128x128 blocks: codes drawn evenly but for NaN, scales of about
 1e-4. Python's standard library only.
 """
 
@@ -53,7 +53,7 @@ def main():
     out, gib = Path(sys.argv[1]), float(sys.argv[2])
     random.seed(1)
     out.mkdir(parents=True)
-    count = max(1, round(gib * (1 << 30) / SHARD_BYTES))
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else max(1, round(gib * (1 << 30) / SHARD_BYTES))
     weight_map, total = {}, 0
     for i in range(count):
         names, size = write_shard(out / f"model-{i + 1:05}-of-{count:05}.safetensors", 3 + i,

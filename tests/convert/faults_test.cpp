@@ -62,8 +62,8 @@ TEST(Faults, KilledAHundredTimesItResumesToTheSameBytes) {
 std::vector<std::vector<std::string>> other_conversions(const fs::path& out) {
   const fs::path plain = kData / "tinylm-bf16", llama = kData / "models/llama/model.safetensors";
   return {
-      {"convert", plain, out, "--to", "mxfp4", "--exclude", "down_proj|o_proj", "--max-shard-size", "200KB"},
-      {"convert", plain, out, "--to", "nvfp4", "--exclude", "down_proj", "--max-shard-size", "200KB"},
+      {"convert", plain, out, "--to", "mxfp4", "--include", "o_proj|q_a_proj", "--max-shard-size", "200KB"},
+      {"convert", plain, out, "--to", "nvfp4", "--include", "o_proj|q_a_proj", "--max-shard-size", "200KB"},
       {"convert", plain, out, "--to", "int4:channel", "--max-shard-size", "200KB"},
       {"convert", plain, out, "--to", "fp8:tensor", "--max-shard-size", "200KB"},
       {"convert", kData / "tinylm", out, "--to", "reblock=4x4", "--tp", "2"},

@@ -227,11 +227,13 @@ TEST(Ranks, ShardsScalesAndExpertsOverGroups) {
 TEST(Ranks, WhatIsCastIsCutLikeAnyOther) {
   const TempDir dir;
   for (const auto& [source, spec] : {std::pair{"tinylm", "bf16"}, {"tinylm-bf16", "fp8:block=4x4"}}) {
-    const fs::path in = kData / source, own = dir / source;
-    expect_ok(assay({"convert", in, own / "cut", "--to", spec, "--tp", "2"}));
-    expect_ok(assay({"convert", own / "cut", own / "merged", "--merge"}));
-    expect_ok(assay({"convert", in, own / "direct", "--to", spec}));
-    expect_same_tensors(own / "merged", own / "direct");
+    const fs::path in = kData / source;
+    const std::string cut = dir / (std::string("cut-") + source), merged = cut + "-merged",
+                      direct = cut + "-direct";
+    expect_ok(assay({"convert", in, cut, "--to", spec, "--tp", "2"}));
+    expect_ok(assay({"convert", cut, merged, "--merge"}));
+    expect_ok(assay({"convert", in, direct, "--to", spec}));
+    expect_same_tensors(merged, direct);
   }
 }
 

@@ -155,7 +155,10 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
                mark(s.properties.layout_invariant), mark(s.properties.thread_invariant),
                mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
-  output.line(table.render());
+  const bool any_ran = std::any_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return r.check != kUnavailable && r.status != CaseStatus::unimplemented;
+  });
+  if (any_ran) output.line(table.render());
   print_unavailable(output, results);
   for (const CaseResult& r : results) {
     const bool telling = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;

@@ -11,6 +11,7 @@
 
 #include "core/system/error.h"
 #include "kernels/harness/guarded_ops.h"
+#include "kernels/harness/survey.h"
 
 namespace assay {
 namespace {
@@ -212,6 +213,7 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   if (!first.taken) {
     const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
     result.detail = why.empty() ? "the kernel does not take this" : why;
+    if (!why.empty()) result.check = kUnavailable;
     return result;
   }
   const Judge judge{result};

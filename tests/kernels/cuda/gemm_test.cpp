@@ -77,6 +77,29 @@ TEST(CudaGemm, Bfloat16Activations) {
 TEST(CudaGemm, Float32ActivationsTimesStoredWeights) {
   EXPECT_GT(pass_linear(89, [](auto& id, auto act) { return act == "f32" && in_turn(id, 6); }), 20u);
 }
+// So many inputs that every stage of the ring in shared memory is filled anew, twice.
+TEST(CudaGemm, RingsOfStagesComeRound) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(90);
+  Registry registry;
+  add_linear(registry, *machine);
+  std::size_t passed = 0;
+  for (const auto& examiner : examiners(registry)) {
+    if (examiner->op() != "linear") continue;
+    for (const char* id :
+         {"linear:FP8_128x128:act=fp8-block:m=2:k=2000:n=5:in=zero:seed=1",
+          "linear:FP8_64x64:act=fp8-block:m=2:k=2000:n=5:in=zero:seed=1",
+          "linear:INT8_CHANNEL:act=int8:m=2:k=1700:n=5:in=zero:seed=1",
+          "linear:BF16:act=bf16:m=2:k=1000:n=5:in=zero:seed=1", "linear:Q8_0:m=2:k=704:n=5:in=zero:seed=1"}) {
+      for (const CaseResult& r :
+           examiner->examine(CaseId::parse(id), [](const KernelLabel&) { return true; }, {})) {
+        if (r.status == CaseStatus::passed) ++passed;
+        EXPECT_TRUE(r.status == CaseStatus::passed || r.status == CaseStatus::skipped)
+            << r.kernel << " " << r.id << ": " << r.check << ": " << r.detail;
+      }
+    }
+  }
+  EXPECT_EQ(passed, 15u);
+}
 TEST(CudaGemm, Experts) {
   // Of each form a small one, and what is special: fused gates, all experts for all tokens, one expert.
   const auto wanted = [](const CaseId& id) {

@@ -32,6 +32,7 @@ constexpr Promises kNoPromises = {
     .batch_invariant = false, .chunk_invariant = false, .thread_invariant = false, .layout_invariant = false};
 constexpr Promises kNoBatch = {.batch_invariant = false};
 constexpr Promises kNoChunk = {.chunk_invariant = false};
+constexpr Promises kNeither = {.batch_invariant = false, .chunk_invariant = false};
 
 template <class Call>
 void add_reference(Registry& registry) {
@@ -146,7 +147,7 @@ void add_cpu_kernels(Registry& registry) {
       kNoChunk);
   add_cpu<MlaCall>(
       registry, "cpu.absorbed", "the latent cache read once for all heads",
-      [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNoChunk,
+      [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNeither,
       [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(
       registry, "cpu.composed", "the CPU's linear and attention",

@@ -73,7 +73,8 @@ TEST(Plugin, EveryOperationIsLentAsTheHeaderSays) {
     passed[CaseId::parse(r.id).op()] += r.status == CaseStatus::passed ? 1 : 0;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
     const std::string op(OpOf<Call>::kName);
-    if (op != "linear") EXPECT_GT(passed[op], 0) << op;
+    if (op == "linear") return;
+    EXPECT_GT(passed[op], 0) << op;
   });
 }
 
@@ -350,7 +351,7 @@ TEST(Plugin, ThePageWorks) {
                                      .environment = {"CPATH=" + (test::plugin_dir() / "../include").string()},
                                      .timeout_seconds = 280});
   EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
-  EXPECT_NE(r.out.find("99 passed, 0 failed"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("66 passed, 0 failed"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("FAILED mine.norm rms_norm:F32"), std::string::npos) << r.out;
 }
 

@@ -71,6 +71,13 @@ SurveyRequest declared_set(int jobs, const std::vector<Plugin>& plugins) {
           .jobs = jobs};
 }
 
+// Faults are planted in the operations that are examined, and in the comparator.
+std::string operations_of(const std::vector<KernelLabel>& kernels) {
+  std::string names = "comparator";
+  for (const KernelLabel& k : kernels) names += "|" + k.op;
+  return "^(" + names + ")$";
+}
+
 void print_found(const Output& output, const std::vector<Deviation>& found) {
   for (const Deviation& d : found) {
     const std::string where = d.kernel + (d.id.empty() ? "" : " " + d.id);
@@ -101,9 +108,11 @@ int run_gate(const GateSettings& s) {
   Registry registry = builtin_kernels();
   const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
   const SurveyRequest request = declared_set(s.common.jobs, plugins);
-  refuse_without_device(plugins, wanted_kernels(registry, request));
+  const std::vector<KernelLabel> kernels = wanted_kernels(registry, request);
+  refuse_without_device(plugins, kernels);
   const std::vector<CaseResult> results = run_survey(registry, request);
-  const std::vector<MutantResult> mutants = run_mutants("", s.common.jobs);
+  const std::vector<MutantResult> mutants =
+      run_mutants(plugins.empty() ? "" : operations_of(kernels), s.common.jobs);
   if (interrupted()) return kExitInterrupted;
   const Baseline now = baseline_of(results, mutants);
   std::vector<Deviation> found =

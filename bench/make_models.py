@@ -83,6 +83,7 @@ def deepseek_lite(path):
     o = w.out
     o.add_rope_freq_base(10000.0)
     o.add_leading_dense_block_count(1)
+    o.add_q_lora_rank(0)  # asked for, though there are none
     o.add_kv_lora_rank(kv_rank)
     o.add_key_length(kv_rank + rope)
     o.add_value_length(kv_rank)

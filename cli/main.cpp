@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "cli/check/command.h"
+#include "cli/gate/suites.h"
 #include "convert/command.h"
 #include "core/system/command_line.h"
 #include "core/system/error.h"
@@ -50,7 +51,7 @@ int run(int argc, char** argv) {
   assay::add_run(program, action, selected_kernels);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);
-  assay::add_gate(program, action);
+  assay::add_gate(program, action, assay::gate_suites());
   assay::add_manifest(program, action);
   assay::add_repair(program, action);
   try {

@@ -109,7 +109,8 @@ int run_convert(Settings& settings) {
   if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
   check_output(settings.in, settings.out, options);
   if (concerns_gguf(settings.in, options.to))
-    return run_gguf(settings.in, settings.out, options, settings.gguf, settings.common.progress, output);
+    return run_gguf(settings.in, settings.out, options, settings.gguf, settings.report,
+                    settings.common.progress, output);
 
   const ConversionPlan plan = make_plan(settings.in, options);
   if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <deque>
-#include <future>
 #include <mutex>
 #include <set>
 
@@ -26,7 +24,6 @@ namespace assay {
 namespace {
 
 constexpr const char* kManifest = "SHA256SUMS";
-constexpr std::size_t kClosingAtOnce = 2;     // shards being flushed and hashed while the next is made
 constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
 
 fs::path parent_of(const fs::path& out) {
@@ -100,7 +97,7 @@ class Conversion {
   // What a killed run left: AtomicFile's temporaries, in a folder that is ours alone.
   void remove_temporaries() const {
     std::vector<fs::path> stale;
-    for (const auto& entry : fs::directory_iterator(partial_)) {
+    for (const auto& entry : fs::recursive_directory_iterator(partial_)) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with(".") && name.ends_with(".tmp")) stale.push_back(entry.path());
     }
@@ -141,43 +138,33 @@ class Conversion {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
     const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
     check_merges(context);
-    // While shards are brought to disk and hashed, the next is made.
-    std::deque<std::future<void>> closing;
+    std::vector<const OutputShard*> left;
     for (const OutputShard& shard : plan_.shards) {
-      if (finished_before_.contains(shard.name)) {
-        ++result_.shards_reused;
-        progress.add(shard.bytes);
+      if (!finished_before_.contains(shard.name)) {
+        left.push_back(&shard);
         continue;
       }
-      progress.item(shard.name);
-      auto sink = std::make_unique<ShardSink>(plan_, shard, partial_);
-      std::vector<WorkError> errors = write_shard(context, shard, *sink);
-      if (closing.size() >= kClosingAtOnce) {
-        closing.front().get();
-        closing.pop_front();
-      }
-      closing.push_back(std::async(
-          std::launch::async, [this, &shard, open = std::move(sink), made = std::move(errors)]() mutable {
-            close(shard, *open, std::move(made));
-          }));
+      ++result_.shards_reused;
+      progress.add(shard.bytes);
     }
-    for (std::future<void>& one : closing) one.get();
+    assay::write_shards(context, left, partial_, [this](WrittenShard written) { close(std::move(written)); });
     for (const auto& [name, shard] : journal_->finished())
       result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
     std::sort(result_.errors.begin(), result_.errors.end(),
               [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
   }
 
-  void close(const OutputShard& shard, ShardSink& sink, std::vector<WorkError> errors) {
-    const std::vector<File> written = sink.reopened();
-    std::future<void> flushed = std::async(std::launch::async, [&sink] { sink.commit(); });
-    FinishedShard finished{{}, std::move(errors)};
-    for (std::size_t i = 0; i < written.size(); ++i)
-      finished.files.push_back({sink.names()[i], written[i].size(), sha256_of_file(written[i])});
-    flushed.get();
+  void close(WrittenShard written) {
+    const std::vector<Digest> digests = written.sink.file_digests();
+    written.sink.commit();
+    FinishedShard finished{{}, std::move(written.errors)};
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      const std::string& name = written.sink.names()[i];
+      finished.files.push_back({name, fs::file_size(partial_ / name), digests[i]});
+    }
     source_.check_unchanged();
     const std::lock_guard lock(journal_mutex_);
-    journal_->add(shard.name, std::move(finished));
+    journal_->add(written.shard.name, std::move(finished));
   }
 
   void write_text(const std::string& name, const std::string& text) {
@@ -307,7 +294,10 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
     throw Error::refused("the output would lie in the source's own folder")
         .in(out)
         .remedy("name another folder");
-  if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error)))
+  // A file that a run gave its name before it was killed: its journal, which the conversion reads, knows it.
+  const bool may_be_ours =
+      options.resume && fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
+  if (fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error)))
     throw Error::refused("exists already").in(out).remedy("name a new folder");
   if (!fs::is_directory(parent_of(out), error))
     throw Error::input("there is no such folder").in(parent_of(out));

@@ -64,47 +64,42 @@ class Int4Encoder : public Encoder {
   // A word of zero points holds eight rows.
   std::uint64_t rows_together() const override { return spec_.asymmetric ? 8 : 1; }
 
-  EncodedRows encode(const RowsToEncode& in) const override {
+  void encode(const RowsToEncode& in, EncodedRows& out) const override {
     const std::uint64_t columns = in.tensor.columns, width = group(in.tensor), groups = columns / width;
     const ElementType type = scale_type(in.tensor);
-    EncodedRows out;
-    std::vector<float> low(in.rows * groups), high(low.size()), scales(low.size()), zeros(low.size(), 0.0F);
+    thread_local Scratch<float> low_memory, high_memory, scale_memory, zero_memory;
+    const auto low = low_memory.take(in.rows * groups), high = high_memory.take(low.size());
+    const auto scales = scale_memory.take(low.size()), zeros = zero_memory.take(low.size());
+    out.begin(spec_.asymmetric ? 4 : 3);
     for (std::uint64_t r = 0; r < in.rows; ++r) {
-      group_ranges(in.values.subspan(r * columns, columns), width, std::span(low).subspan(r * groups, groups),
-                   std::span(high).subspan(r * groups, groups));
+      group_ranges(in.values.subspan(r * columns, columns), width, low.subspan(r * groups, groups),
+                   high.subspan(r * groups, groups));
     }
     for (std::size_t i = 0; i < scales.size(); ++i) {
-      out.zero_blocks += low[i] == 0 && high[i] == 0 ? 1 : 0;
+      out.error.zero_blocks += low[i] == 0 && high[i] == 0 ? 1 : 0;
       scales[i] = spec_.asymmetric ? (high[i] - low[i]) / (kHigh - kLow)
                                    : std::max(-low[i], high[i]) / ((kHigh - kLow) / 2);
     }
-    const std::vector<std::byte> stored_scales = round_scales(type, scales);
+    const std::uint64_t scale_bytes = info(type).block_bytes;
+    round_scales(type, scales, out.put(1, scales.size() * scale_bytes, in.first * groups * scale_bytes));
+    std::fill(zeros.begin(), zeros.end(), 0.0F);
     if (spec_.asymmetric) {
       for (std::size_t i = 0; i < zeros.size(); ++i)
         zeros[i] = std::nearbyint(std::clamp(kLow - low[i] / scales[i], kLow, kHigh));
     }
 
     const std::uint64_t words = kPacking.words(columns);
-    std::vector<std::uint32_t> packed(in.rows * words);
-    std::vector<std::uint8_t> q(columns);
-    std::vector<float> offsets(groups);
-    out.after.resize(in.values.size());
+    std::vector<std::uint32_t> packed(words);
+    const auto codes = out.put(0, in.rows * words * 4, in.first * words * 4);
     for (std::uint64_t r = 0; r < in.rows; ++r) {
-      const float* s = &scales[r * groups];
-      const float* z = &zeros[r * groups];
-      quantize_groups(in.values.subspan(r * columns, columns), width, {s, groups}, {z, groups}, kLow, kHigh,
-                      q);
-      pack_line(kPacking, q, std::span(packed).subspan(r * words, words));
-      for (std::uint64_t g = 0; g < groups; ++g) offsets[g] = kLow - z[g];
-      dequantize_groups(q, width, {s, groups}, offsets, std::span(out.after).subspan(r * columns, columns));
+      encode_row(in.values.subspan(r * columns, columns), scales.subspan(r * groups, groups),
+                 zeros.subspan(r * groups, groups), packed, out.error);
+      std::memcpy(codes.data() + r * words * 4, packed.data(), words * 4);
     }
-    out.parts.push_back({to_bytes(packed), in.first * words * 4});
-    out.parts.push_back({stored_scales, in.first * groups * info(type).block_bytes});
-    out.parts.push_back({{}, 0});
-    if (in.first == 0) out.parts.back().bytes = to_bytes(in.tensor.shape);
+    if (in.first == 0) put_elements<std::uint64_t>(out, 2, in.tensor.shape, 0);
     if (spec_.asymmetric)
-      out.parts.push_back({pack_zeros(zeros, in.rows, groups), kPacking.words(in.first) * groups * 4});
-    return out;
+      put_elements<std::uint32_t>(out, 3, pack_zeros(zeros, in.rows, groups),
+                                  kPacking.words(in.first) * groups * 4);
   }
 
  private:
@@ -112,17 +107,29 @@ class Int4Encoder : public Encoder {
     return spec_.group == 0 ? tensor.columns : spec_.group;
   }
 
-  static std::vector<std::byte> round_scales(ElementType type, std::vector<float>& scales) {
-    std::vector<std::byte> stored(scales.size() * info(type).block_bytes);
+  static void encode_row(std::span<const float> before, std::span<const float> scales,
+                         std::span<const float> zeros, std::span<std::uint32_t> packed, ErrorSums& error) {
+    thread_local Scratch<std::uint8_t> code_memory;
+    thread_local Scratch<float> offset_memory, after_memory;
+    const auto q = code_memory.take(before.size());
+    const auto offsets = offset_memory.take(scales.size()), after = after_memory.take(before.size());
+    const std::uint64_t width = before.size() / scales.size();
+    quantize_groups(before, width, scales, zeros, kLow, kHigh, q);
+    pack_line(kPacking, q, packed);
+    for (std::size_t g = 0; g < offsets.size(); ++g) offsets[g] = kLow - zeros[g];
+    dequantize_groups(q, width, scales, offsets, after);
+    error.add(before, after);
+  }
+
+  static void round_scales(ElementType type, std::span<float> scales, std::span<std::byte> stored) {
     simd::encode(type, scales, Overflow::special, stored.data());
     simd::decode(type, stored, scales.data());
     for (float& scale : scales) scale = scale == 0 ? smallest_step(type) : scale;
     simd::encode(type, scales, Overflow::special, stored.data());
-    return stored;
   }
 
-  static std::vector<std::byte> pack_zeros(const std::vector<float>& zeros, std::uint64_t rows,
-                                           std::uint64_t groups) {
+  static std::vector<std::uint32_t> pack_zeros(std::span<const float> zeros, std::uint64_t rows,
+                                               std::uint64_t groups) {
     std::vector<std::uint32_t> packed(kPacking.words(rows) * groups), words(kPacking.words(rows));
     std::vector<std::uint8_t> line(rows);
     for (std::uint64_t g = 0; g < groups; ++g) {
@@ -131,7 +138,7 @@ class Int4Encoder : public Encoder {
       pack_line(kPacking, line, words);
       for (std::uint64_t w = 0; w < words.size(); ++w) packed[w * groups + g] = words[w];
     }
-    return to_bytes(packed);
+    return packed;
   }
 
   const Spec spec_;

@@ -43,34 +43,39 @@ class Nvfp4Encoder : public Encoder {
   std::string form(const LogicalTensor&) const override { return "NVFP4"; }
   bool needs_whole_amax() const override { return true; }
 
-  EncodedRows encode(const RowsToEncode& in) const override {
-    EncodedRows out;
-    const std::uint64_t blocks = in.values.size() / kBlock;
+  void encode(const RowsToEncode& in, EncodedRows& out) const override {
+    const std::uint64_t columns = in.tensor.columns, blocks = columns / kBlock;
     const float global = global_scale(in.whole_amax);
-    std::vector<float> scales(blocks);
-    block_amax(in.values, 1, in.values.size(), 1, kBlock, scales);
-    out.zero_blocks = static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
+    out.begin(3);
+    const auto codes = out.put(0, in.rows * columns / 2, in.first * columns / 2);
+    const auto scales = out.put(1, in.rows * blocks, in.first * blocks);
+    for (std::uint64_t r = 0; r < in.rows; ++r)
+      encode_row(in.values.subspan(r * columns, columns), global, codes.subspan(r * columns / 2, columns / 2),
+                 scales.subspan(r * blocks, blocks), out.error);
+    if (in.first == 0) put_elements<float>(out, 2, std::span(&global, 1), 0);
+  }
+
+ private:
+  void encode_row(std::span<const float> before, float global, std::span<std::byte> codes,
+                  std::span<std::byte> stored_scales, ErrorSums& error) const {
+    thread_local Scratch<float> scale_memory, row_memory;
+    const auto scales = scale_memory.take(stored_scales.size());
+    const auto row = row_memory.take(before.size());  // the quotients, then the row as it will decode
+    block_amax(before, 1, before.size(), 1, kBlock, scales);
+    error.zero_blocks += static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
     for (float& scale : scales) scale = block_scale(scale, global);
-    std::vector<std::byte> stored_scales(blocks), codes(in.values.size() / 2);
     simd::encode(ElementType::F8_E4M3, scales, Overflow::saturate, stored_scales.data());
     simd::decode(ElementType::F8_E4M3, stored_scales, scales.data());
     if (!spec_.modelopt) replace_zeros(scales, stored_scales);
     for (float& scale : scales) scale = spec_.modelopt ? scale * global : scale / global;
 
-    out.after.resize(in.values.size());
-    out.clamped = divide_blocks(in.values, kBlock, scales, 7.0F, out.after);
-    encode_fp4(out.after, spec_.ties, codes);
-    simd::decode(ElementType::F4, codes, out.after.data());
-    scale_row(out.after, kBlock, scales.data());
-
-    out.parts.push_back({std::move(codes), in.first * in.tensor.columns / 2});
-    out.parts.push_back({std::move(stored_scales), in.first * (in.tensor.columns / kBlock)});
-    out.parts.push_back({{}, 0});
-    if (in.first == 0) out.parts.back().bytes = to_bytes(std::vector<float>{global});
-    return out;
+    error.clamped += divide_blocks(before, kBlock, scales, 7.0F, row);
+    encode_fp4(row, spec_.ties, codes);
+    simd::decode(ElementType::F4, codes, row.data());
+    scale_row(row, kBlock, scales.data());
+    error.add(before, row);
   }
 
- private:
   float global_scale(float amax) const {
     if (spec_.modelopt) {
       const float scale = amax / (kLargest * kLargestScale);

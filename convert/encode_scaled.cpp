@@ -6,6 +6,7 @@
 
 #include "convert/encoder.h"
 #include "core/numeric/codec_simd.h"
+#include "core/numeric/row_quantizer.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -39,34 +40,36 @@ class ScaledEncoder : public Encoder {
   }
   bool needs_whole_amax() const override { return whole(); }
 
-  EncodedRows encode(const RowsToEncode& in) const override {
+  void encode(const RowsToEncode& in, EncodedRows& out) const override {
     const BlockQuantizer quantizer = spec_.quantizer(in.tensor.rows, in.tensor.columns);
     const std::uint64_t columns = in.tensor.columns, block_rows = std::min(in.rows, quantizer.block_rows);
     const std::uint64_t across = LogicalTensor::ceil_div(columns, quantizer.block_columns);
-    EncodedRows out;
-    std::vector<float> scales(LogicalTensor::ceil_div(in.rows, block_rows) * across);
+    const std::uint64_t first_block = whole() ? 0 : in.first / quantizer.block_rows;
+    out.begin(2);
+    thread_local Scratch<float> scale_memory, row_memory;
+    const auto scales =
+        scale_memory.take(whole() ? 1 : LogicalTensor::ceil_div(in.rows, block_rows) * across);
     if (whole()) {
-      scales = {in.whole_amax};
+      scales[0] = in.whole_amax;
     } else {
       block_amax(in.values, in.rows, columns, block_rows, quantizer.block_columns, scales);
-      out.zero_blocks = static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
+      out.error.zero_blocks = static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
     }
     for (float& scale : scales) scale = quantizer.scale_for(scale);
-    const std::uint64_t first_block = whole() ? 0 : in.first / quantizer.block_rows;
     if (in.given != nullptr) take_given(in, quantizer, first_block, scales);
 
-    std::vector<std::byte> codes(in.values.size());
-    out.clamped = quantize_with_scales(quantizer, in.values, in.rows, columns, scales, codes);
-    out.after.resize(in.values.size());
-    simd::decode(spec_.type, codes, out.after.data());
-    for (std::uint64_t row = 0; row < in.rows; ++row) {
-      scale_row(std::span(out.after).subspan(row * columns, columns), quantizer.block_columns,
-                &scales[whole() ? 0 : row / quantizer.block_rows * across]);
+    const auto codes = out.put(0, in.values.size(), in.first * columns);
+    const auto row = row_memory.take(columns);  // the quotients, then the row as it will decode
+    for (std::uint64_t r = 0; r < in.rows; ++r) {
+      const auto before = in.values.subspan(r * columns, columns);
+      const float* scale = &scales[whole() ? 0 : r / quantizer.block_rows * across];
+      const auto row_codes = codes.subspan(r * columns, columns);
+      out.error.clamped += quantize_row(quantizer, before, scale, row, row_codes);
+      simd::decode(spec_.type, row_codes, row.data());
+      scale_row(row, quantizer.block_columns, scale);
+      out.error.add(before, row);
     }
-    out.parts.push_back({std::move(codes), in.first * columns});
-    out.parts.push_back({{}, first_block * across * sizeof(float)});
-    if (!whole() || in.first == 0) out.parts.back().bytes = to_bytes(scales);
-    return out;
+    if (!whole() || in.first == 0) put_elements<float>(out, 1, scales, first_block * across * sizeof(float));
   }
 
  private:

@@ -2,15 +2,18 @@
 // encoder for each family of targets.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "convert/errors.h"
 #include "convert/given_scales.h"
 #include "convert/spec.h"
 #include "core/model/stored_form.h"
+#include "core/system/scratch.h"
 
 namespace assay {
 
@@ -21,15 +24,29 @@ struct EncodedPart {
   bool is_scale = true;
 };
 
-// What is made of some rows: for every part, bytes and where they belong in its tensor.
-struct EncodedRows {
-  struct Bytes {
-    std::vector<std::byte> bytes;  // empty: these rows have nothing of the part
+// What is made of some rows: for every part, bytes and where they belong in its tensor; and how far the rows,
+// as the output will decode, are from what they were. Kept from one use to the next, for its memory.
+class EncodedRows {
+ public:
+  struct Part {
+    std::span<std::byte> bytes;  // empty: these rows have nothing of the part
     std::uint64_t at = 0;
   };
-  std::vector<Bytes> parts;  // in the order of Encoder::parts()
-  std::vector<float> after;  // the rows as the output will decode
-  std::uint64_t clamped = 0, zero_blocks = 0;
+  void begin(std::size_t parts) {
+    parts_.assign(parts, {});
+    if (memory_.size() < parts) memory_.resize(parts);
+    error = {};
+  }
+  // Room for `size` bytes of a part; they belong at `at`.
+  std::span<std::byte> put(std::size_t part, std::size_t size, std::uint64_t at) {
+    return (parts_[part] = {memory_[part].take(size), at}).bytes;
+  }
+  const Part& part(std::size_t i) const { return parts_[i]; }
+  ErrorSums error;
+
+ private:
+  std::vector<Part> parts_;  // in the order of Encoder::parts()
+  std::vector<Scratch<std::byte>> memory_;
 };
 
 struct RowsToEncode {
@@ -52,7 +69,7 @@ class Encoder {
   // One scale concerns the whole tensor, whose largest magnitude a first pass finds.
   virtual bool needs_whole_amax() const { return false; }
   // Safe from several threads.
-  virtual EncodedRows encode(const RowsToEncode& rows) const = 0;
+  virtual void encode(const RowsToEncode& rows, EncodedRows& out) const = 0;
 };
 
 // Of Spec::Kind::quantize.
@@ -62,10 +79,10 @@ std::unique_ptr<Encoder> make_mx_encoder(const Spec& spec);      // mxfp4, mxfp8
 std::unique_ptr<Encoder> make_nvfp4_encoder(const Spec& spec);
 std::unique_ptr<Encoder> make_int4_encoder(const Spec& spec);
 
+// Copies `elements` into a part.
 template <class Element>
-std::vector<std::byte> to_bytes(const std::vector<Element>& elements) {
-  const auto bytes = std::as_bytes(std::span(elements));
-  return {bytes.begin(), bytes.end()};
+void put_elements(EncodedRows& out, std::size_t part, std::span<const Element> elements, std::uint64_t at) {
+  std::memcpy(out.put(part, elements.size_bytes(), at).data(), elements.data(), elements.size_bytes());
 }
 
 }  // namespace assay

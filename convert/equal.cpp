@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "convert/equal_gguf.h"
 #include "core/model/stored_checks.h"
+#include "core/numeric/float_loops.h"
 #include "core/system/error.h"
 #include "core/system/finding_error.h"
 #include "core/system/threads.h"
@@ -15,7 +17,7 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kElementsAtOnce = 1 << 20;
+constexpr std::uint64_t kElementsAtOnce = 1 << 16;  // decoded twice over, they stay in a core's cache
 
 bool decodes(const LogicalTensor& tensor) {
   return tensor.quantized() || info(tensor.form.codes).is_float;
@@ -27,6 +29,13 @@ bool agree(float a, float b, double rtol, NonFinite non_finite) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return rtol > 0 &&
          std::abs(double{a} - double{b}) <= rtol * std::max(std::abs(double{a}), std::abs(double{b}));
+}
+
+// Finite, and the same to the bit: what is equal mostly is, and this is told much faster.
+bool same_numbers(std::span<const float> a, std::span<const float> b) {
+  constexpr std::uint32_t kInfinity = 0x7F800000;
+  return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0 &&
+         largest_magnitude_bits(a.data(), a.size()) < kInfinity;
 }
 
 // Integers, Booleans and what float32 cannot hold are compared as they are stored.
@@ -98,6 +107,8 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
     y.resize(rows * matrix.columns);
     left(row, rows, x);
     right(row, rows, y);
+    progress.add(x.size());
+    if (same_numbers(x, y)) continue;
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (agree(x[i], y[i], rtol, non_finite)) continue;
       if (differing++ == 0) {
@@ -107,7 +118,6 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
       }
       largest = std::max(largest, std::abs(double{x[i]} - double{y[i]}));
     }
-    progress.add(x.size());
   }
   if (differing == 0) return std::nullopt;
   return Difference{matrix.name,

@@ -133,7 +133,10 @@ Json to_json(const RegroupPlan& plan, const fs::path& out, const RegroupResult* 
 }  // namespace
 
 int run_gguf(const fs::path& in, const fs::path& out, const ConvertOptions& options, const GgufOptions& gguf,
-             ProgressMode progress, const Output& output) {
+             const fs::path& report, ProgressMode progress, const Output& output) {
+  if (report.extension() == ".html")
+    throw Error::usage(fmt::format("--report {}: of GGUF there is no page", report.string()))
+        .remedy("name a .json");
   const RegroupPlan plan = make_gguf_plan(in, out, options, gguf);
   if (!plan.folder) {
     for (const RegroupFile& file : plan.files) {
@@ -153,6 +156,11 @@ int run_gguf(const fs::path& in, const fs::path& out, const ConvertOptions& opti
   }
   const RegroupResult result = regroup(plan, out, options, progress);
   output.json(to_json(plan, out, &result));
+  if (!report.empty() && !result.interrupted) {
+    AtomicFile file(report);
+    file.write(dump_json(to_json(plan, out, &result)) + "\n");
+    file.commit();
+  }
   if (result.interrupted) {
     output.line("interrupted; --resume goes on from here");
     return kExitInterrupted;

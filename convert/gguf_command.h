@@ -6,7 +6,8 @@
 
 namespace assay {
 
+// `report`: a .json to write what --json gives to; empty: none.
 int run_gguf(const fs::path& in, const fs::path& out, const ConvertOptions& options, const GgufOptions& gguf,
-             ProgressMode progress, const Output& output);
+             const fs::path& report, ProgressMode progress, const Output& output);
 
 }  // namespace assay

@@ -1,9 +1,11 @@
-// Writes one output shard: every tensor in pieces of bounded size, several pieces at a time, in whatever
-// order; the bytes depend on the plan alone.
+// Writes output shards: a few at a time, every tensor in pieces of bounded size, several pieces at a time,
+// and hashes them as they grow. The bytes depend on the plan alone.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "convert/errors.h"
@@ -29,10 +31,19 @@ struct WorkError {
   ErrorSums sums;
 };
 
-// Throws Error::refused for NaN, Inf, values that do not fit, and implausible ones; Interrupted when asked to
-// stop. The files are left uncommitted.
 struct Interrupted {};
-std::vector<WorkError> write_shard(const PipelineContext& context, const OutputShard& shard, ShardSink& sink);
+struct WrittenShard {
+  const OutputShard& shard;
+  ShardSink& sink;  // written and flushed, its digests known, not committed yet
+  std::vector<WorkError> errors;
+};
+// Called from several threads.
+using CloseShard = std::function<void(WrittenShard)>;
+
+// Throws Error::refused for NaN, Inf, values that do not fit, and implausible ones; Interrupted when asked to
+// stop. Shards that were not closed by then are gone.
+void write_shards(const PipelineContext& context, std::span<const OutputShard* const> shards,
+                  const fs::path& folder, const CloseShard& close);
 
 // Bytes of a tensor that lies in parts; their files are the reader's.
 void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::uint64_t at,

@@ -345,6 +345,8 @@ const std::string& RankPlan::file_name(const OutputShard& shard, std::uint64_t r
 CutShard RankPlan::cut(const ConversionPlan& plan, const OutputShard& shard) const {
   CutShard made;
   made.tensors.resize(shard.tensors.size());
+  std::vector<std::string> names;  // as JSON
+  for (const OutputTensor& output : shard.tensors) names.push_back(dump_json(Json(output.name), -1));
   for (std::uint64_t rank = 0; rank < grid_.tp; ++rank) {
     if (file_name(shard, rank).empty()) continue;
     RankFile file;
@@ -358,8 +360,7 @@ CutShard RankPlan::cut(const ConversionPlan& plan, const OutputShard& shard) con
       Piece piece = piece_of(plan, output, rank);
       if (!piece.held) continue;
       if (!piece.cut.empty())
-        cuts += fmt::format("{}{}:{{{}}}", cuts.size() > 1 ? "," : "", dump_json(Json(output.name), -1),
-                            piece.cut);
+        cuts += fmt::format("{}{}:{{{}}}", cuts.size() > 1 ? "," : "", names[i], piece.cut);
       made.tensors[i].rows = piece.rows;
       made.tensors[i].row_bytes = piece.row_bytes;
       piece.part.file = static_cast<std::uint32_t>(made.files.size());

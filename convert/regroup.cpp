@@ -113,6 +113,8 @@ class Regrouper {
       for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
       return;
     }
+    if (fs::exists(regrouped_path(plan_, file, out_), error))
+      throw Error::refused("exists already").in(regrouped_path(plan_, file, out_)).remedy("name a new file");
     ResumableFile target(partial_ / file.name);
     target.write_at(0, std::as_bytes(std::span(file.header)));
     Progress progress(mode_, "Writing", file.bytes);

@@ -2,20 +2,28 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "convert/copy_range.h"
 #include "core/system/error.h"
 
 namespace assay {
 
-ShardSink::ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder)
-    : shard_(shard) {
+ShardSink::ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
+                     OutputDigests& digests)
+    : shard_(shard), digests_(digests) {
   if (!plan.ranks) {
     open(folder, shard.name, shard.header, shard.bytes);
+    digests_.written(*growing_.front(), 0, shard.header.size());
     return;
   }
   cut_ = plan.ranks->cut(plan, shard);
   for (const RankFile& file : cut_->files) open(folder, file.name, file.header, file.bytes);
+}
+
+ShardSink::~ShardSink() {
+  for (const auto& file : growing_) digests_.forget(*file);
 }
 
 void ShardSink::open(const fs::path& folder, const std::string& name, const std::string& header,
@@ -30,10 +38,15 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
   if (::ftruncate(file.descriptor(), static_cast<off_t>(bytes)) != 0)
     throw Error::from_errno("set the length", errno).in(path);
   file.write_at(0, std::as_bytes(std::span(header)));
+  growing_.push_back(std::make_unique<GrowingFile>(file, bytes));
+  digests_.add(*growing_.back());
 }
 
 void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes) {
-  if (!cut_) return files_.front()->write_at(tensor.offset + at, bytes);
+  if (!cut_) {
+    files_.front()->write_at(tensor.offset + at, bytes);
+    return digests_.written(*growing_.front(), tensor.offset + at, bytes.size());
+  }
   const TensorCut& cut = cut_->tensors[static_cast<std::size_t>(&tensor - shard_.tensors.data())];
   for (const RankPart& part : cut.parts) {
     scatter(cut, part, at, bytes, [&](std::uint64_t offset, std::span<const std::byte> mine) {
@@ -42,10 +55,31 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<co
   }
 }
 
-std::vector<File> ShardSink::reopened() const {
-  std::vector<File> files;
-  for (const auto& file : files_) files.push_back(File::open(file->temporary()));
-  return files;
+void ShardSink::copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset,
+                     std::uint64_t bytes) {
+  copy_range(from, from_offset, *files_.front(), to_offset, bytes);
+  digests_.written(*growing_.front(), to_offset, bytes);
+}
+
+bool ShardSink::owns(const GrowingFile& file) const {
+  return std::any_of(growing_.begin(), growing_.end(), [&](const auto& own) { return own.get() == &file; });
+}
+
+void ShardSink::all_written() {
+  for (const auto& file : growing_) digests_.all_written(*file);
+}
+
+std::vector<Digest> ShardSink::file_digests() const {
+  std::vector<Digest> digests;
+  for (const auto& file : growing_) digests.push_back(file->digest());
+  return digests;
+}
+
+void ShardSink::sync() const {
+  for (const auto& file : files_) {
+    if (::fsync(file->descriptor()) != 0)
+      throw Error::from_errno("flush to disk", errno).in(file->temporary());
+  }
 }
 
 void ShardSink::commit() {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "convert/output_digests.h"
 #include "convert/plan.h"
 #include "convert/ranks.h"
 #include "core/system/file.h"
@@ -13,25 +14,35 @@ namespace assay {
 
 class ShardSink {
  public:
-  // Opens the shard's files as temporaries in `folder` and writes their headers.
-  ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder);
+  // Opens the shard's files as temporaries in `folder` and writes their headers. `digests` hears of all that
+  // is written, and outlives this.
+  ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
+            OutputDigests& digests);
+  ~ShardSink();
 
   // Bytes `at`, `at` + 1 … of the whole tensor, which is one of shard.tensors. Safe from several threads.
   void write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes);
-  // The file, where the shard is one: what is only copied need not pass through memory then.
-  AtomicFile* whole() { return cut_ ? nullptr : files_.front().get(); }
+  // The shard is one file: what is only copied need not pass through memory then.
+  bool whole() const { return !cut_; }
+  void copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset, std::uint64_t bytes);
+
+  bool owns(const GrowingFile& file) const;
   const std::vector<std::string>& names() const { return names_; }
-  // The files as they are being written, in the order of their names.
-  std::vector<File> reopened() const;
-  void commit();  // every file durable under its name
+  void all_written();  // there is no more to come: what was not written reads as zeros
+  // In the order of the names; once OutputDigests has done with them.
+  std::vector<Digest> file_digests() const;
+  void sync() const;  // brings to disk what is there
+  void commit();      // every file durable under its name
 
  private:
   void open(const fs::path& folder, const std::string& name, const std::string& header, std::uint64_t bytes);
 
   const OutputShard& shard_;
+  OutputDigests& digests_;
   std::optional<CutShard> cut_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<AtomicFile>> files_;
+  std::vector<std::unique_ptr<GrowingFile>> growing_;
 };
 
 }  // namespace assay

@@ -300,6 +300,14 @@ def tokenizer_seeds():
     seed(4, "vocab_and_merges", json.dumps(vocab).encode() + b"\n#version: 0.2\na b\nab a\n")
 
 
+def npz_seeds():
+    dumps = ROOT / "data" / "fixtures" / "dumps"  # by make_dump_fixtures.py
+    for name in ("stored.npz", "deflated.npz"):
+        save("npz", name, (dumps / name).read_bytes())
+    for name in ("bf16", "fortran", "big_i2", "scalar", "empty", "version_3", "refused/objects"):
+        save("npz", Path(name).name, (dumps / "arrays" / f"{name}.npy").read_bytes())
+
+
 if __name__ == "__main__":
     gguf_seeds()
     tokenizer_seeds()
@@ -309,3 +317,4 @@ if __name__ == "__main__":
     checksum_manifest_seeds()
     json_seeds()
     shard_index_seeds()
+    npz_seeds()

@@ -2,11 +2,18 @@
 #include <utility>
 
 #include "core/system/error.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/mla.h"
+#include "kernels/cpu/moe.h"
+#include "kernels/cpu/quantize.h"
+#include "kernels/cpu/row_dot_int.h"
+#include "kernels/cpu/softmax.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
+#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 namespace {
@@ -40,44 +47,57 @@ void add_reference(Registry& registry) {
                                 }});
 }
 
+template <class Call>
+using Shapes = std::function<bool(const Call&)>;
+
+// float32 arithmetic alone; `shapes`: of these calls only.
 template <class Call, class Run>
-void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {}) {
-  registry.add(Kernel<Call>{.name = std::move(name),
-                            .about = std::move(about),
-                            .takes = [](const Arithmetic& arithmetic,
-                                        const Call&) { return arithmetic.precision == Precision::f32; },
-                            .run =
-                                [run](Ops& ops, const Call& call) {
-                                  BorrowingCpuOps cpu(ops);
-                                  return run(cpu, call);
-                                },
-                            .promises = promises});
+void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {},
+             Shapes<Call> shapes = {}) {
+  registry.add(Kernel<Call>{
+      .name = std::move(name),
+      .about = std::move(about),
+      .takes = [shapes](const Arithmetic& arithmetic,
+                        const Call& call) { return arithmetic.float32() && (!shapes || shapes(call)); },
+      .run =
+          [run](Ops& ops, const Call& call) {
+            BorrowingCpuOps cpu(ops);
+            return run(cpu, call);
+          },
+      .promises = promises});
 }
 
-using LinearWay = void (*)(const Matrix&, const WeightView&, const Matrix&, int);
+// One way of multiplying: what it takes, and how.
+using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
 
-Kernel<LinearCall> one_way(std::string name, std::string about, bool input_major, LinearWay way) {
+Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way) {
   return {.name = std::move(name),
           .about = std::move(about),
-          .takes =
-              [input_major](const Arithmetic& arithmetic, const LinearCall& call) {
-                return arithmetic.precision == Precision::f32 && !call.bias &&
-                       (input_major || !call.weight.input_major);
-              },
+          .takes = [takes](const Arithmetic& arithmetic,
+                           const LinearCall& call) { return !call.bias && takes(call.weight, arithmetic); },
           .run =
               [way](Ops& ops, const LinearCall& call) {
                 Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
-                if (!y.empty()) way(call.x, call.weight, y, ops.jobs());
+                if (!y.empty()) cpu::linear_by(way, call.x, call.weight, y, ops.jobs());
                 return y;
               }};
+}
+
+bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.float32() && !takes_int16(weight, arithmetic);
+}
+bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
+}
+bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && cpu::has_integer_rows(weight);
 }
 
 void add_linear(Registry& registry) {
   Kernel<LinearCall> automatic = {
       .name = "cpu.auto",
       .about = "rows for few tokens, panels for many",
-      .takes = [](const Arithmetic& arithmetic,
-                  const LinearCall&) { return arithmetic.precision == Precision::f32; },
+      .takes = [](const Arithmetic& arithmetic, const LinearCall&) { return arithmetic.float32(); },
       .run =
           [](Ops& ops, const LinearCall& call) {
             BorrowingCpuOps cpu(ops);
@@ -85,10 +105,17 @@ void add_linear(Registry& registry) {
           },
       .promises = kNoBatch};  // where the two ways meet, the order of sums changes
   registry.add(std::move(automatic));
-  registry.add(
-      one_way("cpu.rows", "each row of W read once, straight from its bytes", false, cpu::linear_by_rows));
-  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", true,
-                       cpu::linear_by_panels));
+  using cpu::LinearWay;
+  registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_in_float32,
+                       LinearWay::rows));
+  registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers",
+                       integer_rows_as_float32, LinearWay::rows_int24));
+  registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
+                       LinearWay::panels));
+  registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
+                       LinearWay::rows_int16));
+  registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers",
+                       takes_int16, LinearWay::panels_int16));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));
@@ -109,12 +136,52 @@ void add_cpu_kernels(Registry& registry) {
   add_cpu<AttentionCall>(
       registry, "cpu.flash", "keys in blocks under an online softmax",
       [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
+  add_cpu<AttentionCall>(
+      registry, "cpu.split_kv", "parts of the keys by themselves, then merged",
+      [](CpuOps& cpu, const AttentionCall& call) {
+        Matrix out = cpu.allocate(call.q.rows(), call.heads * call.v_dim);
+        cpu::split_attention(call, out, cpu.jobs());
+        return out;
+      },
+      kNoChunk);
+  add_cpu<MlaCall>(
+      registry, "cpu.absorbed", "the latent cache read once for all heads",
+      [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNoChunk,
+      [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(
       registry, "cpu.composed", "the CPU's linear and attention",
-      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNoChunk);
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); },
+      {.batch_invariant = false, .chunk_invariant = false});  // as its linear: few tokens and many
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });
+  add_cpu<SoftmaxCall>(registry, "cpu.online", "a row read once, its maximum found on the way",
+                       [](CpuOps& cpu, const SoftmaxCall& call) {
+                         Matrix y = cpu.allocate(call.x.rows(), call.x.columns());
+                         cpu::online_softmax(call.x, y, cpu.jobs());
+                         return y;
+                       });
+  add_cpu<MoeGateCall>(registry, "cpu.top_k", "the best kept in order, scores in vectors",
+                       [](CpuOps& cpu, const MoeGateCall& call) {
+                         const Matrix weights = cpu.allocate(call.logits.rows(), call.rule.top_k);
+                         return cpu::top_k_gate(call.logits, call.correction, call.rule, weights, cpu.jobs());
+                       });
+  add_cpu<QuantizeCall>(
+      registry, "cpu.simd", "vector codecs, rows on all threads",
+      [](CpuOps& cpu, const QuantizeCall& call) { return cpu::quantize_rows(call.x, call.rule, cpu.jobs()); },
+      {}, [](const QuantizeCall& call) { return call.rule.block_rows == 1 && !call.x.empty(); });
+  add_cpu<DequantizeCall>(registry, "cpu.simd", "vector codecs, rows on all threads",
+                          [](CpuOps& cpu, const DequantizeCall& call) {
+                            Matrix y = cpu.allocate(call.x.rows, call.x.columns);
+                            cpu::dequantize_rows(call.x, y, cpu.jobs());
+                            return y;
+                          });
+  add_cpu<MoeMixCall>(
+      registry, "cpu.grouped", "all experts' rows in one loop over threads",
+      [](CpuOps& cpu, const MoeMixCall& call) {
+        return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form);
+      },
+      kNoBatch, [](const MoeMixCall& call) { return cpu::grouped_moe_takes(call.experts); });
   add_cpu<MoeMixCall>(
       registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
       [](CpuOps& cpu, const MoeMixCall& call) {

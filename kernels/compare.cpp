@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "kernels/compare_dumps.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/compare_model.h"
 #include "kernels/plugin/worker.h"
 
 namespace assay {
@@ -14,7 +16,8 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels --op linear --kernel cpu\n"
     "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
     "  assay compare kernels --plugin ./libmine.so    kernels of your own\n"
-    "  assay compare kernels --list\n";
+    "  assay compare kernels --list\n"
+    "  assay compare kernels --dry-run --sm 89       launch plans of the CUDA kernels\n";
 
 void add_kernels(CLI::App& compare, Action& action) {
   auto settings = std::make_shared<CompareKernelsSettings>();
@@ -36,6 +39,11 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
+  command.add_flag("--dry-run", s.dry_run,
+                   "How CUDA kernels would be launched on those shapes: needs no GPU");
+  command
+      .add_option("--sm", s.sm, "Of --dry-run: compute capability, 89 for 8.9 (default: all that are known)")
+      ->type_name("N");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
   command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
   add_common_options(command, s.common);
@@ -62,6 +70,8 @@ void add_compare(CLI::App& program, Action& action) {
   CLI::App& compare = *program.add_subcommand("compare", "Hold what computes against what is right");
   compare.require_subcommand(1);
   add_kernels(compare, action);
+  add_compare_model(compare, action);
+  add_compare_dumps(compare, action);
   add_plugin_worker(program, action);
 }
 

@@ -66,7 +66,11 @@ int list_kernels(const Registry& registry, const CompareKernelsSettings& s, cons
   if (output.text_wanted()) print_list(output, kernels);
   Json list = Json::array();
   for (const KernelLabel& k : kernels)
-    list.push_back({{"op", k.op}, {"kernel", k.name}, {"device", name(k.device)}, {"about", k.about}});
+    list.push_back({{"op", k.op},
+                    {"kernel", k.name},
+                    {"device", name(k.device)},
+                    {"about", k.about},
+                    {"unavailable", k.unavailable.empty() ? Json() : Json(k.unavailable)}});
   output.json(
       {{"schema", "assay.compare/1"}, {"tool", "assay " ASSAY_VERSION}, {"kernels", std::move(list)}});
   return kExitOk;
@@ -111,6 +115,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   }
   if (s.list) return list_kernels(registry, s, output);
   if (s.mutants) return show_mutants(s, output);
+  if (s.dry_run) return run_compare_plans(s);
   refuse_without_device(plugins, wanted_kernels(registry, s.request));
   if (s.perf) return run_compare_perf(registry, s);
   const auto start = std::chrono::steady_clock::now();
@@ -123,10 +128,16 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Totals totals = count(results);
   const bool good = totals.failed == 0 && totals.mistrusted == 0;
+  const bool nothing_ran = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
+    return r.check == kUnavailable || r.status == CaseStatus::unimplemented;
+  });
   const std::string verdict =
       fmt::format("{}: {} passed, {} failed, {} mistrusted, {} not taken by the kernel, {} unimplemented; {}",
-                  good ? "OK" : "FAILED", totals.passed, totals.failed, totals.mistrusted, totals.skipped,
-                  totals.unimplemented, human_duration(seconds));
+                  !good         ? "FAILED"
+                  : nothing_ran ? "SKIPPED"
+                                : "OK",
+                  totals.passed, totals.failed, totals.mistrusted, totals.skipped, totals.unimplemented,
+                  human_duration(seconds));
   if (output.text_wanted()) {
     print_results(output, results, s.verbose || !s.request.cases.empty());
     output.paint(verdict, good ? Style::green : Style::red);

@@ -18,7 +18,8 @@ struct CompareKernelsSettings {
   SurveyRequest request;
   std::string device, csv;
   PluginOptions plugins;
-  bool list = false, mutants = false, perf = false, verbose = false;
+  bool list = false, mutants = false, perf = false, verbose = false, dry_run = false;
+  int sm = 0;  // of dry_run: this architecture; 0: all that are known
 };
 
 // The results of one kernel, all its cases together.
@@ -28,7 +29,8 @@ struct KernelSummary {
   std::map<CaseStatus, std::size_t> counts;
   double ratio = 0;  // the largest, and where
   std::string ratio_at;
-  Properties properties;  // no: somewhere not kept
+  Properties properties;     // no: somewhere not kept
+  bool unavailable = false;  // runs nothing on this machine
 };
 std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results);
 
@@ -45,6 +47,7 @@ Json to_json(const MutantResult& result);
 void print_mutants(const Output& output, const std::vector<MutantResult>& results);
 
 int run_compare_perf(const Registry& registry, const CompareKernelsSettings& settings);
+int run_compare_plans(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 
 }  // namespace assay

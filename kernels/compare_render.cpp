@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/system/text.h"
 #include "kernels/compare_kernels.h"
+#include "kernels/harness/measure_json.h"
 
 namespace assay {
 namespace {
@@ -28,20 +28,6 @@ Style style_of(CaseStatus status) {
 Kept worse(Kept a, Kept b) {
   if (a == Kept::no || b == Kept::no) return Kept::no;
   return a == Kept::yes || b == Kept::yes ? Kept::yes : Kept::untested;
-}
-
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
-}
-
-Json metrics(const ErrorMeasure& m) {
-  Json ulps = Json::object();
-  for (std::size_t i = 0; i < kUlpClasses; ++i) ulps[std::string(ulp_class_name(i))] = m.ulps[i];
-  return {{"elements", m.elements},       {"worst", m.worst},
-          {"over_budget", m.over_budget}, {"pattern_faults", m.pattern_faults},
-          {"max_abs", number(m.max_abs)}, {"max_rel", number(m.max_rel)},
-          {"nmse", number(m.nmse)},       {"one_minus_cosine", number(m.one_minus_cosine)},
-          {"ulps", std::move(ulps)}};
 }
 
 Json properties_json(const Properties& p) {
@@ -73,6 +59,7 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
     if (it == summaries.end())
       it = summaries.insert(summaries.end(), {.op = op, .kernel = r.kernel, .device = r.device});
     ++it->counts[r.status];
+    it->unavailable = r.check == kUnavailable;
     if (!(r.measured.ratio <= it->ratio)) {
       it->ratio = r.measured.ratio;
       it->ratio_at = r.id;
@@ -117,8 +104,8 @@ Json to_json(const CaseResult& r) {
           {"status", name(r.status)},
           {"check", r.check},
           {"detail", r.detail},
-          {"ratio", number(r.measured.ratio)},
-          {"metrics", metrics(r.measured)},
+          {"ratio", json_number(r.measured.ratio)},
+          {"metrics", to_json(r.measured)},
           {"properties", properties_json(r.properties)},
           {"reproducer", reproducer(r)}};
 }
@@ -130,16 +117,28 @@ Json to_json(const KernelSummary& s) {
           {"kernel", s.kernel},
           {"device", name(s.device)},
           {"counts", std::move(counts)},
-          {"ratio", number(s.ratio)},
+          {"ratio", json_number(s.ratio)},
           {"ratio_at", s.ratio_at},
           {"properties", properties_json(s.properties)}};
 }
 
 void print_list(const Output& output, const std::vector<KernelLabel>& kernels) {
   Table table({"op", "kernel", "device", "what it is"}, std::vector(4, Table::Align::left));
-  for (const KernelLabel& k : kernels)
-    table.add({k.op, k.name, std::string(name(k.device)), escape_for_terminal(k.about)});
+  for (const KernelLabel& k : kernels) {
+    const std::string here = k.unavailable.empty() ? "" : " (SKIPPED: " + k.unavailable + ")";
+    table.add({k.op, k.name, std::string(name(k.device)), escape_for_terminal(k.about) + here});
+  }
   output.line(table.render());
+}
+
+// "SKIPPED: no CUDA device: …" once, with the number of kernels it holds for.
+static void print_unavailable(const Output& output, const std::vector<CaseResult>& results) {
+  std::map<std::string, std::size_t> reasons;
+  for (const CaseResult& r : results) {
+    if (r.check == kUnavailable) ++reasons[r.detail];
+  }
+  for (const auto& [reason, kernels] : reasons)
+    output.line(fmt::format("SKIPPED: {} ({} kernel{})", reason, kernels, kernels == 1 ? "" : "s"));
 }
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
@@ -149,7 +148,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
-    if (s.counts.contains(CaseStatus::unimplemented)) continue;
+    if (s.counts.contains(CaseStatus::unimplemented) || s.unavailable) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
                fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
@@ -157,6 +156,7 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
                mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }
   output.line(table.render());
+  print_unavailable(output, results);
   for (const CaseResult& r : results) {
     const bool telling = r.status == CaseStatus::failed || r.status == CaseStatus::mistrusted;
     if (!telling && !(all_cases && r.status != CaseStatus::skipped)) continue;

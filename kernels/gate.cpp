@@ -1,17 +1,20 @@
 #include "kernels/gate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <utility>
 
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/gate_baseline.h"
 #include "kernels/plugin/options.h"
 
@@ -27,9 +30,70 @@ constexpr const char* kExamples =
 struct GateSettings {
   CommonOptions common;
   std::string baseline, ledger, junit, html, date;
+  std::vector<std::string> only;  // parts of the declared set; empty: all
   bool update = false;
+  std::vector<GateSuite> suites;
   PluginOptions plugins;
 };
+
+bool wanted(const GateSettings& s, std::string_view part) {
+  return s.only.empty() || std::find(s.only.begin(), s.only.end(), part) != s.only.end();
+}
+
+void check_parts(const GateSettings& s) {
+  std::vector<std::string> known = {"kernels", "mutants"};
+  for (const GateSuite& suite : s.suites) known.push_back(suite.name);
+  for (const std::string& part : s.only) {
+    if (std::find(known.begin(), known.end(), part) == known.end())
+      throw Error::usage(fmt::format("the gate has no part '{}'", escape_for_terminal(part)))
+          .remedy(fmt::format("it has {}", fmt::join(known, ", ")));
+  }
+}
+
+bool is_of_gpu(const std::pair<const std::string, KernelRecord>& kernel) {
+  return kernel.first.find(" cuda.") != std::string::npos;
+}
+
+// What is remembered of the parts that run.
+Baseline part_of(const GateSettings& s, Baseline whole, bool gpu) {
+  if (!wanted(s, "kernels")) whole.kernels.clear();
+  if (!gpu) std::erase_if(whole.kernels, is_of_gpu);
+  if (!wanted(s, "mutants")) whole.mutants.clear();
+  std::erase_if(whole.figures, [&](const auto& suite) { return !wanted(s, suite.first); });
+  return whole;
+}
+
+// With what is remembered of the parts that did not.
+Baseline completed(const GateSettings& s, Baseline now, const Baseline& before, bool gpu) {
+  if (!wanted(s, "kernels")) now.kernels = before.kernels;
+  for (const auto& kernel : before.kernels) {
+    if (!gpu && is_of_gpu(kernel)) now.kernels.insert(kernel);
+  }
+  if (!wanted(s, "mutants")) now.mutants = before.mutants;
+  for (const auto& [suite, record] : before.figures) {
+    if (!wanted(s, suite)) now.figures[suite] = record;
+  }
+  return now;
+}
+
+SuiteResults run_suites(const GateSettings& s) {
+  SuiteResults results;
+  const fs::path data = fs::absolute(s.baseline).parent_path().parent_path();
+  for (const GateSuite& suite : s.suites) {
+    if (wanted(s, suite.name) && !interrupted()) results[suite.name] = suite.run(data, s.common.jobs);
+  }
+  return results;
+}
+
+// Entries of the ledger about a suite are the suite's; those about kernels count where kernels are examined.
+std::vector<KnownFailure> of_kernels(const GateSettings& s, std::vector<KnownFailure> ledger) {
+  std::erase_if(ledger, [&](const KnownFailure& known) {
+    return !wanted(s, "kernels") ||
+           std::any_of(s.suites.begin(), s.suites.end(),
+                       [&](const GateSuite& suite) { return suite.name == known.kernel; });
+  });
+  return ledger;
+}
 
 void write_text(const std::string& path, const std::string& text) {
   if (path.empty()) return;
@@ -60,11 +124,11 @@ bool on_github() {
 
 // Our own kernels: what libraries do is not ours to promise, and they are not everywhere. Where there are
 // plugins: theirs, and all of their cases.
-SurveyRequest declared_set(int jobs, const std::vector<Plugin>& plugins) {
+SurveyRequest declared_set(bool gpu, int jobs, const std::vector<Plugin>& plugins) {
   if (!plugins.empty()) return {.op = "", .kernel = kernels_of(plugins), .cases = {}, .jobs = jobs};
   return {.op = "",
-          .kernel = "^(reference|cpu\\.)",
-          .device = Device::cpu,
+          .kernel = gpu ? "^(reference|cpu\\.|cuda\\.)" : "^(reference|cpu\\.)",
+          .device = gpu ? std::nullopt : std::optional(Device::cpu),
           .cases = {},
           .seeds = 1,
           .every = 4,
@@ -104,31 +168,48 @@ int run_gate(const GateSettings& s) {
   const auto start = std::chrono::steady_clock::now();
   const bool fresh = s.update && !fs::exists(s.baseline);
   const Baseline before = fresh ? Baseline{} : read_baseline(s.baseline);
+  check_parts(s);
+  const std::string gpu = cuda::device_machine().unavailable();
   const std::vector<KnownFailure> ledger = ledger_of(s);
+  const std::string day = s.date.empty() ? today() : s.date;
   Registry registry = builtin_kernels();
   const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
-  const SurveyRequest request = declared_set(s.common.jobs, plugins);
+  const SurveyRequest request = declared_set(gpu.empty(), s.common.jobs, plugins);
   const std::vector<KernelLabel> kernels = wanted_kernels(registry, request);
   refuse_without_device(plugins, kernels);
-  const std::vector<CaseResult> results = run_survey(registry, request);
-  const std::vector<MutantResult> mutants =
-      run_mutants(plugins.empty() ? "" : operations_of(kernels), s.common.jobs);
+  std::vector<CaseResult> results;
+  if (wanted(s, "kernels")) results = run_survey(registry, request);
+  std::vector<MutantResult> mutants;
+  if (wanted(s, "mutants"))
+    mutants = run_mutants(plugins.empty() ? "" : operations_of(kernels), s.common.jobs);
+  // Models, claims and conversions do not run on plugins.
+  const SuiteResults suites = plugins.empty() ? run_suites(s) : SuiteResults{};
   if (interrupted()) return kExitInterrupted;
-  const Baseline now = baseline_of(results, mutants);
-  std::vector<Deviation> found =
-      deviations(s.update ? Baseline{} : before, results, mutants, ledger, s.date.empty() ? today() : s.date);
+  Baseline now = baseline_of(results, mutants);
+  now.figures = records_of(suites);
+  const Baseline then = s.update ? Baseline{} : part_of(s, before, gpu.empty());
+  std::vector<Deviation> found = deviations(then, results, mutants, of_kernels(s, ledger), day);
+  const std::vector<Deviation> of_figures = figure_deviations(then.figures, suites, ledger, day);
+  found.insert(found.end(), of_figures.begin(), of_figures.end());
+  for (const auto& [suite, record] : then.figures) {
+    if (!suites.contains(suite)) found.push_back({"vanished", suite, "", "the suite is run no more"});
+  }
   const auto bad = static_cast<std::size_t>(
       std::count_if(found.begin(), found.end(), [](const Deviation& d) { return !d.tolerated; }));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string verdict =
-      fmt::format("{}: {} kernels, {} cases, {} planted faults caught; {} deviations, {} known failures; {}",
-                  bad == 0 ? "OK" : "FAILED", now.kernels.size(), results.size(), now.mutants.size(), bad,
-                  found.size() - bad, human_duration(seconds));
+  std::size_t figures = 0;
+  for (const auto& [suite, all] : suites) figures += all.size();
+  const std::string verdict = fmt::format(
+      "{}: {} kernels, {} cases, {} planted faults caught, {} other figures; {} deviations, {} known "
+      "failures; {}",
+      bad == 0 ? "OK" : "FAILED", now.kernels.size(), results.size(), now.mutants.size(), figures, bad,
+      found.size() - bad, human_duration(seconds));
   print_found(output, found);
+  if (!gpu.empty()) output.paint("SKIPPED: kernels on the GPU were not examined: " + gpu, Style::yellow);
   // A failure is never written down as what ought to be.
   const bool written = s.update && bad == 0;
-  if (written) write_text(s.baseline, dump_json(to_json(now)) + "\n");
-  write_text(s.junit, to_junit(results, found));
+  if (written) write_text(s.baseline, dump_json(to_json(completed(s, now, before, gpu.empty()))) + "\n");
+  write_text(s.junit, to_junit(results, suites, found));
   write_text(s.html, to_html(before, now, found, verdict));
   output.paint(verdict + (written ? "; baseline written" : ""), bad == 0 ? Style::green : Style::red);
   output.json({{"schema", "assay.gate/1"},
@@ -137,10 +218,12 @@ int run_gate(const GateSettings& s) {
                {"verdict_line", verdict},
                {"deviations", found_json(found)},
                {"measured", to_json(now)},
+               {"gpu_skipped", gpu},
                {"summary",
                 {{"kernels", now.kernels.size()},
                  {"cases", results.size()},
                  {"mutants", now.mutants.size()},
+                 {"figures", figures},
                  {"deviations", bad},
                  {"known", found.size() - bad},
                  {"seconds", seconds}}}});
@@ -149,11 +232,12 @@ int run_gate(const GateSettings& s) {
 
 }  // namespace
 
-void add_gate(CLI::App& program, Action& action) {
+void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) {
   auto settings = std::make_shared<GateSettings>();
+  settings->suites = std::move(suites);
   GateSettings& s = *settings;
-  CLI::App& command =
-      *program.add_subcommand("gate", "Fail where kernels drifted from a checked-in baseline");
+  CLI::App& command = *program.add_subcommand(
+      "gate", "Fail where kernels, models, claims or conversions drifted from a baseline");
   command.add_option("--baseline", s.baseline, "What was measured when it was right")
       ->type_name("FILE")
       ->required();
@@ -162,6 +246,9 @@ void add_gate(CLI::App& program, Action& action) {
   command
       .add_option("--ledger", s.ledger, "Known failures (default: known_failures.json beside the baseline)")
       ->type_name("FILE");
+  command.add_option("--only", s.only, "These parts: kernels, mutants, models, claims, conversions")
+      ->type_name("PART,…")
+      ->delimiter(',');
   command.add_option("--junit", s.junit, "Write JUnit XML")->type_name("FILE");
   command.add_option("--html", s.html, "Write a page")->type_name("FILE");
   command.add_option("--today", s.date, "Judge the ledger's days as of this one (default: today, UTC)")
@@ -169,7 +256,11 @@ void add_gate(CLI::App& program, Action& action) {
   add_plugin_options(command, s.plugins);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
-  command.callback([settings, &action] { action = [settings] { return run_gate(*settings); }; });
+  command.callback([settings, &action] {
+    // Models, claims and conversions say nothing of a plugin.
+    if (!settings->plugins.files.empty() && settings->only.empty()) settings->only = {"kernels", "mutants"};
+    action = [settings] { return run_gate(*settings); };
+  });
 }
 
 }  // namespace assay

@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::string_view kSchema = "assay.baseline/1";
 
-// A ratio may double or halve: other vector widths add up in another order. What lies far below the budget
-// has room to move in before it means anything.
+// kDrift: of the largest ratio of a kernel (drift_of_ratio); kCaseDrift: of a single case.
 constexpr double kDrift = 2, kCaseDrift = 4, kFloor = 0.05;
 
 std::map<std::string, std::string> properties_of(const Properties& p) {
@@ -116,13 +115,11 @@ class Comparing {
     KernelRecord still = then;  // a case that fails has been told, and is no part of the largest
     std::erase_if(still.ratios, [&](const auto& entry) { return !now.ratios.contains(entry.first); });
     const double largest = now.largest(), before = still.largest();
-    if (largest > kDrift * before && largest > kFloor)
-      say("worse", key, "",
-          fmt::format("its largest error/budget was {:.3f} and is {:.3f}", before, largest));
-    if (largest * kDrift < before && before > kFloor)
-      say("better", key, "",
-          fmt::format("its largest error/budget was {:.3f} and is {:.3f}: is it still what it was?", before,
-                      largest));
+    const std::string drift = drift_of_ratio(before, largest);
+    if (!drift.empty())
+      say(drift, key, "",
+          fmt::format("its largest error/budget was {:.3f} and is {:.3f}{}", before, largest,
+                      drift == "better" ? ": is it still what it was?" : ""));
     for (const auto& [id, ratio] : then.ratios) {
       const auto at = now.ratios.find(id);
       if (at != now.ratios.end() && at->second > kCaseDrift * ratio && at->second > kFloor)
@@ -153,6 +150,11 @@ class Comparing {
 };
 
 }  // namespace
+
+std::string drift_of_ratio(double before, double now) {
+  if (!(now <= kDrift * before) && !(now <= kFloor)) return "worse";
+  return now * kDrift < before && before > kFloor ? "better" : "";
+}
 
 double KernelRecord::largest() const {
   double largest = 0;
@@ -190,7 +192,15 @@ Json to_json(const Baseline& baseline) {
     for (const auto& [property, value] : record.properties) properties[property] = value;
     kernels[key] = {{"properties", std::move(properties)}, {"ratios", std::move(ratios)}};
   }
-  return {{"schema", kSchema}, {"kernels", std::move(kernels)}, {"mutants", baseline.mutants}};
+  Json figures = Json::object();
+  for (const auto& [suite, record] : baseline.figures) {
+    Json& of_suite = figures[suite] = Json::object();
+    for (const auto& [name, value] : record) of_suite[name] = value;
+  }
+  return {{"schema", kSchema},
+          {"kernels", std::move(kernels)},
+          {"mutants", baseline.mutants},
+          {"figures", std::move(figures)}};
 }
 
 Baseline read_baseline(const std::filesystem::path& file) {
@@ -215,6 +225,16 @@ Baseline read_baseline(const std::filesystem::path& file) {
   for (const ParsedJson& name : member(document, "mutants", file, Type::array)) {
     if (!name.is_string()) throw Error::input("a mutant without a name").in(file);
     baseline.mutants.insert(name.get<std::string>());
+  }
+  if (!document.contains("figures")) return baseline;  // as baselines were before there were suites
+  for (const auto& [suite, record] : member(document, "figures", file, Type::object).items()) {
+    if (!record.is_object()) throw Error::input("the figures of " + suite + " are no object").in(file);
+    for (const auto& [name, value] : record.items()) {
+      if (!value.is_number() && !value.is_string())
+        throw Error::input("the figure " + name + " is neither number nor word").in(file);
+      baseline.figures[suite][name] =
+          value.is_string() ? Json(value.get<std::string>()) : Json(value.get<double>());
+    }
   }
   return baseline;
 }

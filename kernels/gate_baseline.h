@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/system/report.h"
+#include "kernels/gate_figures.h"
 #include "kernels/harness/mutants.h"
 #include "kernels/harness/survey.h"
 
@@ -25,6 +26,7 @@ struct KernelRecord {
 struct Baseline {
   std::map<std::string, KernelRecord> kernels;  // by "linear cpu.rows"
   std::set<std::string> mutants;                // caught: "linear: one NaN"
+  FigureRecords figures;                        // by suite
 };
 
 struct KnownFailure {
@@ -39,10 +41,15 @@ std::vector<KnownFailure> read_ledger(const std::filesystem::path& file);
 Json to_json(const Baseline& baseline);
 Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<MutantResult>& mutants);
 
+// "worse" or "better" where a ratio drifted, else nothing. It may double or halve: other vector widths add up
+// in another order. What lies far below the budget has room to move in before it means anything.
+std::string drift_of_ratio(double before, double now);
+
 // One reason to say no, or (tolerated) one that would be.
 struct Deviation {
-  std::string kind;    // failed, worse, better, property, vanished, missed_mutant, expired, unexpected_pass
-  std::string kernel;  // "linear cpu.rows"
+  std::string
+      kind;  // failed, worse, better, changed, property, vanished, missed_mutant, expired, unexpected_pass
+  std::string kernel;  // "linear cpu.rows", or a suite
   std::string id;      // of the case; may be empty
   std::string message;
   bool tolerated = false;
@@ -54,7 +61,8 @@ std::vector<Deviation> deviations(const Baseline& before, const std::vector<Case
                                   const std::vector<KnownFailure>& ledger, const std::string& today);
 
 std::string kernel_key(const CaseResult& result);  // "linear cpu.rows"
-std::string to_junit(const std::vector<CaseResult>& results, const std::vector<Deviation>& found);
+std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults& suites,
+                     const std::vector<Deviation>& found);
 std::string to_html(const Baseline& before, const Baseline& now, const std::vector<Deviation>& found,
                     const std::string& verdict);
 // "::error title=…::…", as GitHub shows beside a change.

@@ -41,22 +41,29 @@ std::string junit_case(std::string_view suite, std::string_view name,
 
 }  // namespace
 
-std::string to_junit(const std::vector<CaseResult>& results, const std::vector<Deviation>& found) {
+std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults& suites,
+                     const std::vector<Deviation>& found) {
   std::string body;
   std::size_t tests = 0, failures = 0;
   std::vector<bool> told(found.size());
-  for (const CaseResult& r : results) {
-    if (r.status == CaseStatus::skipped || r.status == CaseStatus::unimplemented) continue;
+  const auto add = [&](const std::string& suite, const std::string& id) {
     std::vector<const Deviation*> of_case;
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i].id != r.id || found[i].kernel != kernel_key(r)) continue;
+      if (found[i].id != id || found[i].kernel != suite) continue;
       of_case.push_back(&found[i]);
       told[i] = true;
     }
     ++tests;
     failures +=
         std::any_of(of_case.begin(), of_case.end(), [](const Deviation* d) { return !d->tolerated; }) ? 1 : 0;
-    body += junit_case(kernel_key(r), r.id, of_case);
+    body += junit_case(suite, id, of_case);
+  };
+  for (const CaseResult& r : results) {
+    if (r.status == CaseStatus::skipped || r.status == CaseStatus::unimplemented) continue;
+    add(kernel_key(r), r.id);
+  }
+  for (const auto& [suite, figures] : suites) {
+    for (const GateFigure& figure : figures) add(suite, figure.name);
   }
   // What belongs to no case: lost properties, vanished kernels, missed mutants.
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -26,6 +26,10 @@
 namespace assay {
 
 class RemoteKernel;  // kernels/harness/case_run.h
+namespace cuda {
+struct DeviceLimits;
+struct LaunchPlan;
+}  // namespace cuda
 
 enum class Device : std::uint8_t { cpu, cuda };
 std::string_view name(Device device);
@@ -54,6 +58,9 @@ struct Kernel {
   std::shared_ptr<RemoteKernel> remote = {};
   // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
   std::function<std::string()> unavailable = {};
+  // On a GPU: how it would be launched on one of these limits, present or not. Empty: it takes no such call.
+  std::function<std::vector<cuda::LaunchPlan>(const cuda::DeviceLimits&, const Arithmetic&, const Call&)>
+      plans = {};
 };
 
 class Registry {

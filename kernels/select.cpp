@@ -5,6 +5,10 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/matrix_memory.h"
+#include "kernels/model_memory.h"
 #include "kernels/registry.h"
 
 namespace assay {
@@ -12,8 +16,44 @@ namespace {
 
 class SelectedOps final : public ReferenceOps {
  public:
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen)
-      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)) {}
+  // Without `device` all is ordinary memory, and no kernel runs on after it returned.
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device)
+      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
+
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    const Real real = arithmetic().storage();
+    if (!device_) return memory_->allocate(rows, columns, real);
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(rows, columns, &bytes) ||
+        __builtin_mul_overflow(bytes, real == Real::f64 ? sizeof(double) : sizeof(float), &bytes))
+      throw Error::input("a matrix beyond all memory");
+    if (!on_device_) settle();  // kernels may still be at what this memory was before
+    return {device_->allocate(bytes), real, rows, columns};
+  }
+  std::vector<double> download(const Matrix& x) override {
+    settle();
+    return ReferenceOps::download(x);
+  }
+  void store(const CacheRows& cache, std::size_t position, const Matrix& source) override {
+    settle();
+    ReferenceOps::store(cache, position, source);
+  }
+  Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
+    settle();
+    return ReferenceOps::gather(x, rows);
+  }
+  Matrix multiply(const Matrix& x, double factor) override {
+    settle();
+    return ReferenceOps::multiply(x, factor);
+  }
+  Matrix soft_cap(const Matrix& x, double cap) override {
+    settle();
+    return ReferenceOps::soft_cap(x, cap);
+  }
+  Matrix concatenate(const Matrix& a, const Matrix& b) override {
+    settle();
+    return ReferenceOps::concatenate(a, b);
+  }
 
   Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
     return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
@@ -36,6 +76,16 @@ class SelectedOps final : public ReferenceOps {
   Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
     return dispatch(GatedCall{gate, up, form});
   }
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    settle();
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal("a sum of matrices of two shapes");
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
+  }
   Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
     return dispatch(MoeGateCall{logits, correction, rule});
@@ -53,11 +103,47 @@ class SelectedOps final : public ReferenceOps {
   template <class Call>
   ResultOf<Call> dispatch(const Call& call) {
     for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
-      if (kernel.takes(arithmetic(), call)) return kernel.run(*this, call);
+      if (!kernel.takes(arithmetic(), call)) continue;
+      const Side side(*this, device_ && kernel.device == Device::cuda);
+      return kernel.run(*this, call);
     }
+    const Side side(*this, false);
     return run_reference(*this, call);
   }
+
+  // Whose code runs now; a kernel may call other operations, of either side.
+  class Side {
+   public:
+    Side(SelectedOps& ops, bool device) : ops_(ops), before_(ops.on_device_) {
+      if (device) ops_.under_way_ = true;
+      if (!device) ops_.settle();
+      turn(device);
+    }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+    ~Side() { turn(before_); }
+
+   private:
+    void turn(bool device) {
+      if (ops_.on_device_ == device) return;
+      ops_.on_device_ = device;
+      device ? ops_.device_->enter() : ops_.device_->leave();
+    }
+    SelectedOps& ops_;
+    bool before_;
+  };
+
+  // Before host code looks at, or writes to, what kernels may still be at.
+  void settle() {
+    if (!under_way_) return;
+    under_way_ = false;
+    device_->synchronise();
+  }
+
   Registry chosen_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
+  std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
+  bool on_device_ = false, under_way_ = false;
 };
 
 // The kernels chosen for one operation, first choice first.
@@ -77,17 +163,28 @@ void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::str
   }
 }
 
-// Whether an entry of a selection names anything.
-bool known(const Registry& registry, std::string_view entry) {
+// Whether an entry of a selection names anything, and why it can run nothing here, if so.
+struct Named {
+  bool known = false;
+  std::string unavailable;
+};
+Named named(const Registry& registry, std::string_view entry) {
   const auto equals = entry.find('=');
-  if (entry == "reference") return true;
-  bool found = false;
+  if (entry == "reference") return {true, {}};
+  Named found;
+  bool available = false;
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
     const bool group = equals == std::string_view::npos;
     if (!group && entry.substr(0, equals) != OpOf<Call>::kName) return;
-    for (const Kernel<Call>& kernel : kernels)
-      found |= group ? kernel_group(kernel.name) == entry : kernel.name == entry.substr(equals + 1);
+    for (const Kernel<Call>& kernel : kernels) {
+      if (group ? kernel_group(kernel.name) != entry : kernel.name != entry.substr(equals + 1)) continue;
+      found.known = true;
+      const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+      available |= why.empty();
+      if (!why.empty()) found.unavailable = why;
+    }
   });
+  if (available) found.unavailable.clear();
   return found;
 }
 
@@ -99,15 +196,24 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
     const std::string entry(trim(selection.substr(begin, end - begin)));
-    if (!known(registry, entry))
+    const Named name = named(registry, entry);
+    if (!name.known)
       throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
-          .remedy("use reference, cpu, or OP=NAME of 'assay compare kernels --list'");
+          .remedy("use reference, cpu, cuda, or OP=NAME of 'assay compare kernels --list'");
+    if (!name.unavailable.empty())
+      throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
+          .remedy("use --kernels cpu or reference");
     wanted.push_back(entry);
     begin = end + 1;
   }
   Registry chosen;
   registry.for_each_op([&](const auto& kernels) { choose(kernels, wanted, chosen); });
-  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen));
+  bool cuda = false;
+  chosen.for_each_op([&](const auto& kernels) {
+    for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
+  });
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
+                                       cuda ? cuda_model_memory() : nullptr);
 }
 
 }  // namespace assay

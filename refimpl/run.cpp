@@ -302,8 +302,9 @@ constexpr const char* kExamples =
     "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
 
 void add_numbers(CLI::App& command, RunSettings& s) {
-  command.add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 (default: f32)")
-      ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8"}));
+  command
+      .add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 | int16 (default: f32)")
+      ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16"}));
   command
       .add_option("--kernels", s.kernels, "Whose arithmetic: reference (default), cpu, cuda, or OP=KERNEL,…")
       ->type_name("SET");

@@ -10,6 +10,7 @@
 #include "refimpl/engine/engine.h"
 #include "refimpl/tokenizers/chat_template.h"
 #include "refimpl/tokenizers/load.h"
+#include "refimpl/tokenizers/token_list.h"
 
 namespace assay {
 namespace {
@@ -34,15 +35,6 @@ void add_stops(const ParsedJson& document, std::vector<TokenId>& stops) {
   for (const ParsedJson& value : *found) add(value);
 }
 
-// Vocabularies are padded upwards to round numbers; a tokenizer much smaller is another model's.
-void check_sizes(std::size_t tokens, std::size_t vocabulary, const fs::path& path) {
-  if (tokens <= vocabulary && tokens >= vocabulary - vocabulary / 10) return;
-  throw Error::input(
-      fmt::format("the tokenizer has {} tokens, the model {}: it is another model's", tokens, vocabulary))
-      .in(path)
-      .remedy("bring the model's own tokenizer, or give --tokens");
-}
-
 }  // namespace
 
 OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
@@ -51,15 +43,11 @@ OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
       kernels(settings.select(settings.kernels)),
       arithmetic{precision_from_text(settings.precision).value()},
       ops(kernels.make(arithmetic, settings.common.jobs)),
-      model(make_model(weights, options)),
-      path_(path) {}
+      model(make_model(weights, options)) {}
 
 const Tokenizer& OpenModel::tokenizer() {
   if (tokenizer_) return *tokenizer_;
-  const Checkpoint& checkpoint = weights.checkpoint();
-  tokenizer_ = checkpoint.gguf ? load_tokenizer(*checkpoint.gguf, checkpoint.files.front().path)
-                               : load_tokenizer(checkpoint.root);
-  check_sizes(tokenizer_->vocab_size(), model->vocabulary(), path_);
+  tokenizer_ = load_tokenizer(weights.checkpoint(), model->vocabulary());
   return *tokenizer_;
 }
 
@@ -88,22 +76,6 @@ std::string OpenModel::precision_note() const {
 
 std::string OpenModel::title() const {
   return fmt::format("{} in {}, {} kernels", weights.tree().family, name(arithmetic.precision), kernels.name);
-}
-
-std::vector<TokenId> parse_tokens(const std::string& list) {
-  std::vector<TokenId> tokens;
-  std::string_view rest = list;
-  while (true) {
-    const auto comma = rest.find(',');
-    const std::string_view part = trim(rest.substr(0, comma));
-    const auto id = parse_u64(part);
-    if (!id || *id > 0xFFFFFFFF)
-      throw Error::usage(
-          fmt::format("--tokens takes ids with commas between, not \"{}\"", escape_for_terminal(part)));
-    tokens.push_back(static_cast<TokenId>(*id));
-    if (comma == std::string_view::npos) return tokens;
-    rest.remove_prefix(comma + 1);
-  }
 }
 
 std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) {

@@ -35,7 +35,6 @@ struct OpenModel {
 
  private:
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::string path_;
 };
 
 struct Prompt {
@@ -44,6 +43,5 @@ struct Prompt {
 };
 // --prompt and --tokens, in this order; --chat applied. Throws Error::usage where neither was given.
 std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings);
-std::vector<TokenId> parse_tokens(const std::string& list);  // "1,2,3"
 
 }  // namespace assay

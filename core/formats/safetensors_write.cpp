@@ -16,6 +16,9 @@ namespace {
 std::string json_text(std::string_view text) {
   if (!is_valid_utf8(text))
     throw Error::input("a name or text for a safetensors header is not UTF-8").tensor(text);
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  std::string json = "\"";
+  if (std::all_of(text.begin(), text.end(), is_plain)) return json.append(text) += '"';  // as names are
   return nlohmann::json(text).dump();
 }
 

@@ -105,7 +105,8 @@ void rename_latent_widths(ParsedJson& config, const gguf::Header& header, const 
     config["qk_rope_head_dim"] = *rope;
   }
   if (v) config["v_head_dim"] = *v;
-  if (!config.contains("q_lora_rank")) config["q_lora_rank"] = nullptr;
+  // llama.cpp asks for the key of models that have no such rank, and takes 0 for none.
+  if (!config.contains("q_lora_rank") || config["q_lora_rank"] == 0) config["q_lora_rank"] = nullptr;
   config["num_key_value_heads"] = config["num_attention_heads"];
   config.erase("head_dim");
 }

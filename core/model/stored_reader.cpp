@@ -8,8 +8,25 @@
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_blocks.h"
 #include "core/system/error.h"
+#include "core/system/scratch.h"
 
 namespace assay {
+namespace {
+
+// The stored rows of a tensor; valid until the same thread reads others.
+std::span<const std::byte> read_codes(const CheckpointReader& source, const LogicalTensor& tensor,
+                                      std::uint64_t first, std::uint64_t count) {
+  const ElementInfo& element = info(tensor.form.codes);
+  if (tensor.columns % element.block_elements != 0)
+    throw Error::input("a row ends within a byte").tensor(tensor.name);
+  const std::uint64_t row_bytes = tensor.columns / element.block_elements * element.block_bytes;
+  thread_local Scratch<std::byte> memory;
+  const auto stored = memory.take(count * row_bytes);
+  source.read(source.checkpoint().tensors[tensor.codes], first * row_bytes, stored);
+  return stored;
+}
+
+}  // namespace
 
 CheckpointReader::CheckpointReader(const Checkpoint& checkpoint)
     : checkpoint_(checkpoint), files_(checkpoint.files.size()) {}
@@ -84,13 +101,8 @@ void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::sp
 }
 
 void StoredReader::decode_codes(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
-  const ElementInfo& element = info(tensor_.form.codes);
-  if (tensor_.columns % element.block_elements != 0)
-    throw Error::input("a row ends within a byte").tensor(tensor_.name);
-  const std::uint64_t row_bytes = tensor_.columns / element.block_elements * element.block_bytes;
-  std::vector<std::byte> stored(count * row_bytes);
-  source_.read(codes(), first * row_bytes, stored);
-  if (element.in_safetensors)
+  const auto stored = read_codes(source_, tensor_, first, count);
+  if (info(tensor_.form.codes).in_safetensors)
     simd::decode(tensor_.form.codes, stored, out.data());
   else
     dequantize(tensor_.form.codes, stored, out.data());
@@ -150,7 +162,6 @@ void StoredReader::decode_turned_fp4(std::uint64_t first, std::uint64_t count, s
 }
 
 void StoredReader::decode_scaled(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
-  decode_codes(first, count, out);
   const std::uint64_t columns = tensor_.columns;
   // Block rows begin anew in every slice.
   const auto block_row_of = [&](std::uint64_t row) {
@@ -158,11 +169,17 @@ void StoredReader::decode_scaled(std::uint64_t first, std::uint64_t count, std::
   };
   const std::uint64_t first_block = block_row_of(first);
   const std::uint64_t blocks = block_row_of(first + count - 1) - first_block + 1;
-  std::vector<float> scales(blocks * tensor_.scale_columns());
+  thread_local Scratch<float> memory;
+  const auto scales = memory.take(blocks * tensor_.scale_columns());
   decode_scales(first_block, blocks, scales);
+  // Row by row, so that a row is scaled while it is at hand.
+  const auto stored = read_codes(source_, tensor_, first, count);
+  const std::uint64_t row_bytes = stored.size() / count;
   for (std::uint64_t row = 0; row < count; ++row) {
-    const float* scale = &scales[(block_row_of(first + row) - first_block) * tensor_.scale_columns()];
-    scale_row(out.subspan(row * columns, columns), tensor_.form.block_columns, scale);
+    const auto values = out.subspan(row * columns, columns);
+    simd::decode(tensor_.form.codes, stored.subspan(row * row_bytes, row_bytes), values.data());
+    scale_row(values, tensor_.form.block_columns,
+              &scales[(block_row_of(first + row) - first_block) * tensor_.scale_columns()]);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/float_loops.h"
+#include "core/numeric/row_quantizer.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -56,22 +57,28 @@ bool block_amax(std::span<const float> values, std::uint64_t rows, std::uint64_t
   return true;
 }
 
+std::uint64_t quantize_row(const BlockQuantizer& quantizer, std::span<const float> values,
+                           const float* scales, std::span<float> quotients, std::span<std::byte> codes) {
+  const float clamped_from = first_clamped(quantizer.codes);
+  std::uint64_t clamped = 0;
+  for (std::uint64_t begin = 0; begin < values.size(); begin += quantizer.block_columns, ++scales) {
+    const std::uint64_t count = std::min<std::uint64_t>(quantizer.block_columns, values.size() - begin);
+    clamped += divide_by(&values[begin], count, *scales, clamped_from, &quotients[begin]);
+  }
+  simd::encode(quantizer.codes, quotients.first(values.size()), Overflow::saturate, codes.data());
+  return clamped;
+}
+
 std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<const float> values,
                                    std::uint64_t rows, std::uint64_t columns, std::span<const float> scales,
                                    std::span<std::byte> codes) {
-  const float clamped_from = first_clamped(quantizer.codes);
   const std::uint64_t blocks = (columns + quantizer.block_columns - 1) / quantizer.block_columns;
   std::vector<float> quotients(columns);
   std::uint64_t clamped = 0;
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const float* scale = &scales[row / quantizer.block_rows * blocks];
-    for (std::uint64_t begin = 0; begin < columns; begin += quantizer.block_columns, ++scale) {
-      const std::uint64_t count = std::min(quantizer.block_columns, columns - begin);
-      const float* from = &values[row * columns + begin];
-      clamped += divide_by(from, count, *scale, clamped_from, &quotients[begin]);
-    }
-    simd::encode(quantizer.codes, quotients, Overflow::saturate, codes.data() + row * columns);
-  }
+  for (std::uint64_t row = 0; row < rows; ++row)
+    clamped += quantize_row(quantizer, values.subspan(row * columns, columns),
+                            &scales[row / quantizer.block_rows * blocks], quotients,
+                            codes.subspan(row * columns, columns));
   return clamped;
 }
 

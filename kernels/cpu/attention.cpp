@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
-#include "core/system/threads.h"
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/team.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
 #include <hwy/foreach_target.h>
@@ -22,47 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
-// `count` is whatever; what does not fill a vector is done one by one.
-float largest(const float* x, std::size_t count) {
-  const F32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  V32 most = hn::Set(d, -std::numeric_limits<float>::infinity());
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
-  float result = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < count; ++i) result = std::max(result, x[i]);
-  return result;
-}
-
-// x[i] = e^(x[i] - m); their sum.
-float exponentials(float* x, std::size_t count, float m) {
-  const F32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  V32 sum = hn::Zero(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    // Below -103 the exponential is zero in float32; the vector one wants no infinities.
-    const V32 shifted = hn::Max(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, m)), hn::Set(d, -104.0F));
-    const V32 e = hn::IfThenElseZero(hn::Gt(shifted, hn::Set(d, -104.0F)), hn::Exp(d, shifted));
-    hn::StoreU(e, d, x + i);
-    sum = hn::Add(sum, e);
-  }
-  float result = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < count; ++i) {
-    x[i] = std::exp(x[i] - m);
-    result += x[i];
-  }
-  return result;
-}
-
-void scale(float* x, std::size_t count, float factor) {
-  const F32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
-  for (; i < count; ++i) x[i] *= factor;
-}
+#include "kernels/cpu/exponentials.h"
 
 float dot(const float* a, const float* b, std::size_t count) {
   const F32 d;
@@ -103,6 +64,8 @@ namespace {
 
 // Fewer queries than this share too little to pay for packing their keys.
 constexpr std::size_t kPackRows = 4;
+// Keys of a part: enough that merging it costs nothing beside it.
+constexpr std::size_t kSplitKeys = 128;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 class TileWork {
@@ -116,8 +79,8 @@ class TileWork {
 
   void run() {
     std::fill_n(t_.out, t_.rows * t_.v_dim, 0.0F);
-    const std::size_t begin = *std::min_element(t_.first, t_.first + t_.rows);
-    const std::size_t end = *std::max_element(t_.position, t_.position + t_.rows) + 1;
+    const std::size_t begin = std::max(t_.key_begin, *std::min_element(t_.first, t_.first + t_.rows));
+    const std::size_t end = std::min(t_.key_end, *std::max_element(t_.position, t_.position + t_.rows) + 1);
     for (std::size_t key = begin; key < end; key += width_) block(key, std::min(width_, end - key));
     finish();
   }
@@ -218,6 +181,11 @@ class TileWork {
 
   // A sink takes its share of the sum, once.
   void finish() {
+    if (t_.largest != nullptr) {
+      std::copy(largest_.begin(), largest_.end(), t_.largest);
+      std::copy(sum_.begin(), sum_.end(), t_.sum);
+      return;
+    }
     for (std::size_t i = 0; i < t_.rows; ++i) {
       float factor = sum_[i] > 0 ? 1 / sum_[i] : 0.0F;
       if (t_.sinks != nullptr) {
@@ -239,42 +207,151 @@ class TileWork {
 // Rows of a tile: two register tiles of the product.
 constexpr std::size_t kTileQueries = 24;
 
+// From so many keys on, a sequence's only query is taken by parts of its keys.
+constexpr std::size_t kSplitFrom = 512;
+
 struct TilePlace {
   std::size_t span, kv_head, query, queries;
 };
 
+// A tile's queries, and what of the keys they see.
+struct TileQueries {
+  TileQueries(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks)
+      : group(call.heads / call.kv_heads), rows(place.queries * group), q(rows * call.qk_dim) {
+    const AttentionSpan& span = call.spans[place.span];
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t query = place.query + i / group, head = place.kv_head * group + i % group;
+      const float* from = call.q.row<float>(span.first + query) + head * call.qk_dim;
+      for (std::size_t c = 0; c < call.qk_dim; ++c)
+        q[i * call.qk_dim + c] = from[c] * static_cast<float>(call.scale);
+      position.push_back(span.keys - span.queries + query);
+      first.push_back(call.window != 0 && position[i] + 1 > call.window ? position[i] + 1 - call.window : 0);
+      if (!sinks.empty()) sink.push_back(sinks[head]);
+    }
+  }
+  AttendTile tile(const AttentionCall& call, const TilePlace& place, float* out) const {
+    const AttentionSpan& span = call.spans[place.span];
+    return {.rows = rows,
+            .q = q.data(),
+            .first = first.data(),
+            .position = position.data(),
+            .keys = span.key_rows,
+            .values = span.value_rows,
+            .key_column = place.kv_head * call.qk_dim,
+            .value_column = place.kv_head * call.v_dim,
+            .qk_dim = call.qk_dim,
+            .v_dim = call.v_dim,
+            .soft_cap = static_cast<float>(call.soft_cap),
+            .sinks = sink.empty() ? nullptr : sink.data(),
+            .out = out};
+  }
+
+  std::size_t group, rows;
+  std::vector<float> q, sink;
+  std::vector<std::size_t> first, position;
+};
+
+// A tile's results to where their tokens' are.
+void put_results(const AttentionCall& call, const TilePlace& place, const float* result, const Matrix& out) {
+  const std::size_t row = call.heads / call.kv_heads * call.v_dim;
+  for (std::size_t i = 0; i < place.queries; ++i) {
+    float* to = out.row<float>(call.spans[place.span].first + place.query + i) + place.kv_head * row;
+    std::memcpy(to, result + i * row, row * sizeof(float));
+  }
+}
+
 void run_place(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks,
                const Matrix& out) {
-  const AttentionSpan& span = call.spans[place.span];
-  const std::size_t group = call.heads / call.kv_heads, rows = place.queries * group;
-  std::vector<float> q(rows * call.qk_dim), result(rows * call.v_dim), sink(sinks.empty() ? 0 : rows);
-  std::vector<std::size_t> first(rows), position(rows);
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::size_t query = place.query + i / group, head = place.kv_head * group + i % group;
-    const float* from = call.q.row<float>(span.first + query) + head * call.qk_dim;
-    for (std::size_t c = 0; c < call.qk_dim; ++c)
-      q[i * call.qk_dim + c] = from[c] * static_cast<float>(call.scale);
-    position[i] = span.keys - span.queries + query;
-    first[i] = call.window != 0 && position[i] + 1 > call.window ? position[i] + 1 - call.window : 0;
-    if (!sinks.empty()) sink[i] = sinks[head];
+  const TileQueries queries(call, place, sinks);
+  std::vector<float> result(queries.rows * call.v_dim);
+  attend(queries.tile(call, place, result.data()));
+  put_results(call, place, result.data(), out);
+}
+
+// One part of a tile's keys: sums not yet divided, and under which largest score they were made.
+struct Split {
+  std::size_t place = 0, key = 0;
+  std::vector<float> out, largest, sum;
+};
+
+void run_split(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks,
+               Split& split) {
+  const TileQueries queries(call, place, sinks);
+  split.out.resize(queries.rows * call.v_dim);
+  split.largest.resize(queries.rows);
+  split.sum.resize(queries.rows);
+  AttendTile tile = queries.tile(call, place, split.out.data());
+  tile.key_begin = split.key;
+  tile.key_end = split.key + kSplitKeys;
+  tile.largest = split.largest.data();
+  tile.sum = split.sum.data();
+  attend(tile);
+}
+
+// out = Σ_s e^(m_s - m)·o_s / Σ_s e^(m_s - m)·l_s, m = max m_s; the sink is one more term of the lower sum.
+void merge(const AttentionCall& call, const TilePlace& place, std::span<const Split> splits,
+           std::span<const float> sinks, const Matrix& out) {
+  const TileQueries queries(call, place, sinks);
+  std::vector<float> result(queries.rows * call.v_dim);
+  for (std::size_t i = 0; i < queries.rows; ++i) {
+    float most = queries.sink.empty() ? kMinusInfinity : queries.sink[i], sum = 0;
+    for (const Split& s : splits) most = std::max(most, s.largest[i]);
+    if (!queries.sink.empty()) sum = std::exp(queries.sink[i] - most);
+    float* row = &result[i * call.v_dim];
+    for (const Split& s : splits) {
+      if (s.largest[i] == kMinusInfinity) continue;
+      const float share = std::exp(s.largest[i] - most);
+      sum += share * s.sum[i];
+      HWY_DYNAMIC_DISPATCH(add_scaled)(&s.out[i * call.v_dim], call.v_dim, share, row);
+    }
+    HWY_DYNAMIC_DISPATCH(scale)(row, call.v_dim, sum > 0 ? 1 / sum : 0.0F);
   }
-  attend({.rows = rows,
-          .q = q.data(),
-          .first = first.data(),
-          .position = position.data(),
-          .keys = span.key_rows,
-          .values = span.value_rows,
-          .key_column = place.kv_head * call.qk_dim,
-          .value_column = place.kv_head * call.v_dim,
-          .qk_dim = call.qk_dim,
-          .v_dim = call.v_dim,
-          .soft_cap = static_cast<float>(call.soft_cap),
-          .sinks = sinks.empty() ? nullptr : sink.data(),
-          .out = result.data()});
-  for (std::size_t i = 0; i < place.queries; ++i) {
-    float* to = out.row<float>(span.first + place.query + i) + place.kv_head * group * call.v_dim;
-    std::memcpy(to, result.data() + i * group * call.v_dim, group * call.v_dim * sizeof(float));
+  put_results(call, place, result.data(), out);
+}
+
+std::vector<float> read_sinks(const AttentionCall& call) {
+  std::vector<float> sinks(call.sinks ? call.heads : 0);
+  if (call.sinks) decode_rows(call.sinks, 0, 1, sinks.data());
+  return sinks;
+}
+
+// The tiles of the sequences that are split, or of the others.
+std::vector<TilePlace> tiles_of(const AttentionCall& call,
+                                const std::function<bool(const AttentionSpan&)>& wanted) {
+  const std::size_t group = call.heads / call.kv_heads;
+  const std::size_t step = std::max<std::size_t>(1, kTileQueries / group);
+  std::vector<TilePlace> places;
+  for (std::size_t s = 0; s < call.spans.size(); ++s) {
+    if (!wanted(call.spans[s])) continue;
+    for (std::size_t kv = 0; kv < call.kv_heads; ++kv) {
+      for (std::size_t query = 0; query < call.spans[s].queries; query += step)
+        places.push_back({s, kv, query, std::min(step, call.spans[s].queries - query)});
+    }
   }
+  return places;
+}
+
+void attend_whole(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
+                  int jobs) {
+  const std::vector<float> sinks = read_sinks(call);
+  team_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
+}
+
+void attend_split(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
+                  int jobs) {
+  const std::vector<float> sinks = read_sinks(call);
+  std::vector<Split> splits;
+  std::vector<std::size_t> first_of(places.size() + 1);
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    for (std::size_t key = 0; key < call.spans[places[p].span].keys; key += kSplitKeys)
+      splits.push_back({p, key, {}, {}, {}});
+    first_of[p + 1] = splits.size();
+  }
+  team_for(jobs, splits.size(),
+           [&](std::size_t i) { run_split(call, places[splits[i].place], sinks, splits[i]); });
+  team_for(jobs, places.size(), [&](std::size_t p) {
+    merge(call, places[p], std::span(splits).subspan(first_of[p], first_of[p + 1] - first_of[p]), sinks, out);
+  });
 }
 
 }  // namespace
@@ -284,18 +361,17 @@ void attend(const AttendTile& tile) {
 }
 
 void attention(const AttentionCall& call, const Matrix& out, int jobs) {
-  const std::size_t group = call.heads / call.kv_heads;
-  const std::size_t step = std::max<std::size_t>(1, kTileQueries / group);
-  std::vector<float> sinks(call.sinks ? call.heads : 0);
-  if (call.sinks) decode_rows(call.sinks, 0, 1, sinks.data());
-  std::vector<TilePlace> places;
-  for (std::size_t s = 0; s < call.spans.size(); ++s) {
-    for (std::size_t kv = 0; kv < call.kv_heads; ++kv) {
-      for (std::size_t query = 0; query < call.spans[s].queries; query += step)
-        places.push_back({s, kv, query, std::min(step, call.spans[s].queries - query)});
-    }
-  }
-  parallel_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
+  // By what a sequence is, never by the threads or the others of its batch.
+  const auto is_split = [](const AttentionSpan& span) {
+    return span.queries == 1 && span.keys >= kSplitFrom;
+  };
+  const std::vector<TilePlace> split = tiles_of(call, is_split);
+  attend_whole(call, tiles_of(call, [&](const AttentionSpan& span) { return !is_split(span); }), out, jobs);
+  if (!split.empty()) attend_split(call, split, out, jobs);
+}
+
+void split_attention(const AttentionCall& call, const Matrix& out, int jobs) {
+  attend_split(call, tiles_of(call, [](const AttentionSpan&) { return true; }), out, jobs);
 }
 
 }  // namespace assay::cpu

@@ -12,8 +12,13 @@
 
 namespace assay::cpu {
 
-// float32 alone. `out` [tokens, heads · v_dim].
+// float32 alone. `out` [tokens, heads · v_dim]. The long past of a sequence's only query is split as below.
 void attention(const AttentionCall& call, const Matrix& out, int jobs);
+
+// Split-KV decoding (Flash-Decoding, Dao et al. 2023): parts of the keys by themselves, so that one query of
+// few heads still is work for all threads; m, l and o of the parts merged as above. Parts have a fixed
+// length: results depend neither on threads nor on other sequences.
+void split_attention(const AttentionCall& call, const Matrix& out, int jobs);
 
 // Some queries against the keys of one sequence and one key head.
 struct AttendTile {
@@ -27,6 +32,10 @@ struct AttendTile {
   float soft_cap = 0;
   const float* sinks = nullptr;  // one a row, or none
   float* out = nullptr;          // [rows, v_dim]
+  // Only keys key_begin … key_end - 1; where `largest` and `sum` are given [rows], m and l go there, and
+  // `out` is o, with neither the division nor the sinks.
+  std::size_t key_begin = 0, key_end = static_cast<std::size_t>(-1);
+  float *largest = nullptr, *sum = nullptr;
 };
 void attend(const AttendTile& tile);
 

@@ -150,8 +150,11 @@ struct Q8_0Block : BlockShape<32, 32, false> {
 
 // Eight 6-bit scales and minima in 12 bytes: the first four of each whole, in bytes 0–3 and 4–7, whose two
 // upper bits go with the nibbles of bytes 8–11 to make the last four.
-HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, float centre,
-                              UnpackedBlock& u) {
+struct SixBitScales {
+  alignas(16) std::uint8_t each[16];  // scales, then minima
+};
+HWY_INLINE void unpack_six_bits(const std::uint8_t* packed, SixBitScales& s) {
+#if HWY_TARGET == HWY_SCALAR
   std::uint32_t word[3];
   std::memcpy(word, packed, sizeof word);
   std::uint32_t bytes[4];  // scales 0–3, 4–7, minima 0–3, 4–7, a byte each
@@ -159,14 +162,30 @@ HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, f
   bytes[1] = (word[2] & 0x0F0F0F0Fu) | (word[0] >> 2 & 0x30303030u);
   bytes[2] = word[1] & 0x3F3F3F3Fu;
   bytes[3] = (word[2] >> 4 & 0x0F0F0F0Fu) | (word[1] >> 2 & 0x30303030u);
-  std::int8_t each[16];
-  std::memcpy(each, bytes, sizeof each);
+  std::memcpy(s.each, bytes, sizeof bytes);
+#else
+  const hn::FixedTag<std::uint32_t, 4> d;
+  const hn::FixedTag<std::uint8_t, 16> d8;
+  // The four bytes read beyond belong to the block's codes.
+  const auto words = hn::BitCast(d, hn::LoadU(d8, packed));
+  const auto first = hn::And(words, hn::Set(d, 0x3F3F3F3Fu));
+  const auto upper = hn::And(hn::ShiftRight<2>(words), hn::Set(d, 0x30303030u));
+  alignas(16) static constexpr std::uint32_t kShifts[4] = {0, 4, 0, 4};
+  const auto third = hn::And(hn::Shr(hn::Broadcast<2>(words), hn::Load(d, kShifts)), hn::Set(d, 0x0F0F0F0Fu));
+  hn::Store(hn::BitCast(d8, hn::InterleaveLower(d, first, hn::Or(third, upper))), d8, s.each);
+#endif
+}
+
+HWY_INLINE void unpack_scales(const std::uint8_t* packed, float d, float dmin, float centre,
+                              UnpackedBlock& u) {
+  SixBitScales bytes;
+  unpack_six_bits(packed, bytes);
   const hn::CappedTag<float, 8> df;
   const hn::RebindToSigned<decltype(df)> di;
-  const hn::Rebind<std::int8_t, decltype(df)> db;
+  const hn::Rebind<std::uint8_t, decltype(df)> db;
   for (std::size_t i = 0; i < 8; i += hn::Lanes(df)) {
-    const auto scale = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + i)));
-    const auto minimum = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, each + 8 + i)));
+    const auto scale = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, bytes.each + i)));
+    const auto minimum = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(db, bytes.each + 8 + i)));
     const auto s = hn::Mul(scale, hn::Set(df, d));
     hn::StoreU(s, df, u.scales + i);
     hn::StoreU(hn::MulAdd(minimum, hn::Set(df, -dmin), hn::Mul(s, hn::Set(df, centre))), df, u.minima + i);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear.h"
+#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 
@@ -11,7 +12,7 @@ Matrix CpuOps::linear(const Matrix& x, const WeightView& weight, const WeightVie
   if (!is_float32()) return ReferenceOps::linear(x, weight, bias, rounding);
   if (x.columns() != weight.inputs()) throw Error::internal("a matrix that does not fit its input");
   Matrix y = allocate(x.rows(), weight.outputs());
-  cpu::linear(x, weight, bias, y, jobs());
+  cpu::linear(x, weight, bias, takes_int16(weight, arithmetic()), y, jobs());
   return y;
 }
 
@@ -60,7 +61,7 @@ Matrix CpuOps::add(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows() || a.columns() != b.columns())
     throw Error::internal("a sum of matrices of two shapes");
   Matrix y = allocate(a.rows(), a.columns());
-  cpu::add(a, b, y);
+  cpu::add(a, b, y, jobs());
   return y;
 }
 

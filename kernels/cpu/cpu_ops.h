@@ -21,7 +21,7 @@ class CpuOps : public ReferenceOps {
   Matrix add(const Matrix& a, const Matrix& b) override;
 
  private:
-  bool is_float32() const { return arithmetic().precision == Precision::f32; }
+  bool is_float32() const { return arithmetic().float32(); }
 };
 
 }  // namespace assay

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "core/numeric/simd_disabled_targets.h"
-#include "core/system/threads.h"
+#include "kernels/cpu/team.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cpp"
 #include <hwy/foreach_target.h>
@@ -100,7 +100,7 @@ constexpr std::size_t kWorthAThread = 1 << 15;  // elements
 void over_rows(std::size_t rows, std::size_t columns, int jobs,
                const std::function<void(std::size_t)>& body) {
   const std::size_t step = std::max<std::size_t>(1, kWorthAThread / std::max<std::size_t>(1, columns));
-  parallel_for(jobs, (rows + step - 1) / step, [&](std::size_t piece) {
+  team_for(jobs, (rows + step - 1) / step, [&](std::size_t piece) {
     for (std::size_t r = piece * step; r < std::min(rows, (piece + 1) * step); ++r) body(r);
   });
 }
@@ -150,12 +150,12 @@ void rope(const Matrix& x, const RopeCall& call, int jobs) {
   });
 }
 
-void add(const Matrix& a, const Matrix& b, const Matrix& y) {
-  for (std::size_t r = 0; r < a.rows(); ++r) {
+void add(const Matrix& a, const Matrix& b, const Matrix& y, int jobs) {
+  over_rows(a.rows(), a.columns(), jobs, [&](std::size_t r) {
     const float *left = a.row<float>(r), *right = b.row<float>(r);
     float* sum = y.row<float>(r);
     for (std::size_t c = 0; c < a.columns(); ++c) sum[c] = left[c] + right[c];
-  }
+  });
 }
 
 }  // namespace assay::cpu

@@ -14,6 +14,6 @@ void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const M
 void gated(const Matrix& gate, const Matrix& up, const GatedForm& form, const Matrix& y, int jobs);
 
 void rope(const Matrix& x, const RopeCall& call, int jobs);  // changes x
-void add(const Matrix& a, const Matrix& b, const Matrix& y);
+void add(const Matrix& a, const Matrix& b, const Matrix& y, int jobs);
 
 }  // namespace assay::cpu

@@ -19,8 +19,12 @@ std::size_t panel_width();
 // rows[n] [terms], for n < count; those beyond are taken for zero → panel [terms][width].
 void pack_panel(const float* const* rows, std::size_t count, std::size_t terms, float* panel);
 
+// x [tokens, stride] → tile by tile as the product reads it: of the tile that begins with token t and has R
+// rows, at packed + t · terms, as [terms][R].
+void pack_tokens(const float* x, std::size_t stride, std::size_t tokens, std::size_t terms, float* packed);
+
 struct GemmTile {
-  const float* x;  // [tokens, x_stride]
+  const float* x;  // [tokens, x_stride], or packed
   std::size_t tokens, x_stride;
   const float* panel;  // [terms][panel_width()], panel_stride apart: readable to the last lane
   std::size_t terms;
@@ -29,6 +33,7 @@ struct GemmTile {
   std::size_t outputs;           // of the panel that exist; ≤ panel_width()
   std::size_t panel_stride = 0;  // 0: panel_width()
   bool accumulate = false;       // y += …
+  bool x_packed = false;         // by pack_tokens()
 };
 void multiply_panel(const GemmTile& tile);
 

@@ -3,21 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/system/threads.h"
 #include "kernels/cpu/gemm_f32.h"
-#include "kernels/cpu/row_dot.h"
+#include "kernels/cpu/team.h"
 
 namespace assay::cpu {
 namespace {
 
-// Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
-constexpr std::size_t kBytesAPiece = 128 << 10;
 constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_major matrix
-
-std::size_t rows_a_piece(const WeightView& weight) {
-  const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
-  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 16, 1024);
-}
 
 void add_bias(const WeightView& bias, const Matrix& y) {
   if (!bias) return;
@@ -31,37 +23,9 @@ void add_bias(const WeightView& bias, const Matrix& y) {
 
 }  // namespace
 
-void linear_by_rows(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
-  std::vector<DotInput> inputs;
-  for (std::size_t t = 0; t < x.rows(); ++t) inputs.emplace_back(std::span(x.row<float>(t), x.columns()));
-  const std::size_t step = rows_a_piece(weight), count = (weight.rows + step - 1) / step;
-  parallel_for(jobs, count, [&](std::size_t piece) {
-    const std::size_t first = piece * step, rows = std::min(step, weight.rows - first);
-    for (std::size_t t = 0; t < inputs.size(); ++t)
-      row_dots(weight, first, rows, inputs[t], y.row<float>(t) + first);
-  });
-}
-
-void linear_by_panels(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
-  const std::size_t width = panel_width(), terms = weight.inputs(), outputs = weight.outputs();
-  parallel_for(jobs, (outputs + width - 1) / width, [&](std::size_t index) {
-    thread_local std::vector<float> rows, panel;
-    std::vector<const float*> row_of(width);
-    rows.resize(width * terms);
-    for (std::size_t n = 0; n < width; ++n) row_of[n] = rows.data() + n * terms;
-    panel.resize(width * terms);
-    const std::size_t first = index * width, count = std::min(width, outputs - first);
-    decode_rows(weight, first, count, rows.data());
-    pack_panel(row_of.data(), count, terms, panel.data());
-    multiply_panel({.x = x.row<float>(0),
-                    .tokens = x.rows(),
-                    .x_stride = x.stride(),
-                    .panel = panel.data(),
-                    .terms = terms,
-                    .y = y.row<float>(0) + first,
-                    .y_stride = y.stride(),
-                    .outputs = count});
-  });
+void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
+  const LinearWork work(way, x, weight, y, jobs);
+  team_for(jobs, work.pieces(), [&](std::size_t piece) { work.run(piece); });
 }
 
 void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
@@ -74,7 +38,7 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
       decode_rows(weight, k + i, 1, decoded.data());
       std::copy(decoded.begin(), decoded.end(), strip.begin() + static_cast<std::ptrdiff_t>(i * padded));
     }
-    parallel_for(jobs, padded / width, [&](std::size_t index) {
+    team_for(jobs, padded / width, [&](std::size_t index) {
       const std::size_t first = index * width;
       multiply_panel({.x = x.row<float>(0) + k,
                       .tokens = x.rows(),
@@ -90,14 +54,13 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
   }
 }
 
-void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Matrix& y, int jobs) {
+void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, bool int16, const Matrix& y,
+            int jobs) {
   if (x.rows() == 0 || weight.outputs() == 0) return;
   if (weight.input_major)
     linear_input_major(x, weight, y, jobs);
-  else if (x.rows() < kPackFrom)
-    linear_by_rows(x, weight, y, jobs);
   else
-    linear_by_panels(x, weight, y, jobs);
+    linear_by(way_for(x.rows(), weight, int16), x, weight, y, jobs);
   add_bias(bias, y);
 }
 

@@ -1,7 +1,15 @@
 #include "kernels/cuda/cuda_kernels.h"
 
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/gate.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/library_linear.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/quantize.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/softmax.h"
+#include "kernels/model_memory.h"
 #include "kernels/registry.h"
 
 // Without nvcc a kernel is registered with nothing to launch: it says that it is unavailable, and why.
@@ -16,7 +24,20 @@ namespace assay {
 
 void add_cuda_kernels(Registry& registry) {
   cuda::Machine& machine = cuda::device_machine();
+  cuda::add_library_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_library_linear_launchers()));
   cuda::add_norm_kernels(registry, machine, ASSAY_BUILT(cuda::device_norm_launchers()));
+  cuda::add_softmax_kernels(registry, machine, ASSAY_BUILT(cuda::device_softmax_launchers()));
+  cuda::add_elementwise_kernels(registry, machine, ASSAY_BUILT(cuda::device_elementwise_launchers()));
+  cuda::add_quantize_kernels(registry, machine, ASSAY_BUILT(cuda::device_quantize_launchers()));
+  cuda::add_gate_kernels(registry, machine, ASSAY_BUILT(cuda::device_gate_launchers()));
+  cuda::add_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
+  cuda::add_moe_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
+  cuda::add_attention_kernels(registry, machine, ASSAY_BUILT(cuda::device_attention_launchers()));
+  cuda::add_latent_kernels(registry, machine, ASSAY_BUILT(cuda::device_latent_launchers()));
+}
+
+std::unique_ptr<ModelMemory> cuda_model_memory() {
+  return cuda::device_machine().unavailable().empty() ? cuda::managed_memory() : nullptr;
 }
 
 }  // namespace assay

@@ -1,8 +1,8 @@
-// rms_norm as a kernel of the registry.
-#include "kernels/cuda/machine.h"
+// rms_norm and softmax as kernels of the registry.
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/registration.h"
+#include "kernels/cuda/softmax.h"
 #include "kernels/cuda/stored_argument.h"
-#include "kernels/registry.h"
 
 namespace assay::cuda {
 namespace {
@@ -16,20 +16,24 @@ WeightUse use_of(NormForm form) {
   return WeightUse::last;
 }
 
-std::size_t group_of(const RmsNormCall& call) {
-  return call.weight.rows * call.weight.columns;
-}
-
 RmsNormShape shape_of(const RmsNormCall& call) {
-  return {.count = call.x.rows() * (call.x.columns() / group_of(call)), .group = group_of(call)};
+  const std::size_t group = call.weight.rows * call.weight.columns;
+  return {.count = call.x.rows() * (call.x.columns() / group), .group = group};
 }
 
-Matrix run_rms_norm(Ops& ops, const RmsNormCall& call, Machine& machine, const NormLaunchers& launchers) {
+std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                 const RmsNormCall& call) {
+  const std::size_t group = call.weight.rows * call.weight.columns;
+  if (arithmetic.storage() != Real::f32 || !is_stored_vector(call.weight) || group == 0 ||
+      call.x.columns() % group != 0)
+    return {};
+  return {plan_rms_norm(limits, shape_of(call))};
+}
+
+Matrix run_rms_norm(Machine& machine, Ops& ops, const RmsNormCall& call, const NormLaunchers& launchers) {
   Matrix y = ops.allocate(call.x.rows(), call.x.columns());
   if (y.empty()) return y;
   const RmsNormShape shape = shape_of(call);
-  const LaunchPlan plan = plan_rms_norm(machine.limits(), shape);
-  require_fits(plan);
   const std::unique_ptr<Staging> staging = machine.stage();
   const RmsNormArguments arguments = {
       .x = staging->in(call.x),
@@ -44,7 +48,26 @@ Matrix run_rms_norm(Ops& ops, const RmsNormCall& call, Machine& machine, const N
       .use = use_of(call.form),
       .bfloat16 = ops.arithmetic().bfloat16(),
   };
-  launchers.rms_norm(plan, arguments, staging->stream());
+  launchers.rms_norm(plan_rms_norm(machine.limits(), shape), arguments, staging->stream());
+  staging->finish();
+  return y;
+}
+
+Matrix run_softmax(Machine& machine, Ops& ops, const SoftmaxCall& call, const SoftmaxLaunchers& launchers) {
+  Matrix y = ops.allocate(call.x.rows(), call.x.columns());
+  if (y.empty()) return y;
+  const std::unique_ptr<Staging> staging = machine.stage();
+  const SoftmaxArguments arguments = {
+      .x = staging->in(call.x),
+      .y = staging->out(y),
+      .x_stride = call.x.stride(),
+      .y_stride = y.stride(),
+      .rows = y.rows(),
+      .columns = static_cast<std::uint32_t>(y.columns()),
+      .bfloat16 = ops.arithmetic().bfloat16(),
+  };
+  launchers.softmax(plan_softmax(machine.limits(), {.rows = y.rows(), .columns = y.columns()}), arguments,
+                    staging->stream());
   staging->finish();
   return y;
 }
@@ -52,20 +75,24 @@ Matrix run_rms_norm(Ops& ops, const RmsNormCall& call, Machine& machine, const N
 }  // namespace
 
 void add_norm_kernels(Registry& registry, Machine& machine, const NormLaunchers& launchers) {
-  registry.add(Kernel<RmsNormCall>{
-      .name = "cuda.fused",
-      .about = "squares, root and weight in one pass over a row in shared memory",
-      .device = Device::cuda,
-      .takes =
-          [&machine](const Arithmetic& arithmetic, const RmsNormCall& call) {
-            const std::size_t group = group_of(call);
-            return machine.unavailable().empty() && arithmetic.storage() == Real::f32 &&
-                   is_stored_vector(call.weight) && group != 0 && call.x.columns() % group == 0 &&
-                   plan_rms_norm(machine.limits(), shape_of(call)).fits;
-          },
-      .run = [&machine, launchers](
-                 Ops& ops, const RmsNormCall& call) { return run_rms_norm(ops, call, machine, launchers); },
-      .unavailable = [&machine] { return machine.unavailable(); }});
+  registry.add(cuda_kernel<RmsNormCall>(machine, "cuda.fused",
+                                        "squares, root and weight in one pass over a row in shared memory",
+                                        plans_of, [launchers](Machine& m, Ops& ops, const RmsNormCall& call) {
+                                          return run_rms_norm(m, ops, call, launchers);
+                                        }));
+}
+
+void add_softmax_kernels(Registry& registry, Machine& machine, const SoftmaxLaunchers& launchers) {
+  registry.add(cuda_kernel<SoftmaxCall>(
+      machine, "cuda.fused", "maximum, sum and quotient of a row in shared memory",
+      [](const DeviceLimits& limits, const Arithmetic& arithmetic,
+         const SoftmaxCall& call) -> std::vector<LaunchPlan> {
+        if (arithmetic.storage() != Real::f32) return {};
+        return {plan_softmax(limits, {.rows = call.x.rows(), .columns = call.x.columns()})};
+      },
+      [launchers](Machine& m, Ops& ops, const SoftmaxCall& call) {
+        return run_softmax(m, ops, call, launchers);
+      }));
 }
 
 }  // namespace assay::cuda

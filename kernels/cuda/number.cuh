@@ -1,7 +1,7 @@
 // 16- and 8-bit numbers of kernels: what they are stored as, and how they become float and back.
 //
 //   bf16, f16      to nearest, ties to even; beyond the largest: infinity
-//   e4m3           to nearest, ties to even; beyond 448: 448 ("satfinite"); NaN stays NaN
+//   e4m3, e5m2     to nearest, ties to even; beyond the largest: the largest ("satfinite"); NaN stays NaN
 // Host and emulator compute by core/numeric's codecs, which the device follows bit for bit.
 #pragma once
 
@@ -19,6 +19,9 @@ struct f16 {
   std::uint16_t bits;
 };
 struct e4m3 {
+  std::uint8_t bits;
+};
+struct e5m2 {
   std::uint8_t bits;
 };
 
@@ -102,8 +105,14 @@ ASSAY_DEVICE e4m3 from_float<e4m3>(float x) {
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(0.0f), "f"(x));
   return {static_cast<std::uint8_t>(packed)};
 #else
-  return {static_cast<std::uint8_t>(encode(kE4M3FN, x, Overflow::saturate))};
+  constexpr FloatFormat format = kE4M3FN;
+  return {static_cast<std::uint8_t>(encode(format, x, Overflow::saturate))};
 #endif
+}
+template <>
+ASSAY_DEVICE e5m2 from_float<e5m2>(float x) {
+  constexpr FloatFormat format = kE5M2;
+  return {static_cast<std::uint8_t>(encode(format, x, Overflow::saturate))};
 }
 
 // What a bfloat16 arithmetic stores of x (Arithmetic::round).

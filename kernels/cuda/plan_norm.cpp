@@ -1,6 +1,8 @@
+// Launches of kernels that reduce a row: rms_norm, softmax.
 #include <fmt/format.h>
 
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/softmax.h"
 
 namespace assay::cuda {
 namespace {
@@ -9,31 +11,44 @@ constexpr std::size_t kMostOfAWarp = 1024;  // columns: 32 floats a thread
 constexpr std::size_t kSumsBytes = 128;     // a float for each of at most 32 warps
 constexpr unsigned kRegisters = 40;
 
-}  // namespace
+struct Rows {
+  const char* kernel;
+  const char* one;  // "group", "row"
+  std::size_t count, columns;
+};
 
-LaunchPlan plan_rms_norm(const DeviceLimits& limits, const RmsNormShape& shape) {
-  LaunchChoice choice = {.kernel = "rms_norm", .registers = kRegisters};
-  if (shape.group <= kMostOfAWarp) {
-    choice.variant = "a warp a group";
+LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
+  LaunchChoice choice = {.kernel = rows.kernel, .registers = kRegisters};
+  if (rows.columns <= kMostOfAWarp) {
+    choice.variant = fmt::format("a warp a {}", rows.one);
     choice.threads = 128;
-    choice.grid.x = static_cast<unsigned>(blocks_for(shape.count, 4));
-    choice.why = fmt::format("{} columns are read at once by a warp", shape.group);
+    choice.grid.x = static_cast<unsigned>(blocks_for(rows.count, 4));
+    choice.why = fmt::format("a warp reads {} columns at once", rows.columns);
     return checked_plan(limits, std::move(choice));
   }
   choice.threads = 256;
-  choice.grid.x = static_cast<unsigned>(shape.count);
-  const std::size_t kept = kSumsBytes + blocks_for(shape.group, 4) * 16;
+  choice.grid.x = static_cast<unsigned>(rows.count);
+  const std::size_t kept = kSumsBytes + blocks_for(rows.columns, 4) * 16;
   // Kept, a row is read once; but fewer than two blocks an SM would wait for memory with nothing else to do.
   if (resident_blocks(limits, choice.threads, kept, kRegisters) >= 2) {
-    choice.variant = "a block a group, kept";
+    choice.variant = fmt::format("a block a {}, kept", rows.one);
     choice.shared_bytes = kept;
-    choice.why = fmt::format("{} columns stay in shared memory between the two passes", shape.group);
+    choice.why = fmt::format("{} columns stay in shared memory between the passes", rows.columns);
   } else {
-    choice.variant = "a block a group, read twice";
+    choice.variant = fmt::format("a block a {}, read again", rows.one);
     choice.shared_bytes = kSumsBytes;
-    choice.why = fmt::format("{} columns are too many to be kept by two blocks of an SM", shape.group);
+    choice.why = fmt::format("{} columns are too many to be kept by two blocks of an SM", rows.columns);
   }
   return checked_plan(limits, std::move(choice));
+}
+
+}  // namespace
+
+LaunchPlan plan_rms_norm(const DeviceLimits& limits, const RmsNormShape& shape) {
+  return plan_rows(limits, {"rms_norm", "group", shape.count, shape.group});
+}
+LaunchPlan plan_softmax(const DeviceLimits& limits, const SoftmaxShape& shape) {
+  return plan_rows(limits, {"softmax", "row", shape.rows, shape.columns});
 }
 
 }  // namespace assay::cuda

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -147,34 +148,92 @@ cudaStream_t stream_of_this_thread() {
   return owned.stream;
 }
 
-// Weights on the device, by where their bytes lie on the host. They stay until the process ends: a model's
-// weights are mapped once, and neither move nor change.
-class KeptWeights {
+// Managed memory in blocks that are used again, of sizes rounded up so that they fit each other. Matrices
+// hold on to it, and may outlive the Ops that made them.
+class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
  public:
-  const void* find_or_copy(const void* host, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    auto& kept = kept_[{host, bytes}];
-    if (kept == nullptr) {
-      check(cudaMalloc(&kept, bytes), fmt::format("allocating {} bytes for a weight", bytes));
-      check(cudaMemcpy(kept, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
+  ManagedPool() = default;
+  ManagedPool(const ManagedPool&) = delete;
+  ManagedPool& operator=(const ManagedPool&) = delete;
+  ~ManagedPool() {
+    for (const auto& [begin, bytes] : blocks_) cudaFree(reinterpret_cast<void*>(begin));
+  }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) {
+    const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kAlignment));
+    void* memory = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      std::vector<void*>& spare = spare_[size];
+      if (spare.empty()) {
+        check(cudaMallocManaged(&memory, size, cudaMemAttachGlobal),
+              fmt::format("allocating {} bytes", size));
+        blocks_[reinterpret_cast<std::uintptr_t>(memory)] = size;
+      } else {
+        memory = spare.back();
+        spare.pop_back();
+      }
     }
-    return kept;
+    return {memory, [pool = shared_from_this(), size](void* block) {
+              const std::lock_guard lock(pool->mutex_);
+              pool->spare_[size].push_back(block);
+            }};
+  }
+
+  bool holds(const void* address) {
+    const std::lock_guard lock(mutex_);
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const auto next = blocks_.upper_bound(at);
+    return next != blocks_.begin() && at - std::prev(next)->first < std::prev(next)->second;
   }
 
  private:
   std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> blocks_;
+  std::map<std::size_t, std::vector<void*>> spare_;
+};
+
+class ManagedMemory final : public ModelMemory {
+ public:
+  ~ManagedMemory() override {
+    for (const auto& [host, device] : kept_) cudaFree(device);
+  }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
+  void synchronise() override { check(cudaDeviceSynchronize(), "running a kernel"); }
+  void enter() override { current = this; }
+  void leave() override { current = nullptr; }
+
+  bool holds(const void* address) const { return pool_->holds(address); }
+  // A weight on the device, by where its bytes lie on the host: a model's are mapped once, and stay.
+  const void* kept(const void* host, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    void*& device = kept_[{host, bytes}];
+    if (device == nullptr) {
+      check(cudaMalloc(&device, bytes), fmt::format("allocating {} bytes for a weight", bytes));
+      check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
+    }
+    return device;
+  }
+
+  static thread_local ManagedMemory* current;  // whose kernels this thread runs
+
+ private:
+  std::shared_ptr<ManagedPool> pool_ = std::make_shared<ManagedPool>();
+  std::mutex mutex_;
   std::map<std::pair<const void*, std::size_t>, void*> kept_;
 };
 
+thread_local ManagedMemory* ManagedMemory::current = nullptr;
+
 class DeviceStaging final : public Staging {
  public:
-  explicit DeviceStaging(KeptWeights* weights) : weights_(weights), stream_(stream_of_this_thread()) {}
+  DeviceStaging() : memory_(ManagedMemory::current), stream_(stream_of_this_thread()) {}
   ~DeviceStaging() override { release(); }
 
   const void* read(const void* host, std::size_t bytes) override { return copy_of(host, bytes, false); }
   void* write(void* host, std::size_t bytes) override { return copy_of(host, bytes, true); }
   const void* keep(const void* host, std::size_t bytes) override {
-    return weights_ == nullptr ? read(host, bytes) : weights_->find_or_copy(host, bytes);
+    return memory_ == nullptr ? read(host, bytes) : memory_->kept(host, bytes);
   }
   void* scratch(std::size_t bytes) override {
     void* memory = nullptr;
@@ -188,7 +247,8 @@ class DeviceStaging final : public Staging {
     for (const Staged& staged : staged_) {
       if (staged.written) staged.copy->bring_back(stream_);
     }
-    check(cudaStreamSynchronize(stream_), "running a kernel");
+    // Where all lies in managed memory, nobody waits but who looks at results on the host.
+    if (memory_ == nullptr || !staged_.empty()) check(cudaStreamSynchronize(stream_), "running a kernel");
     for (const Staged& staged : staged_) staged.copy->check_guards(stream_);
     release();
   }
@@ -202,6 +262,8 @@ class DeviceStaging final : public Staging {
 
   unsigned char* copy_of(const void* host, std::size_t bytes, bool written) {
     if (bytes == 0) return nullptr;
+    if (memory_ != nullptr && memory_->holds(host))
+      return static_cast<unsigned char*>(const_cast<void*>(host));
     for (Staged& staged : staged_) {
       if (staged.host != host || staged.copy->bytes() != bytes) continue;
       staged.written |= written;
@@ -217,7 +279,7 @@ class DeviceStaging final : public Staging {
     scratch_.clear();
   }
 
-  KeptWeights* weights_;
+  ManagedMemory* memory_;
   cudaStream_t stream_;
   std::vector<Staged> staged_;
   std::vector<void*> scratch_;
@@ -232,7 +294,7 @@ class DeviceMachine final : public Machine {
   }
   std::unique_ptr<Staging> stage() override {
     limits();
-    return std::make_unique<DeviceStaging>(nullptr);
+    return std::make_unique<DeviceStaging>();
   }
 
  private:
@@ -247,6 +309,10 @@ class DeviceMachine final : public Machine {
 Machine& device_machine() {
   static DeviceMachine machine;
   return machine;
+}
+
+std::unique_ptr<ModelMemory> managed_memory() {
+  return std::make_unique<ManagedMemory>();
 }
 
 void allow_shared(const void* kernel, const LaunchPlan& plan) {

@@ -2,11 +2,17 @@
 // works but says so: unavailable() of the machine.
 #pragma once
 
+#include <memory>
+
 #include "kernels/cuda/machine.h"
+#include "kernels/model_memory.h"
 
 namespace assay::cuda {
 
 // Device 0 of those that CUDA_VISIBLE_DEVICES leaves; the driver is first asked by unavailable().
 Machine& device_machine();
+
+// Managed memory of that device (CUDA C++ Programming Guide, "Unified Memory Programming"); null without one.
+std::unique_ptr<ModelMemory> managed_memory();
 
 }  // namespace assay::cuda

@@ -19,4 +19,8 @@ Machine& device_machine() {
   return machine;
 }
 
+std::unique_ptr<ModelMemory> managed_memory() {
+  return nullptr;
+}
+
 }  // namespace assay::cuda

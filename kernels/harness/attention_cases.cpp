@@ -4,6 +4,10 @@
 //   δs = λ(d)·scale·(|q|·|k|) + 2 |s|       a dot product over d = qk_dim, the scale
 //   δs ← δs·(1 - tanh²) + 4·cap             under a cap, tanh being good to 4 u of 1
 //   δout = Σ p |v| (softmax_error.h's relative error of p + λ(n))
+//
+// Under bf16 (act=bf16) come the roundings that the arithmetic itself makes between its stages, of relative
+// size u = 2^-9 each: product and scale, 2 u |s|; of a cap's quotient, tanh and product, (3 |s| (1 - tanh²) +
+// 2 cap |tanh|) u in all; the sink; the weights, u p.
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +20,13 @@ namespace assay {
 namespace {
 
 constexpr std::size_t kShorter = 7;  // keys by which each sequence of a batch is shorter than the one before
+
+Precision attention_precision(const CaseId& id) {
+  const std::string text = id.word("act", "f32");
+  if (text != "f32" && text != "bf16")
+    throw Error::usage("act=" + text + ": attention computes in f32 or bf16");
+  return *precision_from_text(text);
+}
 
 struct Sequence {
   std::size_t first = 0, queries = 0, keys = 0;
@@ -36,7 +47,8 @@ class AttentionOperands final : public Operands<AttentionCall> {
                       page = id.number("page");
     if (kv_heads_ == 0 || heads_ == 0 || heads_ % kv_heads_ != 0 || queries > keys || qk_dim_ == 0)
       throw Error::usage("heads, kv, keys or queries do not fit each other");
-    fine_ = keys > 8 && window_ != 1 && id.input() == InputKind::zero_mean;
+    arithmetic.precision = attention_precision(id);
+    fine_ = keys > 8 && window_ != 1 && id.input() == InputKind::zero_mean && !arithmetic.bfloat16();
     std::uint64_t seed = id.seed() * 1000;
     const auto fill = [&](std::size_t rows, std::size_t columns) {
       return filled(arithmetic, id.input(), {.rows = rows, .columns = columns, .seed = ++seed});
@@ -76,14 +88,18 @@ class AttentionOperands final : public Operands<AttentionCall> {
 
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = q_.rows, .columns = heads_ * v_dim_, .fine_digits = fine_};
+    TruthPart y = {
+        .type = output_type(arithmetic), .rows = q_.rows, .columns = heads_ * v_dim_, .fine_digits = fine_};
     y.values = wide.download(run_reference(wide, call(wide)));
     y.per_roundoff.resize(y.values.size());
+    if (arithmetic.bfloat16()) y.absolute.resize(y.values.size());
     const std::vector<float> sinks = sinks_ ? sinks_->values() : std::vector<float>{};
     for (const Sequence& s : sequences_) {
       for (std::size_t i = 0; i < s.queries; ++i) {
-        for (std::size_t h = 0; h < heads_; ++h)
-          query_error(s, i, h, sinks, &y.per_roundoff[(s.first + i) * y.columns + h * v_dim_]);
+        for (std::size_t h = 0; h < heads_; ++h) {
+          const std::size_t at = (s.first + i) * y.columns + h * v_dim_;
+          query_error(s, i, h, sinks, &y.per_roundoff[at], y.absolute.empty() ? nullptr : &y.absolute[at]);
+        }
       }
     }
     return {std::move(y)};
@@ -124,12 +140,14 @@ class AttentionOperands final : public Operands<AttentionCall> {
   }
 
  private:
+  // `staged`: what the arithmetic's own roundings come to, if it has any.
   void query_error(const Sequence& s, std::size_t query, std::size_t head, const std::vector<float>& sinks,
-                   double* error) const {
+                   double* error, double* staged) const {
     const std::size_t position = s.keys - s.queries + query, kv = head / (heads_ / kv_heads_);
     const std::size_t first = window_ != 0 && position + 1 > window_ ? position + 1 - window_ : 0;
     const double* q = &q_.values[(s.first + query) * q_.columns + head * qk_dim_];
-    std::vector<double> scores, errors;
+    const double u = unit_roundoff(ElementType::BF16);
+    std::vector<double> scores, errors, roundings;
     for (std::size_t k = first; k <= position; ++k) {
       const double* key = s.key_rows.row(k) + kv * qk_dim_;
       double score = 0, size = 0;
@@ -139,24 +157,32 @@ class AttentionOperands final : public Operands<AttentionCall> {
       }
       score *= scale_;
       double off = accumulation_factor(qk_dim_) * scale_ * size + 2 * std::fabs(score);
+      double rounded = 2 * std::fabs(score);
       if (cap_ != 0) {
         const double tanh = std::tanh(score / cap_);
-        score = cap_ * tanh;
         off = off * (1 - tanh * tanh) + 4 * cap_;
+        rounded = 3 * std::fabs(score) * (1 - tanh * tanh) + 2 * cap_ * std::fabs(tanh);
+        score = cap_ * tanh;
       }
       scores.push_back(score);
       errors.push_back(off);
+      roundings.push_back(u * rounded);
     }
     if (!sinks.empty()) {
       scores.push_back(sinks[head]);
       errors.push_back(0);
+      roundings.push_back(u * std::fabs(scores.back()));
     }
     const SoftmaxWeights w = softmax_weights(scores, errors);
+    const std::vector<double> moved =
+        staged == nullptr ? std::vector<double>{} : moved_weights(w.p, roundings);
     const double lambda = accumulation_factor(scores.size());
     for (std::size_t k = first; k <= position; ++k) {
       const double* value = s.value_rows.row(k) + kv * v_dim_;
-      const double factor = w.p[k - first] * (w.relative[k - first] + lambda);
+      const double p = w.p[k - first], factor = p * (w.relative[k - first] + lambda);
       for (std::size_t i = 0; i < v_dim_; ++i) error[i] += factor * std::fabs(value[i]);
+      for (std::size_t i = 0; staged != nullptr && i < v_dim_; ++i)
+        staged[i] += p * (moved[k - first] + u * (1 + moved[k - first])) * std::fabs(value[i]);
     }
   }
 
@@ -226,6 +252,31 @@ class AttentionCases final : public OpCases<AttentionCall> {
     cases.push_back(
         attention_case({8, 2, 128, 128, 4099, 1}).with("page", 16).with(InputKind::positive_mean));
     cases.push_back(attention_case({4, 1, 128, 128, 300, 300}).with(InputKind::heavy_tailed));
+    // Long enough to be cut into pieces, with odd ends: a sink that is to be counted once, sequences of
+    // several lengths, a window that begins within a piece, the last page partly filled.
+    const Form cut = {4, 2, 64, 64, 4099, 3};
+    for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean, InputKind::large}) {
+      cases.push_back(attention_case(cut).with("sinks", 1).with("page", 64).with(kind));
+      cases.push_back(attention_case(cut).with("seqs", 3).with("page", 48).with("window", 1500).with(kind));
+    }
+    // In bfloat16.
+    for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean}) {
+      for (const Form& f : {Form{1, 1, 1, 1, 1, 1},
+                            {8, 2, 80, 80, 65, 17},
+                            {4, 4, 192, 128, 150, 5},
+                            {2, 1, 576, 512, 70, 2},
+                            {8, 2, 256, 256, 600, 1}})
+        cases.push_back(attention_case(f).with("act", "bf16").with(kind));
+      cases.push_back(attention_case(base)
+                          .with("act", "bf16")
+                          .with("seqs", 3)
+                          .with("page", 16)
+                          .with("window", 21)
+                          .with("cap", 30)
+                          .with("sinks", 1)
+                          .with(kind));
+      cases.push_back(attention_case(cut).with("act", "bf16").with("sinks", 1).with("page", 64).with(kind));
+    }
     return cases;
   }
   std::vector<CaseId> perf_grid() const override {

@@ -195,6 +195,10 @@ class RopeCases final : public OpCases<RotaryCall> {
     }
     return cases;
   }
+  std::vector<CaseId> perf_grid() const override {
+    return {
+        CaseId("rope", "F32").with("m", 512).with("heads", 32).with("dim", 128).with(InputKind::zero_mean)};
+  }
   std::unique_ptr<Operands<RotaryCall>> make(const CaseId& id) const override {
     return std::make_unique<RopeOperands>(id);
   }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kRepeats = 3;                  // of a run that differed from another, to tell chance from cause
 constexpr std::size_t kPadding = 5;          // odd, so that rows lie at all alignments
+constexpr double kRoundsOperands = 0x1p-11;  // a roundoff so coarse is that of operands, not of sums
 constexpr std::size_t kAlignedPadding = 16;  // for kernels that refuse those
 constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
 
@@ -160,7 +161,11 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
   std::optional<std::string> proves_nothing;
   for (std::size_t p = 0; p < truth.size(); ++p) {
     const std::vector<double> values = with_open_ones(truth[p], parts[p].values);
-    const std::vector<double> budget = truth[p].budget(u_acc);
+    std::vector<double> budget = truth[p].budget(u_acc);
+    // A copy is exact only for who multiplies what it was given: tf32 keeps 10 bits of each operand.
+    if (budget.empty() && u_acc >= kRoundsOperands) {
+      for (const double value : values) budget.push_back(2 * u_acc * std::fabs(value));
+    }
     const ErrorMeasure m = measure(parts[p].values, values, budget, truth[p].type);
     const bool worse = m.ratio > result.measured.ratio || m.pattern_faults > 0 || p == 0;
     if (worse) result.measured = m;
@@ -348,9 +353,24 @@ class TypedExaminer final : public OpExaminer {
     return times;
   }
 
+  std::vector<KernelPlans> plans(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
+                                 const cuda::DeviceLimits& limits) const override {
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    ReferenceOps ops(operands->arithmetic, 1);
+    const Call call = operands->call(ops);
+    std::vector<KernelPlans> result;
+    for (const Kernel<Call>& kernel : kernels_) {
+      if (!kernel.plans || !wanted(label(kernel))) continue;
+      std::vector<cuda::LaunchPlan> plans = kernel.plans(limits, operands->arithmetic, call);
+      if (!plans.empty()) result.push_back({id.text(), kernel.name, std::move(plans)});
+    }
+    return result;
+  }
+
  private:
   static KernelLabel label(const Kernel<Call>& kernel) {
-    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device};
+    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device,
+            kernel.unavailable ? kernel.unavailable() : std::string()};
   }
   const std::vector<Kernel<Call>>& kernels_;
 };

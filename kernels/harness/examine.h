@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/launch_plan.h"
 #include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
 #include "kernels/registry.h"
@@ -67,6 +68,7 @@ CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, c
 struct KernelLabel {
   std::string op, name, about;
   Device device = Device::cpu;
+  std::string unavailable;  // why it takes nothing on this machine; empty: it can
 };
 
 // Seconds of the fastest run: of at least two, that take `least` together.
@@ -76,6 +78,12 @@ struct KernelTime {
   std::string id, kernel;
   double seconds = 0;           // of the fastest run
   double flops = 0, bytes = 0;  // of one run
+};
+
+// How a kernel would be launched on a GPU.
+struct KernelPlans {
+  std::string id, kernel;
+  std::vector<cuda::LaunchPlan> plans;
 };
 
 // An operation without its types.
@@ -94,6 +102,10 @@ class OpExaminer {
   virtual std::vector<KernelTime> time(const CaseId& id,
                                        const std::function<bool(const KernelLabel&)>& wanted, int jobs,
                                        double least) const = 0;
+  // Of those that take the case on such a device; what does not fit is told in its plan.
+  virtual std::vector<KernelPlans> plans(const CaseId& id,
+                                         const std::function<bool(const KernelLabel&)>& wanted,
+                                         const cuda::DeviceLimits& limits) const = 0;
 };
 // One for every operation of the registry, which outlives them.
 std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry);

@@ -1,7 +1,7 @@
 // linear: y = x · Wᵀ
 //
-// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block and int8 arithmetic activations are
-// quantized first; truth multiplies what they became, so that the budget stays that of the product.
+// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8 and int16 arithmetic activations
+// are quantized first; truth multiplies what they became, so that the budget stays that of the product.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +9,7 @@
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
 #include "kernels/harness/made_weight.h"
+#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 namespace {
@@ -17,7 +18,7 @@ Precision precision_of(const CaseId& id) {
   const std::string text = id.word("act", "f32");
   const auto precision = precision_from_text(text);
   if (!precision || *precision == Precision::f64)
-    throw Error::usage("act=" + text + ": kernels compute in f32, bf16, fp8-block or int8");
+    throw Error::usage("act=" + text + ": kernels compute in f32, bf16, fp8-block, int8 or int16");
   return *precision;
 }
 
@@ -117,6 +118,10 @@ class LinearOperands final : public Operands<LinearCall> {
   }
   // The activations as they are multiplied.
   Filled multiplied(int jobs) const {
+    if (takes_int16(weight_->view(), arithmetic) && !x_.values.empty()) {
+      ReferenceOps ops(arithmetic, jobs);
+      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_)))};
+    }
     const bool eight_bits =
         arithmetic.precision == Precision::fp8_block || arithmetic.precision == Precision::int8;
     if (!eight_bits || x_.values.empty()) return x_;
@@ -205,6 +210,11 @@ class LinearCases final : public OpCases<LinearCall> {
         add("FP8_128x128", s, kind, "fp8-block");
         add("FP8_64x64", s, kind, "fp8-block");
         add("INT8_CHANNEL", s, kind, "int8");
+      }
+    }
+    for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
+      for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
+        for (const InputKind kind : kPowerful) add(form, s, kind, "int16");
       }
     }
     return cases;

@@ -1,4 +1,4 @@
-#include "kernels/harness/measure.h"
+#include "kernels/harness/measure_wide.h"
 
 #include <fmt/format.h>
 
@@ -26,14 +26,7 @@ std::int64_t ordered_code(ElementType type, float value) {
   return std::signbit(value) ? -magnitude : magnitude;
 }
 
-std::size_t ulp_class(ElementType type, float out, double truth) {
-  const std::int64_t a = ordered_code(type, out), b = ordered_code(type, static_cast<float>(truth));
-  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
-  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
-                                  kUlpBounds.begin());
-}
-
-bool same_pattern(float out, double truth) {
+bool same_pattern(double out, double truth) {
   if (std::isnan(out) || std::isnan(truth)) return std::isnan(out) && std::isnan(truth);
   if (std::isinf(out) || std::isinf(truth))
     return std::isinf(out) && std::isinf(truth) && std::signbit(out) == std::signbit(truth);
@@ -43,6 +36,68 @@ bool same_pattern(float out, double truth) {
 struct Sums {
   double error = 0, truth = 0, out = 0, product = 0;
 };
+
+std::size_t class_of_distance(std::int64_t a, std::int64_t b) {
+  const auto distance = static_cast<std::uint64_t>(a > b ? a - b : b - a);
+  return static_cast<std::size_t>(std::lower_bound(kUlpBounds.begin(), kUlpBounds.end(), distance) -
+                                  kUlpBounds.begin());
+}
+
+// Doubles count in codes of doubles where the type is F64, else as ulp_class() does.
+std::size_t ulp_class_of(ElementType type, float out, double truth) {
+  return ulp_class(type, out, truth);
+}
+std::size_t ulp_class_of(ElementType type, double out, double truth) {
+  if (type != ElementType::F64) return ulp_class(type, static_cast<float>(out), truth);
+  const auto ordered = [](double x) {
+    const auto magnitude = std::bit_cast<std::int64_t>(std::fabs(x));
+    return std::signbit(x) ? -magnitude : magnitude;
+  };
+  return class_of_distance(ordered(out), ordered(truth));
+}
+
+template <class Out>
+ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth,
+                         std::span<const double> budget, ElementType type) {
+  if (out.size() != truth.size() || (!budget.empty() && budget.size() != truth.size()))
+    throw Error::internal("an output of another size than its truth");
+  ErrorMeasure m;
+  m.elements = truth.size();
+  Sums sums;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    m.zeros += truth[i] == 0 ? 1 : 0;
+    if (!same_pattern(out[i], truth[i])) {
+      if (m.pattern_faults++ == 0) m.worst = i;
+      continue;
+    }
+    if (!std::isfinite(truth[i])) continue;
+    const double error = std::fabs(static_cast<double>(out[i]) - truth[i]);
+    const double allowed = budget.empty() ? 0.0 : budget[i];
+    const double ratio = error == 0    ? 0
+                         : allowed > 0 ? error / allowed
+                                       : std::numeric_limits<double>::infinity();
+    m.over_budget += !(ratio <= 1) ? 1 : 0;
+    if (!(ratio <= m.ratio)) {
+      m.ratio = ratio;
+      if (m.pattern_faults == 0) m.worst = i;
+    }
+    m.max_abs = std::max(m.max_abs, error);
+    if (truth[i] != 0) m.max_rel = std::max(m.max_rel, error / std::fabs(truth[i]));
+    ++m.ulps[ulp_class_of(type, out[i], truth[i])];
+    sums.error += error * error;
+    sums.truth += truth[i] * truth[i];
+    sums.out += static_cast<double>(out[i]) * out[i];
+    sums.product += static_cast<double>(out[i]) * truth[i];
+  }
+  m.nmse = sums.error == 0 ? 0 : sums.error / sums.truth;
+  if (sums.truth > 0 && sums.out > 0) {
+    const double cosine = sums.product / std::sqrt(sums.truth * sums.out);
+    m.one_minus_cosine = std::max(0.0, 1.0 - cosine);
+  } else {
+    m.one_minus_cosine = sums.truth == sums.out ? 0.0 : 1.0;
+  }
+  return m;
+}
 
 }  // namespace
 
@@ -79,46 +134,17 @@ std::string_view ulp_class_name(std::size_t index) {
   return kNames.at(index);
 }
 
+std::size_t ulp_class(ElementType type, float out, double truth) {
+  return class_of_distance(ordered_code(type, out), ordered_code(type, static_cast<float>(truth)));
+}
+
 ErrorMeasure measure(std::span<const float> out, std::span<const double> truth,
                      std::span<const double> budget, ElementType type) {
-  if (out.size() != truth.size() || (!budget.empty() && budget.size() != truth.size()))
-    throw Error::internal("an output of another size than its truth");
-  ErrorMeasure m;
-  m.elements = truth.size();
-  Sums sums;
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    m.zeros += truth[i] == 0 ? 1 : 0;
-    if (!same_pattern(out[i], truth[i])) {
-      if (m.pattern_faults++ == 0) m.worst = i;
-      continue;
-    }
-    if (!std::isfinite(truth[i])) continue;
-    const double error = std::fabs(static_cast<double>(out[i]) - truth[i]);
-    const double allowed = budget.empty() ? 0.0 : budget[i];
-    const double ratio = error == 0    ? 0
-                         : allowed > 0 ? error / allowed
-                                       : std::numeric_limits<double>::infinity();
-    m.over_budget += !(ratio <= 1) ? 1 : 0;
-    if (!(ratio <= m.ratio)) {
-      m.ratio = ratio;
-      if (m.pattern_faults == 0) m.worst = i;
-    }
-    m.max_abs = std::max(m.max_abs, error);
-    if (truth[i] != 0) m.max_rel = std::max(m.max_rel, error / std::fabs(truth[i]));
-    ++m.ulps[ulp_class(type, out[i], truth[i])];
-    sums.error += error * error;
-    sums.truth += truth[i] * truth[i];
-    sums.out += static_cast<double>(out[i]) * out[i];
-    sums.product += static_cast<double>(out[i]) * truth[i];
-  }
-  m.nmse = sums.error == 0 ? 0 : sums.error / sums.truth;
-  if (sums.truth > 0 && sums.out > 0) {
-    const double cosine = sums.product / std::sqrt(sums.truth * sums.out);
-    m.one_minus_cosine = std::max(0.0, 1.0 - cosine);
-  } else {
-    m.one_minus_cosine = sums.truth == sums.out ? 0.0 : 1.0;
-  }
-  return m;
+  return measure_all(out, truth, budget, type);
+}
+ErrorMeasure measure(std::span<const double> out, std::span<const double> truth,
+                     std::span<const double> budget, ElementType type) {
+  return measure_all(out, truth, budget, type);
 }
 
 std::string_view name(CaseStatus status) {

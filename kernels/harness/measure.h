@@ -45,6 +45,7 @@ double resolution_floor(ElementType type);
 // 17–256, 257–65,536, beyond.
 inline constexpr std::size_t kUlpClasses = 8;
 std::string_view ulp_class_name(std::size_t index);
+std::size_t ulp_class(ElementType type, float out, double truth);  // F32, or a float of fewer bits
 
 struct ErrorMeasure {
   std::uint64_t elements = 0;

@@ -4,6 +4,10 @@
 // units of u, with λ(n) = 4·√n, and good for both orders, the sums being over nope_dim and the cached row:
 //   δs = (λ(nope) + λ(rank + rope) + 4)·scale·(|q_n|ᵀ |W_k| |c| + |q_r|·|r|)
 //   δout = |W_v| Σ p |c| (softmax_error.h's relative error of p + λ(n) + λ(rank))
+//
+// Under bf16 (act=bf16) come the arithmetic's own roundings, of relative size u = 2^-9 each, in either order:
+// of the latent queries or the keys, scale·(|q_n|ᵀ |W_k| |c|) u; of product and scale, 2 |s| u; of the
+// weights, and of the mixed latents or the values, 2 |W_v| Σ p |c| u.
 #include <algorithm>
 #include <cmath>
 
@@ -14,6 +18,19 @@
 
 namespace assay {
 namespace {
+
+constexpr std::size_t kShorter = 7;  // keys by which each sequence of a batch is shorter than the one before
+
+struct Sequence {
+  std::size_t first = 0, keys = 0;
+  MadeCache cache;
+};
+
+Precision latent_precision(const CaseId& id) {
+  const std::string text = id.word("act", "f32");
+  if (text != "f32" && text != "bf16") throw Error::usage("act=" + text + ": latents are in f32 or bf16");
+  return *precision_from_text(text);
+}
 
 class MlaOperands final : public Operands<MlaCall> {
  public:
@@ -31,16 +48,21 @@ class MlaOperands final : public Operands<MlaCall> {
     if (queries_ > keys_ || rank_ == 0 || nope_ == 0 || v_ == 0 || heads_ == 0)
       throw Error::usage("the numbers of a latent attention do not fit each other");
     form_ = form == "naive" ? MlaForm::naive : MlaForm::absorbed;
+    arithmetic.precision = latent_precision(id);
     const std::uint64_t seed = id.seed() * 1000;
-    q_ = filled(arithmetic, id.input(),
-                {.rows = queries_, .columns = heads_ * (nope_ + rope_), .seed = seed + 1});
-    cache_ =
-        MadeCache(filled(arithmetic, id.input(), {.rows = keys_, .columns = rank_ + rope_, .seed = seed + 2}),
-                  id.number("page"), seed);
+    for (std::size_t i = 0; i < id.number("seqs", 1); ++i) {
+      const std::size_t keys = std::max(queries_, keys_ - std::min(keys_, i * kShorter));
+      const FillOptions rows = {.rows = keys, .columns = rank_ + rope_, .seed = seed + 2 + 10 * i};
+      sequences_.push_back(
+          {i * queries_, keys, MadeCache(filled(arithmetic, id.input(), rows), id.number("page"), seed + i)});
+    }
+    q_ =
+        filled(arithmetic, id.input(),
+               {.rows = sequences_.size() * queries_, .columns = heads_ * (nope_ + rope_), .seed = seed + 1});
     // Expansions of unit gain, so that scores are of the size they have in models.
     std::vector<float> w(heads_ * (nope_ + v_) * rank_);
     fill_inputs(InputKind::zero_mean, {.rows = heads_ * (nope_ + v_), .columns = rank_, .seed = seed + 3}, w);
-    for (float& x : w) x /= std::sqrt(static_cast<float>(rank_));
+    for (float& x : w) x = static_cast<float>(arithmetic.round(x / std::sqrt(static_cast<float>(rank_))));
     kv_b_ = std::make_shared<MadeWeight>(std::move(w), heads_ * (nope_ + v_), rank_);
     if (id.number("parts") != 0) cut_parts();
   }
@@ -54,7 +76,8 @@ class MlaOperands final : public Operands<MlaCall> {
                     .v_dim = v_,
                     .scale = scale_,
                     .form = form_};
-    call.spans.push_back({0, queries_, keys_, cache_.upload_to(ops), {}});
+    for (const Sequence& s : sequences_)
+      call.spans.push_back({s.first, queries_, s.keys, s.cache.upload_to(ops), {}});
     if (k_b_) {
       call.k_b = k_b_->view();
       call.v_b = v_b_->view();
@@ -68,40 +91,56 @@ class MlaOperands final : public Operands<MlaCall> {
     ReferenceOps wide = truth_ops(jobs);
     MlaCall naive = call(wide);
     naive.form = MlaForm::naive;
-    TruthPart y = {.rows = queries_, .columns = heads_ * v_, .fine_digits = keys_ > 8};
+    TruthPart y = {.type = output_type(arithmetic),
+                   .rows = q_.rows,
+                   .columns = heads_ * v_,
+                   .fine_digits = keys_ > 8 && !arithmetic.bfloat16()};
     y.values = wide.download(run_reference(wide, naive));
     y.per_roundoff.resize(y.values.size());
+    if (arithmetic.bfloat16()) y.absolute.resize(y.values.size());
     const std::vector<float> w = kv_b_->values();
-    for (std::size_t h = 0; h < heads_; ++h) {
-      for (std::size_t i = 0; i < queries_; ++i)
-        query_error(w, i, h, &y.per_roundoff[i * y.columns + h * v_]);
+    for (const Sequence& s : sequences_) {
+      for (std::size_t h = 0; h < heads_; ++h) {
+        for (std::size_t i = 0; i < queries_; ++i) {
+          const std::size_t at = (s.first + i) * y.columns + h * v_;
+          query_error(w, s, i, h, &y.per_roundoff[at], y.absolute.empty() ? nullptr : &y.absolute[at]);
+        }
+      }
     }
     return {std::move(y)};
   }
 
-  std::optional<MlaCall> first_token(const MlaCall&) const override { return std::nullopt; }
+  std::optional<MlaCall> first_token(const MlaCall& call) const override {
+    if (sequences_.size() < 2) return std::nullopt;
+    MlaCall first = call;
+    first.spans.resize(1);
+    first.q = call.q.row_range(0, queries_);
+    return first;
+  }
   std::optional<MlaCall> first_chunk(const MlaCall& call) const override {
     if (queries_ < 2) return std::nullopt;
     MlaCall first = call;
     first.q = call.q.row_range(0, 1);
+    first.spans.resize(1);
     first.spans[0].keys -= queries_ - 1;
     first.spans[0].queries = 1;
     return first;
   }
   bool spoil_last_token(MlaCall& call) const override {
-    if (queries_ < 2) return false;
-    fill_row_with_nan(call.q, queries_ - 1);
+    if (q_.rows < 2) return false;
+    fill_row_with_nan(call.q, q_.rows - 1);
     return true;
   }
   double flops() const override {
     const double pairs =
-        static_cast<double>(queries_) * static_cast<double>(keys_) * static_cast<double>(heads_);
+        static_cast<double>(q_.rows) * static_cast<double>(keys_) * static_cast<double>(heads_);
     if (form_ == MlaForm::absorbed) return 2 * pairs * static_cast<double>(2 * rank_ + rope_);
     return 2 * pairs * static_cast<double>(nope_ + rope_ + v_) +
-           2 * static_cast<double>(keys_ * heads_ * (nope_ + v_) * rank_);
+           2 * static_cast<double>(sequences_.size() * keys_ * heads_ * (nope_ + v_) * rank_);
   }
   double bytes() const override {
-    return 4 * static_cast<double>(keys_ * (rank_ + rope_) + heads_ * (nope_ + v_) * rank_);
+    return 4 *
+           static_cast<double>(sequences_.size() * keys_ * (rank_ + rope_) + heads_ * (nope_ + v_) * rank_);
   }
 
  private:
@@ -120,10 +159,12 @@ class MlaOperands final : public Operands<MlaCall> {
     v_b_ = std::make_shared<MadeWeight>(std::move(v), heads_ * v_, rank_);
   }
 
-  void query_error(const std::vector<float>& w, std::size_t query, std::size_t head, double* error) const {
+  // `staged`: what the arithmetic's own roundings come to, if it has any.
+  void query_error(const std::vector<float>& w, const Sequence& s, std::size_t query, std::size_t head,
+                   double* error, double* staged) const {
     const float* w_k = &w[head * (nope_ + v_) * rank_];
     const float* w_v = w_k + nope_ * rank_;
-    const double* q = &q_.values[query * q_.columns + head * (nope_ + rope_)];
+    const double* q = &q_.values[(s.first + query) * q_.columns + head * (nope_ + rope_)];
     // q_nᵀ W_k, and |q_n|ᵀ |W_k|.
     std::vector<double> taken(rank_), sizes(rank_);
     for (std::size_t n = 0; n < nope_; ++n) {
@@ -132,11 +173,12 @@ class MlaOperands final : public Operands<MlaCall> {
         sizes[r] += std::fabs(q[n] * static_cast<double>(w_k[n * rank_ + r]));
       }
     }
-    const std::size_t count = keys_ - queries_ + query + 1;
+    const std::size_t count = s.keys - queries_ + query + 1;
     const double factor = (accumulation_factor(nope_) + accumulation_factor(rank_ + rope_) + 4) * scale_;
-    std::vector<double> scores, errors;
+    const double u = unit_roundoff(ElementType::BF16);
+    std::vector<double> scores, errors, roundings;
     for (std::size_t k = 0; k < count; ++k) {
-      const double* c = cache_.row(k);
+      const double* c = s.cache.row(k);
       double score = 0, size = 0;
       for (std::size_t r = 0; r < rank_; ++r) {
         score += taken[r] * c[r];
@@ -148,17 +190,28 @@ class MlaOperands final : public Operands<MlaCall> {
       }
       scores.push_back(score * scale_);
       errors.push_back(factor * size);
+      roundings.push_back(u * (size * scale_ + 2 * std::fabs(scores.back())));
     }
     const SoftmaxWeights p = softmax_weights(scores, errors);
     const double lambda = accumulation_factor(count) + accumulation_factor(rank_);
+    std::vector<double> weights(count);
+    for (std::size_t k = 0; k < count; ++k) weights[k] = p.p[k] * (p.relative[k] + lambda);
+    add_mixed(s, w_v, weights, error);
+    if (staged == nullptr) return;
+    const std::vector<double> moved = moved_weights(p.p, roundings);
+    for (std::size_t k = 0; k < count; ++k) weights[k] = p.p[k] * (moved[k] + 2 * u * (1 + moved[k]));
+    add_mixed(s, w_v, weights, staged);
+  }
+
+  // sum += |W_v| Σ weights[k] |c_k|
+  void add_mixed(const Sequence& s, const float* w_v, const std::vector<double>& weights, double* sum) const {
     std::vector<double> mixed(rank_);
-    for (std::size_t k = 0; k < count; ++k) {
-      for (std::size_t r = 0; r < rank_; ++r)
-        mixed[r] += p.p[k] * (p.relative[k] + lambda) * std::fabs(cache_.row(k)[r]);
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      for (std::size_t r = 0; r < rank_; ++r) mixed[r] += weights[k] * std::fabs(s.cache.row(k)[r]);
     }
     for (std::size_t i = 0; i < v_; ++i) {
       for (std::size_t r = 0; r < rank_; ++r)
-        error[i] += std::fabs(static_cast<double>(w_v[i * rank_ + r])) * mixed[r];
+        sum[i] += std::fabs(static_cast<double>(w_v[i * rank_ + r])) * mixed[r];
     }
   }
 
@@ -166,7 +219,7 @@ class MlaOperands final : public Operands<MlaCall> {
   double scale_;
   MlaForm form_ = MlaForm::absorbed;
   Filled q_;
-  MadeCache cache_;
+  std::vector<Sequence> sequences_;
   MadeWeightPtr kv_b_, k_b_, v_b_;
 };
 
@@ -189,6 +242,14 @@ class MlaCases final : public OpCases<MlaCall> {
           for (const std::uint64_t parts : {0, 1})
             cases.push_back(mla_case(way, f).with("parts", parts).with("page", parts * 16).with(kind));
         }
+      }
+      // Several sequences; long enough to be cut into pieces, the last page partly filled; in bfloat16.
+      for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean}) {
+        cases.push_back(
+            mla_case(way, {3, 72, 24, 8, 20, 301, 2}).with("seqs", 3).with("page", 16).with(kind));
+        cases.push_back(mla_case(way, {4, 64, 16, 8, 16, 4099, 1}).with("page", 64).with(kind));
+        for (const Form& f : {Form{3, 40, 24, 8, 20, 37, 5}, {2, 512, 128, 64, 128, 300, 2}})
+          cases.push_back(mla_case(way, f).with("act", "bf16").with("page", 16).with(kind));
       }
     }
     return cases;

@@ -196,6 +196,19 @@ class MoeGateCases final : public OpCases<MoeGateCall> {
     }
     return cases;
   }
+  std::vector<CaseId> perf_grid() const override {
+    return {CaseId("moe_gate", "F32")  // DeepSeek-V3's
+                .with("m", 512)
+                .with("experts", 256)
+                .with("top", 8)
+                .with("score", "sigmoid")
+                .with("groups", 8)
+                .with("chosen", 4)
+                .with("pairs", 1)
+                .with("renorm", 1)
+                .with("bias", "0.1")
+                .with(InputKind::zero_mean)};
+  }
   std::unique_ptr<Operands<MoeGateCall>> make(const CaseId& id) const override {
     return std::make_unique<MoeGateOperands>(id);
   }

@@ -259,6 +259,10 @@ class SoftmaxCases final : public OpCases<SoftmaxCall> {
     }
     return cases;
   }
+  std::vector<CaseId> perf_grid() const override {
+    return {CaseId("softmax", "F32").with("m", 512).with("n", 4096).with(InputKind::zero_mean),
+            CaseId("softmax", "F32").with("m", 1).with("n", 151936).with(InputKind::zero_mean)};
+  }
   std::unique_ptr<Operands<SoftmaxCall>> make(const CaseId& id) const override {
     if (id.number("n", 1) == 0) throw Error::usage("n=0: a softmax of nothing");
     return std::make_unique<SoftmaxOperands>(id);

@@ -176,6 +176,14 @@ class QuantizeCases final : public OpCases<QuantizeCall> {
     });
     return cases;
   }
+  std::vector<CaseId> perf_grid() const override {
+    return {CaseId("quantize", "F8_E4M3").with("m", 512).with("n", 7168).with(InputKind::zero_mean),
+            CaseId("quantize", "I8")
+                .with("m", 512)
+                .with("n", 4096)
+                .with("columns", 0)
+                .with(InputKind::zero_mean)};
+  }
   std::unique_ptr<Operands<QuantizeCall>> make(const CaseId& id) const override {
     return std::make_unique<QuantizeOperands>(id);
   }
@@ -187,6 +195,14 @@ class DequantizeCases final : public OpCases<DequantizeCall> {
     std::vector<CaseId> cases;
     for_rules("dequantize", [&](CaseId id) { cases.push_back(id.with("seed", 1)); });
     return cases;
+  }
+  std::vector<CaseId> perf_grid() const override {
+    return {CaseId("dequantize", "F8_E4M3").with("m", 512).with("n", 7168).with(InputKind::zero_mean),
+            CaseId("dequantize", "I8")
+                .with("m", 512)
+                .with("n", 4096)
+                .with("columns", 0)
+                .with(InputKind::zero_mean)};
   }
   std::unique_ptr<Operands<DequantizeCall>> make(const CaseId& id) const override {
     return std::make_unique<DequantizeOperands>(id);

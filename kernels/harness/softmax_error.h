@@ -31,4 +31,19 @@ inline SoftmaxWeights softmax_weights(std::span<const double> scores, std::span<
   return w;
 }
 
+// The same where scores are off by as much as an arithmetic's own roundings between its stages may make them:
+// not to first order, since bfloat16 moves a score of 100 by a quarter. Weights become at most p e^δ / Σ p
+// e^-δ and at least p e^-δ / Σ p e^δ.
+inline std::vector<double> moved_weights(std::span<const double> p, std::span<const double> score_errors) {
+  double least = 0, most = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    least += p[i] * std::exp(-score_errors[i]);
+    most += p[i] * std::exp(score_errors[i]);
+  }
+  std::vector<double> relative;
+  for (const double error : score_errors)
+    relative.push_back(std::max(std::exp(error) / least - 1, 1 - std::exp(-error) / most));
+  return relative;
+}
+
 }  // namespace assay

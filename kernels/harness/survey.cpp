@@ -50,13 +50,31 @@ std::vector<Job> jobs_of(const std::vector<std::unique_ptr<OpExaminer>>& all, co
   if (!request.cases.empty()) return jobs;
   for (const auto& examiner : all) {
     const std::vector<KernelLabel> kernels = examiner->kernels();
-    if (std::none_of(kernels.begin(), kernels.end(), [&](const auto& k) { return filter.accepts(k); }))
-      continue;
+    const auto runs = [&](const KernelLabel& k) { return filter.accepts(k) && k.unavailable.empty(); };
+    if (std::none_of(kernels.begin(), kernels.end(), runs)) continue;
     const std::vector<CaseId> grid = examiner->grid();
     for (std::size_t i = 0; i < grid.size(); i += std::max<std::size_t>(1, request.every))
       add_seeds(*examiner, grid[i], request.seeds, jobs);
   }
   return jobs;
+}
+
+// One result for each kernel that can run nothing here, in place of one a case.
+std::vector<CaseResult> skipped_kernels(const std::vector<std::unique_ptr<OpExaminer>>& all,
+                                        const Filter& filter) {
+  std::vector<CaseResult> skipped;
+  for (const auto& examiner : all) {
+    for (const KernelLabel& label : examiner->kernels()) {
+      if (!filter.accepts(label) || label.unavailable.empty()) continue;
+      CaseResult& r = skipped.emplace_back();
+      r.id = label.op;
+      r.kernel = label.name;
+      r.device = label.device;
+      r.check = kUnavailable;
+      r.detail = label.unavailable;
+    }
+  }
+  return skipped;
 }
 
 }  // namespace
@@ -91,18 +109,26 @@ std::vector<CaseResult> run_survey(const Registry& registry, const SurveyRequest
   const Filter filter(request);
   const auto all = examiners(registry);
   const std::vector<Job> jobs = jobs_of(all, request, filter);
-  if (jobs.empty()) throw Error::usage("no kernel is called so").remedy("see 'assay compare kernels --list'");
+  std::vector<CaseResult> skipped;
+  if (request.cases.empty()) skipped = skipped_kernels(all, filter);
+  if (jobs.empty() && skipped.empty())
+    throw Error::usage("no kernel is called so").remedy("see 'assay compare kernels --list'");
   std::vector<std::vector<CaseResult>> results(jobs.size());
   std::atomic<std::size_t> finished{0};
   parallel_for(request.jobs, jobs.size(), [&](std::size_t i) {
     if (interrupted()) return;
-    results[i] = jobs[i].examiner->examine(
-        jobs[i].id, [&](const KernelLabel& label) { return filter.accepts(label); }, {.jobs = request.jobs});
+    results[i] = jobs[i].examiner->examine(jobs[i].id,
+                                           [&](const KernelLabel& label) {
+                                             return filter.accepts(label) &&
+                                                    (!request.cases.empty() || label.unavailable.empty());
+                                           },
+                                           {.jobs = request.jobs});
     if (done) done(++finished, jobs.size());
   });
   std::vector<CaseResult> flat;
   for (std::vector<CaseResult>& of_case : results)
     flat.insert(flat.end(), std::make_move_iterator(of_case.begin()), std::make_move_iterator(of_case.end()));
+  flat.insert(flat.end(), std::make_move_iterator(skipped.begin()), std::make_move_iterator(skipped.end()));
   return flat;
 }
 

@@ -25,6 +25,9 @@ std::vector<KernelLabel> wanted_kernels(const Registry& registry, const SurveyRe
 // Operations for which the registry has no kernel of this device but the reference.
 std::vector<std::string> unimplemented(const Registry& registry, const SurveyRequest& request, Device device);
 
+// The `check` of a kernel that runs nothing on this machine: one SKIPPED for all its cases.
+inline constexpr std::string_view kUnavailable = "unavailable";
+
 // Cases in the order of the registry and the grids, the kernels of a case side by side. Throws Error::usage
 // where nothing is asked for. `done` is called after each case, by any thread.
 std::vector<CaseResult> run_survey(const Registry& registry, const SurveyRequest& request,

@@ -61,7 +61,7 @@ class TextEngine {
   const LanguageModel& model_;
   Ops& ops_;
   Taps taps_;
-  std::size_t chunk_ = 256;
+  std::size_t chunk_ = 512;
   EngineTiming timing_;
 };
 

@@ -11,6 +11,9 @@
 //                                       in float32 (DeepSeek-V3, inference/kernel.py); elsewhere as bf16
 //   int8        bfloat16 values         where a weight is INT8 with scales: activations in INT8, one scale a
 //                                       token; exact integer sums, scaled once; elsewhere as bf16
+//   int16       float32                 where a weight is GGUF blocks of integers (int16_activations.h):
+//                                       activations in 16-bit integers, a power of two for 32 of them; exact
+//                                       integer sums under each scale, added up in float32; elsewhere as f32
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ namespace assay {
 
 enum class Real : std::uint8_t { f32, f64 };  // how activations lie in memory
 
-enum class Precision : std::uint8_t { f64, f32, bf16, fp8_block, int8 };
+enum class Precision : std::uint8_t { f64, f32, bf16, fp8_block, int8, int16 };
 std::string_view name(Precision precision);  // "fp8-block"
 std::optional<Precision> precision_from_text(std::string_view text);
 
@@ -31,7 +34,9 @@ struct Arithmetic {
   Precision precision = Precision::f32;
   Real storage() const { return precision == Precision::f64 ? Real::f64 : Real::f32; }
   // Values are bfloat16 numbers, though they lie in memory as float32.
-  bool bfloat16() const { return precision != Precision::f64 && precision != Precision::f32; }
+  bool bfloat16() const { return precision != Precision::f64 && !float32(); }
+  // Values are float32, and so is everything that a result's own rule does not say otherwise.
+  bool float32() const { return precision == Precision::f32 || precision == Precision::int16; }
   // What is stored of a result: rounded to the precision of activations.
   double round(double x) const {
     if (precision == Precision::f64) return x;

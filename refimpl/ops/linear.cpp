@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/system/threads.h"
+#include "refimpl/ops/int16_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
@@ -57,6 +58,14 @@ Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const Wei
     throw Error::input(fmt::format("takes {} inputs and is given {}", weight.inputs(), x.columns()))
         .tensor(*weight.name);
   if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
+  if (takes_int16(weight, arithmetic()) && x.real() == Real::f32)
+    return exact_linear(rounded_to_int16(*this, x), weight, bias, rounding);
+  return exact_linear(x, weight, bias, rounding);
+}
+
+// Of the activations as they are.
+Matrix ReferenceOps::exact_linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
+                                  ResultRounding rounding) {
   const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
   Matrix y = allocate(x.rows(), outputs);  // [tokens, outputs]
   const std::vector<double> b = vector_of(bias, arithmetic());

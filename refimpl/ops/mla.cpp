@@ -6,14 +6,12 @@
 //                                                                   kv_rank + rope_dim (576 in DeepSeek-V3)
 #include <algorithm>
 
+#include "refimpl/ops/mla_matrices.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 
 namespace assay {
-namespace {
-
-// W_k of a head as what takes [tokens, nope] to [tokens, kv_rank], or, not absorbed, the other way.
-WeightView key_matrix(const MlaCall& call, std::size_t head, bool absorbed) {
+WeightView mla_key_matrix(const MlaCall& call, std::size_t head, bool absorbed) {
   WeightView w;
   if (call.kv_b) {
     w = call.kv_b.row_range(head * (call.nope_dim + call.v_dim), call.nope_dim);  // [nope, kv_rank]
@@ -26,13 +24,15 @@ WeightView key_matrix(const MlaCall& call, std::size_t head, bool absorbed) {
   return w;
 }
 
-WeightView value_matrix(const MlaCall& call, std::size_t head, bool absorbed) {  // [v, kv_rank]
+WeightView mla_value_matrix(const MlaCall& call, std::size_t head, bool absorbed) {  // [v, kv_rank]
   WeightView w = call.kv_b
                      ? call.kv_b.row_range(head * (call.nope_dim + call.v_dim) + call.nope_dim, call.v_dim)
                      : call.v_b.row_range(head * call.v_dim, call.v_dim);
   w.weight_only = absorbed;
   return w;
 }
+
+namespace {
 
 // Copies `from` into columns `first` … of `to`.
 void place(const Matrix& from, const Matrix& to, std::size_t first) {
@@ -48,7 +48,7 @@ Matrix absorbed(Ops& ops, const MlaCall& call) {
   const Matrix q = ops.allocate(call.q.rows(), call.heads * width);  // [tokens, heads · (kv_rank + rope)]
   for (std::size_t h = 0; h < call.heads; ++h) {
     const Matrix head = call.q.part(h * qk, qk);
-    place(ops.linear(head.part(0, call.nope_dim), key_matrix(call, h, true)), q, h * width);
+    place(ops.linear(head.part(0, call.nope_dim), mla_key_matrix(call, h, true)), q, h * width);
     place(head.part(call.nope_dim, call.rope_dim), q, h * width + call.kv_rank);
   }
   AttentionCall shared = {.q = q,
@@ -62,7 +62,7 @@ Matrix absorbed(Ops& ops, const MlaCall& call) {
   const Matrix mixed = ops.attention(shared);                                // [tokens, heads · kv_rank]
   Matrix out = ops.allocate(call.q.rows(), call.heads * call.v_dim);         // [tokens, heads · v]
   for (std::size_t h = 0; h < call.heads; ++h)
-    place(ops.linear(mixed.part(h * call.kv_rank, call.kv_rank), value_matrix(call, h, true)), out,
+    place(ops.linear(mixed.part(h * call.kv_rank, call.kv_rank), mla_value_matrix(call, h, true)), out,
           h * call.v_dim);
   return out;
 }
@@ -77,9 +77,9 @@ AttentionSpan expand(Ops& ops, const MlaCall& call, const AttentionSpan& span) {
   const Matrix keys = ops.allocate(span.keys, call.heads * qk);
   const Matrix values = ops.allocate(span.keys, call.heads * call.v_dim);
   for (std::size_t h = 0; h < call.heads; ++h) {
-    place(ops.linear(latent, key_matrix(call, h, false)), keys, h * qk);
+    place(ops.linear(latent, mla_key_matrix(call, h, false)), keys, h * qk);
     place(turned, keys, h * qk + call.nope_dim);
-    place(ops.linear(latent, value_matrix(call, h, false)), values, h * call.v_dim);
+    place(ops.linear(latent, mla_value_matrix(call, h, false)), values, h * call.v_dim);
   }
   AttentionSpan expanded = span;
   expanded.key_rows = {.base = keys};

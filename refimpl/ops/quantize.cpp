@@ -6,19 +6,31 @@
 
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec.h"
+#include "refimpl/ops/activation_quantizer.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 
 namespace assay {
 namespace {
 
-constexpr float kLeastMagnitude = 1e-4F;  // of an FP8 block
-
 std::size_t block_or_all(std::size_t block, std::size_t size) {
   return block == 0 ? std::max<std::size_t>(1, size) : block;
 }
 
 }  // namespace
+
+BlockQuantizer quantizer_of(const QuantizeRule& rule, std::size_t block_rows, std::size_t block_columns) {
+  return {.codes = rule.codes,
+          .block_rows = block_rows,
+          .block_columns = block_columns,
+          .limit = largest_code_value(rule.codes),
+          .rounding = rule.power_of_two ? ScaleRounding::power_of_two : ScaleRounding::none};
+}
+
+float activation_scale(const BlockQuantizer& quantizer, float amax) {
+  constexpr float kLeastMagnitude = 1e-4F;  // of an FP8 block
+  return quantizer.scale_for(quantizer.codes == ElementType::I8 ? amax : std::max(amax, kLeastMagnitude));
+}
 
 QuantizedMatrix ReferenceOps::quantize(const Matrix& x, const QuantizeRule& rule) {
   const std::size_t block_rows = block_or_all(rule.block_rows, x.rows());
@@ -33,15 +45,8 @@ QuantizedMatrix ReferenceOps::quantize(const Matrix& x, const QuantizeRule& rule
   if (!block_amax(values, x.rows(), x.columns(), block_rows, block_columns, q.scales))
     throw Error::input("activations became NaN or infinite: 8 bits cannot hold them")
         .remedy("look where with --dump, in f32");
-  const BlockQuantizer quantizer = {
-      .codes = rule.codes,
-      .block_rows = block_rows,
-      .block_columns = block_columns,
-      .limit = largest_code_value(rule.codes),
-      .rounding = rule.power_of_two ? ScaleRounding::power_of_two : ScaleRounding::none};
-  const bool integers = rule.codes == ElementType::I8;
-  for (float& scale : q.scales)
-    scale = quantizer.scale_for(integers ? scale : std::max(scale, kLeastMagnitude));
+  const BlockQuantizer quantizer = quantizer_of(rule, block_rows, block_columns);
+  for (float& scale : q.scales) scale = activation_scale(quantizer, scale);
   quantize_with_scales(quantizer, values, x.rows(), x.columns(), q.scales, q.codes);
   return q;
 }

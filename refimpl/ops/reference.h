@@ -40,6 +40,10 @@ class ReferenceOps : public Ops {
 
   QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) override;
   Matrix dequantize(const QuantizedMatrix& x) override;
+
+ private:
+  Matrix exact_linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
+                      ResultRounding rounding);
 };
 
 }  // namespace assay

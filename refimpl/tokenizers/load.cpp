@@ -110,6 +110,15 @@ std::unique_ptr<Tokenizer> read_file(const fs::path& path, std::string_view patt
   return tokenizer;
 }
 
+// Vocabularies are padded upwards to round numbers; a tokenizer much smaller is another model's.
+void check_sizes(std::size_t tokens, std::size_t vocabulary, const fs::path& path) {
+  if (tokens <= vocabulary && tokens >= vocabulary - vocabulary / 10) return;
+  throw Error::input(
+      fmt::format("the tokenizer has {} tokens, the model {}: it is another model's", tokens, vocabulary))
+      .in(path)
+      .remedy("bring the model's own tokenizer, or give --tokens");
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, std::string_view pattern) {
@@ -124,6 +133,14 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, std::string_view
 
 std::unique_ptr<Tokenizer> load_tokenizer(const gguf::Header& header, const fs::path& path) {
   return read_gguf_tokenizer(header, path);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, std::size_t vocabulary) {
+  const fs::path& path = checkpoint.gguf ? checkpoint.files.front().path : checkpoint.root;
+  std::unique_ptr<Tokenizer> tokenizer =
+      checkpoint.gguf ? load_tokenizer(*checkpoint.gguf, path) : load_tokenizer(path);
+  check_sizes(tokenizer->vocab_size(), vocabulary, path);
+  return tokenizer;
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/formats/checkpoint.h"
 #include "core/formats/gguf.h"
 #include "refimpl/tokenizers/tokenizer.h"
 
@@ -17,5 +18,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path, std
 
 // Of a GGUF that has been opened already.
 std::unique_ptr<Tokenizer> load_tokenizer(const gguf::Header& header, const std::filesystem::path& path);
+
+// That of a checkpoint: in it, or beside it. Throws Error::input also where it is another model's, who has a
+// vocabulary of this size.
+std::unique_ptr<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, std::size_t vocabulary);
 
 }  // namespace assay

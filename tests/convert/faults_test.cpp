@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <thread>
 
 #include "convert/convert.h"
 #include "core/system/error.h"
@@ -52,6 +54,42 @@ TEST(Faults, KilledAHundredTimesItResumesToTheSameBytes) {
     if (!fs::exists(out)) expect_ok(assay(with(conversion(out), "--resume")));
     ASSERT_EQ(contents(out), whole) << "killed after " << seconds << " s";
     fs::remove_all(out);
+  }
+}
+
+// Every other kind of output: codes beside scales, whole-tensor scales found in a pass of their own, one file
+// of tensors made anew, a folder for each rank.
+std::vector<std::vector<std::string>> other_conversions(const fs::path& out) {
+  const fs::path plain = kData / "tinylm-bf16", llama = kData / "models/llama/model.safetensors";
+  return {
+      {"convert", plain, out, "--to", "mxfp4", "--exclude", "down_proj|o_proj", "--max-shard-size", "200KB"},
+      {"convert", plain, out, "--to", "nvfp4", "--exclude", "down_proj", "--max-shard-size", "200KB"},
+      {"convert", plain, out, "--to", "int4:channel", "--max-shard-size", "200KB"},
+      {"convert", plain, out, "--to", "fp8:tensor", "--max-shard-size", "200KB"},
+      {"convert", kData / "tinylm", out, "--to", "reblock=4x4", "--tp", "2"},
+      {"convert", llama, out, "--tp", "2", "--max-shard-size", "20KB"}};
+}
+
+TEST(Faults, EveryKindOfOutputIsResumedToTheSameBytes) {
+  ASSAY_PROGRAM_OR_SKIP("timeout");
+  const TempDir dir(test::memory_folder());
+  const std::size_t kinds = other_conversions("").size();
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    const fs::path whole = dir / fmt::format("whole-{}", kind);
+    const auto start = std::chrono::steady_clock::now();
+    expect_ok(assay(other_conversions(whole)[kind]));
+    const std::chrono::duration<double> takes = std::chrono::steady_clock::now() - start;
+    const auto expected = contents(whole);
+    for (int kill = 1; kill <= 8; ++kill) {
+      const fs::path out = dir / fmt::format("{}-{}", kind, kill);
+      const auto command = other_conversions(out)[kind];
+      test::run(
+          prefixed({"timeout", "-s", "KILL", fmt::format("{:.4f}", takes.count() * kill / 9)}, command));
+      if (!fs::exists(out)) expect_ok(assay(with(command, "--resume")));
+      ASSERT_EQ(contents(out), expected) << kind << ", kill " << kill;
+      EXPECT_FALSE(fs::exists(partial_folder(out)));
+      fs::remove_all(out);
+    }
   }
 }
 
@@ -167,6 +205,35 @@ TEST(Faults, ASourceWrittenAnewUnderTheSameSize) {
         test::write_file(file, bytes);
       },
       "changed");
+}
+
+// Written into by another while many of its tensors are still to be read.
+TEST(Faults, ASourceThatChangesWhileItIsRead) {
+  Copied copied;
+  copied.options.max_shard_size = 20'000;
+  const fs::path source = copied.in / "model-00001-of-000003.safetensors";
+  std::jthread other([&](const std::stop_token& stop) {
+    const auto finished = [&] {
+      std::error_code error;
+      for (const auto& entry : fs::directory_iterator(partial_folder(copied.out), error))
+        if (entry.path().extension() == ".safetensors") return true;
+      return false;
+    };
+    while (!stop.stop_requested() && !finished()) std::this_thread::yield();
+    std::fstream file(source, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('x');
+  });
+  const ConversionPlan plan = make_plan(copied.in, copied.options);
+  ASSERT_GT(plan.shards.size(), 50u);
+  try {
+    convert(copied.in, copied.out, plan, copied.options, ProgressMode::never);
+    FAIL() << "nothing was noticed";
+  } catch (const Error& error) {
+    EXPECT_NE(error.line().find("changed while it was read"), std::string::npos) << error.line();
+    EXPECT_NE(error.line().find(source.filename().string()), std::string::npos) << error.line();
+  }
+  EXPECT_FALSE(fs::exists(copied.out));
 }
 
 TEST(Faults, AnotherSourceIsNotResumedInto) {

@@ -151,17 +151,46 @@ TEST(ConvertGguf, KilledAndResumedGivesTheSameBytes) {
     killed.insert(killed.end(), arguments.begin(), arguments.end());
     test::run(killed);
     // Killed between the last rename and the removal of its journal, it leaves that behind.
-    const bool cut_short = !fs::exists(own / "out.gguf");
-    if (cut_short) {
+    if (!fs::exists(own / "out.gguf") || fs::exists(partial_folder(own / "out.gguf"))) {
       auto resumed = arguments;
       resumed.emplace_back("--resume");
       expect_ok(assay(resumed));
     }
     EXPECT_EQ(test::read_file(own / "out.gguf"), whole) << "killed after " << millisecond << " ms";
-    if (cut_short) {
-      EXPECT_EQ(contents(own.path()).size(), 1u) << "something was left beside it";
-    }
+    EXPECT_EQ(contents(own.path()).size(), 1u) << "something was left beside it";
   }
+}
+
+TEST(ConvertGguf, AForeignFileOfThatNameIsNotTakenForItsOwn) {
+  const TempDir dir;
+  const auto command = to_gguf("llama", dir / "out.gguf", "q8_0");
+  expect_ok(assay(command));
+  const std::string whole = test::read_file(dir / "out.gguf");
+  ConvertOptions options;
+  options.to = "gguf:q8_0";
+  const fs::path other = dir / "other.gguf";
+  const RegroupPlan plan = make_gguf_plan(model_folder("llama"), other, options, {.tokenizer_pre = "none"});
+  set_interrupted(true);
+  EXPECT_TRUE(regroup(plan, other, options, ProgressMode::never).interrupted);
+  set_interrupted(false);
+  // Somebody else's file of that name is not taken for the conversion's own.
+  test::write_file(other, "not ours");
+  auto resumed = to_gguf("llama", other, "q8_0");
+  resumed.emplace_back("--resume");
+  EXPECT_EQ(assay(resumed).exit_code, 1);
+  EXPECT_EQ(test::read_file(other), "not ours");
+}
+
+TEST(ConvertGguf, ReportIsWrittenAsJson) {
+  const TempDir dir;
+  auto command = to_gguf("llama", dir / "out.gguf", "q8_0");
+  command.insert(command.end(), {"--report", dir / "r.json"});
+  expect_ok(assay(command));
+  EXPECT_NE(test::read_file(dir / "r.json").find("relative_frobenius"), std::string::npos);
+  command = to_gguf("llama", dir / "no.gguf", "q8_0");
+  command.insert(command.end(), {"--report", dir / "r.html"});
+  EXPECT_EQ(assay(command).exit_code, 2);
+  EXPECT_FALSE(fs::exists(dir / "no.gguf"));
 }
 
 TEST(ConvertGguf, FinishedTensorsAreTakenUpFromTheJournal) {

@@ -224,6 +224,17 @@ TEST(Ranks, ShardsScalesAndExpertsOverGroups) {
   expect_same_tensors(dir / "small", dir / "whole");
 }
 
+TEST(Ranks, WhatIsCastIsCutLikeAnyOther) {
+  const TempDir dir;
+  for (const auto& [source, spec] : {std::pair{"tinylm", "bf16"}, {"tinylm-bf16", "fp8:block=4x4"}}) {
+    const fs::path in = kData / source, own = dir / source;
+    expect_ok(assay({"convert", in, own / "cut", "--to", spec, "--tp", "2"}));
+    expect_ok(assay({"convert", own / "cut", own / "merged", "--merge"}));
+    expect_ok(assay({"convert", in, own / "direct", "--to", spec}));
+    expect_same_tensors(own / "merged", own / "direct");
+  }
+}
+
 TEST(Ranks, ACutThroughABlockIsRefusedInTheEnginesWords) {
   const TempDir dir;
   const auto refused = assay({"convert", kData / "tinylm", dir / "no", "--tp", "2"});

@@ -136,7 +136,7 @@ TEST(Gate, RefusesFilesThatAreNone) {
 
 TEST(Gate, MarkupAndAnnotationsEscapeWhatTheyCarry) {
   const Deviation d = {"failed", "linear cpu.rows", "linear:F32:m=1", "a < b & \"c\"\n100%", false};
-  const std::string xml = to_junit(results(), {d});
+  const std::string xml = to_junit(results(), {}, {d});
   EXPECT_NE(xml.find("tests=\"3\" failures=\"1\""), std::string::npos) << xml;
   EXPECT_NE(xml.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos) << xml;
   EXPECT_EQ(to_annotation(d),

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <thread>
 
-#include "verify/hash/kernel_plan.h"
+#include "core/formats/hash/kernel_plan.h"
 #include "verify/hash/read_pool.h"
 #include "verify/hash/worker.h"
 

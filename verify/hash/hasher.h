@@ -48,7 +48,7 @@ struct HashOptions {
   bool keep_cache = false;       // leave what was read in the page cache for the loader that follows
   Progress* progress = nullptr;  // bytes are added as they are hashed
   std::string_view kernel =
-      {};  // one SHA-256 kernel by name (verify/hash/sha256_kernels.h); empty: by measurement
+      {};  // one SHA-256 kernel by name (core/formats/hash/sha256_kernels.h); empty: by measurement
 };
 
 // Hashes every job, largest first, and calls `done(index into jobs, result)` once for each, as it ends: one

@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 
+#include "core/formats/hash/sha256_kernels.h"
 #include "core/formats/stream_digest.h"
 #include "verify/hash/file_reader.h"
 #include "verify/hash/hasher.h"
-#include "verify/hash/sha256_kernels.h"
 
 namespace assay {
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "core/formats/hash/kernel_plan.h"
 #include "verify/hash/hasher.h"
-#include "verify/hash/kernel_plan.h"
 #include "verify/hash/lane.h"
 #include "verify/hash/read_pool.h"
 

@@ -149,9 +149,9 @@ TEST(CpuLinear, APanelsRowIsTheSameAloneAndAmongOthers) {
   const std::vector<float> x = filled(40, 515, InputKind::zero_mean, 5);
   const Matrix all = upload(ops.cpu, x, 40, 515);
   const Matrix together = ops.cpu.allocate(40, 100), alone = ops.cpu.allocate(1, 100);
-  cpu::linear_by_panels(all, w.view, together, 2);
+  cpu::linear_by(cpu::LinearWay::panels, all, w.view, together, 2);
   for (const std::size_t row : {std::size_t{0}, std::size_t{13}, std::size_t{39}}) {
-    cpu::linear_by_panels(all.row_range(row, 1), w.view, alone, 1);
+    cpu::linear_by(cpu::LinearWay::panels, all.row_range(row, 1), w.view, alone, 1);
     EXPECT_EQ(ops.cpu.download(alone), ops.cpu.download(together.row_range(row, 1)));
   }
 }

@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/system/error.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/gate.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/quantize.h"
+#include "kernels/cuda/softmax.h"
 
 namespace assay::cuda {
 namespace {
@@ -47,16 +53,39 @@ TEST(LaunchPlan, CountsResidentBlocks) {
 constexpr std::size_t kSizes[] = {1,    2,    7,    8,    61,     128,    512,     1024,
                                   1025, 1536, 4096, 7168, 16'384, 32'003, 131'072, 1'000'003};
 
-TEST(LaunchPlan, OfNormsNeverExceedsTheLimits) {
+void expect_respected(const DeviceLimits& limits, const LaunchPlan& plan) {
+  EXPECT_TRUE(plan.fits) << plan.why;
+  EXPECT_EQ(broken_limit(limits, plan), "");
+  EXPECT_GE(plan.blocks_per_sm, 1u);
+}
+
+TEST(LaunchPlan, NeverExceedsTheLimits) {
   for (const DeviceLimits& limits : all_device_limits()) {
-    for (const std::size_t group : kSizes) {
-      for (const std::size_t count : kSizes) {
-        const LaunchPlan plan = plan_rms_norm(limits, {.count = count, .group = group});
-        EXPECT_TRUE(plan.fits) << plan.why;
-        EXPECT_EQ(broken_limit(limits, plan), "");
-        EXPECT_GE(plan.blocks_per_sm, 1u);
+    for (const std::size_t columns : kSizes) {
+      for (const std::size_t rows : kSizes) {
+        expect_respected(limits, plan_rms_norm(limits, {.count = rows, .group = columns}));
+        expect_respected(limits, plan_softmax(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_rope(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_activation(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_dequantize(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_convert(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_epilogue(limits, {.rows = rows, .columns = columns}));
+        expect_respected(limits, plan_quantize(limits, {.blocks = rows, .block_elements = columns}));
       }
     }
+  }
+}
+
+TEST(LaunchPlan, OfTheGateFitsUntilItsExpertsDoNot) {
+  for (const DeviceLimits& limits : all_device_limits()) {
+    for (const std::size_t experts : {1, 8, 64, 160, 256, 384, 1024, 4096}) {
+      const GateShape shape = {.tokens = 333, .experts = experts, .top_k = std::min<std::size_t>(experts, 8)};
+      expect_respected(limits, plan_gate(limits, shape));
+    }
+    const LaunchPlan plan = plan_gate(limits, {.tokens = 1, .experts = 20'000, .top_k = 8});
+    EXPECT_FALSE(plan.fits);
+    EXPECT_NE(plan.why.find("shared memory a block of 340,080 where there are"), std::string::npos)
+        << plan.why;
   }
 }
 

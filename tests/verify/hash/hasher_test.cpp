@@ -9,10 +9,10 @@
 #include <random>
 #include <stdexcept>
 
+#include "core/formats/hash/sha256_kernels.h"
 #include "core/system/threads.h"
 #include "tests/support/support.h"
 #include "verify/hash/page_cache.h"
-#include "verify/hash/sha256_kernels.h"
 
 namespace assay {
 namespace {

@@ -1,5 +1,5 @@
 // Every kernel against the published vectors of FIPS 180-4 and against OpenSSL.
-#include "verify/hash/sha256_kernels.h"
+#include "core/formats/hash/sha256_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/hash/kernel_plan.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "verify/hash/hasher.h"
-#include "verify/hash/kernel_plan.h"
 
 namespace assay::sha256 {
 namespace {

@@ -1,0 +1,59 @@
+// The engine's claims on a trained model of 1.6 M parameters, on the reference and on the CPU kernels.
+#include <fmt/format.h>
+
+#include "cli/gate/suites.h"
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "kernels/registry.h"
+#include "refimpl/engine/claims.h"
+
+namespace assay {
+namespace {
+
+// A text such as the model knows, as it lies beside it: where it is lost, errors grow beyond what claims
+// allow.
+std::vector<TokenId> prompt_of(const std::filesystem::path& golden) {
+  const ParsedJson document = read_json(golden);
+  const auto ids = document.find("prompt_ids");
+  if (ids == document.end() || !ids->is_array()) throw Error::input("has no prompt_ids").in(golden);
+  std::vector<TokenId> tokens;
+  for (const ParsedJson& id : *ids) {
+    if (!id.is_number_unsigned()) throw Error::input("a token that is no number").in(golden);
+    tokens.push_back(id.get<TokenId>());
+  }
+  return tokens;
+}
+
+GateFigure figure_of(const Claim& claim, const std::string& kernels) {
+  GateFigure figure = {.name = fmt::format("tinylm, {}: {}", kernels, claim.name), .word = {}};
+  figure.holds = claim.holds();
+  if (!figure.holds)
+    figure.detail = fmt::format("{}: {} off by {:.3g}, {:.3g} allowed", claim.statement, claim.measure,
+                                claim.error, claim.budget);
+  if (claim.budget == 0) {
+    figure.drift = Drift::exact;
+    figure.word = claim.error == 0 ? "bit for bit" : fmt::format("{:.3g}", claim.error);
+  } else {
+    figure.value = claim.error / claim.budget;
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs) {
+  std::vector<GateFigure> figures;
+  if (!std::filesystem::exists(data / "tinylm")) return figures;
+  const Weights weights(data / "tinylm", jobs);
+  const std::vector<TokenId> tokens = prompt_of(data / "tinylm/golden.json");
+  const KernelSet cpu = {"cpu", false, [](const Arithmetic& arithmetic, int threads) {
+                           return select_kernels(builtin_kernels(), "cpu", arithmetic, threads);
+                         }};
+  for (const KernelSet& kernels : {reference_kernels(), cpu}) {
+    for (const Claim& claim : run_claims(weights, {}, kernels, {Precision::f32}, jobs, tokens))
+      figures.push_back(figure_of(claim, kernels.name));
+  }
+  return figures;
+}
+
+}  // namespace assay

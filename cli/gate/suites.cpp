@@ -1,0 +1,9 @@
+#include "cli/gate/suites.h"
+
+namespace assay {
+
+std::vector<GateSuite> gate_suites() {
+  return {{"models", gate_models}, {"claims", gate_claims}, {"conversions", gate_conversions}};
+}
+
+}  // namespace assay

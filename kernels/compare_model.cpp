@@ -1,0 +1,216 @@
+// One model under two selections of kernels, two precisions, or two checkpoints: where do they part first?
+#include "kernels/compare_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "core/system/error.h"
+#include "core/system/file.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "kernels/registry.h"
+#include "refimpl/tokenizers/load.h"
+#include "refimpl/tokenizers/token_list.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kMostTextFile = 16u << 20;
+constexpr std::size_t kOwnTokens = 24;  // where no text is given
+
+constexpr const char* kExamples =
+    "  assay compare model DIR                                     our CPU kernels against float64\n"
+    "  assay compare model DIR --kernels cpu,attention=reference --html page.html\n"
+    "  assay compare model DIR --precision bf16 --kernels reference -p 'Once upon a time'\n"
+    "  assay compare model CONVERTED --against ORIGINAL --file text.txt --limit 200\n"
+    "  assay compare model DIR --mutants              plant faults in the layers; is each named?\n"
+    "\nExit codes: 0 they agree, 1 they part, or nothing was proved, 2 wrong usage or unreadable input.";
+
+ModelSide side_of(const Weights& weights, const std::string& kernels, const std::string& precision) {
+  return {.weights = &weights,
+          .arithmetic = {precision_from_text(precision).value()},
+          .make_ops = [kernels](const Arithmetic& arithmetic, int jobs) {
+            return select_kernels(builtin_kernels(), kernels, arithmetic, jobs);
+          }};
+}
+
+// Ids from all over the vocabulary: a tokenizer is not always there, and not always needed.
+std::vector<TokenId> own_tokens(std::size_t vocabulary) {
+  std::vector<TokenId> tokens;
+  for (std::uint64_t i = 0; i < kOwnTokens && vocabulary > 0; ++i)
+    tokens.push_back(static_cast<TokenId>((i * 2654435761u + 1) % vocabulary));  // Knuth's multiplier
+  return tokens;
+}
+
+struct Text {
+  std::vector<TokenId> tokens;
+  std::string about;
+};
+
+Text text_of(const CompareModelSettings& s, const Weights& weights, const LanguageModel& model) {
+  const int given = (s.prompt.empty() ? 0 : 1) + (s.tokens.empty() ? 0 : 1) + (s.file.empty() ? 0 : 1);
+  if (given > 1) throw Error::usage("-p, --tokens and --file exclude one another");
+  Text text;
+  if (!s.tokens.empty()) {
+    text.tokens = parse_tokens(s.tokens);
+    text.about = "--tokens";
+  } else if (given == 0) {
+    text.tokens = own_tokens(model.vocabulary());
+    text.about = "ids from all over the vocabulary (no text was given)";
+  } else {
+    const std::string written = s.file.empty() ? s.prompt : read_small_file(s.file, kMostTextFile);
+    text.tokens = load_tokenizer(weights.checkpoint(), model.vocabulary())->encode(written);
+    text.about = s.file.empty() ? "-p" : s.file;
+  }
+  if (text.tokens.size() > std::min(s.limit, model.context())) {
+    text.tokens.resize(std::min(s.limit, model.context()));
+    text.about += ", its beginning";
+  }
+  text.about = fmt::format("{} tokens: {}", text.tokens.size(), text.about);
+  return text;
+}
+
+std::string describe(const std::string& path, const std::string& precision, const std::string& kernels) {
+  fs::path folder = fs::path(path).lexically_normal();
+  if (folder.filename().empty()) folder = folder.parent_path();
+  return fmt::format("{} in {}, {} kernels", escape_for_terminal(folder.filename().string()), precision,
+                     escape_for_terminal(kernels));
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+int show_mutants(const CompareModelSettings& s, const ModelCompareRequest& request, const Output& output) {
+  const std::vector<ModelMutantResult> results = run_model_mutants(request);
+  if (interrupted()) return kExitInterrupted;
+  const auto count = [&](MutantFate fate) {
+    return static_cast<std::size_t>(std::count_if(
+        results.begin(), results.end(), [&](const ModelMutantResult& r) { return r.fate == fate; }));
+  };
+  const std::size_t named = count(MutantFate::named), wrong = count(MutantFate::misnamed),
+                    missed = count(MutantFate::missed), idle = count(MutantFate::idle);
+  const bool good = wrong == 0 && missed == 0 && named > 0;
+  const std::string verdict = fmt::format(
+      "{}: {} faults planted in {}: {} named with layer and tap, {} misnamed, {} missed; {} "
+      "change nothing on this text",
+      good ? "OK" : "FAILED", results.size(), escape_for_terminal(s.model), named, wrong, missed, idle);
+  if (output.text_wanted()) {
+    print_model_mutants(output, results);
+    output.paint(verdict, good ? Style::green : Style::red);
+  }
+  Json list = Json::array();
+  for (const ModelMutantResult& r : results) list.push_back(to_json(r));
+  output.json({{"schema", "assay.compare/1"},
+               {"tool", "assay " ASSAY_VERSION},
+               {"verdict", good ? "ok" : "failed"},
+               {"verdict_line", verdict},
+               {"mutants", std::move(list)},
+               {"summary",
+                {{"planted", results.size()},
+                 {"named", named},
+                 {"misnamed", wrong},
+                 {"missed", missed},
+                 {"idle", idle}}}});
+  return good ? kExitOk : kExitCheckFailed;
+}
+
+int run_compare_model(const CompareModelSettings& s) {
+  const auto start = std::chrono::steady_clock::now();
+  const Output output(s.common.json);
+  const Weights test(s.model, s.common.jobs);
+  std::unique_ptr<Weights> other;
+  if (!s.against.empty()) other = std::make_unique<Weights>(s.against, s.common.jobs);
+  const Weights& reference = other ? *other : test;
+  ModelCompareRequest request = {.reference = side_of(reference, s.against_kernels, s.against_precision),
+                                 .test = side_of(test, s.kernels, s.precision),
+                                 .options = {.variant = s.variant},
+                                 .greedy = s.greedy,
+                                 .jobs = s.common.jobs};
+  const Text text = text_of(s, reference, *make_model(reference, request.options));
+  request.tokens = text.tokens;
+  const bool same_file = !other || (fs::exists(s.against) && fs::equivalent(s.model, s.against));
+  request.same_program = same_file && s.kernels == s.against_kernels && s.precision == s.against_precision;
+  if (s.mutants) return show_mutants(s, request, output);
+
+  const ModelCompareTitle title = {
+      describe(s.model, s.precision, s.kernels),
+      describe(s.against.empty() ? s.model : s.against, s.against_precision, s.against_kernels), text.about};
+  const ModelComparison result = compare_models(request);
+  if (interrupted()) return kExitInterrupted;
+  test.check_unchanged();
+  reference.check_unchanged();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const bool good = result.status == CaseStatus::passed;
+  const std::string verdict = verdict_line(result);
+  if (output.text_wanted()) {
+    output.line(
+        fmt::format("{}\n  against {}\n  {}", title.test, title.reference, escape_for_terminal(title.text)));
+    print_comparison(output, result);
+    output.paint(verdict, good                                      ? Style::green
+                          : result.status == CaseStatus::mistrusted ? Style::yellow
+                                                                    : Style::red);
+  }
+  write_text(s.csv, to_csv(result));
+  if (!s.html.empty()) write_text(s.html, to_page(result, title));
+  if (output.json_wanted()) {
+    Json document = {{"schema", "assay.compare/1"},
+                     {"tool", "assay " ASSAY_VERSION},
+                     {"verdict", good ? "ok" : "failed"},
+                     {"verdict_line", verdict},
+                     {"test", title.test},
+                     {"reference", title.reference},
+                     {"text", title.text},
+                     {"seconds", seconds}};
+    document.update(to_json(result));
+    output.json(document);
+  }
+  return good ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_compare_model(CLI::App& compare, Action& action) {
+  auto settings = std::make_shared<CompareModelSettings>();
+  CompareModelSettings& s = *settings;
+  CLI::App& command = *compare.add_subcommand(
+      "model", "One model under two kernels, precisions or checkpoints: where do they part first?");
+  const auto precisions = CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8"});
+  command
+      .add_option("MODEL", s.model, "A model's folder, a .safetensors with config.json beside it, or a .gguf")
+      ->required();
+  command
+      .add_option("--against", s.against,
+                  "Another checkpoint of the model: before a conversion (default: MODEL)")
+      ->type_name("MODEL");
+  command.add_option("--kernels", s.kernels, "Whose arithmetic: cpu (default), reference, or OP=KERNEL,…")
+      ->type_name("SET");
+  command.add_option("--against-kernels", s.against_kernels, "Of the other side (default: reference)")
+      ->type_name("SET");
+  command.add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 (default: f32)")
+      ->check(precisions);
+  command.add_option("--against-precision", s.against_precision, "Of the other side (default: f64)")
+      ->check(precisions);
+  command.add_option("--variant", s.variant, "Where references disagree, which to follow")->type_name("NAME");
+  command.add_option("-p,--prompt", s.prompt, "The text")->type_name("TEXT");
+  command.add_option("--tokens", s.tokens, "Token ids in place of a text: 1,2,3")->type_name("IDS");
+  command.add_option("--file", s.file, "The text")->type_name("FILE");
+  command.add_option("--limit", s.limit, "Tokens of the text at most (default: 64)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
+  command.add_option("-n", s.greedy, "Tokens to go on with on both sides (default: 16)")->type_name("N");
+  command.add_flag("--mutants", s.mutants, "Plant faults in single layers, and see whether each is named");
+  command.add_option("--csv", s.csv, "A row a tap")->type_name("FILE");
+  command.add_option("--html", s.html, "A page with heat maps, layer by tap")->type_name("FILE");
+  add_common_options(command, s.common);
+  set_examples(command, kExamples);
+  command.callback([settings, &action] { action = [settings] { return run_compare_model(*settings); }; });
+}
+
+}  // namespace assay

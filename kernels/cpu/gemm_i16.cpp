@@ -1,0 +1,267 @@
+#include "kernels/cpu/gemm_i16.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "core/numeric/gguf_layout.h"
+#include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/team.h"
+#include "kernels/cpu/tile_rows.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace assay::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#include "kernels/cpu/block_codes.h"
+#include "kernels/cpu/int_rounding.h"
+#include "kernels/cpu/transpose.h"
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::ScalableTag<std::int32_t>;
+using VF = hn::Vec<F32>;
+using VI = hn::Vec<I32>;
+
+constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
+// Terms at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
+constexpr std::size_t kTermsAtOnce = 256;
+
+// a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
+HWY_INLINE VI pair_products(VI a, VI b) {
+#if HWY_TARGET == HWY_AVX3
+  return VI{_mm512_madd_epi16(a.raw, b.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return VI{_mm256_madd_epi16(a.raw, b.raw)};
+#elif HWY_TARGET == HWY_SSE4
+  return VI{_mm_madd_epi16(a.raw, b.raw)};
+#else
+  const auto low = [](VI v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+  const VI high = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
+  return hn::Add(hn::Mul(low(a), low(b)), high);
+#endif
+}
+
+// GCC would compute a tile's products all at once and keep the sums in memory meanwhile.
+HWY_INLINE void finish_now(VI& sum) {
+#if HWY_TARGET == HWY_AVX3
+  asm volatile("" : "+v"(sum.raw));
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+  asm volatile("" : "+x"(sum.raw));
+#else
+  static_cast<void>(sum);
+#endif
+}
+
+// Part of a panel, and of a tile of tokens.
+struct Part {
+  const std::int32_t *panel, *x;     // [terms / 2][width], [terms / 2][Rows]
+  const float *w_scales, *w_minima;  // [terms / Group][width], [terms / 32][width]; minima may be none
+  const float *x_scales, *x_sums;    // [terms / 32][Rows]
+  std::size_t terms;
+};
+
+template <std::size_t Rows, std::size_t Group, bool HasMinima>
+HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
+  const I32 di;
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(di);
+  const std::int32_t *panel = p.panel, *x = p.x;
+  for (std::size_t g = 0; g < p.terms / Group; ++g) {
+    VI low[Rows], high[Rows];
+    for (std::size_t i = 0; i < Rows; ++i) low[i] = high[i] = hn::Zero(di);
+    for (std::size_t k = 0; k < Group / 2; ++k, panel += 2 * lanes, x += Rows) {
+      const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + lanes);
+      for (std::size_t i = 0; i < Rows; ++i) {
+        const VI value = hn::Set(di, x[i]);
+        low[i] = hn::Add(low[i], pair_products(value, w_low));
+        finish_now(low[i]);
+        high[i] = hn::Add(high[i], pair_products(value, w_high));
+        finish_now(high[i]);
+      }
+    }
+    const float* w_scales = p.w_scales + g * 2 * lanes;
+    const std::size_t x_group = g * Group / 32;
+    const VF s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
+    const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
+    const VF m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
+    for (std::size_t i = 0; i < Rows; ++i) {
+      const VF s = hn::Set(d, p.x_scales[x_group * Rows + i]);
+      float* sum = sums + i * 2 * lanes;
+      VF a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::Load(d, sum));
+      VF b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::Load(d, sum + lanes));
+      if constexpr (HasMinima) {
+        const VF of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
+        a = hn::MulAdd(m_low, of_x, a);
+        b = hn::MulAdd(m_high, of_x, b);
+      }
+      hn::Store(a, d, sum);
+      hn::Store(b, d, sum + lanes);
+    }
+  }
+}
+
+#include "kernels/cpu/copy_row.h"
+
+template <std::size_t Group, bool HasMinima>
+HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
+  switch (rows) {
+    case 12: return tile<12, Group, HasMinima>(part, sums);
+    case 6: return tile<6, Group, HasMinima>(part, sums);
+    case 4: return tile<4, Group, HasMinima>(part, sums);
+    case 2: return tile<2, Group, HasMinima>(part, sums);
+    default: return tile<1, Group, HasMinima>(part, sums);
+  }
+}
+
+// Some outputs, as the product reads them.
+struct Panel {
+  std::vector<std::int32_t> pairs;    // [terms / 2][width]
+  std::vector<float> scales, minima;  // [terms / group][width]
+  bool has_minima = false;
+};
+
+template <class Block>
+void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width,
+                  Panel& panel) {
+  const std::size_t terms = weight.columns, groups = terms / Block::kGroup;
+  thread_local std::vector<std::int16_t> codes;
+  thread_local std::vector<float> scales, minima;
+  codes.resize(width * terms);
+  scales.resize(width * groups);
+  minima.resize(width * groups);
+  const std::int32_t* code_rows[2 * HWY_MAX_BYTES / sizeof(float)];
+  const float *scale_rows[2 * HWY_MAX_BYTES / sizeof(float)],
+      *minimum_rows[2 * HWY_MAX_BYTES / sizeof(float)];
+  const hn::ScalableTag<std::int16_t> wide;
+  const hn::Rebind<std::int8_t, decltype(wide)> narrow;
+  UnpackedBlock u;
+  for (std::size_t n = 0; n < count; ++n) {
+    std::int16_t* row = &codes[n * terms];
+    float *s = &scales[n * groups], *m = &minima[n * groups];
+    code_rows[n] = reinterpret_cast<const std::int32_t*>(row);
+    scale_rows[n] = s;
+    minimum_rows[n] = m;
+    const auto* block =
+        reinterpret_cast<const typename Block::Stored*>(weight.codes + (first + n) * weight.row_bytes);
+    for (std::size_t k = 0; k < terms; k += Block::kCodes, s += Block::kGroups, m += Block::kGroups) {
+      const std::int8_t* unpacked = Block::unpack(*block++, u);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))
+        hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, unpacked + i)), wide, row + k + i);
+      std::copy_n(u.scales, Block::kGroups, s);
+      if constexpr (Block::kMinimum) std::copy_n(u.minima, Block::kGroups, m);
+    }
+  }
+  panel.pairs.resize(width * terms / 2);
+  panel.scales.resize(width * groups);
+  transpose_rows(code_rows, count, terms / 2, width, panel.pairs.data());
+  transpose_rows(scale_rows, count, groups, width, panel.scales.data());
+  panel.has_minima = Block::kMinimum;
+  if constexpr (!Block::kMinimum) return;
+  panel.minima.resize(width * groups);
+  transpose_rows(minimum_rows, count, groups, width, panel.minima.data());
+}
+
+void unpack(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width, Panel& panel) {
+  switch (weight.type) {
+    case ElementType::Q4_0: return unpack_panel<Q4_0Block>(weight, first, count, width, panel);
+    case ElementType::Q4_1: return unpack_panel<Q4_1Block>(weight, first, count, width, panel);
+    case ElementType::Q5_0: return unpack_panel<Q5_0Block>(weight, first, count, width, panel);
+    case ElementType::Q5_1: return unpack_panel<Q5_1Block>(weight, first, count, width, panel);
+    case ElementType::Q8_0: return unpack_panel<Q8_0Block>(weight, first, count, width, panel);
+    case ElementType::Q4_K: return unpack_panel<Q4_KBlock>(weight, first, count, width, panel);
+    case ElementType::Q5_K: return unpack_panel<Q5_KBlock>(weight, first, count, width, panel);
+    default: return unpack_panel<Q6_KBlock>(weight, first, count, width, panel);
+  }
+}
+
+void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
+              const Matrix& y) {
+  const std::size_t width = 2 * hn::Lanes(F32()), groups = x.terms / 32;
+  const bool halves = weight.type == ElementType::Q6_K;
+  const std::size_t group = halves ? 16 : 32;
+  thread_local Panel panel;
+  unpack(weight, first, count, width, panel);
+  HWY_ALIGN float sums[kMostTileRows * 2 * HWY_MAX_BYTES / sizeof(float)];
+  for (std::size_t k = 0; k < x.terms; k += kTermsAtOnce) {
+    for (std::size_t token = 0; token < x.tokens;) {
+      const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
+      Part part = {.panel = &panel.pairs[k / 2 * width],
+                   .x = &x.pairs[token * x.terms / 2 + k / 2 * rows],
+                   .w_scales = &panel.scales[k / group * width],
+                   .w_minima = panel.has_minima ? &panel.minima[k / 32 * width] : nullptr,
+                   .x_scales = &x.scales[token * groups + k / 32 * rows],
+                   .x_sums = &x.sums[token * groups + k / 32 * rows],
+                   .terms = std::min(kTermsAtOnce, x.terms - k)};
+      if (k == 0) std::fill_n(sums, rows * width, 0.0F);
+      for (std::size_t i = 0; k != 0 && i < rows; ++i)
+        copy_row(y.row<float>(token + i) + first, count, width, sums + i * width);
+      if (halves)
+        tile_of<16, false>(rows, part, sums);
+      else if (panel.has_minima)
+        tile_of<32, true>(rows, part, sums);
+      else
+        tile_of<32, false>(rows, part, sums);
+      for (std::size_t i = 0; i < rows; ++i)
+        copy_row(sums + i * width, count, width, y.row<float>(token + i) + first);
+      token += rows;
+    }
+  }
+}
+
+// Tokens [first, first + count), where a tile begins.
+void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& tiles) {
+  const std::size_t groups = tiles.terms / 32;
+  alignas(64) std::int16_t codes[32];
+  for (std::size_t token = first; token < first + count;) {
+    const std::size_t rows = rows_of_tile(kTileRows, first + count - token);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const float* row = x.row<float>(token + i);
+      for (std::size_t g = 0; g < groups; ++g) {
+        const float scale = group_scale(row + 32 * g);
+        coarse_codes(row + 32 * g, scale, codes);
+        std::int32_t sum = 0;
+        for (const std::int16_t code : codes) sum += code;
+        tiles.scales[token * groups + g * rows + i] = scale;
+        tiles.sums[token * groups + g * rows + i] = static_cast<float>(sum) * scale;
+        std::int32_t* pairs = &tiles.pairs[token * tiles.terms / 2 + 16 * g * rows + i];
+        for (std::size_t k = 0; k < 16; ++k) std::memcpy(pairs + k * rows, codes + 2 * k, sizeof *pairs);
+      }
+    }
+    token += rows;
+  }
+}
+
+}  // namespace assay::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay::cpu {
+
+HWY_EXPORT(multiply);
+HWY_EXPORT(pack_ints);
+
+IntTiles::IntTiles(const Matrix& x, int jobs)
+    : tokens(x.rows()),
+      terms(x.columns()),
+      pairs(tokens * terms / 2),
+      scales(tokens * terms / 32),
+      sums(scales.size()) {
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
+    HWY_DYNAMIC_DISPATCH(pack_ints)(x, i * kTokens, std::min(kTokens, tokens - i * kTokens), *this);
+  });
+}
+
+void integer_panel(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
+                   const Matrix& y) {
+  HWY_DYNAMIC_DISPATCH(multiply)(x, weight, first, count, y);
+}
+
+}  // namespace assay::cpu
+#endif

@@ -1,0 +1,87 @@
+#include "kernels/cpu/int_input.h"
+
+#include <bit>
+#include <limits>
+
+#include "core/numeric/simd_disabled_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/int_input.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace assay::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#include "kernels/cpu/int_rounding.h"
+
+// x · 2^8 / scale as integers of 24 bits, in two parts of 16 bits: low within ±128.
+void fine_codes(const float* x, float scale, std::int16_t* high, std::int16_t* low) {
+  const hn::CappedTag<float, 8> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::int16_t, decltype(d)> dh;
+  const auto inverse = hn::Set(d, scale > 0 ? 1 / scale : 0.0F), more = hn::Set(d, 256.0F);
+  const auto most = hn::Set(d, 32767.0F * 256);
+  for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const auto scaled = hn::Mul(hn::Mul(hn::LoadU(d, x + i), inverse), more);
+    const auto q = hn::NearestInt(hn::Max(hn::Min(scaled, most), hn::Neg(most)));
+    const auto h = hn::ShiftRight<8>(hn::Add(q, hn::Set(di, 128)));
+    hn::StoreU(hn::DemoteTo(dh, h), dh, high + i);
+    hn::StoreU(hn::DemoteTo(dh, hn::Sub(q, hn::ShiftLeft<8>(h))), dh, low + i);
+  }
+}
+
+void split(const Group32& from, Group32& to) {
+  for (int i = 0; i < 16; ++i) {
+    to.codes[i] = from.codes[2 * i];
+    to.codes[16 + i] = from.codes[2 * i + 1];
+  }
+}
+
+void make_input(const float* x, IntInput& in) {
+  for (std::size_t g = 0; g < in.scales.size(); ++g, x += 32) {
+    const float scale = group_scale(x);
+    in.scales[g] = in.scales_of_16[2 * g] = in.scales_of_16[2 * g + 1] = scale;
+    std::int16_t* high = in.high[g].codes;
+    std::int32_t sums[2] = {}, fine_sums[2] = {};
+    if (in.fine)
+      fine_codes(x, scale, high, in.low[g].codes);
+    else
+      coarse_codes(x, scale, high);
+    for (int i = 0; i < 32; ++i) sums[i / 16] += high[i];
+    for (int i = 0; in.fine && i < 32; ++i) fine_sums[i / 16] += in.low[g].codes[i];
+    for (std::size_t half = 0; half < 2; ++half)
+      in.sums_of_16[2 * g + half] =
+          (static_cast<float>(sums[half]) + static_cast<float>(fine_sums[half]) / 256) * scale;
+    in.sums_of_32[g] =
+        (static_cast<float>(sums[0] + sums[1]) + static_cast<float>(fine_sums[0] + fine_sums[1]) / 256) *
+        scale;
+    split(in.high[g], in.high_split[g]);
+    if (in.fine) split(in.low[g], in.low_split[g]);
+  }
+}
+
+}  // namespace assay::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay::cpu {
+
+HWY_EXPORT(make_input);
+
+IntInput::IntInput(std::span<const float> x, bool fine_)
+    : fine(fine_),
+      high(x.size() / 32),
+      low(fine_ ? x.size() / 32 : 0),
+      high_split(x.size() / 32),
+      low_split(low.size()),
+      scales(x.size() / 32),
+      scales_of_16(x.size() / 16),
+      sums_of_16(x.size() / 16),
+      sums_of_32(x.size() / 32) {
+  HWY_DYNAMIC_DISPATCH(make_input)(x.data(), *this);
+}
+
+}  // namespace assay::cpu
+#endif

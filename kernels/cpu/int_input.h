@@ -1,0 +1,33 @@
+// One token's inputs as integers, for products with the integer codes of GGUF blocks.
+//
+//   coarse  16 bits, as refimpl/ops/int16_activations.h says
+//   fine    24 bits under the same scale, as 256·high + low: x ≈ (high + low / 256) · scale, off by at most
+//           2^-23 of the largest of its 32, which is the unit roundoff of float32 and well inside the budget
+//           of a float32 sum
+//
+// Both also in the order in which 16-bit lanes of a block's bytes yield their nibbles: of each 32 inputs the
+// even ones first, then the odd ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace assay::cpu {
+
+struct alignas(64) Group32 {
+  std::int16_t codes[32];
+};
+
+struct IntInput {
+  IntInput(std::span<const float> x, bool fine);  // a multiple of 32
+
+  bool fine;
+  std::vector<Group32> high, low;              // in their own order; low: fine alone
+  std::vector<Group32> high_split, low_split;  // even ones first
+  std::vector<float> scales, scales_of_16;     // of 32; and each twice, for weights with a scale for 16
+  std::vector<float> sums_of_16, sums_of_32;   // of the numbers that the integers stand for
+};
+
+}  // namespace assay::cpu

@@ -1,0 +1,108 @@
+#include "kernels/cpu/linear_work.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/row_dot_int.h"
+#include "kernels/cpu/team.h"
+#include "kernels/cpu/tile_rows.h"
+
+namespace assay::cpu {
+namespace {
+
+// Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
+constexpr std::size_t kBytesAPiece = 64 << 10;
+
+std::size_t rows_a_piece(const WeightView& weight) {
+  const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
+  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 16, 1024);
+}
+
+std::vector<float> packed_tokens(const Matrix& x, int jobs) {
+  std::vector<float> packed(x.rows() * x.columns());
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  team_for(jobs, (x.rows() + kTokens - 1) / kTokens, [&](std::size_t i) {
+    const std::size_t first = i * kTokens, count = std::min(kTokens, x.rows() - first);
+    pack_tokens(x.row<float>(first), x.stride(), count, x.columns(), packed.data() + first * x.columns());
+  });
+  return packed;
+}
+
+}  // namespace
+
+LinearWay way_for(std::size_t tokens, const WeightView& weight, bool int16) {
+  const bool few = tokens < kPackFrom;
+  if (int16) return few ? LinearWay::rows_int16 : LinearWay::panels_int16;
+  if (!few) return LinearWay::panels;
+  return has_integer_rows(weight) ? LinearWay::rows_int24 : LinearWay::rows;
+}
+
+LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs)
+    : way_(way), weight_(weight), x_(x), y_(y) {
+  if (x.rows() == 0 || weight.rows == 0) return;
+  const bool by_panels = way == LinearWay::panels || way == LinearWay::panels_int16;
+  step_ = by_panels ? panel_width() : rows_a_piece(weight);
+  pieces_ = (weight.rows + step_ - 1) / step_;
+  if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
+  if (way == LinearWay::panels_int16) tiles_.emplace(x, jobs);
+  for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
+    const std::span<const float> row(x.row<float>(t), x.columns());
+    if (way == LinearWay::rows)
+      floats_.emplace_back(row);
+    else
+      ints_.emplace_back(row, way == LinearWay::rows_int24);
+  }
+}
+
+void LinearWork::run(std::size_t piece) const {
+  const std::size_t first = piece * step_, count = std::min(step_, weight_.rows - first);
+  if (tiles_)
+    integer_panel(*tiles_, weight_, first, count, y_);
+  else if (way_ == LinearWay::panels)
+    run_panel(first, count);
+  else
+    run_rows(first, count);
+}
+
+void LinearWork::run_panel(std::size_t first, std::size_t count) const {
+  thread_local std::vector<float> rows, panel;
+  const std::size_t width = panel_width(), terms = weight_.columns;
+  std::vector<const float*> row_of(width);
+  rows.resize(width * terms);
+  for (std::size_t n = 0; n < width; ++n) row_of[n] = rows.data() + n * terms;
+  panel.resize(width * terms);
+  decode_rows(weight_, first, count, rows.data());
+  pack_panel(row_of.data(), count, terms, panel.data());
+  multiply_panel({.x = packed_.data(),
+                  .tokens = x_.rows(),
+                  .x_stride = 0,
+                  .panel = panel.data(),
+                  .terms = terms,
+                  .y = y_.row<float>(0) + first,
+                  .y_stride = y_.stride(),
+                  .outputs = count,
+                  .x_packed = true});
+}
+
+void LinearWork::run_rows(std::size_t first, std::size_t count) const {
+  for (std::size_t t = 0; t < x_.rows(); ++t) {
+    float* y = y_.row<float>(t) + first;
+    if (way_ == LinearWay::rows)
+      row_dots(weight_, first, count, floats_[t], y);
+    else
+      integer_row_dots(weight_, first, count, ints_[t], y);
+  }
+}
+
+void run_all(const std::vector<LinearWork>& products, int jobs) {
+  std::vector<std::size_t> ends;  // of each product's pieces in the common loop
+  std::size_t pieces = 0;
+  for (const LinearWork& product : products) ends.push_back(pieces += product.pieces());
+  team_for(jobs, pieces, [&](std::size_t i) {
+    const auto at = std::upper_bound(ends.begin(), ends.end(), i);
+    const auto which = static_cast<std::size_t>(at - ends.begin());
+    products[which].run(which == 0 ? i : i - ends[which - 1]);
+  });
+}
+
+}  // namespace assay::cpu

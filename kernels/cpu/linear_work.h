@@ -1,0 +1,51 @@
+// A product in pieces that any thread may take: some outputs each, for all tokens. Several products can so
+// share one loop over threads (the matrices of all experts, gate and up).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/gemm_i16.h"
+#include "kernels/cpu/int_input.h"
+#include "kernels/cpu/row_dot.h"
+#include "refimpl/ops/matrix.h"
+#include "refimpl/ops/weight_view.h"
+
+namespace assay::cpu {
+
+// Ways to multiply, kernels/cpu/linear.h.
+enum class LinearWay : std::uint8_t { rows, rows_int24, rows_int16, panels, panels_int16 };
+
+// From how many tokens on packing pays.
+inline constexpr std::size_t kPackFrom = 6;
+// int16: the arithmetic asks for activations in 16 bits, and the weight is one for them.
+LinearWay way_for(std::size_t tokens, const WeightView& weight, bool int16);
+
+class LinearWork {
+ public:
+  // x and y stay where they are until the last piece is done. `weight` is not input_major. x is brought into
+  // the form its way reads, on `jobs` threads.
+  LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
+
+  std::size_t pieces() const { return pieces_; }
+  void run(std::size_t piece) const;
+
+ private:
+  void run_panel(std::size_t first, std::size_t count) const;
+  void run_rows(std::size_t first, std::size_t count) const;
+
+  LinearWay way_;
+  WeightView weight_;
+  Matrix x_, y_;
+  std::size_t step_ = 1, pieces_ = 0;  // outputs of a piece
+  std::vector<DotInput> floats_;
+  std::vector<IntInput> ints_;
+  std::vector<float> packed_;
+  std::optional<IntTiles> tiles_;
+};
+
+// All pieces of all products.
+void run_all(const std::vector<LinearWork>& products, int jobs);
+
+}  // namespace assay::cpu

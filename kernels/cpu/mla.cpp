@@ -1,0 +1,49 @@
+#include "kernels/cpu/mla.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/team.h"
+#include "refimpl/ops/mla_matrices.h"
+
+namespace assay::cpu {
+namespace {
+
+// [tokens, heads · (nope + rope)] → [tokens, heads · (kv_rank + rope)]
+void absorb_queries(const MlaCall& call, const Matrix& q, int jobs) {
+  const std::size_t qk = call.nope_dim + call.rope_dim, width = call.kv_rank + call.rope_dim;
+  team_for(jobs, call.heads, [&](std::size_t h) {
+    const Matrix from = call.q.part(h * qk, qk), to = q.part(h * width, width);
+    linear(from.part(0, call.nope_dim), mla_key_matrix(call, h, true), {}, false, to.part(0, call.kv_rank),
+           1);
+    for (std::size_t t = 0; t < from.rows(); ++t)
+      std::copy_n(from.row<float>(t) + call.nope_dim, call.rope_dim, to.row<float>(t) + call.kv_rank);
+  });
+}
+
+}  // namespace
+
+Matrix absorbed_mla(Ops& ops, const MlaCall& call) {
+  const std::size_t tokens = call.q.rows(), width = call.kv_rank + call.rope_dim;
+  const Matrix q = ops.allocate(tokens, call.heads * width);
+  absorb_queries(call, q, ops.jobs());
+  AttentionCall shared = {.q = q,
+                          .spans = call.spans,
+                          .heads = call.heads,
+                          .kv_heads = 1,
+                          .qk_dim = width,
+                          .v_dim = call.kv_rank,
+                          .scale = call.scale};
+  for (AttentionSpan& span : shared.spans) span.value_rows = span.key_rows;  // the latent comes first
+  const Matrix mixed = ops.allocate(tokens, call.heads * call.kv_rank);
+  attention(shared, mixed, ops.jobs());
+  Matrix out = ops.allocate(tokens, call.heads * call.v_dim);
+  team_for(ops.jobs(), call.heads, [&](std::size_t h) {
+    linear(mixed.part(h * call.kv_rank, call.kv_rank), mla_value_matrix(call, h, true), {}, false,
+           out.part(h * call.v_dim, call.v_dim), 1);
+  });
+  return out;
+}
+
+}  // namespace assay::cpu

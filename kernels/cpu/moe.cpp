@@ -1,0 +1,114 @@
+#include "kernels/cpu/moe.h"
+
+#include <algorithm>
+
+#include "core/system/error.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/linear_work.h"
+#include "kernels/cpu/team.h"
+#include "refimpl/ops/int16_activations.h"
+
+namespace assay::cpu {
+namespace {
+
+// An expert that has tokens, and its matrices under way.
+struct Group {
+  std::size_t expert = 0;
+  std::vector<std::size_t> tokens;
+  std::vector<float> weights;
+  Matrix x, gate, up, y;  // [tokens, hidden], [tokens, width] twice, [tokens, hidden]
+};
+
+std::vector<Group> groups_of(const Routing& routing, std::size_t experts, std::size_t tokens, MoeForm form) {
+  std::vector<Group> all(experts);
+  for (std::size_t e = 0; e < experts; ++e) all[e].expert = e;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const bool every = form != MoeForm::sparse;
+    for (std::size_t e = 0; every && e < experts; ++e) {
+      all[e].tokens.push_back(t);
+      all[e].weights.push_back(0);
+    }
+    for (std::size_t i = 0; i < routing.top_k; ++i) {
+      Group& group = all.at(static_cast<std::size_t>(routing.experts[t * routing.top_k + i]));
+      if (!every) group.tokens.push_back(t);
+      if (!every) group.weights.push_back(0);
+      group.weights.back() = routing.weights.row<float>(t)[i];
+    }
+  }
+  std::erase_if(all, [](const Group& group) { return group.tokens.empty(); });
+  return all;
+}
+
+LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y) {
+  const bool int16 = takes_int16(weight, ops.arithmetic());
+  return {way_for(x.rows(), weight, int16), x, weight, y, ops.jobs()};
+}
+
+void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, std::vector<Group>& groups) {
+  std::vector<LinearWork> products;
+  for (Group& g : groups) {
+    g.x = ops.gather(x, g.tokens);
+    const std::size_t n = g.tokens.size();
+    if (w.gate_up.empty()) {
+      g.gate = ops.allocate(n, w.gate.at(g.expert).rows);
+      g.up = ops.allocate(n, w.up.at(g.expert).rows);
+      products.push_back(work(ops, g.x, w.gate.at(g.expert), g.gate));
+      products.push_back(work(ops, g.x, w.up.at(g.expert), g.up));
+      continue;
+    }
+    const Matrix both = ops.allocate(n, w.gate_up.at(g.expert).rows);
+    products.push_back(work(ops, g.x, w.gate_up.at(g.expert), both));
+    g.gate = both.part(0, both.columns() / 2);
+    g.up = both.part(both.columns() / 2, both.columns() / 2);
+  }
+  run_all(products, ops.jobs());
+}
+
+}  // namespace
+
+bool grouped_moe_takes(const ExpertWeights& experts) {
+  if (!experts.gate_bias.empty() || !experts.up_bias.empty() || !experts.gate_up_bias.empty() ||
+      !experts.down_bias.empty() || experts.interleaved)
+    return false;
+  const auto plain = [](const std::vector<WeightView>& weights) {
+    return std::none_of(weights.begin(), weights.end(), [](const WeightView& w) { return w.input_major; });
+  };
+  return plain(experts.gate) && plain(experts.up) && plain(experts.gate_up) && plain(experts.down);
+}
+
+Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const ExpertWeights& experts,
+                   MoeForm form) {
+  if (form == MoeForm::soft && routing.top_k != experts.down.size())
+    throw Error::internal("a soft mixture names every expert");
+  std::vector<Group> groups = groups_of(routing, experts.down.size(), x.rows(), form);
+  multiply_gates_and_ups(ops, x, experts, groups);
+  team_for(ops.jobs(), groups.size(),
+           [&](std::size_t i) { gated(groups[i].gate, groups[i].up, experts.form, groups[i].gate, 1); });
+  std::vector<LinearWork> downs;
+  for (Group& g : groups) {
+    g.y = ops.allocate(g.tokens.size(), experts.down.at(g.expert).rows);
+    downs.push_back(work(ops, g.gate, experts.down.at(g.expert), g.y));
+  }
+  run_all(downs, ops.jobs());
+
+  struct Visit {
+    const float* y;
+    double weight;
+  };
+  std::vector<std::vector<Visit>> visits(x.rows());  // of each token, by the experts' numbers
+  for (const Group& g : groups) {
+    for (std::size_t i = 0; i < g.tokens.size(); ++i)
+      visits[g.tokens[i]].push_back({g.y.row<float>(i), static_cast<double>(g.weights[i])});
+  }
+  Matrix out = ops.allocate(x.rows(), x.columns());
+  team_for(ops.jobs(), x.rows(), [&](std::size_t t) {
+    std::vector<double> sums(x.columns());
+    for (const Visit& visit : visits[t]) {
+      for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += static_cast<double>(visit.y[c]) * visit.weight;
+    }
+    std::copy(sums.begin(), sums.end(), out.row<float>(t));
+  });
+  return out;
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,124 @@
+#include "kernels/cpu/team.h"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace assay::cpu {
+namespace {
+
+constexpr std::chrono::microseconds kLooks{100};  // for work, before sleeping
+constexpr int kTurns = 64;                        // of waiting between looks at the clock
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+thread_local bool t_in_loop = false;
+
+class Team {
+ public:
+  explicit Team(int jobs) {
+    for (int i = 1; i < jobs; ++i) threads_.emplace_back([this] { serve(); });
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  ~Team() {
+    leaving_ = true;
+    ++loop_;
+    loop_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // False where a loop is under way already.
+  bool run(std::size_t count, const std::function<void(std::size_t)>& body) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    body_ = &body;
+    count_ = count;
+    next_ = 0;
+    failure_ = nullptr;
+    open_ = true;
+    ++loop_;
+    if (sleeping_ > 0) loop_.notify_all();
+    work();
+    // Nobody enters from here on; who is inside finishes the piece in hand.
+    open_ = false;
+    for (int turn = 0; inside_ > 0; ++turn) turn < 4096 ? pause() : std::this_thread::yield();
+    if (failure_) std::rethrow_exception(failure_);
+    return true;
+  }
+
+ private:
+  void work() {
+    t_in_loop = true;
+    try {
+      for (std::size_t i = next_++; i < count_; i = next_++) (*body_)(i);
+    } catch (...) {
+      next_ = count_;
+      const std::lock_guard lock(failing_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+    t_in_loop = false;
+  }
+
+  void serve() {
+    for (std::size_t seen = 0; !leaving_;) {
+      seen = next_loop(seen);
+      ++inside_;
+      if (open_) work();
+      --inside_;
+    }
+  }
+
+  // Waits for a loop that is not `seen`.
+  std::size_t next_loop(std::size_t seen) {
+    using Clock = std::chrono::steady_clock;
+    for (const Clock::time_point until = Clock::now() + kLooks; Clock::now() < until;) {
+      for (int turn = 0; turn < kTurns; ++turn, pause()) {
+        if (const std::size_t now = loop_; now != seen) return now;
+      }
+    }
+    ++sleeping_;
+    loop_.wait(seen);
+    --sleeping_;
+    return loop_;
+  }
+
+  std::mutex mutex_, failing_;
+  std::vector<std::thread> threads_;
+  // Written before open_ is set, read by those who entered and found it so.
+  const std::function<void(std::size_t)>* body_ = nullptr;
+  std::size_t count_ = 0;
+  std::exception_ptr failure_;
+  alignas(64) std::atomic<std::size_t> next_{0};
+  alignas(64) std::atomic<std::size_t> loop_{0};
+  std::atomic<int> sleeping_{0};
+  alignas(64) std::atomic<int> inside_{0};
+  std::atomic<bool> open_{false}, leaving_{false};
+};
+
+Team& team_of(int jobs) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Team>> teams;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Team>& team = teams[jobs];
+  if (!team) team = std::make_unique<Team>(jobs);
+  return *team;
+}
+
+}  // namespace
+
+void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (jobs > 1 && count > 1 && !t_in_loop && team_of(jobs).run(count, body)) return;
+  for (std::size_t i = 0; i < count; ++i) body(i);
+}
+
+}  // namespace assay::cpu

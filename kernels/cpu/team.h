@@ -1,0 +1,18 @@
+// Loops over threads that wait for them. A pass through a model for one token is some hundred loops of a few
+// dozen microseconds each: threads that went to sleep in between would be woken for as long as they work. So
+// they look for the next loop for a while first, and sleep only then.
+//
+//   team_for(jobs, pieces, [&](std::size_t i) { … });   // as core/system/threads.h's parallel_for
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace assay::cpu {
+
+// body(i) for every i in [0, count), on at most `jobs` threads, each taking the next piece when it is done
+// with one. The first exception thrown by a body is rethrown here. A loop inside a loop, or beside another
+// one, runs on its own thread alone.
+void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
+
+}  // namespace assay::cpu

@@ -1,0 +1,49 @@
+// An AttentionCall as the kernels' arguments: packed, staged, and kept until the kernels are done.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/packed_heads.h"
+
+namespace assay::cuda {
+
+// Of products of float32 numbers, taken as three of tf32 (attention_tile.cuh); those of bfloat16 ones are
+// exact, their sums better than this.
+inline constexpr double kTensorRoundoff = 0x1p-21;
+
+// 2 where the arithmetic's numbers are bfloat16, else 4.
+unsigned element_bytes(const Arithmetic& arithmetic);
+AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call);
+// What no plan looks at: heads and widths that do not fit, counts and rows that 32 bits do not hold.
+bool is_sound(const AttentionCall& call);
+bool are_sound_spans(const AttentionCall& call);  // without its queries
+
+class AttentionArguments {
+ public:
+  // `values_are_keys`: the values are the first columns of the keys (latents).
+  AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call, const AttentionPlan& plan,
+                     Machine& machine, Staging& staging, PackLauncher pack, bool values_are_keys = false);
+  AttentionArguments(const AttentionArguments&) = delete;
+  AttentionArguments& operator=(const AttentionArguments&) = delete;
+
+  // Queries, and where results go, are still to be set: q_from(), or by hand.
+  AttentionArgs args;
+  void q_from(const Matrix& q);
+
+ private:
+  void stage_sequences(const AttentionCall& call, bool values_are_keys);
+  void stage_partials(const AttentionPlan& plan);
+
+  const DeviceLimits& limits_;
+  Staging& staging_;
+  PackLauncher pack_;
+  HeadFormat keys_format_, values_format_;
+  PackedCaches keys_, values_;
+  std::vector<SequenceArgs> sequences_;
+  std::vector<float> sinks_;
+  std::vector<AttentionWork> work_;
+  std::vector<MergeWork> merges_;
+};
+
+}  // namespace assay::cuda

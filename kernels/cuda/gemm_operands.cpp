@@ -1,0 +1,144 @@
+#include "kernels/cuda/gemm_operands.h"
+
+#include "core/system/error.h"
+#include "refimpl/ops/support.h"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::size_t kQ8Block = 32;
+
+std::size_t aligned16(std::size_t bytes) {
+  return (bytes + 15) / 16 * 16;
+}
+
+}  // namespace
+
+GemmArgs gemm_args(const DeviceX& x, const DeviceW& w, const GemmShape& shape, const GemmPlan& plan) {
+  return {.outputs = static_cast<std::int32_t>(shape.outputs),
+          .inputs = static_cast<std::int32_t>(shape.inputs),
+          .x = x.data,
+          .x_pitch = x.pitch,
+          .x_plane = x.plane,
+          .x_scales = x.scales,
+          .x_scale_columns = x.scale_columns,
+          .w_pitch = w.pitch,
+          .block_rows = w.block_rows,
+          .block_columns = w.block_columns,
+          .scale_columns = w.scale_columns,
+          .first_row = w.first_row,
+          .row_tiles = static_cast<std::int32_t>(plan.row_tiles),
+          .slabs_together = static_cast<std::int32_t>(shape.promotion / kSlab),
+          .stages = plan.launch.stages};
+}
+
+std::int32_t* Operations::bad_flag() {
+  return static_cast<std::int32_t*>(staging_->write(&bad_, sizeof bad_));
+}
+
+PrepareArgs Operations::prepare(const DeviceRows& x, std::size_t element_bytes, std::size_t planes) {
+  PrepareArgs args = {.x = x.data,
+                      .x_stride = static_cast<std::int64_t>(x.stride),
+                      .gather = x.gather,
+                      .rows = static_cast<std::int64_t>(x.rows),
+                      .columns = static_cast<std::int32_t>(x.columns)};
+  const std::size_t pitch = aligned16(x.columns * element_bytes);
+  args.out_pitch = static_cast<std::int64_t>(pitch);
+  args.out_plane = static_cast<std::int64_t>(pitch * x.rows);
+  args.out = scratch<unsigned char>(planes * pitch * x.rows);
+  return args;
+}
+
+DeviceX Operations::for_gemm(const DeviceRows& x, GemmMath math) {
+  if (math == GemmMath::int8) return for_gemv(x, math);
+  const LaunchPlan plan = plan_row_blocks(limits_, "prepare x", x.rows, x.columns);
+  if (math == GemmMath::fp8) {
+    const std::size_t blocks = blocks_for(x.columns, 128);
+    PrepareArgs args = prepare(x, 1, 1);
+    args.scales = scratch<float>(x.rows * blocks);
+    args.bad = bad_flag();
+    launchers_.quantize_fp8(plan, false, args, stream());
+    return {args.out, args.out_pitch, 0, args.scales, static_cast<std::int32_t>(blocks)};
+  }
+  const int planes = math == GemmMath::exact ? 3 : 1;
+  const PrepareArgs args = prepare(x, 2, static_cast<std::size_t>(planes));
+  launchers_.planes(plan, planes, args, stream());
+  return {args.out, args.out_pitch, args.out_plane, nullptr, 1};
+}
+
+DeviceX Operations::for_gemv(const DeviceRows& x, GemmMath math) {
+  if (math == GemmMath::int8) {
+    PrepareArgs args = prepare(x, 1, 1);
+    args.scales = scratch<float>(x.rows);
+    args.bad = bad_flag();
+    constexpr std::size_t kSharedForMaximum = 128;
+    launchers_.quantize_int8(plan_rows(limits_, "quantize int8", x.rows, kSharedForMaximum), args, stream());
+    return {args.out, args.out_pitch, 0, args.scales, 1};
+  }
+  const LaunchPlan plan = plan_row_blocks(limits_, "prepare x", x.rows, x.columns);
+  PrepareArgs args = prepare(x, 4, 1);
+  if (math == GemmMath::fp8) {
+    args.bad = bad_flag();
+    launchers_.quantize_fp8(plan, true, args, stream());
+  } else {
+    launchers_.planes(plan, 0, args, stream());
+  }
+  return {args.out, args.out_pitch, 0, nullptr, 1};
+}
+
+const float* Operations::scales_of(const WeightView& weight) {
+  if (weight.kind == FormKind::plain) return upload(std::vector<float>{1.0F});
+  const std::size_t skipped = weight.first_row % weight.block_rows;
+  const std::size_t grid_rows = blocks_for(skipped + weight.rows, weight.block_rows);
+  std::vector<float> grid(grid_rows * weight.scale_columns);
+  for (std::size_t g = 0; g < grid_rows; ++g)
+    decode_scales(weight, g == 0 ? 0 : g * weight.block_rows - skipped, &grid[g * weight.scale_columns]);
+  return upload(std::move(grid));
+}
+
+DeviceW Operations::weight(const WeightView& weight, const Product& product, const WeightView& bias,
+                           const Arithmetic& arithmetic) {
+  DeviceW w;
+  const std::size_t bytes = weight.columns * static_cast<std::size_t>(bytes_of(product.shape.codes));
+  const auto* stored = static_cast<const unsigned char*>(staging_->codes(weight));
+  RepackArgs repack = {.codes = stored,
+                       .rows = static_cast<std::int64_t>(weight.rows),
+                       .row_bytes = static_cast<std::int64_t>(weight.row_bytes),
+                       .out_pitch = static_cast<std::int64_t>(aligned16(bytes))};
+  const bool aligned = weight.row_bytes % 16 == 0 && reinterpret_cast<std::uintptr_t>(stored) % 16 == 0;
+  w.pitch = repack.out_pitch;
+  w.weight.codes = stored;
+  if (product.packed || !aligned) {
+    repack.out = scratch<unsigned char>(weight.rows * aligned16(bytes));
+    w.weight.codes = repack.out;
+    if (product.packed) repack.scales = scratch<float>(weight.rows * (weight.columns / kQ8Block));
+    const LaunchPlan plan = plan_rows(limits_, product.packed ? "unpack Q8_0" : "align rows", weight.rows);
+    (product.packed ? launchers_.unpack_q8_0 : launchers_.align_rows)(plan, repack, stream());
+  }
+  if (product.packed) {
+    w.weight.scales = repack.scales;
+    w.block_columns = kQ8Block;
+    w.scale_columns = static_cast<std::int32_t>(weight.columns / kQ8Block);
+  } else if (bytes_of(product.shape.codes) == 1) {
+    const bool plain = weight.kind == FormKind::plain;
+    w.weight.scales = scales_of(weight);
+    w.block_rows = static_cast<std::int32_t>(plain ? weight.rows : weight.block_rows);
+    w.block_columns = static_cast<std::int32_t>(plain ? weight.columns : weight.block_columns);
+    w.scale_columns = plain ? 1 : static_cast<std::int32_t>(weight.scale_columns);
+    w.first_row = plain ? 0 : static_cast<std::int32_t>(weight.first_row % weight.block_rows);
+  }
+  if (bias) {
+    const std::vector<double> wide = vector_of(bias, arithmetic);
+    w.weight.bias = upload(std::vector<float>(wide.begin(), wide.end()));
+  }
+  return w;
+}
+
+void Operations::finish() {
+  staging_->finish();
+  if (bad_ != 0)
+    throw Error::input("activations became NaN or infinite: 8 bits cannot hold them")
+        .remedy("look where with --dump, in f32");
+}
+
+}  // namespace assay::cuda

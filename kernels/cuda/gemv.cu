@@ -1,0 +1,10 @@
+#include "kernels/cuda/gemm_device.h"
+#include "kernels/cuda/gemv_launch.cuh"
+
+namespace assay::cuda {
+
+void launch_gemv_on_device(const GemvPlan& plan, Codes codes, const GemvArgs& args, Stream stream) {
+  launch_gemv(plan, codes, args, stream);
+}
+
+}  // namespace assay::cuda

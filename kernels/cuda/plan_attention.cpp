@@ -1,0 +1,289 @@
+#include "kernels/cuda/plan_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/system/error.h"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::size_t kStep = 64;  // keys, and columns, of a tile of flash_attention.cuh
+constexpr std::size_t kNoSplit = std::numeric_limits<std::size_t>::max() / 2;
+constexpr unsigned kLatentThreads = 256, kMergeThreads = 128;
+constexpr std::size_t kMostLatent = 512;  // columns of values that a block's warps share out
+
+constexpr std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+std::size_t group_of(const AttentionShape& shape) {
+  return shape.heads / shape.kv_heads;
+}
+
+// Keys [begin, end) that some row of a tile sees.
+struct KeyRange {
+  std::size_t begin = 0, end = 0;
+};
+KeyRange keys_of_tile(const AttentionShape& shape, const SequenceShape& s, std::size_t first_row,
+                      std::size_t rows) {
+  const std::size_t group = group_of(shape);
+  const std::size_t last = std::min(first_row + rows, s.queries * group) - 1;
+  const std::size_t first_seen = s.keys - s.queries + first_row / group + 1;
+  return {shape.window != 0 && first_seen > shape.window ? first_seen - shape.window : 0,
+          s.keys - s.queries + last / group + 1};
+}
+
+template <class Visit>
+void for_each_tile(const AttentionShape& shape, std::size_t rows, Visit visit) {
+  for (std::size_t i = 0; i < shape.sequences.size(); ++i) {
+    const SequenceShape& s = shape.sequences[i];
+    for (std::size_t row = 0; row < s.queries * group_of(shape); row += rows)
+      visit(i, row, keys_of_tile(shape, s, row, rows));
+  }
+}
+
+// Of each sequence: where its keys are cut.
+struct Splits {
+  std::size_t few_rows = kNoSplit, many_rows = kNoSplit;
+  std::size_t of(const AttentionShape& shape, std::size_t sequence) const {
+    return shape.sequences[sequence].queries * group_of(shape) <= kDecodingRows ? few_rows : many_rows;
+  }
+};
+
+Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, std::size_t blocks_a_tile,
+                 std::size_t fixed) {
+  if (rule == SplitRule::none) return {};
+  if (rule == SplitRule::decoding) return {.few_rows = fixed};
+  if (rule == SplitRule::fixed) return {fixed, fixed};
+  std::size_t blocks = 0, longest = 1;
+  for_each_tile(shape, rows, [&](std::size_t, std::size_t, const KeyRange& keys) {
+    blocks += blocks_a_tile;
+    longest = std::max(longest, keys.end - keys.begin);
+  });
+  const std::size_t pieces = std::max<std::size_t>(1, kWantedBlocks / std::max<std::size_t>(1, blocks));
+  const std::size_t split = std::max(kLeastSplit, round_up(blocks_for(longest, pieces), kStep));
+  return {split, split};
+}
+
+void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, AttentionPlan& plan) {
+  const auto narrow = [](std::size_t x) { return static_cast<std::uint32_t>(x); };
+  for_each_tile(shape, rows, [&](std::size_t sequence, std::size_t row, const KeyRange& keys) {
+    AttentionWork work = {.sequence = narrow(sequence), .first_row = narrow(row)};
+    const std::size_t split = splits.of(shape, sequence);
+    const std::size_t first = keys.begin / split, pieces = (keys.end - 1) / split + 1 - first;
+    for (std::size_t i = first; i < first + pieces; ++i) {
+      work.key_begin = narrow(std::max(keys.begin, i * split));
+      work.key_end = narrow(std::min(keys.end, (i + 1) * split));
+      if (pieces > 1) work.partial = narrow(plan.partials + i - first);
+      plan.work.push_back(work);
+    }
+    if (pieces == 1) return;
+    plan.merges.push_back({narrow(sequence), narrow(row), narrow(plan.partials), narrow(pieces)});
+    plan.partials += pieces;
+  });
+  // Under a causal mask a prompt's last tiles have the most to do: they are not to begin last.
+  std::stable_sort(plan.work.begin(), plan.work.end(), [](const AttentionWork& a, const AttentionWork& b) {
+    return a.key_end - a.key_begin > b.key_end - b.key_begin;
+  });
+}
+
+LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, const AttentionPlan& plan) {
+  LaunchPlan merge = checked_plan(
+      limits, {.kernel = "attention_merge",
+               .variant = fmt::format("{} threads", kMergeThreads),
+               .grid = {static_cast<unsigned>(std::max<std::size_t>(1, plan.merges.size())),
+                        static_cast<unsigned>(shape.kv_heads), plan.tiling.rows},
+               .threads = kMergeThreads,
+               .registers = 56,
+               .why = fmt::format("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
+  merge.grid.x = static_cast<unsigned>(plan.merges.size());
+  return merge;
+}
+
+void require_shape(const AttentionShape& shape) {
+  if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0 || shape.qk_dim == 0 || shape.v_dim == 0)
+    throw Error::internal("an attention without heads, or with heads that do not fit");
+}
+
+// The rows that one sequence fills, in whole fragments.
+std::size_t rows_wanted(const AttentionShape& shape, std::size_t most) {
+  std::size_t rows = 0;
+  for (const SequenceShape& s : shape.sequences) rows = std::max(rows, s.queries * group_of(shape));
+  return std::clamp(round_up(rows, 16), std::size_t{16}, most);
+}
+
+AttentionTiling tiling_of(const AttentionShape& shape, std::size_t rows, std::size_t stages) {
+  const std::size_t vector = 16 / shape.element_bytes;
+  // 16 columns are a fragment of bfloat16 and two of tf32; 16 bytes more, and rows lie in different banks.
+  const std::size_t q_pitch = round_up(shape.qk_dim, 16) + vector, pitch = kStep + vector;
+  AttentionTiling t = {.rows = static_cast<std::uint32_t>(rows),
+                       .keys = kStep,
+                       .stages = static_cast<std::uint32_t>(stages),
+                       .q_pitch = static_cast<std::uint32_t>(q_pitch),
+                       .key_pitch = static_cast<std::uint32_t>(pitch)};
+  t.ring = static_cast<std::uint32_t>(rows * q_pitch * shape.element_bytes);
+  t.rows_found = static_cast<std::uint32_t>(t.ring + stages * kStep * pitch * shape.element_bytes);
+  t.shared_bytes = static_cast<std::uint32_t>(t.rows_found + 4 * 2 * kStep * sizeof(std::int32_t));
+  return t;
+}
+
+// Of the compiled instances (-Xptxas -v, the most of sm_80, sm_89 and sm_90a), in steps of 8.
+unsigned registers_of(unsigned element_bytes, unsigned value_tiles) {
+  if (element_bytes == 2) return value_tiles == 4 ? 255 : value_tiles == 2 ? 224 : 192;
+  return value_tiles == 2 ? 216 : 184;
+}
+
+}  // namespace
+
+AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
+  require_shape(shape);
+  AttentionPlan plan;
+  const std::size_t most_tiles = shape.element_bytes == 2 ? 4 : 2;
+  const std::size_t tiles = blocks_for(shape.v_dim, kStep);
+  plan.value_tiles = static_cast<unsigned>(tiles == 1 ? 1 : tiles == 2 || most_tiles == 2 ? 2 : 4);
+  const unsigned registers = registers_of(shape.element_bytes, plan.value_tiles);
+
+  // The most rows that fit; of the depths of the ring the one with the most tiles under way on an SM.
+  std::size_t rows = rows_wanted(shape, 64), best = 0;
+  for (; rows >= 16; rows = round_up(rows / 2, 16)) {
+    for (const std::size_t stages : {2, 3, 4}) {
+      const AttentionTiling t = tiling_of(shape, rows, stages);
+      const auto threads = static_cast<unsigned>(2 * rows);
+      const std::size_t under_way =
+          (stages - 1) * resident_blocks(limits, threads, t.shared_bytes, registers);
+      if (under_way <= best) continue;
+      best = under_way;
+      plan.tiling = t;
+    }
+    if (best != 0 || rows == 16) break;
+  }
+  if (best == 0) plan.tiling = tiling_of(shape, 16, 2);
+
+  const std::size_t value_groups = blocks_for(tiles, plan.value_tiles);
+  cut(shape, plan.tiling.rows,
+      splits_of(shape, rule, plan.tiling.rows, shape.kv_heads * value_groups, kFixedSplit), plan);
+  plan.tiles = checked_plan(
+      limits, {.kernel = "flash_attention",
+               .variant = fmt::format("{} rows, {} × 64 columns of values, {}", plan.tiling.rows,
+                                      plan.value_tiles, shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
+               .grid = {static_cast<unsigned>(plan.work.size()), static_cast<unsigned>(shape.kv_heads),
+                        static_cast<unsigned>(value_groups)},
+               .threads = 2 * plan.tiling.rows,
+               .shared_bytes = plan.tiling.shared_bytes,
+               .stages = static_cast<int>(plan.tiling.stages),
+               .registers = registers,
+               .why = fmt::format("{} pieces of work; {} tiles of 64 × 64 under way on an SM",
+                                  plan.work.size(), best)});
+  plan.merge = merge_plan(limits, shape, plan);
+  return plan;
+}
+
+namespace {
+
+AttentionTiling latent_tiling(const AttentionShape& shape, std::size_t rows, std::size_t keys,
+                              std::size_t stages) {
+  const std::size_t vector = 16 / shape.element_bytes, pitch = round_up(shape.qk_dim, 16) + vector;
+  const std::size_t units = rows / 16 * (keys / 16), warps = kLatentThreads / 32;
+  AttentionTiling t = {.rows = static_cast<std::uint32_t>(rows),
+                       .keys = static_cast<std::uint32_t>(keys),
+                       .stages = static_cast<std::uint32_t>(stages),
+                       .q_pitch = static_cast<std::uint32_t>(pitch),
+                       .key_pitch = static_cast<std::uint32_t>(pitch),
+                       .weight_pitch = static_cast<std::uint32_t>(keys + vector),
+                       .score_parts = static_cast<std::uint32_t>(units < warps ? warps / units : 1)};
+  std::size_t at = 0;
+  const auto place = [&](std::size_t bytes) {
+    const auto here = static_cast<std::uint32_t>(at);
+    at += bytes;
+    return here;
+  };
+  place(rows * pitch * shape.element_bytes);
+  t.ring = place(stages * keys * pitch * shape.element_bytes);
+  t.scores = place(t.score_parts * rows * (keys + 4) * sizeof(float));
+  t.weights = place(rows * t.weight_pitch * shape.element_bytes);
+  t.shares = place(3 * rows * sizeof(float));
+  t.rows_found = place(2 * keys * sizeof(std::int32_t));
+  t.shared_bytes = static_cast<std::uint32_t>(at);
+  return t;
+}
+
+unsigned latent_registers(unsigned element_bytes, std::size_t rows) {
+  if (element_bytes == 2) return rows == 64 ? 248 : rows == 32 ? 160 : 120;
+  return rows == 32 ? 168 : 128;
+}
+
+// Rows first, since every block of rows reads the cache anew; then two steps under way instead of one. How
+// many rows depends on the heads alone, not on how many queries there are, and with it the order of sums.
+bool choose_latent_tiling(const DeviceLimits& limits, const AttentionShape& shape, AttentionTiling& chosen) {
+  const bool wide = shape.element_bytes == 4;
+  const std::size_t wanted = shape.heads <= 16 ? 16 : shape.heads <= 32 || wide ? 32 : 64;
+  for (const std::size_t stages : {2, 1}) {
+    for (std::size_t rows = wanted; rows >= 16; rows /= 2) {
+      for (const std::size_t keys : {64, 32, 16}) {
+        if (wide && keys > 32) continue;
+        chosen = latent_tiling(shape, rows, keys, stages);
+        if (resident_blocks(limits, kLatentThreads, chosen.shared_bytes,
+                            latent_registers(shape.element_bytes, rows)) != 0)
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
+  require_shape(shape);
+  AttentionPlan plan;
+  choose_latent_tiling(limits, shape, plan.tiling);
+  cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedLatentSplit), plan);
+  plan.tiles = checked_plan(
+      limits, {.kernel = "latent_attention",
+               .variant = fmt::format("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,
+                                      shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
+               .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
+               .threads = kLatentThreads,
+               .shared_bytes = plan.tiling.shared_bytes,
+               .stages = static_cast<int>(plan.tiling.stages),
+               .registers = latent_registers(shape.element_bytes, plan.tiling.rows),
+               .why = fmt::format("a row of the cache is read once for {} rows; {} pieces of work",
+                                  plan.tiling.rows, plan.work.size())});
+  if (shape.v_dim > kMostLatent || shape.v_dim > shape.qk_dim || shape.kv_heads != 1) {
+    plan.tiles.fits = false;
+    plan.tiles.why = fmt::format("values of {} columns, where latents have up to {}", shape.v_dim,
+                                 std::min(shape.qk_dim, kMostLatent));
+  }
+  plan.merge = merge_plan(limits, shape, plan);
+  return plan;
+}
+
+LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
+                               std::size_t inputs, std::size_t outputs) {
+  constexpr std::size_t kThreads = 128, kTokens = 8;
+  return checked_plan(
+      limits, {.kernel = "latent_product",
+               .variant = fmt::format("{} columns, {} tokens", kThreads, kTokens),
+               .grid = {static_cast<unsigned>(blocks_for(outputs, kThreads)), static_cast<unsigned>(heads),
+                        static_cast<unsigned>(blocks_for(tokens, kTokens))},
+               .threads = kThreads,
+               .shared_bytes = kTokens * inputs * sizeof(float),
+               .registers = 96,
+               .why = fmt::format("a column of weights is read once for {} tokens", kTokens)});
+}
+
+LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes) {
+  constexpr std::size_t kThreads = 256;
+  return checked_plan(limits, {.kernel = "pack_heads",
+                               .variant = "16 bytes a thread",
+                               .grid = {static_cast<unsigned>(blocks_for(bytes / 16, kThreads))},
+                               .threads = kThreads,
+                               .registers = 64,
+                               .why = "heads that do not begin on 16 bytes, or are to be bfloat16"});
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,70 @@
+// How attention is cut up for a device: tiles of rows, steps through the cache, pieces of long sequences.
+//
+// Made on the host from shapes and limits alone; nothing of it depends on what a device is doing, so that the
+// same shapes give the same pieces, and the same bits.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/cuda/attention_args.h"
+#include "kernels/cuda/launch_plan.h"
+
+namespace assay::cuda {
+
+// How the keys of a tile of rows are cut.
+enum class SplitRule : std::uint8_t {
+  // Not: one block sees all of a tile's keys.
+  none,
+  // At multiples of kFixedSplit keys (kFixedLatentSplit for latents): what a row gets depends on nothing but
+  // its own sequence.
+  fixed,
+  // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the
+  // device
+  // with tiles, and the pieces' sums would be more to write than their keys are to read.
+  decoding,
+  // As many pieces as make kWantedBlocks blocks of the whole call, of at least kLeastSplit keys each and of
+  // whole steps: round_up(⌈longest / pieces⌉, 64), pieces = kWantedBlocks / blocks without a cut.
+  by_shape
+};
+inline constexpr std::size_t kFixedSplit = 512, kFixedLatentSplit = 256;
+inline constexpr std::size_t kLeastSplit = 128;
+inline constexpr std::size_t kDecodingRows = 64;  // queries × heads that share a key head
+// Two for each of an H100's 132 SMs; the same on every device, so that pieces are too.
+inline constexpr std::size_t kWantedBlocks = 264;
+
+struct SequenceShape {
+  std::size_t queries = 0, keys = 0;
+};
+struct AttentionShape {
+  std::size_t heads = 1, kv_heads = 1, qk_dim = 1, v_dim = 1;
+  std::size_t window = 0;
+  unsigned element_bytes = 4;  // of q, keys and values: 4 float32, 2 bfloat16
+  std::vector<SequenceShape> sequences;
+};
+
+struct AttentionPlan {
+  LaunchPlan tiles, merge;  // merge: a grid of nothing where no tile was cut
+  AttentionTiling tiling;
+  unsigned value_tiles = 1;         // of 64 columns: which instance of flash_attention
+  std::vector<AttentionWork> work;  // the longest first
+  std::vector<MergeWork> merges;
+  std::size_t partials = 0;
+};
+AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+// Of latents: kv_heads 1, and the values are the first v_dim columns of the keys.
+AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+
+// Of packed_heads.cuh.
+LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes);
+// Of latent_product.cuh.
+LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
+                               std::size_t inputs, std::size_t outputs);
+
+// Elements from one head to the next where each begins on 16 bytes.
+constexpr std::size_t padded_head(std::size_t dim, unsigned element_bytes) {
+  const std::size_t vector = 16 / element_bytes;
+  return (dim + vector - 1) / vector * vector;
+}
+
+}  // namespace assay::cuda

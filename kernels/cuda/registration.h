@@ -1,0 +1,34 @@
+// How a kernel of this folder enters the registry: it takes what it can plan, where there is a machine.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/cuda/machine.h"
+#include "kernels/registry.h"
+
+namespace assay::cuda {
+
+// plans(limits, arithmetic, call): every launch of the call, in order; none where element types, stored forms
+// or shapes are not this kernel's. run(machine, ops, call) computes it.
+template <class Call, class Plans, class Run>
+Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, Plans plans, Run run) {
+  const auto fits = [](const LaunchPlan& plan) { return plan.fits; };
+  return {.name = std::move(name),
+          .about = std::move(about),
+          .device = Device::cuda,
+          .takes =
+              [&machine, plans, fits](const Arithmetic& arithmetic, const Call& call) {
+                if (!machine.unavailable().empty()) return false;
+                const std::vector<LaunchPlan> planned = plans(machine.limits(), arithmetic, call);
+                return !planned.empty() && std::all_of(planned.begin(), planned.end(), fits);
+              },
+          .run = [&machine, run](Ops& ops, const Call& call) { return run(machine, ops, call); },
+          .unavailable = [&machine] { return machine.unavailable(); },
+          .plans = plans};
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,375 @@
+#include "kernels/harness/model_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "kernels/harness/plain_ops.h"
+#include "refimpl/engine/engine.h"
+
+namespace assay {
+namespace {
+
+// Rule 3 of the budgets: what no bound is derived for may be twice as far off as the plain computation.
+constexpr double kYardstick = 2;
+// Whatever the yardstick says, four roundings are no fault: of what comes in, of a factor that all elements
+// of a row share (a norm's, a softmax's sum), of the two products with it.
+constexpr double kRoundings = 4;
+
+double roundoff(const Arithmetic& arithmetic) {
+  if (arithmetic.storage() == Real::f64) return unit_roundoff(ElementType::F64);
+  return unit_roundoff(arithmetic.bfloat16() ? ElementType::BF16 : ElementType::F32);
+}
+
+// The error of one tap in three norms: of all elements, relative; of the worst row, relative to the mean row;
+// of the worst column, relative to all columns together.
+struct Norms {
+  double all = 0, row = 0, column = 0;
+  void raise(const Norms& other) {
+    all = std::max(all, other.all);
+    row = std::max(row, other.row);
+    column = std::max(column, other.column);
+  }
+};
+Norms norms_of(const ErrorTotals& e) {
+  const auto relative = [&](double squares) {
+    if (squares == 0) return 0.0;
+    return e.truth_squares == 0 ? std::numeric_limits<double>::infinity()
+                                : std::sqrt(squares / e.truth_squares);
+  };
+  const auto width = static_cast<double>(std::max<std::size_t>(1, e.column_squares.size()));
+  const double rows = static_cast<double>(e.elements) / width;
+  return {relative(e.error_squares), relative(e.row_squares * rows), relative(e.worst_column_squares())};
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+// One side, ready to run.
+struct Side {
+  explicit Side(const ModelSide& side, const ModelOptions& options, int jobs)
+      : ops(side.make_ops(side.arithmetic, jobs)), model(make_model(*side.weights, options)) {}
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<LanguageModel> model;
+};
+
+class Comparison final {
+ public:
+  explicit Comparison(const ModelCompareRequest& request)
+      : request_(request),
+        reference_(request.reference, request.options, request.jobs),
+        test_(request.test, request.options, request.jobs),
+        kept_(*reference_.ops, request.most_kept) {
+    check_tokens(request.tokens, *reference_.model);
+    check_tokens(request.tokens, *test_.model);
+    if (request.tokens.size() > std::min(reference_.model->context(), test_.model->context()))
+      throw Error::input(fmt::format("{} tokens are more than the model's context of {}",
+                                     request.tokens.size(), reference_.model->context()))
+          .remedy("compare on fewer (--limit)");
+    if (reference_.model->vocabulary() != test_.model->vocabulary())
+      throw Error::input("the two sides are not one model: their vocabularies differ in size");
+    result_.decode = decoded();
+    result_.prefill = request.tokens.size() - result_.decode;
+  }
+
+  ModelComparison run() {
+    if (request_.tokens.empty()) {
+      result_.status = CaseStatus::mistrusted;
+      result_.reasons.emplace_back("the text has no tokens: nothing was computed");
+      return std::move(result_);
+    }
+    const std::vector<double> expected = read(reference_, *reference_.ops, Taps(kept_));
+    WeightWatch test_watch(*test_.ops);
+    const bool two_checkpoints = request_.reference.weights != request_.test.weights;
+    ComparedTaps free(*test_.ops, kept_, settings(false));
+    const std::vector<double> seen = read(test_, *test_.ops, Taps(free));
+    result_.probe_inert = same_bits(expected, read(reference_, *reference_.ops, {})) &&
+                          same_bits(seen, read(test_, *test_.ops, {}));
+    result_.bit_equal = same_bits(expected, seen);
+
+    if (interrupted()) return std::move(result_);
+    ComparedTaps::Settings forced = settings(true);
+    if (two_checkpoints) forced.also = &test_watch;
+    ComparedTaps local(*test_.ops, kept_, forced);
+    read(test_, two_checkpoints ? static_cast<Ops&>(test_watch) : *test_.ops, Taps(local));
+    Blurs blurs;
+    if (two_checkpoints) blurs = compare_storage(test_watch.segments());
+    report(free.errors(), local.errors(),
+           measure_plain(*reference_.model, request_.test.arithmetic, kept_, request_.tokens, result_.decode,
+                         blurs, request_.jobs));
+    result_.logits = compare_logits(expected, seen, request_.tokens, reference_.model->vocabulary());
+    const auto finite = [](double x) { return std::isfinite(x); };
+    const bool sane = std::all_of(expected.begin(), expected.end(), finite) &&
+                      std::all_of(seen.begin(), seen.end(), finite);
+    if (request_.greedy > 0 && sane) result_.greedy = go_on();
+    note_idle_experts();
+    judge();
+    return std::move(result_);
+  }
+
+ private:
+  // None where rotary frequencies follow the length: there a token more means reading all anew.
+  std::size_t decoded() {
+    const std::size_t n = request_.tokens.size(), wanted = std::min(request_.decode, n / 4);
+    for (std::size_t i = n - wanted; i < n; ++i) {
+      if (reference_.model->cache_serves(i, n) && test_.model->cache_serves(i, n)) continue;
+      result_.notes.emplace_back(
+          "rotary frequencies follow the length of the text: all tokens were read at once");
+      return 0;
+    }
+    return wanted;
+  }
+
+  std::vector<double> read(const Side& side, Ops& ops, const Taps& taps) const {
+    return read_text(*side.model, ops, request_.tokens, result_.decode, taps);
+  }
+
+  ComparedTaps::Settings settings(bool forced) const {
+    ComparedTaps::Settings s = {.forced = forced, .prefill = result_.prefill, .orders = {}};
+    const RopeLayout from = reference_.model->rope_layout();
+    if (from == test_.model->rope_layout()) return s;
+    for (const AttentionGeometry& geometry : request_.reference.weights->tree().attention) {
+      for (const std::uint64_t layer : geometry.layers) {
+        for (const char* tap : {"q_proj", "k_proj", "q", "k"})
+          s.orders[fmt::format("layers.{}.{}", layer, tap)] = {geometry.qk_head_dim, from};
+      }
+    }
+    return s;
+  }
+
+  // Which weights the two sides use where, and how coarsely the test side stores them.
+  Blurs compare_storage(const Segments& test) {
+    WeightWatch watch(*reference_.ops);
+    read_text(*reference_.model, watch, std::span(request_.tokens).first(1), 0, Taps(watch));
+    Blurs blurs = blurs_of(watch.segments(), test, request_.test.arithmetic);
+    for (const auto& [tap, segment] : watch.segments()) {
+      double& most = noise_[tap];
+      for (const auto* weights : {&segment.matrices, &segment.vectors}) {
+        for (const WeightView& w : *weights) most = std::max(most, blurs[*w.name].noise);
+      }
+    }
+    const Blurs backwards = blurs_of(test, watch.segments(), request_.test.arithmetic);
+    const auto coarsest = [](const Blurs& all) {
+      double most = 0;
+      for (const auto& [name, blur] : all) most = std::max(most, blur.noise);
+      return most;
+    };
+    coarser_reference_ = coarsest(backwards) > 2 * coarsest(blurs);
+    result_.blurred = static_cast<std::size_t>(
+        std::count_if(blurs.begin(), blurs.end(), [](const auto& b) { return b.second.noise > 0; }));
+    return blurs;
+  }
+
+  void report(const std::map<std::string, TapErrors>& free, const std::map<std::string, TapErrors>& local,
+              const std::map<std::string, std::vector<TapErrors>>& plain) {
+    for (const std::string& name : kept_.names()) {
+      if (!free.contains(name))
+        throw Error::input(
+            fmt::format("the two sides are not one model: only one has \"{}\"", escape_for_terminal(name)));
+      TapReport& tap = result_.taps.emplace_back();
+      tap.name = name;
+      split_tap_name(name, tap.layer, tap.kind);
+      tap.free = free.at(name);
+      tap.local = local.at(name);
+      tap.plain = plain.at(name);
+      if (const auto it = noise_.find(name); it != noise_.end()) tap.noise = it->second;
+      const LocalRatio worse = local_ratio(tap.local, tap.plain, request_.test.arithmetic);
+      tap.ratio = worse.ratio;
+      tap.in_decode = worse.in_decode;
+      if (!(tap.ratio <= 1) && !result_.first_divergence) result_.first_divergence = result_.taps.size() - 1;
+    }
+  }
+
+  // A fault in an expert that no token was sent to cannot show.
+  void note_idle_experts() {
+    std::size_t all = 0, idle = 0;
+    for (const TapReport& tap : result_.taps) {
+      if (tap.kind != "router_weights") continue;
+      const KeptTaps::Taken& kept = *kept_.find(tap.name);
+      std::vector<bool> used(kept.width);
+      for (std::size_t i = 0; i < kept.values.size(); ++i)
+        if (kept.values[i] != 0) used[i % kept.width] = true;
+      all += used.size();
+      idle += static_cast<std::size_t>(std::count(used.begin(), used.end(), false));
+    }
+    if (idle > 0)
+      result_.notes.push_back(fmt::format(
+          "no token of this text was sent to {} of {} experts: what is wrong in these does not show", idle,
+          all));
+  }
+
+  GreedyReport go_on() {
+    const std::size_t room = std::min(reference_.model->context(), test_.model->context());
+    const std::size_t most = std::min(request_.greedy, room - std::min(room, request_.tokens.size()));
+    GreedyReport report;
+    if (most == 0) return report;
+    std::vector<double> margins;
+    const auto make = [&](const Side& side, const TextEngine::Listener& listener) {
+      return TextEngine(*side.model, *side.ops)
+          .generate({{.prompt = request_.tokens, .most = most}}, listener)
+          .front()
+          .ids;
+    };
+    report.reference = make(reference_, [&](std::size_t, TokenId id, std::span<const double> logits) {
+      double second = -std::numeric_limits<double>::infinity();
+      for (std::size_t i = 0; i < logits.size(); ++i) {
+        if (i != id) second = std::max(second, logits[i]);
+      }
+      margins.push_back(logits[id] - second);
+    });
+    report.test = make(test_, {});
+    for (std::size_t i = 0; i < std::min(report.reference.size(), report.test.size()); ++i) {
+      if (report.reference[i] == report.test[i]) continue;
+      report.parts_at = i;
+      report.margin = margins[i];
+      break;
+    }
+    return report;
+  }
+
+  void judge() {
+    if (result_.first_divergence) {
+      const TapReport& tap = result_.taps[*result_.first_divergence];
+      result_.status = CaseStatus::failed;
+      result_.reasons.push_back(
+          fmt::format("first divergence at {}: local error {:.3g}, {:.3g} × what the plain computation "
+                      "explains{}",
+                      tap.name, (tap.in_decode ? tap.local.decode : tap.local.prefill).relative(), tap.ratio,
+                      tap.in_decode ? ", among the tokens read one by one" : ""));
+    }
+    if (!result_.probe_inert) {
+      result_.status = CaseStatus::failed;
+      result_.reasons.emplace_back(
+          "the logits change when intermediates are looked at: no figure here can be "
+          "trusted, or the kernels do not repeat themselves");
+    }
+    if (coarser_reference_ && result_.first_divergence)
+      result_.notes.emplace_back(
+          "the reference's weights are stored more coarsely: if it was made from the other, exchange the "
+          "two");
+    if (result_.status == CaseStatus::failed) return;
+    mistrust();
+  }
+
+  void mistrust() {
+    const auto doubt = [&](std::string why) {
+      result_.status = CaseStatus::mistrusted;
+      result_.reasons.push_back(std::move(why));
+    };
+    for (const TapReport& tap : result_.taps) {
+      const ErrorTotals all = tap.free.all();
+      if (all.not_finite > 0) return doubt(tap.name + " is not finite in the reference itself");
+      if (all.zeros == all.elements) return doubt(tap.name + " is all zeros: what follows it proves nothing");
+    }
+    if (request_.tokens.size() < 2)
+      doubt("one token attends to itself alone: positions, keys and scores had no part in it");
+    if (request_.same_program)
+      result_.notes.emplace_back(
+          "both sides are the same program on the same file: equality shows only that it repeats itself");
+    else if (result_.bit_equal)
+      result_.notes.emplace_back("the sides agree bit for bit");
+  }
+
+  const ModelCompareRequest& request_;
+  Side reference_, test_;
+  KeptTaps kept_;
+  std::map<std::string, double> noise_;
+  bool coarser_reference_ = false;
+  ModelComparison result_;
+};
+
+}  // namespace
+
+double TapReport::plain_prefill() const {
+  double most = 0;
+  for (const TapErrors& order : plain) most = std::max(most, order.prefill.relative());
+  return most;
+}
+
+double TapReport::plain_decode() const {
+  double most = 0;
+  for (const TapErrors& order : plain) most = std::max(most, order.decode.relative());
+  return most;
+}
+
+double ModelComparison::largest_ratio() const {
+  double largest = 0;
+  for (const TapReport& tap : taps) {
+    if (!(tap.ratio <= largest)) largest = tap.ratio;
+  }
+  return largest;
+}
+
+LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
+                       const Arithmetic& arithmetic) {
+  Norms plainly;
+  for (const TapErrors& order : plain) {
+    plainly.raise(norms_of(order.prefill));
+    plainly.raise(norms_of(order.decode));
+  }
+  const double floor = kRoundings * roundoff(arithmetic);
+  const auto of_phase = [&](const ErrorTotals& error) {
+    if (error.pattern_faults > 0) return std::numeric_limits<double>::infinity();
+    const Norms found = norms_of(error);
+    return std::max({found.all / std::max(kYardstick * plainly.all, floor),
+                     found.row / std::max(kYardstick * plainly.row, floor),
+                     found.column / std::max(kYardstick * plainly.column, floor)});
+  };
+  const double prefill = of_phase(local.prefill), decode = of_phase(local.decode);
+  const bool in_decode = !(decode <= prefill);
+  return {in_decode ? decode : prefill, in_decode};
+}
+
+std::map<std::string, std::vector<TapErrors>> measure_plain(
+    const LanguageModel& model, const Arithmetic& arithmetic, const KeptTaps& kept,
+    std::span<const TokenId> tokens, std::size_t decode, const Blurs& blurs, int jobs) {
+  std::map<std::string, std::vector<TapErrors>> errors;
+  for (int order = 0; order < PlainOps::kOrders; ++order) {
+    PlainOps ops(arithmetic, jobs, order, blurs);
+    ComparedTaps taps(ops, kept, {.forced = true, .prefill = tokens.size() - decode, .orders = {}});
+    read_text(model, ops, tokens, decode, Taps(taps));
+    for (const auto& [tap, found] : taps.errors()) errors[tap].push_back(found);
+  }
+  return errors;
+}
+
+ModelComparison compare_models(const ModelCompareRequest& request) {
+  return Comparison(request).run();
+}
+
+std::vector<double> read_text(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
+                              std::size_t decode, const Taps& taps) {
+  SequenceCache cache(ops, model.cache_widths(), model.context());
+  cache.require_room(tokens.size());
+  std::vector<double> logits;
+  for (std::size_t at = 0; at < tokens.size() && !interrupted();) {
+    const std::size_t count = at == 0 ? tokens.size() - decode : 1;
+    Batch batch;
+    batch.add(tokens.subspan(at, count), cache);
+    const std::vector<double> step = ops.download(model.logits(model.hidden(batch, ops, taps), ops, taps));
+    logits.insert(logits.end(), step.begin(), step.end());
+    cache.advance(count);
+    at += count;
+  }
+  return logits;
+}
+
+void split_tap_name(const std::string& name, std::optional<std::size_t>& layer, std::string& kind) {
+  kind = name;
+  layer.reset();
+  const auto first = name.find('.'), second = name.find('.', first == std::string::npos ? first : first + 1);
+  if (second == std::string::npos || name.substr(0, first) != "layers") return;
+  const auto number = parse_u64(std::string_view(name).substr(first + 1, second - first - 1));
+  if (!number) return;
+  layer = *number;
+  kind = name.substr(second + 1);
+}
+
+}  // namespace assay

@@ -1,0 +1,13 @@
+// One head's matrices of latent attention, whichever way a checkpoint keeps them.
+#pragma once
+
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+// W_k of a head as what takes [tokens, nope] to [tokens, kv_rank], or, not absorbed, the other way.
+WeightView mla_key_matrix(const MlaCall& call, std::size_t head, bool absorbed);
+// W_v of a head: [v, kv_rank].
+WeightView mla_value_matrix(const MlaCall& call, std::size_t head, bool absorbed);
+
+}  // namespace assay

@@ -1,0 +1,90 @@
+// `assay gate` as a user runs it: a baseline written, held to, and each kind of lie in it told.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+// A folder as the repository has it: models, and a baseline in a folder beside them.
+class Gate : public testing::Test {
+ protected:
+  Gate() {
+    fs::create_directories(data_ / "baselines");
+    fs::create_directories(data_ / "models");
+    for (const char* model : {"tinylm", "tinylm-bf16", "models/llama"})
+      fs::copy(source_dir() / "data" / model, data_ / model, fs::copy_options::recursive);
+  }
+  ProcessResult gate(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"gate", "--baseline", baseline_.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return assay(arguments);
+  }
+  // The kinds of deviations of a part against a baseline that was changed so.
+  std::vector<std::string> kinds_after(const std::string& part, const std::string& pointer,
+                                       const json& value) const {
+    json changed = json::parse(read_file(baseline_));
+    const std::string kept = changed.dump();
+    changed[json::json_pointer(pointer)] = value;
+    write_file(baseline_, changed.dump());
+    const ProcessResult result = gate({"--only", part, "--json", "-"});
+    write_file(baseline_, kept);
+    const json found = json::parse(result.out)["deviations"];
+    EXPECT_EQ(result.exit_code == 0, found.empty()) << result.err;
+    std::vector<std::string> kinds;
+    for (const json& d : found) kinds.push_back(d["kind"]);
+    return kinds;
+  }
+
+  TempDir dir_;
+  fs::path data_ = dir_ / "data", baseline_ = data_ / "baselines/mine.json";
+};
+using Kinds = std::vector<std::string>;
+
+TEST_F(Gate, HoldsModelsClaimsAndConversionsToWhatTheyWere) {
+  const ProcessResult written = gate({"--only", "models,conversions,claims", "--update"});
+  ASSERT_EQ(written.exit_code, 0) << written.out << written.err;
+  EXPECT_NE(written.out.find("baseline written"), std::string::npos);
+  const json figures = json::parse(read_file(baseline_))["figures"];
+  EXPECT_EQ(figures["models"]["llama: cpu kernels, first divergence"], "none");
+  EXPECT_EQ(figures["claims"]["tinylm, reference: prefill_by_token"], "bit for bit");
+  EXPECT_TRUE(figures["conversions"]["tinylm to bf16 and back to FP8: values"].get<std::string>().ends_with(
+      " 0 differ"));
+
+  EXPECT_EQ(kinds_after("models", "/mutants", json::array()), Kinds{});  // nothing of this ran
+  EXPECT_EQ(kinds_after("models", "/figures/models/llama: cpu kernels, first divergence", "layers.0.q"),
+            Kinds{"changed"});
+  EXPECT_EQ(kinds_after("conversions", "/figures/conversions/tinylm-bf16 to int8:channel: SQNR in dB", 44.5),
+            Kinds{"worse"});
+  EXPECT_EQ(kinds_after("conversions", "/figures/conversions/a conversion that was", 44.5),
+            Kinds{"vanished"});
+  EXPECT_EQ(kinds_after("claims", "/figures/claims/tinylm, cpu: prefill_by_token", 0.01), Kinds{"worse"});
+  fs::remove_all(data_ / "models");
+  EXPECT_NE(gate({"--only", "models"}).exit_code, 0);
+}
+
+TEST_F(Gate, AFaultInAModelFailsEvenAnUpdate) {
+  // The reference then no longer computes what transformers did.
+  const fs::path file = data_ / "models/llama/model.safetensors";
+  std::string bytes = read_file(file);
+  bytes[bytes.size() - 1001] ^= 0x40;
+  write_file(file, bytes);
+  const ProcessResult result = gate({"--only", "models", "--update"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_NE(result.out.find("reference against transformers"), std::string::npos);
+  EXPECT_FALSE(fs::exists(baseline_));
+}
+
+TEST_F(Gate, KnowsItsParts) {
+  const ProcessResult result = gate({"--only", "model", "--update"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("kernels, mutants, models, claims, conversions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::test

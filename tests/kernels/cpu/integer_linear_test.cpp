@@ -1,0 +1,106 @@
+// Products in integers, under every instruction set this processor has: the harness sees the best one only.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/numeric/simd_targets.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/int_input.h"
+#include "kernels/harness/made_weight.h"
+#include "kernels/harness/measure.h"
+#include "refimpl/ops/int16_activations.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kInputs = 768, kOutputs = 37;
+
+std::vector<float> inputs(std::size_t tokens, InputKind kind) {
+  std::vector<float> values(tokens * kInputs);
+  fill_inputs(kind, {.rows = tokens, .columns = kInputs, .terms = kInputs, .seed = 3}, values);
+  return values;
+}
+
+Matrix upload(Ops& ops, const std::vector<float>& values, std::size_t tokens) {
+  return ops.upload(std::vector<double>(values.begin(), values.end()), tokens, kInputs);
+}
+
+// Truth multiplies what the activations became.
+void expect_within_budget(const std::string& form, Precision precision, std::size_t tokens, InputKind kind,
+                          const std::string& target) {
+  const MadeWeight w(weight_form(form), InputKind::zero_mean,
+                     {.rows = kOutputs, .columns = kInputs, .terms = kInputs, .seed = 7});
+  CpuOps cpu(Arithmetic{precision}, 2);
+  ReferenceOps wide(Arithmetic{Precision::f64}, 2), narrow(Arithmetic{Precision::f32}, 1);
+  const std::vector<float> x = inputs(tokens, kind);
+  const Matrix stored = upload(narrow, x, tokens);
+  const std::vector<double> multiplied =
+      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored) : stored);
+  std::vector<double> sizes(multiplied);
+  for (double& value : sizes) value = std::fabs(value);
+  std::vector<float> magnitudes = w.values();
+  for (float& value : magnitudes) value = std::fabs(value);
+  const MadeWeight absolute(magnitudes, kOutputs, kInputs);
+
+  const std::vector<double> out = cpu.download(cpu.linear(upload(cpu, x, tokens), w.view(), {}, {}));
+  const std::vector<double> truth =
+      wide.download(wide.linear(wide.upload(multiplied, tokens, kInputs), w.view(), {}, {}));
+  const std::vector<double> scale =
+      wide.download(wide.linear(wide.upload(sizes, tokens, kInputs), absolute.view(), {}, {}));
+  std::vector<double> budget(truth.size());
+  linear_budget({.terms = kInputs, .out = ElementType::F32}, truth, scale, budget);
+  const std::vector<float> narrow_out(out.begin(), out.end());
+  const ErrorMeasure m = measure(narrow_out, truth, budget, ElementType::F32);
+  EXPECT_EQ(judge(m), CaseStatus::passed) << form << " " << name(precision) << ", " << tokens << " tokens, "
+                                          << target << ": " << describe_worst(m, narrow_out, truth, budget);
+}
+
+TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    for (const char* form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
+      for (const std::size_t tokens : {1, 13}) {
+        for (const InputKind kind : {InputKind::zero_mean, InputKind::heavy_tailed}) {
+          expect_within_budget(form, Precision::int16, tokens, kind, target);
+          expect_within_budget(form, Precision::f32, tokens, kind, target);
+        }
+      }
+    }
+  }
+  use_simd_target("");
+}
+
+TEST(IntInput, RoundsAsTheReferenceDoes) {
+  std::vector<float> x = inputs(1, InputKind::heavy_tailed);
+  for (std::size_t i = 0; i < 32; ++i) x[i] = 0;                        // nothing to scale by
+  for (std::size_t i = 32; i < 64; ++i) x[i] = 1e-40F;                  // subnormal
+  for (std::size_t i = 64; i < 96; ++i) x[i] = (i % 2 ? -1.0F : 1.0F);  // a power of two
+  x[96] = std::nextafter(2.0F, 0.0F);                                   // rounds to 2^15, which is no code
+  x[97] = 2.0F * 12345.5F / 32768;                                      // half a code: to even
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    const cpu::IntInput ints(x, false);
+    for (std::size_t g = 0; g < kInputs / 32; ++g) {
+      const float scale = int16_scale(std::span(x).subspan(32 * g, 32));
+      EXPECT_EQ(ints.scales[g], scale) << target;
+      for (std::size_t i = 0; i < 32; ++i)
+        EXPECT_EQ(ints.high[g].codes[i], int16_code(x[32 * g + i], scale)) << target << ", " << 32 * g + i;
+    }
+  }
+  use_simd_target("");
+}
+
+TEST(IntInput, NaNAndInfinityMakeNaN) {
+  for (const float bad : {NAN, INFINITY}) {
+    std::vector<float> x(kInputs, 1.0F);
+    x[40] = bad;
+    CpuOps cpu(Arithmetic{Precision::int16}, 1);
+    const MadeWeight w(weight_form("Q8_0"), InputKind::zero_mean, {.rows = 3, .columns = kInputs});
+    for (const double y : cpu.download(cpu.linear(upload(cpu, x, 1), w.view(), {}, {})))
+      EXPECT_TRUE(std::isnan(y));
+  }
+}
+
+}  // namespace
+}  // namespace assay

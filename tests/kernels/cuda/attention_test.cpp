@@ -1,0 +1,113 @@
+// flash_attention.cuh and attention_merge.cuh under the emulator: the grid's cases, and faults planted around
+// them, each seen.
+#include "kernels/cuda/attention_launch.cuh"
+#include "tests/kernels/cuda/emulated.h"
+
+namespace assay {
+namespace {
+
+using cuda::AttentionArgs;
+using cuda::AttentionLaunchers;
+using cuda::AttentionPlan;
+
+constexpr AttentionLaunchers kEmulated = {
+    .pack = cuda::launch_pack_heads, .tiles = cuda::launch_attention, .merge = cuda::launch_attention_merge};
+
+void add_attention(Registry& registry, cuda::Machine& machine) {
+  cuda::add_attention_kernels(registry, machine, kEmulated);
+}
+
+// Keys × heads × widths that the emulator computes in well under a second.
+bool is_small(const CaseId& id) {
+  const auto width = id.number("dim", 64) + id.number("v", 64);
+  return id.number("keys", 1) * id.number("queries", 1) * id.number("heads", 1) * width <= 300'000;
+}
+bool is_long(const CaseId& id) {
+  return id.number("keys", 1) > 2000;
+}
+
+TEST(CudaAttention, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(89, add_attention, [](const CaseId& id) { return is_small(id) && !is_long(id); }),
+            80u);
+}
+
+TEST(CudaAttention, PassesInPieces) {
+  EXPECT_GT(pass_emulated(90, add_attention,
+                          [](const CaseId& id) {
+                            const bool wide = id.word("act", "f32") == "f32";
+                            return is_long(id) && id.number("sinks") != 0 &&
+                                   id.input() == (wide ? InputKind::large : InputKind::zero_mean);
+                          }),
+            4u);
+}
+
+// --- faults
+
+std::string verdict(const AttentionLaunchers& launchers, std::string_view kernel, const std::string& id) {
+  const auto machine = cuda::emulated_machine(80);
+  Registry registry;
+  cuda::add_attention_kernels(registry, *machine, launchers);
+  for (const auto& examiner : examiners(registry)) {
+    if (examiner->op() != "attention") continue;
+    for (const CaseResult& r : examiner->examine(
+             CaseId::parse(id), [&](const KernelLabel& label) { return label.name == kernel; }, {}))
+      return r.status == CaseStatus::passed ? "passed" : r.check;
+  }
+  return "not examined";
+}
+
+constexpr const char* kShort =
+    "attention:F32:heads=4:kv=2:dim=24:v=24:keys=70:queries=5:page=16:in=zero:seed=1";
+constexpr const char* kCut =
+    "attention:F32:heads=2:kv=1:dim=16:v=16:keys=1100:queries=1:sinks=1:in=zero:seed=1";
+
+void one_key_more(const AttentionPlan& plan, const AttentionArgs& a, unsigned bytes, cuda::Stream stream) {
+  std::vector<cuda::SequenceArgs> sequences(a.sequences, a.sequences + 1);
+  ++sequences[0].key_count;
+  AttentionArgs changed = a;
+  changed.sequences = sequences.data();
+  cuda::launch_attention(plan, changed, bytes, stream);
+}
+void slightly_other_scale(const AttentionPlan& plan, const AttentionArgs& a, unsigned bytes,
+                          cuda::Stream stream) {
+  AttentionArgs changed = a;
+  changed.score_factor *= 1.001F;
+  cuda::launch_attention(plan, changed, bytes, stream);
+}
+void without_last_piece(const AttentionPlan& plan, const AttentionArgs& a, cuda::Stream stream) {
+  std::vector<cuda::MergeWork> merges(plan.merges);
+  for (cuda::MergeWork& merge : merges) --merge.splits;
+  AttentionArgs changed = a;
+  changed.merges = merges.data();
+  cuda::launch_attention_merge(plan, changed, stream);
+}
+void sink_in_each_piece(const AttentionPlan& plan, const AttentionArgs& a, cuda::Stream stream) {
+  const std::size_t rows = a.tiling.rows, group = a.heads / a.kv_heads;
+  for (std::size_t p = 1; p < plan.partials; ++p) {
+    for (std::size_t r = 0; r < group; ++r) {
+      float* stats = a.partial_stats + 2 * (p * a.kv_heads * rows + r);
+      stats[1] += std::exp2(a.sinks[r] * 1.44269504F - stats[0]);
+    }
+  }
+  cuda::launch_attention_merge(plan, a, stream);
+}
+void no_sink(const AttentionPlan& plan, const AttentionArgs& a, cuda::Stream stream) {
+  AttentionArgs changed = a;
+  changed.sinks = nullptr;
+  cuda::launch_attention_merge(plan, changed, stream);
+}
+
+TEST(CudaAttention, IsCaughtWhenFaultsArePlanted) {
+  EXPECT_EQ(verdict(kEmulated, "cuda.flash", kShort), "passed");
+  EXPECT_EQ(verdict(kEmulated, "cuda.split_fixed", kCut), "passed");
+  EXPECT_EQ(verdict({kEmulated.pack, one_key_more, kEmulated.merge}, "cuda.flash", kShort), "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, slightly_other_scale, kEmulated.merge}, "cuda.flash", kShort), "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, without_last_piece}, "cuda.split_fixed", kCut),
+            "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, sink_in_each_piece}, "cuda.split_fixed", kCut),
+            "budget");
+  EXPECT_EQ(verdict({kEmulated.pack, kEmulated.tiles, no_sink}, "cuda.split_fixed", kCut), "budget");
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,92 @@
+// rope, activations, quantize and dequantize under the emulator.
+#include "kernels/cuda/elementwise.cuh"
+
+#include <limits>
+
+#include "core/system/error.h"
+#include "kernels/cuda/quantize.cuh"
+#include "tests/kernels/cuda/emulated.h"
+
+namespace assay {
+namespace {
+
+void add_elementwise(Registry& registry, cuda::Machine& machine) {
+  cuda::add_elementwise_kernels(registry, machine,
+                                {.rope = cuda::launch_rope,
+                                 .activation = cuda::launch_activation,
+                                 .dequantize = cuda::launch_dequantize});
+}
+void add_quantize(Registry& registry, cuda::Machine& machine) {
+  cuda::add_quantize_kernels(registry, machine, {.quantize = cuda::launch_quantize});
+}
+
+TEST(CudaElementwise, PassesItsGrids) {
+  EXPECT_GT(pass_emulated(89, add_elementwise), 200u);
+}
+
+TEST(CudaQuantize, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(89, add_quantize), 100u);
+}
+
+// The same bits as the reference: scales, and codes of every type.
+TEST(CudaQuantize, HasTheReferencesBits) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_quantize(registry, *machine);
+  for (const CaseId& id : cases_of<QuantizeCall>().grid()) {
+    const auto operands = cases_of<QuantizeCall>().make(id);
+    ReferenceOps ops(operands->arithmetic, 1);
+    const QuantizeCall call = operands->call(ops);
+    const QuantizedMatrix due = run_reference(ops, call);
+    const QuantizedMatrix out = registry.of<QuantizeCall>()[0].run(ops, call);
+    EXPECT_EQ(out.scales, due.scales) << id.text();
+    EXPECT_EQ(out.codes, due.codes) << id.text();
+  }
+}
+
+TEST(CudaQuantize, RefusesWhatEightBitsCannotHold) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_quantize(registry, *machine);
+  ReferenceOps ops(Arithmetic{Precision::f32}, 1);
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+    std::vector<double> values(300, 1);
+    values[257] = bad;
+    const QuantizeCall call = {ops.upload(values, 1, 300), {}};
+    EXPECT_THROW(registry.of<QuantizeCall>()[0].run(ops, call), Error);
+  }
+}
+
+// What bfloat16 arithmetics round, they round where the reference does.
+TEST(CudaElementwise, RoundsToBfloat16AsTheReferenceDoes) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_elementwise(registry, *machine);
+  const Arithmetic bf16{Precision::bf16};
+  ReferenceOps ops(bf16, 1);
+  std::size_t compared = 0;
+  for (const CaseId& id : cases_of<GatedCall>().grid()) {
+    const auto operands = cases_of<GatedCall>().make(id);
+    const GatedCall call = operands->call(ops);
+    // The reference's own 1 + erf and 1 + tanh cancel, in double: no measure of small results.
+    const bool cancels =
+        call.form.activation == Activation::gelu || call.form.activation == Activation::gelu_tanh;
+    if (call.gate.empty() || cancels) continue;
+    const std::vector<double> due = ops.download(run_reference(ops, call));
+    const std::vector<double> gate = ops.download(call.gate), up = ops.download(call.up);
+    const std::vector<double> out = ops.download(registry.of<GatedCall>()[0].run(ops, call));
+    for (std::size_t i = 0; i < due.size(); ++i, ++compared) {
+      EXPECT_EQ(out[i], bf16.round(out[i]));
+      // float32 inside may fall on the other side of a tie, once a rounding stage; exponentials below the
+      // smallest normal number may be flushed to zero.
+      const double flushed = 0x1p-126 * (1 + std::fabs(gate[i])) * (1 + std::fabs(up[i]));
+      EXPECT_LE(std::fabs(out[i] - due[i]), 4 * 0x1p-8 * std::fabs(due[i]) + flushed)
+          << id.text() << " " << i;
+    }
+  }
+  EXPECT_GT(compared, 100u);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,159 @@
+// Matrix products under the emulator: every element type, both tensor units, ragged shapes, no rows, one
+// input, experts in groups, and all that examine() demands.
+#include <cmath>
+
+#include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/gemm_mma_launch.cuh"
+#include "kernels/cuda/gemm_prepare_launch.cuh"
+#include "kernels/cuda/gemm_wgmma_launch.cuh"
+#include "kernels/cuda/gemv_launch.cuh"
+#include "kernels/harness/made_weight.h"
+#include "tests/kernels/cuda/emulated.h"
+
+namespace assay {
+namespace {
+
+cuda::GemmLaunchers emulated_launchers() {
+  using namespace cuda;
+  return {.mma = launch_mma,
+          .wgmma = launch_wgmma,
+          .gemv = launch_gemv,
+          .planes = launch_planes,
+          .quantize_fp8 = launch_quantize_fp8,
+          .quantize_int8 = launch_quantize_int8,
+          .align_rows = launch_align_rows,
+          .unpack_q8_0 = launch_unpack_q8_0,
+          .activation = launch_activation,
+          .combine = launch_combine};
+}
+
+// The emulator's tensor cores round once, so that nothing of what the hardware's may cut off is allowed here.
+template <class Call>
+void add_strictly(Registry& registry, const Registry& lenient) {
+  for (Kernel<Call> kernel : lenient.of<Call>()) {
+    kernel.accumulator_roundoff = 0x1p-24;
+    registry.add(std::move(kernel));
+  }
+}
+void add_linear(Registry& registry, cuda::Machine& machine) {
+  Registry lenient;
+  cuda::add_linear_kernels(lenient, machine, emulated_launchers());
+  add_strictly<LinearCall>(registry, lenient);
+}
+void add_moe(Registry& registry, cuda::Machine& machine) {
+  Registry lenient;
+  cuda::add_moe_kernels(lenient, machine, emulated_launchers());
+  add_strictly<MoeMixCall>(registry, lenient);
+}
+
+// Small enough for the emulator, which computes whole tiles.
+bool is_small(const CaseId& id) {
+  const auto up = [](std::uint64_t x, std::uint64_t to) { return (x + to - 1) / to * to; };
+  return up(id.number("m", 1), 64) * up(id.number("n", 1), 128) * id.number("k", 1) <= 64 * 384 * 300;
+}
+
+// One of `turns` cases, whichever: of those that differ in their inputs only.
+bool in_turn(const CaseId& id, std::size_t turns) {
+  std::size_t hash = 0;
+  for (const char c : id.text()) hash = hash * 31 + static_cast<unsigned char>(c);
+  return hash % turns == 0;
+}
+
+std::size_t pass_linear(int sm, const std::function<bool(const CaseId&, std::string_view act)>& wanted) {
+  return pass_emulated(sm, add_linear, [&](const CaseId& id) {
+    return id.op() == "linear" && is_small(id) && wanted(id, id.word("act", "f32"));
+  });
+}
+
+TEST(CudaGemm, QuantizedActivationsOnHopper) {
+  EXPECT_GT(pass_linear(90, [](auto&, auto act) { return act == "fp8-block" || act == "int8"; }), 20u);
+}
+TEST(CudaGemm, QuantizedActivationsOnAda) {
+  EXPECT_GT(pass_linear(89, [](auto&, auto act) { return act == "fp8-block" || act == "int8"; }), 15u);
+}
+TEST(CudaGemm, Bfloat16Activations) {
+  EXPECT_GT(pass_linear(90, [](auto&, auto act) { return act == "bf16"; }), 6u);
+}
+TEST(CudaGemm, Float32ActivationsTimesStoredWeights) {
+  EXPECT_GT(pass_linear(89, [](auto& id, auto act) { return act == "f32" && in_turn(id, 6); }), 20u);
+}
+TEST(CudaGemm, Experts) {
+  // Of each form a small one, and what is special: fused gates, all experts for all tokens, one expert.
+  const auto wanted = [](const CaseId& id) {
+    const bool ragged = id.number("hidden") < 64, few = id.number("m") <= 1;
+    return id.op() == "moe_mix" && (ragged || (few && in_turn(id, 4)));
+  };
+  EXPECT_GT(pass_emulated(89, add_moe, wanted), 4u);
+}
+
+// Under arithmetics that round on the way no bound is derived; the yardstick is the reference's own error in
+// the same arithmetic.
+void expect_within_yardstick(int sm, std::string_view form, Precision precision, std::size_t kernels) {
+  constexpr std::size_t kTokens = 9, kExperts = 5, kTop = 2, kHidden = 160, kWidth = 96;
+  const Arithmetic arithmetic{precision};
+  std::uint64_t seed = 7;
+  std::vector<MadeWeightPtr> made;
+  const auto weights = [&](std::size_t rows, std::size_t columns) {
+    std::vector<WeightView> views;
+    for (std::size_t e = 0; e < kExperts; ++e) {
+      made.push_back(std::make_shared<MadeWeight>(
+          weight_form(form), InputKind::zero_mean,
+          FillOptions{.rows = rows, .columns = columns, .seed = ++seed, .halvings = 3}));
+      views.push_back(made.back()->view());
+    }
+    return views;
+  };
+  ExpertWeights experts;
+  experts.gate = weights(kWidth, kHidden);
+  experts.up = weights(kWidth, kHidden);
+  experts.down = weights(kHidden, kWidth);
+  const Filled x = filled(arithmetic, InputKind::zero_mean, {.rows = kTokens, .columns = kHidden, .seed = 3});
+  Filled shares = {kTokens, kTop, {}};
+  std::vector<std::int32_t> chosen;
+  for (std::int32_t t = 0; t < static_cast<std::int32_t>(kTokens); ++t) {
+    for (const std::int32_t e : {t % 4, (t + 1 + t / 4) % 4}) chosen.push_back(e);  // nobody goes to expert 4
+    for (const double share : {0.625, 0.375}) shares.values.push_back(share);
+  }
+  const auto run = [&](const Arithmetic& a, const auto& compute) {
+    ReferenceOps ops(a, 1);
+    const MoeMixCall call = {upload(ops, x), {kTop, chosen, upload(ops, shares)}, experts};
+    return ops.download(compute(ops, call));
+  };
+  const auto reference = [](ReferenceOps& ops, const MoeMixCall& call) { return run_reference(ops, call); };
+  const std::vector<double> truth = run(Arithmetic{Precision::f64}, reference);
+  const auto error = [&](const std::vector<double>& y) {
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += (y[i] - truth[i]) * (y[i] - truth[i]);
+    return std::sqrt(sum);
+  };
+  const double yardstick = error(run(arithmetic, reference));
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
+  Registry registry;
+  add_moe(registry, *machine);
+  std::size_t ran = 0;
+  for (const Kernel<MoeMixCall>& kernel : registry.of<MoeMixCall>()) {
+    bool taken = true;
+    const std::vector<double> y = run(arithmetic, [&](ReferenceOps& ops, const MoeMixCall& call) {
+      taken = kernel.takes(arithmetic, call);
+      return taken ? kernel.run(ops, call) : call.x;
+    });
+    if (!taken) continue;
+    ++ran;
+    EXPECT_TRUE(error(y) <= 2 * yardstick) << kernel.name << ": " << error(y) << " against " << yardstick;
+  }
+  EXPECT_EQ(ran, kernels);
+}
+
+TEST(CudaGemm, ExpertsInFp8) {
+  expect_within_yardstick(90, "FP8_128x128", Precision::fp8_block, 3);
+  expect_within_yardstick(80, "FP8_64x64", Precision::fp8_block, 1);
+}
+TEST(CudaGemm, ExpertsInInt8) {
+  expect_within_yardstick(89, "INT8_CHANNEL", Precision::int8, 1);
+}
+TEST(CudaGemm, ExpertsInBfloat16) {
+  expect_within_yardstick(90, "BF16", Precision::bf16, 2);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,73 @@
+// What stands around cuBLAS, with plain loops in its place: operands, padding, scales, bias, rounding.
+#include "kernels/cuda/library_linear.cuh"
+
+#include "tests/kernels/cuda/emulated.h"
+
+namespace assay::cuda {
+namespace {
+
+template <class X>
+double element_of(const void* data, std::uint64_t i) {
+  if constexpr (std::is_same_v<X, bf16>)
+    return to_float(static_cast<const bf16*>(data)[i]);
+  else
+    return static_cast<const X*>(data)[i];
+}
+
+template <class X, class Y>
+void plain_product(const GemmArguments& a) {
+  for (std::uint64_t m = 0; m < a.m; ++m) {
+    for (std::uint64_t n = 0; n < a.n; ++n) {
+      double sum = 0;
+      for (std::uint64_t k = 0; k < a.k; ++k) {
+        const std::uint64_t at = a.input_major ? k * a.w_stride + n : n * a.w_stride + k;
+        sum += element_of<X>(a.x, m * a.x_stride + k) * element_of<X>(a.w, at);
+      }
+      static_cast<Y*>(a.y)[m * a.y_stride + n] = static_cast<Y>(sum);
+    }
+  }
+}
+
+void plain_gemm(const GemmArguments& a, Stream) {
+  switch (a.kind) {
+    case GemmArguments::Kind::f32: return plain_product<float, float>(a);
+    case GemmArguments::Kind::bf16: return plain_product<bf16, float>(a);
+    case GemmArguments::Kind::i8:
+      // What cuBLAS asks of integer products.
+      EXPECT_TRUE(a.n % 4 == 0 && a.k % 4 == 0 && a.x_stride % 16 == 0 && a.w_stride % 16 == 0);
+      return plain_product<std::int8_t, std::int32_t>(a);
+    case GemmArguments::Kind::tf32: break;
+  }
+  auto rounded = [](const void* data, std::uint64_t i) {
+    return static_cast<double>(float_of(to_tf32(static_cast<const float*>(data)[i])));
+  };
+  for (std::uint64_t m = 0; m < a.m; ++m) {
+    for (std::uint64_t n = 0; n < a.n; ++n) {
+      double sum = 0;
+      for (std::uint64_t k = 0; k < a.k; ++k) {
+        const std::uint64_t at = a.input_major ? k * a.w_stride + n : n * a.w_stride + k;
+        sum += rounded(a.x, m * a.x_stride + k) * rounded(a.w, at);
+      }
+      static_cast<float*>(a.y)[m * a.y_stride + n] = static_cast<float>(sum);
+    }
+  }
+}
+
+void add_linear(Registry& registry, Machine& machine) {
+  add_library_linear_kernels(registry, machine,
+                             {.convert = launch_convert,
+                              .epilogue = launch_epilogue,
+                              .quantize = launch_quantize,
+                              .gemm = plain_gemm,
+                              .unavailable = [] { return std::string(); }});
+}
+
+TEST(CudaLibraryLinear, PassesTheSmallCasesOfItsGrid) {
+  const auto small = [](const CaseId& id) {
+    return id.number("m") * id.number("k") * id.number("n") <= 300'000;
+  };
+  EXPECT_GT(pass_emulated(90, add_linear, small), 150u);
+}
+
+}  // namespace
+}  // namespace assay::cuda

@@ -1,0 +1,230 @@
+// Plans of attention: within every architecture's limits, for every width of heads there is; and pieces of
+// work that cover each key that each row sees once, in order, by the rule that was asked for.
+#include "kernels/cuda/plan_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/system/error.h"
+
+namespace assay::cuda {
+namespace {
+
+struct Widths {
+  std::size_t qk, v;
+};
+constexpr std::array<Widths, 10> kWidths = {{{1, 1},
+                                             {40, 24},
+                                             {64, 64},
+                                             {80, 80},
+                                             {96, 96},
+                                             {128, 128},
+                                             {192, 128},
+                                             {256, 256},
+                                             {576, 512},
+                                             {832, 832}}};
+
+AttentionShape shape_of(const Widths& widths, unsigned bytes, std::vector<SequenceShape> sequences) {
+  return {.heads = 32,
+          .kv_heads = 8,
+          .qk_dim = widths.qk,
+          .v_dim = widths.v,
+          .element_bytes = bytes,
+          .sequences = std::move(sequences)};
+}
+
+void expect_within(const DeviceLimits& limits, const LaunchPlan& plan) {
+  EXPECT_TRUE(plan.fits) << "sm_" << limits.sm << ": " << plan.why;
+  EXPECT_EQ(broken_limit(limits, plan), "");
+  EXPECT_LE(plan.shared_bytes, limits.shared_per_block);
+  EXPECT_GE(plan.blocks_per_sm, 1u);
+}
+
+TEST(AttentionPlans, FitEveryArchitectureWhateverTheWidth) {
+  for (const DeviceLimits& limits : all_device_limits()) {
+    for (const Widths& widths : kWidths) {
+      for (const unsigned bytes : {2u, 4u}) {
+        for (const std::size_t queries : {1, 17, 512}) {
+          const AttentionPlan plan =
+              plan_attention(limits, shape_of(widths, bytes, {{queries, 4099}}), SplitRule::fixed);
+          SCOPED_TRACE(widths.qk);
+          expect_within(limits, plan.tiles);
+          expect_within(limits, plan.merge);
+          EXPECT_EQ(plan.tiles.block.x, 2 * plan.tiling.rows);
+          EXPECT_GE(plan.tiling.stages, 2u);
+          EXPECT_LE(plan.tiling.stages, 4u);
+          EXPECT_GE(plan.tiles.grid.z * plan.value_tiles * 64, widths.v);
+        }
+      }
+    }
+  }
+}
+
+// What fits an A100 does not fit an L40S: 64 rows of float32 queries of 256 columns and a ring are 118,272
+// bytes and more.
+TEST(AttentionPlans, TakeSmallerTilesWhereThereIsLessSharedMemory) {
+  const AttentionShape shape = shape_of({256, 256}, 4, {{512, 512}});
+  const AttentionPlan a100 = plan_attention(*limits_of(80), shape, SplitRule::none);
+  const AttentionPlan l40s = plan_attention(*limits_of(89), shape, SplitRule::none);
+  EXPECT_GT(a100.tiles.shared_bytes, limits_of(89)->shared_per_block);
+  EXPECT_LE(l40s.tiles.shared_bytes, 101'376u);
+  EXPECT_LT(l40s.tiling.rows, a100.tiling.rows);
+}
+
+TEST(LatentPlans, FitEveryArchitecture) {
+  for (const DeviceLimits& limits : all_device_limits()) {
+    for (const std::size_t heads : {1, 16, 20, 32, 64, 128}) {
+      for (const unsigned bytes : {2u, 4u}) {
+        for (const Widths& widths : {Widths{576, 512}, {48, 40}, {10, 8}}) {
+          AttentionShape shape = shape_of(widths, bytes, {{1, 4099}, {2, 70}});
+          shape.heads = heads;
+          shape.kv_heads = 1;
+          const AttentionPlan plan = plan_latent_attention(limits, shape, SplitRule::fixed);
+          SCOPED_TRACE(heads);
+          expect_within(limits, plan.tiles);
+          expect_within(limits, plan.merge);
+          EXPECT_EQ(plan.tiles.block.x, 256u);
+          EXPECT_LE(plan.tiling.rows, bytes == 2 ? 64u : 32u);
+          // Fragments along the keys of a step: latent_attention.cuh keeps four.
+          EXPECT_LE(plan.tiling.keys / (bytes == 2 ? 16 : 8), 4u);
+        }
+      }
+    }
+  }
+}
+
+TEST(LatentPlans, ReadTheCacheOnceForAllHeadsWhereThereIsRoom) {
+  AttentionShape shape = shape_of({576, 512}, 2, {{1, 4096}});
+  shape.heads = 64;
+  shape.kv_heads = 1;
+  for (const int sm : {80, 90}) {
+    const AttentionPlan plan = plan_latent_attention(*limits_of(sm), shape, SplitRule::none);
+    EXPECT_EQ(plan.tiling.rows, 64u) << sm;
+    EXPECT_EQ(plan.tiling.stages, 2u) << sm;
+    EXPECT_EQ(plan.work.size(), 1u) << sm;
+  }
+  EXPECT_LT(plan_latent_attention(*limits_of(89), shape, SplitRule::none).tiling.rows, 64u);
+}
+
+TEST(LatentPlans, RefuseValuesThatAreNoLatents) {
+  AttentionShape shape = shape_of({1024, 1024}, 2, {{1, 10}});
+  shape.kv_heads = 1;
+  EXPECT_FALSE(plan_latent_attention(*limits_of(90), shape, SplitRule::none).tiles.fits);
+}
+
+TEST(AttentionPlans, SayWhatDoesNotFit) {
+  const AttentionPlan plan =
+      plan_attention(*limits_of(89), shape_of({1024, 1024}, 4, {{1, 10}}), SplitRule::none);
+  EXPECT_FALSE(plan.tiles.fits);
+  EXPECT_NE(plan.tiles.why.find("101,376"), std::string::npos) << plan.tiles.why;
+}
+
+TEST(AttentionPlans, RefuseHeadsThatDoNotFit) {
+  AttentionShape shape = shape_of({64, 64}, 2, {{1, 10}});
+  shape.kv_heads = 5;
+  EXPECT_THROW(plan_attention(*limits_of(90), shape, SplitRule::none), Error);
+}
+
+// --- pieces
+
+using Place = std::pair<std::uint32_t, std::uint32_t>;  // sequence, first row
+
+std::map<Place, std::vector<AttentionWork>> pieces_of(const AttentionPlan& plan) {
+  std::map<Place, std::vector<AttentionWork>> pieces;
+  for (const AttentionWork& work : plan.work) pieces[{work.sequence, work.first_row}].push_back(work);
+  for (auto& [place, of_tile] : pieces)
+    std::sort(of_tile.begin(), of_tile.end(),
+              [](const AttentionWork& a, const AttentionWork& b) { return a.key_begin < b.key_begin; });
+  return pieces;
+}
+
+// Each tile's pieces lie end to end, between 64s, from the first key a row of it sees to the last; partials
+// are in the order of keys and belong to one merge.
+void expect_covered(const AttentionShape& shape, const AttentionPlan& plan, std::size_t split) {
+  std::map<Place, MergeWork> merges;
+  for (const MergeWork& merge : plan.merges) merges[{merge.sequence, merge.first_row}] = merge;
+  const auto pieces = pieces_of(plan);
+  const std::size_t group = shape.heads / shape.kv_heads;
+  std::size_t tiles = 0, partials = 0;
+  for (std::size_t s = 0; s < shape.sequences.size(); ++s) {
+    const auto& [queries, keys] = shape.sequences[s];
+    for (std::size_t row = 0; row < queries * group; row += plan.tiling.rows, ++tiles) {
+      const std::size_t last_row = std::min(row + plan.tiling.rows, queries * group) - 1;
+      const std::size_t first_seen = keys - queries + row / group + 1;
+      const std::size_t begin =
+          shape.window != 0 && first_seen > shape.window ? first_seen - shape.window : 0;
+      const std::size_t end = keys - queries + last_row / group + 1;
+      const auto it = pieces.find({static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(row)});
+      ASSERT_NE(it, pieces.end());
+      const auto& of_tile = it->second;
+      EXPECT_EQ(of_tile.front().key_begin, begin);
+      EXPECT_EQ(of_tile.back().key_end, end);
+      for (std::size_t i = 0; i < of_tile.size(); ++i) {
+        EXPECT_LT(of_tile[i].key_begin, of_tile[i].key_end);
+        EXPECT_EQ(of_tile[i].key_begin / split, (of_tile[i].key_end - 1) / split);
+        if (i != 0) {
+          EXPECT_EQ(of_tile[i].key_begin, of_tile[i - 1].key_end);
+          EXPECT_EQ(of_tile[i].key_begin % 64, 0u);
+          EXPECT_EQ(of_tile[i].partial, of_tile[i - 1].partial + 1);
+        }
+      }
+      if (of_tile.size() == 1) {
+        EXPECT_EQ(of_tile[0].partial, AttentionWork::kWhole);
+        EXPECT_EQ(merges.count(it->first), 0u);
+        continue;
+      }
+      partials += of_tile.size();
+      ASSERT_EQ(merges.count(it->first), 1u);
+      EXPECT_EQ(merges[it->first].partial, of_tile[0].partial);
+      EXPECT_EQ(merges[it->first].splits, of_tile.size());
+    }
+  }
+  EXPECT_EQ(pieces.size(), tiles);
+  EXPECT_EQ(plan.partials, partials);
+}
+
+TEST(AttentionPlans, CoverWhatEveryRowSees) {
+  for (const std::size_t window : {0, 1, 700}) {
+    AttentionShape shape = shape_of({64, 64}, 4, {{1, 4099}, {0, 9}, {70, 1025}, {512, 512}, {1, 1}});
+    shape.window = window;
+    const DeviceLimits& limits = *limits_of(90);
+    expect_covered(shape, plan_attention(limits, shape, SplitRule::fixed), kFixedSplit);
+    expect_covered(shape, plan_attention(limits, shape, SplitRule::none), 1u << 30);
+    shape.kv_heads = 1;
+    expect_covered(shape, plan_latent_attention(limits, shape, SplitRule::fixed), kFixedLatentSplit);
+  }
+}
+
+TEST(AttentionPlans, CutWhatDecodesAndNotPrompts) {
+  // 4 heads a key head: 16 queries are 64 rows.
+  const AttentionShape shape = shape_of({64, 64}, 2, {{16, 1025}, {17, 1025}});
+  const auto pieces = pieces_of(plan_attention(*limits_of(90), shape, SplitRule::decoding));
+  EXPECT_EQ(pieces.at({0, 0}).size(), 3u);
+  EXPECT_EQ(pieces.at({1, 0}).size(), 1u);
+}
+
+// As the comment of SplitRule::by_shape says: 2 sequences × 8 key heads are 16 blocks, 264 / 16 = 16 pieces
+// of ⌈4099 / 16⌉ = 257, in whole steps 320 keys: 13 pieces of 4099 keys.
+TEST(AttentionPlans, CutByShapeAsStated) {
+  const AttentionShape shape = shape_of({128, 128}, 2, {{1, 4099}, {1, 4099}});
+  for (const int sm : {80, 89, 90}) {
+    const AttentionPlan plan = plan_attention(*limits_of(sm), shape, SplitRule::by_shape);
+    expect_covered(shape, plan, 320);
+    EXPECT_EQ(plan.work.size(), 26u);
+  }
+  // A call that fills the device by itself is not cut.
+  const AttentionShape many = shape_of({128, 128}, 2, std::vector<SequenceShape>(64, {1, 4099}));
+  EXPECT_TRUE(plan_attention(*limits_of(90), many, SplitRule::by_shape).merges.empty());
+}
+
+TEST(AttentionPlans, CutASequenceByItselfAsAmongOthersIfTheSplitIsFixed) {
+  const AttentionShape alone = shape_of({64, 64}, 2, {{1, 2051}});
+  AttentionShape among = alone;
+  among.sequences.insert(among.sequences.end(), 40, {3, 900});
+  const auto of_first = pieces_of(plan_attention(*limits_of(89), among, SplitRule::fixed)).at({0, 0});
+  EXPECT_EQ(of_first, pieces_of(plan_attention(*limits_of(89), alone, SplitRule::fixed)).at({0, 0}));
+}
+
+}  // namespace
+}  // namespace assay::cuda

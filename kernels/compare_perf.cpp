@@ -63,6 +63,10 @@ std::vector<std::vector<KernelTime>> time_all(const Registry& registry, const Co
   std::vector<std::vector<KernelTime>> all;
   for (const auto& examiner : examiners(registry)) {
     if (!op.accepts(examiner->op())) continue;
+    const std::vector<KernelLabel> kernels = examiner->kernels();
+    // Yardsticks alone measure nothing.
+    const auto asked = [&](const KernelLabel& k) { return kernel.accepts(k.name) && wanted(k); };
+    if (std::none_of(kernels.begin(), kernels.end(), asked)) continue;
     for (const CaseId& id : timed_cases(*examiner, s)) {
       if (interrupted()) return all;
       all.push_back(examiner->time(id, wanted, s.request.jobs, kLeastSeconds));

@@ -135,6 +135,13 @@ SurveyRequest declared_set(bool gpu, int jobs, const std::vector<Plugin>& plugin
           .jobs = jobs};
 }
 
+// Faults are planted in the operations that are examined, and in the comparator.
+std::string operations_of(const std::vector<KernelLabel>& kernels) {
+  std::string names = "comparator";
+  for (const KernelLabel& k : kernels) names += "|" + k.op;
+  return "^(" + names + ")$";
+}
+
 void print_found(const Output& output, const std::vector<Deviation>& found) {
   for (const Deviation& d : found) {
     const std::string where = d.kernel + (d.id.empty() ? "" : " " + d.id);
@@ -168,12 +175,15 @@ int run_gate(const GateSettings& s) {
   Registry registry = builtin_kernels();
   const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
   const SurveyRequest request = declared_set(gpu.empty(), s.common.jobs, plugins);
-  refuse_without_device(plugins, wanted_kernels(registry, request));
+  const std::vector<KernelLabel> kernels = wanted_kernels(registry, request);
+  refuse_without_device(plugins, kernels);
   std::vector<CaseResult> results;
   if (wanted(s, "kernels")) results = run_survey(registry, request);
   std::vector<MutantResult> mutants;
-  if (wanted(s, "mutants")) mutants = run_mutants("", s.common.jobs);
-  const SuiteResults suites = run_suites(s);
+  if (wanted(s, "mutants"))
+    mutants = run_mutants(plugins.empty() ? "" : operations_of(kernels), s.common.jobs);
+  // Models, claims and conversions do not run on plugins.
+  const SuiteResults suites = plugins.empty() ? run_suites(s) : SuiteResults{};
   if (interrupted()) return kExitInterrupted;
   Baseline now = baseline_of(results, mutants);
   now.figures = records_of(suites);

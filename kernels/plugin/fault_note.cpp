@@ -20,6 +20,7 @@ namespace {
 std::atomic<int> note_socket{-1};
 constexpr std::size_t kHandlerStack = 64 * 1024;
 constexpr std::uintptr_t kNearStack = 1 << 20;
+constexpr std::size_t kMuch = 64 << 20;
 
 // Within reach of the stack pointer: a frame that no longer fitted.
 bool near_stack([[maybe_unused]] const void* address, [[maybe_unused]] const void* context) {
@@ -33,10 +34,20 @@ bool near_stack([[maybe_unused]] const void* address, [[maybe_unused]] const voi
 #endif
 }
 
+// Whether the process has come to the end of the memory it may have.
+bool memory_used_up() {
+  void* more = mmap(nullptr, kMuch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (more == MAP_FAILED) return true;
+  munmap(more, kMuch);
+  return false;
+}
+
 // Only what a signal handler may: no memory, no locks.
 void note(int signal, siginfo_t* info, void* context) {
   const char* what = "";
-  if (signal == SIGSEGV || signal == SIGBUS) {
+  if (memory_used_up()) {
+    what = "with its memory used up";
+  } else if (signal == SIGSEGV || signal == SIGBUS) {
     const char* place = guarded_place(info->si_addr);
     if (place != nullptr)
       what = place;
@@ -53,7 +64,7 @@ void note(int signal, siginfo_t* info, void* context) {
   std::memcpy(frame.data() + 16, &text, sizeof text);
   std::memcpy(frame.data() + 24, what, text);
   send(note_socket, frame.data(), 24 + text, MSG_NOSIGNAL | MSG_DONTWAIT);
-  // SA_RESETHAND: on return the same instruction faults again, and now it kills.
+  // SA_RESETHAND: on return the same instruction faults again (or abort() goes on), and now it kills.
 }
 
 }  // namespace
@@ -70,7 +81,7 @@ void install_fault_notes(int socket) {
   struct sigaction action = {};
   action.sa_sigaction = note;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace assay

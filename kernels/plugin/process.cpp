@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -256,8 +255,7 @@ Ending PluginProcess::died() {
   }
   kill(-pid_, SIGKILL);  // what it has left behind
   int status = 0;
-  rusage usage{};
-  wait4(pid_, &status, 0, &usage);
+  waitpid(pid_, &status, 0);
   pid_ = -1;
   alive_ = false;
   std::string words = last_line(last_words_);
@@ -266,9 +264,6 @@ Ending PluginProcess::died() {
     return {"exit", fmt::format("it ended its process with exit code {}{}", WEXITSTATUS(status), words)};
   std::string how = fmt::format("killed by {}", signal_name(WTERMSIG(status)));
   if (!note_.empty()) how += ", " + escape_for_terminal(note_);
-  const auto used = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  if (limits_.memory != 0 && used > limits_.memory / 4 * 3)
-    how += fmt::format(", having used {} of the {} it may", human_bytes(used), human_bytes(limits_.memory));
   return {"crash", how + words};
 }
 

@@ -200,7 +200,7 @@ TEST(Plugin, MemoryIsBounded) {
   const ProcessResult r = test::assay({"compare", "kernels", "--plugin", library("wrong"), "--kernel", "hog",
                                        "--plugin-memory", "300MiB", "--case", kSquareScales});
   EXPECT_EQ(r.exit_code, 1) << r.err;
-  EXPECT_NE(r.out.find("crash: killed by SIGABRT, having used"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("crash: killed by SIGABRT, with its memory used up"), std::string::npos) << r.out;
 }
 
 // --- bfloat16 and devices
@@ -351,7 +351,7 @@ TEST(Plugin, ThePageWorks) {
                                      .environment = {"CPATH=" + (test::plugin_dir() / "../include").string()},
                                      .timeout_seconds = 280});
   EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
-  EXPECT_NE(r.out.find("99 passed, 0 failed"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("66 passed, 0 failed"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("FAILED mine.norm rms_norm:F32"), std::string::npos) << r.out;
 }
 

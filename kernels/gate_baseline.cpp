@@ -151,9 +151,18 @@ class Comparing {
 
 }  // namespace
 
+namespace {
+std::string drift_by(double factor, double before, double now) {
+  if (!(now <= factor * before) && !(now <= kFloor)) return "worse";
+  return now * factor < before && before > kFloor ? "better" : "";
+}
+}  // namespace
+
 std::string drift_of_ratio(double before, double now) {
-  if (!(now <= kDrift * before) && !(now <= kFloor)) return "worse";
-  return now * kDrift < before && before > kFloor ? "better" : "";
+  return drift_by(kDrift, before, now);
+}
+std::string drift_of_case(double before, double now) {
+  return drift_by(kCaseDrift, before, now);
 }
 
 double KernelRecord::largest() const {

@@ -44,6 +44,8 @@ Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<M
 // "worse" or "better" where a ratio drifted, else nothing. It may double or halve: other vector widths add up
 // in another order. What lies far below the budget has room to move in before it means anything.
 std::string drift_of_ratio(double before, double now);
+// The same of a single case, which may move twice as far as the largest of many.
+std::string drift_of_case(double before, double now);
 
 // One reason to say no, or (tolerated) one that would be.
 struct Deviation {

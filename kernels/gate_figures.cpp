@@ -18,7 +18,7 @@ std::string drift_of(const GateFigure& now, double before) {
     if (now.value < before - kDecibels) return "worse";
     return now.value > before + kDecibels ? "better" : "";
   }
-  return drift_of_ratio(before, now.value);
+  return now.drift == Drift::one_case ? drift_of_case(before, now.value) : drift_of_ratio(before, now.value);
 }
 
 std::string shown(const Json& value) {

@@ -15,7 +15,8 @@ namespace assay {
 
 // How far a figure may move before it is a deviation.
 enum class Drift : std::uint8_t {
-  ratio,     // an error over what is allowed: doubled or halved, where it is more than 0.05
+  ratio,     // the largest of many errors over what is allowed: doubled or halved, where it is more than 0.05
+  one_case,  // that of one small run, which vectors of another width move further: fourfold, or a fourth
   decibels,  // a signal-to-noise ratio of conversions, which are the same to the bit everywhere: 0.01
   exact,     // a word: any change
 };

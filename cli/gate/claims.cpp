@@ -34,6 +34,7 @@ GateFigure figure_of(const Claim& claim, const std::string& kernels) {
     figure.drift = Drift::exact;
     figure.word = claim.error == 0 ? "bit for bit" : fmt::format("{:.3g}", claim.error);
   } else {
+    figure.drift = Drift::one_case;
     figure.value = claim.error / claim.budget;
   }
   return figure;

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "core/system/error.h"
+#include "core/system/sanitizer.h"
 #include "core/system/text.h"
 #include "kernels/harness/case_run.h"
 #include "kernels/plugin/fault_note.h"
@@ -32,11 +33,7 @@ using message::Kind;
 constexpr std::size_t kWatched = 8;
 
 // Sanitizers keep their shadow in private memory, more than any limit.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimits = false;
-#else
-constexpr bool kLimits = true;
-#endif
+constexpr bool kLimits = !kSanitized;
 
 void limit(int resource, std::uint64_t most) {
   const rlimit value = {most, most};

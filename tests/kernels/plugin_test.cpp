@@ -11,6 +11,7 @@
 
 #include "core/system/error.h"
 #include "core/system/report.h"
+#include "core/system/sanitizer.h"
 #include "kernels/harness/survey.h"
 #include "kernels/plugin/host.h"
 #include "kernels/plugin/message.h"
@@ -194,9 +195,7 @@ TEST(Plugin, AKernelThatHangsIsGivenUp) {
 }
 
 TEST(Plugin, MemoryIsBounded) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "SKIPPED: sanitizers set aside more memory than any bound";
-#endif
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: sanitizers set aside more memory than any bound";
   const ProcessResult r = test::assay({"compare", "kernels", "--plugin", library("wrong"), "--kernel", "hog",
                                        "--plugin-memory", "300MiB", "--case", kSquareScales});
   EXPECT_EQ(r.exit_code, 1) << r.err;

@@ -94,6 +94,10 @@ std::vector<Deviation> figure_deviations(const FigureRecords& before, const Suit
                                          const std::vector<KnownFailure>& ledger, const std::string& today) {
   std::vector<Deviation> all;
   for (const auto& [suite, figures] : now) {
+    const auto measured = [&figures = figures](const std::string& figure) {
+      return std::any_of(figures.begin(), figures.end(),
+                         [&](const GateFigure& f) { return f.name == figure; });
+    };
     Comparing comparing(suite, ledger, today);
     const auto record = before.find(suite);
     for (const GateFigure& figure : figures) {
@@ -103,13 +107,11 @@ std::vector<Deviation> figure_deviations(const FigureRecords& before, const Suit
     }
     if (record != before.end()) {
       for (const auto& [name, value] : record->second) {
-        if (std::none_of(figures.begin(), figures.end(), [&](const GateFigure& f) { return f.name == name; }))
-          comparing.say("vanished", name, "the figure is measured no more");
+        if (!measured(name)) comparing.say("vanished", name, "the figure is measured no more");
       }
     }
     for (const KnownFailure& known : ledger) {
-      if (known.kernel == suite && std::none_of(figures.begin(), figures.end(),
-                                                [&](const GateFigure& f) { return f.name == known.id; }))
+      if (known.kernel == suite && !measured(known.id))
         comparing.say("vanished", known.id, "the ledger excuses a figure that is measured no more");
     }
     all.insert(all.end(), comparing.found.begin(), comparing.found.end());

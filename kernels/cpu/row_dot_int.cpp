@@ -170,12 +170,12 @@ struct Fifth {
 template <class Stored>
 struct FifthOf {
   using Bits = NoFifth;
-  static const std::uint8_t* at(const Stored&) { return nullptr; }
+  static const std::uint8_t* at(const Stored&, std::size_t) { return nullptr; }
 };
 template <>
 struct FifthOf<gguf_blocks::Q5_K> {
   using Bits = Fifth;
-  static const std::uint8_t* at(const gguf_blocks::Q5_K& b) { return b.qh; }
+  static const std::uint8_t* at(const gguf_blocks::Q5_K& b, std::size_t offset) { return b.qh + offset; }
 };
 
 template <class Stored, bool Fine>
@@ -201,7 +201,7 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
       for (std::size_t i = 0; i < 16; i += kLanes) {
         const hn::Vec<U16> v = pairs_of_bytes(block[b].qs + 32 * part + 2 * i);
         typename FifthOf<Stored>::Bits fifth;
-        fifth.read(FifthOf<Stored>::at(block[b]) + 2 * i, part);
+        fifth.read(FifthOf<Stored>::at(block[b], 2 * i), part);
         first_sum.add(as_codes(fifth.even_first(bits(v, 15))), first + i, first_low + i);
         first_sum.add(as_codes(fifth.odd_first(bits(hn::ShiftRight<8>(v), 15))), first + 16 + i,
                       first_low + 16 + i);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +58,7 @@ std::vector<double> decoded(const npy::Header& header, std::vector<std::byte> fi
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
+  std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
   return bytes;
 }
 
@@ -156,7 +157,9 @@ TEST(Npy, HostileHeaders) {
 zip::Archive archive_of(const std::string& bytes) {
   return {[bytes](std::uint64_t offset, std::span<std::byte> out) {
             ASSERT_LE(offset + out.size(), bytes.size());
-            std::memcpy(out.data(), bytes.data() + offset, out.size());
+            const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(offset);
+            std::transform(from, from + static_cast<std::ptrdiff_t>(out.size()), out.begin(),
+                           [](char c) { return static_cast<std::byte>(c); });
           },
           bytes.size(), "x.npz"};
 }

@@ -1,7 +1,7 @@
 // A plugin with CUDA kernels, one right and one wrong: y = x W^T, a thread an output.
 //
-//   nvcc -shared -Xcompiler -fPIC on_device.cu -o on_device.so && assay compare kernels --plugin
-//   ./on_device.so
+//   nvcc -shared -Xcompiler -fPIC on_device.cu -o on_device.so
+//   assay compare kernels --plugin ./on_device.so
 #include <assay/kernels/plugin.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

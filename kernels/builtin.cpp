@@ -91,7 +91,7 @@ bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
 }
 bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
-  return multiplied_in_float32(weight, arithmetic) && cpu::has_integer_rows(weight);
+  return multiplied_in_float32(weight, arithmetic) && has_integer_rows(weight);
 }
 
 void add_linear(Registry& registry) {

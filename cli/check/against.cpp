@@ -140,7 +140,7 @@ Stage examine_against(const CheckSettings& settings) {
     stage.findings.push_back(
         {.code = "values.tensor",
          .message = fmt::format("is off by {:.2g} of its norm: {}", pair.error.relative(),
-                                explain_fault(here, *pair.here, there, *pair.there)),
+                                explain_fault(here, *pair.here, there, *pair.there, pair.error)),
          .tensor = pair.here->name});
   }
   if (faults > kMostNamed)

@@ -145,9 +145,7 @@ ValueError value_error(const CheckpointReader& a, const LogicalTensor& in_a, con
 }
 
 std::string explain_fault(const Side& here, const LogicalTensor& tensor, const Side& there,
-                          const LogicalTensor& intended) {
-  Progress silent(ProgressMode::never, "", 0);
-  const ValueError error = value_error(here.reader, tensor, there.reader, intended, silent);
+                          const LogicalTensor& intended, const ValueError& error) {
   if (!std::isfinite(error.error)) return "it holds values that are not finite";
   if (const double factor = constant_factor(error); std::abs(factor - 1) > 1e-3)
     return fmt::format("all of it is {:.4g} × what it should be", factor);

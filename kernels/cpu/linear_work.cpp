@@ -6,6 +6,7 @@
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
+#include "refimpl/ops/int16_activations.h"
 
 namespace assay::cpu {
 namespace {

@@ -310,21 +310,6 @@ namespace assay::cpu {
 
 HWY_EXPORT(dot_rows);
 
-bool has_integer_rows(const WeightView& weight) {
-  if (weight.codes == nullptr || weight.kind != FormKind::plain || weight.input_major) return false;
-  switch (weight.type) {
-    case ElementType::Q4_0:
-    case ElementType::Q4_1:
-    case ElementType::Q5_0:
-    case ElementType::Q5_1:
-    case ElementType::Q8_0:
-    case ElementType::Q4_K:
-    case ElementType::Q5_K:
-    case ElementType::Q6_K: return true;
-    default: return false;
-  }
-}
-
 void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
                       float* y) {
   HWY_DYNAMIC_DISPATCH(dot_rows)

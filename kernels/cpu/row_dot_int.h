@@ -13,9 +13,7 @@
 
 namespace assay::cpu {
 
-// Whether there is such a way for the weight's type.
-bool has_integer_rows(const WeightView& weight);
-
+// Of a weight that has_integer_rows (refimpl/ops/int16_activations.h).
 // Rows [first, first + count) of `weight`.
 void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
                       float* y);

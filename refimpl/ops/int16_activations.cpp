@@ -7,10 +7,8 @@
 
 namespace assay {
 
-bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic) {
-  if (arithmetic.precision != Precision::int16 || weight.kind != FormKind::plain || weight.codes == nullptr ||
-      weight.input_major || weight.weight_only)
-    return false;
+bool has_integer_rows(const WeightView& weight) {
+  if (weight.codes == nullptr || weight.kind != FormKind::plain || weight.input_major) return false;
   switch (weight.type) {
     case ElementType::Q4_0:
     case ElementType::Q4_1:
@@ -22,6 +20,10 @@ bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic) {
     case ElementType::Q6_K: return true;
     default: return false;
   }
+}
+
+bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.precision == Precision::int16 && !weight.weight_only && has_integer_rows(weight);
 }
 
 float int16_scale(std::span<const float> group) {

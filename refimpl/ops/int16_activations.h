@@ -17,8 +17,9 @@ namespace assay {
 
 inline constexpr std::size_t kInt16Group = 32;
 
-// The weight is stored in GGUF blocks of integers under scales that are float32, and the arithmetic asks for
-// it.
+// Rows of GGUF blocks of integers under scales that are float32, their bytes at hand.
+bool has_integer_rows(const WeightView& weight);
+// Such a weight, and an arithmetic that asks for it.
 bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic);
 
 // NaN where a value is NaN or infinite, which makes NaN of everything computed from it.

@@ -44,26 +44,19 @@ Json to_json(const cuda::LaunchPlan& plan) {
           {"why", plan.why}};
 }
 
-struct Planned {
-  cuda::DeviceLimits limits;
-  KernelPlans plans;
-};
-
-std::vector<Planned> plan_all(const CompareKernelsSettings& s) {
+std::vector<KernelPlans> plan_all(const CompareKernelsSettings& s) {
   const NameFilter op(s.request.op, ""), kernel(s.request.kernel, "");
   const std::vector<cuda::DeviceLimits> limits = wanted_limits(s.sm);
   const auto wanted = [&](const KernelLabel& k) {
     return k.device == Device::cuda && kernel.accepts(k.name);
   };
-  std::vector<Planned> all;
+  std::vector<KernelPlans> all;
   for (const auto& examiner : examiners(builtin_kernels())) {
     const std::vector<KernelLabel> kernels = examiner->kernels();
     if (!op.accepts(examiner->op()) || std::none_of(kernels.begin(), kernels.end(), wanted)) continue;
     for (const CaseId& id : planned_cases(*examiner, s.request)) {
       if (interrupted()) return all;
-      for (const cuda::DeviceLimits& l : limits) {
-        for (KernelPlans& plans : examiner->plans(id, wanted, l)) all.push_back({l, std::move(plans)});
-      }
+      for (KernelPlans& plans : examiner->plans(id, wanted, limits)) all.push_back(std::move(plans));
     }
   }
   return all;
@@ -73,23 +66,20 @@ std::vector<Planned> plan_all(const CompareKernelsSettings& s) {
 
 int run_compare_plans(const CompareKernelsSettings& s) {
   const Output output(s.common.json);
-  const std::vector<Planned> all = plan_all(s);
+  const std::vector<KernelPlans> all = plan_all(s);
   if (interrupted()) return kExitInterrupted;
   if (all.empty())
     throw Error::usage("no CUDA kernel is called so, or none takes the case")
         .remedy("see 'assay compare kernels --list --device cuda'");
   Table table({"case", "kernel", "sm", "launch", "plan"}, std::vector(5, Table::Align::left));
   Json list = Json::array();
-  for (const Planned& p : all) {
+  for (const KernelPlans& p : all) {
     Json launches = Json::array();
-    for (const cuda::LaunchPlan& plan : p.plans.plans) {
-      table.add({p.plans.id, p.plans.kernel, std::to_string(p.limits.sm), plan.kernel, describe(plan)});
+    for (const cuda::LaunchPlan& plan : p.plans) {
+      table.add({p.id, p.kernel, std::to_string(p.sm), plan.kernel, describe(plan)});
       launches.push_back(to_json(plan));
     }
-    list.push_back({{"id", p.plans.id},
-                    {"kernel", p.plans.kernel},
-                    {"sm", p.limits.sm},
-                    {"launches", std::move(launches)}});
+    list.push_back({{"id", p.id}, {"kernel", p.kernel}, {"sm", p.sm}, {"launches", std::move(launches)}});
   }
   output.line(table.render());
   output.json({{"schema", "assay.compare/1"}, {"tool", "assay " ASSAY_VERSION}, {"plans", std::move(list)}});

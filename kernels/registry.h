@@ -54,6 +54,9 @@ struct Kernel {
   Promises promises = {};
   // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
   double accumulator_roundoff = 0x1p-24;
+  // What a product of two operands is off by, relatively, where they are rounded first to coarser numbers
+  // than the arithmetic's: 0 where they are not.
+  double operand_roundoff = 0;
   // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.
   std::shared_ptr<RemoteKernel> remote = {};
   // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.
@@ -61,6 +64,8 @@ struct Kernel {
   // On a GPU: how it would be launched on one of these limits, present or not. Empty: it takes no such call.
   std::function<std::vector<cuda::LaunchPlan>(const cuda::DeviceLimits&, const Arithmetic&, const Call&)>
       plans = {};
+  // Why this call is not taken, where that can be told: "sm_89 has no wgmma". Empty, or not set: it cannot.
+  std::function<std::string(const Arithmetic&, const Call&)> refusal = {};
 };
 
 class Registry {

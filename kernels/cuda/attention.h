@@ -32,8 +32,11 @@ struct LatentLaunchers {
 };
 AttentionLaunchers device_attention_launchers();  // attention.cu
 LatentLaunchers device_latent_launchers();        // latent.cu
+LatentLaunchers device_expanded_launchers();
 
 void add_attention_kernels(Registry& registry, Machine& machine, const AttentionLaunchers& launchers);
 void add_latent_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers);
+// Naive MLA; of `launchers` the attention of whole heads.
+void add_expanded_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers);
 
 }  // namespace assay::cuda

@@ -72,12 +72,13 @@ bool are_sound_spans(const AttentionCall& call) {
 
 AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call,
                                        const AttentionPlan& plan, Machine& machine, Staging& staging,
-                                       PackLauncher pack, bool values_are_keys)
+                                       PackLauncher pack, PoolReaders readers)
     : limits_(machine.limits()),
       staging_(staging),
       pack_(pack),
       keys_format_(format_of(arithmetic, call.kv_heads, call.qk_dim)),
       values_format_(format_of(arithmetic, call.kv_heads, call.v_dim)),
+      readers_(std::move(readers)),
       work_(plan.work),
       merges_(plan.merges) {
   args.heads = narrow(call.heads);
@@ -96,19 +97,27 @@ AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const Atten
 
   for (const double sink : vector_of(call.sinks, arithmetic)) sinks_.push_back(static_cast<float>(sink));
   args.sinks = staged(staging, sinks_);
-  stage_sequences(call, values_are_keys);
+  if (!readers_.keys) readers_.keys = packing(keys_format_);
+  if (!readers_.values) readers_.values = packing(values_format_);
+  stage_sequences(call);
   args.work = staged(staging, work_);
   args.merges = staged(staging, merges_);
   stage_partials(plan);
 }
 
-void AttentionArguments::stage_sequences(const AttentionCall& call, bool values_are_keys) {
+PoolReader AttentionArguments::packing(const HeadFormat& format) const {
+  return [this, format](const Matrix& rows) {
+    return packed_rows(limits_, staging_, rows.part(0, format.heads * format.dim), format, pack_);
+  };
+}
+
+void AttentionArguments::stage_sequences(const AttentionCall& call) {
   for (const AttentionSpan& span : call.spans) {
     keys_.add(span.key_rows, span.keys);
-    if (!values_are_keys) values_.add(span.value_rows, span.keys);
+    if (!readers_.values_are_keys) values_.add(span.value_rows, span.keys);
   }
   for (const AttentionSpan& span : call.spans) {
-    const PackedRows keys = keys_.find(limits_, staging_, span.key_rows, keys_format_, pack_);
+    const PackedRows keys = keys_.find(span.key_rows, readers_.keys);
     SequenceArgs s = {.keys = keys.data,
                       .key_pages = staged_pages(staging_, span.key_rows, span.keys),
                       .key_page_rows = narrow(span.key_rows.page_rows),
@@ -116,8 +125,8 @@ void AttentionArguments::stage_sequences(const AttentionCall& call, bool values_
                       .first = narrow(span.first),
                       .queries = narrow(span.queries),
                       .key_count = narrow(span.keys)};
-    if (!values_are_keys) {
-      const PackedRows values = values_.find(limits_, staging_, span.value_rows, values_format_, pack_);
+    if (!readers_.values_are_keys) {
+      const PackedRows values = values_.find(span.value_rows, readers_.values);
       s.values = values.data;
       s.value_stride = values.stride;
       s.value_pages = staged_pages(staging_, span.value_rows, span.keys);

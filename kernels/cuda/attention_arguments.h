@@ -19,11 +19,17 @@ AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call)
 bool is_sound(const AttentionCall& call);
 bool are_sound_spans(const AttentionCall& call);  // without its queries
 
+// How rows of the caches become keys and values.
+struct PoolReaders {
+  PoolReader keys, values;       // not set: packed as they are
+  bool values_are_keys = false;  // the first columns of them
+  static PoolReaders of_latents() { return {{}, {}, true}; }
+};
+
 class AttentionArguments {
  public:
-  // `values_are_keys`: the values are the first columns of the keys (latents).
   AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call, const AttentionPlan& plan,
-                     Machine& machine, Staging& staging, PackLauncher pack, bool values_are_keys = false);
+                     Machine& machine, Staging& staging, PackLauncher pack, PoolReaders readers = {});
   AttentionArguments(const AttentionArguments&) = delete;
   AttentionArguments& operator=(const AttentionArguments&) = delete;
 
@@ -32,13 +38,15 @@ class AttentionArguments {
   void q_from(const Matrix& q);
 
  private:
-  void stage_sequences(const AttentionCall& call, bool values_are_keys);
+  PoolReader packing(const HeadFormat& format) const;
+  void stage_sequences(const AttentionCall& call);
   void stage_partials(const AttentionPlan& plan);
 
   const DeviceLimits& limits_;
   Staging& staging_;
   PackLauncher pack_;
   HeadFormat keys_format_, values_format_;
+  PoolReaders readers_;
   PackedCaches keys_, values_;
   std::vector<SequenceArgs> sequences_;
   std::vector<float> sinks_;

@@ -3,7 +3,6 @@
 // A matrix by rows [r, c] is one by columns [c, r], so that y = x · Wᵀ is asked for as yᵀ = (Wᵀ)ᵀ · xᵀ: W
 // transposed, x as it is.
 #include <cublas_v2.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <mutex>
@@ -11,6 +10,7 @@
 
 #include "core/system/error.h"
 #include "kernels/cuda/library_linear.h"
+#include "kernels/cuda/loaded_library.h"
 
 namespace assay::cuda {
 namespace {
@@ -29,31 +29,14 @@ struct Cublas {
   decltype(&cublasGetStatusString) status_text = nullptr;
 };
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
 Cublas load() {
   Cublas cublas;
-  // The version whose header this was compiled with; the loader also looks where LD_LIBRARY_PATH says.
-  const std::string name = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);
-  void* library = nullptr;
-  for (const std::string& path : {name, "/usr/local/cuda/lib64/" + name}) {
-    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-  }
-  if (library == nullptr) {
-    cublas.unavailable = fmt::format("no cuBLAS: {} is not found", name);
-    return cublas;
-  }
-  find(library, "cublasCreate_v2", cublas.create);
-  find(library, "cublasSetStream_v2", cublas.set_stream);
-  find(library, "cublasGemmEx", cublas.gemm);
-  find(library, "cublasGetStatusString", cublas.status_text);
-  if (cublas.create == nullptr || cublas.set_stream == nullptr || cublas.gemm == nullptr ||
-      cublas.status_text == nullptr)
-    cublas.unavailable = fmt::format("no cuBLAS: {} lacks what is needed", name);
+  LoadedLibrary library("cuBLAS", "cublas", CUBLAS_VER_MAJOR);  // of the version compiled with
+  library.find("cublasCreate_v2", cublas.create);
+  library.find("cublasSetStream_v2", cublas.set_stream);
+  library.find("cublasGemmEx", cublas.gemm);
+  library.find("cublasGetStatusString", cublas.status_text);
+  cublas.unavailable = library.unavailable();
   return cublas;
 }
 

@@ -9,4 +9,10 @@ LatentLaunchers device_latent_launchers() {
           .out_of = launch_out_of_latents};
 }
 
+LatentLaunchers device_expanded_launchers() {
+  return {.attention = device_attention_launchers(),
+          .into = launch_into_latents,
+          .out_of = launch_out_of_latents};
+}
+
 }  // namespace assay::cuda

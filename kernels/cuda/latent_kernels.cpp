@@ -1,7 +1,7 @@
 // Absorbed MLA as kernels of the registry: queries into the latent space, attention there, and out of it,
 // without leaving the device.
-#include "core/numeric/codec.h"
 #include "kernels/cuda/attention_arguments.h"
+#include "kernels/cuda/head_matrices.h"
 #include "kernels/cuda/registration.h"
 
 namespace assay::cuda {
@@ -29,59 +29,6 @@ LatentPlan plan_of(const DeviceLimits& limits, const Arithmetic& arithmetic, con
           plan_latent_product(limits, call.q.rows(), call.heads, call.kv_rank, call.v_dim)};
 }
 
-// Matrices of all heads as the products want them, [heads, inputs, outputs], in the elements of the kernel.
-class HeadMatrices {
- public:
-  HeadMatrices(const Arithmetic& arithmetic, std::size_t heads, std::size_t inputs, std::size_t outputs)
-      : arithmetic_(arithmetic), inputs_(inputs), outputs_(outputs), values_(heads * inputs * outputs) {}
-
-  // `stored` as [inputs, outputs], or turned: [outputs, inputs].
-  void set(std::size_t head, const WeightView& stored, bool turned) {
-    std::vector<float> decoded(inputs_ * outputs_);
-    decode_rows(stored, 0, stored.rows, decoded.data());
-    float* to = values_.data() + head * decoded.size();
-    for (std::size_t i = 0; i < inputs_; ++i) {
-      for (std::size_t o = 0; o < outputs_; ++o)
-        to[i * outputs_ + o] = turned ? decoded[o * inputs_ + i] : decoded[i * outputs_ + o];
-    }
-  }
-  const void* stage(Staging& staging) {
-    if (!arithmetic_.bfloat16()) return staging.read(values_.data(), values_.size() * sizeof(float));
-    codes_.resize(values_.size());
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      codes_[i] = static_cast<std::uint16_t>(encode(kBF16, values_[i], Overflow::special));
-    return staging.read(codes_.data(), codes_.size() * sizeof(std::uint16_t));
-  }
-
- private:
-  Arithmetic arithmetic_;
-  std::size_t inputs_, outputs_;
-  std::vector<float> values_;
-  std::vector<std::uint16_t> codes_;
-};
-
-HeadMatrices key_matrices(const Arithmetic& arithmetic, const MlaCall& call) {
-  HeadMatrices m(arithmetic, call.heads, call.nope_dim, call.kv_rank);
-  for (std::size_t h = 0; h < call.heads; ++h) {
-    if (call.kv_b)
-      m.set(h, call.kv_b.row_range(h * (call.nope_dim + call.v_dim), call.nope_dim), false);
-    else
-      m.set(h, call.k_b.row_range(h * call.kv_rank, call.kv_rank), true);
-  }
-  return m;
-}
-
-HeadMatrices value_matrices(const Arithmetic& arithmetic, const MlaCall& call) {
-  HeadMatrices m(arithmetic, call.heads, call.kv_rank, call.v_dim);
-  for (std::size_t h = 0; h < call.heads; ++h) {
-    if (call.kv_b)
-      m.set(h, call.kv_b.row_range(h * (call.nope_dim + call.v_dim) + call.nope_dim, call.v_dim), true);
-    else
-      m.set(h, call.v_b.row_range(h * call.v_dim, call.v_dim), true);
-  }
-  return m;
-}
-
 std::uint32_t narrow(std::size_t value) {
   return static_cast<std::uint32_t>(value);
 }
@@ -96,10 +43,8 @@ class LatentRun {
         staging_(staging),
         arithmetic_(ops.arithmetic()),
         bytes_(element_bytes(arithmetic_)),
-        w_k_(key_matrices(arithmetic_, call)),
-        w_v_(value_matrices(arithmetic_, call)),
         attention_(arithmetic_, shared_attention(call), plan.attention, machine, staging,
-                   launchers.attention.pack, true) {}
+                   launchers.attention.pack, PoolReaders::of_latents()) {}
 
   void run(const Matrix& y) {
     AttentionArgs& a = attention_.args;
@@ -120,7 +65,7 @@ class LatentRun {
     void* latent = staging_.scratch(call_.q.rows() * a.q_stride * bytes_);
     launchers_.into(plan_.into,
                     {.x = staging_.in(call_.q),
-                     .w = w_k_.stage(staging_),
+                     .w = key_matrices(staging_, arithmetic_, call_, KeyMatrix::absorbed),
                      .y = latent,
                      .x_stride = call_.q.stride(),
                      .x_head = call_.nope_dim + call_.rope_dim,
@@ -140,7 +85,7 @@ class LatentRun {
     const AttentionArgs& a = attention_.args;
     launchers_.out_of(plan_.out_of,
                       {.x = a.out,
-                       .w = w_v_.stage(staging_),
+                       .w = value_matrices(staging_, arithmetic_, call_),
                        .y = staging_.out(y),
                        .x_stride = a.out_stride,
                        .x_head = call_.kv_rank,
@@ -159,7 +104,6 @@ class LatentRun {
   Staging& staging_;
   Arithmetic arithmetic_;
   unsigned bytes_;
-  HeadMatrices w_k_, w_v_;
   AttentionArguments attention_;
 };
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/stored_vector.h"
@@ -21,21 +22,6 @@ class Registry;
 namespace assay::cuda {
 
 class Machine;
-
-enum class Number : std::uint8_t { f32, bf16, f16, e4m3, e5m2, i8 };
-
-// to[r][c] = from[r][c] · scale, rounded once to `to`'s type; zeros in the padding.
-struct ConvertArguments {
-  const void* from = nullptr;
-  Number from_type = Number::f32;
-  std::uint64_t from_stride = 0;  // elements
-  const float* scales = nullptr;  // null: none
-  std::uint32_t scale_columns = 0, block_rows = 1, block_columns = 1, first_row = 0;
-  void* to = nullptr;
-  Number to_type = Number::f32;  // f32, bf16, or i8 from i8
-  std::uint64_t to_stride = 0;
-  std::uint32_t rows = 0, columns = 0, padded_rows = 0, padded_columns = 0;
-};
 
 // y = sums · x_scales[row] · w_scales[column] + bias, rounded to bfloat16 where so asked. `sums` may be y.
 struct EpilogueArguments {

@@ -21,22 +21,6 @@ std::size_t padded(std::size_t n, Kind kind) {
   return kind == Kind::i8 ? blocks_for(n, kIntegerStep) * kIntegerStep : n;
 }
 
-std::optional<Number> number_of(ElementType type) {
-  switch (type) {
-    case ElementType::F32: return Number::f32;
-    case ElementType::BF16: return Number::bf16;
-    case ElementType::F16: return Number::f16;
-    case ElementType::F8_E4M3: return Number::e4m3;
-    case ElementType::F8_E5M2: return Number::e5m2;
-    case ElementType::I8: return Number::i8;
-    default: return std::nullopt;
-  }
-}
-
-std::size_t bytes_of(Number number) {
-  return number == Number::f32 ? 4 : number == Number::bf16 || number == Number::f16 ? 2 : 1;
-}
-
 // How a call is multiplied; nullopt: not by these kernels.
 std::optional<Kind> kind_of(const Arithmetic& arithmetic, const LinearCall& call) {
   const WeightView& w = call.weight;
@@ -148,13 +132,7 @@ class Product {
                           .columns = static_cast<std::uint32_t>(w.columns),
                           .padded_rows = static_cast<std::uint32_t>(rows),
                           .padded_columns = static_cast<std::uint32_t>(columns)};
-    if (scaled) {
-      a.scales = static_cast<const float*>(staging_->scales(w));
-      a.scale_columns = static_cast<std::uint32_t>(w.scale_columns);
-      a.block_rows = static_cast<std::uint32_t>(w.block_rows);
-      a.block_columns = static_cast<std::uint32_t>(w.block_columns);
-      a.first_row = static_cast<std::uint32_t>(w.first_row);
-    }
+    if (scaled) set_scales(a, w, *staging_);
     convert(a);
     gemm.w = a.to;
     gemm.w_stride = columns;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "kernels/cuda/kept_copies.h"
 
 namespace assay::cuda {
 namespace {
@@ -15,12 +16,20 @@ constexpr std::align_val_t kScratchAlignment{256};
 
 class EmulatedStaging final : public Staging {
  public:
+  explicit EmulatedStaging(KeptCopies* kept) : kept_(kept) {}
   ~EmulatedStaging() override {
     for (void* memory : scratch_) operator delete(memory, kScratchAlignment);
   }
   const void* read(const void* host, std::size_t) override { return host; }
   void* write(void* host, std::size_t) override { return host; }
-  const void* keep(const void* host, std::size_t) override { return host; }
+  const void* keep(const void* host, std::size_t bytes) override {
+    return kept_ == nullptr ? host : kept_->of_bytes(host, bytes);
+  }
+  const void* made_of(const WeightView& weight, const std::string& what,
+                      const std::function<std::vector<std::byte>()>& make) override {
+    const void* kept = kept_ == nullptr ? nullptr : kept_->of_made(weight, what, make);
+    return kept == nullptr ? Staging::made_of(weight, what, make) : kept;
+  }
   void* scratch(std::size_t bytes) override {
     void* memory = operator new(bytes, kScratchAlignment);
     scratch_.push_back(memory);
@@ -30,18 +39,20 @@ class EmulatedStaging final : public Staging {
   void finish() override {}
 
  private:
+  KeptCopies* kept_;
   std::vector<void*> scratch_;
 };
 
 class EmulatedMachine final : public Machine {
  public:
-  explicit EmulatedMachine(const DeviceLimits& limits) : limits_(limits) {}
+  EmulatedMachine(const DeviceLimits& limits, KeptCopies* kept) : limits_(limits), kept_(kept) {}
   std::string unavailable() const override { return {}; }
   const DeviceLimits& limits() const override { return limits_; }
-  std::unique_ptr<Staging> stage() override { return std::make_unique<EmulatedStaging>(); }
+  std::unique_ptr<Staging> stage() override { return std::make_unique<EmulatedStaging>(kept_); }
 
  private:
   const DeviceLimits& limits_;
+  KeptCopies* kept_;
 };
 
 std::size_t bytes_of(const Matrix& x) {
@@ -67,10 +78,16 @@ const void* Staging::scales(const WeightView& weight) {
   return keep(weight.scales, (last + 1) * weight.scale_columns * width);
 }
 
-std::unique_ptr<Machine> emulated_machine(int sm) {
+const void* Staging::made_of(const WeightView&, const std::string&,
+                             const std::function<std::vector<std::byte>()>& make) {
+  made_.push_back(make());
+  return read(made_.back().data(), made_.back().size());
+}
+
+std::unique_ptr<Machine> emulated_machine(int sm, KeptCopies* kept) {
   const DeviceLimits* limits = limits_of(sm);
   if (limits == nullptr) throw Error::usage(fmt::format("nothing is known of sm_{}", sm));
-  return std::make_unique<EmulatedMachine>(*limits);
+  return std::make_unique<EmulatedMachine>(*limits, kept);
 }
 
 }  // namespace assay::cuda

@@ -9,8 +9,11 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/extent.h"
@@ -18,6 +21,8 @@
 #include "refimpl/ops/weight_view.h"
 
 namespace assay::cuda {
+
+class KeptCopies;
 
 class Staging {
  public:
@@ -30,6 +35,10 @@ class Staging {
   virtual void* write(void* host, std::size_t bytes) = 0;
   // As read(), of bytes that neither change nor go away: kept on the device from call to call.
   virtual const void* keep(const void* host, std::size_t bytes) = 0;
+  // What `make` makes of a weight that neither changes nor goes away: made once where such things are kept,
+  // else at each call. `what` is all that it depends on besides the weight.
+  virtual const void* made_of(const WeightView& weight, const std::string& what,
+                              const std::function<std::vector<std::byte>()>& make);
   // Memory of the kernel's own until finish(), aligned to 256 bytes: all bits 1 under the emulator.
   virtual void* scratch(std::size_t bytes) = 0;
   virtual Stream stream() const = 0;
@@ -43,6 +52,9 @@ class Staging {
   // The codes of a weight that has them in memory; its scales.
   const void* codes(const WeightView& weight);
   const void* scales(const WeightView& weight);
+
+ private:
+  std::deque<std::vector<std::byte>> made_;  // of this call
 };
 
 class Machine {
@@ -54,7 +66,8 @@ class Machine {
   virtual std::unique_ptr<Staging> stage() = 0;
 };
 
-// Everything of sm_`sm` but its speed: kernels run under the emulator, on memory where it lies.
-std::unique_ptr<Machine> emulated_machine(int sm);
+// Everything of sm_`sm` but its speed: kernels run under the emulator, on memory where it lies. With `kept`,
+// what a device keeps of weights from call to call is kept there.
+std::unique_ptr<Machine> emulated_machine(int sm, KeptCopies* kept = nullptr);
 
 }  // namespace assay::cuda

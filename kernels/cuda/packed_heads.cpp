@@ -38,14 +38,17 @@ void PackedCaches::add(const CacheRows& cache, std::size_t positions) {
     pool.rows = std::max(pool.rows, cache.row(std::min(first + cache.page_rows, positions) - 1) + 1);
 }
 
-PackedRows PackedCaches::find(const DeviceLimits& limits, Staging& staging, const CacheRows& cache,
-                              const HeadFormat& format, PackLauncher pack) {
+std::size_t PackedCaches::most_rows() const {
+  std::size_t most = 0;
+  for (const auto& [base, pool] : pools_) most = std::max(most, pool.rows);
+  return most;
+}
+
+PackedRows PackedCaches::find(const CacheRows& cache, const PoolReader& read) {
   const auto it = cache.base.empty() ? pools_.end() : pools_.find(cache.base.row<float>(0));
   if (it == pools_.end()) return {};
   Pool& pool = it->second;
-  if (pool.packed.data == nullptr)
-    pool.packed = packed_rows(
-        limits, staging, pool.base.row_range(0, pool.rows).part(0, format.heads * format.dim), format, pack);
+  if (pool.packed.data == nullptr) pool.packed = read(pool.base.row_range(0, pool.rows));
   return pool.packed;
 }
 

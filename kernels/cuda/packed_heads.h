@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 
 #include "kernels/cuda/attention.h"
@@ -27,13 +28,17 @@ using PackLauncher = void (*)(const LaunchPlan&, const PackArgs&, unsigned eleme
 PackedRows packed_rows(const DeviceLimits& limits, Staging& staging, const Matrix& rows,
                        const HeadFormat& format, PackLauncher pack);
 
-// The caches of several sequences; a pool of pages that they share is packed once.
+// The rows of a pool as kernels read them.
+using PoolReader = std::function<PackedRows(const Matrix& rows)>;
+
+// The caches of several sequences; a pool of pages that they share is read once.
 class PackedCaches {
  public:
   // Adds the first `positions` of a sequence. All are to be added before the first is looked for.
   void add(const CacheRows& cache, std::size_t positions);
-  PackedRows find(const DeviceLimits& limits, Staging& staging, const CacheRows& cache,
-                  const HeadFormat& format, PackLauncher pack);
+  PackedRows find(const CacheRows& cache, const PoolReader& read);
+  // Of the largest pool.
+  std::size_t most_rows() const;
 
  private:
   struct Pool {

@@ -89,7 +89,9 @@ GemmPlan unfit(std::string_view kernel, std::string why) {
   return plan;
 }
 
-bool has_large_tile(const GemmShape& shape) {
+// 128 sums a thread leave no registers to sm_90's mma.sync of FP8, which is made of conversions to float16.
+bool has_large_tile(const DeviceLimits& limits, const GemmShape& shape) {
+  if (shape.math == GemmMath::fp8) return limits.sm == 89;
   return quantizes_x(shape.math) || (shape.math == GemmMath::bf16 && shape.codes == Codes::bf16);
 }
 
@@ -125,7 +127,7 @@ GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
                        std::span<const std::size_t> group_rows) {
   if (shape.math == GemmMath::fp8 && limits.sm < 89)
     return unfit("mma", fmt::format("sm_{} has no tensor cores for FP8", limits.sm));
-  if (has_large_tile(shape)) {
+  if (has_large_tile(limits, shape)) {
     GemmPlan large = plan_with(limits, shape, group_rows, kLarge, "mma", kFewestStages, kStages);
     if (occupies(limits, large)) return large;
   }

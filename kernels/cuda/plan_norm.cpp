@@ -1,4 +1,4 @@
-// Launches of kernels that reduce a row: rms_norm, softmax.
+// Launches of kernels that reduce a row: norms, softmax.
 #include <fmt/format.h>
 
 #include "kernels/cuda/norm.h"
@@ -44,8 +44,11 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
 
 }  // namespace
 
-LaunchPlan plan_rms_norm(const DeviceLimits& limits, const RmsNormShape& shape) {
+LaunchPlan plan_rms_norm(const DeviceLimits& limits, const NormShape& shape) {
   return plan_rows(limits, {"rms_norm", "group", shape.count, shape.group});
+}
+LaunchPlan plan_layer_norm(const DeviceLimits& limits, const NormShape& shape) {
+  return plan_rows(limits, {"layer_norm", "group", shape.count, shape.group});
 }
 LaunchPlan plan_softmax(const DeviceLimits& limits, const SoftmaxShape& shape) {
   return plan_rows(limits, {"softmax", "row", shape.rows, shape.columns});

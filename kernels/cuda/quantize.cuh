@@ -36,7 +36,8 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads* kTeams, 1) quantize_kernel(const Quan
   const bool finite = amax < INFINITY;  // false for NaN
   const float scale = finite ? scale_of(amax, a.code, a.power_of_two) : 1.0f;
   if (member == 0) {
-    a.scales[block] = scale;
+    a.scales[a.scale_pitch == 0 ? block : block % a.scale_columns * a.scale_pitch + block / a.scale_columns] =
+        scale;
     if (!finite) *a.unquantizable = 1;
   }
   if (!finite) return;  // all of the team

@@ -22,6 +22,7 @@ struct QuantizeArguments {
   std::uint64_t blocks = 0;       // scale_columns a row of blocks
   std::uint8_t* codes = nullptr;  // [rows, columns]
   float* scales = nullptr;
+  std::uint64_t scale_pitch = 0;  // not 0: scales of a column of blocks lie on end, columns so far apart
   std::uint32_t* unquantizable = nullptr;  // becomes 1 where a value is NaN or infinite
   Code code = Code::e4m3;
   bool power_of_two = false;

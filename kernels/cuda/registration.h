@@ -28,7 +28,14 @@ Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, 
               },
           .run = [&machine, run](Ops& ops, const Call& call) { return run(machine, ops, call); },
           .unavailable = [&machine] { return machine.unavailable(); },
-          .plans = plans};
+          .plans = plans,
+          .refusal = [&machine, plans](const Arithmetic& arithmetic, const Call& call) -> std::string {
+            if (!machine.unavailable().empty()) return {};
+            for (const LaunchPlan& plan : plans(machine.limits(), arithmetic, call)) {
+              if (!plan.fits) return plan.why;
+            }
+            return {};
+          }};
 }
 
 }  // namespace assay::cuda

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "kernels/cuda/kept_copies.h"
 #include "kernels/cuda/launch.h"
 
 namespace assay::cuda {
@@ -95,12 +96,15 @@ constexpr unsigned char kGuardByte = 0xC5;
 // A copy of host memory on the device, between guards.
 class DeviceCopy {
  public:
-  DeviceCopy(const void* host, std::size_t bytes, cudaStream_t stream)
+  DeviceCopy(const void* host, std::size_t bytes, bool guarded, cudaStream_t stream)
       : host_(host), bytes_(bytes), lead_(kGuard + reinterpret_cast<std::uintptr_t>(host) % kAlignment) {
     check(cudaMallocAsync(reinterpret_cast<void**>(&memory_), lead_ + bytes + kGuard, stream),
           fmt::format("allocating {} bytes", bytes));
-    check(cudaMemsetAsync(memory_, kGuardByte, lead_, stream), "writing guards");
-    check(cudaMemsetAsync(data() + bytes_, kGuardByte, kGuard, stream), "writing guards");
+    if (guarded) {
+      check(cudaMemsetAsync(memory_, kGuardByte, lead_, stream), "writing guards");
+      check(cudaMemsetAsync(data() + bytes_, kGuardByte, kGuard, stream), "writing guards");
+    }
+    // Of ordinary memory, all is read before this returns (CUDA Runtime API, "API synchronization behavior").
     check(cudaMemcpyAsync(data(), host, bytes, cudaMemcpyHostToDevice, stream), "copying to the device");
   }
   DeviceCopy(const DeviceCopy&) = delete;
@@ -193,34 +197,37 @@ class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
   std::map<std::size_t, std::vector<void*>> spare_;
 };
 
+class WeightBlocks final : public DeviceBlocks {
+ public:
+  void* allocate(std::size_t bytes) override {
+    void* block = nullptr;
+    check(cudaMalloc(&block, std::max<std::size_t>(1, bytes)),
+          fmt::format("allocating {} bytes for a weight", bytes));
+    return block;
+  }
+  void upload(void* to, const void* host, std::size_t bytes) override {
+    check(cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
+  }
+  void free(void* block) override { cudaFree(block); }  // waits for all kernels under way
+};
+
 class ManagedMemory final : public ModelMemory {
  public:
-  ~ManagedMemory() override {
-    for (const auto& [host, device] : kept_) cudaFree(device);
-  }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   void synchronise() override { check(cudaDeviceSynchronize(), "running a kernel"); }
   void enter() override { current = this; }
   void leave() override { current = nullptr; }
 
   bool holds(const void* address) const { return pool_->holds(address); }
-  // A weight on the device, by where its bytes lie on the host: a model's are mapped once, and stay.
-  const void* kept(const void* host, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    void*& device = kept_[{host, bytes}];
-    if (device == nullptr) {
-      check(cudaMalloc(&device, bytes), fmt::format("allocating {} bytes for a weight", bytes));
-      check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
-    }
-    return device;
-  }
+  // Weights on the device: a model's are mapped once, and stay.
+  KeptCopies& kept() { return kept_; }
 
   static thread_local ManagedMemory* current;  // whose kernels this thread runs
 
  private:
   std::shared_ptr<ManagedPool> pool_ = std::make_shared<ManagedPool>();
-  std::mutex mutex_;
-  std::map<std::pair<const void*, std::size_t>, void*> kept_;
+  WeightBlocks blocks_;
+  KeptCopies kept_{blocks_};
 };
 
 thread_local ManagedMemory* ManagedMemory::current = nullptr;
@@ -233,7 +240,12 @@ class DeviceStaging final : public Staging {
   const void* read(const void* host, std::size_t bytes) override { return copy_of(host, bytes, false); }
   void* write(void* host, std::size_t bytes) override { return copy_of(host, bytes, true); }
   const void* keep(const void* host, std::size_t bytes) override {
-    return memory_ == nullptr ? read(host, bytes) : memory_->kept(host, bytes);
+    return memory_ == nullptr ? read(host, bytes) : memory_->kept().of_bytes(host, bytes);
+  }
+  const void* made_of(const WeightView& weight, const std::string& what,
+                      const std::function<std::vector<std::byte>()>& make) override {
+    const void* kept = memory_ == nullptr ? nullptr : memory_->kept().of_made(weight, what, make);
+    return kept == nullptr ? Staging::made_of(weight, what, make) : kept;
   }
   void* scratch(std::size_t bytes) override {
     void* memory = nullptr;
@@ -244,12 +256,17 @@ class DeviceStaging final : public Staging {
   }
   Stream stream() const override { return stream_; }
   void finish() override {
+    bool waited_for = memory_ == nullptr;
     for (const Staged& staged : staged_) {
-      if (staged.written) staged.copy->bring_back(stream_);
+      if (!staged.written) continue;
+      staged.copy->bring_back(stream_);
+      waited_for = true;
     }
-    // Where all lies in managed memory, nobody waits but who looks at results on the host.
-    if (memory_ == nullptr || !staged_.empty()) check(cudaStreamSynchronize(stream_), "running a kernel");
-    for (const Staged& staged : staged_) staged.copy->check_guards(stream_);
+    // Where results lie in managed memory, nobody waits but who looks at them on the host.
+    if (waited_for) check(cudaStreamSynchronize(stream_), "running a kernel");
+    if (memory_ == nullptr) {
+      for (const Staged& staged : staged_) staged.copy->check_guards(stream_);
+    }
     release();
   }
 
@@ -269,7 +286,8 @@ class DeviceStaging final : public Staging {
       staged.written |= written;
       return staged.copy->data();
     }
-    staged_.push_back({host, written, std::make_unique<DeviceCopy>(host, bytes, stream_)});
+    staged_.push_back(
+        {host, written, std::make_unique<DeviceCopy>(host, bytes, memory_ == nullptr, stream_)});
     return staged_.back().copy->data();
   }
   void release() {

@@ -1,5 +1,6 @@
 // The runtime where assay is built without CUDA.
 #include "core/system/error.h"
+#include "kernels/cuda/device_roof.h"
 #include "kernels/cuda/runtime.h"
 
 namespace assay::cuda {
@@ -17,6 +18,10 @@ class AbsentMachine final : public Machine {
 Machine& device_machine() {
   static AbsentMachine machine;
   return machine;
+}
+
+DeviceRoof measure_device_roof() {
+  return {};
 }
 
 std::unique_ptr<ModelMemory> managed_memory() {

@@ -44,19 +44,22 @@ std::vector<OutputPart> parts_of(Ops&, const QuantizedMatrix& result) {
           {"values", result.rows, result.columns, std::move(values)}};
 }
 
-std::vector<double> TruthPart::budget(double u_acc) const {
+std::vector<double> TruthPart::budget(double u_acc, double u_operands) const {
   if (per_roundoff.empty() && absolute.empty()) return {};
   const double u_out = unit_roundoff(type), floor = resolution_floor(type);
   std::vector<double> budget(values.size());
   for (std::size_t i = 0; i < budget.size(); ++i) {
     budget[i] = u_out * std::fabs(values[i]) + floor;
     if (!per_roundoff.empty()) budget[i] += u_acc * per_roundoff[i];
+    if (!products.empty()) budget[i] += u_operands * products[i];
     if (!absolute.empty()) budget[i] += absolute[i];
   }
   return budget;
 }
 
 Filled filled(const Arithmetic& arithmetic, InputKind kind, const FillOptions& options) {
+  if (ShapesOnly::asked())
+    return {options.rows, options.columns, std::vector<double>(options.rows * options.columns)};
   std::vector<float> values(options.rows * options.columns);
   fill_inputs(kind, options, values);
   Filled result = {options.rows, options.columns, {values.begin(), values.end()}};
@@ -87,6 +90,7 @@ void demand_equality(TruthPart& part) {
   const Arithmetic arithmetic{part.type == ElementType::BF16 ? Precision::bf16 : Precision::f32};
   for (double& x : part.values) x = arithmetic.round(x);
   part.per_roundoff.clear();
+  part.products.clear();
   part.absolute.clear();
   part.fine_digits = false;
 }

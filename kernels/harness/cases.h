@@ -28,14 +28,15 @@ std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "
 std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
 
 // What a part ought to be. The budget of element i is
-//   u(type)·|values[i]| + u_acc·per_roundoff[i] + floor(type),
-// u_acc being the kernel's; without per_roundoff only equality will do.
+//   u(type)·|values[i]| + u_acc·per_roundoff[i] + u_operands·products[i] + floor(type),
+// both u being the kernel's; without per_roundoff only equality will do.
 struct TruthPart {
   std::string_view name = "y";
   ElementType type = ElementType::F32;  // results are stored so
   std::size_t rows = 0, columns = 0;
   std::vector<double> values;
   std::vector<double> per_roundoff;
+  std::vector<double> products;  // |x|·|W|: sums of the sizes of all products, if not empty
   std::vector<double> absolute;  // on top of the above, if not empty
   // Elements that may be anything: where the inputs leave the answer open (a tie between experts).
   std::vector<bool> open;
@@ -43,7 +44,7 @@ struct TruthPart {
   // truth was made from the output.
   bool fine_digits = false;
 
-  std::vector<double> budget(double u_acc) const;
+  std::vector<double> budget(double u_acc, double u_operands = 0) const;
 };
 using Truth = std::vector<TruthPart>;
 

@@ -10,6 +10,8 @@
 #include <type_traits>
 
 #include "core/system/error.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/harness/device_time.h"
 #include "kernels/harness/guarded_ops.h"
 #include "kernels/harness/survey.h"
 
@@ -142,7 +144,8 @@ std::string_view name(Kept kept) {
   return "untested";
 }
 
-Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc) {
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc,
+                         double u_operands) {
   Comparison result;
   const auto no = [&](std::string_view check, std::string detail) {
     result.status = CaseStatus::failed;
@@ -162,10 +165,11 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
   std::optional<std::string> proves_nothing;
   for (std::size_t p = 0; p < truth.size(); ++p) {
     const std::vector<double> values = with_open_ones(truth[p], parts[p].values);
-    std::vector<double> budget = truth[p].budget(u_acc);
+    std::vector<double> budget = truth[p].budget(u_acc, u_operands);
     // A copy is exact only for who multiplies what it was given: tf32 keeps 10 bits of each operand.
-    if (budget.empty() && u_acc >= kRoundsOperands) {
-      for (const double value : values) budget.push_back(2 * u_acc * std::fabs(value));
+    const double copied = std::max(u_acc >= kRoundsOperands ? 2 * u_acc : 0, u_operands);
+    if (budget.empty() && copied > 0) {
+      for (const double value : values) budget.push_back(copied * std::fabs(value));
     }
     const ErrorMeasure m = measure(parts[p].values, values, budget, truth[p].type);
     const bool worse = m.ratio > result.measured.ratio || m.pattern_faults > 0 || p == 0;
@@ -194,12 +198,12 @@ struct KernelFacts {
   const std::string& name;
   Device device;
   const Promises& promises;
-  double accumulator_roundoff;
+  double accumulator_roundoff, operand_roundoff;
   const std::function<std::string()>& unavailable;
 
   template <class Call>
   static KernelFacts of(const Kernel<Call>& k) {
-    return {k.name, k.device, k.promises, k.accumulator_roundoff, k.unavailable};
+    return {k.name, k.device, k.promises, k.accumulator_roundoff, k.operand_roundoff, k.unavailable};
   }
 };
 
@@ -212,7 +216,9 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
     const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
-    result.detail = why.empty() ? "the kernel does not take this" : why;
+    result.detail = !why.empty()            ? why
+                    : !first.detail.empty() ? "the kernel does not take this: " + first.detail
+                                            : "the kernel does not take this";
     if (!why.empty()) result.check = kUnavailable;
     return result;
   }
@@ -221,7 +227,8 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
     judge.no(first.check, first.detail);
     return result;
   }
-  Comparison comparison = compare_parts(truth, first.parts, kernel.accumulator_roundoff);
+  Comparison comparison =
+      compare_parts(truth, first.parts, kernel.accumulator_roundoff, kernel.operand_roundoff);
   result.status = comparison.status;
   result.check = std::move(comparison.check);
   result.detail = std::move(comparison.detail);
@@ -257,8 +264,12 @@ CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, con
   auto ops = std::make_unique<GuardedOps>(operands.arithmetic, variation.jobs, variation.padding);
   try {
     Call call = operands.call(*ops);
-    run.taken = kernel.takes(operands.arithmetic, call) && vary(operands, variation, call);
-    if (!run.taken) return run;
+    run.taken = kernel.takes(operands.arithmetic, call);
+    if (!run.taken && kernel.refusal) run.detail = kernel.refusal(operands.arithmetic, call);
+    if (!run.taken || !vary(operands, variation, call)) {
+      run.taken = false;
+      return run;
+    }
     ops->seal();
     run.parts = parts_of(*ops, kernel.run(*ops, call));
   } catch (const RunFault& fault) {
@@ -342,34 +353,59 @@ class TypedExaminer final : public OpExaminer {
     const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
     ReferenceOps ops(operands->arithmetic, jobs);
     const Call call = operands->call(ops);
+    std::unique_ptr<OnDevice> device;
     std::vector<KernelTime> times;
     for (const Kernel<Call>& kernel : kernels_) {
       if (!wanted(label(kernel))) continue;
       std::optional<double> seconds;
-      if (kernel.remote)
+      if (kernel.remote) {
         seconds = kernel.remote->time(id, jobs, least);
-      else if (kernel.takes(operands->arithmetic, call))
-        seconds = fastest([&] { kernel.run(ops, call); }, least);
+      } else if (kernel.takes(operands->arithmetic, call)) {
+        if (kernel.device == Device::cuda && !device) device = OnDevice::make(*operands, jobs);
+        const bool there = kernel.device == Device::cuda && device;
+        seconds = there ? device->seconds(kernel, least) : fastest([&] { kernel.run(ops, call); }, least);
+      }
       if (seconds) times.push_back({id.text(), kernel.name, *seconds, operands->flops(), operands->bytes()});
     }
     return times;
   }
 
   std::vector<KernelPlans> plans(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
-                                 const cuda::DeviceLimits& limits) const override {
+                                 std::span<const cuda::DeviceLimits> devices) const override {
+    const ShapesOnly no_numbers;
     const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
     ReferenceOps ops(operands->arithmetic, 1);
     const Call call = operands->call(ops);
     std::vector<KernelPlans> result;
-    for (const Kernel<Call>& kernel : kernels_) {
-      if (!kernel.plans || !wanted(label(kernel))) continue;
-      std::vector<cuda::LaunchPlan> plans = kernel.plans(limits, operands->arithmetic, call);
-      if (!plans.empty()) result.push_back({id.text(), kernel.name, std::move(plans)});
+    for (const cuda::DeviceLimits& limits : devices) {
+      for (const Kernel<Call>& kernel : kernels_) {
+        if (!kernel.plans || !wanted(label(kernel))) continue;
+        std::vector<cuda::LaunchPlan> plans = kernel.plans(limits, operands->arithmetic, call);
+        if (!plans.empty()) result.push_back({id.text(), kernel.name, limits.sm, std::move(plans)});
+      }
     }
     return result;
   }
 
  private:
+  // A case's call in the memory of the device at hand.
+  struct OnDevice {
+    std::unique_ptr<ModelMemory> memory;
+    DeviceOps ops;
+    Call call;
+    OnDevice(std::unique_ptr<ModelMemory> of_device, const Operands<Call>& operands, int jobs)
+        : memory(std::move(of_device)), ops(operands.arithmetic, jobs, *memory), call(operands.call(ops)) {}
+    // Null where there is none: kernels under the emulator.
+    static std::unique_ptr<OnDevice> make(const Operands<Call>& operands, int jobs) {
+      std::unique_ptr<ModelMemory> memory = cuda_model_memory();
+      return memory ? std::make_unique<OnDevice>(std::move(memory), operands, jobs) : nullptr;
+    }
+    double seconds(const Kernel<Call>& kernel, double least) {
+      return seconds_on_device(
+          *memory, [&] { kernel.run(ops, call); }, least);
+    }
+  };
+
   static KernelLabel label(const Kernel<Call>& kernel) {
     return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device,
             kernel.unavailable ? kernel.unavailable() : std::string()};

@@ -18,9 +18,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
@@ -58,7 +60,8 @@ struct Comparison {
   std::string check, detail;
   ErrorMeasure measured;
 };
-Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc);
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc,
+                         double u_operands = 0);
 
 template <class Call>
 CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
@@ -83,6 +86,7 @@ struct KernelTime {
 // How a kernel would be launched on a GPU.
 struct KernelPlans {
   std::string id, kernel;
+  int sm = 0;
   std::vector<cuda::LaunchPlan> plans;
 };
 
@@ -102,10 +106,11 @@ class OpExaminer {
   virtual std::vector<KernelTime> time(const CaseId& id,
                                        const std::function<bool(const KernelLabel&)>& wanted, int jobs,
                                        double least) const = 0;
-  // Of those that take the case on such a device; what does not fit is told in its plan.
+  // Of those that take the case, on each of these devices; what does not fit is told in its plan. A case is
+  // its shapes here: no numbers are made.
   virtual std::vector<KernelPlans> plans(const CaseId& id,
                                          const std::function<bool(const KernelLabel&)>& wanted,
-                                         const cuda::DeviceLimits& limits) const = 0;
+                                         std::span<const cuda::DeviceLimits> devices) const = 0;
 };
 // One for every operation of the registry, which outlives them.
 std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry);

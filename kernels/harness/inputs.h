@@ -67,4 +67,15 @@ struct FillOptions {
 };
 void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> values);
 
+// While one of these lives, operands made by this thread have their shapes and forms but no numbers: inputs
+// stay zero, and weights are memory that nobody touches. For who asks how a call would be launched.
+class ShapesOnly {
+ public:
+  ShapesOnly();
+  ~ShapesOnly();
+  ShapesOnly(const ShapesOnly&) = delete;
+  ShapesOnly& operator=(const ShapesOnly&) = delete;
+  static bool asked();
+};
+
 }  // namespace assay

@@ -80,6 +80,7 @@ class LinearOperands final : public Operands<LinearCall> {
     const MadeWeight absolute(magnitudes(std::move(w)), outputs_, inputs_);
     y.per_roundoff =
         wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
+    y.products = y.per_roundoff;
     for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
     if (bias_) add_bias_error(y);
     y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
@@ -226,6 +227,19 @@ class LinearCases final : public OpCases<LinearCall> {
          {"F32", "BF16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K", "Q6_K"}) {
       for (const Shape& s : {Shape{1, 4096, 14336}, {512, 4096, 1024}})
         cases.push_back(CaseId("linear", std::string(form))
+                            .with("m", s.m)
+                            .with("k", s.k)
+                            .with("n", s.n)
+                            .with(InputKind::zero_mean));
+    }
+    // What GPUs multiply on tensor cores.
+    for (const auto& [form, act] : {std::pair<std::string_view, std::string_view>{"BF16", "bf16"},
+                                    {"FP8_128x128", "fp8-block"},
+                                    {"FP8_64x64", "fp8-block"},
+                                    {"INT8_CHANNEL", "int8"}}) {
+      for (const Shape& s : {Shape{1, 4096, 14336}, {2048, 7168, 4096}})
+        cases.push_back(CaseId("linear", std::string(form))
+                            .with("act", act)
                             .with("m", s.m)
                             .with("k", s.k)
                             .with("n", s.n)

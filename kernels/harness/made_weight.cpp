@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstdlib>
+#include <new>
 
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec.h"
@@ -56,20 +57,28 @@ WeightForm weight_form(std::string_view text) {
 }
 
 MadeWeight::MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options) {
-  std::vector<float> values(options.rows * options.columns);
-  fill_inputs(kind, options, values);
   view_.rows = options.rows;
   view_.columns = options.columns;
+  lay_out(form);
+  if (ShapesOnly::asked()) return;
+  std::vector<float> values(options.rows * options.columns);
+  fill_inputs(kind, options, values);
   store(form, values, kind == InputKind::exact);
 }
 
 MadeWeight::MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns) {
   view_.rows = rows;
   view_.columns = columns;
+  lay_out({});
   store({}, values, false);
 }
 
-void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool exact) {
+void MadeWeight::Free::operator()(void* memory) const {
+  std::free(memory);
+}
+
+// Everything of a weight but its numbers.
+void MadeWeight::lay_out(const WeightForm& form) {
   const ElementInfo& element = info(form.type);
   if (view_.columns % element.block_elements != 0)
     throw Error::usage(fmt::format("rows of {} do not fill blocks of {}", view_.columns, element.name))
@@ -77,31 +86,37 @@ void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool 
   view_.name = &name_;
   view_.type = form.type;
   view_.row_bytes = view_.columns / element.block_elements * element.block_bytes;
-  codes_.resize(view_.rows * view_.row_bytes);
+  codes_.reset(
+      static_cast<std::byte*>(std::calloc(std::max<std::size_t>(1, view_.rows * view_.row_bytes), 1)));
+  if (codes_ == nullptr) throw std::bad_alloc();
+  view_.codes = codes_.get();
+  if (!form.scaled) return;
+  const std::size_t across =
+      form.block_columns == 0 ? std::max<std::size_t>(1, view_.columns) : form.block_columns;
+  view_.kind = FormKind::scaled;
+  view_.block_rows = form.block_rows;
+  view_.block_columns = across;
+  view_.scale_columns = (view_.columns + across - 1) / across;
+  scales_.assign((view_.rows + form.block_rows - 1) / form.block_rows * view_.scale_columns, 1.0F);
+  view_.scales = reinterpret_cast<const std::byte*>(scales_.data());
+}
+
+void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool exact) {
   if (form.scaled) {
-    const std::size_t across =
-        form.block_columns == 0 ? std::max<std::size_t>(1, view_.columns) : form.block_columns;
-    view_.kind = FormKind::scaled;
-    view_.block_rows = form.block_rows;
-    view_.block_columns = across;
-    view_.scale_columns = (view_.columns + across - 1) / across;
-    scales_.assign((view_.rows + form.block_rows - 1) / form.block_rows * view_.scale_columns, 1.0F);
     const BlockQuantizer quantizer = {.codes = form.type,
                                       .block_rows = form.block_rows,
-                                      .block_columns = across,
+                                      .block_columns = view_.block_columns,
                                       .limit = form.type == ElementType::I8 ? 127.0F : 448.0F};
     if (!exact) {
-      block_amax(values, view_.rows, view_.columns, form.block_rows, across, scales_);
+      block_amax(values, view_.rows, view_.columns, form.block_rows, view_.block_columns, scales_);
       for (float& scale : scales_) scale = quantizer.scale_for(scale);
     }
-    quantize_with_scales(quantizer, values, view_.rows, view_.columns, scales_, codes_);
-    view_.scales = reinterpret_cast<const std::byte*>(scales_.data());
-  } else if (element.in_safetensors) {
-    encode(form.type, values, Overflow::saturate, codes_.data());
-  } else if (gguf_quantize(form.type, values, codes_.data())) {
+    quantize_with_scales(quantizer, values, view_.rows, view_.columns, scales_, codes());
+  } else if (info(form.type).in_safetensors) {
+    encode(form.type, values, Overflow::saturate, codes_.get());
+  } else if (gguf_quantize(form.type, values, codes_.get())) {
     throw Error::internal("a made weight that its form cannot hold");
   }
-  view_.codes = codes_.data();
 }
 
 std::vector<float> MadeWeight::values() const {

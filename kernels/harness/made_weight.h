@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,9 +43,15 @@ class MadeWeight {
   std::vector<float> values() const;  // decoded
 
  private:
+  void lay_out(const WeightForm& form);
   void store(const WeightForm& form, std::vector<float>& values, bool exact);
+  std::span<std::byte> codes() const { return {codes_.get(), view_.rows * view_.row_bytes}; }
+
+  struct Free {
+    void operator()(void* memory) const;
+  };
   std::string name_ = "weight";
-  std::vector<std::byte> codes_;
+  std::unique_ptr<std::byte, Free> codes_;  // zero at first, and no memory before it is touched
   std::vector<float> scales_;
   WeightView view_;
 };

@@ -1,11 +1,14 @@
 // Kernels of a GPU, where there is one; and what is said where there is none.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <cstring>
 
 #include "core/system/error.h"
 #include "kernels/cuda/device_limits.h"
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/harness/inputs.h"
 #include "kernels/harness/survey.h"
 
 namespace assay {
@@ -38,19 +41,65 @@ TEST(CudaPlans, OfAllKernelsRespectAllLimits) {
     if (std::none_of(kernels.begin(), kernels.end(), on_gpu)) continue;
     const std::vector<CaseId> grid = examiner->grid();
     for (std::size_t i = 0; i < grid.size(); i += 7) {
-      for (const cuda::DeviceLimits& limits : cuda::all_device_limits()) {
-        for (const KernelPlans& of_kernel : examiner->plans(grid[i], on_gpu, limits)) {
-          for (const cuda::LaunchPlan& plan : of_kernel.plans) {
-            ++planned;
-            EXPECT_TRUE(!plan.fits || cuda::broken_limit(limits, plan).empty())
-                << of_kernel.kernel << " " << of_kernel.id << ": " << cuda::broken_limit(limits, plan);
-            EXPECT_TRUE(plan.fits || !plan.why.empty());
-          }
+      for (const KernelPlans& of_kernel : examiner->plans(grid[i], on_gpu, cuda::all_device_limits())) {
+        const cuda::DeviceLimits& limits = *cuda::limits_of(of_kernel.sm);
+        for (const cuda::LaunchPlan& plan : of_kernel.plans) {
+          ++planned;
+          EXPECT_TRUE(!plan.fits || cuda::broken_limit(limits, plan).empty())
+              << of_kernel.kernel << " " << of_kernel.id << ": " << cuda::broken_limit(limits, plan);
+          EXPECT_TRUE(plan.fits || !plan.why.empty());
         }
       }
     }
   }
   EXPECT_GT(planned, 500u);
+}
+
+// A plan looks at shapes and forms alone: it is the same without the numbers.
+TEST(CudaPlans, AreThoseOfOperandsWithNumbers) {
+  std::size_t compared = 0;
+  builtin_kernels().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
+    const std::vector<CaseId> grid = cases_of<Call>().grid();
+    for (std::size_t i = 0; i < grid.size(); i += 13) {
+      const auto made = cases_of<Call>().make(grid[i]);
+      const ShapesOnly no_numbers;
+      const auto shaped = cases_of<Call>().make(grid[i]);
+      ReferenceOps ops(made->arithmetic, 1);
+      const Call of_numbers = made->call(ops), of_shapes = shaped->call(ops);
+      for (const Kernel<Call>& kernel : kernels) {
+        if (!kernel.plans) continue;
+        const auto described = [&](const Call& call) {
+          std::string all;
+          for (const cuda::LaunchPlan& plan : kernel.plans(*cuda::limits_of(90), made->arithmetic, call))
+            all += plan.kernel + " " + cuda::describe(plan) + "\n";
+          return all;
+        };
+        const std::string due = described(of_numbers);
+        EXPECT_EQ(described(of_shapes), due) << kernel.name << " " << grid[i].text();
+        compared += due.empty() ? 0 : 1;
+      }
+    }
+  });
+  EXPECT_GT(compared, 100u);
+}
+
+// Kilobytes that this process has had at most.
+long most_memory() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(CudaPlans, OfAGigabyteOfWeightsTouchNoneOfIt) {
+  for (const auto& examiner : examiners(builtin_kernels())) {
+    if (examiner->op() != "linear") continue;
+    const long before = most_memory();
+    const auto plans = examiner->plans(
+        CaseId::parse("linear:BF16:m=1:k=16384:n=32768:in=zero:seed=1"),
+        [](const KernelLabel& k) { return k.device == Device::cuda; }, cuda::all_device_limits());
+    EXPECT_GT(plans.size(), cuda::all_device_limits().size());
+    EXPECT_LT(most_memory() - before, 100 << 10);
+  }
 }
 
 // --- where a kernel cannot run

@@ -1,10 +1,13 @@
-// rope, activations, quantize and dequantize under the emulator.
+// embedding, rope, activations, quantize and dequantize under the emulator.
 #include "kernels/cuda/elementwise.cuh"
 
 #include <limits>
 
 #include "core/system/error.h"
+#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/embedding.h"
 #include "kernels/cuda/quantize.cuh"
+#include "kernels/harness/made_weight.h"
 #include "tests/kernels/cuda/emulated.h"
 
 namespace assay {
@@ -22,6 +25,42 @@ void add_quantize(Registry& registry, cuda::Machine& machine) {
 
 TEST(CudaElementwise, PassesItsGrids) {
   EXPECT_GT(pass_emulated(89, add_elementwise), 200u);
+}
+
+void add_embedding(Registry& registry, cuda::Machine& machine) {
+  cuda::add_embedding_kernels(registry, machine, {.convert = cuda::launch_convert});
+}
+
+TEST(CudaEmbedding, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(89, add_embedding), 15u);
+}
+
+// Every element type, scales whose blocks begin before the table's first row, and bfloat16 arithmetic.
+TEST(CudaEmbedding, HasTheReferencesBits) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_embedding(registry, *machine);
+  const Kernel<EmbeddingCall>& kernel = registry.of<EmbeddingCall>()[0];
+  for (const char* form : {"F32", "BF16", "F16", "FP8_8x16", "INT8_CHANNEL", "INT8_3x7"}) {
+    const MadeWeight table(weight_form(form), InputKind::zero_mean, {.rows = 40, .columns = 50, .seed = 3});
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      ReferenceOps ops(Arithmetic{precision}, 1);
+      for (const WeightView& view : {table.view(), table.view().row_range(5, 30)}) {
+        const EmbeddingCall call = {{29, 0, 7, 7, 13}, view};
+        ASSERT_TRUE(kernel.takes(ops.arithmetic(), call)) << form;
+        EXPECT_EQ(ops.download(kernel.run(ops, call)), ops.download(run_reference(ops, call))) << form;
+      }
+    }
+  }
+}
+
+TEST(CudaEmbedding, RefusesATokenOutsideTheVocabulary) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_embedding(registry, *machine);
+  const MadeWeight table(weight_form("BF16"), InputKind::zero_mean, {.rows = 4, .columns = 8});
+  ReferenceOps ops(Arithmetic{Precision::f32}, 1);
+  EXPECT_THROW(registry.of<EmbeddingCall>()[0].run(ops, {{1, 4}, table.view()}), Error);
 }
 
 TEST(CudaQuantize, PassesItsGrid) {

@@ -11,9 +11,11 @@ namespace {
 TEST(CudaNorm, PassesItsGrid) {
   EXPECT_GT(pass_emulated(89,
                           [](Registry& registry, cuda::Machine& machine) {
-                            cuda::add_norm_kernels(registry, machine, {.rms_norm = cuda::launch_rms_norm});
+                            cuda::add_norm_kernels(
+                                registry, machine,
+                                {.rms_norm = cuda::launch_rms_norm, .layer_norm = cuda::launch_layer_norm});
                           }),
-            90u);
+            110u);
 }
 
 TEST(CudaSoftmax, PassesItsGrid) {
@@ -36,7 +38,7 @@ TEST(CudaGate, PassesItsGrid) {
 TEST(CudaNorm, ReadsColumnsOfAWiderMatrix) {
   const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
   Registry registry;
-  cuda::add_norm_kernels(registry, *machine, {.rms_norm = cuda::launch_rms_norm});
+  cuda::add_norm_kernels(registry, *machine, {.rms_norm = cuda::launch_rms_norm, .layer_norm = nullptr});
   cuda::add_softmax_kernels(registry, *machine, {.softmax = cuda::launch_softmax});
   ReferenceOps ops(Arithmetic{Precision::f32}, 1);
   for (const std::size_t columns : {61, 1500}) {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -146,7 +147,14 @@ class DeviceCopy {
 cudaStream_t stream_of_this_thread() {
   struct Owned {
     cudaStream_t stream = nullptr;
-    Owned() { check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"); }
+    Owned() {
+      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+      // Scratch memory is asked for at every call: what was freed stays with the process.
+      cudaMemPool_t pool = nullptr;
+      std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+      check(cudaDeviceGetDefaultMemPool(&pool, 0), "asking for the device's memory pool");
+      check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "keeping freed memory");
+    }
   };
   static thread_local Owned owned;  // the driver frees it with the process
   return owned.stream;
@@ -207,6 +215,8 @@ class WeightBlocks final : public DeviceBlocks {
   }
   void upload(void* to, const void* host, std::size_t bytes) override {
     check(cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice), "copying a weight to the device");
+    // Of ordinary memory it may still be under way, and streams of ours do not wait for the default one.
+    check(cudaStreamSynchronize(nullptr), "copying a weight to the device");
   }
   void free(void* block) override { cudaFree(block); }  // waits for all kernels under way
 };

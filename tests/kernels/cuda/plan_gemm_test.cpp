@@ -106,5 +106,17 @@ TEST(PlanGemm, LargeTilesOnlyWhereTheyOccupyTheDevice) {
   EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, many).launch.stages, 6);
 }
 
+// mma.sync of FP8 is made of float16 products from sm_90 on: 128 sums a thread would spill.
+TEST(PlanGemm, LargeTilesOfFp8AreAdas) {
+  const GemmShape shape = {GemmMath::fp8, Codes::e4m3, 4096, 7168, 128};
+  const std::size_t many[] = {8192};
+  for (const DeviceLimits& limits : all_device_limits()) {
+    if (limits.sm < 89) continue;
+    EXPECT_EQ(plan_gemm_mma(limits, shape, many).size,
+              limits.sm == 89 ? GemmTileSize::large : GemmTileSize::small)
+        << limits.sm;
+  }
+}
+
 }  // namespace
 }  // namespace assay::cuda

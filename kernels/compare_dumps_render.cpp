@@ -114,11 +114,17 @@ void print_limits(const Output& output, const CompareDumpsSettings& s, const Dum
     output.line(fmt::format("limit: twice the error of {}", escape_for_terminal(s.yardstick)));
   else if (s.rtol > 0)
     output.line(fmt::format("limit: {} of the larger of |ref| and its token's size", s.rtol));
-  else
+  else {
+    const dumps::Growth growth = dumps::measured_growth(found.precision);
     output.line(
-        fmt::format("limit: 8·(u + 2^-24·√K)·√(10·(layer + 1)) of the larger of |ref| and its token's size, "
-                    "a quarter of it for the whole; u of {}",
-                    name(found.precision)));
+        fmt::format("limit: {}·(u + 2^-24·√K)·√(10·(layer + 1)) of the larger of |ref| and its token's size, "
+                    "{} in place of {} for the whole; u of {}",
+                    growth.element, growth.norm, growth.element, name(found.precision)));
+    if (found.count(CaseStatus::failed) > 0)
+      output.line(
+          "(a rule of thumb, from models that were measured: where roundings may have grown further, "
+          "--yardstick tells)");
+  }
 }
 
 std::string csv_field(std::string_view text) {

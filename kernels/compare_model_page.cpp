@@ -23,9 +23,10 @@ std::string short_number(double value) {
 std::vector<std::string> ordered_kinds(const ModelComparison& r) {
   std::vector<std::string> order;
   for (std::size_t i = 0; i < r.taps.size(); ++i) {
-    if (!r.taps[i].layer || std::find(order.begin(), order.end(), r.taps[i].kind) != order.end()) continue;
+    if (r.taps[i].place.empty() || std::find(order.begin(), order.end(), r.taps[i].kind) != order.end())
+      continue;
     auto at = order.begin();
-    if (i > 0 && r.taps[i - 1].layer == r.taps[i].layer) {
+    if (i > 0 && r.taps[i - 1].place == r.taps[i].place) {
       at = std::find(order.begin(), order.end(), r.taps[i - 1].kind);
       if (at != order.end()) ++at;
     }
@@ -38,12 +39,11 @@ using CellOf = std::function<HeatCell(const TapReport&)>;
 
 HeatMap by_tap(const ModelComparison& r, const HeatScale& scale, const CellOf& cell_of) {
   HeatMap map = {.corner = "layer", .columns = ordered_kinds(r), .rows = {}, .scale = scale};
-  std::optional<std::size_t> open;
+  std::string open;
   for (const TapReport& tap : r.taps) {
-    if (!tap.layer) continue;
-    if (open != tap.layer)
-      map.rows.push_back({std::to_string(*tap.layer), std::vector<HeatCell>(map.columns.size())});
-    open = tap.layer;
+    if (tap.place.empty()) continue;
+    if (open != tap.place) map.rows.push_back({tap.place, std::vector<HeatCell>(map.columns.size())});
+    open = tap.place;
     const auto column = std::find(map.columns.begin(), map.columns.end(), tap.kind) - map.columns.begin();
     map.rows.back().cells[static_cast<std::size_t>(column)] = cell_of(tap);
   }
@@ -88,10 +88,11 @@ HeatMap by_metric(const ModelComparison& r) {
                  .rows = {},
                  .scale = {.low = 1e-14, .limit = std::numeric_limits<double>::infinity(), .high = 1}};
   for (std::size_t i = 0; i < r.taps.size(); ++i) {
-    const bool last = i + 1 == r.taps.size() || !r.taps[i].layer || r.taps[i + 1].layer != r.taps[i].layer;
+    const std::string& place = r.taps[i].place;
+    const bool last = i + 1 == r.taps.size() || place.empty() || r.taps[i + 1].place != place;
     if (!last) continue;
     const ErrorTotals e = r.taps[i].free.all();
-    HeatRow row = {r.taps[i].layer ? std::to_string(*r.taps[i].layer) : r.taps[i].name, {}};
+    HeatRow row = {place.empty() ? r.taps[i].name : place, {}};
     for (const double value :
          {e.relative(), e.max_abs, e.nmse(), e.one_minus_cosine(), e.worst_row_error, e.beyond_16_ulps()})
       row.cells.push_back({value, short_number(value), r.taps[i].name});

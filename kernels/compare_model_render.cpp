@@ -18,9 +18,9 @@ std::string percent(double share) {
   return fmt::format("{:.4g}%", 100 * share);
 }
 
-// "layers.3", or the tap itself where it belongs to no layer.
-std::string place_of(const TapReport& tap) {
-  return tap.layer ? std::to_string(*tap.layer) : tap.name;
+// "3", "mtp.0", or the tap itself where it belongs to no layer.
+const std::string& place_of(const TapReport& tap) {
+  return tap.place.empty() ? tap.name : tap.place;
 }
 
 Json totals_json(const ErrorTotals& e) {
@@ -49,7 +49,8 @@ Json tap_json(const TapReport& tap) {
                {"plain", {{"prefill", number(tap.plain_prefill())}, {"decode", number(tap.plain_decode())}}},
                {"storage_noise", tap.noise},
                {"free", totals_json(tap.free.all())}};
-  if (tap.layer) json["layer"] = *tap.layer;
+  const auto layer = parse_u64(tap.place);
+  if (layer) json["layer"] = *layer;
   return json;
 }
 
@@ -86,6 +87,10 @@ void print_predictions(const Output& output, const ModelComparison& r) {
         "loss of the text: {:.6g} against {:.6g} nats a token, difference {:+.3g} ± {:.2g}; "
         "perplexity {:+.3g}",
         l.loss_test, l.loss_reference, l.loss_difference, l.standard_error, l.perplexity_difference()));
+  if (r.draft)
+    output.line(
+        fmt::format("multi-token prediction: KL {:.3g} nats a token, at most {:.3g}; same first choice {}",
+                    r.draft->kl_mean, r.draft->kl_max, percent(r.draft->same_first)));
   if (r.greedy.parts_at)
     output.line(
         fmt::format("greedy texts part at new token {} of {}, where the reference's first two logits "
@@ -122,7 +127,8 @@ void print_comparison(const Output& output, const ModelComparison& r) {
        Table::Align::right, Table::Align::right, Table::Align::right});
   for (std::size_t first = 0; first < r.taps.size();) {
     std::size_t end = first + 1, worst = first;
-    while (end < r.taps.size() && r.taps[end].layer && r.taps[end].layer == r.taps[first].layer) ++end;
+    while (end < r.taps.size() && !r.taps[end].place.empty() && r.taps[end].place == r.taps[first].place)
+      ++end;
     for (std::size_t i = first; i < end; ++i) {
       if (!(r.taps[i].ratio <= r.taps[worst].ratio)) worst = i;
     }
@@ -158,6 +164,7 @@ Json to_json(const ModelComparison& r) {
           {"tokens", {{"prefill", r.prefill}, {"decode", r.decode}}},
           {"blurred_weights", r.blurred},
           {"logits", logits_json(r.logits)},
+          {"draft", r.draft ? logits_json(*r.draft) : Json()},
           {"greedy", greedy_json(r.greedy)},
           {"taps", std::move(taps)}};
 }
@@ -170,10 +177,9 @@ std::string to_csv(const ModelComparison& r) {
     const ErrorTotals e = tap.free.all();
     csv += fmt::format(
         "{},{},{},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g}\n",
-        tap.name, tap.layer ? std::to_string(*tap.layer) : "", tap.kind, tap.ratio,
-        tap.in_decode ? "decode" : "prefill", tap.local.prefill.relative(), tap.local.decode.relative(),
-        tap.plain_prefill(), tap.plain_decode(), tap.noise, e.relative(), e.max_abs, e.nmse(),
-        e.one_minus_cosine(), e.beyond_16_ulps());
+        tap.name, tap.place, tap.kind, tap.ratio, tap.in_decode ? "decode" : "prefill",
+        tap.local.prefill.relative(), tap.local.decode.relative(), tap.plain_prefill(), tap.plain_decode(),
+        tap.noise, e.relative(), e.max_abs, e.nmse(), e.one_minus_cosine(), e.beyond_16_ulps());
   }
   return csv;
 }

@@ -55,7 +55,7 @@ GateFigure golden_figure(const std::string& name, const Weights& weights, const 
   const std::vector<double> ids = read_tensor(golden, "tokens"), truth = read_tensor(golden, "logits.f64");
   const std::vector<TokenId> tokens(ids.begin(), ids.end());
   const auto ops = reference_kernels().make({Precision::f64}, jobs);
-  const std::vector<double> ours = read_text(*make_model(weights, {}), *ops, tokens, 0, {});
+  const std::vector<double> ours = read_text(*make_model(weights, {}), *ops, {.tokens = tokens}, {}).main;
   const double yardstick = 2 * largest_difference(read_tensor(golden, "logits.f32"), truth);
   GateFigure figure = {.name = name + ": reference against transformers", .word = {}};
   figure.value = largest_difference(ours, truth) / yardstick;

@@ -10,8 +10,7 @@
 namespace assay::dumps {
 namespace {
 
-constexpr double kLambda = 8;
-constexpr double kNormShare = 0.25;  // of an element's limit
+constexpr Growth kSingle = {8, 1}, kHalf = {24, 2.4};  // float32 and finer; 16 bits and coarser
 constexpr double kRoundingsPerBlock = 10;
 constexpr double kFloat32 = 0x1p-24;
 constexpr std::size_t kEnoughToTell = 64;
@@ -43,13 +42,18 @@ bool is_held(double value, ElementType type) {
 
 }  // namespace
 
+Growth measured_growth(ElementType precision) {
+  return unit_roundoff(precision) > kFloat32 ? kHalf : kSingle;
+}
+
 Limit derived_limit(ElementType precision, std::uint64_t layer, std::uint64_t width) {
   const double u = unit_roundoff(precision);
   // Doubles are summed in doubles.
   const double u_sum = precision == ElementType::F64 ? u : kFloat32;
-  const double rtol = kLambda * (u + u_sum * std::sqrt(static_cast<double>(width))) *
+  const double unit = (u + u_sum * std::sqrt(static_cast<double>(width))) *
                       std::sqrt(kRoundingsPerBlock * static_cast<double>(layer + 1));
-  return {rtol, kNormShare * rtol};
+  const Growth growth = measured_growth(precision);
+  return {growth.element * unit, growth.norm * unit};
 }
 
 Limit given_limit(double rtol) {

@@ -49,7 +49,15 @@ Norms norms_of(const ErrorTotals& e) {
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+}
+bool same_bits(const TextLogits& a, const TextLogits& b) {
+  return same_bits(a.main, b.main) && same_bits(a.draft, b.draft);
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
 
 // One side, ready to run.
@@ -77,6 +85,7 @@ class Comparison final {
       throw Error::input("the two sides are not one model: their vocabularies differ in size");
     result_.decode = decoded();
     result_.prefill = request.tokens.size() - result_.decode;
+    drafts_ = both_draft();
   }
 
   ModelComparison run() {
@@ -85,11 +94,11 @@ class Comparison final {
       result_.reasons.emplace_back("the text has no tokens: nothing was computed");
       return std::move(result_);
     }
-    const std::vector<double> expected = read(reference_, *reference_.ops, Taps(kept_));
+    const TextLogits expected = read(reference_, *reference_.ops, Taps(kept_));
     WeightWatch test_watch(*test_.ops);
     const bool two_checkpoints = request_.reference.weights != request_.test.weights;
     ComparedTaps free(*test_.ops, kept_, settings(false));
-    const std::vector<double> seen = read(test_, *test_.ops, Taps(free));
+    const TextLogits seen = read(test_, *test_.ops, Taps(free));
     result_.probe_inert = same_bits(expected, read(reference_, *reference_.ops, {})) &&
                           same_bits(seen, read(test_, *test_.ops, {}));
     result_.bit_equal = same_bits(expected, seen);
@@ -102,13 +111,13 @@ class Comparison final {
     Blurs blurs;
     if (two_checkpoints) blurs = compare_storage(test_watch.segments());
     report(free.errors(), local.errors(),
-           measure_plain(*reference_.model, request_.test.arithmetic, kept_, request_.tokens, result_.decode,
-                         blurs, request_.jobs));
-    result_.logits = compare_logits(expected, seen, request_.tokens, reference_.model->vocabulary());
-    const auto finite = [](double x) { return std::isfinite(x); };
-    const bool sane = std::all_of(expected.begin(), expected.end(), finite) &&
-                      std::all_of(seen.begin(), seen.end(), finite);
-    if (request_.greedy > 0 && sane) result_.greedy = go_on();
+           measure_plain(*reference_.model, request_.test.arithmetic, kept_, text(), blurs, request_.jobs));
+    const std::size_t vocabulary = reference_.model->vocabulary();
+    result_.logits = compare_logits(expected.main, seen.main, request_.tokens, vocabulary);
+    if (!expected.draft.empty())
+      result_.draft =
+          compare_logits(expected.draft, seen.draft, std::span(request_.tokens).subspan(1), vocabulary);
+    if (request_.greedy > 0 && all_finite(expected.main) && all_finite(seen.main)) result_.greedy = go_on();
     note_idle_experts();
     judge();
     return std::move(result_);
@@ -127,8 +136,19 @@ class Comparison final {
     return wanted;
   }
 
-  std::vector<double> read(const Side& side, Ops& ops, const Taps& taps) const {
-    return read_text(*side.model, ops, request_.tokens, result_.decode, taps);
+  TextReading text() const { return {request_.tokens, result_.decode, drafts_}; }
+  TextLogits read(const Side& side, Ops& ops, const Taps& taps) const {
+    return read_text(*side.model, ops, text(), taps);
+  }
+
+  // The layer for multi-token prediction is compared where both sides have it: conversions may leave it out.
+  bool both_draft() {
+    const bool one = reference_.model->draft_layers() > 0, other = test_.model->draft_layers() > 0;
+    if (one != other)
+      result_.notes.emplace_back(
+          fmt::format("only the {} has a layer for multi-token prediction: it is not compared",
+                      one ? "reference" : "test"));
+    return one && other;
   }
 
   ComparedTaps::Settings settings(bool forced) const {
@@ -147,7 +167,9 @@ class Comparison final {
   // Which weights the two sides use where, and how coarsely the test side stores them.
   Blurs compare_storage(const Segments& test) {
     WeightWatch watch(*reference_.ops);
-    read_text(*reference_.model, watch, std::span(request_.tokens).first(1), 0, Taps(watch));
+    // Two tokens: the prediction layer says nothing of one.
+    const std::size_t few = std::min<std::size_t>(2, request_.tokens.size());
+    read_text(*reference_.model, watch, {std::span(request_.tokens).first(few), 0, drafts_}, Taps(watch));
     Blurs blurs = blurs_of(watch.segments(), test, request_.test.arithmetic);
     for (const auto& [tap, segment] : watch.segments()) {
       double& most = noise_[tap];
@@ -175,7 +197,9 @@ class Comparison final {
             fmt::format("the two sides are not one model: only one has \"{}\"", escape_for_terminal(name)));
       TapReport& tap = result_.taps.emplace_back();
       tap.name = name;
-      split_tap_name(name, tap.layer, tap.kind);
+      TapName parts = split_tap_name(name);
+      tap.place = std::move(parts.place);
+      tap.kind = std::move(parts.kind);
       tap.free = free.at(name);
       tap.local = local.at(name);
       tap.plain = plain.at(name);
@@ -281,7 +305,7 @@ class Comparison final {
   Side reference_, test_;
   KeptTaps kept_;
   std::map<std::string, double> noise_;
-  bool coarser_reference_ = false;
+  bool coarser_reference_ = false, drafts_ = false;
   ModelComparison result_;
 };
 
@@ -327,14 +351,15 @@ LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
   return {in_decode ? decode : prefill, in_decode};
 }
 
-std::map<std::string, std::vector<TapErrors>> measure_plain(
-    const LanguageModel& model, const Arithmetic& arithmetic, const KeptTaps& kept,
-    std::span<const TokenId> tokens, std::size_t decode, const Blurs& blurs, int jobs) {
+std::map<std::string, std::vector<TapErrors>> measure_plain(const LanguageModel& model,
+                                                            const Arithmetic& arithmetic,
+                                                            const KeptTaps& kept, const TextReading& text,
+                                                            const Blurs& blurs, int jobs) {
   std::map<std::string, std::vector<TapErrors>> errors;
   for (int order = 0; order < PlainOps::kOrders; ++order) {
     PlainOps ops(arithmetic, jobs, order, blurs);
-    ComparedTaps taps(ops, kept, {.forced = true, .prefill = tokens.size() - decode, .orders = {}});
-    read_text(model, ops, tokens, decode, Taps(taps));
+    ComparedTaps taps(ops, kept, {.forced = true, .prefill = text.tokens.size() - text.decode, .orders = {}});
+    read_text(model, ops, text, Taps(taps));
     for (const auto& [tap, found] : taps.errors()) errors[tap].push_back(found);
   }
   return errors;
@@ -342,34 +367,6 @@ std::map<std::string, std::vector<TapErrors>> measure_plain(
 
 ModelComparison compare_models(const ModelCompareRequest& request) {
   return Comparison(request).run();
-}
-
-std::vector<double> read_text(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
-                              std::size_t decode, const Taps& taps) {
-  SequenceCache cache(ops, model.cache_widths(), model.context());
-  cache.require_room(tokens.size());
-  std::vector<double> logits;
-  for (std::size_t at = 0; at < tokens.size() && !interrupted();) {
-    const std::size_t count = at == 0 ? tokens.size() - decode : 1;
-    Batch batch;
-    batch.add(tokens.subspan(at, count), cache);
-    const std::vector<double> step = ops.download(model.logits(model.hidden(batch, ops, taps), ops, taps));
-    logits.insert(logits.end(), step.begin(), step.end());
-    cache.advance(count);
-    at += count;
-  }
-  return logits;
-}
-
-void split_tap_name(const std::string& name, std::optional<std::size_t>& layer, std::string& kind) {
-  kind = name;
-  layer.reset();
-  const auto first = name.find('.'), second = name.find('.', first == std::string::npos ? first : first + 1);
-  if (second == std::string::npos || name.substr(0, first) != "layers") return;
-  const auto number = parse_u64(std::string_view(name).substr(first + 1, second - first - 1));
-  if (!number) return;
-  layer = *number;
-  kind = name.substr(second + 1);
 }
 
 }  // namespace assay

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "kernels/harness/measure.h"
+#include "kernels/harness/read_text.h"
 #include "kernels/harness/tap_errors.h"
 #include "kernels/harness/weight_blur.h"
 #include "refimpl/models/model.h"
@@ -49,9 +50,9 @@ struct ModelCompareRequest {
 };
 
 struct TapReport {
-  std::string name;                  // "layers.3.attn_out"
-  std::optional<std::size_t> layer;  // none: embed, final_norm, logits
-  std::string kind;                  // "attn_out"
+  std::string name;   // "layers.3.attn_out"
+  std::string place;  // "3", "mtp.0"; none: embed, final_norm, logits
+  std::string kind;   // "attn_out"
   TapErrors free, local;
   std::vector<TapErrors> plain;  // the yardstick's local errors, of each order of sums
   double ratio = 0;              // local / max(2 plain, 4 u), of the worse phase
@@ -89,6 +90,7 @@ struct ModelComparison {
   bool probe_inert = false;                     // logits with and without taps are bit-equal, on both sides
   bool bit_equal = false;                       // all logits of both sides
   LogitsReport logits;
+  std::optional<LogitsReport> draft;  // of the layer for multi-token prediction
   GreedyReport greedy;
   std::size_t prefill = 0, decode = 0;  // tokens
   std::size_t blurred = 0;              // weights whose storage differs by more than copying
@@ -97,13 +99,6 @@ struct ModelComparison {
 
 // Throws Error::input where the sides are not one model, or the tokens do not fit it.
 ModelComparison compare_models(const ModelCompareRequest& request);
-
-// Logits of every position: all but the last `decode` tokens read at once, those one by one.
-std::vector<double> read_text(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
-                              std::size_t decode, const Taps& taps);
-
-// The layer of "layers.3.attn_out", and "attn_out".
-void split_tap_name(const std::string& name, std::optional<std::size_t>& layer, std::string& kind);
 
 // The ratio of one tap, of its worse phase.
 struct LocalRatio {
@@ -116,9 +111,8 @@ LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
 // By tap, the local errors of the plain computation in each of its orders.
 std::map<std::string, std::vector<TapErrors>> measure_plain(const LanguageModel& model,
                                                             const Arithmetic& arithmetic,
-                                                            const KeptTaps& kept,
-                                                            std::span<const TokenId> tokens,
-                                                            std::size_t decode, const Blurs& blurs, int jobs);
+                                                            const KeptTaps& kept, const TextReading& text,
+                                                            const Blurs& blurs, int jobs);
 
 LogitsReport compare_logits(std::span<const double> reference, std::span<const double> test,
                             std::span<const TokenId> tokens, std::size_t vocabulary);

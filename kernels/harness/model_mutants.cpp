@@ -152,8 +152,7 @@ class Planter {
         decode_(std::min(request.decode, request.tokens.size() / 4)),
         prefill_(request.tokens.size() - decode_) {
     read(truth_, Taps(kept_));
-    plain_ =
-        measure_plain(*model_, request.test.arithmetic, kept_, request.tokens, decode_, {}, request.jobs);
+    plain_ = measure_plain(*model_, request.test.arithmetic, kept_, text(), {}, request.jobs);
     forced(clean_ops_, &clean_);
   }
 
@@ -172,7 +171,11 @@ class Planter {
   }
 
  private:
-  void read(Ops& ops, const Taps& taps) const { read_text(*model_, ops, request_.tokens, decode_, taps); }
+  TextReading text(std::size_t count, std::size_t decode) const {
+    return {std::span(request_.tokens).first(count), decode, model_->draft_layers() > 0};
+  }
+  TextReading text() const { return text(request_.tokens.size(), decode_); }
+  void read(Ops& ops, const Taps& taps) const { read_text(*model_, ops, text(), taps); }
 
   std::map<std::string, TapErrors> forced(Ops& ops, TapListener* witness) const {
     ComparedTaps taps(ops, kept_, {.forced = true, .prefill = prefill_, .orders = {}, .also = witness});
@@ -185,7 +188,7 @@ class Planter {
   std::vector<std::string> calls(std::size_t count, std::size_t decode) const {
     PlantingOps ops(request_.test.arithmetic, request_.jobs);
     ComparedTaps taps(ops, kept_, {.forced = true, .prefill = prefill_, .orders = {}, .also = &ops});
-    read_text(*model_, ops, std::span(request_.tokens).first(count), decode, Taps(taps));
+    read_text(*model_, ops, text(count, decode), Taps(taps));
     const std::deque<std::string>& behind = ops.behind(OpOf<Call>::kName);
     return {behind.begin(), behind.end()};
   }
@@ -198,10 +201,8 @@ class Planter {
     const std::size_t at_once = calls<Call>(prefill_, 0).size();
     std::map<std::string, std::vector<std::size_t>> by_kind;
     for (std::size_t i = 0; i < behind.size(); ++i) {
-      std::optional<std::size_t> layer;
-      std::string kind;
-      split_tap_name(behind[i], layer, kind);
-      by_kind[(i < at_once ? "0" : "1") + kind].push_back(i);
+      const TapName tap = split_tap_name(behind[i]);
+      by_kind[(i < at_once ? "0" : "1") + tap.kind].push_back(i);
     }
     std::vector<std::size_t> places;
     for (const auto& [kind, all] : by_kind) places.push_back(all[all.size() / 2]);

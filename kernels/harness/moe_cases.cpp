@@ -1,8 +1,11 @@
 // moe_gate and moe_mix.
 //
-//   moe_gate  experts are whole numbers: equality, but where a choice hangs on less than rounding explains:
-//             such a token is left open. Weights, with ρ the relative error of a score (σ: 8; softmax:
-//             |x - max| + λ(experts) + 8), in units of u:             |w| (2 ρ + λ(top_k) + 4)
+//   moe_gate  with ρ the relative error of a score in units of u (σ: 8; softmax: |x - max| + λ(experts) + 8),
+//             and φ = 2^-126, below which exponentials in float32 may be flushed or held fast:
+//             what the choice compares   δc = u (ρ s + |c|) + φ; of two experts of a group, added up
+//             weights                    δw = u |w| (2 ρ + λ(top_k) + 4) + scale φ (1 + top_k w / scale) / Σ
+//             Experts are whole numbers: equality, but where a choice hangs on no more than the δc of the
+//             two: such a token is left open.
 //   moe_mix   an expert's gate and up are sums over the hidden size, down over its width; act' ≤ 1.1:
 //             δh = 1.1·|u|·λ(hidden)(|W_g||x|) + |act(g)|·λ(hidden)(|W_u||x|) + 10 |act(g) u|
 //             δy = Σ w (|W_d|(δh + λ(width) |h|) + (2 + λ(top_k)) |W_d h|)
@@ -11,6 +14,7 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
@@ -21,8 +25,26 @@ namespace {
 
 // --- moe_gate
 
-// A choice that hangs on less than so many u is open.
-constexpr double kCloseCall = 64 * 0x1p-24;
+constexpr double kRoundoff = 0x1p-24;
+constexpr double kFlushed = 0x1p-126;
+
+// A number that the choice compares, and by how much rounding may move it.
+struct Compared {
+  double value = 0, error = 0;
+};
+
+// Whether rounding may exchange one of the `count` largest with a smaller one: of the others, or (where their
+// order matters) of themselves. Equal ones are no close call: the earlier is due.
+bool has_close_call(std::vector<Compared> all, std::size_t count, bool ordered) {
+  std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) { return a.value > b.value; });
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = ordered ? i + 1 : count; j < all.size(); ++j) {
+      const double gap = all[i].value - all[j].value;
+      if (gap > 0 && gap <= all[i].error + all[j].error) return true;
+    }
+  }
+  return false;
+}
 
 double decimal(const CaseId& id, std::string_view key, double missing) {
   const std::string word = id.word(key);
@@ -83,13 +105,16 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
         .name = "weights", .rows = tokens_, .columns = rule_.top_k, .values = wide.download(routing.weights)};
     for (std::size_t t = 0; t < tokens_; ++t) {
       const bool open = is_open(t);
+      const std::span chosen = std::span(routing.experts).subspan(t * rule_.top_k, rule_.top_k);
+      const double sum = rule_.renormalize ? sum_of_scores(t, chosen) + rule_.epsilon : 1;
       for (std::size_t i = 0; i < rule_.top_k; ++i) {
         experts.open.push_back(open);
         weights.open.push_back(open);
-        const double score_error =
-            relative_error(t, static_cast<std::size_t>(routing.experts[t * rule_.top_k + i]));
-        weights.per_roundoff.push_back((2 * score_error + accumulation_factor(rule_.top_k) + 4) *
-                                       std::fabs(weights.values[t * rule_.top_k + i]));
+        const double w = std::fabs(weights.values[t * rule_.top_k + i]);
+        const double score_error = relative_error(t, static_cast<std::size_t>(chosen[i]));
+        weights.per_roundoff.push_back((2 * score_error + accumulation_factor(rule_.top_k) + 4) * w);
+        const double in_sum = rule_.renormalize ? static_cast<double>(rule_.top_k) * w : 0;
+        weights.absolute.push_back(kFlushed * (rule_.scale + in_sum) / sum);
       }
     }
     return {std::move(experts), std::move(weights)};
@@ -118,40 +143,66 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
     return largest_logit(token) - logits_.values[token * experts_ + expert] + accumulation_factor(experts_) +
            8;
   }
-  // Whether two of the numbers that the choice compares, and of which one is taken, differ by less than
-  // rounding may move them; equal ones are no close call: the earlier is due.
-  bool is_open(std::size_t token) const {
-    std::vector<double> choice(experts_);
+  std::vector<double> scores(std::size_t token) const {
     const double largest = largest_logit(token);
+    std::vector<double> s(logits_.values.begin() + static_cast<std::ptrdiff_t>(token * experts_),
+                          logits_.values.begin() + static_cast<std::ptrdiff_t>((token + 1) * experts_));
+    if (rule_.score == GateRule::Score::sigmoid) {
+      for (double& x : s) x = 1 / (1 + std::exp(-x));
+      return s;
+    }
     double sum = 0;
-    for (std::size_t e = 0; e < experts_; ++e)
-      sum += std::exp(logits_.values[token * experts_ + e] - largest);
-    const std::vector<float> correction = correction_ ? correction_->values() : std::vector<float>(experts_);
-    for (std::size_t e = 0; e < experts_; ++e) {
-      const double x = logits_.values[token * experts_ + e];
-      const double score =
-          rule_.score == GateRule::Score::sigmoid ? 1 / (1 + std::exp(-x)) : std::exp(x - largest) / sum;
-      choice[e] = (rule_.top_k_first ? x : score) + static_cast<double>(correction[e]);
-    }
-    const std::size_t size = experts_ / rule_.groups;
-    std::vector<double> groups;
-    for (std::size_t g = 0; g < rule_.groups; ++g) {
-      std::vector<double> members(choice.begin() + static_cast<std::ptrdiff_t>(g * size),
-                                  choice.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
-      std::sort(members.rbegin(), members.rend());
-      const bool pairs = rule_.group_score == GateRule::GroupScore::sum_of_two && members.size() > 1;
-      groups.push_back(members[0] + (pairs ? members[1] : 0));
-    }
-    return has_close_call(std::move(groups)) || has_close_call(std::move(choice));
+    for (double& x : s) sum += x = std::exp(x - largest);
+    for (double& x : s) x /= sum;
+    return s;
   }
-  static bool has_close_call(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    for (std::size_t i = 1; i < values.size(); ++i) {
-      const double gap = values[i] - values[i - 1];
-      if (gap > 0 && gap <= kCloseCall * std::max(std::fabs(values[i]), std::fabs(values[i - 1])))
-        return true;
+  double sum_of_scores(std::size_t token, std::span<const std::int32_t> chosen) const {
+    if (rule_.top_k_first && rule_.score == GateRule::Score::softmax) return 1;  // of the chosen alone
+    const std::vector<double> all = scores(token);
+    return std::accumulate(chosen.begin(), chosen.end(), 0.0, [&](double sum, std::int32_t e) {
+      return sum + all[static_cast<std::size_t>(e)];
+    });
+  }
+  std::vector<Compared> choices(std::size_t token) const {
+    const std::vector<double> all = scores(token);
+    const std::vector<float> correction = correction_ ? correction_->values() : std::vector<float>(experts_);
+    std::vector<Compared> choices(experts_);
+    for (std::size_t e = 0; e < experts_; ++e) {
+      const double x = rule_.top_k_first ? logits_.values[token * experts_ + e] : all[e];
+      Compared& c = choices[e];
+      c.value = x + static_cast<double>(correction[e]);
+      if (correction_) c.error = kRoundoff * std::fabs(c.value);
+      if (!rule_.top_k_first) c.error += kRoundoff * relative_error(token, e) * x + kFlushed;
     }
-    return false;
+    return choices;
+  }
+  Compared group_score(std::vector<Compared> members) const {
+    std::sort(members.begin(), members.end(),
+              [](const Compared& a, const Compared& b) { return a.value > b.value; });
+    if (rule_.group_score == GateRule::GroupScore::largest || members.size() < 2) return members[0];
+    const double sum = members[0].value + members[1].value;
+    return {sum, members[0].error + members[1].error + kRoundoff * std::fabs(sum)};
+  }
+  // Whether the choice of groups, the choice of experts or their order hangs on less than rounding may move.
+  bool is_open(std::size_t token) const {
+    std::vector<Compared> all = choices(token);
+    if (rule_.groups > 1) {
+      const std::size_t size = experts_ / rule_.groups;
+      std::vector<Compared> groups;
+      for (std::size_t first = 0; first < experts_; first += size)
+        groups.push_back(group_score({all.begin() + static_cast<std::ptrdiff_t>(first),
+                                      all.begin() + static_cast<std::ptrdiff_t>(first + size)}));
+      std::vector<std::size_t> order(rule_.groups);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::size_t a, std::size_t b) { return groups[a].value > groups[b].value; });
+      const std::size_t kept = rule_.chosen_groups;
+      if (has_close_call(groups, kept, false)) return true;
+      const double masked = rule_.masked_is_zero ? 0 : -std::numeric_limits<double>::infinity();
+      for (std::size_t g = kept; g < rule_.groups; ++g)
+        std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(order[g] * size), size, Compared{masked, 0});
+    }
+    return has_close_call(std::move(all), rule_.top_k, true);
   }
 
   std::size_t tokens_, experts_;

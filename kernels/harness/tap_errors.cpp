@@ -8,6 +8,7 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/harness/read_text.h"
 
 namespace assay {
 namespace {
@@ -162,8 +163,9 @@ void ComparedTaps::see(const std::string& name, const Matrix& value) {
                                               order == settings_.orders.end() ? HeadOrder{} : order->second);
   const std::vector<double> out = ops_.download(value);
   TapErrors& errors = errors_[name];
-  ErrorTotals& phase = seen < settings_.prefill ? errors.prefill : errors.decode;
-  phase.add(compare_rows(out, truth, width, seen, ops_.arithmetic()));
+  const std::size_t token = first_token_of(name) + seen;
+  ErrorTotals& phase = token < settings_.prefill ? errors.prefill : errors.decode;
+  phase.add(compare_rows(out, truth, width, token, ops_.arithmetic()));
   seen += count;
   if (settings_.forced && !value.empty()) ops_.store({.base = value}, 0, ops_.upload(truth, count, width));
 }

@@ -75,7 +75,7 @@ class ComparedTaps final : public TapListener {
  public:
   struct Settings {
     bool forced = false;
-    std::size_t prefill = 0;                  // rows below are prefill
+    std::size_t prefill = 0;                  // tokens below are prefill
     std::map<std::string, HeadOrder> orders;  // by tap
     TapListener* also = nullptr;              // sees each tap too
   };

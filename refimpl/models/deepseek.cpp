@@ -211,11 +211,15 @@ Matrix Deepseek::draft(const Batch& batch, const Matrix& hidden, Ops& ops, const
   at("projected", x);
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);
   x = run_layer(m.layer, layers_.size(), x, batch, angles, ops, at);
-  return ops.rms_norm(x, m.final_norm, s_.epsilon, NormForm::weight_last);  // [tokens, hidden]
+  x = ops.rms_norm(x, m.final_norm, s_.epsilon, NormForm::weight_last);
+  at("final_norm", x);
+  return x;  // [tokens, hidden]
 }
 
 Matrix Deepseek::draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const {
-  return logits(draft, ops, taps);  // the head is the main model's
+  const Matrix y = logits(draft, ops, {});  // the head is the main model's
+  TapScope(taps, "mtp", 0)("logits", y);
+  return y;
 }
 
 // ------------------------------------------------------------------------------------- reading the

@@ -1,6 +1,8 @@
 // Dumps held against each other: limits, layouts, ranks joined, tokens aligned.
 #include "kernels/dumps/align.h"
+#include "kernels/dumps/limits.h"
 #include "tests/kernels/dumps_fixture.h"
+#include "tests/support/paths.h"
 
 namespace assay::dumps {
 namespace {
@@ -63,11 +65,42 @@ TEST_F(Dumps, PrecisionIsWhatValuesWereRoundedTo) {
   const DumpComparison found = compare(ref, test);  // BF16 numbers in an F32 file
   EXPECT_EQ(found.precision, ElementType::BF16);
   EXPECT_TRUE(found.good());
-  // 8 · (2^-8 + 2^-24 √32) · √(10 · 3)
+  // 24 · (2^-8 + 2^-24 √32) · √(10 · 3)
   EXPECT_NEAR(tap(found, "layers.2.out").limit.element,
-              8 * (0x1p-8 + 0x1p-24 * std::sqrt(32)) * std::sqrt(30), 1e-12);
+              24 * (0x1p-8 + 0x1p-24 * std::sqrt(32)) * std::sqrt(30), 1e-12);
   EXPECT_NEAR(tap(compare(ref, ref), "layers.2.out").limit.element,
               8 * (0x1p-24 + 0x1p-24 * std::sqrt(32)) * std::sqrt(30), 1e-15);
+}
+
+// What transformers' own models need (data/make_dump_errors.py) is allowed where they are not deep, and no
+// more than that.
+TEST(DumpLimits, AreWhatModelsNeed) {
+  std::istringstream rows(test::read_file(test::source_dir() / "data/fixtures/dumps/ERRORS.tsv"));
+  std::string line;
+  std::getline(rows, line);
+  std::map<std::string, Growth> most;
+  std::size_t counted = 0;
+  while (std::getline(rows, line)) {
+    std::istringstream row(line);
+    std::string model, layers, precision, element, at, norm;
+    for (std::string* field : {&model, &layers, &precision, &element, &at, &norm})
+      std::getline(row, *field, '\t');
+    if (std::stoi(layers) > 8) continue;
+    ++counted;
+    Growth& needed = most[precision == "f32" ? "single" : "half"];
+    needed.element = std::max(needed.element, std::stod(element));
+    needed.norm = std::max(needed.norm, std::stod(norm));
+  }
+  EXPECT_GT(counted, 60u);
+  for (const auto& [kind, type] :
+       {std::pair{"single", ElementType::F32}, std::pair{"half", ElementType::BF16}}) {
+    const Growth allowed = measured_growth(type), needed = most.at(kind);
+    EXPECT_LE(needed.element, allowed.element) << kind;
+    EXPECT_LE(needed.norm, allowed.norm) << kind;
+    EXPECT_GE(needed.element, 0.75 * allowed.element) << kind;
+    EXPECT_GE(needed.norm, 0.75 * allowed.norm) << kind;
+  }
+  EXPECT_EQ(measured_growth(ElementType::F16).element, measured_growth(ElementType::BF16).element);
 }
 
 TEST_F(Dumps, DoublesAreComparedAsDoubles) {

@@ -45,6 +45,16 @@ TEST(GateFigures, RatiosDriftAsThoseOfKernelsDo) {
   EXPECT_EQ(kinds({{"models", {ratio(std::nan(""))}}}), Kinds{"worse"});
 }
 
+TEST(GateFigures, OneRunMovesTwiceAsFarAsTheLargestOfMany) {
+  const auto claim = [](double value) {
+    return GateFigure{.name = "llama: ratio", .drift = Drift::one_case, .value = value, .word = {}};
+  };
+  EXPECT_EQ(kinds({{"models", {claim(1.99)}}}), Kinds{});
+  EXPECT_EQ(kinds({{"models", {claim(2.01)}}}), Kinds{"worse"});
+  EXPECT_EQ(kinds({{"models", {claim(0.13)}}}), Kinds{});
+  EXPECT_EQ(kinds({{"models", {claim(0.12)}}}), Kinds{"better"});
+}
+
 TEST(GateFigures, ConversionsAreTheSameToTheBit) {
   EXPECT_EQ(kinds({{"conversions", {noise(43.88), word("abc")}}}), Kinds{"worse"});
   EXPECT_EQ(kinds({{"conversions", {noise(43.92), word("abc")}}}), Kinds{"better"});
@@ -61,6 +71,8 @@ TEST(GateFigures, WhatDoesNotHoldFailsWhateverWasRemembered) {
   const std::vector<KnownFailure> known = {{"models", "llama: ratio", "issue 12", "2026-12-31"}};
   const std::vector<KnownFailure> past = {{"models", "llama: ratio", "issue 12", "2026-06-14"}};
   EXPECT_EQ(kinds({{"models", {ratio(0.5, false)}}}, known), Kinds{"known failed"});
+  const std::vector<KnownFailure> last_day = {{"models", "llama: ratio", "issue 12", kToday}};
+  EXPECT_EQ(kinds({{"models", {ratio(0.5, false)}}}, last_day), Kinds{"known failed"});
   EXPECT_EQ(kinds({{"models", {ratio(0.5, false)}}}, past), Kinds{"expired"});
   EXPECT_EQ(kinds({{"models", {ratio(0.5)}}}, known), Kinds{"unexpected_pass"});
   const std::vector<KnownFailure> other = {{"models", "gemma: ratio", "issue 12", "2026-12-31"}};

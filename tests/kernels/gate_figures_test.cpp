@@ -80,6 +80,10 @@ TEST(GateFigures, WhatDoesNotHoldFailsWhateverWasRemembered) {
   EXPECT_EQ(kinds({{"models", {ratio(0.5)}}}, other), Kinds{"vanished"});
 }
 
+TEST(GateFigures, FourDecimalsAreKept) {
+  EXPECT_EQ(records_of({{"models", {ratio(0.12346789)}}}).at("models").at("llama: ratio"), Json(0.1235));
+}
+
 TEST(GateFigures, ABaselineKeepsThem) {
   Baseline baseline;
   baseline.figures = kBefore;

@@ -42,6 +42,8 @@ class EncodedRows {
     return (parts_[part] = {memory_[part].take(size), at}).bytes;
   }
   const Part& part(std::size_t i) const { return parts_[i]; }
+  // What part(i).bytes are the beginning of; whoever takes it away leaves other.
+  Scratch<std::byte>& memory(std::size_t i) { return memory_[i]; }
   ErrorSums error;
 
  private:

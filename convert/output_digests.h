@@ -1,18 +1,22 @@
 // The SHA-256 of files while they are being written, so that no second pass over them is needed when they are
-// whole: each file is hashed as far as it has been written without a gap, from the pages that the kernel
-// still has at hand, several files side by side on one core.
+// whole: each file is hashed as far as it has been written without a gap, from the memory that its writers
+// left or the pages that the kernel still has at hand, several files side by side on one core.
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core/formats/digest.h"
 #include "core/formats/hash/sha256_kernels.h"
 #include "core/system/file.h"
+#include "core/system/scratch.h"
 
 namespace assay {
 
@@ -20,24 +24,50 @@ namespace assay {
 class GrowingFile {
  public:
   GrowingFile(const AtomicFile& file, std::uint64_t bytes)
-      : descriptor_(file.descriptor()), readable_(File::open(file.temporary())), bytes_(bytes) {}
+      : readable_(std::make_shared<const File>(File::open(file.temporary()))), bytes_(bytes) {}
   std::uint64_t bytes() const { return bytes_; }
   const Digest& digest() const { return digest_; }  // once OutputDigests::work() has handed it back
 
  private:
   friend class OutputDigests;
+  friend class HashLane;
+  struct Kept {
+    std::uint64_t begin, end;
+    Scratch<std::byte> memory;
+  };
   std::uint64_t ready() const { return written_ - hashed_; }
   bool whole() const { return written_ == bytes_; }
 
-  int descriptor_;
-  File readable_;
+  std::shared_ptr<const File> readable_;
   std::uint64_t bytes_;
   std::map<std::uint64_t, std::uint64_t> islands_;  // begin and end of what lies beyond the first gap
-  std::uint64_t written_ = 0;                       // up to the first gap
-  std::uint64_t hashed_ = 0, sent_ = 0;             // sent: the disk has been asked to write it
+  std::map<std::uint64_t, Kept> kept_;              // by where they begin
+  std::deque<Kept> next_;                // those in reach: whoever has made it busy_ alone sees them
+  std::uint64_t written_ = 0;            // up to the first gap
+  std::uint64_t hashed_ = 0, sent_ = 0;  // sent: the disk has been asked to write it
   sha256::State state_ = sha256::kInitialState;
   bool busy_ = false, done_ = false;
   Digest digest_;
+};
+
+// Asks the disk to take what is complete, so that less is left to wait for when a file is closed. It is a
+// hint, but the kernel may keep whoever gives it waiting: hence a thread of its own.
+class EarlyFlush {
+ public:
+  EarlyFlush() : thread_([this](const std::stop_token& stop) { work(stop); }) {}
+  void add(std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t bytes);
+
+ private:
+  struct Range {
+    std::shared_ptr<const File> file;
+    std::uint64_t offset, bytes;
+  };
+  void work(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any something_new_;
+  std::deque<Range> waiting_;
+  std::jthread thread_;  // the last member: it uses the others
 };
 
 // Safe from several threads.
@@ -46,6 +76,9 @@ class OutputDigests {
   void add(GrowingFile& file);
   // [offset, offset + bytes) lies in the file.
   void written(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes);
+  // The same, of the first `bytes` of `memory`, which may be kept until they are hashed and exchanged for
+  // other.
+  void written(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes, Scratch<std::byte>& memory);
   void all_written(GrowingFile& file) { written(file, 0, file.bytes()); }
   void forget(GrowingFile& file);
 
@@ -56,12 +89,16 @@ class OutputDigests {
   std::vector<GrowingFile*> work(bool& found);
 
  private:
+  void extend(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes);
   std::vector<GrowingFile*> choose();
   void hash(const std::vector<GrowingFile*>& files);
-  static void finish(GrowingFile& file, std::span<const std::byte> tail);
+  void give_back(GrowingFile::Kept kept);
 
   mutable std::mutex mutex_;
   std::vector<GrowingFile*> files_;
+  std::uint64_t kept_bytes_ = 0;
+  std::vector<Scratch<std::byte>> spare_;
+  EarlyFlush flush_;
 };
 
 }  // namespace assay

@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kPieceElements = 1 << 16;
+constexpr std::uint64_t kPieceElements = 1 << 17;
 constexpr std::uint64_t kTile = 2048;  // what is made of so many on the way stays in the first-level cache
 constexpr std::uint64_t kCopyPiece = 2 << 20;
 constexpr std::uint64_t kCutPiece = 4 << 20;
@@ -257,7 +257,7 @@ void ShardPieces::cast(const LogicalTensor& tensor, std::uint64_t first, std::ui
   }
   if (!(sums.largest_error <= std::numeric_limits<float>::max()))  // an infinity, of finite values
     throw Error::refused(fmt::format("a value is too large for {}", name(output.type))).tensor(tensor.name);
-  sink_.write(output, first * tensor.columns * element, stored);
+  sink_.write(output, first * tensor.columns * element, stored.size(), code_memory);
   context_.progress.add(stored.size());
 }
 
@@ -275,9 +275,9 @@ void ShardPieces::quantize(const LogicalTensor& tensor, std::uint64_t first, std
   check_values(tensor, before);
   plan_.encoder->encode({tensor, first, rows, before, whole_amax, context_.given}, made);
   for (const OutputTensor* output : outputs) {
-    const EncodedRows::Part& part = made.part(output->part);
-    if (!part.bytes.empty()) sink_.write(*output, part.at, part.bytes);
-    context_.progress.add(part.bytes.size());
+    const auto [bytes, at] = made.part(output->part);
+    if (!bytes.empty()) sink_.write(*output, at, bytes.size(), made.memory(output->part));
+    context_.progress.add(bytes.size());
   }
   sums = made.error;
 }

@@ -34,9 +34,8 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
   names_.push_back(name);
   files_.push_back(std::make_unique<AtomicFile>(path));
   AtomicFile& file = *files_.back();
-  // The whole length at once: what pads a rank's part is never written, and reads as zeros.
-  if (::ftruncate(file.descriptor(), static_cast<off_t>(bytes)) != 0)
-    throw Error::from_errno("set the length", errno).in(path);
+  // What pads a rank's part is never written.
+  if (bytes > 0) file.reserve(bytes);
   file.write_at(0, std::as_bytes(std::span(header)));
   growing_.push_back(std::make_unique<GrowingFile>(file, bytes));
   digests_.add(*growing_.back());
@@ -53,6 +52,14 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<co
       files_[part.file]->write_at(offset, mine);
     });
   }
+}
+
+void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::uint64_t bytes,
+                      Scratch<std::byte>& memory) {
+  const auto data = memory.take(bytes);
+  if (cut_) return write(tensor, at, data);
+  files_.front()->write_at(tensor.offset + at, data);
+  digests_.written(*growing_.front(), tensor.offset + at, bytes, memory);
 }
 
 void ShardSink::copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset,

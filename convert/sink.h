@@ -22,6 +22,8 @@ class ShardSink {
 
   // Bytes `at`, `at` + 1 … of the whole tensor, which is one of shard.tensors. Safe from several threads.
   void write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes);
+  // The same of the first `bytes` of `memory`, which may be exchanged for other.
+  void write(const OutputTensor& tensor, std::uint64_t at, std::uint64_t bytes, Scratch<std::byte>& memory);
   // The shard is one file: what is only copied need not pass through memory then.
   bool whole() const { return !cut_; }
   void copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset, std::uint64_t bytes);

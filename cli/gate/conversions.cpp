@@ -12,15 +12,15 @@ namespace assay {
 namespace {
 
 // A folder of its own among the temporary ones, gone with the object.
-class Scratch {
+class ScratchFolder {
  public:
-  Scratch() : path_(fs::temp_directory_path() / fmt::format("assay-gate-{}", ::getpid())) {
+  ScratchFolder() : path_(fs::temp_directory_path() / fmt::format("assay-gate-{}", ::getpid())) {
     fs::remove_all(path_);
     fs::create_directories(path_);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
@@ -43,7 +43,7 @@ ConvertResult run(const fs::path& in, const fs::path& out, const ConvertOptions&
   return convert(in, out, plan, options, ProgressMode::never);
 }
 
-GateFigure proof_figure(const fs::path& model, const Scratch& scratch, int jobs) {
+GateFigure proof_figure(const fs::path& model, const ScratchFolder& scratch, int jobs) {
   const ConvertResult result = run(model, scratch / "reblocked", options_for("reblock=64x64", jobs));
   GateFigure figure = {.name = "tinylm to reblock=64x64: proof", .drift = Drift::exact, .word = "none"};
   figure.holds = result.proof && result.proof->holds();
@@ -55,7 +55,7 @@ GateFigure proof_figure(const fs::path& model, const Scratch& scratch, int jobs)
 }
 
 // FP8 to BF16 rounds each value; back under the old scales every code has to be what it was.
-GateFigure round_trip_figure(const fs::path& model, const Scratch& scratch, int jobs) {
+GateFigure round_trip_figure(const fs::path& model, const ScratchFolder& scratch, int jobs) {
   run(model, scratch / "bf16", options_for("bf16", jobs));
   ConvertOptions back = options_for("fp8:block=128x128", jobs);
   back.scales_from = model.string();
@@ -85,7 +85,7 @@ std::vector<GateFigure> gate_conversions(const fs::path& data, int jobs) {
   std::vector<GateFigure> figures;
   const fs::path fp8 = data / "tinylm", bf16 = data / "tinylm-bf16";
   if (!fs::exists(fp8) || !fs::exists(bf16)) return figures;
-  const Scratch scratch;
+  const ScratchFolder scratch;
   figures.push_back(proof_figure(fp8, scratch, jobs));
   figures.push_back(round_trip_figure(fp8, scratch, jobs));
   for (const char* spec : {"fp8:block=128x128", "fp8:block=128x128,scale=ue8m0", "fp8:channel",

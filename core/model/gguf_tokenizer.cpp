@@ -58,7 +58,10 @@ class Tokenizer {
         size_(GgufParameters(config, family).size("vocab_size")) {}
 
   std::vector<gguf::KeyValue> metadata() {
-    if (given_pre_ == "none") return {gguf::text_value("tokenizer.ggml.model", "none")};
+    // Without tokens to count, llama.cpp asks a key for the size of the embedding, of every architecture.
+    if (given_pre_ == "none")
+      return {gguf::text_value("tokenizer.ggml.model", "none"),
+              gguf::u32_value(std::string(family_.architecture) + ".vocab_size", size_)};
     settings_ = there("tokenizer_config.json") ? read_json(folder_ / "tokenizer_config.json", kTokenizerJson)
                                                : ParsedJson::object();
     const bool llama = family_.architecture == "llama";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -11,12 +12,41 @@
 //
 #include <hwy/highway.h>
 
+#ifndef ASSAY_CORE_NUMERIC_FLOAT_LOOPS_SUM_LANES
+#define ASSAY_CORE_NUMERIC_FLOAT_LOOPS_SUM_LANES
+namespace assay {
+
+constexpr std::size_t kSumLanes = 8, kSumRun = 128;
+
+struct SumLanes {
+  double before[kSumLanes] = {}, error[kSumLanes] = {}, product[kSumLanes] = {}, largest[kSumLanes] = {};
+
+  void take(std::size_t lane, double x, double e) {
+    before[lane] += x * x;
+    error[lane] += e * e;
+    product[lane] += x * e;
+    largest[lane] = std::max(largest[lane], std::abs(e));
+  }
+  DifferenceSums total() const {
+    DifferenceSums total;
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
+      total.before_squares += before[lane];
+      total.error_squares += error[lane];
+      total.products += product[lane];
+      total.largest = std::max(total.largest, largest[lane]);
+    }
+    return total;
+  }
+};
+
+}  // namespace assay
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace assay::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using F32 = hn::ScalableTag<float>;
-constexpr std::size_t kSumLanes = 8;
 
 std::uint32_t largest_bits(const float* values, std::size_t count) {
   const F32 d;
@@ -56,64 +86,34 @@ std::size_t divide_all(const float* values, std::size_t count, float divisor, fl
   return beyond;
 }
 
-struct SumLanes {
-  double before[kSumLanes] = {}, error[kSumLanes] = {}, product[kSumLanes] = {}, largest[kSumLanes] = {};
-  void take(std::size_t lane, double x, double e) {
-    before[lane] += x * x;
-    error[lane] += e * e;
-    product[lane] += x * e;
-    largest[lane] = std::max(largest[lane], std::abs(e));
-  }
-};
-
-// Whole runs of eight; what is left is the caller's.
+// Whole runs; returns how many elements they are.
 std::size_t sum_runs(const float* before, const float* after, std::size_t count, SumLanes& sums) {
-  std::size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
-  const hn::CappedTag<double, kSumLanes> d;
-  const hn::Rebind<float, decltype(d)> df;
-  const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t part = 0; part < kSumLanes; part += lanes) {
-    auto squares = hn::Zero(d), errors = hn::Zero(d), products = hn::Zero(d), largest = hn::Zero(d);
-    for (i = 0; i + kSumLanes <= count; i += kSumLanes) {
-      const auto x = hn::PromoteTo(d, hn::LoadU(df, before + i + part));
-      const auto e = hn::Sub(hn::PromoteTo(d, hn::LoadU(df, after + i + part)), x);
-      squares = hn::Add(squares, hn::Mul(x, x));
-      errors = hn::Add(errors, hn::Mul(e, e));
-      products = hn::Add(products, hn::Mul(x, e));
-      largest = hn::Max(largest, hn::Abs(e));
+  const hn::CappedTag<float, kSumLanes> d;
+  const std::size_t lanes = hn::Lanes(d), whole = count / kSumRun * kSumRun;
+  for (std::size_t run = 0; run < whole; run += kSumRun) {
+    float of_run[4][kSumLanes];
+    for (std::size_t part = 0; part < kSumLanes; part += lanes) {
+      auto squares = hn::Zero(d), errors = hn::Zero(d), products = hn::Zero(d), largest = hn::Zero(d);
+      for (std::size_t i = run + part; i < run + kSumRun; i += kSumLanes) {
+        const auto x = hn::LoadU(d, before + i);
+        const auto e = hn::Sub(hn::LoadU(d, after + i), x);
+        squares = hn::Add(squares, hn::Mul(x, x));
+        errors = hn::Add(errors, hn::Mul(e, e));
+        products = hn::Add(products, hn::Mul(x, e));
+        largest = hn::Max(largest, hn::Abs(e));
+      }
+      hn::StoreU(squares, d, of_run[0] + part);
+      hn::StoreU(errors, d, of_run[1] + part);
+      hn::StoreU(products, d, of_run[2] + part);
+      hn::StoreU(largest, d, of_run[3] + part);
     }
-    hn::StoreU(squares, d, sums.before + part);
-    hn::StoreU(errors, d, sums.error + part);
-    hn::StoreU(products, d, sums.product + part);
-    hn::StoreU(largest, d, sums.largest + part);
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) sums.before[lane] += of_run[0][lane];
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) sums.error[lane] += of_run[1][lane];
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) sums.product[lane] += of_run[2][lane];
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane)
+      sums.largest[lane] = std::max(sums.largest[lane], double{of_run[3][lane]});
   }
-#else
-  for (; i + kSumLanes <= count; i += kSumLanes) {
-    for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
-      const double x = before[i + lane];
-      sums.take(lane, x, after[i + lane] - x);
-    }
-  }
-#endif
-  return i;
-}
-
-DifferenceSums sum_differences(const float* before, const float* after, std::size_t count) {
-  SumLanes sums;
-  const std::size_t whole = sum_runs(before, after, count, sums);
-  for (std::size_t i = whole; i < count; ++i) {
-    const double x = before[i];
-    sums.take(i - whole, x, after[i] - x);
-  }
-  DifferenceSums total;
-  for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
-    total.before_squares += sums.before[lane];
-    total.error_squares += sums.error[lane];
-    total.products += sums.product[lane];
-    total.largest = std::max(total.largest, sums.largest[lane]);
-  }
-  return total;
+  return whole;
 }
 
 }  // namespace assay::HWY_NAMESPACE
@@ -125,7 +125,7 @@ namespace assay {
 HWY_EXPORT(largest_bits);
 HWY_EXPORT(multiply_all);
 HWY_EXPORT(divide_all);
-HWY_EXPORT(sum_differences);
+HWY_EXPORT(sum_runs);
 
 std::uint32_t largest_magnitude_bits(const float* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(largest_bits)(values, count);
@@ -136,8 +136,31 @@ void multiply_by(float* values, std::size_t count, float factor) {
 std::size_t divide_by(const float* values, std::size_t count, float divisor, float limit, float* out) {
   return HWY_DYNAMIC_DISPATCH(divide_all)(values, count, divisor, limit, out);
 }
+namespace {
+
+// Whether float held the squares of a run: none overflowed, and what underflowed is nothing beside the rest.
+// A NaN is the caller's business.
+bool in_range(const DifferenceSums& sums) {
+  constexpr double kLeast = 1e-12, kMost = std::numeric_limits<float>::max();
+  return !(sums.before_squares < kLeast || sums.before_squares > kMost || sums.error_squares > kMost);
+}
+
+DifferenceSums sum_all(const float* before, const float* after, std::size_t count, bool in_runs) {
+  SumLanes sums;
+  const std::size_t whole =
+      in_runs ? HWY_DYNAMIC_DISPATCH(sum_runs)(before, after, count, sums) : std::size_t{0};
+  for (std::size_t i = whole; i < count; ++i) {
+    const double x = before[i];
+    sums.take(i % kSumLanes, x, after[i] - x);
+  }
+  return sums.total();
+}
+
+}  // namespace
+
 DifferenceSums difference_sums(const float* before, const float* after, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(sum_differences)(before, after, count);
+  const DifferenceSums sums = sum_all(before, after, count, true);
+  return in_range(sums) ? sums : sum_all(before, after, count, false);
 }
 
 }  // namespace assay

@@ -187,6 +187,16 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
   write_all_at(descriptor_, offset, bytes, target_);
 }
 
+void AtomicFile::reserve(std::uint64_t bytes) {
+  int done = 0;
+  while ((done = ::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes))) != 0 && errno == EINTR) {
+  }
+  if (done != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+    throw Error::from_errno(fmt::format("reserve {} bytes", bytes), errno).in(target_);
+  if (done != 0 && ::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+    throw Error::from_errno("set the length", errno).in(target_);
+}
+
 void AtomicFile::commit() {
   if (temporary_.empty()) {  // a device or pipe: neither to be flushed to disk nor renamed
     if (::close(std::exchange(descriptor_, -1)) != 0) throw Error::from_errno("close", errno).in(target_);

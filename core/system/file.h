@@ -69,6 +69,9 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Sets the length, and takes the room for it at once where the file system offers that: a disk too small is
+  // known before the work, and pages are written for less. What is not written reads as zeros.
+  void reserve(std::uint64_t bytes);
   int descriptor() const { return descriptor_; }
   const fs::path& temporary() const { return temporary_; }
   void commit();  // fsync, rename, fsync of the folder

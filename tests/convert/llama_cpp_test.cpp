@@ -50,8 +50,8 @@ TEST(LlamaCpp, GoesOnFromATextAsTheReferenceEngineDoes) {
 TEST(LlamaCpp, LoadsEveryFamilyAndRunsIt) {
   if (llama_cpp() == nullptr) GTEST_SKIP() << "SKIPPED: set ASSAY_LLAMA_CPP to llama.cpp's build/bin";
   const TempDir dir;
-  for (const char* model :
-       {"llama", "mistral", "mixtral", "deepseek-v2", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2"}) {
+  for (const char* model : {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3-moe", "deepseek-v2",
+                            "deepseek-v3", "deepseek-v3-fp8", "kimi-k2"}) {
     SCOPED_TRACE(model);
     const fs::path gguf = dir / (std::string(model) + ".gguf");
     expect_ok(assay({"convert", kData / "models" / model / "model.safetensors", gguf, "--to", "gguf:f16",

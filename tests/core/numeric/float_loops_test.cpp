@@ -54,11 +54,25 @@ TEST_P(FloatLoops, RoundEveryElementByItself) {
 }
 
 TEST_P(FloatLoops, SumInOneOrderOnEveryProcessor) {
-  for (const std::size_t count : {0, 5, 8, 1003}) {
+  for (const std::size_t count : {0, 5, 8, 128, 1003}) {
     const std::vector<float> before = some_values(count, 0.11F), after = some_values(count, 0.1100001F);
     const DifferenceSums sums = difference_sums(before.data(), after.data(), count);
     double lanes[3][8] = {}, largest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t whole = count / 128 * 128;
+    for (std::size_t run = 0; run < whole; run += 128) {
+      float of_run[3][8] = {};
+      for (std::size_t i = run; i < run + 128; ++i) {
+        const float x = before[i], e = after[i] - x;
+        of_run[0][i % 8] += x * x;
+        of_run[1][i % 8] += e * e;
+        of_run[2][i % 8] += x * e;
+        largest = std::max<double>(largest, std::abs(e));
+      }
+      for (int which = 0; which < 3; ++which) {
+        for (int lane = 0; lane < 8; ++lane) lanes[which][lane] += of_run[which][lane];
+      }
+    }
+    for (std::size_t i = whole; i < count; ++i) {
       const double x = before[i], e = after[i] - x;
       lanes[0][i % 8] += x * x;
       lanes[1][i % 8] += e * e;
@@ -73,6 +87,18 @@ TEST_P(FloatLoops, SumInOneOrderOnEveryProcessor) {
     EXPECT_EQ(sums.error_squares, totals[1]);
     EXPECT_EQ(sums.products, totals[2]);
     EXPECT_EQ(sums.largest, largest);
+  }
+}
+
+// Their squares would be infinite, or nothing, in float.
+TEST_P(FloatLoops, SumValuesOfAnyMagnitude) {
+  for (const float magnitude : {1e30F, 1e19F, 1e-12F, 1e-25F}) {
+    const std::vector<float> before(300, magnitude), after(300, magnitude * 1.5F);
+    const DifferenceSums sums = difference_sums(before.data(), after.data(), before.size());
+    const double x = magnitude, e = magnitude * 1.5F - x;
+    EXPECT_NEAR(sums.before_squares / (300 * x * x), 1, 1e-9) << magnitude;
+    EXPECT_NEAR(sums.error_squares / (300 * e * e), 1, 1e-9) << magnitude;
+    EXPECT_NEAR(sums.products / (300 * x * e), 1, 1e-9) << magnitude;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/calling_ops.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/matrix_memory.h"
@@ -14,11 +15,11 @@
 namespace assay {
 namespace {
 
-class SelectedOps final : public ReferenceOps {
+class SelectedOps final : public CallingOps<SelectedOps> {
  public:
   // Without `device` all is ordinary memory, and no kernel runs on after it returned.
   SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device)
-      : ReferenceOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
+      : CallingOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
     const Real real = arithmetic().storage();
@@ -55,27 +56,6 @@ class SelectedOps final : public ReferenceOps {
     return ReferenceOps::concatenate(a, b);
   }
 
-  Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
-    return dispatch(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
-  }
-  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                ResultRounding rounding) override {
-    return dispatch(LinearCall{x, weight, bias, rounding});
-  }
-  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override {
-    return dispatch(RmsNormCall{x, weight, epsilon, form});
-  }
-  Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                    double epsilon) override {
-    return dispatch(LayerNormCall{x, weight, bias, epsilon});
-  }
-  void rope(Matrix& x, const RopeCall& call) override { dispatch(RotaryCall{x, call}); }
-  Matrix attention(const AttentionCall& call) override { return dispatch(call); }
-  Matrix mla(const MlaCall& call) override { return dispatch(call); }
-  Matrix activation(const Matrix& x, Activation kind) override { return dispatch(ActivationCall{x, kind}); }
-  Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
-    return dispatch(GatedCall{gate, up, form});
-  }
   // In float32 the sum of two numbers is the same bits however it is computed.
   Matrix add(const Matrix& a, const Matrix& b) override {
     settle();
@@ -86,22 +66,11 @@ class SelectedOps final : public ReferenceOps {
     cpu::add(a, b, y, jobs());
     return y;
   }
-  Matrix softmax(const Matrix& x) override { return dispatch(SoftmaxCall{x}); }
-  Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
-    return dispatch(MoeGateCall{logits, correction, rule});
-  }
-  Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                 MoeForm form) override {
-    return dispatch(MoeMixCall{x, routing, experts, form});
-  }
-  QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) override {
-    return dispatch(QuantizeCall{x, rule});
-  }
-  Matrix dequantize(const QuantizedMatrix& x) override { return dispatch(DequantizeCall{x}); }
 
  private:
+  friend CallingOps;
   template <class Call>
-  ResultOf<Call> dispatch(const Call& call) {
+  ResultOf<Call> call(const Call& call) {
     for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
       if (!kernel.takes(arithmetic(), call)) continue;
       const Side side(*this, device_ && kernel.device == Device::cuda);

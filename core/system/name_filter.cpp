@@ -3,23 +3,24 @@
 #include <fmt/format.h>
 
 #include "core/system/error.h"
+#include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-std::optional<std::regex> compile(const std::string& pattern, std::string_view option) {
+std::optional<std::regex> compile(const std::string& pattern) {
   if (pattern.empty()) return std::nullopt;
   try {
     return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error&) {
-    throw Error::usage(fmt::format("{} '{}' is not a regular expression", option, pattern));
+    throw Error::usage(fmt::format("'{}' is not a regular expression", escape_for_terminal(pattern)));
   }
 }
 
 }  // namespace
 
 NameFilter::NameFilter(const std::string& include, const std::string& exclude)
-    : include_(compile(include, "--include")), exclude_(compile(exclude, "--exclude")) {}
+    : include_(compile(include)), exclude_(compile(exclude)) {}
 
 bool NameFilter::accepts(std::string_view name) const {
   const std::string_view examined = name.substr(0, kExaminedBytes);

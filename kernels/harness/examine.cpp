@@ -12,6 +12,7 @@
 #include "core/system/error.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/harness/device_time.h"
+#include "kernels/harness/every_call.h"
 #include "kernels/harness/guarded_ops.h"
 #include "kernels/harness/survey.h"
 
@@ -429,20 +430,7 @@ std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry) {
                             std::unique_ptr<GuardedOps>*);                                \
   template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&,   \
                               const ExamineSettings&)
-ASSAY_INSTANTIATE(EmbeddingCall);
-ASSAY_INSTANTIATE(LinearCall);
-ASSAY_INSTANTIATE(RmsNormCall);
-ASSAY_INSTANTIATE(LayerNormCall);
-ASSAY_INSTANTIATE(RotaryCall);
-ASSAY_INSTANTIATE(AttentionCall);
-ASSAY_INSTANTIATE(MlaCall);
-ASSAY_INSTANTIATE(ActivationCall);
-ASSAY_INSTANTIATE(GatedCall);
-ASSAY_INSTANTIATE(SoftmaxCall);
-ASSAY_INSTANTIATE(MoeGateCall);
-ASSAY_INSTANTIATE(MoeMixCall);
-ASSAY_INSTANTIATE(QuantizeCall);
-ASSAY_INSTANTIATE(DequantizeCall);
+ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE
 
 }  // namespace assay

@@ -8,7 +8,7 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
-#include "kernels/calls.h"
+#include "kernels/calling_ops.h"
 #include "kernels/harness/mutants.h"
 
 namespace assay {
@@ -28,11 +28,15 @@ double relative_change(ReferenceOps& ops, const Matrix& right, const Matrix& wro
 double relative_change(ReferenceOps& ops, const Routing& right, const Routing& wrong) {
   return right.experts != wrong.experts ? 1 : relative_change(ops, right.weights, wrong.weights);
 }
+double relative_change(ReferenceOps& ops, const QuantizedMatrix& right, const QuantizedMatrix& wrong) {
+  return relative_change(ops, run_reference(ops, DequantizeCall{right}),
+                         run_reference(ops, DequantizeCall{wrong}));
+}
 
 // The reference, but for one call of one operation; and a witness of which tap follows which call.
-class PlantingOps final : public ReferenceOps, public TapListener {
+class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
  public:
-  using ReferenceOps::ReferenceOps;
+  using CallingOps::CallingOps;
 
   template <class Call>
   void plant(const Mutant<Call>& mutant, std::size_t call) {
@@ -53,38 +57,10 @@ class PlantingOps final : public ReferenceOps, public TapListener {
     open_.clear();
   }
 
-  Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override {
-    return pass(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
-  }
-  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                ResultRounding rounding) override {
-    return pass(LinearCall{x, weight, bias, rounding});
-  }
-  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override {
-    return pass(RmsNormCall{x, weight, epsilon, form});
-  }
-  Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                    double epsilon) override {
-    return pass(LayerNormCall{x, weight, bias, epsilon});
-  }
-  void rope(Matrix& x, const RopeCall& call) override {
-    const Matrix turned = pass(RotaryCall{x, call});
-    store({.base = x}, 0, turned);
-  }
-  Matrix attention(const AttentionCall& call) override { return pass(call); }
-  Matrix mla(const MlaCall& call) override { return pass(call); }
-  Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override {
-    return pass(GatedCall{gate, up, form});
-  }
-  Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override {
-    return pass(MoeGateCall{logits, correction, rule});
-  }
-  Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                 MoeForm form) override {
-    return pass(MoeMixCall{x, routing, experts, form});
-  }
+  void rope(Matrix& x, const RopeCall& turn) override { store({.base = x}, 0, call(RotaryCall{x, turn})); }
 
  private:
+  friend CallingOps;
   // Rope changes its argument: both ways of computing it get one of their own.
   template <class Call>
   Call own(const Call& call) {
@@ -97,7 +73,7 @@ class PlantingOps final : public ReferenceOps, public TapListener {
   }
 
   template <class Call>
-  ResultOf<Call> pass(const Call& call) {
+  ResultOf<Call> call(const Call& call) {
     std::deque<std::string>& behind = taps_[OpOf<Call>::kName];
     const std::size_t number = behind.size();
     open_.push_back(&behind.emplace_back());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/system/error.h"
+#include "kernels/harness/every_call.h"
 #include "kernels/harness/examine.h"
 #include "kernels/plugin/calls.h"
 #include "kernels/plugin/float_mode.h"
@@ -170,20 +171,7 @@ std::string_view op_name(std::int32_t op) {
 
 #define ASSAY_INSTANTIATE(Call) \
   template std::optional<double> time_plugin(const PluginKernel&, LentWeights&, Ops&, const Call&, double)
-ASSAY_INSTANTIATE(EmbeddingCall);
-ASSAY_INSTANTIATE(LinearCall);
-ASSAY_INSTANTIATE(RmsNormCall);
-ASSAY_INSTANTIATE(LayerNormCall);
-ASSAY_INSTANTIATE(RotaryCall);
-ASSAY_INSTANTIATE(AttentionCall);
-ASSAY_INSTANTIATE(MlaCall);
-ASSAY_INSTANTIATE(ActivationCall);
-ASSAY_INSTANTIATE(GatedCall);
-ASSAY_INSTANTIATE(SoftmaxCall);
-ASSAY_INSTANTIATE(MoeGateCall);
-ASSAY_INSTANTIATE(MoeMixCall);
-ASSAY_INSTANTIATE(QuantizeCall);
-ASSAY_INSTANTIATE(DequantizeCall);
+ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE
 
 }  // namespace assay

@@ -68,6 +68,7 @@ TEST(GateFigures, WhatIsMeasuredNoMoreHasVanished) {
 
 TEST(GateFigures, WhatDoesNotHoldFailsWhateverWasRemembered) {
   EXPECT_EQ(kinds({{"models", {ratio(0.5, false)}}}), Kinds{"failed"});
+  EXPECT_EQ(kinds({{"models", {ratio(5, false)}}}), Kinds{"failed"});  // and not "worse" besides
   const std::vector<KnownFailure> known = {{"models", "llama: ratio", "issue 12", "2026-12-31"}};
   const std::vector<KnownFailure> past = {{"models", "llama: ratio", "issue 12", "2026-06-14"}};
   EXPECT_EQ(kinds({{"models", {ratio(0.5, false)}}}, known), Kinds{"known failed"});
@@ -77,6 +78,10 @@ TEST(GateFigures, WhatDoesNotHoldFailsWhateverWasRemembered) {
   EXPECT_EQ(kinds({{"models", {ratio(0.5)}}}, known), Kinds{"unexpected_pass"});
   const std::vector<KnownFailure> other = {{"models", "gemma: ratio", "issue 12", "2026-12-31"}};
   EXPECT_EQ(kinds({{"models", {ratio(0.5)}}}, other), Kinds{"vanished"});
+}
+
+TEST(GateFigures, FourDecimalsAreKept) {
+  EXPECT_EQ(records_of({{"models", {ratio(0.12346789)}}}).at("models").at("llama: ratio"), Json(0.1235));
 }
 
 TEST(GateFigures, ABaselineKeepsThem) {

@@ -141,6 +141,23 @@ TEST(EmulatorAccuses, ACopyBesideSharedMemoryOrMisaligned) {
   EXPECT_EQ(copying(48), "");
   EXPECT_NE(copying(56).find("of 64 bytes of shared memory"), std::string::npos);
   EXPECT_NE(copying(8).find("not aligned"), std::string::npos);
+  const std::string from =
+      accusation(block_of(32, 64), [&] { cp_async16(shared_memory<char>(), source + 1, true); });
+  EXPECT_NE(from.find("the source of an asynchronous copy is not aligned"), std::string::npos) << from;
+}
+
+TEST(Emulator, EverySecondLaunchRunsBackward) {
+  std::vector<unsigned> first;  // of each launch
+  for (int i = 0; i < 4; ++i) {
+    bool begun = false;
+    run({{1, 1, 1}, {64, 1, 1}, 0, Order::alternating}, [&] {
+      if (!begun) first.push_back(thread_id());
+      begun = true;
+    });
+  }
+  EXPECT_EQ(first[0] + first[1], 63u);
+  EXPECT_EQ(first[0], first[2]);
+  EXPECT_EQ(first[1], first[3]);
 }
 
 TEST(Emulator, ACopyLandsWhenItWasWaitedForAndNotBefore) {
@@ -174,6 +191,35 @@ TEST(Emulator, BarriersOfAPartOfTheBlock) {
     read[thread_id()] = shared[half * 64 + 63 - thread_id() % 64];
   });
   for (unsigned i = 0; i < 128; ++i) EXPECT_EQ(read[i], i / 64 * 64 + 63 - i % 64);
+}
+
+// Warp 1 waits for warp 3, which waits for warp 0: what warps 0 and 2 do with each other sets neither free.
+TEST(Emulator, ABarrierFreesItsOwnPartAlone) {
+  std::vector<float> read(32);
+  run(block_of(128, 32 * sizeof(float)), [&] {
+    float* shared = shared_memory<float>();
+    const unsigned lane = thread_id() % 32;
+    switch (thread_id() / 32) {
+      case 0:
+        sync_group(3, 64);
+        sync_group(1, 64);
+        sync_group(5, 64);
+        break;
+      case 1:
+        sync_group(2, 64);
+        read[lane] = shared[31 - lane];
+        break;
+      case 2:
+        sync_group(3, 64);
+        sync_group(1, 64);
+        break;
+      default:
+        sync_group(5, 64);
+        shared[lane] = static_cast<float>(lane);
+        sync_group(2, 64);
+    }
+  });
+  for (unsigned i = 0; i < 32; ++i) EXPECT_EQ(read[i], 31 - i);
 }
 
 // --- tensor cores: fragments filled as PTX ISA's tables say, products against plain loops

@@ -1,5 +1,6 @@
 #include "kernels/cpu/int_input.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -41,14 +42,14 @@ void split(const Group32& from, Group32& to) {
 
 void make_input(const float* x, IntInput& in) {
   for (std::size_t g = 0; g < in.scales.size(); ++g, x += 32) {
-    const float scale = group_scale(x);
+    const float scale = group_scale(x, 15);
     in.scales[g] = in.scales_of_16[2 * g] = in.scales_of_16[2 * g + 1] = scale;
     std::int16_t* high = in.high[g].codes;
     std::int32_t sums[2] = {}, fine_sums[2] = {};
     if (in.fine)
       fine_codes(x, scale, high, in.low[g].codes);
     else
-      coarse_codes(x, scale, high);
+      coarse_codes(x, scale, 15, high);
     for (int i = 0; i < 32; ++i) sums[i / 16] += high[i];
     for (int i = 0; in.fine && i < 32; ++i) fine_sums[i / 16] += in.low[g].codes[i];
     for (std::size_t half = 0; half < 2; ++half)
@@ -62,6 +63,15 @@ void make_input(const float* x, IntInput& in) {
   }
 }
 
+void round_floats(const float* x, std::size_t count, unsigned bits, float* out) {
+  std::int16_t codes[32];
+  for (std::size_t k = 0; k < count; k += 32) {
+    const float scale = group_scale(x + k, bits);
+    coarse_codes(x + k, scale, bits, codes);
+    for (std::size_t i = 0; i < 32; ++i) out[k + i] = static_cast<float>(codes[i]) * scale;
+  }
+}
+
 }  // namespace assay::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -69,6 +79,13 @@ HWY_AFTER_NAMESPACE();
 namespace assay::cpu {
 
 HWY_EXPORT(make_input);
+HWY_EXPORT(round_floats);
+
+std::vector<float> rounded_input(std::span<const float> x, int bits) {
+  std::vector<float> rounded(x.size());
+  HWY_DYNAMIC_DISPATCH(round_floats)(x.data(), x.size(), static_cast<unsigned>(bits), rounded.data());
+  return rounded;
+}
 
 IntInput::IntInput(std::span<const float> x, bool fine_)
     : fine(fine_),

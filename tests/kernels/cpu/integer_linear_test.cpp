@@ -36,7 +36,7 @@ void expect_within_budget(const std::string& form, Precision precision, std::siz
   const std::vector<float> x = inputs(tokens, kind);
   const Matrix stored = upload(narrow, x, tokens);
   const std::vector<double> multiplied =
-      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored) : stored);
+      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored, w.view()) : stored);
   std::vector<double> sizes(multiplied);
   for (double& value : sizes) value = std::fabs(value);
   std::vector<float> magnitudes = w.values();
@@ -82,10 +82,11 @@ TEST(IntInput, RoundsAsTheReferenceDoes) {
     use_simd_target(target);
     const cpu::IntInput ints(x, false);
     for (std::size_t g = 0; g < kInputs / 32; ++g) {
-      const float scale = int16_scale(std::span(x).subspan(32 * g, 32));
+      const float scale = int16_scale(std::span(x).subspan(32 * g, 32), 15);
       EXPECT_EQ(ints.scales[g], scale) << target;
       for (std::size_t i = 0; i < 32; ++i)
-        EXPECT_EQ(ints.high[g].codes[i], int16_code(x[32 * g + i], scale)) << target << ", " << 32 * g + i;
+        EXPECT_EQ(ints.high[g].codes[i], int16_code(x[32 * g + i], scale, 15))
+            << target << ", " << 32 * g + i;
     }
   }
   use_simd_target("");

@@ -311,15 +311,19 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
   const hn::Rebind<std::int32_t, decltype(d)> di;
   const hn::Rebind<std::int8_t, decltype(d)> db;
   auto minima = hn::Zero(d);
-  alignas(64) float scales[16];
+  alignas(64) float all_scales[kBlocksAhead][16];
   for (std::size_t b = 0; b < blocks; ++b) {
-    const auto whole = hn::Set(d, widen(block[b].d));
-    for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-      const auto s = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[b].scales + i))), whole);
-      minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * b + i), minima);
-      hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * b + i)), d, scales + i);
+    for (std::size_t a = b; b % kBlocksAhead == 0 && a < std::min(blocks, b + kBlocksAhead); ++a) {
+      const auto whole = hn::Set(d, widen(block[a].d));
+      for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+        const auto s =
+            hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[a].scales + i))), whole);
+        minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * a + i), minima);
+        hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * a + i)), d, all_scales[a - b] + i);
+      }
     }
     load_from_memory();
+    const float* scales = all_scales[b % kBlocksAhead];
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 16; i += kLanes) {
         const hn::Vec<U16> l0 = pairs_of_bytes(block[b].ql + 64 * half + 2 * i);

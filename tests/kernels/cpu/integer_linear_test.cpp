@@ -40,12 +40,15 @@ void expect_within_budget(const std::string& form, Precision precision, std::siz
   std::vector<double> sizes(multiplied);
   for (double& value : sizes) value = std::fabs(value);
   std::vector<float> magnitudes = w.values();
+  for (std::size_t o = 0; has_int16_floats(w.view()) && o < kOutputs; ++o)
+    round_to_int16(std::span(magnitudes).subspan(o * kInputs, kInputs), kInt16WeightBits);
+  const MadeWeight rounded(magnitudes, kOutputs, kInputs);
   for (float& value : magnitudes) value = std::fabs(value);
   const MadeWeight absolute(magnitudes, kOutputs, kInputs);
 
   const std::vector<double> out = cpu.download(cpu.linear(upload(cpu, x, tokens), w.view(), {}, {}));
   const std::vector<double> truth =
-      wide.download(wide.linear(wide.upload(multiplied, tokens, kInputs), w.view(), {}, {}));
+      wide.download(wide.linear(wide.upload(multiplied, tokens, kInputs), rounded.view(), {}, {}));
   const std::vector<double> scale =
       wide.download(wide.linear(wide.upload(sizes, tokens, kInputs), absolute.view(), {}, {}));
   std::vector<double> budget(truth.size());
@@ -65,6 +68,12 @@ TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
           expect_within_budget(form, Precision::int16, tokens, kind, target);
           expect_within_budget(form, Precision::f32, tokens, kind, target);
         }
+      }
+    }
+    for (const char* form : {"BF16", "F16"}) {
+      for (const std::size_t tokens : {1, 13}) {
+        for (const InputKind kind : {InputKind::zero_mean, InputKind::heavy_tailed})
+          expect_within_budget(form, Precision::int16, tokens, kind, target);
       }
     }
   }

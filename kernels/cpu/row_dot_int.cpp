@@ -74,16 +74,14 @@ HWY_INLINE V16 as_codes(hn::Vec<U16> v) {
 
 // --- types whose blocks have one scale
 
-// Nibbles (the low ones of 16 bytes are codes 0 … 15, the high ones 16 … 31) as they are, of which `centre`
-// is what they mean by zero: that goes into a minimum.
+// Nibbles: the low ones of 16 bytes are codes 0 … 15, the high ones 16 … 31. Centred, so that a minimum does
+// not cancel what they sum up to.
 template <class Stored, int Centre>
 struct NibbleCodes {
-  static constexpr bool kMinimum = true;
-  static HWY_INLINE float minimum(const Stored& block, float scale) {
-    if constexpr (Centre != 0)
-      return -Centre * scale;
-    else
-      return widen(block.m);
+  static constexpr int kCentre = Centre;
+  static constexpr bool kNibbles = true, kMinimum = requires(Stored block) { block.m; };
+  static HWY_INLINE V16 centred(hn::Vec<U16> codes) {
+    return hn::Sub(as_codes(codes), hn::Set(D16(), std::int16_t{Centre}));
   }
   // Codes 2i … 2i + 2 · lanes - 1, the even ones in the lower bytes.
   static HWY_INLINE hn::Vec<U16> pairs(const Stored& block, std::size_t i) {
@@ -119,7 +117,7 @@ struct NibbleCodes {
 
 // Codes that are bytes with a sign.
 struct ByteCodes {
-  static constexpr bool kMinimum = false;
+  static constexpr bool kNibbles = false, kMinimum = false;
 };
 
 template <class Stored, class Codes, bool Fine>
@@ -128,14 +126,14 @@ HWY_INLINE VF add_small_block(const Stored& block, const IntInput& x, std::size_
   constexpr std::size_t kLanes = hn::MaxLanes(D16());
   const float scale = widen(block.d);
   GroupSum<Fine> sum;
-  if constexpr (Codes::kMinimum) {
+  if constexpr (Codes::kNibbles) {
     const std::int16_t *high = x.high_split[b].codes, *low = Fine ? x.low_split[b].codes : high;
     for (std::size_t i = 0; i < 16; i += kLanes) {
       const hn::Vec<U16> v = Codes::pairs(block, i);
-      sum.add(as_codes(bits(v, 255)), high + i, low + i);
-      sum.add(as_codes(hn::ShiftRight<8>(v)), high + 16 + i, low + 16 + i);
+      sum.add(Codes::centred(bits(v, 255)), high + i, low + i);
+      sum.add(Codes::centred(hn::ShiftRight<8>(v)), high + 16 + i, low + 16 + i);
     }
-    minima += Codes::minimum(block, scale) * x.sums_of_32[b];
+    if constexpr (Codes::kMinimum) minima += (widen(block.m) + Codes::kCentre * scale) * x.sums_of_32[b];
   } else {
     const hn::Rebind<std::int8_t, D16> bytes;
     const std::int16_t *high = x.high[b].codes, *low = Fine ? x.low[b].codes : high;
@@ -356,11 +354,11 @@ HWY_INLINE float dot_any(ElementType type, const std::byte* w, const IntInput& x
     case ElementType::Q4_0:
       return dot_small_blocks<gguf_blocks::Q4_0, NibbleCodes<gguf_blocks::Q4_0, 8>, Fine>(w, x);
     case ElementType::Q4_1:
-      return dot_small_blocks<gguf_blocks::Q4_1, NibbleCodes<gguf_blocks::Q4_1, 0>, Fine>(w, x);
+      return dot_small_blocks<gguf_blocks::Q4_1, NibbleCodes<gguf_blocks::Q4_1, 8>, Fine>(w, x);
     case ElementType::Q5_0:
       return dot_small_blocks<gguf_blocks::Q5_0, NibbleCodes<gguf_blocks::Q5_0, 16>, Fine>(w, x);
     case ElementType::Q5_1:
-      return dot_small_blocks<gguf_blocks::Q5_1, NibbleCodes<gguf_blocks::Q5_1, 0>, Fine>(w, x);
+      return dot_small_blocks<gguf_blocks::Q5_1, NibbleCodes<gguf_blocks::Q5_1, 16>, Fine>(w, x);
     case ElementType::Q8_0: return dot_small_blocks<gguf_blocks::Q8_0, ByteCodes, Fine>(w, x);
     case ElementType::Q4_K: return dot_nibble_blocks<gguf_blocks::Q4_K, Fine>(w, x);
     case ElementType::Q5_K: return dot_nibble_blocks<gguf_blocks::Q5_K, Fine>(w, x);

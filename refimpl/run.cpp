@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include <chrono>
 #include <cstdio>
@@ -353,6 +354,15 @@ void add_text(CLI::App& command, RunSettings& s) {
   command.add_flag("--speculate", s.speculate, "Let the model's multi-token prediction guess ahead");
 }
 
+// Each token's logits are vectors of the same sizes again: memory given back to the system in between would
+// be cleared for every one of them.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+}
+
 }  // namespace
 
 void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
@@ -372,6 +382,7 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
   command.callback([settings, &action] {
     action = [settings] {
       check(*settings);
+      keep_freed_memory();
       const Output output(settings->common.json);
       return Runner(*settings, output).run();
     };

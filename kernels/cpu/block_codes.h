@@ -103,20 +103,29 @@ struct Q4_1Block : BlockShape<32, 32, true> {
   }
 };
 
-// The fifth bits of all 32 codes stand in one word, code i's at bit i.
+// The fifth bits of all 32 codes stand in one word, code i's at bit i: in byte i / 8 of it.
+#if HWY_TARGET != HWY_SCALAR
+template <class D>  // of codes first … first + lanes - 1
+HWY_INLINE hn::Mask<D> fifth_bits(D d, std::uint32_t high, std::size_t first) {
+  alignas(32) static constexpr std::uint8_t kByte[32] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+                                                         2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
+  const auto bit = hn::BitCast(d, hn::Set(hn::Repartition<std::uint64_t, D>(), 0x8040201008040201u));
+  const auto word = hn::BitCast(d, hn::Set(hn::Repartition<std::uint32_t, D>(), high));
+  return hn::TestBit(hn::TableLookupBytes(word, hn::Load(d, kByte + first)), bit);
+}
+#endif
 HWY_INLINE void add_fifth_bits(std::uint32_t high, int offset, std::int8_t* codes) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i < 32; ++i)
+    codes[i] = static_cast<std::int8_t>((codes[i] | static_cast<int>(high >> i & 1) << 4) - offset);
+#else
   const Bytes d;
-  alignas(32) static constexpr std::uint8_t kBit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
-  alignas(32) std::uint8_t bits[32], spread[32];
-  for (int i = 0; i < 32; ++i) bits[i] = kBit[i % 8];
-  for (int i = 0; i < 32; ++i) spread[i] = static_cast<std::uint8_t>(high >> (i / 8 * 8));
   for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
-    const auto bit = hn::LoadU(d, bits + i);
-    const auto set = hn::Eq(hn::And(hn::LoadU(d, spread + i), bit), bit);
     const auto code = hn::Or(hn::BitCast(d, hn::LoadU(SignedBytes(), codes + i)),
-                             hn::IfThenElseZero(set, hn::Set(d, std::uint8_t{16})));
+                             hn::IfThenElseZero(fifth_bits(d, high, i), hn::Set(d, std::uint8_t{16})));
     store_codes(code, offset, codes + i);
   }
+#endif
 }
 
 struct Q5_0Block : BlockShape<32, 32, false> {

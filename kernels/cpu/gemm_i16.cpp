@@ -9,6 +9,7 @@
 #include "core/numeric/simd_disabled_targets.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
+#include "refimpl/ops/int16_activations.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
 #include <hwy/foreach_target.h>
@@ -19,14 +20,15 @@ HWY_BEFORE_NAMESPACE();
 namespace assay::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#include "kernels/cpu/block_codes.h"
-#include "kernels/cpu/int_rounding.h"
-#include "kernels/cpu/transpose.h"
-
 using F32 = hn::ScalableTag<float>;
 using I32 = hn::ScalableTag<std::int32_t>;
-using VF = hn::Vec<F32>;
+using V32 = hn::Vec<F32>;
 using VI = hn::Vec<I32>;
+
+#include "kernels/cpu/block_codes.h"
+#include "kernels/cpu/float_elements.h"
+#include "kernels/cpu/int_rounding.h"
+#include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
 // Terms at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
@@ -87,21 +89,21 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
     }
     const float* w_scales = p.w_scales + g * 2 * lanes;
     const std::size_t x_group = g * Group / 32;
-    const VF s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
+    const V32 s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
     const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
-    const VF m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
+    const V32 m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
     for (std::size_t i = 0; i < Rows; ++i) {
-      const VF s = hn::Set(d, p.x_scales[x_group * Rows + i]);
+      const V32 s = hn::Set(d, p.x_scales[x_group * Rows + i]);
       float* sum = sums + i * 2 * lanes;
-      VF a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::Load(d, sum));
-      VF b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::Load(d, sum + lanes));
+      V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
+      V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
       if constexpr (HasMinima) {
-        const VF of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
+        const V32 of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
         a = hn::MulAdd(m_low, of_x, a);
         b = hn::MulAdd(m_high, of_x, b);
       }
-      hn::Store(a, d, sum);
-      hn::Store(b, d, sum + lanes);
+      hn::StoreU(a, d, sum);
+      hn::StoreU(b, d, sum + lanes);
     }
   }
 }
@@ -126,10 +128,51 @@ struct Panel {
   bool has_minima = false;
 };
 
+// A row of weights as codes under scales and minima.
 template <class Block>
+struct BlockRow {
+  static constexpr std::size_t kGroup = Block::kGroup;
+  static constexpr bool kMinimum = Block::kMinimum;
+  static HWY_INLINE void read(const std::byte* row, std::size_t terms, std::int16_t* codes, float* scales,
+                              float* minima) {
+    const hn::ScalableTag<std::int16_t> wide;
+    const hn::Rebind<std::int8_t, decltype(wide)> narrow;
+    UnpackedBlock u;
+    const auto* block = reinterpret_cast<const typename Block::Stored*>(row);
+    for (std::size_t k = 0; k < terms;
+         k += Block::kCodes, scales += Block::kGroups, minima += Block::kGroups) {
+      const std::int8_t* unpacked = Block::unpack(*block++, u);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))
+        hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, unpacked + i)), wide, codes + k + i);
+      std::copy_n(u.scales, Block::kGroups, scales);
+      if constexpr (kMinimum) std::copy_n(u.minima, Block::kGroups, minima);
+    }
+  }
+};
+template <class Element>
+struct FloatRow {
+  static constexpr std::size_t kGroup = kInt16Group;
+  static constexpr bool kMinimum = false;
+  static HWY_INLINE void read(const std::byte* row, std::size_t terms, std::int16_t* codes, float* scales,
+                              float* /*minima*/) {
+    const F32 d;
+    const hn::Rebind<std::int16_t, F32> narrow;
+    for (std::size_t k = 0; k < terms; k += kGroup) {
+      const std::byte* w = row + k * Element::kBytes;
+      const GroupScale scale = scale_of<Element>(w);
+      for (std::size_t i = 0; i < kGroup; i += hn::Lanes(d)) {
+        const V32 code = hn::Mul(Element::load(w + i * Element::kBytes), scale.inverse);
+        hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(code)), narrow, codes + k + i);
+      }
+      *scales++ = hn::GetLane(scale.scale);
+    }
+  }
+};
+
+template <class Row>
 void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width,
                   Panel& panel) {
-  const std::size_t terms = weight.columns, groups = terms / Block::kGroup;
+  const std::size_t terms = weight.columns, groups = terms / Row::kGroup;
   thread_local std::vector<std::int16_t> codes;
   thread_local std::vector<float> scales, minima;
   codes.resize(width * terms);
@@ -138,45 +181,36 @@ void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count
   const std::int32_t* code_rows[2 * HWY_MAX_BYTES / sizeof(float)];
   const float *scale_rows[2 * HWY_MAX_BYTES / sizeof(float)],
       *minimum_rows[2 * HWY_MAX_BYTES / sizeof(float)];
-  const hn::ScalableTag<std::int16_t> wide;
-  const hn::Rebind<std::int8_t, decltype(wide)> narrow;
-  UnpackedBlock u;
   for (std::size_t n = 0; n < count; ++n) {
-    std::int16_t* row = &codes[n * terms];
-    float *s = &scales[n * groups], *m = &minima[n * groups];
-    code_rows[n] = reinterpret_cast<const std::int32_t*>(row);
-    scale_rows[n] = s;
-    minimum_rows[n] = m;
-    const auto* block =
-        reinterpret_cast<const typename Block::Stored*>(weight.codes + (first + n) * weight.row_bytes);
-    for (std::size_t k = 0; k < terms; k += Block::kCodes, s += Block::kGroups, m += Block::kGroups) {
-      const std::int8_t* unpacked = Block::unpack(*block++, u);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))
-        hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, unpacked + i)), wide, row + k + i);
-      std::copy_n(u.scales, Block::kGroups, s);
-      if constexpr (Block::kMinimum) std::copy_n(u.minima, Block::kGroups, m);
-    }
+    code_rows[n] = reinterpret_cast<const std::int32_t*>(&codes[n * terms]);
+    scale_rows[n] = &scales[n * groups];
+    minimum_rows[n] = &minima[n * groups];
+    Row::read(weight.codes + (first + n) * weight.row_bytes, terms, &codes[n * terms], &scales[n * groups],
+              &minima[n * groups]);
   }
   panel.pairs.resize(width * terms / 2);
   panel.scales.resize(width * groups);
   transpose_rows(code_rows, count, terms / 2, width, panel.pairs.data());
   transpose_rows(scale_rows, count, groups, width, panel.scales.data());
-  panel.has_minima = Block::kMinimum;
-  if constexpr (!Block::kMinimum) return;
+  panel.has_minima = Row::kMinimum;
+  if constexpr (!Row::kMinimum) return;
   panel.minima.resize(width * groups);
   transpose_rows(minimum_rows, count, groups, width, panel.minima.data());
 }
 
 void unpack(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width, Panel& panel) {
+  const auto as = [&]<class Row>(Row) { unpack_panel<Row>(weight, first, count, width, panel); };
   switch (weight.type) {
-    case ElementType::Q4_0: return unpack_panel<Q4_0Block>(weight, first, count, width, panel);
-    case ElementType::Q4_1: return unpack_panel<Q4_1Block>(weight, first, count, width, panel);
-    case ElementType::Q5_0: return unpack_panel<Q5_0Block>(weight, first, count, width, panel);
-    case ElementType::Q5_1: return unpack_panel<Q5_1Block>(weight, first, count, width, panel);
-    case ElementType::Q8_0: return unpack_panel<Q8_0Block>(weight, first, count, width, panel);
-    case ElementType::Q4_K: return unpack_panel<Q4_KBlock>(weight, first, count, width, panel);
-    case ElementType::Q5_K: return unpack_panel<Q5_KBlock>(weight, first, count, width, panel);
-    default: return unpack_panel<Q6_KBlock>(weight, first, count, width, panel);
+    case ElementType::BF16: return as(FloatRow<AsBF16>());
+    case ElementType::F16: return as(FloatRow<AsF16>());
+    case ElementType::Q4_0: return as(BlockRow<Q4_0Block>());
+    case ElementType::Q4_1: return as(BlockRow<Q4_1Block>());
+    case ElementType::Q5_0: return as(BlockRow<Q5_0Block>());
+    case ElementType::Q5_1: return as(BlockRow<Q5_1Block>());
+    case ElementType::Q8_0: return as(BlockRow<Q8_0Block>());
+    case ElementType::Q4_K: return as(BlockRow<Q4_KBlock>());
+    case ElementType::Q5_K: return as(BlockRow<Q5_KBlock>());
+    default: return as(BlockRow<Q6_KBlock>());
   }
 }
 
@@ -187,7 +221,9 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
   const std::size_t group = halves ? 16 : 32;
   thread_local Panel panel;
   unpack(weight, first, count, width, panel);
-  HWY_ALIGN float sums[kMostTileRows * 2 * HWY_MAX_BYTES / sizeof(float)];
+  // [tokens][width]: rows of y lie a power of two apart as a rule, where caches have no room for all of them.
+  thread_local std::vector<float> sums;
+  sums.assign(x.tokens * width, 0.0F);
   for (std::size_t k = 0; k < x.terms; k += kTermsAtOnce) {
     for (std::size_t token = 0; token < x.tokens;) {
       const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
@@ -198,24 +234,21 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
                    .x_scales = &x.scales[token * groups + k / 32 * rows],
                    .x_sums = &x.sums[token * groups + k / 32 * rows],
                    .terms = std::min(kTermsAtOnce, x.terms - k)};
-      if (k == 0) std::fill_n(sums, rows * width, 0.0F);
-      for (std::size_t i = 0; k != 0 && i < rows; ++i)
-        copy_row(y.row<float>(token + i) + first, count, width, sums + i * width);
       if (halves)
-        tile_of<16, false>(rows, part, sums);
+        tile_of<16, false>(rows, part, &sums[token * width]);
       else if (panel.has_minima)
-        tile_of<32, true>(rows, part, sums);
+        tile_of<32, true>(rows, part, &sums[token * width]);
       else
-        tile_of<32, false>(rows, part, sums);
-      for (std::size_t i = 0; i < rows; ++i)
-        copy_row(sums + i * width, count, width, y.row<float>(token + i) + first);
+        tile_of<32, false>(rows, part, &sums[token * width]);
       token += rows;
     }
   }
+  for (std::size_t token = 0; token < x.tokens; ++token)
+    copy_row(&sums[token * width], count, width, y.row<float>(token) + first);
 }
 
 // Tokens [first, first + count), where a tile begins.
-void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& tiles) {
+void pack_ints(const Matrix& x, std::size_t first, std::size_t count, unsigned bits, IntTiles& tiles) {
   const std::size_t groups = tiles.terms / 32;
   alignas(64) std::int16_t codes[32];
   for (std::size_t token = first; token < first + count;) {
@@ -223,8 +256,8 @@ void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& 
     for (std::size_t i = 0; i < rows; ++i) {
       const float* row = x.row<float>(token + i);
       for (std::size_t g = 0; g < groups; ++g) {
-        const float scale = group_scale(row + 32 * g);
-        coarse_codes(row + 32 * g, scale, codes);
+        const float scale = group_scale(row + 32 * g, bits);
+        coarse_codes(row + 32 * g, scale, bits, codes);
         std::int32_t sum = 0;
         for (const std::int16_t code : codes) sum += code;
         tiles.scales[token * groups + g * rows + i] = scale;
@@ -246,7 +279,7 @@ namespace assay::cpu {
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
 
-IntTiles::IntTiles(const Matrix& x, int jobs)
+IntTiles::IntTiles(const Matrix& x, int bits, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
       pairs(tokens * terms / 2),
@@ -254,7 +287,8 @@ IntTiles::IntTiles(const Matrix& x, int jobs)
       sums(scales.size()) {
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
   team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
-    HWY_DYNAMIC_DISPATCH(pack_ints)(x, i * kTokens, std::min(kTokens, tokens - i * kTokens), *this);
+    HWY_DYNAMIC_DISPATCH(pack_ints)
+    (x, i * kTokens, std::min(kTokens, tokens - i * kTokens), static_cast<unsigned>(bits), *this);
   });
 }
 

@@ -1,9 +1,10 @@
-// y = x · Wᵀ of 16-bit activations (refimpl/ops/int16_activations.h) and weights in GGUF blocks, in integers:
+// y = x · Wᵀ of 16-bit activations and weights that are integers or become such (what and why exactly:
+// refimpl/ops/int16_activations.h), in integers:
 //
-//   x [tokens, K] as codes with a scale for each 32     W [outputs, K] as codes with scales and minima a
-//   group y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
+//   x [tokens, K] as codes with a scale for each 32   W [outputs, K] as codes with scales and minima a group
+//   y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
 //
-// The inner sums are exact: 2^15 · 2^7 · 32 fits 32 bits. One instruction multiplies and adds two neighbours
+// The inner sums are exact. One instruction multiplies and adds two neighbours
 // of k for as many outputs as a vector has 32-bit lanes, twice what float32 does. A panel holds panel_width()
 // outputs as [K / 2][width] pairs. Sums over groups are float32, in the order of k, whatever tile a token
 // falls into (batch invariance).
@@ -21,7 +22,7 @@ namespace assay::cpu {
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
 // rows, pairs begin at t · K / 2 as [K / 2][R], scales and sums at t · K / 32 as [K / 32][R].
 struct IntTiles {
-  IntTiles(const Matrix& x, int jobs);
+  IntTiles(const Matrix& x, int bits, int jobs);
   std::size_t tokens, terms;
   std::vector<std::int32_t> pairs;
   std::vector<float> scales, sums;

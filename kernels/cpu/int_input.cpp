@@ -1,5 +1,6 @@
 #include "kernels/cpu/int_input.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -32,25 +33,45 @@ void fine_codes(const float* x, float scale, std::int16_t* high, std::int16_t* l
   }
 }
 
+using D16 = hn::CappedTag<std::int16_t, 16>;
+#if HWY_TARGET == HWY_SCALAR
+using D32 = hn::Rebind<std::int32_t, D16>;
+#else
+using D32 = hn::RepartitionToWide<D16>;
+#endif
+
 void split(const Group32& from, Group32& to) {
-  for (int i = 0; i < 16; ++i) {
-    to.codes[i] = from.codes[2 * i];
-    to.codes[16 + i] = from.codes[2 * i + 1];
+  const D16 d;
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+    auto even = hn::Zero(d), odd = even;
+    hn::LoadInterleaved2(d, from.codes + 2 * i, even, odd);
+    hn::Store(even, d, to.codes + i);
+    hn::Store(odd, d, to.codes + 16 + i);
   }
+}
+
+HWY_INLINE std::int32_t sum_of_16(const std::int16_t* codes) {
+  const D16 d;
+  auto sum = hn::Zero(D32()), rest = sum;
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(d))
+    sum =
+        hn::ReorderWidenMulAccumulate(D32(), hn::LoadU(d, codes + i), hn::Set(d, std::int16_t{1}), sum, rest);
+  return hn::GetLane(hn::SumOfLanes(D32(), hn::Add(sum, rest)));
 }
 
 void make_input(const float* x, IntInput& in) {
   for (std::size_t g = 0; g < in.scales.size(); ++g, x += 32) {
-    const float scale = group_scale(x);
+    const float scale = group_scale(x, 15);
     in.scales[g] = in.scales_of_16[2 * g] = in.scales_of_16[2 * g + 1] = scale;
     std::int16_t* high = in.high[g].codes;
-    std::int32_t sums[2] = {}, fine_sums[2] = {};
     if (in.fine)
       fine_codes(x, scale, high, in.low[g].codes);
     else
-      coarse_codes(x, scale, high);
-    for (int i = 0; i < 32; ++i) sums[i / 16] += high[i];
-    for (int i = 0; in.fine && i < 32; ++i) fine_sums[i / 16] += in.low[g].codes[i];
+      coarse_codes(x, scale, 15, high);
+    const std::int32_t sums[2] = {sum_of_16(high), sum_of_16(high + 16)};
+    std::int32_t fine_sums[2] = {};
+    for (std::size_t half = 0; in.fine && half < 2; ++half)
+      fine_sums[half] = sum_of_16(in.low[g].codes + 16 * half);
     for (std::size_t half = 0; half < 2; ++half)
       in.sums_of_16[2 * g + half] =
           (static_cast<float>(sums[half]) + static_cast<float>(fine_sums[half]) / 256) * scale;
@@ -62,6 +83,15 @@ void make_input(const float* x, IntInput& in) {
   }
 }
 
+void round_floats(const float* x, std::size_t count, unsigned bits, float* out) {
+  std::int16_t codes[32];
+  for (std::size_t k = 0; k < count; k += 32) {
+    const float scale = group_scale(x + k, bits);
+    coarse_codes(x + k, scale, bits, codes);
+    for (std::size_t i = 0; i < 32; ++i) out[k + i] = static_cast<float>(codes[i]) * scale;
+  }
+}
+
 }  // namespace assay::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -69,6 +99,13 @@ HWY_AFTER_NAMESPACE();
 namespace assay::cpu {
 
 HWY_EXPORT(make_input);
+HWY_EXPORT(round_floats);
+
+std::vector<float> rounded_input(std::span<const float> x, int bits) {
+  std::vector<float> rounded(x.size());
+  HWY_DYNAMIC_DISPATCH(round_floats)(x.data(), x.size(), static_cast<unsigned>(bits), rounded.data());
+  return rounded;
+}
 
 IntInput::IntInput(std::span<const float> x, bool fine_)
     : fine(fine_),

@@ -30,4 +30,7 @@ struct IntInput {
   std::vector<float> sums_of_16, sums_of_32;   // of the numbers that the integers stand for
 };
 
+// The numbers that integers of `bits` bits stand for, where what they are multiplied by stays floating-point.
+std::vector<float> rounded_input(std::span<const float> x, int bits);
+
 }  // namespace assay::cpu

@@ -12,11 +12,11 @@ namespace assay::cpu {
 namespace {
 
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
-constexpr std::size_t kBytesAPiece = 64 << 10;
+constexpr std::size_t kBytesAPiece = 32 << 10;
 
 std::size_t rows_a_piece(const WeightView& weight) {
   const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
-  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 16, 1024);
+  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 4, 1024);
 }
 
 std::vector<float> packed_tokens(const Matrix& x, int jobs) {
@@ -45,11 +45,11 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
   step_ = by_panels ? panel_width() : rows_a_piece(weight);
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
-  if (way == LinearWay::panels_int16) tiles_.emplace(x, jobs);
+  if (way == LinearWay::panels_int16) tiles_.emplace(x, int16_input_bits(weight), jobs);
   for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
     const std::span<const float> row(x.row<float>(t), x.columns());
-    if (way == LinearWay::rows)
-      floats_.emplace_back(row);
+    if (way == LinearWay::rows || !has_integer_rows(weight))
+      floats_.emplace_back(row, weight, way == LinearWay::rows_int16);
     else
       ints_.emplace_back(row, way == LinearWay::rows_int24);
   }
@@ -88,7 +88,7 @@ void LinearWork::run_panel(std::size_t first, std::size_t count) const {
 void LinearWork::run_rows(std::size_t first, std::size_t count) const {
   for (std::size_t t = 0; t < x_.rows(); ++t) {
     float* y = y_.row<float>(t) + first;
-    if (way_ == LinearWay::rows)
+    if (!floats_.empty())
       row_dots(weight_, first, count, floats_[t], y);
     else
       integer_row_dots(weight_, first, count, ints_[t], y);

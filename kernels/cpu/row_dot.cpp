@@ -6,6 +6,8 @@
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/int_input.h"
+#include "refimpl/ops/int16_activations.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot.cpp"
 #include <hwy/foreach_target.h>
@@ -21,42 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
-// A vector from any address: files do not align their tensors.
-template <class D>
-HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* at) {
-#if HWY_TARGET == HWY_SCALAR
-  hn::TFromD<D> value;
-  std::memcpy(&value, at, sizeof value);
-  return hn::Set(d, value);
-#else
-  const hn::Repartition<std::uint8_t, D> bytes;
-  return hn::BitCast(d, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at)));
-#endif
-}
-
-// --- elements that stand for themselves: a vector of them at a time
-
-struct AsF32 {
-  static constexpr std::size_t kBytes = 4;
-  static HWY_INLINE V32 load(const std::byte* at) { return load_bytes(F32(), at); }
-};
-
-struct AsBF16 {
-  static constexpr std::size_t kBytes = 2;
-  static HWY_INLINE V32 load(const std::byte* at) {
-    const hn::RebindToUnsigned<F32> du;
-    const hn::Rebind<std::uint16_t, F32> half;
-    return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(du, load_bytes(half, at))));
-  }
-};
-
-struct AsF16 {
-  static constexpr std::size_t kBytes = 2;
-  static HWY_INLINE V32 load(const std::byte* at) {
-    const hn::Rebind<hwy::float16_t, F32> half;
-    return hn::PromoteTo(F32(), load_bytes(half, at));
-  }
-};
+#include "kernels/cpu/float_elements.h"
 
 struct AsI8 {
   static constexpr std::size_t kBytes = 1;
@@ -133,6 +100,28 @@ HWY_INLINE float dot_scaled(const std::byte* w, const float* x, std::size_t coun
     total = hn::MulAdd(hn::Set(d, *scales), sum, total);
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+// Numbers rounded to integers under a scale for each 32 first.
+template <class Element>
+HWY_INLINE float dot_rounded(const std::byte* w, const float* HWY_RESTRICT x, std::size_t count) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 total = hn::Zero(d);
+  for (std::size_t k = 0; k < count; k += kInt16Group, w += kInt16Group * Element::kBytes, x += kInt16Group) {
+    const GroupScale scale = scale_of<Element>(w);
+    V32 sum = hn::Zero(d);
+    for (std::size_t i = 0; i < kInt16Group; i += lanes) {
+      const V32 code = hn::Round(hn::Mul(Element::load(w + i * Element::kBytes), scale.inverse));
+      sum = hn::MulAdd(code, hn::LoadU(d, x + i), sum);
+    }
+    total = hn::MulAdd(sum, scale.scale, total);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+float dot_rounded_row(ElementType type, const std::byte* w, const float* x, std::size_t count) {
+  return type == ElementType::BF16 ? dot_rounded<AsBF16>(w, x, count) : dot_rounded<AsF16>(w, x, count);
 }
 
 // --- GGUF blocks
@@ -213,6 +202,7 @@ HWY_AFTER_NAMESPACE();
 namespace assay::cpu {
 
 HWY_EXPORT(dot_row);
+HWY_EXPORT(dot_rounded_row);
 
 namespace {
 
@@ -225,7 +215,10 @@ void read_scales(const WeightView& weight, std::size_t block_row, std::span<floa
 
 }  // namespace
 
-DotInput::DotInput(std::span<const float> x) : values(x), sums_of_32((x.size() + 31) / 32) {
+DotInput::DotInput(std::span<const float> x_, const WeightView& weight, bool int16_) : x(x_), int16(int16_) {
+  if (int16) rounded = rounded_input(x, int16_input_bits(weight));
+  if (!has_integer_rows(weight)) return;
+  sums_of_32.resize((x.size() + 31) / 32);
   for (std::size_t i = 0; i < x.size(); ++i) sums_of_32[i / 32] += x[i];
 }
 
@@ -253,6 +246,12 @@ bool reads_directly(const WeightView& weight) {
 }
 
 void row_dots(const WeightView& weight, std::size_t first, std::size_t count, const DotInput& x, float* y) {
+  if (x.int16) {
+    const auto rounded = HWY_DYNAMIC_DISPATCH(dot_rounded_row);
+    for (std::size_t r = 0; r < count; ++r)
+      y[r] = rounded(weight.type, weight.codes + (first + r) * weight.row_bytes, x.values(), weight.columns);
+    return;
+  }
   const auto dot = HWY_DYNAMIC_DISPATCH(dot_row);
   if (!reads_directly(weight)) {
     static const std::string kNoName;
@@ -262,7 +261,7 @@ void row_dots(const WeightView& weight, std::size_t first, std::size_t count, co
     decoded.columns = weight.columns;
     for (std::size_t r = 0; r < count; ++r) {
       decode_rows(weight, first + r, 1, row.data());
-      y[r] = dot(decoded, reinterpret_cast<const std::byte*>(row.data()), nullptr, x.values.data(), nullptr);
+      y[r] = dot(decoded, reinterpret_cast<const std::byte*>(row.data()), nullptr, x.values(), nullptr);
     }
     return;
   }
@@ -274,7 +273,7 @@ void row_dots(const WeightView& weight, std::size_t first, std::size_t count, co
       read_scales(weight, block_row, scales);
       scales_of = block_row;
     }
-    y[r] = dot(weight, weight.codes + (first + r) * weight.row_bytes, scales.data(), x.values.data(),
+    y[r] = dot(weight, weight.codes + (first + r) * weight.row_bytes, scales.data(), x.values(),
                x.sums_of_32.data());
   }
 }

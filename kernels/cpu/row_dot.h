@@ -13,10 +13,17 @@
 
 namespace assay::cpu {
 
-// x as row_dots wants it: beside the values, their sums over groups of 16 and 32, for types with minima.
+// x as row_dots wants it for a weight: beside the values, their sums over groups of 32, where it is of
+// blocks.
 struct DotInput {
-  explicit DotInput(std::span<const float> x);
-  std::span<const float> values;
+  // int16: x and W are rounded to integers (refimpl/ops/int16_activations.h), for a weight that
+  // has_int16_floats. x stays where it is.
+  DotInput(std::span<const float> x, const WeightView& weight, bool int16 = false);
+  const float* values() const { return int16 ? rounded.data() : x.data(); }
+
+  std::span<const float> x;
+  bool int16;
+  std::vector<float> rounded;
   std::vector<float> sums_of_32;
 };
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/row_dot_int.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/numeric/gguf_layout.h"
@@ -53,45 +54,7 @@ struct GroupSum {
   }
 };
 
-HWY_INLINE V16 codes_at(const std::int8_t* codes) {
-  const hn::Rebind<std::int8_t, D16> bytes;
-  return hn::PromoteTo(D16(), hn::LoadU(bytes, codes));
-}
-
-// --- types whose blocks have one scale: codes unpacked, or as they lie
-
-template <class Block, bool Fine>
-HWY_INLINE VF add_small_block(const typename Block::Stored& block, const IntInput& x, std::size_t b, VF total,
-                              float& minima) {
-  constexpr std::size_t kLanes = hn::MaxLanes(D16());
-  UnpackedBlock u;
-  const std::int8_t* codes = Block::unpack(block, u);
-  GroupSum<Fine> sum;
-  const std::int16_t *high = x.high[b].codes, *low = Fine ? x.low[b].codes : high;
-  for (std::size_t i = 0; i < 32; i += kLanes) sum.add(codes_at(codes + i), high + i, low + i);
-  if constexpr (Block::kMinimum) minima += u.minima[0] * x.sums_of_32[b];
-  return hn::MulAdd(sum.value(), hn::Set(DF(), u.scales[0] * x.scales[b]), total);
-}
-
-template <class Block, bool Fine>
-HWY_INLINE float dot_small_blocks(const std::byte* w, const IntInput& x) {
-  const auto* block = reinterpret_cast<const typename Block::Stored*>(w);
-  const std::size_t blocks = x.scales.size();
-  VF t0 = hn::Zero(DF()), t1 = t0, t2 = t0, t3 = t0;
-  float minima = 0;
-  std::size_t b = 0;
-  for (; b + 4 <= blocks; b += 4) {
-    t0 = add_small_block<Block, Fine>(block[b], x, b, t0, minima);
-    t1 = add_small_block<Block, Fine>(block[b + 1], x, b + 1, t1, minima);
-    t2 = add_small_block<Block, Fine>(block[b + 2], x, b + 2, t2, minima);
-    t3 = add_small_block<Block, Fine>(block[b + 3], x, b + 3, t3, minima);
-  }
-  for (; b < blocks; ++b) t0 = add_small_block<Block, Fine>(block[b], x, b, t0, minima);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(t0, t1), hn::Add(t2, t3)))) + minima;
-}
-
-// --- super-blocks of 256: their bytes seen as 16-bit lanes, of which each yields four nibbles: two even
-// codes of two groups, and two odd ones
+// --- bytes seen as 16-bit lanes
 
 HWY_INLINE hn::Vec<U16> pairs_of_bytes(const std::uint8_t* at) {
 #if HWY_TARGET == HWY_SCALAR
@@ -108,6 +71,97 @@ HWY_INLINE hn::Vec<U16> bits(hn::Vec<U16> v, std::uint16_t mask) {
 HWY_INLINE V16 as_codes(hn::Vec<U16> v) {
   return hn::BitCast(D16(), v);
 }
+
+// --- types whose blocks have one scale
+
+// Nibbles: the low ones of 16 bytes are codes 0 … 15, the high ones 16 … 31. Centred, so that a minimum does
+// not cancel what they sum up to.
+template <class Stored, int Centre>
+struct NibbleCodes {
+  static constexpr int kCentre = Centre;
+  static constexpr bool kNibbles = true, kMinimum = requires(Stored block) { block.m; };
+  static HWY_INLINE V16 centred(hn::Vec<U16> codes) {
+    return hn::Sub(as_codes(codes), hn::Set(D16(), std::int16_t{Centre}));
+  }
+  // Codes 2i … 2i + 2 · lanes - 1, the even ones in the lower bytes.
+  static HWY_INLINE hn::Vec<U16> pairs(const Stored& block, std::size_t i) {
+    const U16 d;
+    hn::Vec<U16> v = hn::Zero(d);
+    if constexpr (hn::MaxLanes(U16()) == 16) {
+#if HWY_TARGET != HWY_SCALAR
+      const hn::Repartition<std::uint32_t, U16> words;
+      alignas(32) static constexpr std::uint32_t kShifts[8] = {0, 0, 0, 0, 4, 4, 4, 4};
+      const auto twice = hn::LoadDup128(hn::Repartition<std::uint8_t, U16>(), block.qs);
+      v = hn::BitCast(d, hn::Shr(hn::BitCast(words, twice), hn::Load(words, kShifts)));
+#endif
+    } else {
+      v = pairs_of_bytes(block.qs + 2 * (i % 8));
+      if (i >= 8) v = hn::ShiftRight<4>(v);
+    }
+    v = bits(v, 0x0F0F);
+    if constexpr (requires { block.qh; }) v = hn::Or(v, fifth_pairs(block.qh.get(), i));
+    return v;
+  }
+  // Code c's fifth bit is bit c of the word.
+  static HWY_INLINE hn::Vec<U16> fifth_pairs(std::uint32_t high, std::size_t i) {
+    const U16 d;
+#if HWY_TARGET == HWY_SCALAR
+    return hn::Set(d, static_cast<std::uint16_t>((high >> 2 * i & 1) << 4 | (high >> (2 * i + 1) & 1) << 12));
+#else
+    const hn::Repartition<std::uint8_t, U16> bytes;
+    return hn::BitCast(d,
+                       hn::IfThenElseZero(fifth_bits(bytes, high, 2 * i), hn::Set(bytes, std::uint8_t{16})));
+#endif
+  }
+};
+
+// Codes that are bytes with a sign.
+struct ByteCodes {
+  static constexpr bool kNibbles = false, kMinimum = false;
+};
+
+template <class Stored, class Codes, bool Fine>
+HWY_INLINE VF add_small_block(const Stored& block, const IntInput& x, std::size_t b, VF total,
+                              float& minima) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D16());
+  const float scale = widen(block.d);
+  GroupSum<Fine> sum;
+  if constexpr (Codes::kNibbles) {
+    const std::int16_t *high = x.high_split[b].codes, *low = Fine ? x.low_split[b].codes : high;
+    for (std::size_t i = 0; i < 16; i += kLanes) {
+      const hn::Vec<U16> v = Codes::pairs(block, i);
+      sum.add(Codes::centred(bits(v, 255)), high + i, low + i);
+      sum.add(Codes::centred(hn::ShiftRight<8>(v)), high + 16 + i, low + 16 + i);
+    }
+    if constexpr (Codes::kMinimum) minima += (widen(block.m) + Codes::kCentre * scale) * x.sums_of_32[b];
+  } else {
+    const hn::Rebind<std::int8_t, D16> bytes;
+    const std::int16_t *high = x.high[b].codes, *low = Fine ? x.low[b].codes : high;
+    for (std::size_t i = 0; i < 32; i += kLanes)
+      sum.add(hn::PromoteTo(D16(), hn::LoadU(bytes, block.qs + i)), high + i, low + i);
+  }
+  return hn::MulAdd(sum.value(), hn::Set(DF(), scale * x.scales[b]), total);
+}
+
+template <class Stored, class Codes, bool Fine>
+HWY_INLINE float dot_small_blocks(const std::byte* w, const IntInput& x) {
+  const auto* block = reinterpret_cast<const Stored*>(w);
+  const std::size_t blocks = x.scales.size();
+  VF t0 = hn::Zero(DF()), t1 = t0, t2 = t0, t3 = t0;
+  float minima = 0;
+  std::size_t b = 0;
+  for (; b + 4 <= blocks; b += 4) {
+    t0 = add_small_block<Stored, Codes, Fine>(block[b], x, b, t0, minima);
+    t1 = add_small_block<Stored, Codes, Fine>(block[b + 1], x, b + 1, t1, minima);
+    t2 = add_small_block<Stored, Codes, Fine>(block[b + 2], x, b + 2, t2, minima);
+    t3 = add_small_block<Stored, Codes, Fine>(block[b + 3], x, b + 3, t3, minima);
+  }
+  for (; b < blocks; ++b) t0 = add_small_block<Stored, Codes, Fine>(block[b], x, b, t0, minima);
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(t0, t1), hn::Add(t2, t3)))) + minima;
+}
+
+// --- super-blocks of 256: each 16-bit lane yields four nibbles, two even codes of two groups and two odd
+// ones
 
 // What was stored is loaded again: broadcasting it from memory is free, from a register it is not.
 HWY_INLINE void load_from_memory() {
@@ -178,6 +232,10 @@ struct FifthOf<gguf_blocks::Q5_K> {
   static const std::uint8_t* at(const gguf_blocks::Q5_K& b, std::size_t offset) { return b.qh + offset; }
 };
 
+// Scales take long to come by, a few steps that wait for one another: those of several blocks are made before
+// the first is used.
+constexpr std::size_t kBlocksAhead = 8;
+
 template <class Stored, bool Fine>
 HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
   constexpr std::size_t kLanes = hn::MaxLanes(D16());
@@ -188,10 +246,14 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
   const Group32 *x_high = x.high_split.data(), *x_low = x.low_split.data();
   const hn::CappedTag<float, 8> d_groups;
   auto minima = hn::Zero(d_groups);
-  GroupScales scales;
+  GroupScales scales[kBlocksAhead];
   for (std::size_t b = 0; b < blocks; ++b) {
-    minima = scale_groups(block[b], x_scales + 8 * b, x_sums + 8 * b, scales, minima);
-    load_from_memory();
+    if (b % kBlocksAhead == 0) {
+      for (std::size_t i = b; i < std::min(blocks, b + kBlocksAhead); ++i)
+        minima = scale_groups(block[i], x_scales + 8 * i, x_sums + 8 * i, scales[i - b], minima);
+      load_from_memory();
+    }
+    const float* scale = scales[b % kBlocksAhead].of;
     for (std::size_t part = 0; part < 4; ++part) {
       const std::size_t g = 8 * b + 2 * part;
       const std::int16_t *first = x_high[g].codes, *second = x_high[g + 1].codes;
@@ -210,8 +272,8 @@ HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
         second_sum.add(as_codes(fifth.odd_second(hn::ShiftRight<12>(v))), second + 16 + i,
                        second_low + 16 + i);
       }
-      first_total = hn::MulAdd(first_sum.value(), hn::Set(DF(), scales.of[2 * part]), first_total);
-      second_total = hn::MulAdd(second_sum.value(), hn::Set(DF(), scales.of[2 * part + 1]), second_total);
+      first_total = hn::MulAdd(first_sum.value(), hn::Set(DF(), scale[2 * part]), first_total);
+      second_total = hn::MulAdd(second_sum.value(), hn::Set(DF(), scale[2 * part + 1]), second_total);
     }
   }
   return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) -
@@ -247,15 +309,19 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
   const hn::Rebind<std::int32_t, decltype(d)> di;
   const hn::Rebind<std::int8_t, decltype(d)> db;
   auto minima = hn::Zero(d);
-  alignas(64) float scales[16];
+  alignas(64) float all_scales[kBlocksAhead][16];
   for (std::size_t b = 0; b < blocks; ++b) {
-    const auto whole = hn::Set(d, widen(block[b].d));
-    for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-      const auto s = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[b].scales + i))), whole);
-      minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * b + i), minima);
-      hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * b + i)), d, scales + i);
+    for (std::size_t a = b; b % kBlocksAhead == 0 && a < std::min(blocks, b + kBlocksAhead); ++a) {
+      const auto whole = hn::Set(d, widen(block[a].d));
+      for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+        const auto s =
+            hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[a].scales + i))), whole);
+        minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * a + i), minima);
+        hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * a + i)), d, all_scales[a - b] + i);
+      }
     }
     load_from_memory();
+    const float* scales = all_scales[b % kBlocksAhead];
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 16; i += kLanes) {
         const hn::Vec<U16> l0 = pairs_of_bytes(block[b].ql + 64 * half + 2 * i);
@@ -285,11 +351,15 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
 template <bool Fine>
 HWY_INLINE float dot_any(ElementType type, const std::byte* w, const IntInput& x) {
   switch (type) {
-    case ElementType::Q4_0: return dot_small_blocks<Q4_0Block, Fine>(w, x);
-    case ElementType::Q4_1: return dot_small_blocks<Q4_1Block, Fine>(w, x);
-    case ElementType::Q5_0: return dot_small_blocks<Q5_0Block, Fine>(w, x);
-    case ElementType::Q5_1: return dot_small_blocks<Q5_1Block, Fine>(w, x);
-    case ElementType::Q8_0: return dot_small_blocks<Q8_0Block, Fine>(w, x);
+    case ElementType::Q4_0:
+      return dot_small_blocks<gguf_blocks::Q4_0, NibbleCodes<gguf_blocks::Q4_0, 8>, Fine>(w, x);
+    case ElementType::Q4_1:
+      return dot_small_blocks<gguf_blocks::Q4_1, NibbleCodes<gguf_blocks::Q4_1, 8>, Fine>(w, x);
+    case ElementType::Q5_0:
+      return dot_small_blocks<gguf_blocks::Q5_0, NibbleCodes<gguf_blocks::Q5_0, 16>, Fine>(w, x);
+    case ElementType::Q5_1:
+      return dot_small_blocks<gguf_blocks::Q5_1, NibbleCodes<gguf_blocks::Q5_1, 16>, Fine>(w, x);
+    case ElementType::Q8_0: return dot_small_blocks<gguf_blocks::Q8_0, ByteCodes, Fine>(w, x);
     case ElementType::Q4_K: return dot_nibble_blocks<gguf_blocks::Q4_K, Fine>(w, x);
     case ElementType::Q5_K: return dot_nibble_blocks<gguf_blocks::Q5_K, Fine>(w, x);
     default: return dot_q6_k<Fine>(w, x);

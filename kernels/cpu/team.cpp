@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -23,10 +24,36 @@ void pause() {
 
 thread_local bool t_in_loop = false;
 
+// Pieces [begin, end) that nobody has taken.
+class alignas(64) Share {
+ public:
+  void set(std::size_t begin, std::size_t end) { range_ = begin << 32 | end; }
+  std::optional<std::size_t> first() {
+    std::uint64_t range = range_;
+    while (begin(range) < end(range)) {
+      if (range_.compare_exchange_weak(range, range + (std::uint64_t{1} << 32))) return begin(range);
+    }
+    return std::nullopt;
+  }
+  std::optional<std::size_t> last() {
+    std::uint64_t range = range_;
+    while (begin(range) < end(range)) {
+      if (range_.compare_exchange_weak(range, range - 1)) return end(range) - 1;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t begin(std::uint64_t range) { return range >> 32; }
+  static std::size_t end(std::uint64_t range) { return range & 0xFFFFFFFFu; }
+  std::atomic<std::uint64_t> range_{0};
+};
+constexpr std::size_t kMostPieces = 0xFFFFFFFF;
+
 class Team {
  public:
-  explicit Team(int jobs) {
-    for (int i = 1; i < jobs; ++i) threads_.emplace_back([this] { serve(); });
+  explicit Team(int jobs) : shares_(static_cast<std::size_t>(jobs)) {
+    for (std::size_t i = 1; i < shares_.size(); ++i) threads_.emplace_back([this, i] { serve(i); });
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -42,13 +69,13 @@ class Team {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return false;
     body_ = &body;
-    count_ = count;
-    next_ = 0;
+    for (std::size_t i = 0; i < shares_.size(); ++i)
+      shares_[i].set(count * i / shares_.size(), count * (i + 1) / shares_.size());
     failure_ = nullptr;
     open_ = true;
     ++loop_;
     if (sleeping_ > 0) loop_.notify_all();
-    work();
+    work(0);
     // Nobody enters from here on; who is inside finishes the piece in hand.
     open_ = false;
     for (int turn = 0; inside_ > 0; ++turn) turn < 4096 ? pause() : std::this_thread::yield();
@@ -57,23 +84,27 @@ class Team {
   }
 
  private:
-  void work() {
+  // A share's own thread takes its pieces in order, those that are done with theirs take its last ones.
+  void work(std::size_t thread) {
     t_in_loop = true;
     try {
-      for (std::size_t i = next_++; i < count_; i = next_++) (*body_)(i);
+      while (const std::optional<std::size_t> piece = shares_[thread].first()) (*body_)(*piece);
+      for (Share& other : shares_) {
+        while (const std::optional<std::size_t> piece = other.last()) (*body_)(*piece);
+      }
     } catch (...) {
-      next_ = count_;
+      for (Share& share : shares_) share.set(0, 0);
       const std::lock_guard lock(failing_);
       if (!failure_) failure_ = std::current_exception();
     }
     t_in_loop = false;
   }
 
-  void serve() {
+  void serve(std::size_t thread) {
     for (std::size_t seen = 0; !leaving_;) {
       seen = next_loop(seen);
       ++inside_;
-      if (open_) work();
+      if (open_) work(thread);
       --inside_;
     }
   }
@@ -93,16 +124,15 @@ class Team {
   }
 
   std::mutex mutex_, failing_;
-  std::vector<std::thread> threads_;
   // Written before open_ is set, read by those who entered and found it so.
   const std::function<void(std::size_t)>* body_ = nullptr;
-  std::size_t count_ = 0;
   std::exception_ptr failure_;
-  alignas(64) std::atomic<std::size_t> next_{0};
+  std::vector<Share> shares_;
   alignas(64) std::atomic<std::size_t> loop_{0};
   std::atomic<int> sleeping_{0};
   alignas(64) std::atomic<int> inside_{0};
   std::atomic<bool> open_{false}, leaving_{false};
+  std::vector<std::thread> threads_;  // the last: they begin by looking at all of the above
 };
 
 Team& team_of(int jobs) {
@@ -117,7 +147,7 @@ Team& team_of(int jobs) {
 }  // namespace
 
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {
-  if (jobs > 1 && count > 1 && !t_in_loop && team_of(jobs).run(count, body)) return;
+  if (jobs > 1 && count > 1 && count <= kMostPieces && !t_in_loop && team_of(jobs).run(count, body)) return;
   for (std::size_t i = 0; i < count; ++i) body(i);
 }
 

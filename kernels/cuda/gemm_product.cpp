@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "refimpl/ops/int16_activations.h"
 #include "refimpl/ops/w8a8.h"
 
 namespace assay::cuda {
@@ -42,14 +43,14 @@ std::size_t promotion_of(const WeightView& weight) {
 
 std::optional<Product> product_of(const WeightView& weight, const Arithmetic& arithmetic) {
   if (weight.codes == nullptr || weight.input_major || arithmetic.storage() != Real::f32 ||
-      weight.columns == 0 || weight.rows > kMostCounted || weight.columns > kMostCounted)
+      weight.columns == 0 || weight.rows > kMostCounted || weight.columns > kMostCounted ||
+      takes_int16(weight, arithmetic))
     return std::nullopt;
   Product product = {.shape = {.math = arithmetic.bfloat16() ? GemmMath::bf16 : GemmMath::exact,
                                .outputs = weight.rows,
                                .inputs = weight.columns,
                                .promotion = promotion_of(weight)}};
   if (weight.kind == FormKind::plain && weight.type == ElementType::Q8_0) {
-    if (arithmetic.precision == Precision::int16) return std::nullopt;  // activations in 16-bit integers
     product.shape.codes = Codes::s8;
     product.shape.promotion = kSlab;
     product.packed = true;

@@ -1,7 +1,8 @@
 // linear: y = x · Wᵀ
 //
 // Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8 and int16 arithmetic activations
-// are quantized first; truth multiplies what they became, so that the budget stays that of the product.
+// (int16: floating-point weights too) are quantized first; truth multiplies what they became, so that the
+// budget stays that of the product.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -68,6 +69,10 @@ class LinearOperands final : public Operands<LinearCall> {
     std::vector<float> w = weight_->values();
     if (arithmetic.precision == Precision::bf16)
       for (float& value : w) value = static_cast<float>(arithmetic.round(value));
+    if (has_int16_floats(weight_->view()) && takes_int16(weight_->view(), arithmetic)) {
+      for (std::size_t o = 0; o < outputs_; ++o)
+        round_to_int16(std::span(w).subspan(o * inputs_, inputs_), kInt16WeightBits);
+    }
     TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = outputs_};
     const MadeWeight exact(w, outputs_, inputs_);
     y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), bias(), {}}));
@@ -121,7 +126,7 @@ class LinearOperands final : public Operands<LinearCall> {
   Filled multiplied(int jobs) const {
     if (takes_int16(weight_->view(), arithmetic) && !x_.values.empty()) {
       ReferenceOps ops(arithmetic, jobs);
-      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_)))};
+      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_), weight_->view()))};
     }
     const bool eight_bits =
         arithmetic.precision == Precision::fp8_block || arithmetic.precision == Precision::int8;
@@ -216,6 +221,11 @@ class LinearCases final : public OpCases<LinearCall> {
     for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
       for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
         for (const InputKind kind : kPowerful) add(form, s, kind, "int16");
+      }
+    }
+    for (const std::string_view form : {"BF16", "F16"}) {
+      for (const Shape& s : {Shape{1, 512, 67}, {3, 96, 9}, {17, 608, 35}, {64, 1024, 96}, {7, 33, 5}}) {
+        for (const InputKind kind : kInputKinds) add(form, s, kind, "int16");
       }
     }
     return cases;

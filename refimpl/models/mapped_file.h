@@ -1,4 +1,5 @@
-// A file's bytes as memory: pages come in as they are touched, and may be dropped again.
+// A file's bytes as memory: pages come in as they are touched, unless the cache has them, and may be dropped
+// again.
 #pragma once
 
 #include <cstddef>

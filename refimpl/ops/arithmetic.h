@@ -11,9 +11,11 @@
 //                                       in float32 (DeepSeek-V3, inference/kernel.py); elsewhere as bf16
 //   int8        bfloat16 values         where a weight is INT8 with scales: activations in INT8, one scale a
 //                                       token; exact integer sums, scaled once; elsewhere as bf16
-//   int16       float32                 where a weight is GGUF blocks of integers (int16_activations.h):
-//                                       activations in 16-bit integers, a power of two for 32 of them; exact
-//                                       integer sums under each scale, added up in float32; elsewhere as f32
+//   int16       float32                 where a weight is GGUF blocks of integers, BF16 or F16: activations
+//   in
+//                                       16-bit integers, BF16 and F16 in 13-bit ones (int16_activations.h);
+//                                       exact integer sums under each scale, added up in float32; elsewhere
+//                                       as f32
 #pragma once
 
 #include <cstdint>

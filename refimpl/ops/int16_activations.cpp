@@ -1,6 +1,7 @@
 #include "refimpl/ops/int16_activations.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -22,33 +23,55 @@ bool has_integer_rows(const WeightView& weight) {
   }
 }
 
-bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic) {
-  return arithmetic.precision == Precision::int16 && !weight.weight_only && has_integer_rows(weight);
+bool has_int16_floats(const WeightView& weight) {
+  return weight.codes != nullptr && weight.kind == FormKind::plain && !weight.input_major &&
+         (weight.type == ElementType::BF16 || weight.type == ElementType::F16) &&
+         weight.columns % kInt16Group == 0;
 }
 
-float int16_scale(std::span<const float> group) {
+bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.precision == Precision::int16 && !weight.weight_only &&
+         (has_integer_rows(weight) || has_int16_floats(weight));
+}
+
+int int16_input_bits(const WeightView& weight) {
+  return has_int16_floats(weight) ? 14 : 15;
+}
+
+float int16_scale(std::span<const float> group, int bits) {
   std::uint32_t largest = 0;  // of bits without their sign: ordered as the magnitudes are, NaN above all
   for (const float x : group) largest = std::max(largest, std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu);
-  const std::uint32_t exponent = largest >> 23;
+  const int exponent = static_cast<int>(largest >> 23);
   if (exponent == 255) return std::numeric_limits<float>::quiet_NaN();
-  return std::ldexp(1.0F, static_cast<int>(std::max(exponent, 15u)) - 127 - 14);
+  return std::ldexp(1.0F, std::max(exponent, bits) - 127 - bits + 1);
 }
 
-std::int16_t int16_code(float x, float scale) {
+std::int16_t int16_code(float x, float scale, int bits) {
   if (!(scale > 0)) return 0;
-  return static_cast<std::int16_t>(std::clamp(std::nearbyint(x / scale), -32767.0F, 32767.0F));
+  const auto most = static_cast<float>((1 << bits) - 1);
+  return static_cast<std::int16_t>(std::clamp(std::nearbyint(x / scale), -most, most));
 }
 
-Matrix rounded_to_int16(Ops& ops, const Matrix& x) {
+template <class T>
+void round_to_int16(std::span<T> row, int bits) {
+  for (std::size_t first = 0; first < row.size(); first += kInt16Group) {
+    const std::span<T> group = row.subspan(first, std::min(kInt16Group, row.size() - first));
+    std::array<float, kInt16Group> values = {};
+    std::transform(group.begin(), group.end(), values.begin(), [](T x) { return static_cast<float>(x); });
+    const float scale = int16_scale(values, bits);
+    for (std::size_t i = 0; i < group.size(); ++i)
+      group[i] = static_cast<T>(static_cast<float>(int16_code(values[i], scale, bits)) * scale);
+  }
+}
+template void round_to_int16(std::span<float> row, int bits);
+template void round_to_int16(std::span<double> row, int bits);
+
+Matrix rounded_to_int16(Ops& ops, const Matrix& x, const WeightView& weight) {
   Matrix y = ops.allocate(x.rows(), x.columns());
   for (std::size_t r = 0; r < x.rows(); ++r) {
-    for (std::size_t c = 0; c < x.columns(); c += kInt16Group) {
-      const std::size_t count = std::min(kInt16Group, x.columns() - c);
-      const std::span group(x.row<float>(r) + c, count);
-      const float scale = int16_scale(group);
-      for (std::size_t i = 0; i < count; ++i)
-        y.row<float>(r)[c + i] = static_cast<float>(int16_code(group[i], scale)) * scale;
-    }
+    const std::span row(y.row<float>(r), y.columns());
+    std::copy_n(x.row<float>(r), row.size(), row.begin());
+    round_to_int16(row, int16_input_bits(weight));
   }
   return y;
 }

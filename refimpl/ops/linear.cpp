@@ -40,6 +40,10 @@ class DecodedRows {
     else
       std::copy_n(turned_.begin() + static_cast<std::ptrdiff_t>(first * weight_.inputs()), out.size(),
                   out.begin());
+    if (has_int16_floats(weight_) && takes_int16(weight_, arithmetic_)) {
+      for (std::size_t o = 0; o < count; ++o)
+        round_to_int16(std::span(out).subspan(o * weight_.inputs(), weight_.inputs()), kInt16WeightBits);
+    }
     if (!arithmetic_.bfloat16() || weight_.type == ElementType::BF16) return;
     for (T& value : out) value = static_cast<T>(arithmetic_.round(value));
   }
@@ -59,7 +63,7 @@ Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const Wei
         .tensor(*weight.name);
   if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
   if (takes_int16(weight, arithmetic()) && x.real() == Real::f32)
-    return exact_linear(rounded_to_int16(*this, x), weight, bias, rounding);
+    return exact_linear(rounded_to_int16(*this, x, weight), weight, bias, rounding);
   return exact_linear(x, weight, bias, rounding);
 }
 

@@ -36,16 +36,19 @@ void expect_within_budget(const std::string& form, Precision precision, std::siz
   const std::vector<float> x = inputs(tokens, kind);
   const Matrix stored = upload(narrow, x, tokens);
   const std::vector<double> multiplied =
-      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored) : stored);
+      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored, w.view()) : stored);
   std::vector<double> sizes(multiplied);
   for (double& value : sizes) value = std::fabs(value);
   std::vector<float> magnitudes = w.values();
+  for (std::size_t o = 0; has_int16_floats(w.view()) && o < kOutputs; ++o)
+    round_to_int16(std::span(magnitudes).subspan(o * kInputs, kInputs), kInt16WeightBits);
+  const MadeWeight rounded(magnitudes, kOutputs, kInputs);
   for (float& value : magnitudes) value = std::fabs(value);
   const MadeWeight absolute(magnitudes, kOutputs, kInputs);
 
   const std::vector<double> out = cpu.download(cpu.linear(upload(cpu, x, tokens), w.view(), {}, {}));
   const std::vector<double> truth =
-      wide.download(wide.linear(wide.upload(multiplied, tokens, kInputs), w.view(), {}, {}));
+      wide.download(wide.linear(wide.upload(multiplied, tokens, kInputs), rounded.view(), {}, {}));
   const std::vector<double> scale =
       wide.download(wide.linear(wide.upload(sizes, tokens, kInputs), absolute.view(), {}, {}));
   std::vector<double> budget(truth.size());
@@ -67,6 +70,12 @@ TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
         }
       }
     }
+    for (const char* form : {"BF16", "F16"}) {
+      for (const std::size_t tokens : {1, 13}) {
+        for (const InputKind kind : {InputKind::zero_mean, InputKind::heavy_tailed})
+          expect_within_budget(form, Precision::int16, tokens, kind, target);
+      }
+    }
   }
   use_simd_target("");
 }
@@ -82,10 +91,11 @@ TEST(IntInput, RoundsAsTheReferenceDoes) {
     use_simd_target(target);
     const cpu::IntInput ints(x, false);
     for (std::size_t g = 0; g < kInputs / 32; ++g) {
-      const float scale = int16_scale(std::span(x).subspan(32 * g, 32));
+      const float scale = int16_scale(std::span(x).subspan(32 * g, 32), 15);
       EXPECT_EQ(ints.scales[g], scale) << target;
       for (std::size_t i = 0; i < 32; ++i)
-        EXPECT_EQ(ints.high[g].codes[i], int16_code(x[32 * g + i], scale)) << target << ", " << 32 * g + i;
+        EXPECT_EQ(ints.high[g].codes[i], int16_code(x[32 * g + i], scale, 15))
+            << target << ", " << 32 * g + i;
     }
   }
   use_simd_target("");

@@ -215,7 +215,7 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
 }
 
 // Tokens [first, first + count), where a tile begins.
-void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& tiles) {
+void pack_ints(const Matrix& x, IntTiles::Codes how, std::size_t first, std::size_t count, IntTiles& tiles) {
   const std::size_t groups = tiles.terms / 32;
   alignas(64) std::int16_t codes[32];
   for (std::size_t token = first; token < first + count;) {
@@ -223,12 +223,13 @@ void pack_ints(const Matrix& x, std::size_t first, std::size_t count, IntTiles& 
     for (std::size_t i = 0; i < rows; ++i) {
       const float* row = x.row<float>(token + i);
       for (std::size_t g = 0; g < groups; ++g) {
-        const float scale = group_scale(row + 32 * g);
-        coarse_codes(row + 32 * g, scale, codes);
-        std::int32_t sum = 0;
-        for (const std::int16_t code : codes) sum += code;
+        const bool eight = how == IntTiles::Codes::eight_bits;
+        const float scale = eight ? eight_bit_scale(row + 32 * g) : group_scale(row + 32 * g);
+        std::int32_t halves[2];
+        eight ? eight_bit_codes(row + 32 * g, scale, codes, halves)
+              : coarse_codes(row + 32 * g, scale, codes, halves);
         tiles.scales[token * groups + g * rows + i] = scale;
-        tiles.sums[token * groups + g * rows + i] = static_cast<float>(sum) * scale;
+        tiles.sums[token * groups + g * rows + i] = static_cast<float>(halves[0] + halves[1]) * scale;
         std::int32_t* pairs = &tiles.pairs[token * tiles.terms / 2 + 16 * g * rows + i];
         for (std::size_t k = 0; k < 16; ++k) std::memcpy(pairs + k * rows, codes + 2 * k, sizeof *pairs);
       }
@@ -246,7 +247,7 @@ namespace assay::cpu {
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
 
-IntTiles::IntTiles(const Matrix& x, int jobs)
+IntTiles::IntTiles(const Matrix& x, Codes codes, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
       pairs(tokens * terms / 2),
@@ -254,7 +255,7 @@ IntTiles::IntTiles(const Matrix& x, int jobs)
       sums(scales.size()) {
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
   team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
-    HWY_DYNAMIC_DISPATCH(pack_ints)(x, i * kTokens, std::min(kTokens, tokens - i * kTokens), *this);
+    HWY_DYNAMIC_DISPATCH(pack_ints)(x, codes, i * kTokens, std::min(kTokens, tokens - i * kTokens), *this);
   });
 }
 

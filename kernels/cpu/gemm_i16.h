@@ -21,7 +21,8 @@ namespace assay::cpu {
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
 // rows, pairs begin at t · K / 2 as [K / 2][R], scales and sums at t · K / 32 as [K / 32][R].
 struct IntTiles {
-  IntTiles(const Matrix& x, int jobs);
+  enum class Codes : std::uint8_t { eight_bits, sixteen_bits };
+  IntTiles(const Matrix& x, Codes codes, int jobs);
   std::size_t tokens, terms;
   std::vector<std::int32_t> pairs;
   std::vector<float> scales, sums;

@@ -48,8 +48,8 @@ void make_input(const float* x, IntInput& in) {
     if (in.fine)
       fine_codes(x, scale, high, in.low[g].codes);
     else
-      coarse_codes(x, scale, high);
-    for (int i = 0; i < 32; ++i) sums[i / 16] += high[i];
+      coarse_codes(x, scale, high, sums);
+    for (int i = 0; in.fine && i < 32; ++i) sums[i / 16] += high[i];
     for (int i = 0; in.fine && i < 32; ++i) fine_sums[i / 16] += in.low[g].codes[i];
     for (std::size_t half = 0; half < 2; ++half)
       in.sums_of_16[2 * g + half] =

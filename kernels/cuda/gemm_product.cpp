@@ -49,7 +49,8 @@ std::optional<Product> product_of(const WeightView& weight, const Arithmetic& ar
                                .inputs = weight.columns,
                                .promotion = promotion_of(weight)}};
   if (weight.kind == FormKind::plain && weight.type == ElementType::Q8_0) {
-    if (arithmetic.precision == Precision::int16) return std::nullopt;  // activations in 16-bit integers
+    if (arithmetic.precision == Precision::int16 || arithmetic.precision == Precision::int8_block)
+      return std::nullopt;  // activations in integers
     product.shape.codes = Codes::s8;
     product.shape.promotion = kSlab;
     product.packed = true;

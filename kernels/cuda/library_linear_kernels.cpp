@@ -49,6 +49,7 @@ std::optional<Kind> kind_of(const Arithmetic& arithmetic, const LinearCall& call
   const bool scaled = w.kind == FormKind::scaled && *number >= Number::e4m3 &&
                       w.scale_type == ElementType::F32 && w.global == GlobalScale::none && !w.input_major;
   switch (arithmetic.precision) {
+    case Precision::int8_block:
     case Precision::int16:  // of GGUF's blocks, which are not here; elsewhere as f32
     case Precision::f32: return plain || scaled ? std::optional(Kind::f32) : std::nullopt;
     case Precision::bf16: return plain || scaled ? std::optional(Kind::bf16) : std::nullopt;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/row_dot_int8.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
@@ -90,6 +91,27 @@ HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(static_cast<const std::byte*>(at) + kAhead + i);
 }
 
+// Eight numbers, a group's each, to be spread over a vector out of registers: numbers just stored, loaded one
+// by one, would wait until the store is through.
+struct EightScales {
+#if HWY_TARGET == HWY_SSE4
+  VF lower, upper;
+  HWY_INLINE void set(std::size_t i, VF v) {
+    (i == 0 ? lower : upper) = v;
+  }
+#else
+  VF lower, upper;  // each four twice
+  HWY_INLINE void set(std::size_t, VF v) {
+    lower = hn::ConcatLowerLower(DF(), v, v);
+    upper = hn::ConcatUpperUpper(DF(), v, v);
+  }
+#endif
+  template <std::size_t Group>
+  HWY_INLINE VF of() const {
+    return hn::Broadcast<Group % 4>(Group < 4 ? lower : upper);
+  }
+};
+
 // --- 32 codes under one scale
 
 // 16 bytes' nibbles as 32 codes, or, where vectors are half as long, those from code i on.
@@ -117,103 +139,132 @@ HWY_INLINE VBytes fifths_at(std::uint32_t word, std::size_t i) {
   return hn::IfThenElseZero(set, hn::Set(d, std::uint8_t{16}));
 }
 
-// What a type of 32 codes says of a block: its codes without their sign, and value = scale·code + minimum.
+// What a type of 32 codes says of a block: its codes without their sign, and value = scale·code + minimum,
+// the minimum a number of its own or a multiple of the scale.
 template <class Stored>
 struct Small;
 template <>
 struct Small<gguf_blocks::Q4_0> {
-  static constexpr bool kMinimum = true;
+  static constexpr float kScales = -8;
   static HWY_INLINE VBytes codes(const gguf_blocks::Q4_0& b, std::size_t i) { return nibbles_at(b.qs, i); }
-  static HWY_INLINE float minimum(const gguf_blocks::Q4_0&, float scale) { return -8 * scale; }
 };
 template <>
 struct Small<gguf_blocks::Q4_1> {
-  static constexpr bool kMinimum = true;
+  static constexpr float kScales = 0;
   static HWY_INLINE VBytes codes(const gguf_blocks::Q4_1& b, std::size_t i) { return nibbles_at(b.qs, i); }
-  static HWY_INLINE float minimum(const gguf_blocks::Q4_1& b, float) { return widen(b.m); }
 };
 template <>
 struct Small<gguf_blocks::Q5_0> {
-  static constexpr bool kMinimum = true;
+  static constexpr float kScales = -16;
   static HWY_INLINE VBytes codes(const gguf_blocks::Q5_0& b, std::size_t i) {
     return hn::Or(nibbles_at(b.qs, i), fifths_at(b.qh.get(), i));
   }
-  static HWY_INLINE float minimum(const gguf_blocks::Q5_0&, float scale) { return -16 * scale; }
 };
 template <>
 struct Small<gguf_blocks::Q5_1> {
-  static constexpr bool kMinimum = true;
+  static constexpr float kScales = 0;
   static HWY_INLINE VBytes codes(const gguf_blocks::Q5_1& b, std::size_t i) {
     return hn::Or(nibbles_at(b.qs, i), fifths_at(b.qh.get(), i));
   }
-  static HWY_INLINE float minimum(const gguf_blocks::Q5_1& b, float) { return widen(b.m); }
 };
 template <>
 struct Small<gguf_blocks::Q8_0> {  // codes have a sign, which goes to the inputs
-  static constexpr bool kMinimum = false;
+  static constexpr float kScales = 0;
 };
+template <class Stored>
+constexpr bool kOwnMinimum =
+    std::is_same_v<Stored, gguf_blocks::Q4_1> || std::is_same_v<Stored, gguf_blocks::Q5_1>;
 
 template <class Stored>
-HWY_INLINE VF add_small_block(const Stored& block, const Int8Input& x, std::size_t b, VF total,
-                              float& minima) {
+HWY_INLINE V32 small_block_sum(const Stored& block, const Codes32& group) {
   V32 sum = hn::Zero(D32());
   for (std::size_t i = 0; i < 32; i += kBytes) {
-    VSigned q = inputs_at(x.groups[b], i);
+    VSigned q = inputs_at(group, i);
     VBytes codes;
-    if constexpr (Small<Stored>::kMinimum) {
-      codes = Small<Stored>::codes(block, i);
-    } else {
+    if constexpr (std::is_same_v<Stored, gguf_blocks::Q8_0>) {
       const VSigned w = hn::LoadU(SByte(), block.qs + i);
       codes = hn::BitCast(Bytes(), hn::Abs(w));  // of -128 the bits of 128
       q = with_sign_of(q, w);
+    } else {
+      codes = Small<Stored>::codes(block, i);
     }
     sum = hn::Add(sum, weighted(pair_products(codes, q), hn::Set(D16(), 1)));
   }
+  return sum;
+}
+
+// Numbers in half precision out of as many blocks as a vector has lanes.
+template <class Stored>
+HWY_INLINE VF halves_of(const Stored* block, gguf_blocks::Half Stored::*which) {
+  const hn::Rebind<hwy::float16_t, DF> d;
+  const auto bits = [&](int i) HWY_ATTR {
+    return static_cast<short>(static_cast<gguf_blocks::U16>(block[i].*which).get());
+  };
+#if HWY_TARGET == HWY_SSE4
+  const __m128i raw = _mm_setr_epi16(bits(0), bits(1), bits(2), bits(3), 0, 0, 0, 0);
+#else
+  const __m128i raw = _mm_setr_epi16(bits(0), bits(1), bits(2), bits(3), bits(4), bits(5), bits(6), bits(7));
+#endif
+  return hn::PromoteTo(DF(), hn::Vec<decltype(d)>{raw});
+}
+
+// Eight blocks: their scales and minima are worked out together.
+template <class Stored>
+HWY_INLINE void add_eight_blocks(const Stored* block, const Codes32* q, const float* x_scales,
+                                 const float* x_sums, VF (&totals)[2], VF& minima) {
+  EightScales scales;
+  for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
+    const VF scale = halves_of(block + i, &Stored::d), sums = hn::LoadU(DF(), x_sums + i);
+    scales.set(i, hn::Mul(scale, hn::LoadU(DF(), x_scales + i)));
+    if constexpr (kOwnMinimum<Stored>)
+      minima = hn::MulAdd(halves_of(block + i, &Stored::m), sums, minima);
+    else if constexpr (Small<Stored>::kScales != 0)
+      minima = hn::MulAdd(hn::Mul(scale, hn::Set(DF(), Small<Stored>::kScales)), sums, minima);
+  }
+  const auto add = [&]<std::size_t I>() HWY_ATTR {
+    const VF sum = hn::ConvertTo(DF(), small_block_sum(block[I], q[I]));
+    totals[I % 2] = hn::MulAdd(sum, scales.of<I>(), totals[I % 2]);
+  };
+  add.template operator()<0>();
+  add.template operator()<1>();
+  add.template operator()<2>();
+  add.template operator()<3>();
+  add.template operator()<4>();
+  add.template operator()<5>();
+  add.template operator()<6>();
+  add.template operator()<7>();
+}
+
+// What does not fill eight.
+template <class Stored>
+HWY_INLINE VF add_block(const Stored& block, const Codes32& q, float x_scale, float x_sum, VF total,
+                        float& minimum) {
   const float scale = widen(block.d);
-  if constexpr (Small<Stored>::kMinimum) minima += Small<Stored>::minimum(block, scale) * x.sums_of_32[b];
-  return hn::MulAdd(hn::ConvertTo(DF(), sum), hn::Set(DF(), scale * x.scales[b]), total);
+  if constexpr (kOwnMinimum<Stored>)
+    minimum += widen(block.m) * x_sum;
+  else
+    minimum += Small<Stored>::kScales * scale * x_sum;
+  return hn::MulAdd(hn::ConvertTo(DF(), small_block_sum(block, q)), hn::Set(DF(), scale * x_scale), total);
 }
 
 template <class Block>
 HWY_INLINE float dot_small_blocks(const std::byte* w, const Int8Input& x) {
   const auto* block = reinterpret_cast<const typename Block::Stored*>(w);
   const std::size_t blocks = x.scales.size();
-  VF t0 = hn::Zero(DF()), t1 = t0, t2 = t0, t3 = t0;
-  float minima = 0;
+  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
+  const Codes32* q = x.groups.data();
+  VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())}, minima = hn::Zero(DF());
   std::size_t b = 0;
-  for (; b + 4 <= blocks; b += 4) {
-    fetch_ahead(block + b, 4 * sizeof block[b]);
-    t0 = add_small_block(block[b], x, b, t0, minima);
-    t1 = add_small_block(block[b + 1], x, b + 1, t1, minima);
-    t2 = add_small_block(block[b + 2], x, b + 2, t2, minima);
-    t3 = add_small_block(block[b + 3], x, b + 3, t3, minima);
+  for (; b + 8 <= blocks; b += 8) {
+    fetch_ahead(block + b, 8 * sizeof block[b]);
+    add_eight_blocks(block + b, q + b, x_scales + b, x_sums + b, totals, minima);
   }
-  for (; b < blocks; ++b) t0 = add_small_block(block[b], x, b, t0, minima);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(t0, t1), hn::Add(t2, t3)))) + minima;
+  float minimum = 0;
+  for (; b < blocks; ++b) totals[0] = add_block(block[b], q[b], x_scales[b], x_sums[b], totals[0], minimum);
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(totals[0], totals[1]), minima))) + minimum;
 }
 
 // --- super-blocks of 256
-
-// Eight numbers, a group's each, to be spread over a vector out of registers: numbers just stored, loaded one
-// by one, would wait until the store is through.
-struct EightScales {
-#if HWY_TARGET == HWY_SSE4
-  VF lower, upper;
-  HWY_INLINE void set(std::size_t i, VF v) {
-    (i == 0 ? lower : upper) = v;
-  }
-#else
-  VF lower, upper;  // each four twice
-  HWY_INLINE void set(std::size_t, VF v) {
-    lower = hn::ConcatLowerLower(DF(), v, v);
-    upper = hn::ConcatUpperUpper(DF(), v, v);
-  }
-#endif
-  template <std::size_t Group>
-  HWY_INLINE VF of() const {
-    return hn::Broadcast<Group % 4>(Group < 4 ? lower : upper);
-  }
-};
 
 // Fifth bits of Q5_K's codes of groups 2·part and 2·part + 1, at bits 2·part and 2·part + 1 of each byte;
 // none of Q4_K's.

@@ -9,7 +9,7 @@
 namespace assay {
 
 bool takes_int8_block(const WeightView& weight, const Arithmetic& arithmetic) {
-  return arithmetic.precision == Precision::int8_block && !weight.weight_only && has_integer_rows(weight);
+  return arithmetic.precision == Precision::int8_block && has_integer_rows(weight);
 }
 
 float int8_block_scale(std::span<const float> group) {

@@ -17,7 +17,8 @@ namespace assay {
 
 inline constexpr std::size_t kInt8Group = 32;
 
-// A weight that has_integer_rows (int16_activations.h), and an arithmetic that asks for it.
+// A weight that has_integer_rows (int16_activations.h), and an arithmetic that asks for it. Matrices absorbed
+// into latent attention are no exception where a file keeps them as they are multiplied: llama.cpp's way.
 bool takes_int8_block(const WeightView& weight, const Arithmetic& arithmetic);
 
 // NaN where a value is NaN or infinite, which makes NaN of everything computed from it.

@@ -16,9 +16,6 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Brings all pages in at once, which costs less than one by one as they are touched. A wish: memory that
-  // is short leaves some out.
-  void touch_all() const;
   const File& file() const { return file_; }
 
  private:

@@ -1,7 +1,5 @@
 #include "refimpl/models/weights.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,21 +77,9 @@ Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open
   fail_on_errors(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
   for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
-  bring_in_small_files();
   for (const LogicalTensor& tensor : stored_.tensors)
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
-}
-
-// A mixture touches its experts one after the other as tokens choose them: page by page, in the midst of
-// decoding. Of models far larger than what is needed of them, or than memory, pages wait until they are.
-void Weights::bring_in_small_files() const {
-  std::uint64_t bytes = 0;
-  for (const MappedFile& file : files_) bytes += file.bytes().size();
-  const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (bytes > memory / 4) return;
-  for (const MappedFile& file : files_) file.touch_all();
 }
 
 void Weights::index_safetensors() {

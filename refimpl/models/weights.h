@@ -76,7 +76,6 @@ class Weights {
     std::vector<std::size_t> tensors;
     bool input_major = false, experts_are_rows = false;
   };
-  void bring_in_small_files() const;
   void index_safetensors();
   void index_gguf();
   WeightView view(std::size_t tensor, std::size_t slice, bool input_major) const;

@@ -14,6 +14,7 @@
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay {
 namespace {
@@ -85,7 +86,7 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
 }
 
 bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
-  return arithmetic.float32() && !takes_int16(weight, arithmetic);
+  return arithmetic.float32() && !takes_int16(weight, arithmetic) && !takes_int8_block(weight, arithmetic);
 }
 bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
@@ -117,6 +118,10 @@ void add_linear(Registry& registry) {
                        LinearWay::rows_int16));
   registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers",
                        takes_int16, LinearWay::panels_int16));
+  registry.add(one_way("cpu.rows_int8", "W's codes by inputs of 8 bits, in integers", takes_int8_block,
+                       LinearWay::rows_int8));
+  registry.add(one_way("cpu.panels_int8", "W's codes in panels by inputs of 8 bits, in integers",
+                       takes_int8_block, LinearWay::panels_int8));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));

@@ -181,7 +181,7 @@ void add_compare_model(CLI::App& compare, Action& action) {
   CompareModelSettings& s = *settings;
   CLI::App& command = *compare.add_subcommand(
       "model", "One model under two kernels, precisions or checkpoints: where do they part first?");
-  const auto precisions = CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8"});
+  const auto precisions = CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16", "int8-block"});
   command
       .add_option("MODEL", s.model, "A model's folder, a .safetensors with config.json beside it, or a .gguf")
       ->required();
@@ -193,7 +193,9 @@ void add_compare_model(CLI::App& compare, Action& action) {
       ->type_name("SET");
   command.add_option("--against-kernels", s.against_kernels, "Of the other side (default: reference)")
       ->type_name("SET");
-  command.add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 (default: f32)")
+  command
+      .add_option("--precision", s.precision,
+                  "f64 | f32 | bf16 | fp8-block | int8 | int16 | int8-block (default: f32)")
       ->check(precisions);
   command.add_option("--against-precision", s.against_precision, "Of the other side (default: f64)")
       ->check(precisions);

@@ -304,8 +304,9 @@ constexpr const char* kExamples =
 
 void add_numbers(CLI::App& command, RunSettings& s) {
   command
-      .add_option("--precision", s.precision, "f64 | f32 | bf16 | fp8-block | int8 | int16 (default: f32)")
-      ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16"}));
+      .add_option("--precision", s.precision,
+                  "f64 | f32 | bf16 | fp8-block | int8 | int16 | int8-block (default: f32)")
+      ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16", "int8-block"}));
   command
       .add_option("--kernels", s.kernels, "Whose arithmetic: reference (default), cpu, cuda, or OP=KERNEL,…")
       ->type_name("SET");

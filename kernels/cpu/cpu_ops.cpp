@@ -3,7 +3,6 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear.h"
-#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 
@@ -12,7 +11,7 @@ Matrix CpuOps::linear(const Matrix& x, const WeightView& weight, const WeightVie
   if (!is_float32()) return ReferenceOps::linear(x, weight, bias, rounding);
   if (x.columns() != weight.inputs()) throw Error::internal("a matrix that does not fit its input");
   Matrix y = allocate(x.rows(), weight.outputs());
-  cpu::linear(x, weight, bias, takes_int16(weight, arithmetic()), y, jobs());
+  cpu::linear(x, weight, bias, arithmetic(), y, jobs());
   return y;
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
 #include <hwy/foreach_target.h>
@@ -248,7 +249,7 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
 }
 
 // Tokens [first, first + count), where a tile begins.
-void pack_ints(const Matrix& x, std::size_t first, std::size_t count, unsigned bits, IntTiles& tiles) {
+void pack_ints(const Matrix& x, std::size_t first, std::size_t count, int bits, IntTiles& tiles) {
   const std::size_t groups = tiles.terms / 32;
   alignas(64) std::int16_t codes[32];
   for (std::size_t token = first; token < first + count;) {
@@ -256,12 +257,13 @@ void pack_ints(const Matrix& x, std::size_t first, std::size_t count, unsigned b
     for (std::size_t i = 0; i < rows; ++i) {
       const float* row = x.row<float>(token + i);
       for (std::size_t g = 0; g < groups; ++g) {
-        const float scale = group_scale(row + 32 * g, bits);
-        coarse_codes(row + 32 * g, scale, bits, codes);
-        std::int32_t sum = 0;
-        for (const std::int16_t code : codes) sum += code;
+        std::int32_t halves[2];
+        const bool eight = bits == kInt8BlockBits;
+        const float scale = eight ? eight_bit_scale(row + 32 * g) : group_scale(row + 32 * g, bits);
+        eight ? eight_bit_codes(row + 32 * g, scale, codes, halves)
+              : coarse_codes(row + 32 * g, scale, bits, codes, halves);
         tiles.scales[token * groups + g * rows + i] = scale;
-        tiles.sums[token * groups + g * rows + i] = static_cast<float>(sum) * scale;
+        tiles.sums[token * groups + g * rows + i] = static_cast<float>(halves[0] + halves[1]) * scale;
         std::int32_t* pairs = &tiles.pairs[token * tiles.terms / 2 + 16 * g * rows + i];
         for (std::size_t k = 0; k < 16; ++k) std::memcpy(pairs + k * rows, codes + 2 * k, sizeof *pairs);
       }
@@ -288,7 +290,7 @@ IntTiles::IntTiles(const Matrix& x, int bits, int jobs)
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
   team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
     HWY_DYNAMIC_DISPATCH(pack_ints)
-    (x, i * kTokens, std::min(kTokens, tokens - i * kTokens), static_cast<unsigned>(bits), *this);
+    (x, i * kTokens, std::min(kTokens, tokens - i * kTokens), bits, *this);
   });
 }
 

@@ -22,6 +22,8 @@ namespace assay::cpu {
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
 // rows, pairs begin at t · K / 2 as [K / 2][R], scales and sums at t · K / 32 as [K / 32][R].
 struct IntTiles {
+  // `bits` of a code beside its sign: kInt8BlockBits as int8_block_activations.h says, else
+  // int16_activations.h.
   IntTiles(const Matrix& x, int bits, int jobs);
   std::size_t tokens, terms;
   std::vector<std::int32_t> pairs;

@@ -64,14 +64,15 @@ void make_input(const float* x, IntInput& in) {
     const float scale = group_scale(x, 15);
     in.scales[g] = in.scales_of_16[2 * g] = in.scales_of_16[2 * g + 1] = scale;
     std::int16_t* high = in.high[g].codes;
+    std::int32_t sums[2] = {}, fine_sums[2] = {};
     if (in.fine)
       fine_codes(x, scale, high, in.low[g].codes);
     else
-      coarse_codes(x, scale, 15, high);
-    const std::int32_t sums[2] = {sum_of_16(high), sum_of_16(high + 16)};
-    std::int32_t fine_sums[2] = {};
-    for (std::size_t half = 0; in.fine && half < 2; ++half)
+      coarse_codes(x, scale, 15, high, sums);
+    for (std::size_t half = 0; in.fine && half < 2; ++half) {
+      sums[half] = sum_of_16(high + 16 * half);
       fine_sums[half] = sum_of_16(in.low[g].codes + 16 * half);
+    }
     for (std::size_t half = 0; half < 2; ++half)
       in.sums_of_16[2 * g + half] =
           (static_cast<float>(sums[half]) + static_cast<float>(fine_sums[half]) / 256) * scale;
@@ -85,9 +86,10 @@ void make_input(const float* x, IntInput& in) {
 
 void round_floats(const float* x, std::size_t count, unsigned bits, float* out) {
   std::int16_t codes[32];
+  std::int32_t sums[2];
   for (std::size_t k = 0; k < count; k += 32) {
-    const float scale = group_scale(x + k, bits);
-    coarse_codes(x + k, scale, bits, codes);
+    const float scale = group_scale(x + k, static_cast<int>(bits));
+    coarse_codes(x + k, scale, static_cast<int>(bits), codes, sums);
     for (std::size_t i = 0; i < 32; ++i) out[k + i] = static_cast<float>(codes[i]) * scale;
   }
 }

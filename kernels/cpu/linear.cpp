@@ -54,13 +54,13 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
   }
 }
 
-void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, bool int16, const Matrix& y,
-            int jobs) {
+void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
+            const Matrix& y, int jobs) {
   if (x.rows() == 0 || weight.outputs() == 0) return;
   if (weight.input_major)
     linear_input_major(x, weight, y, jobs);
   else
-    linear_by(way_for(x.rows(), weight, int16), x, weight, y, jobs);
+    linear_by(way_for(x.rows(), weight, arithmetic), x, weight, y, jobs);
   add_bias(bias, y);
 }
 

@@ -1,8 +1,9 @@
 // y = x · Wᵀ + b on the CPU, from weights in any stored form; float32, and integers where these are as exact
 // or the arithmetic asks for them.
 //
-//   few tokens    row_dots, integer_row_dots: each row of W is read once, straight from its bytes
-//   many tokens   each thread decodes 2 vectors' worth of rows, packs them and multiplies all tokens with
+//   few tokens    row_dots, integer_row_dots, int8_row_dots: each row of W is read once, straight from its
+//   bytes many tokens   each thread decodes 2 vectors' worth of rows, packs them and multiplies all tokens
+//   with
 //                 them (gemm_f32.h): decoding and packing are paid once for hundreds of multiplications
 //
 // Threads take different outputs, so that results do not depend on how many there are.
@@ -14,10 +15,10 @@
 
 namespace assay::cpu {
 
-// x [tokens, inputs], y [tokens, outputs]; `bias` may be none. int16: activations become 16-bit integers
-// (refimpl/ops/int16_activations.h), which the weight must be one for.
-void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, bool int16, const Matrix& y,
-            int jobs);
+// x [tokens, inputs], y [tokens, outputs]; `bias` may be none. arithmetic: float32, or one whose activations
+// become integers where the weight is for them.
+void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
+            const Matrix& y, int jobs);
 // One way, whatever the number of tokens.
 void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 // W stored [inputs, outputs]: its rows are what a panel wants as they stand.

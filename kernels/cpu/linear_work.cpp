@@ -4,9 +4,11 @@
 
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/row_dot_int.h"
+#include "kernels/cpu/row_dot_int8.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay::cpu {
 namespace {
@@ -31,9 +33,10 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
 
 }  // namespace
 
-LinearWay way_for(std::size_t tokens, const WeightView& weight, bool int16) {
+LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic) {
   const bool few = tokens < kPackFrom;
-  if (int16) return few ? LinearWay::rows_int16 : LinearWay::panels_int16;
+  if (takes_int16(weight, arithmetic)) return few ? LinearWay::rows_int16 : LinearWay::panels_int16;
+  if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::rows_int8 : LinearWay::panels_int8;
   if (!few) return LinearWay::panels;
   return has_integer_rows(weight) ? LinearWay::rows_int24 : LinearWay::rows;
 }
@@ -41,14 +44,17 @@ LinearWay way_for(std::size_t tokens, const WeightView& weight, bool int16) {
 LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs)
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
-  const bool by_panels = way == LinearWay::panels || way == LinearWay::panels_int16;
+  const bool by_panels = way >= LinearWay::panels;
   step_ = by_panels ? panel_width() : rows_a_piece(weight);
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
   if (way == LinearWay::panels_int16) tiles_.emplace(x, int16_input_bits(weight), jobs);
+  if (way == LinearWay::panels_int8) tiles_.emplace(x, kInt8BlockBits, jobs);
   for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
     const std::span<const float> row(x.row<float>(t), x.columns());
-    if (way == LinearWay::rows || !has_integer_rows(weight))
+    if (way == LinearWay::rows_int8)
+      bytes_.emplace_back(row);
+    else if (way == LinearWay::rows || !has_integer_rows(weight))
       floats_.emplace_back(row, weight, way == LinearWay::rows_int16);
     else
       ints_.emplace_back(row, way == LinearWay::rows_int24);
@@ -90,6 +96,8 @@ void LinearWork::run_rows(std::size_t first, std::size_t count) const {
     float* y = y_.row<float>(t) + first;
     if (!floats_.empty())
       row_dots(weight_, first, count, floats_[t], y);
+    else if (way_ == LinearWay::rows_int8)
+      int8_row_dots(weight_, first, count, bytes_[t], y);
     else
       integer_row_dots(weight_, first, count, ints_[t], y);
   }

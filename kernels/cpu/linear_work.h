@@ -7,20 +7,30 @@
 #include <vector>
 
 #include "kernels/cpu/gemm_i16.h"
+#include "kernels/cpu/int8_input.h"
 #include "kernels/cpu/int_input.h"
 #include "kernels/cpu/row_dot.h"
+#include "refimpl/ops/arithmetic.h"
 #include "refimpl/ops/matrix.h"
 #include "refimpl/ops/weight_view.h"
 
 namespace assay::cpu {
 
 // Ways to multiply, kernels/cpu/linear.h.
-enum class LinearWay : std::uint8_t { rows, rows_int24, rows_int16, panels, panels_int16 };
+enum class LinearWay : std::uint8_t {
+  rows,
+  rows_int24,
+  rows_int16,
+  rows_int8,
+  panels,
+  panels_int16,
+  panels_int8
+};
 
 // From how many tokens on packing pays.
 inline constexpr std::size_t kPackFrom = 6;
-// int16: the arithmetic asks for activations in 16 bits, and the weight is one for them.
-LinearWay way_for(std::size_t tokens, const WeightView& weight, bool int16);
+// Of a float32 arithmetic, or one of integers where the weight is for them.
+LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic);
 
 class LinearWork {
  public:
@@ -41,6 +51,7 @@ class LinearWork {
   std::size_t step_ = 1, pieces_ = 0;  // outputs of a piece
   std::vector<DotInput> floats_;
   std::vector<IntInput> ints_;
+  std::vector<Int8Input> bytes_;
   std::vector<float> packed_;
   std::optional<IntTiles> tiles_;
 };

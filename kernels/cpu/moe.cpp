@@ -6,7 +6,6 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear_work.h"
 #include "kernels/cpu/team.h"
-#include "refimpl/ops/int16_activations.h"
 
 namespace assay::cpu {
 namespace {
@@ -40,8 +39,7 @@ std::vector<Group> groups_of(const Routing& routing, std::size_t experts, std::s
 }
 
 LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y) {
-  const bool int16 = takes_int16(weight, ops.arithmetic());
-  return {way_for(x.rows(), weight, int16), x, weight, y, ops.jobs()};
+  return {way_for(x.rows(), weight, ops.arithmetic()), x, weight, y, ops.jobs()};
 }
 
 void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, std::vector<Group>& groups) {

@@ -9,6 +9,7 @@
 #include "kernels/cuda/registration.h"
 #include "kernels/cuda/stored_argument.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay::cuda {
 namespace {
@@ -34,8 +35,9 @@ std::optional<Kind> kind_of(const Arithmetic& arithmetic, const LinearCall& call
   const bool scaled = w.kind == FormKind::scaled && *number >= Number::e4m3 &&
                       w.scale_type == ElementType::F32 && w.global == GlobalScale::none && !w.input_major;
   switch (arithmetic.precision) {
+    case Precision::int8_block:
     case Precision::int16:  // elsewhere as f32
-      if (takes_int16(w, arithmetic)) return std::nullopt;
+      if (takes_int16(w, arithmetic) || takes_int8_block(w, arithmetic)) return std::nullopt;
       [[fallthrough]];
     case Precision::f32: return plain || scaled ? std::optional(Kind::f32) : std::nullopt;
     case Precision::bf16: return plain || scaled ? std::optional(Kind::bf16) : std::nullopt;

@@ -1,8 +1,8 @@
 // linear: y = x · Wᵀ
 //
-// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8 and int16 arithmetic activations
-// (int16: floating-point weights too) are quantized first; truth multiplies what they became, so that the
-// budget stays that of the product.
+// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8, int16 and int8-block arithmetic
+// activations (int16: floating-point weights too) are quantized first; truth multiplies what they became, so
+// that the budget stays that of the product.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,6 +11,7 @@
 #include "kernels/harness/cases.h"
 #include "kernels/harness/made_weight.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay {
 namespace {
@@ -19,7 +20,8 @@ Precision precision_of(const CaseId& id) {
   const std::string text = id.word("act", "f32");
   const auto precision = precision_from_text(text);
   if (!precision || *precision == Precision::f64)
-    throw Error::usage("act=" + text + ": kernels compute in f32, bf16, fp8-block, int8 or int16");
+    throw Error::usage("act=" + text +
+                       ": kernels compute in f32, bf16, fp8-block, int8, int16 or int8-block");
   return *precision;
 }
 
@@ -128,6 +130,10 @@ class LinearOperands final : public Operands<LinearCall> {
       ReferenceOps ops(arithmetic, jobs);
       return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_), weight_->view()))};
     }
+    if (takes_int8_block(weight_->view(), arithmetic) && !x_.values.empty()) {
+      ReferenceOps ops(arithmetic, jobs);
+      return {x_.rows, x_.columns, ops.download(rounded_to_int8_block(ops, upload(ops, x_)))};
+    }
     const bool eight_bits =
         arithmetic.precision == Precision::fp8_block || arithmetic.precision == Precision::int8;
     if (!eight_bits || x_.values.empty()) return x_;
@@ -220,7 +226,11 @@ class LinearCases final : public OpCases<LinearCall> {
     }
     for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
       for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
-        for (const InputKind kind : kPowerful) add(form, s, kind, "int16");
+        for (const InputKind kind : kPowerful) {
+          add(form, s, kind, "int16");
+          // A scale of max / 127 makes no 1 of a 1: nothing to be equal to bit for bit.
+          if (kind != InputKind::one_hot) add(form, s, kind, "int8-block");
+        }
       }
     }
     for (const std::string_view form : {"BF16", "F16"}) {

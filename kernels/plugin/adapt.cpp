@@ -22,7 +22,8 @@ std::int32_t abi_precision(Precision precision) {
     case Precision::fp8_block: return ASSAY_PRECISION_FP8_BLOCK;
     case Precision::int8: return ASSAY_PRECISION_INT8;
     case Precision::f64:
-    case Precision::int16: break;  // not offered: plugin.h has no name for them
+    case Precision::int16:
+    case Precision::int8_block: break;  // not offered: plugin.h has no name for them
   }
   return 0;
 }

@@ -6,13 +6,14 @@
 namespace assay {
 namespace {
 
-constexpr std::array<std::pair<Precision, std::string_view>, 6> kNames = {
+constexpr std::array<std::pair<Precision, std::string_view>, 7> kNames = {
     {{Precision::f64, "f64"},
      {Precision::f32, "f32"},
      {Precision::bf16, "bf16"},
      {Precision::fp8_block, "fp8-block"},
      {Precision::int8, "int8"},
-     {Precision::int16, "int16"}}};
+     {Precision::int16, "int16"},
+     {Precision::int8_block, "int8-block"}}};
 
 }  // namespace
 

@@ -16,6 +16,8 @@
 //                                       16-bit integers, BF16 and F16 in 13-bit ones (int16_activations.h);
 //                                       exact integer sums under each scale, added up in float32; elsewhere
 //                                       as f32
+//   int8_block  float32                 where a weight is GGUF blocks of integers: likewise in 8-bit integers
+//                                       (int8_block_activations.h)
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ namespace assay {
 
 enum class Real : std::uint8_t { f32, f64 };  // how activations lie in memory
 
-enum class Precision : std::uint8_t { f64, f32, bf16, fp8_block, int8, int16 };
+enum class Precision : std::uint8_t { f64, f32, bf16, fp8_block, int8, int16, int8_block };
 std::string_view name(Precision precision);  // "fp8-block"
 std::optional<Precision> precision_from_text(std::string_view text);
 
@@ -38,7 +40,9 @@ struct Arithmetic {
   // Values are bfloat16 numbers, though they lie in memory as float32.
   bool bfloat16() const { return precision != Precision::f64 && !float32(); }
   // Values are float32, and so is everything that a result's own rule does not say otherwise.
-  bool float32() const { return precision == Precision::f32 || precision == Precision::int16; }
+  bool float32() const {
+    return precision == Precision::f32 || precision == Precision::int16 || precision == Precision::int8_block;
+  }
   // What is stored of a result: rounded to the precision of activations.
   double round(double x) const {
     if (precision == Precision::f64) return x;

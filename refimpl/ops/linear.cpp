@@ -8,6 +8,7 @@
 
 #include "core/system/threads.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
@@ -64,6 +65,8 @@ Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const Wei
   if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
   if (takes_int16(weight, arithmetic()) && x.real() == Real::f32)
     return exact_linear(rounded_to_int16(*this, x, weight), weight, bias, rounding);
+  if (takes_int8_block(weight, arithmetic()) && x.real() == Real::f32)
+    return exact_linear(rounded_to_int8_block(*this, x), weight, bias, rounding);
   return exact_linear(x, weight, bias, rounding);
 }
 

@@ -6,10 +6,12 @@
 
 #include "core/numeric/simd_targets.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/int8_input.h"
 #include "kernels/cpu/int_input.h"
 #include "kernels/harness/made_weight.h"
 #include "kernels/harness/measure.h"
 #include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay {
 namespace {
@@ -26,6 +28,11 @@ Matrix upload(Ops& ops, const std::vector<float>& values, std::size_t tokens) {
   return ops.upload(std::vector<double>(values.begin(), values.end()), tokens, kInputs);
 }
 
+Matrix what_becomes(Ops& ops, Precision precision, const Matrix& x, const WeightView& weight) {
+  if (precision == Precision::int16) return rounded_to_int16(ops, x, weight);
+  return precision == Precision::int8_block ? rounded_to_int8_block(ops, x) : x;
+}
+
 // Truth multiplies what the activations became.
 void expect_within_budget(const std::string& form, Precision precision, std::size_t tokens, InputKind kind,
                           const std::string& target) {
@@ -35,8 +42,7 @@ void expect_within_budget(const std::string& form, Precision precision, std::siz
   ReferenceOps wide(Arithmetic{Precision::f64}, 2), narrow(Arithmetic{Precision::f32}, 1);
   const std::vector<float> x = inputs(tokens, kind);
   const Matrix stored = upload(narrow, x, tokens);
-  const std::vector<double> multiplied =
-      narrow.download(precision == Precision::int16 ? rounded_to_int16(narrow, stored, w.view()) : stored);
+  const std::vector<double> multiplied = narrow.download(what_becomes(narrow, precision, stored, w.view()));
   std::vector<double> sizes(multiplied);
   for (double& value : sizes) value = std::fabs(value);
   std::vector<float> magnitudes = w.values();
@@ -66,6 +72,7 @@ TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
       for (const std::size_t tokens : {1, 13}) {
         for (const InputKind kind : {InputKind::zero_mean, InputKind::heavy_tailed}) {
           expect_within_budget(form, Precision::int16, tokens, kind, target);
+          expect_within_budget(form, Precision::int8_block, tokens, kind, target);
           expect_within_budget(form, Precision::f32, tokens, kind, target);
         }
       }
@@ -101,11 +108,67 @@ TEST(IntInput, RoundsAsTheReferenceDoes) {
   use_simd_target("");
 }
 
+TEST(Int8Input, RoundsAsTheReferenceDoes) {
+  std::vector<float> x = inputs(1, InputKind::heavy_tailed);
+  for (std::size_t i = 0; i < 32; ++i) x[i] = 0;                        // nothing to scale by
+  for (std::size_t i = 32; i < 64; ++i) x[i] = 1e-40F;                  // subnormal
+  for (std::size_t i = 64; i < 96; ++i) x[i] = i % 2 ? -127.0F : 0.5F;  // half a code: to even
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    const cpu::Int8Input ints(x);
+    for (std::size_t g = 0; g < kInputs / 32; ++g) {
+      const float scale = int8_block_scale(std::span(x).subspan(32 * g, 32));
+      EXPECT_EQ(ints.scales[g], scale) << target;
+      int sum = 0;
+      for (std::size_t i = 0; i < 32; ++i) {
+        const std::int8_t code = int8_block_code(x[32 * g + i], scale);
+        EXPECT_EQ(ints.groups[g].codes[i], code) << target << ", " << 32 * g + i;
+        EXPECT_LE(std::fabs(x[32 * g + i] - static_cast<float>(code) * scale), 0.501F * scale);
+        sum += code;
+      }
+      EXPECT_EQ(ints.sums_of_16[2 * g] + ints.sums_of_16[2 * g + 1], sum) << target;
+      EXPECT_EQ(ints.sums_of_32[g], static_cast<float>(sum) * scale) << target;
+    }
+  }
+  use_simd_target("");
+}
+
+// Every code of 8 bits and every input of 8 bits at its largest: pairs of products must not be cut off.
+TEST(IntegerLinear, LargestCodesByLargestInputs) {
+  constexpr std::size_t kColumns = 256;
+  static const std::string kName = "w";
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    for (const int code : {-128, 127}) {
+      std::vector<std::byte> blocks(kColumns / 32 * 34, static_cast<std::byte>(code));
+      for (std::size_t b = 0; b < kColumns / 32; ++b) {  // 1 in half precision
+        blocks[34 * b] = std::byte{0};
+        blocks[34 * b + 1] = std::byte{0x3C};
+      }
+      WeightView w;
+      w.name = &kName;
+      w.rows = 1;
+      w.columns = kColumns;
+      w.type = ElementType::Q8_0;
+      w.codes = blocks.data();
+      w.row_bytes = blocks.size();
+      CpuOps cpu(Arithmetic{Precision::int8_block}, 1);
+      for (const double x : {-127.0, 127.0}) {
+        const Matrix y = cpu.linear(cpu.upload(std::vector<double>(kColumns, x), 1, kColumns), w, {}, {});
+        EXPECT_EQ(cpu.download(y)[0], code * x * kColumns) << target;
+      }
+    }
+  }
+  use_simd_target("");
+}
+
 TEST(IntInput, NaNAndInfinityMakeNaN) {
-  for (const float bad : {NAN, INFINITY}) {
+  for (const auto& [bad, precision] :
+       {std::pair(NAN, Precision::int16), std::pair(INFINITY, Precision::int16),
+        std::pair(NAN, Precision::int8_block), std::pair(INFINITY, Precision::int8_block)}) {
     std::vector<float> x(kInputs, 1.0F);
     x[40] = bad;
-    CpuOps cpu(Arithmetic{Precision::int16}, 1);
+    CpuOps cpu(Arithmetic{precision}, 1);
     const MadeWeight w(weight_form("Q8_0"), InputKind::zero_mean, {.rows = 3, .columns = kInputs});
     for (const double y : cpu.download(cpu.linear(upload(cpu, x, 1), w.view(), {}, {})))
       EXPECT_TRUE(std::isnan(y));

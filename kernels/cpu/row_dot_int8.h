@@ -1,0 +1,22 @@
+// y[r] = Σ_k W[r, k]·x[k] for one token and weights in GGUF blocks, in integers: codes of the stored bytes,
+// as they are unpacked to 8 bits, by an input of 8 bits (int8_input.h). One instruction multiplies 32 pairs
+// and adds neighbours, twice what 16 bits do.
+//
+//   Σ W·x = Σ_groups scale_W · scale_x · (Σ code · q) + minimum_W · Σ x
+//
+// Codes are taken without a sign, 0 … 63 at most or the magnitude of an 8-bit one, so that two products fit
+// 16 bits: 2 · 128 · 127 < 2^15. The inner sums are exact; what is rounded are those over groups, in float32.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cpu/int8_input.h"
+#include "refimpl/ops/weight_view.h"
+
+namespace assay::cpu {
+
+// Rows [first, first + count) of a weight that has_integer_rows (refimpl/ops/int16_activations.h).
+void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const Int8Input& x,
+                   float* y);
+
+}  // namespace assay::cpu

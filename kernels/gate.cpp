@@ -12,6 +12,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/cuda/runtime.h"
@@ -171,6 +172,7 @@ int run_gate(const GateSettings& s) {
   const bool fresh = s.update && !fs::exists(s.baseline);
   const Baseline before = fresh ? Baseline{} : read_baseline(s.baseline);
   check_parts(s);
+  check_outputs({s.junit, s.html, s.common.json, s.update ? s.baseline : ""});
   const std::string gpu = cuda::device_machine().unavailable();
   const std::vector<KnownFailure> ledger = ledger_of(s);
   const std::string day = s.date.empty() ? today() : s.date;

@@ -75,14 +75,14 @@ class Comparison final {
         reference_(request.reference, request.options, request.jobs),
         test_(request.test, request.options, request.jobs),
         kept_(*reference_.ops, request.most_kept) {
+    if (reference_.model->vocabulary() != test_.model->vocabulary())
+      throw Error::input(fmt::format("the two sides are not one model: vocabularies of {} and {}",
+                                     reference_.model->vocabulary(), test_.model->vocabulary()));
     check_tokens(request.tokens, *reference_.model);
-    check_tokens(request.tokens, *test_.model);
     if (request.tokens.size() > std::min(reference_.model->context(), test_.model->context()))
       throw Error::input(fmt::format("{} tokens are more than the model's context of {}",
                                      request.tokens.size(), reference_.model->context()))
           .remedy("compare on fewer (--limit)");
-    if (reference_.model->vocabulary() != test_.model->vocabulary())
-      throw Error::input("the two sides are not one model: their vocabularies differ in size");
     result_.decode = decoded();
     result_.prefill = request.tokens.size() - result_.decode;
     drafts_ = both_draft();

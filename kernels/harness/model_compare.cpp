@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -325,9 +326,7 @@ double TapReport::plain_decode() const {
 
 double ModelComparison::largest_ratio() const {
   double largest = 0;
-  for (const TapReport& tap : taps) {
-    if (!(tap.ratio <= largest)) largest = tap.ratio;
-  }
+  for (const TapReport& tap : taps) largest = larger_or_nan(largest, tap.ratio);
   return largest;
 }
 

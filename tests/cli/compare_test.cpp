@@ -148,6 +148,26 @@ TEST(Fallbacks, SayWhichFormsOfWeights) {
   EXPECT_NE(result.err.find("; BF16, F8_E4M3 with scales)"), std::string::npos) << result.err;
 }
 
+// Latent attention, a mixture of experts, all weights in blocks of integers, activations in integers too: the
+// yardstick has to round them as well, and what it then explains is no wide berth.
+TEST(Precision, IntegersOnADeepSeekShapedGguf) {
+  const TempDir folder;
+  const std::string model = (folder / "tiny.gguf").string();
+  const std::string text = "Mira had a green goat. She went to the river and sat down.";
+  ASSERT_EQ(assay({"convert", data("tinylm-bf16"), model, "--to", "gguf:q8_0"}).exit_code, 0);
+  for (const std::string precision : {"int8-block", "int16"}) {
+    const ProcessResult claims =
+        assay({"run", model, "-p", text, "--claims", "--kernels", "cpu", "--precision", precision});
+    EXPECT_EQ(claims.exit_code, 0) << claims.out << claims.err;
+    EXPECT_NE(claims.out.find("latent attention absorbed"), std::string::npos) << claims.out;
+    for (const std::string kernels : {"cpu", "reference"}) {
+      const ProcessResult compared =
+          compare("model", {model, "-p", text, "--kernels", kernels, "--precision", precision});
+      EXPECT_EQ(compared.exit_code, 0) << precision << kernels << compared.out << compared.err;
+    }
+  }
+}
+
 TEST(Precision, WithoutWeightsForItIsTold) {
   const std::string note = "everything is computed as under f32";
   EXPECT_NE(assay({"run", data("tinylm"), "--tokens", "1,5", "-n", "1", "--precision", "int8-block"})

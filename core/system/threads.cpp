@@ -80,6 +80,7 @@ void install_interrupt_handler() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond 'ulimit -f' a write fails, as it does on a full disk
 }
 
 bool interrupted() {

@@ -89,6 +89,15 @@ TEST(CompareModelCommand, RefusesWhatItCannotCompare) {
   for (const auto& [arguments, reason] : wrong) expect_refused(compare("model", arguments), reason);
 }
 
+TEST(CompareModelCommand, AFileThatMayNotGrowIsOneLineAndLeavesNothing) {
+  const TempDir folder;
+  const std::string page = (folder / "page.html").string();
+  const ProcessResult result = run({"sh", "-c", "ulimit -f 1; exec \"$@\"", "sh", assay_binary(), "compare",
+                                    "model", data("models/llama"), "--tokens", "1,5,9", "--html", page});
+  expect_refused(result, page + ": cannot write: File too large");
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(CompareModelCommand, WritesItsTableAndItsPage) {
   const TempDir folder;
   const fs::path csv = folder / "taps.csv", page = folder / "page.html", document = folder / "a.json";

@@ -1,6 +1,7 @@
 // Products in integers, under every instruction set this processor has: the harness sees the best one only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -85,6 +86,29 @@ TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
     }
   }
   use_simd_target("");
+}
+
+// An outlier where the weight all but vanishes: what its group's integers are off by is not in the budget.
+TEST(IntegerLinear, AnOutlierMeetsATinyWeight) {
+  for (const char* form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
+    const MadeWeight w(weight_form(form), InputKind::zero_mean,
+                       {.rows = 1, .columns = kInputs, .terms = kInputs, .seed = 7});
+    const std::vector<float> weights = w.values();
+    std::vector<float> x = inputs(1, InputKind::zero_mean);
+    const auto tiniest =
+        std::ranges::min_element(weights, {}, [](float value) { return std::fabs(value); }) - weights.begin();
+    x[static_cast<std::size_t>(tiniest)] = 1e6F;
+    std::vector<double> truth(1), sizes(1), budget(1);
+    for (std::size_t k = 0; k < kInputs; ++k) {
+      const double term = double{weights[k]} * x[k];
+      truth[0] += term;
+      sizes[0] += std::fabs(term);
+    }
+    linear_budget({.terms = kInputs, .out = ElementType::F32}, truth, sizes, budget);
+    CpuOps cpu(Arithmetic{Precision::f32}, 1);
+    const std::vector<double> out = cpu.download(cpu.linear(upload(cpu, x, 1), w.view(), {}, {}));
+    EXPECT_LE(std::fabs(out[0] - truth[0]), budget[0]) << form;
+  }
 }
 
 TEST(IntInput, RoundsAsTheReferenceDoes) {

@@ -264,43 +264,120 @@ HWY_INLINE float dot_small_blocks(const std::byte* w, const Int8Input& x) {
   return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(totals[0], totals[1]), minima))) + minimum;
 }
 
-// --- super-blocks of 256
+// --- super-blocks of 256: groups g and g + 4 lie side by side in a vector, eight codes of each by turns, as
+// Input256 (int8_input.h) has the inputs. What belongs to one group is so added up before it is scaled, in
+// 16 bits while it fits, and all eight groups' sums end in one vector, in the order 0 4 1 5 2 6 3 7.
 
-// Fifth bits of Q5_K's codes of groups 2·part and 2·part + 1, at bits 2·part and 2·part + 1 of each byte;
-// none of Q4_K's.
-template <std::size_t Part>
-HWY_INLINE void add_fifths(const gguf_blocks::Q4_K&, std::size_t, VBytes&, VBytes&) {}
-template <std::size_t Part>
-HWY_INLINE void add_fifths(const gguf_blocks::Q5_K& block, std::size_t i, VBytes& first, VBytes& second) {
-  const VBytes high = hn::LoadU(Bytes(), block.qh + i);
-  const auto only = [&](int bit) HWY_ATTR {
-    return hn::And(high, hn::Set(Bytes(), static_cast<std::uint8_t>(1 << bit)));
-  };
-  if constexpr (Part == 0) first = hn::Or(first, shift_left<4>(only(0)));
-  if constexpr (Part == 1) first = hn::Or(first, shift_left<2>(only(2)));
-  if constexpr (Part == 2) first = hn::Or(first, only(4));
-  if constexpr (Part == 3) first = hn::Or(first, shift_right<2>(high, 16));
-  if constexpr (Part == 0) second = hn::Or(second, shift_left<3>(only(1)));
-  if constexpr (Part == 1) second = hn::Or(second, shift_left<1>(only(3)));
-  if constexpr (Part == 2) second = hn::Or(second, shift_right<1>(high, 16));
-  if constexpr (Part == 3) second = hn::Or(second, shift_right<3>(high, 16));
+HWY_INLINE V16 neighbours_added(V16 a, V16 b) {  // of each 16 bytes of a four sums, then of b's
+#if HWY_TARGET == HWY_SSE4
+  return V16{_mm_hadd_epi16(a.raw, b.raw)};
+#else
+  return V16{_mm256_hadd_epi16(a.raw, b.raw)};
+#endif
+}
+HWY_INLINE V32 neighbours_added(V32 a, V32 b) {
+#if HWY_TARGET == HWY_SSE4
+  return V32{_mm_hadd_epi32(a.raw, b.raw)};
+#else
+  return V32{_mm256_hadd_epi32(a.raw, b.raw)};
+#endif
 }
 
-// Groups 2·Part and 2·Part + 1 of a super-block, whose nibbles lie in the same 32 bytes.
+// The first eight of each 16 bytes of two vectors, a's and b's by turns; the last eight.
+HWY_INLINE VBytes first_eights(VBytes a, VBytes b) {
+  const hn::Repartition<std::uint64_t, Bytes> d;
+  return hn::BitCast(Bytes(), hn::InterleaveLower(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+HWY_INLINE VBytes last_eights(VBytes a, VBytes b) {
+  const hn::Repartition<std::uint64_t, Bytes> d;
+  return hn::BitCast(Bytes(), hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+
+// Eight numbers, a group's each, in that order.
+constexpr std::size_t kVectorsOfEight = 8 / hn::MaxLanes(DF());
+struct OfEight {
+  VF each[kVectorsOfEight];
+};
+struct SumsOfEight {
+  V32 each[kVectorsOfEight];
+};
+// Of sums of groups 0 4 1 5 and of 2 6 3 7; in a long vector its halves hold a part each.
+HWY_INLINE SumsOfEight sums_of_eight(V32 first, V32 second) {
+#if HWY_TARGET == HWY_SSE4
+  return {{first, second}};
+#else
+  const D32 d;
+  return {{hn::Add(hn::ConcatUpperLower(d, second, first), hn::ConcatLowerUpper(d, second, first))}};
+#endif
+}
+HWY_INLINE void add_scaled_sums(const SumsOfEight& sums, const OfEight& scales, VF& total) {
+  for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+    total = hn::MulAdd(hn::ConvertTo(DF(), sums.each[i]), scales.each[i], total);
+}
+
+// Fifth bits of Q5_K's codes of groups Group and Group + 4, at bit Group of each byte; none of Q4_K's.
+struct NoFifths {
+  HWY_INLINE NoFifths(const gguf_blocks::Q4_K&, std::size_t) {}
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_first(VBytes codes) const {
+    return codes;
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_last(VBytes codes) const {
+    return codes;
+  }
+};
+class Fifths {
+ public:
+  HWY_INLINE Fifths(const gguf_blocks::Q5_K& block, std::size_t i) {
+    const VBytes high = hn::LoadU(Bytes(), block.qh + i), of_last_groups = shift_right<4>(high, 15);
+    first_ = first_eights(high, of_last_groups);
+    last_ = last_eights(high, of_last_groups);
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_first(VBytes codes) const {
+    return hn::Or(codes, bit<Group>(first_));
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_last(VBytes codes) const {
+    return hn::Or(codes, bit<Group>(last_));
+  }
+
+ private:
+  template <std::size_t Group>
+  static HWY_INLINE VBytes bit(VBytes v) {
+    return shift_left<4 - Group>(hn::And(v, hn::Set(Bytes(), std::uint8_t{1 << Group})));
+  }
+  VBytes first_, last_;
+};
+template <class Stored>
+using FifthsOf = std::conditional_t<std::is_same_v<Stored, gguf_blocks::Q5_K>, Fifths, NoFifths>;
+
+HWY_INLINE VSigned inputs_of(const Input256& x, std::size_t which, std::size_t i) {
+  return hn::LoadU(SByte(), x.codes[which] + i);
+}
+
+// Groups 2·Part, 2·Part + 1 and those four on. Four products of a pair each are summed in 16 bits:
+// 4 · 2 · 31 · 127 < 2^15.
 template <std::size_t Part, class Stored>
-HWY_INLINE void add_nibbles(const Stored& block, const Codes32* q, const EightScales& scales, VF& first_total,
-                            VF& second_total) {
-  V32 first_sum = hn::Zero(D32()), second_sum = hn::Zero(D32());
-  const V16 one = hn::Set(D16(), 1);
+HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
+  V32 sum = hn::Zero(D32());
   for (std::size_t i = 0; i < 32; i += kBytes) {
     const VBytes v = hn::LoadU(Bytes(), block.qs + 32 * Part + i);
-    VBytes first = low_nibbles(v), second = shift_right<4>(v, 15);
-    add_fifths<Part>(block, i, first, second);
-    first_sum = hn::Add(first_sum, weighted(pair_products(first, inputs_at(q[2 * Part], i)), one));
-    second_sum = hn::Add(second_sum, weighted(pair_products(second, inputs_at(q[2 * Part + 1], i)), one));
+    const VBytes w = hn::LoadU(Bytes(), block.qs + 32 * Part + 64 + i);
+    const VBytes first = first_eights(v, w), last = last_eights(v, w);
+    const FifthsOf<Stored> fifths(block, i);
+    constexpr std::size_t kLow = 2 * Part, kHigh = 2 * Part + 1;
+    const V16 low = hn::Add(
+        pair_products(fifths.template in_first<kLow>(low_nibbles(first)), inputs_of(x, 2 * kLow, i)),
+        pair_products(fifths.template in_last<kLow>(low_nibbles(last)), inputs_of(x, 2 * kLow + 1, i)));
+    const V16 high = hn::Add(
+        pair_products(fifths.template in_first<kHigh>(shift_right<4>(first, 15)), inputs_of(x, 2 * kHigh, i)),
+        pair_products(fifths.template in_last<kHigh>(shift_right<4>(last, 15)),
+                      inputs_of(x, 2 * kHigh + 1, i)));
+    sum = hn::Add(sum, weighted(neighbours_added(low, high), hn::Set(D16(), 1)));
   }
-  first_total = hn::MulAdd(hn::ConvertTo(DF(), first_sum), scales.of<2 * Part>(), first_total);
-  second_total = hn::MulAdd(hn::ConvertTo(DF(), second_sum), scales.of<2 * Part + 1>(), second_total);
+  return sum;
 }
 
 // Q4_K and Q5_K: eight groups of 32 codes, each with a scale and a minimum of 6 bits.
@@ -308,117 +385,121 @@ template <class Stored>
 HWY_INLINE float dot_nibble_blocks(const std::byte* w, const Int8Input& x) {
   const hn::Rebind<std::uint8_t, DF> db;
   const auto* block = reinterpret_cast<const Stored*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
-  const Codes32* q = x.groups.data();
-  VF first_total = hn::Zero(DF()), second_total = hn::Zero(DF()), minima = hn::Zero(DF());
-  EightScales scales;
-  SixBitScales bytes;
-  for (std::size_t b = 0; b < blocks; ++b, q += 8) {
-    fetch_ahead(block + b, sizeof(Stored));
-    unpack_six_bits(block[b].scales, bytes);
-    const VF scale = hn::Set(DF(), widen(block[b].d)), minimum = hn::Set(DF(), widen(block[b].dmin));
+  VF total = hn::Zero(DF()), minima = hn::Zero(DF());
+  for (const Input256& in : x.super_blocks) {
+    fetch_ahead(block, sizeof(Stored));
+    SixBitScales bytes;
+    unpack_six_bits<true>(block->scales, bytes);
+    const VF scale = hn::Set(DF(), widen(block->d)), minimum = hn::Set(DF(), widen(block->dmin));
+    OfEight scales;
     for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
       const VF s = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + i)));
       const VF m = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + 8 + i)));
-      scales.set(i, hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), x_scales + 8 * b + i)));
-      minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), x_sums + 8 * b + i), minima);
+      scales.each[i / hn::Lanes(DF())] = hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), in.scales + i));
+      minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), in.sums_of_32 + i), minima);
     }
-    add_nibbles<0>(block[b], q, scales, first_total, second_total);
-    add_nibbles<1>(block[b], q, scales, first_total, second_total);
-    add_nibbles<2>(block[b], q, scales, first_total, second_total);
-    add_nibbles<3>(block[b], q, scales, first_total, second_total);
+    add_scaled_sums(sums_of_eight(nibble_sums<0>(*block, in), nibble_sums<1>(*block, in)), scales, total);
+    ++block;
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(hn::Add(first_total, second_total), minima)));
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(total, minima)));
 }
 
-// The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th. They multiply pairs of
-// products: 2 · 63 · 127 · 128 · 2 is far below 2^31.
+// The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th: of a group's, those of its
+// first 16 codes are the even ones. They multiply sums of two pairs' products, 2 · 2 · 63 · 127 < 2^15, and
+// eight of them by 128 add up to far less than 2^31.
 class SixteenScales {
  public:
-#if HWY_TARGET == HWY_SSE4
-  HWY_INLINE explicit SixteenScales(const std::int8_t* scales) : each_(scales) {}
-  template <std::size_t Group>
-  HWY_INLINE V16 of(std::size_t i) const {  // for codes 32·Group + i …
-    return hn::Set(D16(), each_[2 * Group + i / 16]);
-  }
-
- private:
-  const std::int8_t* each_;
-#else
-  // Even ones in the lower half, odd ones in the upper: a shuffle within halves then spreads a pair.
   HWY_INLINE explicit SixteenScales(const std::int8_t* scales) {
     alignas(16) static constexpr std::uint8_t kApart[16] = {0, 2, 4, 6, 8, 10, 12, 14,
                                                             1, 3, 5, 7, 9, 11, 13, 15};
+    alignas(16) static constexpr std::uint8_t kInPairs[16] = {0, 1, 8,  9,  2, 3, 10, 11,
+                                                              4, 5, 12, 13, 6, 7, 14, 15};
     const hn::FixedTag<std::uint8_t, 16> d;
-    const hn::FixedTag<std::int8_t, 16> ds;
-    const auto bytes = hn::BitCast(d, hn::LoadU(ds, scales));
-    apart_ = hn::PromoteTo(D16(), hn::BitCast(ds, hn::TableLookupBytes(bytes, hn::Load(d, kApart))));
+    const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(scales));
+    widened(hn::TableLookupBytes(bytes, hn::Load(d, kApart)), apart_);
+    widened(hn::TableLookupBytes(bytes, hn::Load(d, kInPairs)), in_pairs_);
   }
+  // For codes i … of groups Group and Group + 4, eight of each by turns.
   template <std::size_t Group>
-  HWY_INLINE V16 of(std::size_t) const {
-    constexpr auto kTwoBytes = static_cast<std::int16_t>(2 * Group | (2 * Group + 1) << 8);
-    return hn::TableLookupBytes(apart_, hn::Set(D16(), kTwoBytes));
+  HWY_INLINE V16 of(std::size_t i) const {
+    constexpr std::uint8_t kA = 2 * Group, kB = 2 * (Group + 4);
+    alignas(16) static constexpr std::uint8_t kSpread[16] = {kA, kA + 1, kA, kA + 1, kA, kA + 1, kA, kA + 1,
+                                                             kB, kB + 1, kB, kB + 1, kB, kB + 1, kB, kB + 1};
+    const auto spread = hn::BitCast(D16(), hn::LoadDup128(hn::Repartition<std::uint8_t, D16>(), kSpread));
+    return hn::TableLookupBytes(apart_[i / kBytes], spread);
+  }
+  // Σ of scale · Σ q over both 16 of a group: what codes that mean 32 less are short of, but for that 32.
+  HWY_INLINE SumsOfEight of_sums(const Input256& x) const {
+    SumsOfEight sums;
+    for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+      sums.each[i] = weighted(in_pairs_[i], hn::LoadU(D16(), x.sums_of_16 + i * hn::Lanes(D16())));
+    return sums;
   }
 
  private:
-  V16 apart_;
+  static constexpr std::size_t kVectors = 16 / hn::MaxLanes(D16());
+  static HWY_INLINE void widened(hn::Vec<hn::FixedTag<std::uint8_t, 16>> bytes, V16 (&to)[kVectors]) {
+    const hn::FixedTag<std::int8_t, 16> d;
+#if HWY_TARGET == HWY_SSE4
+    const hn::Half<decltype(d)> half;
+    to[0] = hn::PromoteTo(D16(), hn::LowerHalf(half, hn::BitCast(d, bytes)));
+    to[1] = hn::PromoteTo(D16(), hn::UpperHalf(half, hn::BitCast(d, bytes)));
+#else
+    to[0] = hn::PromoteTo(D16(), hn::BitCast(d, bytes));
 #endif
+  }
+  V16 apart_[kVectors], in_pairs_[kVectors];
 };
 
-// Σ of scale · Σ q over both 16 of a group, a lane a group: what codes that mean 32 less are short of.
-HWY_INLINE VF weighted_sums(const std::int8_t* scales, const std::int16_t* sums) {
-  const hn::Rebind<std::int8_t, D16> bytes;
-  return hn::ConvertTo(DF(),
-                       weighted(hn::PromoteTo(D16(), hn::LoadU(bytes, scales)), hn::LoadU(D16(), sums)));
-}
-
-// Half of a super-block: 128 codes, 0 … 63, four groups whose bits share 32 bytes of qh.
-template <std::size_t Half>
-HWY_INLINE void add_six_bits(const gguf_blocks::Q6_K& block, const Codes32* q, const SixteenScales& of_16,
-                             const EightScales& scales, VF (&totals)[2]) {
+// Codes of 6 bits, 0 … 63: groups 0 … 3 and, a half of the block further, those four on. Group 0's upper
+// bits are the lowest ones of qh, group 1's the next ones, ….
+HWY_INLINE SumsOfEight six_bit_sums(const gguf_blocks::Q6_K& block, const Input256& x,
+                                    const SixteenScales& scales) {
   V32 sums[4] = {hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32())};
-  const auto bits = [](VBytes v, std::uint8_t mask) HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
+  const auto two_bits = [](VBytes v, std::uint8_t mask)
+                            HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
   for (std::size_t i = 0; i < 32; i += kBytes) {
-    const VBytes l0 = hn::LoadU(Bytes(), block.ql + 64 * Half + i);
-    const VBytes l1 = hn::LoadU(Bytes(), block.ql + 64 * Half + 32 + i);
-    const VBytes h = hn::LoadU(Bytes(), block.qh + 32 * Half + i);
-    const auto add = [&](std::size_t part, VBytes codes, V16 scale) HWY_ATTR {
-      sums[part] = hn::Add(sums[part], weighted(pair_products(codes, inputs_at(q[part], i)), scale));
+    const auto at = [&](const std::uint8_t* bytes) HWY_ATTR { return hn::LoadU(Bytes(), bytes + i); };
+    const VBytes a0 = at(block.ql), a1 = at(block.ql + 32), ah = at(block.qh);
+    const VBytes b0 = at(block.ql + 64), b1 = at(block.ql + 96), bh = at(block.qh + 32);
+    V16 products[4] = {hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16())};
+    const auto add = [&](std::size_t which, VBytes l0, VBytes l1, VBytes h) HWY_ATTR {
+      const auto by = [&](std::size_t group, VBytes codes) HWY_ATTR {
+        products[group] = hn::Add(products[group], pair_products(codes, inputs_of(x, 2 * group + which, i)));
+      };
+      by(0, hn::Or(low_nibbles(l0), shift_left<4>(two_bits(h, 3))));
+      by(1, hn::Or(low_nibbles(l1), shift_left<2>(two_bits(h, 12))));
+      by(2, hn::Or(shift_right<4>(l0, 15), two_bits(h, 48)));
+      by(3, hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48)));
     };
-    add(0, hn::Or(low_nibbles(l0), shift_left<4>(bits(h, 3))), of_16.of<4 * Half>(i));
-    add(1, hn::Or(low_nibbles(l1), shift_left<2>(bits(h, 12))), of_16.of<4 * Half + 1>(i));
-    add(2, hn::Or(shift_right<4>(l0, 15), bits(h, 48)), of_16.of<4 * Half + 2>(i));
-    add(3, hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48)), of_16.of<4 * Half + 3>(i));
+    add(0, first_eights(a0, b0), first_eights(a1, b1), first_eights(ah, bh));
+    add(1, last_eights(a0, b0), last_eights(a1, b1), last_eights(ah, bh));
+    sums[0] = hn::Add(sums[0], weighted(products[0], scales.of<0>(i)));
+    sums[1] = hn::Add(sums[1], weighted(products[1], scales.of<1>(i)));
+    sums[2] = hn::Add(sums[2], weighted(products[2], scales.of<2>(i)));
+    sums[3] = hn::Add(sums[3], weighted(products[3], scales.of<3>(i)));
   }
-  totals[0] = hn::MulAdd(hn::ConvertTo(DF(), sums[0]), scales.of<4 * Half>(), totals[0]);
-  totals[1] = hn::MulAdd(hn::ConvertTo(DF(), sums[1]), scales.of<4 * Half + 1>(), totals[1]);
-  totals[0] = hn::MulAdd(hn::ConvertTo(DF(), sums[2]), scales.of<4 * Half + 2>(), totals[0]);
-  totals[1] = hn::MulAdd(hn::ConvertTo(DF(), sums[3]), scales.of<4 * Half + 3>(), totals[1]);
+  return sums_of_eight(neighbours_added(sums[0], sums[1]), neighbours_added(sums[2], sums[3]));
 }
 
 HWY_INLINE float dot_q6_k(const std::byte* w, const Int8Input& x) {
   const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  const float* x_scales = x.scales.data();
-  const std::int16_t* x_sums = x.sums_of_16.data();
-  const Codes32* q = x.groups.data();
-  VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())}, minima = hn::Zero(DF());
-  EightScales scales;
-  for (std::size_t b = 0; b < blocks; ++b, q += 8) {
-    fetch_ahead(block + b, sizeof block[b]);
-    const SixteenScales of_16(block[b].scales);
-    const VF whole = hn::Set(DF(), widen(block[b].d));
-    for (std::size_t g = 0; g < 8; g += hn::Lanes(DF())) {
-      const VF s = hn::Mul(whole, hn::LoadU(DF(), x_scales + 8 * b + g));
-      minima = hn::MulAdd(s, weighted_sums(block[b].scales + 2 * g, x_sums + 2 * (8 * b + g)), minima);
-      scales.set(g, s);
+  VF total = hn::Zero(DF());
+  for (const Input256& in : x.super_blocks) {
+    fetch_ahead(block, sizeof *block);
+    const SixteenScales of_16(block->scales);
+    SumsOfEight sums = six_bit_sums(*block, in, of_16);
+    const SumsOfEight short_of = of_16.of_sums(in);
+    const VF whole = hn::Set(DF(), widen(block->d));
+    OfEight scales;
+    for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+      sums.each[i] = hn::Sub(sums.each[i], hn::ShiftLeft<5>(short_of.each[i]));
+      scales.each[i] = hn::Mul(whole, hn::LoadU(DF(), in.scales + i * hn::Lanes(DF())));
     }
-    add_six_bits<0>(block[b], q, of_16, scales, totals);
-    add_six_bits<1>(block[b], q + 4, of_16, scales, totals);
+    add_scaled_sums(sums, scales, total);
+    ++block;
   }
-  const VF total = hn::Add(totals[0], totals[1]);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::NegMulAdd(hn::Set(DF(), 32.0F), minima, total)));
+  return hn::GetLane(hn::SumOfLanes(DF(), total));
 }
 
 template <class Block>

@@ -166,6 +166,7 @@ struct SixBitScales {
 template <bool ByTurns = false>
 HWY_INLINE void unpack_six_bits(const std::uint8_t* packed, SixBitScales& s) {
 #if HWY_TARGET == HWY_SCALAR
+  static_assert(!ByTurns);
   std::uint32_t word[3];
   std::memcpy(word, packed, sizeof word);
   std::uint32_t bytes[4];  // scales 0–3, 4–7, minima 0–3, 4–7, a byte each

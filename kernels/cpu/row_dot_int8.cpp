@@ -85,8 +85,9 @@ HWY_INLINE VSigned inputs_at(const Codes32& group, std::size_t i) {
   return hn::LoadU(SByte(), group.codes + i);
 }
 
-// Memory ahead of the row: what the processor fetches by itself ends with a page.
-constexpr std::size_t kAhead = 1024;
+// Memory ahead of the row, as far as it takes while two threads read: what the processor fetches by itself
+// ends with a page.
+constexpr std::size_t kAhead = 4096;
 HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(static_cast<const std::byte*>(at) + kAhead + i);
 }

@@ -157,29 +157,48 @@ TEST(Int8Input, RoundsAsTheReferenceDoes) {
   use_simd_target("");
 }
 
-// Every code of 8 bits and every input of 8 bits at its largest: pairs of products must not be cut off.
+// Blocks that fill a row of 256, all bytes but those of the scales in half precision the same: a value is
+// then `number`.
+struct UniformBlocks {
+  ElementType type;
+  std::size_t bytes, blocks, scale_at;
+  int byte, number;
+};
+std::vector<std::byte> row_of(const UniformBlocks& of) {
+  std::vector<std::byte> row(of.bytes * of.blocks, static_cast<std::byte>(of.byte));
+  for (std::size_t b = 0; b < of.blocks; ++b) {
+    std::byte* scale = row.data() + of.bytes * b + of.scale_at;
+    scale[0] = std::byte{0};
+    scale[1] = std::byte{0x3C};  // 1 in half precision
+    if (of.type == ElementType::Q4_K || of.type == ElementType::Q5_K) scale[2] = scale[3] = std::byte{0};
+  }
+  return row;
+}
+
+// The largest codes by the largest inputs: sums of products in 16 bits must not be cut off.
 TEST(IntegerLinear, LargestCodesByLargestInputs) {
   constexpr std::size_t kColumns = 256;
   static const std::string kName = "w";
+  const UniformBlocks all[] = {{ElementType::Q8_0, 34, 8, 0, -128, -128},
+                               {ElementType::Q8_0, 34, 8, 0, 127, 127},
+                               {ElementType::Q4_K, 144, 1, 0, 0xFF, 63 * 15},
+                               {ElementType::Q5_K, 176, 1, 0, 0xFF, 63 * 31},
+                               {ElementType::Q6_K, 210, 1, 208, 0xFF, -31}};  // its scales are bytes, -1
   for (const std::string& target : simd_targets()) {
     use_simd_target(target);
-    for (const int code : {-128, 127}) {
-      std::vector<std::byte> blocks(kColumns / 32 * 34, static_cast<std::byte>(code));
-      for (std::size_t b = 0; b < kColumns / 32; ++b) {  // 1 in half precision
-        blocks[34 * b] = std::byte{0};
-        blocks[34 * b + 1] = std::byte{0x3C};
-      }
+    for (const UniformBlocks& of : all) {
+      const std::vector<std::byte> blocks = row_of(of);
       WeightView w;
       w.name = &kName;
       w.rows = 1;
       w.columns = kColumns;
-      w.type = ElementType::Q8_0;
+      w.type = of.type;
       w.codes = blocks.data();
       w.row_bytes = blocks.size();
       CpuOps cpu(Arithmetic{Precision::int8_block}, 1);
       for (const double x : {-127.0, 127.0}) {
         const Matrix y = cpu.linear(cpu.upload(std::vector<double>(kColumns, x), 1, kColumns), w, {}, {});
-        EXPECT_EQ(cpu.download(y)[0], code * x * kColumns) << target;
+        EXPECT_EQ(cpu.download(y)[0], of.number * x * kColumns) << target << ", " << of.bytes << " bytes";
       }
     }
   }

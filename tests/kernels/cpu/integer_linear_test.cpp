@@ -179,11 +179,11 @@ std::vector<std::byte> row_of(const UniformBlocks& of) {
 TEST(IntegerLinear, LargestCodesByLargestInputs) {
   constexpr std::size_t kColumns = 256;
   static const std::string kName = "w";
-  const UniformBlocks all[] = {{ElementType::Q8_0, 34, 8, 0, -128, -128},
-                               {ElementType::Q8_0, 34, 8, 0, 127, 127},
-                               {ElementType::Q4_K, 144, 1, 0, 0xFF, 63 * 15},
-                               {ElementType::Q5_K, 176, 1, 0, 0xFF, 63 * 31},
-                               {ElementType::Q6_K, 210, 1, 208, 0xFF, -31}};  // its scales are bytes, -1
+  const UniformBlocks all[] = {
+      {ElementType::Q8_0, 34, 8, 0, -128, -128},     {ElementType::Q8_0, 34, 8, 0, 127, 127},
+      {ElementType::Q4_0, 18, 8, 0, 0xFF, 7},        {ElementType::Q5_0, 22, 8, 0, 0xFF, 15},
+      {ElementType::Q4_K, 144, 1, 0, 0xFF, 63 * 15}, {ElementType::Q5_K, 176, 1, 0, 0xFF, 63 * 31},
+      {ElementType::Q6_K, 210, 1, 208, 0xFF, -31}};  // its scales are bytes, -1
   for (const std::string& target : simd_targets()) {
     use_simd_target(target);
     for (const UniformBlocks& of : all) {
@@ -197,8 +197,12 @@ TEST(IntegerLinear, LargestCodesByLargestInputs) {
       w.row_bytes = blocks.size();
       CpuOps cpu(Arithmetic{Precision::int8_block}, 1);
       for (const double x : {-127.0, 127.0}) {
-        const Matrix y = cpu.linear(cpu.upload(std::vector<double>(kColumns, x), 1, kColumns), w, {}, {});
-        EXPECT_EQ(cpu.download(y)[0], of.number * x * kColumns) << target << ", " << of.bytes << " bytes";
+        for (const std::size_t tokens : {1, 19}) {  // rows, and panels
+          const Matrix y =
+              cpu.linear(cpu.upload(std::vector<double>(tokens * kColumns, x), tokens, kColumns), w, {}, {});
+          for (const double value : cpu.download(y))
+            EXPECT_EQ(value, of.number * x * kColumns) << target << ", " << of.bytes << " bytes, " << tokens;
+        }
       }
     }
   }

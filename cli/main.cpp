@@ -13,7 +13,7 @@
 #include "core/system/threads.h"
 #include "kernels/compare.h"
 #include "kernels/gate.h"
-#include "kernels/registry.h"
+#include "kernels/select.h"
 #include "paramcount/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
@@ -31,9 +31,22 @@ int report(const assay::Error& error) {
 
 // What --kernels names, for the engine: "cpu", "linear=library.openblas".
 assay::KernelSet selected_kernels(const std::string& selection) {
-  return {selection, selection == "reference", [selection](const assay::Arithmetic& arithmetic, int jobs) {
-            return assay::select_kernels(assay::builtin_kernels(), selection, arithmetic, jobs);
-          }};
+  auto fallbacks = std::make_shared<assay::Fallbacks>();
+  return {selection, selection == "reference",
+          [selection, fallbacks](const assay::Arithmetic& arithmetic, int jobs) {
+            return assay::select_kernels(assay::builtin_kernels(), selection, arithmetic, jobs, fallbacks);
+          },
+          fallbacks};
+}
+
+// "assay compare kernels --help": of the command that was being read.
+std::string help_of(const CLI::App& program) {
+  std::string line = program.get_name();
+  for (const CLI::App* at = &program; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    line += " " + at->get_name();
+  }
+  return line + " --help";
 }
 
 int run(int argc, char** argv) {
@@ -59,7 +72,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool success = error.get_exit_code() == 0;  // --help, --version
     if (success) return program.exit(error);
-    throw assay::Error::usage(error.what()).remedy("see 'assay --help'");
+    throw assay::Error::usage(error.what()).remedy("see '" + help_of(program) + "'");
   }
   assay::install_interrupt_handler();
   const int code = action();

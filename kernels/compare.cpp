@@ -17,7 +17,10 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels --case linear:Q4_K:m=9:k=768:n=35:in=heavy:seed=1\n"
     "  assay compare kernels --plugin ./libmine.so    kernels of your own\n"
     "  assay compare kernels --list\n"
-    "  assay compare kernels --dry-run --sm 89       launch plans of the CUDA kernels\n";
+    "  assay compare kernels --mutants                plant faults; is each caught?\n"
+    "  assay compare kernels --perf                   time, and how far below the roof\n"
+    "  assay compare kernels --dry-run --sm 89        launch plans of the CUDA kernels\n"
+    "\nExit codes: 0 nothing failed, 1 something did, or proved nothing, 2 wrong usage or unreadable input.";
 
 void add_kernels(CLI::App& compare, Action& action) {
   auto settings = std::make_shared<CompareKernelsSettings>();
@@ -45,7 +48,7 @@ void add_kernels(CLI::App& compare, Action& action) {
       .add_option("--sm", s.sm, "Of --dry-run: compute capability, 89 for 8.9 (default: all that are known)")
       ->type_name("N");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
-  command.add_option("--csv", s.csv, "A row a case and kernel")->type_name("FILE");
+  command.add_option("--csv", s.csv, "A row a case and kernel; of --perf too")->type_name("FILE");
   add_common_options(command, s.common);
   set_examples(command, kKernelsExamples);
   command.callback([settings, &action] {

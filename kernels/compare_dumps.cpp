@@ -4,6 +4,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -31,9 +32,10 @@ int run_compare_dumps(const CompareDumpsSettings& s) {
   request.map = s.map;
   request.yardstick = s.yardstick;
   request.jobs = s.common.jobs;
-  if (s.rtol < 0 || !(s.rtol <= 1e6)) throw Error::usage("--rtol takes a number above 0");
-  if (s.rtol > 0) request.rtol = s.rtol;
-  if (s.rtol > 0 && !s.yardstick.empty()) throw Error::usage("--rtol and --yardstick exclude each other");
+  check_outputs({s.csv, s.html, s.common.json});
+  if (s.rtol && !(*s.rtol > 0 && *s.rtol <= 1e6)) throw Error::usage("--rtol takes a number above 0");
+  request.rtol = s.rtol;
+  if (s.rtol && !s.yardstick.empty()) throw Error::usage("--rtol and --yardstick exclude each other");
   const dumps::DumpComparison found = dumps::compare_dumps(request);
   if (interrupted()) return kExitInterrupted;
   const Output output(s.common.json);

@@ -1,6 +1,7 @@
 // `assay compare dumps`: what it was asked, and how it says what it found. Private to compare*.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/system/command_line.h"
@@ -13,7 +14,7 @@ struct CompareDumpsSettings {
   CommonOptions common;
   dumps::CompareRequest request;
   std::string ref, test, map, yardstick;
-  double rtol = 0;  // 0: not given
+  std::optional<double> rtol;
   std::string csv, html;
   bool all = false;
 };

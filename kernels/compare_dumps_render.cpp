@@ -112,8 +112,8 @@ void print_names(const Output& output, std::string_view what, const std::vector<
 void print_limits(const Output& output, const CompareDumpsSettings& s, const DumpComparison& found) {
   if (!s.yardstick.empty())
     output.line(fmt::format("limit: twice the error of {}", escape_for_terminal(s.yardstick)));
-  else if (s.rtol > 0)
-    output.line(fmt::format("limit: {} of the larger of |ref| and its token's size", s.rtol));
+  else if (s.rtol)
+    output.line(fmt::format("limit: {} of the larger of |ref| and its token's size", *s.rtol));
   else {
     const dumps::Growth growth = dumps::measured_growth(found.precision);
     output.line(

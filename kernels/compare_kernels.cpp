@@ -8,6 +8,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 
@@ -101,11 +102,29 @@ int show_mutants(const CompareKernelsSettings& s, const Output& output) {
   return good ? kExitOk : kExitCheckFailed;
 }
 
+// What does not go together is refused: left out without a word, it would look like done.
+void refuse_contradictions(const CompareKernelsSettings& s) {
+  if (s.list + s.mutants + s.perf + s.dry_run > 1)
+    throw Error::usage("--list, --mutants, --perf and --dry-run exclude one another");
+  if (s.sm != 0 && !s.dry_run) throw Error::usage("--sm goes with --dry-run");
+  if (s.dry_run && s.request.device == Device::cpu)
+    throw Error::usage("--dry-run plans launches on GPUs, --device cpu has none");
+  if (s.mutants &&
+      (!s.request.kernel.empty() || s.request.device || !s.request.cases.empty() || !s.plugins.files.empty()))
+    throw Error::usage(
+        "--mutants plants faults in right computations of its own: of the kernels and cases, only --op "
+        "chooses");
+  if (!s.csv.empty() && (s.list || s.mutants || s.dry_run))
+    throw Error::usage("--csv goes with the examination and with --perf").remedy("--json has all of it");
+}
+
 }  // namespace
 
 int run_compare_kernels(const CompareKernelsSettings& asked) {
   CompareKernelsSettings s = asked;
   const Output output(s.common.json);
+  refuse_contradictions(s);
+  check_outputs({s.csv, s.common.json});
   std::vector<Plugin> plugins;
   const Registry registry = registry_for(s, plugins);
   for (const Plugin& plugin : plugins) {

@@ -9,9 +9,11 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
-#include "kernels/registry.h"
+#include "kernels/select.h"
+#include "refimpl/models/precision_note.h"
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_list.h"
 
@@ -29,12 +31,27 @@ constexpr const char* kExamples =
     "  assay compare model DIR --mutants              plant faults in the layers; is each named?\n"
     "\nExit codes: 0 they agree, 1 they part, or nothing was proved, 2 wrong usage or unreadable input.";
 
-ModelSide side_of(const Weights& weights, const std::string& kernels, const std::string& precision) {
-  return {.weights = &weights,
-          .arithmetic = {precision_from_text(precision).value()},
-          .make_ops = [kernels](const Arithmetic& arithmetic, int jobs) {
-            return select_kernels(builtin_kernels(), kernels, arithmetic, jobs);
-          }};
+struct Side {
+  ModelSide model;
+  std::shared_ptr<Fallbacks> fallbacks = std::make_shared<Fallbacks>();
+};
+
+Side side_of(const Weights& weights, const std::string& kernels, const std::string& precision) {
+  Side side;
+  side.model = {.weights = &weights,
+                .arithmetic = {precision_from_text(precision).value()},
+                .make_ops = [kernels, fallbacks = side.fallbacks](const Arithmetic& arithmetic, int jobs) {
+                  return select_kernels(builtin_kernels(), kernels, arithmetic, jobs, fallbacks);
+                }};
+  return side;
+}
+
+// What a side was asked for and did not do, to be told beside what it did.
+void tell_shortfalls(const Side& side, const std::string& title) {
+  const std::string precision = precision_note(*side.model.weights, side.model.arithmetic.precision);
+  for (const std::string& note : {precision, side.fallbacks->line()}) {
+    if (!note.empty()) fmt::print(stderr, "note: {}: {}\n", title, note);
+  }
 }
 
 // Ids from all over the vocabulary: a tokenizer is not always there, and not always needed.
@@ -51,25 +68,27 @@ struct Text {
 };
 
 Text text_of(const CompareModelSettings& s, const Weights& weights, const LanguageModel& model) {
-  const int given = (s.prompt.empty() ? 0 : 1) + (s.tokens.empty() ? 0 : 1) + (s.file.empty() ? 0 : 1);
+  const int given = (s.prompt ? 1 : 0) + (s.tokens ? 1 : 0) + (s.file.empty() ? 0 : 1);
   if (given > 1) throw Error::usage("-p, --tokens and --file exclude one another");
   Text text;
-  if (!s.tokens.empty()) {
-    text.tokens = parse_tokens(s.tokens);
+  if (s.tokens) {
+    text.tokens = parse_tokens(*s.tokens);
     text.about = "--tokens";
   } else if (given == 0) {
     text.tokens = own_tokens(model.vocabulary());
     text.about = "ids from all over the vocabulary (no text was given)";
   } else {
-    const std::string written = s.file.empty() ? s.prompt : read_small_file(s.file, kMostTextFile);
+    const std::string written = s.prompt ? *s.prompt : read_small_file(s.file, kMostTextFile);
     text.tokens = load_tokenizer(weights.checkpoint(), model.vocabulary())->encode(written);
-    text.about = s.file.empty() ? "-p" : s.file;
+    text.about = s.prompt ? "-p" : s.file;
+    if (text.tokens.empty()) throw Error::usage(text.about + " holds no token");
   }
   if (text.tokens.size() > std::min(s.limit, model.context())) {
     text.tokens.resize(std::min(s.limit, model.context()));
     text.about += ", its beginning";
   }
-  text.about = fmt::format("{} tokens: {}", text.tokens.size(), text.about);
+  text.about =
+      fmt::format("{} token{}: {}", text.tokens.size(), text.tokens.size() == 1 ? "" : "s", text.about);
   return text;
 }
 
@@ -124,12 +143,15 @@ int show_mutants(const CompareModelSettings& s, const ModelCompareRequest& reque
 int run_compare_model(const CompareModelSettings& s) {
   const auto start = std::chrono::steady_clock::now();
   const Output output(s.common.json);
+  check_outputs({s.csv, s.html, s.common.json});
   const Weights test(s.model, s.common.jobs);
   std::unique_ptr<Weights> other;
   if (!s.against.empty()) other = std::make_unique<Weights>(s.against, s.common.jobs);
   const Weights& reference = other ? *other : test;
-  ModelCompareRequest request = {.reference = side_of(reference, s.against_kernels, s.against_precision),
-                                 .test = side_of(test, s.kernels, s.precision),
+  const Side reference_side = side_of(reference, s.against_kernels, s.against_precision);
+  const Side test_side = side_of(test, s.kernels, s.precision);
+  ModelCompareRequest request = {.reference = reference_side.model,
+                                 .test = test_side.model,
                                  .options = {.variant = s.variant},
                                  .greedy = s.greedy,
                                  .jobs = s.common.jobs};
@@ -157,6 +179,8 @@ int run_compare_model(const CompareModelSettings& s) {
                           : result.status == CaseStatus::mistrusted ? Style::yellow
                                                                     : Style::red);
   }
+  tell_shortfalls(test_side, title.test);
+  tell_shortfalls(reference_side, title.reference);
   write_text(s.csv, to_csv(result));
   if (!s.html.empty()) write_text(s.html, to_page(result, title));
   if (output.json_wanted()) {
@@ -169,6 +193,8 @@ int run_compare_model(const CompareModelSettings& s) {
                      {"text", title.text},
                      {"seconds", seconds}};
     document.update(to_json(result));
+    document["fallbacks"] = to_json(*test_side.fallbacks);
+    document["against_fallbacks"] = to_json(*reference_side.fallbacks);
     output.json(document);
   }
   return good ? kExitOk : kExitCheckFailed;
@@ -206,10 +232,15 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("--limit", s.limit, "Tokens of the text at most (default: 64)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
-  command.add_option("-n", s.greedy, "Tokens to go on with on both sides (default: 16)")->type_name("N");
-  command.add_flag("--mutants", s.mutants, "Plant faults in single layers, and see whether each is named");
-  command.add_option("--csv", s.csv, "A row a tap")->type_name("FILE");
-  command.add_option("--html", s.html, "A page with heat maps, layer by tap")->type_name("FILE");
+  command.add_option("-n", s.greedy, "Tokens to go on with on both sides (default: 16)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 20));
+  CLI::Option* mutants = command.add_flag("--mutants", s.mutants,
+                                          "Plant faults in single layers, and see whether each is named");
+  command.add_option("--csv", s.csv, "A row a tap")->type_name("FILE")->excludes(mutants);
+  command.add_option("--html", s.html, "A page with heat maps, layer by tap")
+      ->type_name("FILE")
+      ->excludes(mutants);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_model(*settings); }; });

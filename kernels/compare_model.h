@@ -1,6 +1,7 @@
 // `assay compare model`: what it was asked, and how it says what it found. Private to compare*.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct CompareModelSettings {
   std::string model, against;
   std::string kernels = "cpu", against_kernels = "reference";
   std::string precision = "f32", against_precision = "f64";
-  std::string variant, prompt, tokens, file, csv, html;
+  std::string variant, file, csv, html;
+  std::optional<std::string> prompt, tokens;
   std::size_t limit = 64, greedy = 16;
   bool mutants = false;
 };

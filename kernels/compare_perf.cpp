@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "core/system/name_filter.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -108,6 +109,15 @@ bool any_on_gpu(const std::vector<std::vector<KernelTime>>& all,
   });
 }
 
+// Why nothing was timed: kernels there are, and none runs on this machine, or none takes the case.
+std::string nothing_timed(const Registry& registry, const SurveyRequest& request) {
+  for (const KernelLabel& k : wanted_kernels(registry, request)) {
+    if (!k.unavailable.empty()) return k.unavailable;
+  }
+  throw Error::usage("no kernel that is called so takes such a case")
+      .remedy("see 'assay compare kernels --list'");
+}
+
 }  // namespace
 
 int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) {
@@ -128,6 +138,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right});
   Json list = Json::array();
+  std::string csv = "id,kernel,device,seconds,flops,bytes,share_of_roof\n";
   for (const std::vector<KernelTime>& times : all) {
     const double library = seconds_of(times, "library"), reference = seconds_of(times, "reference");
     for (const KernelTime& t : times) {
@@ -136,17 +147,27 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
       table.add({t.id, t.kernel, as_time(t.seconds), fmt::format("{:.1f}", t.flops / t.seconds / 1e9),
                  fmt::format("{:.1f}", t.bytes / t.seconds / 1e9), share_of_roof(t, roof),
                  against(library, t.seconds), against(reference, t.seconds)});
-      list.push_back(
-          {{"id", t.id},
-           {"kernel", t.kernel},
-           {"seconds", t.seconds},
-           {"flops", t.flops},
-           {"bytes", t.bytes},
-           {"share_of_roof",
-            roof.flops == 0 || roof.bytes == 0 ? Json() : Json(roof_seconds(t, roof) / t.seconds)}});
+      const Json share =
+          roof.flops == 0 || roof.bytes == 0 ? Json() : Json(roof_seconds(t, roof) / t.seconds);
+      list.push_back({{"id", t.id},
+                      {"kernel", t.kernel},
+                      {"seconds", t.seconds},
+                      {"flops", t.flops},
+                      {"bytes", t.bytes},
+                      {"share_of_roof", share}});
+      csv += fmt::format("{},{},{},{},{},{},{}\n", t.id, t.kernel, name(devices.at(t.kernel)), t.seconds,
+                         t.flops, t.bytes, share.is_null() ? "" : share.dump());
     }
   }
-  output.line(table.render());
+  if (list.empty())
+    output.paint("SKIPPED: " + nothing_timed(registry, s.request), Style::yellow);
+  else
+    output.line(table.render());
+  if (!s.csv.empty()) {
+    AtomicFile file(s.csv);
+    file.write(csv);
+    file.commit();
+  }
   output.line(fmt::format(
       "roof with {} threads, measured before and after: {:.0f} GFLOP/s in float32, {:.1f} GB/s read",
       s.request.jobs, roofs.cpu.flops / 1e9, roofs.cpu.bytes / 1e9));

@@ -166,13 +166,14 @@ void print_results(const Output& output, const std::vector<CaseResult>& results,
     output.paint(fmt::format("{} {} {}", name(r.status), r.kernel, r.id), style_of(r.status));
     if (r.status == CaseStatus::unimplemented) continue;
     const ErrorMeasure& m = r.measured;
-    output.line(
-        fmt::format("  error/budget {:.3f}  max abs {:.3g}  max rel {:.3g}  NMSE {:.3g}  1-cos {:.3g}",
-                    m.ratio, m.max_abs, m.max_rel, m.nmse, m.one_minus_cosine));
     std::string ulps;
     for (std::size_t i = 0; i < kUlpClasses; ++i) {
       if (m.ulps[i] != 0) ulps += fmt::format("  {}: {}", ulp_class_name(i), m.ulps[i]);
     }
+    if (m.ratio != 0 || !ulps.empty())  // a kernel that crashed yields nothing to measure
+      output.line(
+          fmt::format("  error/budget {:.3f}  max abs {:.3g}  max rel {:.3g}  NMSE {:.3g}  1-cos {:.3g}",
+                      m.ratio, m.max_abs, m.max_rel, m.nmse, m.one_minus_cosine));
     if (!ulps.empty()) output.line("  ulps" + ulps);
     if (!r.check.empty()) output.line(fmt::format("  {}: {}", r.check, escape_for_terminal(r.detail)));
     if (telling) output.line("  " + escape_for_terminal(reproducer(r)));

@@ -12,6 +12,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/cuda/runtime.h"
@@ -50,14 +51,15 @@ void check_parts(const GateSettings& s) {
   }
 }
 
-bool is_of_gpu(const std::pair<const std::string, KernelRecord>& kernel) {
-  return kernel.first.find(" cuda.") != std::string::npos;
+// "linear cuda.gemv", or "cuda.gemv" alone.
+bool is_of_gpu(std::string_view kernel) {
+  return kernel.starts_with("cuda.") || kernel.find(" cuda.") != std::string_view::npos;
 }
 
 // What is remembered of the parts that run.
 Baseline part_of(const GateSettings& s, Baseline whole, bool gpu) {
   if (!wanted(s, "kernels")) whole.kernels.clear();
-  if (!gpu) std::erase_if(whole.kernels, is_of_gpu);
+  if (!gpu) std::erase_if(whole.kernels, [](const auto& kernel) { return is_of_gpu(kernel.first); });
   if (!wanted(s, "mutants")) whole.mutants.clear();
   std::erase_if(whole.figures, [&](const auto& suite) { return !wanted(s, suite.first); });
   return whole;
@@ -67,7 +69,7 @@ Baseline part_of(const GateSettings& s, Baseline whole, bool gpu) {
 Baseline completed(const GateSettings& s, Baseline now, const Baseline& before, bool gpu) {
   if (!wanted(s, "kernels")) now.kernels = before.kernels;
   for (const auto& kernel : before.kernels) {
-    if (!gpu && is_of_gpu(kernel)) now.kernels.insert(kernel);
+    if (!gpu && is_of_gpu(kernel.first)) now.kernels.insert(kernel);
   }
   if (!wanted(s, "mutants")) now.mutants = before.mutants;
   for (const auto& [suite, record] : before.figures) {
@@ -85,10 +87,10 @@ SuiteResults run_suites(const GateSettings& s) {
   return results;
 }
 
-// Entries of the ledger about a suite are the suite's; those about kernels count where kernels are examined.
-std::vector<KnownFailure> of_kernels(const GateSettings& s, std::vector<KnownFailure> ledger) {
+// Entries of the ledger about a suite are the suite's; those about kernels count where these are examined.
+std::vector<KnownFailure> of_kernels(const GateSettings& s, std::vector<KnownFailure> ledger, bool gpu) {
   std::erase_if(ledger, [&](const KnownFailure& known) {
-    return !wanted(s, "kernels") ||
+    return !wanted(s, "kernels") || (!gpu && is_of_gpu(known.kernel)) ||
            std::any_of(s.suites.begin(), s.suites.end(),
                        [&](const GateSuite& suite) { return suite.name == known.kernel; });
   });
@@ -148,7 +150,8 @@ void print_found(const Output& output, const std::vector<Deviation>& found) {
     output.paint(fmt::format("{}{}  {}", d.tolerated ? "known " : "", d.kind, escape_for_terminal(where)),
                  d.tolerated ? Style::dim : Style::red);
     output.line("  " + escape_for_terminal(d.message));
-    if (on_github()) output.line(to_annotation(d));
+    // GitHub reads both streams, and stdout may be a JSON document's.
+    if (on_github()) fmt::print(output.text_wanted() ? stdout : stderr, "{}\n", to_annotation(d));
   }
 }
 
@@ -169,9 +172,11 @@ int run_gate(const GateSettings& s) {
   const bool fresh = s.update && !fs::exists(s.baseline);
   const Baseline before = fresh ? Baseline{} : read_baseline(s.baseline);
   check_parts(s);
+  check_outputs({s.junit, s.html, s.common.json, s.update ? s.baseline : ""});
   const std::string gpu = cuda::device_machine().unavailable();
   const std::vector<KnownFailure> ledger = ledger_of(s);
   const std::string day = s.date.empty() ? today() : s.date;
+  if (!is_day(day)) throw Error::usage("--today takes a day such as 2026-12-31");
   Registry registry = builtin_kernels();
   const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
   const SurveyRequest request = declared_set(gpu.empty(), s.common.jobs, plugins);
@@ -188,7 +193,7 @@ int run_gate(const GateSettings& s) {
   Baseline now = baseline_of(results, mutants);
   now.figures = records_of(suites);
   const Baseline then = s.update ? Baseline{} : part_of(s, before, gpu.empty());
-  std::vector<Deviation> found = deviations(then, results, mutants, of_kernels(s, ledger), day);
+  std::vector<Deviation> found = deviations(then, results, mutants, of_kernels(s, ledger, gpu.empty()), day);
   const std::vector<Deviation> of_figures = figure_deviations(then.figures, suites, ledger, day);
   found.insert(found.end(), of_figures.begin(), of_figures.end());
   for (const auto& [suite, record] : then.figures) {
@@ -205,7 +210,10 @@ int run_gate(const GateSettings& s) {
       bad == 0 ? "OK" : "FAILED", now.kernels.size(), results.size(), now.mutants.size(), figures, bad,
       found.size() - bad, human_duration(seconds));
   print_found(output, found);
-  if (!gpu.empty()) output.paint("SKIPPED: kernels on the GPU were not examined: " + gpu, Style::yellow);
+  // Why kernels of a GPU that belong to the set were not examined.
+  const std::string gpu_skipped = wanted(s, "kernels") && plugins.empty() ? gpu : "";
+  if (!gpu_skipped.empty())
+    output.paint("SKIPPED: kernels on the GPU were not examined: " + gpu_skipped, Style::yellow);
   // A failure is never written down as what ought to be.
   const bool written = s.update && bad == 0;
   if (written) write_text(s.baseline, dump_json(to_json(completed(s, now, before, gpu.empty()))) + "\n");
@@ -218,7 +226,7 @@ int run_gate(const GateSettings& s) {
                {"verdict_line", verdict},
                {"deviations", found_json(found)},
                {"measured", to_json(now)},
-               {"gpu_skipped", gpu},
+               {"gpu_skipped", gpu_skipped},
                {"summary",
                 {{"kernels", now.kernels.size()},
                  {"cases", results.size()},

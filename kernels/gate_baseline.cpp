@@ -31,18 +31,24 @@ void merge_property(std::string& known, const std::string& now) {
   known = now;
 }
 
+constexpr const char* kWriteAgain = "write it again with 'assay gate --update'";
+constexpr const char* kLedgerHelp = "docs/gate.md shows what a ledger holds";
+
 const ParsedJson& member(const ParsedJson& object, const char* key, const std::filesystem::path& file,
-                         ParsedJson::value_t type) {
+                         ParsedJson::value_t type, const char* remedy = kWriteAgain) {
   if (!object.is_object() || !object.contains(key) || object.at(key).type() != type)
-    throw Error::input(fmt::format("'{}' is missing or of another type", key))
-        .in(file)
-        .remedy("write it again with 'assay gate --update'");
+    throw Error::input(fmt::format("'{}' is missing or of another type", key)).in(file).remedy(remedy);
   return object.at(key);
+}
+
+// A kernel by its name, "cpu.rows", or as reports write it, "linear cpu.rows".
+bool is_about(const KnownFailure& known, const CaseResult& r) {
+  return known.id == r.id && (known.kernel == r.kernel || known.kernel == kernel_key(r));
 }
 
 bool is_known(const std::vector<KnownFailure>& ledger, const CaseResult& r, const KnownFailure** which) {
   for (const KnownFailure& known : ledger) {
-    if (known.kernel != r.kernel || known.id != r.id) continue;
+    if (!is_about(known, r)) continue;
     *which = &known;
     return true;
   }
@@ -100,9 +106,8 @@ class Comparing {
             "passes, though the ledger calls it a known failure: strike it out");
     }
     for (const KnownFailure& known : ledger_) {
-      const bool there = std::any_of(results_.begin(), results_.end(), [&](const CaseResult& r) {
-        return r.kernel == known.kernel && r.id == known.id;
-      });
+      const bool there = std::any_of(results_.begin(), results_.end(),
+                                     [&](const CaseResult& r) { return is_about(known, r); });
       if (!there)
         say("vanished", known.kernel, known.id, "the ledger excuses a case that is examined no more");
     }
@@ -248,14 +253,21 @@ Baseline read_baseline(const std::filesystem::path& file) {
   return baseline;
 }
 
+bool is_day(const std::string& text) {
+  static const std::regex day(R"(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))");
+  return std::regex_match(text, day);
+}
+
 std::vector<KnownFailure> read_ledger(const std::filesystem::path& file) {
   const ParsedJson document = read_json(file);
-  static const std::regex day(R"(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))");
+  using Type = ParsedJson::value_t;
   std::vector<KnownFailure> ledger;
-  for (const ParsedJson& entry : member(document, "known_failures", file, ParsedJson::value_t::array)) {
-    KnownFailure known = {json_string(entry, "kernel", file), json_string(entry, "case", file),
-                          json_string(entry, "reason", file), json_string(entry, "expires", file)};
-    if (known.reason.empty() || !std::regex_match(known.expires, day))
+  for (const ParsedJson& entry : member(document, "known_failures", file, Type::array, kLedgerHelp)) {
+    const auto word = [&](const char* key) {
+      return member(entry, key, file, Type::string, kLedgerHelp).get<std::string>();
+    };
+    KnownFailure known = {word("kernel"), word("case"), word("reason"), word("expires")};
+    if (known.reason.empty() || !is_day(known.expires))
       throw Error::input("a known failure needs a reason and a day on which it expires (2026-12-31)")
           .in(file);
     ledger.push_back(std::move(known));

@@ -30,7 +30,7 @@ struct Baseline {
 };
 
 struct KnownFailure {
-  std::string kernel, id;  // as in the reports: "cpu.rows", "linear:…"
+  std::string kernel, id;  // as in the reports: "cpu.rows" or "linear cpu.rows", "linear:…"
   std::string reason;
   std::string expires;  // "2026-12-31": the last day it holds
 };
@@ -38,6 +38,7 @@ struct KnownFailure {
 // Throw Error::input on a file that is not of this kind.
 Baseline read_baseline(const std::filesystem::path& file);
 std::vector<KnownFailure> read_ledger(const std::filesystem::path& file);
+bool is_day(const std::string& text);  // "2026-12-31"
 Json to_json(const Baseline& baseline);
 Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<MutantResult>& mutants);
 

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -10,16 +13,44 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/matrix_memory.h"
 #include "kernels/model_memory.h"
-#include "kernels/registry.h"
+#include "kernels/select.h"
 
 namespace assay {
 namespace {
 
+// The weight whose form decides which kernels take a call; none: its form decides nothing.
+template <class Call>
+const WeightView* weight_of(const Call& call) {
+  if constexpr (std::is_same_v<Call, LinearCall>)
+    return &call.weight;
+  else if constexpr (std::is_same_v<Call, EmbeddingCall>)
+    return &call.table;
+  else if constexpr (std::is_same_v<Call, MoeMixCall>)
+    return call.experts.down.empty() ? nullptr : &call.experts.down.front();
+  else
+    return nullptr;
+}
+
+std::string form_of(const WeightView& weight) {
+  switch (weight.kind) {
+    case FormKind::plain: return std::string(name(weight.type));
+    case FormKind::scaled: return std::string(name(weight.type)) + " with scales";
+    case FormKind::fp4: return weight.scale_type == ElementType::F8_E8M0 ? "MXFP4" : "NVFP4";
+    case FormKind::packed: return "packed integers";
+    case FormKind::codebook: return "a codebook";
+  }
+  return {};
+}
+
 class SelectedOps final : public CallingOps<SelectedOps> {
  public:
   // Without `device` all is ordinary memory, and no kernel runs on after it returned.
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device)
-      : CallingOps(arithmetic, jobs), chosen_(std::move(chosen)), device_(std::move(device)) {}
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device,
+              std::shared_ptr<Fallbacks> fallbacks)
+      : CallingOps(arithmetic, jobs),
+        chosen_(std::move(chosen)),
+        device_(std::move(device)),
+        fallbacks_(std::move(fallbacks)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
     const Real real = arithmetic().storage();
@@ -73,11 +104,23 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   ResultOf<Call> call(const Call& call) {
     for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
       if (!kernel.takes(arithmetic(), call)) continue;
+      count(call, false);
       const Side side(*this, device_ && kernel.device == Device::cuda);
       return kernel.run(*this, call);
     }
+    count(call, true);
     const Side side(*this, false);
     return run_reference(*this, call);
+  }
+
+  template <class Call>
+  void count(const Call& call, bool by_reference) {
+    if (!fallbacks_ || chosen_.of<Call>().empty()) return;
+    Fallbacks::Op& op = fallbacks_->ops[std::string(OpOf<Call>::kName)];
+    ++op.calls;
+    if (!by_reference) return;
+    ++op.by_reference;
+    if (const WeightView* weight = weight_of(call)) op.forms.insert(form_of(*weight));
   }
 
   // Whose code runs now; a kernel may call other operations, of either side.
@@ -113,6 +156,7 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
   std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
   bool on_device_ = false, under_way_ = false;
+  std::shared_ptr<Fallbacks> fallbacks_;
 };
 
 // The kernels chosen for one operation, first choice first.
@@ -161,6 +205,12 @@ Named named(const Registry& registry, std::string_view entry) {
 
 std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
                                     const Arithmetic& arithmetic, int jobs) {
+  return select_kernels(registry, selection, arithmetic, jobs, nullptr);
+}
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks) {
   std::vector<std::string> wanted;
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
@@ -182,7 +232,7 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
   return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
-                                       cuda ? cuda_model_memory() : nullptr);
+                                       cuda ? cuda_model_memory() : nullptr, std::move(fallbacks));
 }
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "refimpl/engine/claims.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/engine/tap_recorder.h"
+#include "refimpl/models/precision_note.h"
 #include "refimpl/run_chat.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
@@ -32,7 +33,7 @@ class Runner {
  public:
   Runner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(load(settings)) {
-    if (const std::string note = open_->precision_note(); !note.empty())
+    if (const std::string note = precision_note(open_->weights, open_->arithmetic.precision); !note.empty())
       fmt::print(stderr, "note: {}\n", note);
     document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
   }
@@ -183,6 +184,7 @@ class Runner {
         run_claims(open_->weights, open_->options, open_->kernels, open_->arithmetic, settings_.common.jobs,
                    prompts_.front().tokens);
     document_["claims"] = to_json(claims);
+    tell_fallbacks();
     output_.json(document_);
     const std::string table = claim_table(claims);
     output_.line(std::string_view(table).substr(0, table.size() - 1));
@@ -237,8 +239,17 @@ class Runner {
     return text + stream.finish();
   }
 
+  // What the chosen kernels left to the reference.
+  void tell_fallbacks() {
+    if (!open_->kernels.fallbacks) return;
+    document_["fallbacks"] = to_json(*open_->kernels.fallbacks);
+    if (const std::string line = open_->kernels.fallbacks->line(); !line.empty())
+      fmt::print(stderr, "note: {}\n", line);
+  }
+
   int finish() {
     open_->weights.check_unchanged();
+    tell_fallbacks();
     Json sequences = Json::array();
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
       Json sequence = {{"prompt_ids", prompts_[i].tokens}};
@@ -338,6 +349,7 @@ void add_text(CLI::App& command, RunSettings& s) {
       ->type_name("IDS")
       ->allow_extra_args(false);
   command.add_option("-n", s.most, "Tokens to make at most (default: 64; 0 with --logits or --dump)")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 40))
       ->type_name("N");
   command.add_option("--temperature", s.sampling.temperature, "0: the likeliest token (default)")
       ->type_name("T");

@@ -64,16 +64,6 @@ std::vector<TokenId> OpenModel::stop_tokens() {
   return stops;
 }
 
-std::string OpenModel::precision_note() const {
-  constexpr ElementType kFp8[] = {ElementType::F8_E4M3, ElementType::F8_E5M2};
-  constexpr ElementType kInt8[] = {ElementType::I8};
-  const bool fp8 = arithmetic.precision == Precision::fp8_block;
-  if (!fp8 && arithmetic.precision != Precision::int8) return {};
-  if (weights.count_scaled(fp8 ? std::span<const ElementType>(kFp8) : kInt8) > 0) return {};
-  return fmt::format("no weight is stored in {} with scales: everything is computed as under bf16",
-                     fp8 ? "FP8" : "INT8");
-}
-
 std::string OpenModel::title() const {
   return fmt::format("{} in {}, {} kernels", weights.tree().family, name(arithmetic.precision), kernels.name);
 }

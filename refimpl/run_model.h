@@ -28,8 +28,6 @@ struct OpenModel {
   const Tokenizer& tokenizer();
   // Tokens that end a text: the tokenizer's, and those of config.json and generation_config.json.
   std::vector<TokenId> stop_tokens();
-  // What --precision asks for and the checkpoint cannot give; empty: nothing.
-  std::string precision_note() const;
   // "llama in f32, reference kernels"
   std::string title() const;
 

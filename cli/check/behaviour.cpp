@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/model/module_tree.h"
+#include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -66,10 +67,7 @@ std::vector<double> last_logits(OpenModel& model, const std::vector<TokenId>& to
 
 double largest_difference(std::span<const double> a, std::span<const double> b) {
   double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(a[i] - b[i]);
-    if (!(difference <= largest)) largest = difference;  // NaN stays
-  }
+  for (std::size_t i = 0; i < a.size(); ++i) largest = larger_or_nan(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 
@@ -146,7 +144,7 @@ class Behaviour {
     for (const auto& [id, logit] : golden_->logits) {
       if (id >= truth.size())
         return say("behaviour.vocabulary", "the record names tokens this model does not have");
-      off = std::max(off, std::abs(truth[id] - logit));
+      off = larger_or_nan(off, std::abs(truth[id] - logit));
     }
     result_.stage.summary += fmt::format("; within {:.2g} of the record", off);
     result_.stage.detail["recorded_difference"] = off;

@@ -10,6 +10,7 @@
 #include "cli/check/render.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -71,6 +72,7 @@ CheckReport examine(CheckSettings settings) {
 
 int run_check(const CheckSettings& settings) {
   const Output output(settings.common.json);
+  check_outputs({settings.html, settings.record, settings.common.json});
   const CheckReport report = examine(settings);
   render_text(report, settings.strict, output);
   output.json(render_json(report, settings.strict));

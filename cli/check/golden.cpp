@@ -215,16 +215,27 @@ std::optional<Golden> find_golden(const CheckSettings& settings) {
   return read_golden(beside);
 }
 
+// Its config is among its metadata, in other words than the record's.
+static bool is_gguf(const CheckSettings& settings) {
+  return open_checkpoint(settings.path, settings.common.jobs).container == Checkpoint::Container::gguf;
+}
+
 Stage examine_golden(const CheckSettings& settings, const Golden& golden,
                      const std::vector<TensorDigest>& digests) {
   Stage stage{.name = "golden", .status = StageStatus::passed};
   const ParsedJson config = read_config_document(settings.path, settings.common.jobs);
-  if (!golden.config.is_null() && !config.is_null()) {
+  const bool configs = !golden.config.is_null() && !config.is_null();
+  if (configs) {
     for (std::string& difference : config_differences(config, golden.config))
       stage.findings.push_back({.code = "golden.config",
                                 .message = std::move(difference),
                                 .file = "config.json",
                                 .remedy = "bring the config.json that belongs to these weights"});
+  } else if (!golden.config.is_null() && !is_gguf(settings)) {
+    stage.findings.push_back({.code = "golden.config",
+                              .message = "is in the record and not here",
+                              .file = "config.json",
+                              .remedy = "bring the config.json that belongs to these weights"});
   }
   if (!golden.tensors.empty() && !digests.empty()) {
     const Checkpoint checkpoint = open_checkpoint(settings.path, settings.common.jobs);
@@ -240,8 +251,9 @@ Stage examine_golden(const CheckSettings& settings, const Golden& golden,
     }
     for (Finding& finding : comparison.compare()) stage.findings.push_back(std::move(finding));
   }
-  stage.summary = fmt::format("{} tensors and the config as {} has them", golden.tensors.size(),
-                              escape_for_terminal(golden.source.filename().string()));
+  stage.summary =
+      fmt::format("{} tensors{} as {} has them", golden.tensors.size(), configs ? " and the config" : "",
+                  escape_for_terminal(golden.source.filename().string()));
   settle(stage);
   return stage;
 }

@@ -25,7 +25,7 @@ p { margin: 4px 0; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(165px, 1fr)); gap: 10px; margin: 16px 0 4px; }
 .tile, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 12px; }
-.tile b { display: block; font-size: 1.22rem; font-variant-numeric: tabular-nums; }
+.tile b { display: block; font-size: 1.22rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .tile span { color: var(--soft); font-size: .82rem; display: block; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; }

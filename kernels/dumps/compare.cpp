@@ -49,15 +49,19 @@ class Comparer {
   }
 
  private:
-  // The same file held against itself agrees, and shows nothing.
+  // The same file held against itself agrees, and shows nothing; nor does one within twice its own error.
   void refuse_itself() {
-    for (const DumpFile& a : ref_.files().files()) {
+    refuse_same(ref_, "REF");
+    if (plain_) refuse_same(*plain_, "the yardstick");
+  }
+  void refuse_same(const Dump& other, std::string_view what) {
+    for (const DumpFile& a : other.files().files()) {
       for (const DumpFile& b : test_.files().files()) {
         if (!a.identity || !b.identity || a.identity->device != b.identity->device ||
             a.identity->inode != b.identity->inode)
           continue;
         result_.vacuous =
-            fmt::format("REF and TEST are the same file, {}", escape_for_terminal(a.path.string()));
+            fmt::format("{} and TEST are the same file, {}", what, escape_for_terminal(a.path.string()));
         return;
       }
     }
@@ -101,6 +105,8 @@ class Comparer {
         text += fmt::format("{}{}", i == 0 ? "" : ", ", escape_for_terminal(names[i]));
       return text.empty() ? std::string("none") : text + (names.size() > 3 ? " …" : "");
     };
+    if (result_.missing.empty() && result_.extra.empty() && !(request_.include + request_.exclude).empty())
+      return "--include and --exclude leave no tap";
     return fmt::format("no tap has one name in both (REF: {}; TEST: {}); a map file says what is called how",
                        some(result_.missing), some(result_.extra));
   }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMostMapBytes = 1 << 20;
 constexpr std::size_t kMostHead = 1 << 16;
+constexpr const char* kIdleRule = "a rule that changes nothing: it wants '-> REPLACEMENT' or '{ options }'";
 
 std::vector<std::string> split_commas(std::string_view text) {
   std::vector<std::string> parts;
@@ -101,6 +102,7 @@ void set_option(MapRule& rule, std::string_view key, std::string_view value) {
 // "PATTERN [-> REPLACEMENT] [{ key=value … }]"
 MapRule parse_line(std::string_view line) {
   MapRule rule;
+  bool options_given = false;
   if (const std::size_t open = line.rfind(" {"); open != std::string_view::npos && line.ends_with('}')) {
     std::string_view options = trim(line.substr(open + 2, line.size() - open - 3));
     while (!options.empty()) {
@@ -109,6 +111,7 @@ MapRule parse_line(std::string_view line) {
       if (equal == std::string_view::npos)
         throw Error::input(fmt::format("'{}' is no key=value", escape_for_terminal(option)));
       set_option(rule, option.substr(0, equal), option.substr(equal + 1));
+      options_given = true;
       options = trim(options.substr(option.size()));
     }
     line = trim(line.substr(0, open));
@@ -117,6 +120,7 @@ MapRule parse_line(std::string_view line) {
     rule.to = std::string(trim(line.substr(arrow + 2)));
     line = trim(line.substr(0, arrow));
   }
+  if (!rule.to && !options_given) throw Error::input(kIdleRule);
   set_pattern(rule, std::string(line));
   return rule;
 }
@@ -171,6 +175,7 @@ std::vector<MapRule> parse_rules(const ParsedJson& list) {
       else
         set_option(rule, key, text_of(value));
     }
+    if (entry.size() == 1) throw Error::input(kIdleRule);
     rules.push_back(std::move(rule));
   }
   return rules;

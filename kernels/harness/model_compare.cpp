@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -75,14 +76,14 @@ class Comparison final {
         reference_(request.reference, request.options, request.jobs),
         test_(request.test, request.options, request.jobs),
         kept_(*reference_.ops, request.most_kept) {
+    if (reference_.model->vocabulary() != test_.model->vocabulary())
+      throw Error::input(fmt::format("the two sides are not one model: vocabularies of {} and {}",
+                                     reference_.model->vocabulary(), test_.model->vocabulary()));
     check_tokens(request.tokens, *reference_.model);
-    check_tokens(request.tokens, *test_.model);
     if (request.tokens.size() > std::min(reference_.model->context(), test_.model->context()))
       throw Error::input(fmt::format("{} tokens are more than the model's context of {}",
                                      request.tokens.size(), reference_.model->context()))
           .remedy("compare on fewer (--limit)");
-    if (reference_.model->vocabulary() != test_.model->vocabulary())
-      throw Error::input("the two sides are not one model: their vocabularies differ in size");
     result_.decode = decoded();
     result_.prefill = request.tokens.size() - result_.decode;
     drafts_ = both_draft();
@@ -325,9 +326,7 @@ double TapReport::plain_decode() const {
 
 double ModelComparison::largest_ratio() const {
   double largest = 0;
-  for (const TapReport& tap : taps) {
-    if (!(tap.ratio <= largest)) largest = tap.ratio;
-  }
+  for (const TapReport& tap : taps) largest = larger_or_nan(largest, tap.ratio);
   return largest;
 }
 

@@ -6,6 +6,8 @@
 
 #include "core/system/threads.h"
 #include "kernels/harness/made_weight.h"
+#include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
 
@@ -59,6 +61,10 @@ std::vector<T> outputs_of(const WeightView& w, std::size_t first, std::size_t co
       blur_rows<T>(w, i, noise, order, row);
       for (std::size_t o = 0; o < count; ++o) out[o * w.rows + i] = row[first + o];
     }
+  }
+  if (has_int16_floats(w) && takes_int16(w, arithmetic)) {
+    for (std::size_t o = 0; o < count; ++o)
+      round_to_int16(std::span(out).subspan(o * w.inputs(), w.inputs()), kInt16WeightBits);
   }
   for (T& value : out) value = static_cast<T>(arithmetic.round(value));
   return out;
@@ -139,14 +145,24 @@ Matrix PlainOps::embed(std::span<const TokenId> tokens, const WeightView& table)
   return y;
 }
 
+// Activations as the arithmetic multiplies them.
+Matrix PlainOps::multiplied(const Matrix& x, const WeightView& weight) {
+  if (blur_of(weight).narrow_inputs) {
+    const bool int8 = arithmetic().precision == Precision::int8;
+    return dequantize(quantize(x, {.codes = int8 ? ElementType::I8 : ElementType::F8_E4M3,
+                                   .block_columns = int8 ? std::size_t{0} : std::size_t{128}}));
+  }
+  if (x.real() != Real::f32 || x.columns() != weight.inputs()) return x;
+  if (takes_int16(weight, arithmetic())) return rounded_to_int16(*this, x, weight);
+  if (takes_int8_block(weight, arithmetic())) return rounded_to_int8_block(*this, x);
+  return x;
+}
+
 Matrix PlainOps::linear(const Matrix& given, const WeightView& weight, const WeightView& bias,
                         ResultRounding rounding) {
   const Blur blur = blur_of(weight);
   if (is_w8a8(weight, arithmetic())) return ReferenceOps::linear(given, weight, bias, rounding);
-  const bool int8 = arithmetic().precision == Precision::int8;
-  const QuantizeRule narrow = {.codes = int8 ? ElementType::I8 : ElementType::F8_E4M3,
-                               .block_columns = int8 ? std::size_t{0} : std::size_t{128}};
-  const Matrix x = blur.narrow_inputs ? dequantize(quantize(given, narrow)) : given;
+  const Matrix x = multiplied(given, weight);
   const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
   if (x.columns() != inputs) return ReferenceOps::linear(x, weight, bias, rounding);  // which says so
   Matrix y = allocate(x.rows(), outputs);

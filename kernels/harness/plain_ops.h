@@ -29,6 +29,7 @@ class PlainOps final : public ReferenceOps {
   Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override;
 
  private:
+  Matrix multiplied(const Matrix& x, const WeightView& weight);
   Blur blur_of(const WeightView& weight) const;
   std::vector<double> vector(const WeightView& weight) const;  // blurred, as the arithmetic holds it
   int order_;

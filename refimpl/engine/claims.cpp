@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
@@ -26,7 +27,7 @@ double relative_difference(std::span<const double> a, std::span<const double> b)
   double difference = 0, scale = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     scale = std::max(scale, std::abs(b[i]));
-    if (!(std::abs(a[i] - b[i]) <= difference)) difference = std::abs(a[i] - b[i]);
+    difference = larger_or_nan(difference, std::abs(a[i] - b[i]));
   }
   return difference == 0 ? 0 : difference / scale;
 }

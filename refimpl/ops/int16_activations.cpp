@@ -9,8 +9,12 @@
 namespace assay {
 
 bool has_integer_rows(const WeightView& weight) {
-  if (weight.codes == nullptr || weight.kind != FormKind::plain || weight.input_major) return false;
-  switch (weight.type) {
+  return weight.codes != nullptr && weight.kind == FormKind::plain && !weight.input_major &&
+         is_integer_block(weight.type);
+}
+
+bool is_integer_block(ElementType type) {
+  switch (type) {
     case ElementType::Q4_0:
     case ElementType::Q4_1:
     case ElementType::Q5_0:

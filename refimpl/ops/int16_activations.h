@@ -31,6 +31,7 @@ inline constexpr int kInt16WeightBits = 12;  // of floating-point weights
 
 // Rows of GGUF blocks of integers under scales that are float32, their bytes at hand.
 bool has_integer_rows(const WeightView& weight);
+bool is_integer_block(ElementType type);
 // Rows of BF16 or F16 numbers that whole groups make up, their bytes at hand.
 bool has_int16_floats(const WeightView& weight);
 // Either, and an arithmetic that asks for it.

@@ -121,6 +121,14 @@ TEST_F(Check, NamesTheKeyOfAStaleConfig) {
   expect_caught(check(), {"rope_theta: 500000, not 10000", "FAILED    behaviour"});
 }
 
+TEST_F(Check, MissesTheConfigOfTheRecord) {
+  fs::remove(model_ / "config.json");
+  const ProcessResult result = assay({"check", model_.string()});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_NE(result.out.find("error: config.json: is in the record and not here"), std::string::npos)
+      << result.out;
+}
+
 TEST_F(Check, AStaleConfigOfOtherShapesNeedsNoRecord) {
   fs::remove(model_ / "assay-golden.json");
   change_config([](json& config) { config["n_routed_experts"] = 8; });

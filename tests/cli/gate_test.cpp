@@ -78,6 +78,48 @@ TEST_F(Gate, AFaultInAModelFailsEvenAnUpdate) {
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_NE(result.out.find("reference against transformers"), std::string::npos);
   EXPECT_FALSE(fs::exists(baseline_));
+
+  // Excused by the ledger beside the baseline, up to its day.
+  write_file(data_ / "baselines/known_failures.json",
+             R"({"known_failures": [{"kernel": "models", "case": "llama: reference against transformers",
+                 "reason": "issue 12", "expires": "2026-12-31"}]})");
+  const ProcessResult excused = gate({"--only", "models", "--update", "--today", "2026-12-31"});
+  EXPECT_EQ(excused.exit_code, 0) << excused.out << excused.err;
+  EXPECT_NE(excused.out.find("known failed  models llama"), std::string::npos) << excused.out;
+  EXPECT_NE(excused.out.find("0 deviations, 1 known failures"), std::string::npos) << excused.out;
+  const ProcessResult expired = gate({"--only", "models", "--today", "2027-01-01"});
+  EXPECT_EQ(expired.exit_code, 1);
+  EXPECT_NE(expired.out.find("expired  models llama"), std::string::npos) << expired.out;
+  EXPECT_EQ(gate({"--only", "models", "--today", "2026-13-01"}).exit_code, 2);
+}
+
+TEST_F(Gate, ALedgersWordsAboutAGpuWaitForOne) {
+  write_file(data_ / "baselines/known_failures.json",
+             R"({"known_failures": [{"kernel": "cuda.gone", "case": "rope:F32:m=1", "reason": "issue 12",
+                 "expires": "2999-12-31"}]})");
+  // CUDA's own way to hide what devices there are.
+  const ProcessResult result =
+      assay({"gate", "--baseline", baseline_.string(), "--only", "kernels", "--update"},
+            {.environment = {"CUDA_VISIBLE_DEVICES="}});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("SKIPPED: kernels on the GPU"), std::string::npos) << result.out;
+  EXPECT_EQ(gate({"--only", "models"}).out.find("SKIPPED"), std::string::npos);  // asked for none
+}
+
+// stdout is the document's alone, and GitHub reads both streams.
+TEST_F(Gate, AnnotatesBesideADocument) {
+  write_file(baseline_, R"({"schema": "assay.baseline/1", "kernels": {}, "mutants": [],
+                            "figures": {"conversions": {"one that was": 44.5}}})");
+  const std::vector<std::string> arguments = {"gate", "--baseline", baseline_.string(), "--only",
+                                              "conversions"};
+  const std::string line = "::error title=assay gate: vanished::conversions one that was: ";
+  EXPECT_NE(assay(arguments, {.environment = {"GITHUB_ACTIONS=true"}}).out.find(line), std::string::npos);
+  std::vector<std::string> with_json = arguments;
+  with_json.insert(with_json.end(), {"--json", "-"});
+  const ProcessResult result = assay(with_json, {.environment = {"GITHUB_ACTIONS=true"}});
+  EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+  EXPECT_EQ(json::parse(result.out)["verdict"], "failed");
+  EXPECT_EQ(assay(with_json).err.find("::error"), std::string::npos);
 }
 
 TEST_F(Gate, KnowsItsParts) {

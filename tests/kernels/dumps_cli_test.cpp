@@ -93,6 +93,11 @@ TEST(CompareDumps, TablesAndFiles) {
   EXPECT_NE(html.find("layers.*.attn_out"), std::string::npos);
   // Derived limits take BF16 for what it is; and its own plain computation is a yardstick that it meets.
   EXPECT_EQ(test::assay({"compare", "dumps", ref.string(), test_dump.string()}).exit_code, 0);
+  const test::ProcessResult itself =
+      test::assay({"compare", "dumps", ref.string(), test_dump.string(), "--yardstick", test_dump.string()});
+  EXPECT_EQ(itself.exit_code, 1);
+  EXPECT_NE(itself.out.find("MISTRUSTED: the yardstick and TEST are the same file"), std::string::npos)
+      << itself.out;
   const fs::path again = folder / "again.safetensors";
   fs::copy_file(test_dump, again);
   EXPECT_EQ(test::assay({"compare", "dumps", ref.string(), test_dump.string(), "--yardstick", again.string()})
@@ -113,6 +118,8 @@ TEST(CompareDumps, BadInput) {
   }
   EXPECT_EQ(test::assay({"compare", "dumps", good, good, "--rtol", "1", "--yardstick", good}).exit_code, 2);
   EXPECT_EQ(test::assay({"compare", "dumps", good, good, "--include", "("}).exit_code, 2);
+  EXPECT_EQ(test::assay({"compare", "dumps", good, good, "--rtol", "0"}).exit_code, 2);
+  EXPECT_EQ(test::assay({"compare", "dumps", good, good, "--html", "/nowhere/page.html"}).exit_code, 2);
   EXPECT_EQ(test::assay({"compare", "dumps", good, good}).exit_code, 1);
 }
 

@@ -179,6 +179,9 @@ TEST_F(Dumps, BadMapsAreOneLine) {
                                                         {"a { scale=x }", "number"},
                                                         {"a { colour=red }", "colour"},
                                                         {"a { transpose=0,0 }", "once"},
+                                                        {"layers.0 = layers.1", "changes nothing"},
+                                                        {"a {}", "changes nothing"},
+                                                        {"[{\"match\": \"a\"}]", "changes nothing"},
                                                         {"{\"rules\": []}", "neither"},
                                                         {"[{\"to\": \"b\"}]", "match"},
                                                         {"layers.* -> x", "two tensors so"}}) {

@@ -4,19 +4,20 @@
 #include <cmath>
 #include <limits>
 
-#include "core/numeric/float_loops.h"
-
 namespace assay {
 
-// With y = x + e: Σy² = Σx² + 2Σxe + Σe², Σxy = Σx² + Σxe.
 void ErrorSums::add(std::span<const float> before, std::span<const float> after) {
-  const DifferenceSums sums = difference_sums(before.data(), after.data(), before.size());
+  add(difference_sums(before.data(), after.data(), before.size()), before.size());
+}
+
+// With y = x + e: Σy² = Σx² + 2Σxe + Σe², Σxy = Σx² + Σxe.
+void ErrorSums::add(const DifferenceSums& sums, std::uint64_t of_elements) {
   error_squares += sums.error_squares;
   before_squares += sums.before_squares;
   after_squares += std::max(0.0, sums.before_squares + 2 * sums.products + sums.error_squares);
   products += sums.before_squares + sums.products;
   largest_error = std::max(largest_error, sums.largest);
-  elements += before.size();
+  elements += of_elements;
 }
 
 void ErrorSums::add(const ErrorSums& other) {

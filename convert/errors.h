@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "core/numeric/float_loops.h"
 #include "core/system/report.h"
 
 namespace assay {
@@ -17,6 +18,7 @@ struct ErrorSums {
 
   // Sums in a fixed order, so that the result does not depend on how work was shared out.
   void add(std::span<const float> before, std::span<const float> after);
+  void add(const DifferenceSums& sums, std::uint64_t of_elements);
   void add(const ErrorSums& other);
 
   double relative_frobenius() const;  // |after - before| / |before|

@@ -172,14 +172,13 @@ void StoredReader::decode_scaled(std::uint64_t first, std::uint64_t count, std::
   thread_local Scratch<float> memory;
   const auto scales = memory.take(blocks * tensor_.scale_columns());
   decode_scales(first_block, blocks, scales);
-  // Row by row, so that a row is scaled while it is at hand.
   const auto stored = read_codes(source_, tensor_, first, count);
   const std::uint64_t row_bytes = stored.size() / count;
   for (std::uint64_t row = 0; row < count; ++row) {
-    const auto values = out.subspan(row * columns, columns);
-    simd::decode(tensor_.form.codes, stored.subspan(row * row_bytes, row_bytes), values.data());
-    scale_row(values, tensor_.form.block_columns,
-              &scales[(block_row_of(first + row) - first_block) * tensor_.scale_columns()]);
+    simd::decode_scaled(tensor_.form.codes, stored.subspan(row * row_bytes, row_bytes),
+                        tensor_.form.block_columns,
+                        &scales[(block_row_of(first + row) - first_block) * tensor_.scale_columns()],
+                        out.subspan(row * columns, columns).data());
   }
 }
 

@@ -83,8 +83,7 @@ std::uint64_t quantize_with_scales(const BlockQuantizer& quantizer, std::span<co
 }
 
 void scale_row(std::span<float> values, std::uint64_t block_columns, const float* scales) {
-  for (std::uint64_t begin = 0; begin < values.size(); begin += block_columns, ++scales)
-    multiply_by(&values[begin], std::min<std::uint64_t>(block_columns, values.size() - begin), *scales);
+  multiply_blocks(values.data(), values.size(), block_columns, scales);
 }
 
 }  // namespace assay

@@ -1,7 +1,10 @@
 #include "core/numeric/codec_simd.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "core/numeric/float_loops.h"
 #include "core/numeric/simd_disabled_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/numeric/codec_simd.cpp"
@@ -19,6 +22,9 @@ std::size_t decode_some(ElementType, const std::byte*, std::size_t, float*) {
   return 0;
 }
 std::size_t encode_some(ElementType, const float*, std::size_t, Overflow, std::byte*) {
+  return 0;
+}
+std::size_t decode_some_times(ElementType, const std::byte*, std::size_t, float, float*) {
   return 0;
 }
 
@@ -159,24 +165,24 @@ std::size_t encode_bf16(const float* values, std::size_t count, std::byte* out) 
 }
 
 #if HWY_TARGET != HWY_SSE2 && HWY_TARGET != HWY_SSSE3 && HWY_TARGET != HWY_SSE4 && HWY_ARCH_X86
-// E4M3 by way of F16, which the processor widens: the same fields under a bias that is 8 larger. Its one NaN
-// would be 480.
-std::size_t decode_e4m3(const std::byte* stored, std::size_t count, float* out) {
+// E4M3 × factor by way of F16, which the processor widens: the same fields under a bias that is 8 larger, for
+// which the factor, 256 times as large, makes up exactly. E4M3's one NaN would be 480, 1.875 as F16 has it.
+std::size_t decode_e4m3(const std::byte* stored, std::size_t count, float factor_256, float* out) {
   const hn::ScalableTag<float> df;
   const hn::Rebind<hwy::float16_t, decltype(df)> half_d;
-  const hn::Rebind<std::uint16_t, decltype(df)> d16;
-  const hn::Rebind<std::uint8_t, decltype(df)> d8;
+  const hn::Rebind<std::int16_t, decltype(df)> d16;
+  const hn::Rebind<std::int8_t, decltype(df)> d8;
   const std::size_t lanes = hn::Lanes(df);
   const auto quiet = hn::BitCast(df, hn::Set(D32(), kFloatInf | kFloatQuiet));
+  const auto all_but_second = hn::Set(d16, static_cast<std::int16_t>(0xBFFF));  // the sign came there, too
+  const auto factor = hn::Set(df, factor_256);
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto code = hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(stored + i)));
-    const auto magnitude = hn::ShiftLeft<7>(hn::And(code, hn::Set(d16, std::uint16_t{0x7F})));
-    const auto sign = hn::ShiftLeft<8>(hn::And(code, hn::Set(d16, std::uint16_t{0x80})));
-    const auto value =
-        hn::Mul(hn::PromoteTo(df, hn::BitCast(half_d, hn::Or(magnitude, sign))), hn::Set(df, 256.0F));
-    const auto is_nan = hn::Eq(hn::Abs(value), hn::Set(df, 480.0F));
-    hn::StoreU(hn::IfThenElse(is_nan, hn::CopySign(quiet, value), value), df, out + i);
+    const auto code = hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(stored + i)));
+    const auto half = hn::And(hn::ShiftLeft<7>(code), all_but_second);
+    const auto value = hn::PromoteTo(df, hn::BitCast(half_d, half));
+    const auto is_nan = hn::Eq(hn::Abs(value), hn::Set(df, 1.875F));
+    hn::StoreU(hn::IfThenElse(is_nan, hn::CopySign(quiet, value), hn::Mul(value, factor)), df, out + i);
   }
   return i;
 }
@@ -218,7 +224,7 @@ std::size_t decode_some(ElementType type, const std::byte* stored, std::size_t c
     case ElementType::BF16: return decode_vectors<kBF16, std::uint16_t>(stored, count, out);
     case ElementType::F16: return decode_vectors<kF16, std::uint16_t>(stored, count, out);
 #if ASSAY_E4M3_BY_F16
-    case ElementType::F8_E4M3: return decode_e4m3(stored, count, out);
+    case ElementType::F8_E4M3: return decode_e4m3(stored, count, 256.0F, out);
 #else
     case ElementType::F8_E4M3: return decode_vectors<kE4M3FN, std::uint8_t>(stored, count, out);
 #endif
@@ -248,6 +254,17 @@ std::size_t encode_some(ElementType type, const float* values, std::size_t count
   }
 }
 
+// decode_some × factor in one go; nothing where there is no such loop, or 256 times the factor is no number.
+std::size_t decode_some_times([[maybe_unused]] ElementType type, [[maybe_unused]] const std::byte* stored,
+                              [[maybe_unused]] std::size_t count, [[maybe_unused]] float factor,
+                              [[maybe_unused]] float* out) {
+#if ASSAY_E4M3_BY_F16
+  if (type == ElementType::F8_E4M3 && std::isfinite(factor * 256))
+    return decode_e4m3(stored, count, factor * 256, out);
+#endif
+  return 0;
+}
+
 #undef ASSAY_E4M3_BY_F16
 #endif  // HWY_SCALAR
 
@@ -259,11 +276,31 @@ namespace assay {
 
 HWY_EXPORT(decode_some);
 HWY_EXPORT(encode_some);
+HWY_EXPORT(decode_some_times);
 
 void simd::decode(ElementType type, std::span<const std::byte> stored, float* out) {
   const std::size_t block = info(type).block_bytes;
   const std::size_t done = HWY_DYNAMIC_DISPATCH(decode_some)(type, stored.data(), stored.size() / block, out);
   assay::decode(type, stored.subspan(done * block), out + done);
+}
+
+void simd::decode_scaled(ElementType type, std::span<const std::byte> stored, std::size_t block,
+                         const float* scales, float* out) {
+  if (type != ElementType::F8_E4M3) {
+    simd::decode(type, stored, out);
+    const ElementInfo& element = info(type);
+    multiply_blocks(out, stored.size() / element.block_bytes * element.block_elements, block, scales);
+    return;
+  }
+  for (; !stored.empty(); ++scales) {  // a code is a byte
+    const std::size_t count = std::min(block, stored.size());
+    const std::size_t done =
+        HWY_DYNAMIC_DISPATCH(decode_some_times)(type, stored.data(), count, *scales, out);
+    simd::decode(type, stored.first(count).subspan(done), out + done);
+    multiply_blocks(out + done, count - done, block, scales);
+    out += count;
+    stored = stored.subspan(count);
+  }
 }
 
 void simd::encode(ElementType type, std::span<const float> values, Overflow overflow, std::byte* out) {

@@ -4,7 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <vector>
 
+#include "core/numeric/codec.h"
 #include "core/numeric/simd_disabled_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/numeric/float_loops.cpp"
@@ -61,13 +64,16 @@ std::uint32_t largest_bits(const float* values, std::size_t count) {
   return largest;
 }
 
-void multiply_all(float* values, std::size_t count, float factor) {
+void multiply_all(float* values, std::size_t count, std::size_t block, const float* factors) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, values + i), hn::Set(d, factor)), d, values + i);
-  for (; i < count; ++i) values[i] *= factor;
+  for (std::size_t begin = 0; begin < count; begin += block, ++factors) {
+    const std::size_t end = std::min(count, begin + block);
+    const auto factor = hn::Set(d, *factors);
+    std::size_t i = begin;
+    for (; i + lanes <= end; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, values + i), factor), d, values + i);
+    for (; i < end; ++i) values[i] *= *factors;
+  }
 }
 
 std::size_t divide_all(const float* values, std::size_t count, float divisor, float limit, float* out) {
@@ -86,8 +92,11 @@ std::size_t divide_all(const float* values, std::size_t count, float divisor, fl
   return beyond;
 }
 
-// Whole runs; returns how many elements they are.
-std::size_t sum_runs(const float* before, const float* after, std::size_t count, SumLanes& sums) {
+// Whole runs of `before` and what after(d, i, x) makes of the vector at i; returns how many elements they
+// are.
+template <class After>
+HWY_INLINE std::size_t sum_runs_of(const float* before, std::size_t count, SumLanes& sums,
+                                   const After& after) {
   const hn::CappedTag<float, kSumLanes> d;
   const std::size_t lanes = hn::Lanes(d), whole = count / kSumRun * kSumRun;
   for (std::size_t run = 0; run < whole; run += kSumRun) {
@@ -96,7 +105,7 @@ std::size_t sum_runs(const float* before, const float* after, std::size_t count,
       auto squares = hn::Zero(d), errors = hn::Zero(d), products = hn::Zero(d), largest = hn::Zero(d);
       for (std::size_t i = run + part; i < run + kSumRun; i += kSumLanes) {
         const auto x = hn::LoadU(d, before + i);
-        const auto e = hn::Sub(hn::LoadU(d, after + i), x);
+        const auto e = hn::Sub(after(d, i, x), x);
         squares = hn::Add(squares, hn::Mul(x, x));
         errors = hn::Add(errors, hn::Mul(e, e));
         products = hn::Add(products, hn::Mul(x, e));
@@ -116,6 +125,24 @@ std::size_t sum_runs(const float* before, const float* after, std::size_t count,
   return whole;
 }
 
+std::size_t sum_runs(const float* before, const float* after, std::size_t count, SumLanes& sums) {
+  return sum_runs_of(before, count, sums,
+                     [after](auto d, std::size_t i, auto) { return hn::LoadU(d, after + i); });
+}
+
+// Finite values to the upper half of float32, rounded up by a carry, in which one too large becomes infinite.
+std::size_t bf16_runs(const float* before, std::size_t count, std::uint16_t* codes, SumLanes& sums) {
+  return sum_runs_of(before, count, sums, [codes](auto d, std::size_t i, auto x) {
+    const hn::RebindToUnsigned<decltype(d)> bits_d;
+    const hn::Rebind<std::uint16_t, decltype(d)> code_d;
+    const auto bits = hn::BitCast(bits_d, x);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 1u));
+    const auto upper = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(bits_d, 0x7FFFu))));
+    hn::StoreU(hn::TruncateTo(code_d, upper), code_d, codes + i);
+    return hn::BitCast(d, hn::ShiftLeft<16>(upper));
+  });
+}
+
 }  // namespace assay::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -126,12 +153,13 @@ HWY_EXPORT(largest_bits);
 HWY_EXPORT(multiply_all);
 HWY_EXPORT(divide_all);
 HWY_EXPORT(sum_runs);
+HWY_EXPORT(bf16_runs);
 
 std::uint32_t largest_magnitude_bits(const float* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(largest_bits)(values, count);
 }
-void multiply_by(float* values, std::size_t count, float factor) {
-  HWY_DYNAMIC_DISPATCH(multiply_all)(values, count, factor);
+void multiply_blocks(float* values, std::size_t count, std::size_t block, const float* factors) {
+  HWY_DYNAMIC_DISPATCH(multiply_all)(values, count, block, factors);
 }
 std::size_t divide_by(const float* values, std::size_t count, float divisor, float limit, float* out) {
   return HWY_DYNAMIC_DISPATCH(divide_all)(values, count, divisor, limit, out);
@@ -145,22 +173,42 @@ bool in_range(const DifferenceSums& sums) {
   return !(sums.before_squares < kLeast || sums.before_squares > kMost || sums.error_squares > kMost);
 }
 
-DifferenceSums sum_all(const float* before, const float* after, std::size_t count, bool in_runs) {
-  SumLanes sums;
-  const std::size_t whole =
-      in_runs ? HWY_DYNAMIC_DISPATCH(sum_runs)(before, after, count, sums) : std::size_t{0};
-  for (std::size_t i = whole; i < count; ++i) {
+void add_rest(const float* before, const float* after, std::size_t first, std::size_t count, SumLanes& sums) {
+  for (std::size_t i = first; i < count; ++i) {
     const double x = before[i];
     sums.take(i % kSumLanes, x, after[i] - x);
   }
+}
+
+DifferenceSums all_in_double(const float* before, const float* after, std::size_t count) {
+  SumLanes sums;
+  add_rest(before, after, 0, count, sums);
   return sums.total();
 }
 
 }  // namespace
 
 DifferenceSums difference_sums(const float* before, const float* after, std::size_t count) {
-  const DifferenceSums sums = sum_all(before, after, count, true);
-  return in_range(sums) ? sums : sum_all(before, after, count, false);
+  SumLanes sums;
+  add_rest(before, after, HWY_DYNAMIC_DISPATCH(sum_runs)(before, after, count, sums), count, sums);
+  const DifferenceSums total = sums.total();
+  return in_range(total) ? total : all_in_double(before, after, count);
+}
+
+DifferenceSums bf16_with_errors(const float* values, std::size_t count, std::uint16_t* codes) {
+  SumLanes sums;
+  const std::size_t whole = HWY_DYNAMIC_DISPATCH(bf16_runs)(values, count, codes, sums);
+  std::vector<float> rest(count - whole);
+  const std::span stored(codes, count);
+  encode(ElementType::BF16, std::span(values, count).subspan(whole), Overflow::special,
+         std::as_writable_bytes(stored.subspan(whole)).data());
+  decode(ElementType::BF16, std::as_bytes(stored.subspan(whole)), rest.data());
+  add_rest(values + whole, rest.data(), 0, rest.size(), sums);  // whole is a multiple of the lanes
+  const DifferenceSums total = sums.total();
+  if (in_range(total)) return total;
+  std::vector<float> after(count);
+  decode(ElementType::BF16, std::as_bytes(stored), after.data());
+  return all_in_double(values, after.data(), count);
 }
 
 }  // namespace assay

@@ -12,7 +12,8 @@ namespace assay {
 // bits are, Inf and NaN above all.
 std::uint32_t largest_magnitude_bits(const float* values, std::size_t count);
 
-void multiply_by(float* values, std::size_t count, float factor);
+// values[i] *= factors[i / block]
+void multiply_blocks(float* values, std::size_t count, std::size_t block, const float* factors);
 // out[i] = values[i] / divisor. Returns how many quotients lie beyond ±limit.
 std::size_t divide_by(const float* values, std::size_t count, float divisor, float limit, float* out);
 
@@ -24,5 +25,7 @@ struct DifferenceSums {
   double largest = 0;                                          // |e|; finite values are the caller's business
 };
 DifferenceSums difference_sums(const float* before, const float* after, std::size_t count);
+// Finite values to BF16 (to nearest, even; infinite where too large), and the sums of what that changed.
+DifferenceSums bf16_with_errors(const float* values, std::size_t count, std::uint16_t* codes);
 
 }  // namespace assay

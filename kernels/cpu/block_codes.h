@@ -162,8 +162,11 @@ struct Q8_0Block : BlockShape<32, 32, false> {
 struct SixBitScales {
   alignas(16) std::uint8_t each[16];  // scales, then minima
 };
+// Those of groups 0 1 2 …, or 0 4 1 5 2 6 3 7.
+template <bool ByTurns = false>
 HWY_INLINE void unpack_six_bits(const std::uint8_t* packed, SixBitScales& s) {
 #if HWY_TARGET == HWY_SCALAR
+  static_assert(!ByTurns);
   std::uint32_t word[3];
   std::memcpy(word, packed, sizeof word);
   std::uint32_t bytes[4];  // scales 0–3, 4–7, minima 0–3, 4–7, a byte each
@@ -181,7 +184,10 @@ HWY_INLINE void unpack_six_bits(const std::uint8_t* packed, SixBitScales& s) {
   const auto upper = hn::And(hn::ShiftRight<2>(words), hn::Set(d, 0x30303030u));
   alignas(16) static constexpr std::uint32_t kShifts[4] = {0, 4, 0, 4};
   const auto third = hn::And(hn::Shr(hn::Broadcast<2>(words), hn::Load(d, kShifts)), hn::Set(d, 0x0F0F0F0Fu));
-  hn::Store(hn::BitCast(d8, hn::InterleaveLower(d, first, hn::Or(third, upper))), d8, s.each);
+  const auto last = hn::Or(third, upper);
+  const auto all = ByTurns ? hn::InterleaveLower(d8, hn::BitCast(d8, first), hn::BitCast(d8, last))
+                           : hn::BitCast(d8, hn::InterleaveLower(d, first, last));
+  hn::Store(all, d8, s.each);
 #endif
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
@@ -63,16 +64,42 @@ HWY_INLINE void finish_now(VI& sum) {
 
 // Part of a panel, and of a tile of tokens.
 struct Part {
-  const std::int32_t *panel, *x;     // [terms / 2][width], [terms / 2][Rows]
+  const std::int32_t *panel, *x;     // [terms / 2][width], [terms / 2][Rows]; bytes: [terms / 4]
   const float *w_scales, *w_minima;  // [terms / Group][width], [terms / 32][width]; minima may be none
   const float *x_scales, *x_sums;    // [terms / 32][Rows]
+  const std::int32_t* code_sums;     // [terms / 16][Rows], for bytes
   std::size_t terms;
 };
+
+// A group's sums under its scales, into the tile's.
+template <std::size_t Rows, std::size_t Group, bool HasMinima>
+HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows], const VI (&high)[Rows],
+                            float* HWY_RESTRICT sums) {
+  const F32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  const float* w_scales = p.w_scales + g * 2 * lanes;
+  const std::size_t x_group = g * Group / 32;
+  const V32 s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
+  const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
+  const V32 m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
+  for (std::size_t i = 0; i < Rows; ++i) {
+    const V32 s = hn::Set(d, p.x_scales[x_group * Rows + i]);
+    float* sum = sums + i * 2 * lanes;
+    V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
+    V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
+    if constexpr (HasMinima) {
+      const V32 of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
+      a = hn::MulAdd(m_low, of_x, a);
+      b = hn::MulAdd(m_high, of_x, b);
+    }
+    hn::StoreU(a, d, sum);
+    hn::StoreU(b, d, sum + lanes);
+  }
+}
 
 template <std::size_t Rows, std::size_t Group, bool HasMinima>
 HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
   const I32 di;
-  const F32 d;
   const std::size_t lanes = hn::Lanes(di);
   const std::int32_t *panel = p.panel, *x = p.x;
   for (std::size_t g = 0; g < p.terms / Group; ++g) {
@@ -88,70 +115,83 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
         finish_now(high[i]);
       }
     }
-    const float* w_scales = p.w_scales + g * 2 * lanes;
-    const std::size_t x_group = g * Group / 32;
-    const V32 s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
-    const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
-    const V32 m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const V32 s = hn::Set(d, p.x_scales[x_group * Rows + i]);
-      float* sum = sums + i * 2 * lanes;
-      V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
-      V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
-      if constexpr (HasMinima) {
-        const V32 of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
-        a = hn::MulAdd(m_low, of_x, a);
-        b = hn::MulAdd(m_high, of_x, b);
-      }
-      hn::StoreU(a, d, sum);
-      hn::StoreU(b, d, sum + lanes);
-    }
+    scale_group<Rows, Group, HasMinima>(p, g, low, high, sums);
   }
 }
 
+#include "kernels/cpu/byte_tile.h"
 #include "kernels/cpu/copy_row.h"
 
-template <std::size_t Group, bool HasMinima>
+// Codes of 16 bits, two a lane.
+template <std::size_t Group, bool Minimum>
+struct WordCodes {
+  static constexpr std::size_t kGroup = Group;
+  static constexpr bool kMinimum = Minimum;
+  static constexpr int kCentre = 0;  // they are centred
+};
+
+template <class Codes>
 HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
+  const auto by = [&]<std::size_t kRows>(std::integral_constant<std::size_t, kRows>) HWY_ATTR {
+#if ASSAY_BYTE_TILES
+    if constexpr (requires { Codes::kQuads; })
+      return byte_tile<kRows, Codes>(part, sums);
+    else
+#endif
+      return tile<kRows, Codes::kGroup, Codes::kMinimum>(part, sums);
+  };
   switch (rows) {
-    case 12: return tile<12, Group, HasMinima>(part, sums);
-    case 6: return tile<6, Group, HasMinima>(part, sums);
-    case 4: return tile<4, Group, HasMinima>(part, sums);
-    case 2: return tile<2, Group, HasMinima>(part, sums);
-    default: return tile<1, Group, HasMinima>(part, sums);
+    case 12: return by(std::integral_constant<std::size_t, 12>());
+    case 6: return by(std::integral_constant<std::size_t, 6>());
+    case 4: return by(std::integral_constant<std::size_t, 4>());
+    case 2: return by(std::integral_constant<std::size_t, 2>());
+    default: return by(std::integral_constant<std::size_t, 1>());
   }
 }
 
 // Some outputs, as the product reads them.
 struct Panel {
-  std::vector<std::int32_t> pairs;    // [terms / 2][width]
+  std::vector<std::int32_t> codes;    // [terms / 2][width], or of bytes [terms / 4][width]
   std::vector<float> scales, minima;  // [terms / group][width]
-  bool has_minima = false;
 };
 
-// A row of weights as codes under scales and minima.
-template <class Block>
+// A row of weights as codes under scales and minima: of 16 bits, or bytes from 0 up, `Centre` more.
+template <class Block, int Centre>
 struct BlockRow {
+  using Code = std::conditional_t<Centre == 0, std::int16_t, std::uint8_t>;
   static constexpr std::size_t kGroup = Block::kGroup;
   static constexpr bool kMinimum = Block::kMinimum;
-  static HWY_INLINE void read(const std::byte* row, std::size_t terms, std::int16_t* codes, float* scales,
+  static HWY_INLINE void read(const std::byte* row, std::size_t terms, Code* codes, float* scales,
                               float* minima) {
-    const hn::ScalableTag<std::int16_t> wide;
-    const hn::Rebind<std::int8_t, decltype(wide)> narrow;
     UnpackedBlock u;
     const auto* block = reinterpret_cast<const typename Block::Stored*>(row);
     for (std::size_t k = 0; k < terms;
          k += Block::kCodes, scales += Block::kGroups, minima += Block::kGroups) {
-      const std::int8_t* unpacked = Block::unpack(*block++, u);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))
-        hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, unpacked + i)), wide, codes + k + i);
+      put(Block::unpack(*block++, u), codes + k);
       std::copy_n(u.scales, Block::kGroups, scales);
       if constexpr (kMinimum) std::copy_n(u.minima, Block::kGroups, minima);
+    }
+  }
+
+ private:
+  static HWY_INLINE void put(const std::int8_t* unpacked, Code* codes) {
+    if constexpr (Centre == 0) {
+      const hn::ScalableTag<std::int16_t> wide;
+      const hn::Rebind<std::int8_t, decltype(wide)> narrow;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(wide))
+        hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, unpacked + i)), wide, codes + i);
+    } else {
+      const SignedBytes d;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(d)) {
+        const auto moved = hn::Add(hn::LoadU(d, unpacked + i), hn::Set(d, std::int8_t{Centre}));
+        hn::StoreU(hn::BitCast(Bytes(), moved), Bytes(), codes + i);
+      }
     }
   }
 };
 template <class Element>
 struct FloatRow {
+  using Code = std::int16_t;
   static constexpr std::size_t kGroup = kInt16Group;
   static constexpr bool kMinimum = false;
   static HWY_INLINE void read(const std::byte* row, std::size_t terms, std::int16_t* codes, float* scales,
@@ -173,74 +213,55 @@ struct FloatRow {
 template <class Row>
 void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width,
                   Panel& panel) {
+  using Code = typename Row::Code;
+  constexpr std::size_t kCodesALane = sizeof(std::int32_t) / sizeof(Code);
   const std::size_t terms = weight.columns, groups = terms / Row::kGroup;
-  thread_local std::vector<std::int16_t> codes;
+  thread_local std::vector<std::int32_t> codes;
   thread_local std::vector<float> scales, minima;
-  codes.resize(width * terms);
+  codes.resize(width * terms / kCodesALane);
   scales.resize(width * groups);
   minima.resize(width * groups);
   const std::int32_t* code_rows[2 * HWY_MAX_BYTES / sizeof(float)];
   const float *scale_rows[2 * HWY_MAX_BYTES / sizeof(float)],
       *minimum_rows[2 * HWY_MAX_BYTES / sizeof(float)];
   for (std::size_t n = 0; n < count; ++n) {
-    code_rows[n] = reinterpret_cast<const std::int32_t*>(&codes[n * terms]);
+    std::int32_t* lanes = &codes[n * terms / kCodesALane];
+    code_rows[n] = lanes;
     scale_rows[n] = &scales[n * groups];
     minimum_rows[n] = &minima[n * groups];
-    Row::read(weight.codes + (first + n) * weight.row_bytes, terms, &codes[n * terms], &scales[n * groups],
-              &minima[n * groups]);
+    Row::read(weight.codes + (first + n) * weight.row_bytes, terms, reinterpret_cast<Code*>(lanes),
+              &scales[n * groups], &minima[n * groups]);
   }
-  panel.pairs.resize(width * terms / 2);
+  panel.codes.resize(width * terms / kCodesALane);
   panel.scales.resize(width * groups);
-  transpose_rows(code_rows, count, terms / 2, width, panel.pairs.data());
+  transpose_rows(code_rows, count, terms / kCodesALane, width, panel.codes.data());
   transpose_rows(scale_rows, count, groups, width, panel.scales.data());
-  panel.has_minima = Row::kMinimum;
   if constexpr (!Row::kMinimum) return;
   panel.minima.resize(width * groups);
   transpose_rows(minimum_rows, count, groups, width, panel.minima.data());
 }
 
-void unpack(const WeightView& weight, std::size_t first, std::size_t count, std::size_t width, Panel& panel) {
-  const auto as = [&]<class Row>(Row) { unpack_panel<Row>(weight, first, count, width, panel); };
-  switch (weight.type) {
-    case ElementType::BF16: return as(FloatRow<AsBF16>());
-    case ElementType::F16: return as(FloatRow<AsF16>());
-    case ElementType::Q4_0: return as(BlockRow<Q4_0Block>());
-    case ElementType::Q4_1: return as(BlockRow<Q4_1Block>());
-    case ElementType::Q5_0: return as(BlockRow<Q5_0Block>());
-    case ElementType::Q5_1: return as(BlockRow<Q5_1Block>());
-    case ElementType::Q8_0: return as(BlockRow<Q8_0Block>());
-    case ElementType::Q4_K: return as(BlockRow<Q4_KBlock>());
-    case ElementType::Q5_K: return as(BlockRow<Q5_KBlock>());
-    default: return as(BlockRow<Q6_KBlock>());
-  }
-}
-
-void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
-              const Matrix& y) {
-  const std::size_t width = 2 * hn::Lanes(F32()), groups = x.terms / 32;
-  const bool halves = weight.type == ElementType::Q6_K;
-  const std::size_t group = halves ? 16 : 32;
+template <class Row, class Codes>
+void multiply_by(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
+                 const Matrix& y) {
+  const std::size_t width = 2 * hn::Lanes(F32()), groups = x.terms / 32, codes_a_lane = x.bytes ? 4 : 2;
   thread_local Panel panel;
-  unpack(weight, first, count, width, panel);
+  unpack_panel<Row>(weight, first, count, width, panel);
   // [tokens][width]: rows of y lie a power of two apart as a rule, where caches have no room for all of them.
   thread_local std::vector<float> sums;
   sums.assign(x.tokens * width, 0.0F);
   for (std::size_t k = 0; k < x.terms; k += kTermsAtOnce) {
     for (std::size_t token = 0; token < x.tokens;) {
       const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
-      Part part = {.panel = &panel.pairs[k / 2 * width],
-                   .x = &x.pairs[token * x.terms / 2 + k / 2 * rows],
-                   .w_scales = &panel.scales[k / group * width],
-                   .w_minima = panel.has_minima ? &panel.minima[k / 32 * width] : nullptr,
-                   .x_scales = &x.scales[token * groups + k / 32 * rows],
-                   .x_sums = &x.sums[token * groups + k / 32 * rows],
-                   .terms = std::min(kTermsAtOnce, x.terms - k)};
-      if (halves)
-        tile_of<16, false>(rows, part, &sums[token * width]);
-      else if (panel.has_minima)
-        tile_of<32, true>(rows, part, &sums[token * width]);
-      else
-        tile_of<32, false>(rows, part, &sums[token * width]);
+      const Part part = {.panel = &panel.codes[k / codes_a_lane * width],
+                         .x = &x.codes[(token * x.terms + k * rows) / codes_a_lane],
+                         .w_scales = &panel.scales[k / Codes::kGroup * width],
+                         .w_minima = Codes::kMinimum ? &panel.minima[k / 32 * width] : nullptr,
+                         .x_scales = &x.scales[token * groups + k / 32 * rows],
+                         .x_sums = &x.sums[token * groups + k / 32 * rows],
+                         .code_sums = x.bytes ? &x.code_sums[2 * token * groups + k / 16 * rows] : nullptr,
+                         .terms = std::min(kTermsAtOnce, x.terms - k)};
+      tile_of<Codes>(rows, part, &sums[token * width]);
       token += rows;
     }
   }
@@ -248,24 +269,67 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
     copy_row(&sums[token * width], count, width, y.row<float>(token) + first);
 }
 
+void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
+              const Matrix& y) {
+  const auto words = [&]<class Row>(Row) {
+    multiply_by<Row, WordCodes<Row::kGroup, Row::kMinimum>>(x, weight, first, count, y);
+  };
+  const auto block = [&]<class Block, class Codes>(Block, Codes) {
+    if (x.bytes) return multiply_by<BlockRow<Block, Codes::kCentre>, Codes>(x, weight, first, count, y);
+    words(BlockRow<Block, 0>());
+  };
+  switch (weight.type) {
+    case ElementType::BF16: return words(FloatRow<AsBF16>());
+    case ElementType::F16: return words(FloatRow<AsF16>());
+    case ElementType::Q8_0: return words(BlockRow<Q8_0Block, 0>());
+    case ElementType::Q4_0: return block(Q4_0Block(), ByteCodesOf<4, false>());
+    case ElementType::Q4_1: return block(Q4_1Block(), ByteCodesOf<4, true>());
+    case ElementType::Q5_0: return block(Q5_0Block(), ByteCodesOf<5, false>());
+    case ElementType::Q5_1: return block(Q5_1Block(), ByteCodesOf<5, true>());
+    case ElementType::Q4_K: return block(Q4_KBlock(), ByteCodesOf<4, true>());
+    case ElementType::Q5_K: return block(Q5_KBlock(), ByteCodesOf<5, true>());
+    default: return block(Q6_KBlock(), ByteCodesOf<6, false>());
+  }
+}
+
+bool has_byte_tiles() {
+  return ASSAY_BYTE_TILES;
+}
+
+// A row's group of 32, into lanes `rows` apart.
+template <class Code>
+HWY_INLINE void put_group(const Code (&codes)[32], std::size_t rows, std::int32_t* lanes) {
+  constexpr std::size_t kCodesALane = sizeof(std::int32_t) / sizeof(Code);
+  for (std::size_t k = 0; k < 32 / kCodesALane; ++k)
+    std::memcpy(lanes + k * rows, codes + kCodesALane * k, sizeof *lanes);
+}
+
 // Tokens [first, first + count), where a tile begins.
 void pack_ints(const Matrix& x, std::size_t first, std::size_t count, int bits, IntTiles& tiles) {
-  const std::size_t groups = tiles.terms / 32;
-  alignas(64) std::int16_t codes[32];
+  const std::size_t groups = tiles.terms / 32, codes_a_lane = tiles.bytes ? 4 : 2;
+  alignas(64) std::int16_t words[32];
+  alignas(64) std::int8_t bytes[32];
   for (std::size_t token = first; token < first + count;) {
     const std::size_t rows = rows_of_tile(kTileRows, first + count - token);
     for (std::size_t i = 0; i < rows; ++i) {
       const float* row = x.row<float>(token + i);
       for (std::size_t g = 0; g < groups; ++g) {
         std::int32_t halves[2];
-        const bool eight = bits == kInt8BlockBits;
-        const float scale = eight ? eight_bit_scale(row + 32 * g) : group_scale(row + 32 * g, bits);
-        eight ? eight_bit_codes(row + 32 * g, scale, codes, halves)
-              : coarse_codes(row + 32 * g, scale, bits, codes, halves);
+        const float* values = row + 32 * g;
+        const float scale = bits == kInt8BlockBits ? eight_bit_scale(values) : group_scale(values, bits);
+        std::int32_t* lanes = &tiles.codes[(token * tiles.terms + 32 * g * rows) / codes_a_lane + i];
+        if (tiles.bytes) {
+          eight_bit_codes(values, scale, bytes, halves);
+          put_group(bytes, rows, lanes);
+          for (std::size_t half = 0; half < 2; ++half)
+            tiles.code_sums[2 * token * groups + (2 * g + half) * rows + i] = halves[half];
+        } else {
+          bits == kInt8BlockBits ? eight_bit_codes(values, scale, words, halves)
+                                 : coarse_codes(values, scale, bits, words, halves);
+          put_group(words, rows, lanes);
+        }
         tiles.scales[token * groups + g * rows + i] = scale;
         tiles.sums[token * groups + g * rows + i] = static_cast<float>(halves[0] + halves[1]) * scale;
-        std::int32_t* pairs = &tiles.pairs[token * tiles.terms / 2 + 16 * g * rows + i];
-        for (std::size_t k = 0; k < 16; ++k) std::memcpy(pairs + k * rows, codes + 2 * k, sizeof *pairs);
       }
     }
     token += rows;
@@ -280,13 +344,26 @@ namespace assay::cpu {
 
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
+HWY_EXPORT(has_byte_tiles);
 
-IntTiles::IntTiles(const Matrix& x, int bits, int jobs)
+namespace {
+
+bool are_bytes(ElementType weight, int bits) {
+  const bool wide_codes =
+      weight == ElementType::BF16 || weight == ElementType::F16 || weight == ElementType::Q8_0;
+  return bits == kInt8BlockBits && !wide_codes && HWY_DYNAMIC_DISPATCH(has_byte_tiles)();
+}
+
+}  // namespace
+
+IntTiles::IntTiles(const Matrix& x, ElementType weight, int bits, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
-      pairs(tokens * terms / 2),
+      bytes(are_bytes(weight, bits)),
+      codes(tokens * terms / (bytes ? 4 : 2)),
       scales(tokens * terms / 32),
-      sums(scales.size()) {
+      sums(scales.size()),
+      code_sums(bytes ? 2 * scales.size() : 0) {
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
   team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
     HWY_DYNAMIC_DISPATCH(pack_ints)

@@ -4,10 +4,10 @@
 //   x [tokens, K] as codes with a scale for each 32   W [outputs, K] as codes with scales and minima a group
 //   y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
 //
-// The inner sums are exact. One instruction multiplies and adds two neighbours
-// of k for as many outputs as a vector has 32-bit lanes, twice what float32 does. A panel holds panel_width()
-// outputs as [K / 2][width] pairs. Sums over groups are float32, in the order of k, whatever tile a token
-// falls into (batch invariance).
+// The inner sums are exact. One instruction multiplies and adds two neighbours of k for as many outputs as a
+// vector has 32-bit lanes, twice what float32 does; of activations of 8 bits and weights of fewer, four
+// (byte_tile.h). A panel holds panel_width() outputs, as [K / 2][width] pairs or [K / 4][width] quads. Sums
+// over groups are float32, in the order of k, whatever tile a token falls into (batch invariance).
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,17 @@
 namespace assay::cpu {
 
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
-// rows, pairs begin at t · K / 2 as [K / 2][R], scales and sums at t · K / 32 as [K / 32][R].
+// rows, pairs (quads of `bytes`) begin at t · K / 2 (/ 4) as [K / 2][R], scales and sums at t · K / 32 as
+// [K / 32][R], sums of codes at t · K / 16.
 struct IntTiles {
-  // `bits` of a code beside its sign: kInt8BlockBits as int8_block_activations.h says, else
-  // int16_activations.h.
-  IntTiles(const Matrix& x, int bits, int jobs);
+  // For weights stored as `weight`. `bits` of a code beside its sign: kInt8BlockBits as
+  // int8_block_activations.h says, else int16_activations.h.
+  IntTiles(const Matrix& x, ElementType weight, int bits, int jobs);
   std::size_t tokens, terms;
-  std::vector<std::int32_t> pairs;
+  bool bytes;
+  std::vector<std::int32_t> codes;
   std::vector<float> scales, sums;
+  std::vector<std::int32_t> code_sums;  // of bytes
 };
 
 // Outputs [first, first + count) of `weight` for all tokens; y is the whole result.

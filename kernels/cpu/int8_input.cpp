@@ -1,6 +1,7 @@
 #include "kernels/cpu/int8_input.h"
 
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
@@ -36,9 +37,29 @@ namespace assay::cpu {
 
 HWY_EXPORT(make_int8_input);
 
+namespace {
+
+void put_group(const Int8Input& in, std::size_t first, std::size_t group, Input256& to) {
+  const std::size_t from = first + group, side = group / 4, of_pair = group % 4;
+  for (std::size_t eight = 0; eight < 4; ++eight)
+    std::memcpy(to.codes[2 * of_pair + eight % 2] + 16 * (eight / 2) + 8 * side,
+                in.groups[from].codes + 8 * eight, 8);
+  const std::size_t place = 2 * of_pair + side;
+  to.scales[place] = in.scales[from];
+  to.sums_of_32[place] = in.sums_of_32[from];
+  to.sums_of_16[2 * place] = in.sums_of_16[2 * from];
+  to.sums_of_16[2 * place + 1] = in.sums_of_16[2 * from + 1];
+}
+
+}  // namespace
+
 Int8Input::Int8Input(std::span<const float> x)
     : groups(x.size() / 32), scales(x.size() / 32), sums_of_32(x.size() / 32), sums_of_16(x.size() / 16) {
   HWY_DYNAMIC_DISPATCH(make_int8_input)(x.data(), *this);
+  if (x.size() % 256 == 0) super_blocks.resize(x.size() / 256);
+  for (std::size_t b = 0; b < super_blocks.size(); ++b) {
+    for (std::size_t group = 0; group < 8; ++group) put_group(*this, 8 * b, group, super_blocks[b]);
+  }
 }
 
 }  // namespace assay::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
@@ -109,6 +110,32 @@ std::vector<float> rounded_input(std::span<const float> x, int bits) {
   return rounded;
 }
 
+namespace {
+
+bool is_uneven(std::span<const float> group) {
+  float largest = 0, roots = 0;
+  for (const float x : group) {
+    largest = std::max(largest, std::abs(x));
+    roots += std::sqrt(std::abs(x));
+  }
+  const float usual = roots / static_cast<float>(group.size());
+  return largest > 64 * usual * usual;  // never of what is not finite
+}
+
+// Takes the uneven groups out of x.
+std::vector<IntInput::Uneven> take_uneven(std::span<float> x) {
+  std::vector<IntInput::Uneven> uneven;
+  for (std::size_t group = 0; group < x.size() / 32; ++group) {
+    const auto values = x.subspan(32 * group, 32);
+    if (!is_uneven(values)) continue;
+    std::ranges::copy(values, uneven.emplace_back(IntInput::Uneven{group, {}}).x);
+    std::ranges::fill(values, 0.0F);
+  }
+  return uneven;
+}
+
+}  // namespace
+
 IntInput::IntInput(std::span<const float> x, bool fine_)
     : fine(fine_),
       high(x.size() / 32),
@@ -119,6 +146,12 @@ IntInput::IntInput(std::span<const float> x, bool fine_)
       scales_of_16(x.size() / 16),
       sums_of_16(x.size() / 16),
       sums_of_32(x.size() / 32) {
+  std::vector<float> even;
+  if (fine) {
+    even.assign(x.begin(), x.end());
+    uneven = take_uneven(even);
+    x = even;
+  }
   HWY_DYNAMIC_DISPATCH(make_input)(x.data(), *this);
 }
 

@@ -48,8 +48,8 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
   step_ = by_panels ? panel_width() : rows_a_piece(weight);
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
-  if (way == LinearWay::panels_int16) tiles_.emplace(x, int16_input_bits(weight), jobs);
-  if (way == LinearWay::panels_int8) tiles_.emplace(x, kInt8BlockBits, jobs);
+  if (way == LinearWay::panels_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
+  if (way == LinearWay::panels_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
   for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
     const std::span<const float> row(x.row<float>(t), x.columns());
     if (way == LinearWay::rows_int8)

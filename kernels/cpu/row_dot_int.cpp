@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -380,10 +381,29 @@ namespace assay::cpu {
 
 HWY_EXPORT(dot_rows);
 
+namespace {
+
+// What the uneven groups of an input add to one row's sum.
+float uneven_dot(ElementType type, const std::byte* row, const IntInput& x) {
+  const ElementInfo& element = info(type);
+  float values[256], sum = 0;
+  for (const IntInput::Uneven& group : x.uneven) {
+    const std::size_t block = 32 * group.group / element.block_elements;
+    dequantize(type, std::span(row + block * element.block_bytes, element.block_bytes), values);
+    const float* w = values + 32 * group.group % element.block_elements;
+    for (std::size_t i = 0; i < 32; ++i) sum += w[i] * group.x[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
 void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
                       float* y) {
   HWY_DYNAMIC_DISPATCH(dot_rows)
   (weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count, x, y);
+  for (std::size_t r = 0; !x.uneven.empty() && r < count; ++r)
+    y[r] += uneven_dot(weight.type, weight.codes + (first + r) * weight.row_bytes, x);
 }
 
 }  // namespace assay::cpu

@@ -85,8 +85,9 @@ HWY_INLINE VSigned inputs_at(const Codes32& group, std::size_t i) {
   return hn::LoadU(SByte(), group.codes + i);
 }
 
-// Memory ahead of the row: what the processor fetches by itself ends with a page.
-constexpr std::size_t kAhead = 1024;
+// Memory ahead of the row, as far as it takes while two threads read: what the processor fetches by itself
+// ends with a page.
+constexpr std::size_t kAhead = 4096;
 HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(static_cast<const std::byte*>(at) + kAhead + i);
 }
@@ -264,162 +265,7 @@ HWY_INLINE float dot_small_blocks(const std::byte* w, const Int8Input& x) {
   return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(totals[0], totals[1]), minima))) + minimum;
 }
 
-// --- super-blocks of 256
-
-// Fifth bits of Q5_K's codes of groups 2·part and 2·part + 1, at bits 2·part and 2·part + 1 of each byte;
-// none of Q4_K's.
-template <std::size_t Part>
-HWY_INLINE void add_fifths(const gguf_blocks::Q4_K&, std::size_t, VBytes&, VBytes&) {}
-template <std::size_t Part>
-HWY_INLINE void add_fifths(const gguf_blocks::Q5_K& block, std::size_t i, VBytes& first, VBytes& second) {
-  const VBytes high = hn::LoadU(Bytes(), block.qh + i);
-  const auto only = [&](int bit) HWY_ATTR {
-    return hn::And(high, hn::Set(Bytes(), static_cast<std::uint8_t>(1 << bit)));
-  };
-  if constexpr (Part == 0) first = hn::Or(first, shift_left<4>(only(0)));
-  if constexpr (Part == 1) first = hn::Or(first, shift_left<2>(only(2)));
-  if constexpr (Part == 2) first = hn::Or(first, only(4));
-  if constexpr (Part == 3) first = hn::Or(first, shift_right<2>(high, 16));
-  if constexpr (Part == 0) second = hn::Or(second, shift_left<3>(only(1)));
-  if constexpr (Part == 1) second = hn::Or(second, shift_left<1>(only(3)));
-  if constexpr (Part == 2) second = hn::Or(second, shift_right<1>(high, 16));
-  if constexpr (Part == 3) second = hn::Or(second, shift_right<3>(high, 16));
-}
-
-// Groups 2·Part and 2·Part + 1 of a super-block, whose nibbles lie in the same 32 bytes.
-template <std::size_t Part, class Stored>
-HWY_INLINE void add_nibbles(const Stored& block, const Codes32* q, const EightScales& scales, VF& first_total,
-                            VF& second_total) {
-  V32 first_sum = hn::Zero(D32()), second_sum = hn::Zero(D32());
-  const V16 one = hn::Set(D16(), 1);
-  for (std::size_t i = 0; i < 32; i += kBytes) {
-    const VBytes v = hn::LoadU(Bytes(), block.qs + 32 * Part + i);
-    VBytes first = low_nibbles(v), second = shift_right<4>(v, 15);
-    add_fifths<Part>(block, i, first, second);
-    first_sum = hn::Add(first_sum, weighted(pair_products(first, inputs_at(q[2 * Part], i)), one));
-    second_sum = hn::Add(second_sum, weighted(pair_products(second, inputs_at(q[2 * Part + 1], i)), one));
-  }
-  first_total = hn::MulAdd(hn::ConvertTo(DF(), first_sum), scales.of<2 * Part>(), first_total);
-  second_total = hn::MulAdd(hn::ConvertTo(DF(), second_sum), scales.of<2 * Part + 1>(), second_total);
-}
-
-// Q4_K and Q5_K: eight groups of 32 codes, each with a scale and a minimum of 6 bits.
-template <class Stored>
-HWY_INLINE float dot_nibble_blocks(const std::byte* w, const Int8Input& x) {
-  const hn::Rebind<std::uint8_t, DF> db;
-  const auto* block = reinterpret_cast<const Stored*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
-  const Codes32* q = x.groups.data();
-  VF first_total = hn::Zero(DF()), second_total = hn::Zero(DF()), minima = hn::Zero(DF());
-  EightScales scales;
-  SixBitScales bytes;
-  for (std::size_t b = 0; b < blocks; ++b, q += 8) {
-    fetch_ahead(block + b, sizeof(Stored));
-    unpack_six_bits(block[b].scales, bytes);
-    const VF scale = hn::Set(DF(), widen(block[b].d)), minimum = hn::Set(DF(), widen(block[b].dmin));
-    for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
-      const VF s = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + i)));
-      const VF m = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + 8 + i)));
-      scales.set(i, hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), x_scales + 8 * b + i)));
-      minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), x_sums + 8 * b + i), minima);
-    }
-    add_nibbles<0>(block[b], q, scales, first_total, second_total);
-    add_nibbles<1>(block[b], q, scales, first_total, second_total);
-    add_nibbles<2>(block[b], q, scales, first_total, second_total);
-    add_nibbles<3>(block[b], q, scales, first_total, second_total);
-  }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(hn::Add(first_total, second_total), minima)));
-}
-
-// The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th. They multiply pairs of
-// products: 2 · 63 · 127 · 128 · 2 is far below 2^31.
-class SixteenScales {
- public:
-#if HWY_TARGET == HWY_SSE4
-  HWY_INLINE explicit SixteenScales(const std::int8_t* scales) : each_(scales) {}
-  template <std::size_t Group>
-  HWY_INLINE V16 of(std::size_t i) const {  // for codes 32·Group + i …
-    return hn::Set(D16(), each_[2 * Group + i / 16]);
-  }
-
- private:
-  const std::int8_t* each_;
-#else
-  // Even ones in the lower half, odd ones in the upper: a shuffle within halves then spreads a pair.
-  HWY_INLINE explicit SixteenScales(const std::int8_t* scales) {
-    alignas(16) static constexpr std::uint8_t kApart[16] = {0, 2, 4, 6, 8, 10, 12, 14,
-                                                            1, 3, 5, 7, 9, 11, 13, 15};
-    const hn::FixedTag<std::uint8_t, 16> d;
-    const hn::FixedTag<std::int8_t, 16> ds;
-    const auto bytes = hn::BitCast(d, hn::LoadU(ds, scales));
-    apart_ = hn::PromoteTo(D16(), hn::BitCast(ds, hn::TableLookupBytes(bytes, hn::Load(d, kApart))));
-  }
-  template <std::size_t Group>
-  HWY_INLINE V16 of(std::size_t) const {
-    constexpr auto kTwoBytes = static_cast<std::int16_t>(2 * Group | (2 * Group + 1) << 8);
-    return hn::TableLookupBytes(apart_, hn::Set(D16(), kTwoBytes));
-  }
-
- private:
-  V16 apart_;
-#endif
-};
-
-// Σ of scale · Σ q over both 16 of a group, a lane a group: what codes that mean 32 less are short of.
-HWY_INLINE VF weighted_sums(const std::int8_t* scales, const std::int16_t* sums) {
-  const hn::Rebind<std::int8_t, D16> bytes;
-  return hn::ConvertTo(DF(),
-                       weighted(hn::PromoteTo(D16(), hn::LoadU(bytes, scales)), hn::LoadU(D16(), sums)));
-}
-
-// Half of a super-block: 128 codes, 0 … 63, four groups whose bits share 32 bytes of qh.
-template <std::size_t Half>
-HWY_INLINE void add_six_bits(const gguf_blocks::Q6_K& block, const Codes32* q, const SixteenScales& of_16,
-                             const EightScales& scales, VF (&totals)[2]) {
-  V32 sums[4] = {hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32())};
-  const auto bits = [](VBytes v, std::uint8_t mask) HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
-  for (std::size_t i = 0; i < 32; i += kBytes) {
-    const VBytes l0 = hn::LoadU(Bytes(), block.ql + 64 * Half + i);
-    const VBytes l1 = hn::LoadU(Bytes(), block.ql + 64 * Half + 32 + i);
-    const VBytes h = hn::LoadU(Bytes(), block.qh + 32 * Half + i);
-    const auto add = [&](std::size_t part, VBytes codes, V16 scale) HWY_ATTR {
-      sums[part] = hn::Add(sums[part], weighted(pair_products(codes, inputs_at(q[part], i)), scale));
-    };
-    add(0, hn::Or(low_nibbles(l0), shift_left<4>(bits(h, 3))), of_16.of<4 * Half>(i));
-    add(1, hn::Or(low_nibbles(l1), shift_left<2>(bits(h, 12))), of_16.of<4 * Half + 1>(i));
-    add(2, hn::Or(shift_right<4>(l0, 15), bits(h, 48)), of_16.of<4 * Half + 2>(i));
-    add(3, hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48)), of_16.of<4 * Half + 3>(i));
-  }
-  totals[0] = hn::MulAdd(hn::ConvertTo(DF(), sums[0]), scales.of<4 * Half>(), totals[0]);
-  totals[1] = hn::MulAdd(hn::ConvertTo(DF(), sums[1]), scales.of<4 * Half + 1>(), totals[1]);
-  totals[0] = hn::MulAdd(hn::ConvertTo(DF(), sums[2]), scales.of<4 * Half + 2>(), totals[0]);
-  totals[1] = hn::MulAdd(hn::ConvertTo(DF(), sums[3]), scales.of<4 * Half + 3>(), totals[1]);
-}
-
-HWY_INLINE float dot_q6_k(const std::byte* w, const Int8Input& x) {
-  const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  const float* x_scales = x.scales.data();
-  const std::int16_t* x_sums = x.sums_of_16.data();
-  const Codes32* q = x.groups.data();
-  VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())}, minima = hn::Zero(DF());
-  EightScales scales;
-  for (std::size_t b = 0; b < blocks; ++b, q += 8) {
-    fetch_ahead(block + b, sizeof block[b]);
-    const SixteenScales of_16(block[b].scales);
-    const VF whole = hn::Set(DF(), widen(block[b].d));
-    for (std::size_t g = 0; g < 8; g += hn::Lanes(DF())) {
-      const VF s = hn::Mul(whole, hn::LoadU(DF(), x_scales + 8 * b + g));
-      minima = hn::MulAdd(s, weighted_sums(block[b].scales + 2 * g, x_sums + 2 * (8 * b + g)), minima);
-      scales.set(g, s);
-    }
-    add_six_bits<0>(block[b], q, of_16, scales, totals);
-    add_six_bits<1>(block[b], q + 4, of_16, scales, totals);
-  }
-  const VF total = hn::Add(totals[0], totals[1]);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::NegMulAdd(hn::Set(DF(), 32.0F), minima, total)));
-}
+#include "kernels/cpu/super_block_dot.h"
 
 template <class Block>
 HWY_INLINE float dot_blocks(const std::byte* w, const Int8Input& x) {

@@ -5,7 +5,8 @@
 //   Σ W·x = Σ_groups scale_W · scale_x · (Σ code · q) + minimum_W · Σ x
 //
 // Codes are taken without a sign, 0 … 63 at most or the magnitude of an 8-bit one, so that two products fit
-// 16 bits: 2 · 128 · 127 < 2^15. The inner sums are exact; what is rounded are those over groups, in float32.
+// 16 bits: 2 · 128 · 127 < 2^15. In super-blocks, with codes of 4 to 6 bits, more of them do, and are summed
+// there. The inner sums are exact; what is rounded are those over groups, in float32.
 #pragma once
 
 #include <cstddef>

@@ -34,8 +34,12 @@ def check(quantized, decoded):
         if info["missing_keys"] or info["unexpected_keys"] or info["mismatched_keys"]:
             sys.exit(f"{folder}: {info}")
         models.append(model.eval())
-    with torch.no_grad():  # decompresses what is decompressed when first used
-        logits = [model(torch.arange(2, 26).view(1, -1)).logits for model in models]
+    tokens = torch.arange(2, 26).view(1, -1)
+    with torch.no_grad():
+        models[0](tokens)  # decompresses what is decompressed when first used
+        if config["quant_method"] == "compressed-tensors":  # which else rounds activations too
+            models[0].apply(compressed_tensors.quantization.disable_quantization)
+        logits = [model(tokens).logits for model in models]
     for name, module in models[1].named_modules():
         if not isinstance(module, torch.nn.Linear):
             continue
@@ -43,9 +47,9 @@ def check(quantized, decoded):
         # Scales of float32 are rounded to BF16 on loading.
         if not torch.allclose(weight, module.weight.float(), rtol=2**-6, atol=0):
             sys.exit(f"{quantized}: {name}: other weights than assay decodes")
-    # Activations are rounded too, in some forms.
+    # BF16's own rounding moves this model's logits by 0.04; the others round activations to 8 bits.
     difference = ((logits[0] - logits[1]).abs().max() / logits[1].abs().max()).item()
-    if not difference <= 0.2:
+    if not difference <= (0.1 if config["quant_method"] == "compressed-tensors" else 0.3):
         sys.exit(f"{quantized}: logits differ by {difference:.3g} of the largest")
 
 

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "core/numeric/simd_targets.h"
@@ -60,6 +63,26 @@ TEST_P(CodecSimd, FloatsAroundEveryTieEncodeToTheScalarCodes) {
                         std::mismatch(actual.begin(), actual.end(), expected.begin()).first -
                         actual.begin()) /
                     info(type).block_bytes];
+    }
+  }
+}
+
+TEST_P(CodecSimd, ScaledCodesAreRoundedOnce) {
+  std::vector<std::byte> codes(256);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i * 37);
+  // Also scales of which 256 times would overflow, subnormal ones, and no numbers at all.
+  const float scales[] = {0.3F, -1.7F, 1e-40F, 0x1p125F, std::numeric_limits<float>::infinity(), 3e-39F};
+  constexpr std::size_t kBlock = 43;
+  for (const ElementType type : {ElementType::F8_E4M3, ElementType::F8_E5M2, ElementType::I8}) {
+    std::vector<float> plain(codes.size()), scaled(codes.size());
+    decode(type, codes, plain.data());
+    simd::decode_scaled(type, codes, kBlock, scales, scaled.data());
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      const float expected = plain[i] * scales[i / kBlock];
+      if (std::isnan(expected))
+        EXPECT_TRUE(std::isnan(scaled[i])) << i;
+      else
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(scaled[i]), std::bit_cast<std::uint32_t>(expected)) << i;
     }
   }
 }

@@ -5,9 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/numeric/codec.h"
 #include "core/numeric/simd_targets.h"
 
 namespace assay {
@@ -42,15 +44,39 @@ TEST_P(FloatLoops, FindTheLargestMagnitudeWhereverItStands) {
 TEST_P(FloatLoops, RoundEveryElementByItself) {
   const std::vector<float> values = some_values(77, 0.37F);
   std::vector<float> product = values, quotient(values.size());
-  multiply_by(product.data(), product.size(), 0.3F);
+  const float factors[] = {0.3F, -1.7F, 5.0F};
+  multiply_blocks(product.data(), product.size(), 32, factors);
   std::size_t beyond = 0;
   const std::size_t counted = divide_by(values.data(), values.size(), 0.3F, 2.0F, quotient.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_EQ(product[i], values[i] * 0.3F);
+    EXPECT_EQ(product[i], values[i] * factors[i / 32]);
     EXPECT_EQ(quotient[i], values[i] / 0.3F);
     beyond += std::abs(values[i] / 0.3F) > 2.0F ? 1 : 0;
   }
   EXPECT_EQ(counted, beyond);
+}
+
+TEST_P(FloatLoops, RoundToBf16AndSumTheErrorsAsTheTwoStepsDo) {
+  for (const std::size_t count : {0, 5, 128, 300, 1024}) {
+    for (const float scale : {1.0F, 1e30F, 3.4e36F, 1e-30F}) {  // squares within float's range, and beyond
+      std::vector<float> values = some_values(count, 0.37F), after(count);
+      for (float& value : values) value *= scale;
+      if (count == 1024) values[77] = std::numeric_limits<float>::max();  // infinite in BF16
+      std::vector<std::uint16_t> codes(count), expected(count);
+      encode(ElementType::BF16, values, Overflow::special,
+             std::as_writable_bytes(std::span(expected)).data());
+      decode(ElementType::BF16, std::as_bytes(std::span(expected)), after.data());
+      const DifferenceSums sums = bf16_with_errors(values.data(), count, codes.data());
+      const DifferenceSums two_steps = difference_sums(values.data(), after.data(), count);
+      EXPECT_EQ(codes, expected);
+      EXPECT_EQ(sums.largest, two_steps.largest);
+      EXPECT_EQ(sums.before_squares, two_steps.before_squares);
+      if (std::isfinite(two_steps.largest)) {
+        EXPECT_EQ(sums.error_squares, two_steps.error_squares);
+        EXPECT_EQ(sums.products, two_steps.products);
+      }
+    }
+  }
 }
 
 TEST_P(FloatLoops, SumInOneOrderOnEveryProcessor) {

@@ -1,6 +1,7 @@
 // Products in integers, under every instruction set this processor has: the harness sees the best one only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -87,6 +88,29 @@ TEST(IntegerLinear, IsWithinFloat32BudgetsUnderEveryInstructionSet) {
   use_simd_target("");
 }
 
+// An outlier where the weight all but vanishes: what its group's integers are off by is not in the budget.
+TEST(IntegerLinear, AnOutlierMeetsATinyWeight) {
+  for (const char* form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
+    const MadeWeight w(weight_form(form), InputKind::zero_mean,
+                       {.rows = 1, .columns = kInputs, .terms = kInputs, .seed = 7});
+    const std::vector<float> weights = w.values();
+    std::vector<float> x = inputs(1, InputKind::zero_mean);
+    const auto tiniest =
+        std::ranges::min_element(weights, {}, [](float value) { return std::fabs(value); }) - weights.begin();
+    x[static_cast<std::size_t>(tiniest)] = 1e6F;
+    std::vector<double> truth(1), sizes(1), budget(1);
+    for (std::size_t k = 0; k < kInputs; ++k) {
+      const double term = double{weights[k]} * x[k];
+      truth[0] += term;
+      sizes[0] += std::fabs(term);
+    }
+    linear_budget({.terms = kInputs, .out = ElementType::F32}, truth, sizes, budget);
+    CpuOps cpu(Arithmetic{Precision::f32}, 1);
+    const std::vector<double> out = cpu.download(cpu.linear(upload(cpu, x, 1), w.view(), {}, {}));
+    EXPECT_LE(std::fabs(out[0] - truth[0]), budget[0]) << form;
+  }
+}
+
 TEST(IntInput, RoundsAsTheReferenceDoes) {
   std::vector<float> x = inputs(1, InputKind::heavy_tailed);
   for (std::size_t i = 0; i < 32; ++i) x[i] = 0;                        // nothing to scale by
@@ -133,29 +157,52 @@ TEST(Int8Input, RoundsAsTheReferenceDoes) {
   use_simd_target("");
 }
 
-// Every code of 8 bits and every input of 8 bits at its largest: pairs of products must not be cut off.
+// Blocks that fill a row of 256, all bytes but those of the scales in half precision the same: a value is
+// then `number`.
+struct UniformBlocks {
+  ElementType type;
+  std::size_t bytes, blocks, scale_at;
+  int byte, number;
+};
+std::vector<std::byte> row_of(const UniformBlocks& of) {
+  std::vector<std::byte> row(of.bytes * of.blocks, static_cast<std::byte>(of.byte));
+  for (std::size_t b = 0; b < of.blocks; ++b) {
+    std::byte* scale = row.data() + of.bytes * b + of.scale_at;
+    scale[0] = std::byte{0};
+    scale[1] = std::byte{0x3C};  // 1 in half precision
+    if (of.type == ElementType::Q4_K || of.type == ElementType::Q5_K) scale[2] = scale[3] = std::byte{0};
+  }
+  return row;
+}
+
+// The largest codes by the largest inputs: sums of products in 16 bits must not be cut off.
 TEST(IntegerLinear, LargestCodesByLargestInputs) {
   constexpr std::size_t kColumns = 256;
   static const std::string kName = "w";
+  const UniformBlocks all[] = {
+      {ElementType::Q8_0, 34, 8, 0, -128, -128},     {ElementType::Q8_0, 34, 8, 0, 127, 127},
+      {ElementType::Q4_0, 18, 8, 0, 0xFF, 7},        {ElementType::Q5_0, 22, 8, 0, 0xFF, 15},
+      {ElementType::Q4_K, 144, 1, 0, 0xFF, 63 * 15}, {ElementType::Q5_K, 176, 1, 0, 0xFF, 63 * 31},
+      {ElementType::Q6_K, 210, 1, 208, 0xFF, -31}};  // its scales are bytes, -1
   for (const std::string& target : simd_targets()) {
     use_simd_target(target);
-    for (const int code : {-128, 127}) {
-      std::vector<std::byte> blocks(kColumns / 32 * 34, static_cast<std::byte>(code));
-      for (std::size_t b = 0; b < kColumns / 32; ++b) {  // 1 in half precision
-        blocks[34 * b] = std::byte{0};
-        blocks[34 * b + 1] = std::byte{0x3C};
-      }
+    for (const UniformBlocks& of : all) {
+      const std::vector<std::byte> blocks = row_of(of);
       WeightView w;
       w.name = &kName;
       w.rows = 1;
       w.columns = kColumns;
-      w.type = ElementType::Q8_0;
+      w.type = of.type;
       w.codes = blocks.data();
       w.row_bytes = blocks.size();
       CpuOps cpu(Arithmetic{Precision::int8_block}, 1);
       for (const double x : {-127.0, 127.0}) {
-        const Matrix y = cpu.linear(cpu.upload(std::vector<double>(kColumns, x), 1, kColumns), w, {}, {});
-        EXPECT_EQ(cpu.download(y)[0], code * x * kColumns) << target;
+        for (const std::size_t tokens : {1, 19}) {  // rows, and panels
+          const Matrix y =
+              cpu.linear(cpu.upload(std::vector<double>(tokens * kColumns, x), tokens, kColumns), w, {}, {});
+          for (const double value : cpu.download(y))
+            EXPECT_EQ(value, of.number * x * kColumns) << target << ", " << of.bytes << " bytes, " << tokens;
+        }
       }
     }
   }

@@ -1,0 +1,240 @@
+// One row of super-blocks of 256 codes by inputs of 8 bits. To be included inside the namespace of an
+// instruction set, after what row_dot_int8.cpp says of products of bytes.
+//
+// Groups g and g + 4 lie side by side in a vector, eight codes of each by turns, as Input256 (int8_input.h)
+// has the inputs. What belongs to one group is so added up before it is scaled, in 16 bits while it fits, and
+// all eight groups' sums end in one vector, in the order 0 4 1 5 2 6 3 7.
+
+HWY_INLINE V16 neighbours_added(V16 a, V16 b) {  // of each 16 bytes of a four sums, then of b's
+#if HWY_TARGET == HWY_SSE4
+  return V16{_mm_hadd_epi16(a.raw, b.raw)};
+#else
+  return V16{_mm256_hadd_epi16(a.raw, b.raw)};
+#endif
+}
+HWY_INLINE V32 neighbours_added(V32 a, V32 b) {
+#if HWY_TARGET == HWY_SSE4
+  return V32{_mm_hadd_epi32(a.raw, b.raw)};
+#else
+  return V32{_mm256_hadd_epi32(a.raw, b.raw)};
+#endif
+}
+
+// The first eight of each 16 bytes of two vectors, a's and b's by turns; the last eight.
+HWY_INLINE VBytes first_eights(VBytes a, VBytes b) {
+  const hn::Repartition<std::uint64_t, Bytes> d;
+  return hn::BitCast(Bytes(), hn::InterleaveLower(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+HWY_INLINE VBytes last_eights(VBytes a, VBytes b) {
+  const hn::Repartition<std::uint64_t, Bytes> d;
+  return hn::BitCast(Bytes(), hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+
+// Eight numbers, a group's each, in that order.
+constexpr std::size_t kVectorsOfEight = 8 / hn::MaxLanes(DF());
+struct OfEight {
+  VF each[kVectorsOfEight];
+};
+struct SumsOfEight {
+  V32 each[kVectorsOfEight];
+};
+// Of sums of groups 0 4 1 5 and of 2 6 3 7; in a long vector its halves hold a part each.
+HWY_INLINE SumsOfEight sums_of_eight(V32 first, V32 second) {
+#if HWY_TARGET == HWY_SSE4
+  return {{first, second}};
+#else
+  const D32 d;
+  return {{hn::Add(hn::ConcatUpperLower(d, second, first), hn::ConcatLowerUpper(d, second, first))}};
+#endif
+}
+HWY_INLINE void add_scaled_sums(const SumsOfEight& sums, const OfEight& scales, VF& total) {
+  for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+    total = hn::MulAdd(hn::ConvertTo(DF(), sums.each[i]), scales.each[i], total);
+}
+
+// Fifth bits of Q5_K's codes of groups Group and Group + 4, at bit Group of each byte; none of Q4_K's.
+struct NoFifths {
+  HWY_INLINE NoFifths(const gguf_blocks::Q4_K&, std::size_t) {}
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_first(VBytes codes) const {
+    return codes;
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_last(VBytes codes) const {
+    return codes;
+  }
+};
+class Fifths {
+ public:
+  HWY_INLINE Fifths(const gguf_blocks::Q5_K& block, std::size_t i) {
+    const VBytes high = hn::LoadU(Bytes(), block.qh + i), of_last_groups = shift_right<4>(high, 15);
+    first_ = first_eights(high, of_last_groups);
+    last_ = last_eights(high, of_last_groups);
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_first(VBytes codes) const {
+    return hn::Or(codes, bit<Group>(first_));
+  }
+  template <std::size_t Group>
+  HWY_INLINE VBytes in_last(VBytes codes) const {
+    return hn::Or(codes, bit<Group>(last_));
+  }
+
+ private:
+  template <std::size_t Group>
+  static HWY_INLINE VBytes bit(VBytes v) {
+    return shift_left<4 - Group>(hn::And(v, hn::Set(Bytes(), std::uint8_t{1 << Group})));
+  }
+  VBytes first_, last_;
+};
+template <class Stored>
+using FifthsOf = std::conditional_t<std::is_same_v<Stored, gguf_blocks::Q5_K>, Fifths, NoFifths>;
+
+HWY_INLINE VSigned inputs_of(const Input256& x, std::size_t which, std::size_t i) {
+  return hn::LoadU(SByte(), x.codes[which] + i);
+}
+
+// Groups 2·Part, 2·Part + 1 and those four on. Four products of a pair each are summed in 16 bits:
+// 4 · 2 · 31 · 127 < 2^15.
+template <std::size_t Part, class Stored>
+HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
+  V32 sum = hn::Zero(D32());
+  for (std::size_t i = 0; i < 32; i += kBytes) {
+    const VBytes v = hn::LoadU(Bytes(), block.qs + 32 * Part + i);
+    const VBytes w = hn::LoadU(Bytes(), block.qs + 32 * Part + 64 + i);
+    const VBytes first = first_eights(v, w), last = last_eights(v, w);
+    const FifthsOf<Stored> fifths(block, i);
+    constexpr std::size_t kLow = 2 * Part, kHigh = 2 * Part + 1;
+    const V16 low = hn::Add(
+        pair_products(fifths.template in_first<kLow>(low_nibbles(first)), inputs_of(x, 2 * kLow, i)),
+        pair_products(fifths.template in_last<kLow>(low_nibbles(last)), inputs_of(x, 2 * kLow + 1, i)));
+    const V16 high = hn::Add(
+        pair_products(fifths.template in_first<kHigh>(shift_right<4>(first, 15)), inputs_of(x, 2 * kHigh, i)),
+        pair_products(fifths.template in_last<kHigh>(shift_right<4>(last, 15)),
+                      inputs_of(x, 2 * kHigh + 1, i)));
+    sum = hn::Add(sum, weighted(neighbours_added(low, high), hn::Set(D16(), 1)));
+  }
+  return sum;
+}
+
+// Q4_K and Q5_K: eight groups of 32 codes, each with a scale and a minimum of 6 bits.
+template <class Stored>
+HWY_INLINE float dot_nibble_blocks(const std::byte* w, const Int8Input& x) {
+  const hn::Rebind<std::uint8_t, DF> db;
+  const auto* block = reinterpret_cast<const Stored*>(w);
+  VF total = hn::Zero(DF()), minima = hn::Zero(DF());
+  for (const Input256& in : x.super_blocks) {
+    fetch_ahead(block, sizeof(Stored));
+    SixBitScales bytes;
+    unpack_six_bits<true>(block->scales, bytes);
+    const VF scale = hn::Set(DF(), widen(block->d)), minimum = hn::Set(DF(), widen(block->dmin));
+    OfEight scales;
+    for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
+      const VF s = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + i)));
+      const VF m = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + 8 + i)));
+      scales.each[i / hn::Lanes(DF())] = hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), in.scales + i));
+      minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), in.sums_of_32 + i), minima);
+    }
+    add_scaled_sums(sums_of_eight(nibble_sums<0>(*block, in), nibble_sums<1>(*block, in)), scales, total);
+    ++block;
+  }
+  return hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(total, minima)));
+}
+
+// The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th: of a group's, those of its
+// first 16 codes are the even ones. They multiply sums of two pairs' products, 2 · 2 · 63 · 127 < 2^15, and
+// eight of them by 128 add up to far less than 2^31.
+class SixteenScales {
+ public:
+  HWY_INLINE explicit SixteenScales(const std::int8_t* scales) {
+    alignas(16) static constexpr std::uint8_t kApart[16] = {0, 2, 4, 6, 8, 10, 12, 14,
+                                                            1, 3, 5, 7, 9, 11, 13, 15};
+    alignas(16) static constexpr std::uint8_t kInPairs[16] = {0, 1, 8,  9,  2, 3, 10, 11,
+                                                              4, 5, 12, 13, 6, 7, 14, 15};
+    const hn::FixedTag<std::uint8_t, 16> d;
+    const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(scales));
+    widened(hn::TableLookupBytes(bytes, hn::Load(d, kApart)), apart_);
+    widened(hn::TableLookupBytes(bytes, hn::Load(d, kInPairs)), in_pairs_);
+  }
+  // For codes i … of groups Group and Group + 4, eight of each by turns.
+  template <std::size_t Group>
+  HWY_INLINE V16 of(std::size_t i) const {
+    constexpr std::uint8_t kA = 2 * Group, kB = 2 * (Group + 4);
+    alignas(16) static constexpr std::uint8_t kSpread[16] = {kA, kA + 1, kA, kA + 1, kA, kA + 1, kA, kA + 1,
+                                                             kB, kB + 1, kB, kB + 1, kB, kB + 1, kB, kB + 1};
+    const auto spread = hn::BitCast(D16(), hn::LoadDup128(hn::Repartition<std::uint8_t, D16>(), kSpread));
+    return hn::TableLookupBytes(apart_[i / kBytes], spread);
+  }
+  // Σ of scale · Σ q over both 16 of a group: what codes that mean 32 less are short of, but for that 32.
+  HWY_INLINE SumsOfEight of_sums(const Input256& x) const {
+    SumsOfEight sums;
+    for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+      sums.each[i] = weighted(in_pairs_[i], hn::LoadU(D16(), x.sums_of_16 + i * hn::Lanes(D16())));
+    return sums;
+  }
+
+ private:
+  static constexpr std::size_t kVectors = 16 / hn::MaxLanes(D16());
+  static HWY_INLINE void widened(hn::Vec<hn::FixedTag<std::uint8_t, 16>> bytes, V16 (&to)[kVectors]) {
+    const hn::FixedTag<std::int8_t, 16> d;
+#if HWY_TARGET == HWY_SSE4
+    const hn::Half<decltype(d)> half;
+    to[0] = hn::PromoteTo(D16(), hn::LowerHalf(half, hn::BitCast(d, bytes)));
+    to[1] = hn::PromoteTo(D16(), hn::UpperHalf(half, hn::BitCast(d, bytes)));
+#else
+    to[0] = hn::PromoteTo(D16(), hn::BitCast(d, bytes));
+#endif
+  }
+  V16 apart_[kVectors], in_pairs_[kVectors];
+};
+
+// Codes of 6 bits, 0 … 63: groups 0 … 3 and, a half of the block further, those four on. Group 0's upper
+// bits are the lowest ones of qh, group 1's the next ones, ….
+HWY_INLINE SumsOfEight six_bit_sums(const gguf_blocks::Q6_K& block, const Input256& x,
+                                    const SixteenScales& scales) {
+  V32 sums[4] = {hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32())};
+  const auto two_bits = [](VBytes v, std::uint8_t mask)
+                            HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
+  for (std::size_t i = 0; i < 32; i += kBytes) {
+    const auto at = [&](const std::uint8_t* bytes) HWY_ATTR { return hn::LoadU(Bytes(), bytes + i); };
+    const VBytes a0 = at(block.ql), a1 = at(block.ql + 32), ah = at(block.qh);
+    const VBytes b0 = at(block.ql + 64), b1 = at(block.ql + 96), bh = at(block.qh + 32);
+    V16 products[4] = {hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16())};
+    const auto add = [&](std::size_t which, VBytes l0, VBytes l1, VBytes h) HWY_ATTR {
+      const auto by = [&](std::size_t group, VBytes codes) HWY_ATTR {
+        products[group] = hn::Add(products[group], pair_products(codes, inputs_of(x, 2 * group + which, i)));
+      };
+      by(0, hn::Or(low_nibbles(l0), shift_left<4>(two_bits(h, 3))));
+      by(1, hn::Or(low_nibbles(l1), shift_left<2>(two_bits(h, 12))));
+      by(2, hn::Or(shift_right<4>(l0, 15), two_bits(h, 48)));
+      by(3, hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48)));
+    };
+    add(0, first_eights(a0, b0), first_eights(a1, b1), first_eights(ah, bh));
+    add(1, last_eights(a0, b0), last_eights(a1, b1), last_eights(ah, bh));
+    sums[0] = hn::Add(sums[0], weighted(products[0], scales.of<0>(i)));
+    sums[1] = hn::Add(sums[1], weighted(products[1], scales.of<1>(i)));
+    sums[2] = hn::Add(sums[2], weighted(products[2], scales.of<2>(i)));
+    sums[3] = hn::Add(sums[3], weighted(products[3], scales.of<3>(i)));
+  }
+  return sums_of_eight(neighbours_added(sums[0], sums[1]), neighbours_added(sums[2], sums[3]));
+}
+
+HWY_INLINE float dot_q6_k(const std::byte* w, const Int8Input& x) {
+  const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
+  VF total = hn::Zero(DF());
+  for (const Input256& in : x.super_blocks) {
+    fetch_ahead(block, sizeof *block);
+    const SixteenScales of_16(block->scales);
+    SumsOfEight sums = six_bit_sums(*block, in, of_16);
+    const SumsOfEight short_of = of_16.of_sums(in);
+    const VF whole = hn::Set(DF(), widen(block->d));
+    OfEight scales;
+    for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+      sums.each[i] = hn::Sub(sums.each[i], hn::ShiftLeft<5>(short_of.each[i]));
+      scales.each[i] = hn::Mul(whole, hn::LoadU(DF(), in.scales + i * hn::Lanes(DF())));
+    }
+    add_scaled_sums(sums, scales, total);
+    ++block;
+  }
+  return hn::GetLane(hn::SumOfLanes(DF(), total));
+}

@@ -227,6 +227,18 @@ TEST(Convert, AQuantizationConfigOfTheLanguageModelIsRewritten) {
   EXPECT_TRUE(fs::exists(dir / "1x1/quantize_config.json"));
 }
 
+TEST(Convert, StackedExpertsThatStayAreTold) {
+  const TempDir dir;
+  test::write_file(dir / "in/model.safetensors",
+                   test::safetensors_bytes(
+                       R"({"a.experts.down_proj":{"dtype":"F32","shape":[1,1,2],"data_offsets":[0,8]},)"
+                       R"("a.up_proj.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[8,24]}})",
+                       f32({1, 2, 3, 4, 5, 6})));
+  const auto result = assay({"convert", dir / "in", dir / "out", "--to", "int8:channel"});
+  expect_ok(result);
+  EXPECT_NE(result.out.find("1 tensors of stacked experts, 2 values, stay"), std::string::npos) << result.out;
+}
+
 TEST(Convert, AQuantMethodThatIsNoNameIsRefused) {
   const TempDir dir;
   write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);

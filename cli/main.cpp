@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const assay::Error& error) {
     return report(error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(assay::Error::io(error.code().message()).in(error.path1()));
   } catch (const std::bad_alloc&) {
     return report(assay::Error::io("out of memory").remedy("lower --jobs or free some memory"));
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 
 #include "convert/mtp.h"
 #include "core/formats/json.h"
+#include "core/model/nested_config.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
 
@@ -159,8 +160,27 @@ void set_dtype(Json& config, ElementType type) {
   for (const char* key : {"torch_dtype", "dtype"}) {
     if (config.contains(key)) config[key] = name;
   }
-  for (const char* key : {"text_config", "llm_config"}) {
-    if (config.contains(key) && config[key].is_object()) set_dtype(config[key], type);
+}
+
+// The document, and the descriptions of a language model inside it.
+std::vector<Json*> levels_of(Json& config) {
+  std::vector<Json*> levels = {&config};
+  for (const auto& [outer, inner] : kLanguageModelNests) {
+    if (!config.contains(outer) || !config[outer].is_object()) continue;
+    Json* nest = &config[outer];
+    if (!inner.empty()) nest = nest->contains(inner) ? &(*nest)[inner] : nullptr;
+    if (nest != nullptr && nest->is_object()) levels.push_back(nest);
+  }
+  return levels;
+}
+
+void set_quantization(Json& level, const Spec& spec) {
+  for (const std::string_view key : kQuantizationKeys) {
+    if (!level.contains(key) || !level[key].is_object()) continue;
+    if (spec.kind == Spec::Kind::reblock)
+      set_block(level[key], spec);
+    else
+      level.erase(key);
   }
 }
 
@@ -187,17 +207,12 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions&
   const ParsedJson checked = parse_json(text, path);  // refuses what the reading below would let pass
   if (!checked.is_object()) throw Error::input("is not a JSON object").in(path);
   Json config = Json::parse(text);
-  const char* key = config.contains("compression_config") ? "compression_config" : "quantization_config";
   const Spec& spec = plan.spec;
-  if (spec.kind == Spec::Kind::reblock) {
-    if (config.contains(key)) set_block(config[key], spec);
-  } else if (spec.kind != Spec::Kind::keep) {
-    config.erase(key);
-    config.erase("quantization_config");
-    if (config.contains("quantization") && config["quantization"].is_object()) config.erase("quantization");
+  for (Json* level : levels_of(config)) {
+    if (spec.kind != Spec::Kind::keep) set_quantization(*level, spec);
+    if (spec.kind == Spec::Kind::cast) set_dtype(*level, spec.type);
   }
   if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
-  if (spec.kind == Spec::Kind::cast) set_dtype(config, spec.type);
   RewrittenConfig made;
   made.note = note_for(spec);
   if (spec.kind == Spec::Kind::quantize && !has_no_config(spec)) {

@@ -51,7 +51,9 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
   // A golden record (assay check) tells what the source is, not what becomes of it.
   if (name == "config.json" || name == kManifest || name == "assay-golden.json") return true;
   const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
-  if (name == "hf_quant_config.json") return !stays_quantized;
+  for (const std::string_view quantizer :
+       {"hf_quant_config.json", "quantize_config.json", "quant_config.json"})
+    if (name == quantizer) return !stays_quantized;
   for (const CheckpointFile& file : plan.checkpoint.files) {
     if (file.name == name) return true;
   }
@@ -289,12 +291,15 @@ void publish_folder(const fs::path& partial, const fs::path& out) {
 
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
   std::error_code error;
+  if (out.empty()) throw Error::usage("OUT is empty").remedy("name a new folder");
   const fs::path source = fs::is_directory(in, error) ? in : in.parent_path();
   if (is_within(out, source.empty() ? fs::path(".") : source) && fs::is_directory(in, error))
     throw Error::refused("the output would lie in the source's own folder")
         .in(out)
         .remedy("name another folder");
   // A file that a run gave its name before it was killed: its journal, which the conversion reads, knows it.
+  if (fs::is_symlink(parent_of(out) / name_of(out), error))
+    throw Error::refused("exists already, and is a link").in(out).remedy("name a new folder");
   const bool may_be_ours =
       options.resume && fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
   if (fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error)))

@@ -15,6 +15,7 @@
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
+#include "core/system/text.h"
 
 namespace assay {
 namespace {
@@ -89,6 +90,7 @@ class Planner {
       roles.emplace(plan_.checkpoint.config);
       plan_.roles_from = roles->source();
     }
+    if (roles) warn_of_stacks();
     std::size_t acted = 0;
     for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
       const LogicalTensor& tensor = plan_.stored.tensors[i];
@@ -104,6 +106,31 @@ class Planner {
     }
     if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
+  }
+
+  // Most of a model whose experts are stacked would stay large unsaid.
+  void warn_of_stacks() {
+    std::uint64_t count = 0, elements = 0;
+    const LogicalTensor* first = nullptr;
+    for (const LogicalTensor& tensor : plan_.stored.tensors) {
+      const bool is_stack = tensor.shape.size() == 3 && is_plain_float(tensor.form.codes) &&
+                            tensor.name.find("expert") != std::string::npos && filter_.accepts(tensor.name);
+      if (!is_stack) continue;
+      if (first == nullptr) first = &tensor;
+      ++count;
+      elements += tensor.elements();
+    }
+    if (first == nullptr) return;
+    plan_.findings.push_back(
+        {.severity = Severity::warning,
+         .code = "convert.stacked",
+         .message = fmt::format("{} tensors of stacked experts, {} values, stay as they are: only "
+                                "two-dimensional weights are quantized",
+                                count, with_thousands(elements)),
+         .file = {},
+         .tensor = first->name,
+         .offset = {},
+         .remedy = {}});
   }
 
   bool wanted(const LogicalTensor& tensor, const std::optional<Roles>& roles) const {

@@ -11,6 +11,10 @@ namespace assay {
 void check_report_name(const fs::path& file) {
   if (file.extension() != ".json" && file.extension() != ".html")
     throw Error::usage(fmt::format("--report {}: a name ending in .json or .html is needed", file.string()));
+  // Said before hours of work rather than after them.
+  std::error_code error;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (!fs::is_directory(folder, error)) throw Error::input("there is no such folder").in(folder);
 }
 
 void write_report(const fs::path& file, const ConversionPlan& plan, const ConvertOptions& options,

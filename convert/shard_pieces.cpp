@@ -11,6 +11,8 @@
 #include "convert/encoder.h"
 #include "convert/plausible.h"
 #include "convert/scale_map.h"
+#include "core/model/stored_checks.h"
+#include "core/model/stored_names.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
 #include "core/system/scratch.h"
@@ -53,6 +55,7 @@ ShardPieces::ShardPieces(const PipelineContext& context, const OutputShard& shar
     queue_copies();
   else
     queue_cut_copies();
+  if (plan_.spec.kind != Spec::Kind::keep) queue_checks();
   for (const auto& [work, outputs] : made_) queue_work(work, outputs);
   put_in_order();
 }
@@ -151,6 +154,24 @@ void ShardPieces::queue_cut_copies() {
         sink_.write(output, at, bytes);
         context_.progress.add(size);
       });
+    }
+  }
+}
+
+// The floats that stay as they are beside what changes (norms, embeddings) are no more to be NaN than those.
+void ShardPieces::queue_checks() {
+  for (const OutputTensor& output : shard_.tensors) {
+    if (output.source != OutputTensor::Source::stored) continue;
+    const LogicalTensor& tensor = tensor_of(output.work);
+    const bool is_checked = !tensor.quantized() && is_plain_float(tensor.form.codes) &&
+                            tensor.form.codes != ElementType::F64 && !is_known_buffer(tensor.name);
+    if (!is_checked) continue;
+    const std::uint64_t step = rows_a_piece(plan_, plan_.works[output.work]);
+    Group& group = group_at(output.offset);
+    for (std::uint64_t first = 0; first < tensor.all_rows(); first += step) {
+      const std::uint64_t rows = std::min(step, tensor.all_rows() - first);
+      group.pieces.push_back(
+          [this, &tensor, first, rows] { check_values(tensor, read(tensor, first, rows)); });
     }
   }
 }

@@ -50,6 +50,7 @@ class ShardPieces {
   void put_in_order();
   void queue_copies();
   void queue_cut_copies();
+  void queue_checks();
   void queue_gathering(const OutputTensor& output);
   void queue_work(std::uint32_t work, const Outputs& outputs);
   void queue_recoding(const LogicalTensor& tensor, const Outputs& outputs, std::uint64_t step,

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/formats/json.h"
+#include "core/model/nested_config.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -24,12 +25,8 @@ std::string text_or_empty(const ParsedJson& object, std::string_view key,
   return value == nullptr ? std::string() : json_string(*value, key, source);
 }
 
-// Where multimodal models keep the description of their language model.
-constexpr std::array<std::array<std::string_view, 2>, 4> kNests = {
-    {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
-
 std::optional<std::pair<std::string, const ParsedJson*>> nested_text(const ParsedJson& document) {
-  for (const auto& [outer, inner] : kNests) {
+  for (const auto& [outer, inner] : kLanguageModelNests) {
     const ParsedJson* object = member(document, outer);
     if (object == nullptr || !object->is_object()) continue;
     if (inner.empty()) return std::pair(std::string(outer), object);
@@ -86,7 +83,7 @@ ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesy
       if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
     }
     if (config.quantization_) continue;
-    for (const std::string_view key : {"quantization_config", "compression_config", "quantization"}) {
+    for (const std::string_view key : kQuantizationKeys) {
       const ParsedJson* value = member(*object, key);
       if (value != nullptr && !config.quantization_)
         config.quantization_ = parse_quantization(*value, source);

@@ -95,7 +95,8 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   if (!object.is_object()) throw Error::input("quantization_config is not an object").in(source);
   const Fields fields(object, source);
   QuantizationConfig config;
-  config.method = fields.text("quant_method");
+  if (const ParsedJson* method = fields.find("quant_method"))
+    config.method = json_string(*method, "quantization_config.quant_method", source);
   if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
   for (const std::string_view key : {"quant_algo", "format", "checkpoint_format", "fmt", "version"}) {
     if (config.format.empty()) config.format = fields.text(key);

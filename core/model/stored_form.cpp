@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/formats/json.h"
+#include "core/model/nested_config.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_resolve.h"
 #include "core/numeric/codec.h"
@@ -69,13 +70,20 @@ class Finder {
     for (std::uint32_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const std::string& name = stored(i).name;
       const auto parsed = parse_stored_name(name);
-      const bool believed = parsed && !parsed->weight.empty() &&
-                            (!needs_a_weight_to_be_believed(parsed->suffix) || has_codes(parsed->weight));
+      const bool believed = parsed && !parsed->weight.empty() && is_believed(*parsed);
       if (believed)
         group_of(parsed->weight).pieces.push_back({parsed->suffix, i, parsed->part});
       else
         group_of(name).plain = i;
     }
+  }
+
+  bool is_believed(const StoredName& name) const {
+    if (name.suffix == "proj_scale") {  // a parameter of its own unless it stands beside codes
+      const CheckpointTensor* codes = checkpoint_.find(name.weight);
+      return codes != nullptr && needs_scale(codes->type);
+    }
+    return !needs_a_weight_to_be_believed(name.suffix) || has_codes(name.weight);
   }
 
   bool has_codes(const std::string& weight) const {
@@ -143,6 +151,21 @@ std::string packed_name(const LogicalTensor& tensor) {
   if (tensor.form.block_columns == tensor.columns)
     return fmt::format("{}INT{} channel", maker, packed.codes.bits);
   return fmt::format("{}INT{} group {}", maker, packed.codes.bits, tensor.form.block_columns);
+}
+
+const ParsedJson* object_in(const ParsedJson& document, std::string_view key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_object() ? &*found : nullptr;
+}
+
+std::optional<QuantizationConfig> quantization_in(const ParsedJson& document, const fs::path& source) {
+  for (const std::string_view key : kQuantizationKeys) {
+    const auto found = document.find(key);
+    if (found == document.end() || found->is_null()) continue;
+    // "quantization" is a word that others use too.
+    if (key != "quantization" || found->is_object()) return parse_quantization(*found, source);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -272,9 +295,12 @@ std::optional<QuantizationConfig> read_quantization(const Checkpoint& checkpoint
   };
   if (!checkpoint.config.empty()) {
     const ParsedJson document = object_of(checkpoint.config);
-    for (const std::string_view key : {"quantization_config", "compression_config", "quantization"}) {
-      const auto found = document.find(key);
-      if (found != document.end() && found->is_object()) return parse_quantization(*found, checkpoint.config);
+    if (auto found = quantization_in(document, checkpoint.config)) return found;
+    for (const auto& [outer, inner] : kLanguageModelNests) {
+      const ParsedJson* nest = object_in(document, outer);
+      if (nest != nullptr && !inner.empty()) nest = object_in(*nest, inner);
+      if (nest == nullptr) continue;
+      if (auto found = quantization_in(*nest, checkpoint.config)) return found;
     }
   }
   const fs::path beside = checkpoint.root / "hf_quant_config.json";

@@ -44,11 +44,19 @@ constexpr std::array kEndings = {
     Ending{".weight.quant_state.bitsandbytes__fp4", ".weight", StoredPart::table},
     Ending{".SCB", ".weight", StoredPart::scale},
     Ending{".weight_format", ".weight", StoredPart::table},
-    // stacked experts: gpt-oss, Llama 4
+    // stacked experts: gpt-oss, Llama 4, transformers' FP8; w13_weight_scale of SGLang and vLLM
     Ending{"_proj_blocks", "_proj", StoredPart::codes},
     Ending{"_proj_scales", "_proj", StoredPart::scale},
+    Ending{"_proj_weight_scale_inv", "_proj", StoredPart::scale},
+    Ending{"_proj_weight_scale_2", "_proj", StoredPart::scale},
     Ending{"_proj_weight_scale", "_proj", StoredPart::scale},
     Ending{"_proj_input_scale", "_proj", StoredPart::scale},
+    Ending{"_proj_scale_inv", "_proj", StoredPart::scale},
+    Ending{"_proj_scale", "_proj", StoredPart::scale},
+    Ending{"_weight_scale_inv", "_weight", StoredPart::scale},
+    Ending{"_weight_scale_2", "_weight", StoredPart::scale},
+    Ending{"_weight_scale", "_weight", StoredPart::scale},
+    Ending{"_input_scale", "_weight", StoredPart::scale},
 };
 
 // Scales of the keys and values in the cache: they belong to no weight.

@@ -181,7 +181,7 @@ void resolve_gptq(StoredResolution& resolution, LogicalTensor& tensor, std::uint
 
 void resolve_awq(StoredResolution& resolution, LogicalTensor& tensor, std::uint64_t out) {
   const auto& config = resolution.quantization();
-  const bool gemm = !config || config->format.empty() || config->format == "gemm";
+  const bool gemm = !config || config->format.empty() || config->format == "gemm" || config->format == "GEMM";
   if (!gemm || (config && config->bits && *config->bits != 4) || tensor.group_index)
     return resolution.unknown_form(tensor, "AWQ is known in its 4-bit gemm version");
   const std::uint64_t in = resolution.stored(tensor.codes).shape.front();

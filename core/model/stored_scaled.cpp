@@ -27,21 +27,33 @@ bool packs_two(const CheckpointTensor& codes, const CheckpointTensor& scale) {
 }
 
 // The configured block first, since a small matrix of one block would also pass for "one scale a tensor".
-std::optional<Block> find_block(const MatrixSizes& m, const StoredShape& grid, ElementType scale_type,
-                                const std::optional<Block>& configured) {
+// Where config.json gives one size for all, a grid of other blocks is no grid at all, and …_scale_inv no
+// other.
+std::optional<Block> find_block(const StoredResolution& resolution, const MatrixSizes& m,
+                                const CheckpointTensor& scale) {
+  const StoredShape& grid = scale.shape;
+  const std::optional<Block> configured = resolution.configured_block();
+  const bool one_size = resolution.quantization() && resolution.quantization()->block_rows;
   const auto is_grid_of = [&](const Block& block) {
     const MatrixSizes g = as_matrices(grid);
     return grid.size() >= 2 && g.slices == m.slices &&
            g.rows == LogicalTensor::ceil_div(m.rows, block.rows) &&
            g.columns == LogicalTensor::ceil_div(m.columns, block.columns);
   };
-  if (m.rows == 0 || m.columns == 0) return std::nullopt;
-  const bool powers_of_two = scale_type == ElementType::U8 || scale_type == ElementType::F8_E8M0;
+  if (m.rows == 0 || m.columns == 0) {
+    const Block block = configured.value_or(Block{128, 128});
+    return is_grid_of(block) ? std::optional(block) : std::nullopt;
+  }
+  const bool powers_of_two = scale.type == ElementType::U8 || scale.type == ElementType::F8_E8M0;
   if (powers_of_two && is_grid_of({1, 32})) return Block{1, 32};  // MXFP8
   if (configured && is_grid_of(*configured)) return configured;
+  if (one_size && scale.name.ends_with("_scale_inv")) return std::nullopt;
   if (element_count(grid) == m.slices) return Block{m.rows, m.columns};
   if (is_grid_of({1, m.columns}) || (m.slices == 1 && grid == StoredShape{m.rows}))
     return Block{1, m.columns};
+  // Stacked experts stored [inputs, outputs]: Llama 4
+  if (m.slices > 1 && is_grid_of({m.rows, 1})) return Block{m.rows, 1};
+  if (one_size) return std::nullopt;
   for (const std::uint64_t side : {128, 64, 32, 256, 16}) {
     if (is_grid_of({side, side})) return Block{side, side};
   }
@@ -55,8 +67,7 @@ void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor) {
   tensor.form.kind = FormKind::scaled;
   tensor.form.codes = codes.type;
   if (!resolution.take_scale_type(tensor)) return;
-  const auto block =
-      find_block(as_matrices(codes.shape), scale.shape, scale.type, resolution.configured_block());
+  const auto block = find_block(resolution, as_matrices(codes.shape), scale);
   if (!block) return resolution.bad_grid(tensor, codes.shape);
   tensor.form.block_rows = block->rows;
   tensor.form.block_columns = block->columns;
@@ -104,7 +115,9 @@ void resolve_unscaled(StoredResolution& resolution, LogicalTensor& tensor) {
     resolution.fault("stored.scale_missing", codes.name,
                      fmt::format("{} codes without a scale", name(codes.type)),
                      "complete the checkpoint: without scales these are not the weights");
-  } else if (needs_scale(codes.type) && codes.shape.size() >= 2 && codes.name.ends_with(".weight")) {
+  } else if (needs_scale(codes.type) && codes.shape.size() >= 2 &&
+             (codes.name.ends_with("weight") || codes.name.ends_with("experts.gate_up_proj") ||
+              codes.name.ends_with("experts.down_proj"))) {
     resolution.fault(
         "stored.scale_missing", codes.name,
         fmt::format("{} {} called a weight, without a scale", name(codes.type), shape_text(codes.shape)));
@@ -119,10 +132,13 @@ void resolve_unscaled(StoredResolution& resolution, LogicalTensor& tensor) {
 void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
   if (group.find("SCB") != nullptr) return resolve_row_maxima(resolution, tensor, group);
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
-  for (const std::string_view suffix : {"weight_scale_inv", "weight_scale", "scale", "proj_weight_scale"}) {
+  for (const std::string_view suffix : {"weight_scale_inv", "weight_scale", "scale", "proj_weight_scale_inv",
+                                        "proj_weight_scale", "proj_scale_inv", "proj_scale"}) {
     if (!tensor.scale) tensor.scale = group.place(suffix);
   }
-  tensor.global_scale = group.place("weight_scale_2");
+  for (const std::string_view suffix : {"weight_scale_2", "proj_weight_scale_2"}) {
+    if (!tensor.global_scale) tensor.global_scale = group.place(suffix);
+  }
   const std::size_t known = tensor.companions.size() + (tensor.scale ? 1 : 0) + (tensor.global_scale ? 1 : 0);
   if (known != group.pieces.size()) return resolution.unknown_form(tensor);
   if (!tensor.scale) return resolve_unscaled(resolution, tensor);

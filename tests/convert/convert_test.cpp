@@ -191,6 +191,82 @@ TEST(Convert, LoudFailures) {
   expect_refused("no-scale", "bf16");
 }
 
+// What stays as it is beside the quantized weights is looked at too; `copy` looks at nothing.
+TEST(Convert, ANanInANormIsNamed) {
+  const TempDir dir;
+  write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);
+  test::write_file(dir / "in/norm.safetensors",
+                   test::safetensors_bytes(
+                       R"({"norm.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", f32({1, NAN})));
+  for (const char* to : {"bf16", "reblock=1x1", "int8:channel"}) {
+    const auto result = assay({"convert", dir / "in", dir / to, "--to", to});
+    EXPECT_EQ(result.exit_code, 1) << to;
+    EXPECT_NE(result.err.find("norm.weight"), std::string::npos) << to << result.err;
+    EXPECT_FALSE(fs::exists(dir / to));
+  }
+  expect_ok(assay({"convert", dir / "in", dir / "copy", "--to", "copy"}));
+}
+
+// Kimi K2.5 keeps it inside text_config. What other quantizers leave beside config.json goes with it.
+TEST(Convert, AQuantizationConfigOfTheLanguageModelIsRewritten) {
+  const TempDir dir;
+  write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);
+  test::write_file(
+      dir / "in/config.json",
+      R"({"text_config":{"dtype":"float16","quantization_config":{"quant_method":"fp8","weight_block_size":[1,2]}}})");
+  test::write_file(dir / "in/quantize_config.json", "{}");
+  const auto config_of = [&](const std::string& folder) {
+    return nlohmann::json::parse(test::read_file(dir / folder / "config.json"));
+  };
+  expect_ok(assay({"convert", dir / "in", dir / "bf16", "--to", "bf16"}));
+  EXPECT_EQ(config_of("bf16"), nlohmann::json::parse(R"({"text_config":{"dtype":"bfloat16"}})"));
+  EXPECT_FALSE(fs::exists(dir / "bf16/quantize_config.json"));
+  expect_ok(assay({"convert", dir / "in", dir / "1x1", "--to", "reblock=1x1"}));
+  EXPECT_EQ(config_of("1x1")["text_config"]["quantization_config"]["weight_block_size"],
+            (std::vector<int>{1, 1}));
+  EXPECT_TRUE(fs::exists(dir / "1x1/quantize_config.json"));
+}
+
+TEST(Convert, StackedExpertsThatStayAreTold) {
+  const TempDir dir;
+  test::write_file(dir / "in/model.safetensors",
+                   test::safetensors_bytes(
+                       R"({"a.experts.down_proj":{"dtype":"F32","shape":[1,1,2],"data_offsets":[0,8]},)"
+                       R"("a.up_proj.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[8,24]}})",
+                       f32({1, 2, 3, 4, 5, 6})));
+  const auto result = assay({"convert", dir / "in", dir / "out", "--to", "int8:channel"});
+  expect_ok(result);
+  EXPECT_NE(result.out.find("1 tensors of stacked experts, 2 values, stay"), std::string::npos) << result.out;
+}
+
+TEST(Convert, AQuantMethodThatIsNoNameIsRefused) {
+  const TempDir dir;
+  write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);
+  for (const char* config :
+       {R"({"quantization_config":{"quant_method":5}})", R"({"quantization_config":[1]})"}) {
+    test::write_file(dir / "in/config.json", config);
+    EXPECT_EQ(assay({"convert", dir / "in", dir / "out", "--to", "bf16"}).exit_code, 2) << config;
+  }
+}
+
+TEST(Convert, AnOutputThatCannotBeNamedIsSaidAtOnce) {
+  const TempDir dir;
+  write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);
+  fs::create_directory(dir / "empty");
+  fs::create_directory_symlink(dir / "empty", dir / "link");
+  fs::create_symlink(dir / "nowhere", dir / "dangling");
+  for (const char* link : {"link", "dangling"}) {
+    EXPECT_EQ(assay({"convert", dir / "in", dir / link, "--to", "bf16"}).exit_code, 1) << link;
+    EXPECT_FALSE(fs::exists(dir / ("." + std::string(link) + ".assay-partial"))) << link;
+  }
+  EXPECT_EQ(assay({"convert", dir / "in", "", "--to", "bf16"}).exit_code, 2);
+  EXPECT_EQ(assay({"convert", dir / "in", dir / std::string(250, 'x'), "--to", "bf16"}).exit_code, 2);
+  EXPECT_EQ(
+      assay({"convert", dir / "in", dir / "out", "--to", "bf16", "--report", dir / "no/r.json"}).exit_code,
+      2);
+  EXPECT_FALSE(fs::exists(dir / "out"));
+}
+
 TEST(Convert, TheSourceIsNeverTheOutput) {
   const TempDir dir;
   write_blocks(dir / "in", f32({1, 1, 1, 1}), kOnes);

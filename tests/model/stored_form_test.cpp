@@ -82,6 +82,56 @@ TEST(StoredForm, TheConfiguredBlockDecidesWhatAGridOfOneMeans) {
   EXPECT_EQ(form_name(find(small).tensors.at(0)), "F8_E4M3 tensor");
 }
 
+// transformers' FP8, Llama 4 (stored [inputs, outputs]), ModelOpt's Llama 4, and the engines' own names.
+TEST(StoredForm, StackedExperts) {
+  const std::vector<Known> all = {
+      {{{"e.gate_up_proj", F8_E4M3, {4, 256, 130}}, {"e.gate_up_proj_scale_inv", F32, {4, 2, 2}}},
+       "F8_E4M3 128x128",
+       {4, 256, 130}},
+      {{{"e.down_proj", F8_E4M3, {4, 256, 130}}, {"e.down_proj_weight_scale_inv", F32, {4, 2, 2}}},
+       "F8_E4M3 128x128",
+       {4, 256, 130}},
+      {{{"e.gate_up_proj", F8_E4M3, {4, 256, 130}}, {"e.gate_up_proj_scale", F32, {4, 1, 130}}},
+       "F8_E4M3 256x1",
+       {4, 256, 130}},
+      {{{"e.down_proj", F8_E4M3, {4, 256, 130}}, {"e.down_proj_scale", F32, {4, 256, 1}}},
+       "F8_E4M3 channel",
+       {4, 256, 130}},
+      {{{"e.w13_weight", I8, {4, 20, 30}}, {"e.w13_weight_scale", F32, {4, 20, 1}}},
+       "I8 channel",
+       {4, 20, 30}},
+      {{{"e.gate_up_proj", U8, {4, 8, 32}},
+        {"e.gate_up_proj_weight_scale", F8_E4M3, {4, 8, 4}},
+        {"e.gate_up_proj_weight_scale_2", F32, {}},
+        {"e.gate_up_proj_input_scale", F32, {}}},
+       "NVFP4",
+       {4, 8, 64}},
+  };
+  for (const Known& known : all) {
+    const StoredTensors found = find(known.tensors);
+    ASSERT_TRUE(found.findings.empty()) << known.form << ": " << found.findings.front().message;
+    ASSERT_EQ(found.tensors.size(), 1u) << known.form;
+    EXPECT_EQ(form_name(found.tensors[0]), known.form);
+    EXPECT_EQ(found.tensors[0].shape, known.shape);
+  }
+  EXPECT_EQ(fault(find({{"e.w13_weight", I8, {4, 20, 30}}})), "stored.scale_missing");
+}
+
+TEST(StoredForm, AnEmptyMatrixHasNoScales) {
+  const StoredTensors found =
+      find({{"a.weight", F8_E4M3, {0, 128}}, {"a.weight_scale_inv", F32, {0, 1}}}, fp8_blocks(128, 128));
+  EXPECT_TRUE(found.findings.empty());
+}
+
+// 64x64 blocks under a config that says 128x128, and one scale for all: the engines would read past or short.
+TEST(StoredForm, OtherBlocksThanTheConfigSaysAreRefused) {
+  for (const std::vector<std::uint64_t>& grid : {std::vector<std::uint64_t>{4, 6}, {1, 1}, {256, 1}}) {
+    EXPECT_EQ(fault(find({{"a.weight", F8_E4M3, {256, 384}}, {"a.weight_scale_inv", F32, grid}},
+                         fp8_blocks(128, 128))),
+              "stored.scale_shape");
+  }
+}
+
 TEST(StoredForm, RefusesToGuess) {
   EXPECT_EQ(fault(find({{"a.weight", F8_E4M3, {4, 4}}})), "stored.scale_missing");
   EXPECT_EQ(fault(find({{"a.weight", I8, {4, 4}}})), "stored.scale_missing");
@@ -102,9 +152,12 @@ TEST(StoredForm, RefusesToGuess) {
 }
 
 TEST(StoredForm, AScaleByItselfIsAnOrdinaryParameter) {
-  const StoredTensors found = find({{"layer_scale.scale", BF16, {4}}});
-  EXPECT_TRUE(found.findings.empty());
-  EXPECT_FALSE(found.any_quantized);
+  for (const auto& tensors : {std::vector<StoredTensor>{{"layer_scale.scale", BF16, {4}}},
+                              {{"a.visual_proj", BF16, {4, 4}}, {"a.visual_proj_scale", BF16, {1}}}}) {
+    const StoredTensors found = find(tensors);
+    EXPECT_TRUE(found.findings.empty());
+    EXPECT_FALSE(found.any_quantized);
+  }
 }
 
 }  // namespace

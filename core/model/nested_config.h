@@ -1,0 +1,18 @@
+// Where multimodal models keep the description of their language model inside config.json; some releases
+// (Kimi K2.5) keep quantization_config there as well.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace assay {
+
+// An object of the document, and one inside it where the second name is not empty.
+inline constexpr std::array<std::array<std::string_view, 2>, 4> kLanguageModelNests = {
+    {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
+
+// The keys under which a config keeps how its weights are quantized.
+inline constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config",
+                                                                      "compression_config", "quantization"};
+
+}  // namespace assay

@@ -116,7 +116,8 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
         first_x = x[i];
         first_y = y[i];
       }
-      largest = std::max(largest, std::abs(double{x[i]} - double{y[i]}));
+      const double by = std::abs(double{x[i]} - double{y[i]});
+      if (std::isnan(by) || by > largest) largest = by;  // a NaN stays
     }
   }
   if (differing == 0) return std::nullopt;

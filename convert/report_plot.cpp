@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr double kWidth = 1140, kLeft = 56, kRight = 12, kTop = 14, kBottom = 34;
+constexpr double kWidth = 1140, kLeft = 56, kRight = 30, kTop = 14, kBottom = 34;
 constexpr std::size_t kColours = 16;  // --c0 … --c15 of the page
 
 // A round step that cuts `span` into about `parts`.

@@ -130,22 +130,24 @@ struct WordCodes {
   static constexpr int kCentre = 0;  // they are centred
 };
 
+template <class Codes, std::size_t Rows>
+HWY_INLINE void tile_with(const Part& part, float* sums) {
+#if ASSAY_BYTE_TILES
+  if constexpr (requires { Codes::kQuads; })
+    byte_tile<Rows, Codes>(part, sums);
+  else
+#endif
+    tile<Rows, Codes::kGroup, Codes::kMinimum>(part, sums);
+}
+
 template <class Codes>
 HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
-  const auto by = [&]<std::size_t kRows>(std::integral_constant<std::size_t, kRows>) HWY_ATTR {
-#if ASSAY_BYTE_TILES
-    if constexpr (requires { Codes::kQuads; })
-      return byte_tile<kRows, Codes>(part, sums);
-    else
-#endif
-      return tile<kRows, Codes::kGroup, Codes::kMinimum>(part, sums);
-  };
   switch (rows) {
-    case 12: return by(std::integral_constant<std::size_t, 12>());
-    case 6: return by(std::integral_constant<std::size_t, 6>());
-    case 4: return by(std::integral_constant<std::size_t, 4>());
-    case 2: return by(std::integral_constant<std::size_t, 2>());
-    default: return by(std::integral_constant<std::size_t, 1>());
+    case 12: return tile_with<Codes, 12>(part, sums);
+    case 6: return tile_with<Codes, 6>(part, sums);
+    case 4: return tile_with<Codes, 4>(part, sums);
+    case 2: return tile_with<Codes, 2>(part, sums);
+    default: return tile_with<Codes, 1>(part, sums);
   }
 }
 

@@ -90,7 +90,9 @@ long most_memory() {
   return usage.ru_maxrss;
 }
 
+// AddressSanitizer's shadow of reserved memory is an eighth of it, and is written when that is freed.
 TEST(CudaPlans, OfAGigabyteOfWeightsTouchNoneOfIt) {
+  constexpr long weights = 1 << 20;  // kilobytes: 32768 x 16384 x 2 bytes
   for (const auto& examiner : examiners(builtin_kernels())) {
     if (examiner->op() != "linear") continue;
     const long before = most_memory();
@@ -98,7 +100,7 @@ TEST(CudaPlans, OfAGigabyteOfWeightsTouchNoneOfIt) {
         CaseId::parse("linear:BF16:m=1:k=16384:n=32768:in=zero:seed=1"),
         [](const KernelLabel& k) { return k.device == Device::cuda; }, cuda::all_device_limits());
     EXPECT_GT(plans.size(), cuda::all_device_limits().size());
-    EXPECT_LT(most_memory() - before, 100 << 10);
+    EXPECT_LT(most_memory() - before, weights / 4);
   }
 }
 

@@ -35,6 +35,7 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
 
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic) {
   const bool few = tokens < kPackFrom;
+  if (arithmetic.bfloat16()) return few && is_stored_bf16(weight) ? LinearWay::rows : LinearWay::panels_bf16;
   if (takes_int16(weight, arithmetic)) return few ? LinearWay::rows_int16 : LinearWay::panels_int16;
   if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::rows_int8 : LinearWay::panels_int8;
   if (!few) return LinearWay::panels;
@@ -49,6 +50,7 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
   if (way == LinearWay::panels_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
+  if (way == LinearWay::panels_bf16) pairs_of_terms_.emplace(x, jobs);
   if (way == LinearWay::panels_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
   for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
     const std::span<const float> row(x.row<float>(t), x.columns());
@@ -65,6 +67,8 @@ void LinearWork::run(std::size_t piece) const {
   const std::size_t first = piece * step_, count = std::min(step_, weight_.rows - first);
   if (tiles_)
     integer_panel(*tiles_, weight_, first, count, y_);
+  else if (pairs_of_terms_)
+    bf16_panel(*pairs_of_terms_, weight_, first, count, y_);
   else if (way_ == LinearWay::panels)
     run_panel(first, count);
   else

@@ -5,18 +5,19 @@
 
 #include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_layout.h"
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot_int.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/highway.h>
+#include "core/numeric/vnni_highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #include "kernels/cpu/block_codes.h"
+#include "kernels/cpu/int_products.h"
 
 using D16 = hn::CappedTag<std::int16_t, 16>;
 using U16 = hn::RebindToUnsigned<D16>;
@@ -38,15 +39,8 @@ struct GroupSum {
 
   HWY_INLINE void add(V16 codes, const std::int16_t* x_high, const std::int16_t* x_low) {
     const D16 d;
-    // Where the instruction adds odd and even products apart, `rest` takes the one of them.
-    V32 rest = hn::Zero(D32());
-    high = hn::ReorderWidenMulAccumulate(D32(), codes, hn::LoadU(d, x_high), high, rest);
-    high = hn::Add(high, rest);
-    if constexpr (Fine) {
-      rest = hn::Zero(D32());
-      low = hn::ReorderWidenMulAccumulate(D32(), codes, hn::LoadU(d, x_low), low, rest);
-      low = hn::Add(low, rest);
-    }
+    high = add_word_products(high, codes, hn::LoadU(d, x_high));
+    if constexpr (Fine) low = add_word_products(low, codes, hn::LoadU(d, x_low));
   }
   HWY_INLINE VF value() const {
     const VF whole = hn::ConvertTo(DF(), high);

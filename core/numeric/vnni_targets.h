@@ -1,0 +1,11 @@
+// In place of simd_disabled_targets.h, before foreach_target.h, by files that multiply integers: AVX-512
+// machines with VNNI's dot products get a copy of their own, under Highway's name AVX3_DL. Such a file
+// includes vnni_highway.h for Highway.
+#pragma once
+
+#ifdef __AVX512F__  // a build for AVX-512 only: there is no copy for AVX3 that another could be made from
+#include "core/numeric/simd_disabled_targets.h"
+#else
+#define HWY_WANT_AVX3_DL
+#define HWY_DISABLED_TARGETS HWY_SSSE3
+#endif

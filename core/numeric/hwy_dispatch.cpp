@@ -6,7 +6,7 @@
 // hwy/detect_targets.h.
 #include <atomic>
 
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 //
 #include <hwy/highway.h>
 #if HWY_ARCH_X86
@@ -44,6 +44,7 @@ std::int64_t detect() {
   if (sse4) targets |= HWY_SSE4;
   if (avx2) targets |= HWY_AVX2;
   if (avx3) targets |= HWY_AVX3;
+  if (avx3 && __builtin_cpu_supports("avx512vnni")) targets |= HWY_AVX3_DL;  // as vnni_highway.h has it
 #endif
   return targets;
 }

@@ -1,6 +1,6 @@
 #include "core/numeric/simd_targets.h"
 
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 //
 #include <hwy/highway.h>
 
@@ -34,7 +34,8 @@ void use_simd_target(const std::string& name) {
       if (hwy::TargetName(target) == name) wanted = target;
     }
     if (wanted == 0) throw Error::internal("no vector target " + name);
-    hwy::SetSupportedTargetsForTest(wanted);
+    // Where it is not built in, the next best.
+    hwy::SetSupportedTargetsForTest(hwy::SupportedTargets() & -wanted);
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "core/numeric/gguf_layout.h"
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "refimpl/ops/int16_activations.h"
@@ -16,7 +16,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/highway.h>
+#include "core/numeric/vnni_highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::cpu::HWY_NAMESPACE {
@@ -29,6 +29,7 @@ using VI = hn::Vec<I32>;
 
 #include "kernels/cpu/block_codes.h"
 #include "kernels/cpu/float_elements.h"
+#include "kernels/cpu/int_products.h"
 #include "kernels/cpu/int_rounding.h"
 #include "kernels/cpu/transpose.h"
 
@@ -36,26 +37,23 @@ constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
 // Terms at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
 constexpr std::size_t kTermsAtOnce = 256;
 
-// a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
-HWY_INLINE VI pair_products(VI a, VI b) {
-#if HWY_TARGET == HWY_AVX3
-  return VI{_mm512_madd_epi16(a.raw, b.raw)};
-#elif HWY_TARGET == HWY_AVX2
-  return VI{_mm256_madd_epi16(a.raw, b.raw)};
-#elif HWY_TARGET == HWY_SSE4
-  return VI{_mm_madd_epi16(a.raw, b.raw)};
+// sum + a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
+HWY_INLINE VI add_lane_products(VI sum, VI a, VI b) {
+#if ASSAY_BYTE_PRODUCTS
+  return add_word_products(sum, a, b);
 #else
   const auto low = [](VI v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
   const VI high = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
-  return hn::Add(hn::Mul(low(a), low(b)), high);
+  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(b)), high));
 #endif
 }
 
 // GCC would compute a tile's products all at once and keep the sums in memory meanwhile.
-HWY_INLINE void finish_now(VI& sum) {
-#if HWY_TARGET == HWY_AVX3
+template <class V>
+HWY_INLINE void finish_now(V& sum) {
+#if HWY_TARGET <= HWY_AVX3
   asm volatile("" : "+v"(sum.raw));
-#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+#elif HWY_TARGET <= HWY_SSE4
   asm volatile("" : "+x"(sum.raw));
 #else
   static_cast<void>(sum);
@@ -97,6 +95,28 @@ HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows],
   }
 }
 
+// How codes of 16 bits are added to a tile's sums.
+struct AddWords {
+  static HWY_INLINE VI to(VI sum, VI w, VI x) { return add_lane_products(sum, w, x); }
+};
+
+// `Count` lanes of codes of a panel by those of a tile's tokens, into the tokens' sums.
+template <class Products, std::size_t Count, std::size_t Rows, class V>
+HWY_INLINE void add_lanes(const std::int32_t* panel, const std::int32_t* x, V (&low)[Rows], V (&high)[Rows]) {
+  const I32 di;
+  const std::size_t lanes = hn::Lanes(di);
+  for (std::size_t k = 0; k < Count; ++k, panel += 2 * lanes, x += Rows) {
+    const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + lanes);
+    for (std::size_t i = 0; i < Rows; ++i) {
+      const VI value = hn::Set(di, x[i]);
+      low[i] = Products::to(low[i], w_low, value);
+      finish_now(low[i]);
+      high[i] = Products::to(high[i], w_high, value);
+      finish_now(high[i]);
+    }
+  }
+}
+
 template <std::size_t Rows, std::size_t Group, bool HasMinima>
 HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
   const I32 di;
@@ -105,16 +125,9 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
   for (std::size_t g = 0; g < p.terms / Group; ++g) {
     VI low[Rows], high[Rows];
     for (std::size_t i = 0; i < Rows; ++i) low[i] = high[i] = hn::Zero(di);
-    for (std::size_t k = 0; k < Group / 2; ++k, panel += 2 * lanes, x += Rows) {
-      const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + lanes);
-      for (std::size_t i = 0; i < Rows; ++i) {
-        const VI value = hn::Set(di, x[i]);
-        low[i] = hn::Add(low[i], pair_products(value, w_low));
-        finish_now(low[i]);
-        high[i] = hn::Add(high[i], pair_products(value, w_high));
-        finish_now(high[i]);
-      }
-    }
+    add_lanes<AddWords, Group / 2>(panel, x, low, high);
+    panel += Group / 2 * 2 * lanes;
+    x += Group / 2 * Rows;
     scale_group<Rows, Group, HasMinima>(p, g, low, high, sums);
   }
 }
@@ -132,7 +145,7 @@ struct WordCodes {
 
 template <class Codes, std::size_t Rows>
 HWY_INLINE void tile_with(const Part& part, float* sums) {
-#if ASSAY_BYTE_TILES
+#if ASSAY_BYTE_PRODUCTS
   if constexpr (requires { Codes::kQuads; })
     byte_tile<Rows, Codes>(part, sums);
   else
@@ -296,7 +309,7 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
 }
 
 bool has_byte_tiles() {
-  return ASSAY_BYTE_TILES;
+  return ASSAY_BYTE_PRODUCTS;
 }
 
 // A row's group of 32, into lanes `rows` apart.

@@ -5,18 +5,19 @@
 
 #include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_layout.h"
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot_int.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/highway.h>
+#include "core/numeric/vnni_highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #include "kernels/cpu/block_codes.h"
+#include "kernels/cpu/int_products.h"
 
 using D16 = hn::CappedTag<std::int16_t, 16>;
 using U16 = hn::RebindToUnsigned<D16>;
@@ -38,15 +39,8 @@ struct GroupSum {
 
   HWY_INLINE void add(V16 codes, const std::int16_t* x_high, const std::int16_t* x_low) {
     const D16 d;
-    // Where the instruction adds odd and even products apart, `rest` takes the one of them.
-    V32 rest = hn::Zero(D32());
-    high = hn::ReorderWidenMulAccumulate(D32(), codes, hn::LoadU(d, x_high), high, rest);
-    high = hn::Add(high, rest);
-    if constexpr (Fine) {
-      rest = hn::Zero(D32());
-      low = hn::ReorderWidenMulAccumulate(D32(), codes, hn::LoadU(d, x_low), low, rest);
-      low = hn::Add(low, rest);
-    }
+    high = add_word_products(high, codes, hn::LoadU(d, x_high));
+    if constexpr (Fine) low = add_word_products(low, codes, hn::LoadU(d, x_low));
   }
   HWY_INLINE VF value() const {
     const VF whole = hn::ConvertTo(DF(), high);
@@ -349,28 +343,36 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
   return sum - 32 * hn::GetLane(hn::SumOfLanes(d, minima));
 }
 
+template <float (*Dot)(const std::byte*, const IntInput&)>
+void dot_each(const std::byte* w, std::size_t row_bytes, std::size_t count, const IntInput& x, float* y) {
+  for (std::size_t r = 0; r < count; ++r, w += row_bytes) y[r] = Dot(w, x);
+}
+
 template <bool Fine>
-HWY_INLINE float dot_any(ElementType type, const std::byte* w, const IntInput& x) {
+void dot_rows_of(ElementType type, const std::byte* w, std::size_t row_bytes, std::size_t count,
+                 const IntInput& x, float* y) {
+  using namespace gguf_blocks;
   switch (type) {
     case ElementType::Q4_0:
-      return dot_small_blocks<gguf_blocks::Q4_0, NibbleCodes<gguf_blocks::Q4_0, 8>, Fine>(w, x);
+      return dot_each<dot_small_blocks<Q4_0, NibbleCodes<Q4_0, 8>, Fine>>(w, row_bytes, count, x, y);
     case ElementType::Q4_1:
-      return dot_small_blocks<gguf_blocks::Q4_1, NibbleCodes<gguf_blocks::Q4_1, 8>, Fine>(w, x);
+      return dot_each<dot_small_blocks<Q4_1, NibbleCodes<Q4_1, 8>, Fine>>(w, row_bytes, count, x, y);
     case ElementType::Q5_0:
-      return dot_small_blocks<gguf_blocks::Q5_0, NibbleCodes<gguf_blocks::Q5_0, 16>, Fine>(w, x);
+      return dot_each<dot_small_blocks<Q5_0, NibbleCodes<Q5_0, 16>, Fine>>(w, row_bytes, count, x, y);
     case ElementType::Q5_1:
-      return dot_small_blocks<gguf_blocks::Q5_1, NibbleCodes<gguf_blocks::Q5_1, 16>, Fine>(w, x);
-    case ElementType::Q8_0: return dot_small_blocks<gguf_blocks::Q8_0, ByteCodes, Fine>(w, x);
-    case ElementType::Q4_K: return dot_nibble_blocks<gguf_blocks::Q4_K, Fine>(w, x);
-    case ElementType::Q5_K: return dot_nibble_blocks<gguf_blocks::Q5_K, Fine>(w, x);
-    default: return dot_q6_k<Fine>(w, x);
+      return dot_each<dot_small_blocks<Q5_1, NibbleCodes<Q5_1, 16>, Fine>>(w, row_bytes, count, x, y);
+    case ElementType::Q8_0:
+      return dot_each<dot_small_blocks<Q8_0, ByteCodes, Fine>>(w, row_bytes, count, x, y);
+    case ElementType::Q4_K: return dot_each<dot_nibble_blocks<Q4_K, Fine>>(w, row_bytes, count, x, y);
+    case ElementType::Q5_K: return dot_each<dot_nibble_blocks<Q5_K, Fine>>(w, row_bytes, count, x, y);
+    default: return dot_each<dot_q6_k<Fine>>(w, row_bytes, count, x, y);
   }
 }
 
 void dot_rows(ElementType type, const std::byte* w, std::size_t row_bytes, std::size_t count,
               const IntInput& x, float* y) {
-  for (std::size_t r = 0; r < count; ++r, w += row_bytes)
-    y[r] = x.fine ? dot_any<true>(type, w, x) : dot_any<false>(type, w, x);
+  x.fine ? dot_rows_of<true>(type, w, row_bytes, count, x, y)
+         : dot_rows_of<false>(type, w, row_bytes, count, x, y);
 }
 
 }  // namespace assay::cpu::HWY_NAMESPACE

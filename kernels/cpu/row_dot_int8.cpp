@@ -4,19 +4,20 @@
 #include <type_traits>
 
 #include "core/numeric/gguf_layout.h"
-#include "core/numeric/simd_disabled_targets.h"
+#include "core/numeric/vnni_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot_int8.cpp"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
+#include "core/numeric/vnni_highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #include "kernels/cpu/block_codes.h"
+#include "kernels/cpu/int_products.h"
 
 // Where no instruction multiplies bytes: plain loops over unpacked blocks.
 template <class Block>
@@ -40,13 +41,6 @@ HWY_INLINE float dot_plain_blocks(const std::byte* w, const Int8Input& x) {
   return total;
 }
 
-#undef ASSAY_BYTE_PRODUCTS
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
-#define ASSAY_BYTE_PRODUCTS 1
-#else
-#define ASSAY_BYTE_PRODUCTS 0
-#endif
-
 #if ASSAY_BYTE_PRODUCTS
 using SByte = SignedBytes;
 using VSigned = hn::Vec<SByte>;
@@ -58,22 +52,6 @@ using V32 = hn::Vec<D32>;
 using VF = hn::Vec<DF>;
 constexpr std::size_t kBytes = hn::MaxLanes(Bytes());  // 32, or 16: two vectors a group
 
-// Codes without a sign by codes with one, two neighbours' products added up; what fits 16 bits, above.
-HWY_INLINE V16 pair_products(VBytes codes, VSigned x) {
-#if HWY_TARGET == HWY_SSE4
-  return V16{_mm_maddubs_epi16(codes.raw, x.raw)};
-#else
-  return V16{_mm256_maddubs_epi16(codes.raw, x.raw)};
-#endif
-}
-// a.even · b.even + a.odd · b.odd
-HWY_INLINE V32 weighted(V16 a, V16 b) {
-#if HWY_TARGET == HWY_SSE4
-  return V32{_mm_madd_epi16(a.raw, b.raw)};
-#else
-  return V32{_mm256_madd_epi16(a.raw, b.raw)};
-#endif
-}
 HWY_INLINE VSigned with_sign_of(VSigned x, VSigned of) {  // 0 where `of` is
 #if HWY_TARGET == HWY_SSE4
   return VSigned{_mm_sign_epi8(x.raw, of.raw)};
@@ -189,7 +167,7 @@ HWY_INLINE V32 small_block_sum(const Stored& block, const Codes32& group) {
     } else {
       codes = Small<Stored>::codes(block, i);
     }
-    sum = hn::Add(sum, weighted(pair_products(codes, q), hn::Set(D16(), 1)));
+    sum = add_byte_products(sum, codes, q);
   }
   return sum;
 }

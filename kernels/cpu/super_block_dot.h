@@ -94,8 +94,28 @@ HWY_INLINE VSigned inputs_of(const Input256& x, std::size_t which, std::size_t i
   return hn::LoadU(SByte(), x.codes[which] + i);
 }
 
-// Groups 2·Part, 2·Part + 1 and those four on. Four products of a pair each are summed in 16 bits:
-// 4 · 2 · 31 · 127 < 2^15.
+// Eight codes each of groups g and g + 4 by turns, and inputs in that order.
+struct CodesOfTwo {
+  VBytes codes[2];
+  VSigned x[2];
+};
+// Sums of groups g, g + 4, h and h + 4: of each 16 bytes of two groups. In 16 bits four pairs' products have
+// room, 4 · 2 · 31 · 127 < 2^15.
+HWY_INLINE V32 sums_of_four(const CodesOfTwo& g, const CodesOfTwo& h) {
+#if ASSAY_VNNI
+  const auto sum = [](const CodesOfTwo& of) HWY_ATTR {
+    return add_byte_products(add_byte_products(hn::Zero(D32()), of.codes[0], of.x[0]), of.codes[1], of.x[1]);
+  };
+  return neighbours_added(sum(g), sum(h));
+#else
+  const auto sum = [](const CodesOfTwo& of) HWY_ATTR {
+    return hn::Add(byte_products(of.codes[0], of.x[0]), byte_products(of.codes[1], of.x[1]));
+  };
+  return add_word_products(hn::Zero(D32()), neighbours_added(sum(g), sum(h)), hn::Set(D16(), 1));
+#endif
+}
+
+// Groups 2·Part, 2·Part + 1 and those four on.
 template <std::size_t Part, class Stored>
 HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
   V32 sum = hn::Zero(D32());
@@ -105,14 +125,13 @@ HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
     const VBytes first = first_eights(v, w), last = last_eights(v, w);
     const FifthsOf<Stored> fifths(block, i);
     constexpr std::size_t kLow = 2 * Part, kHigh = 2 * Part + 1;
-    const V16 low = hn::Add(
-        pair_products(fifths.template in_first<kLow>(low_nibbles(first)), inputs_of(x, 2 * kLow, i)),
-        pair_products(fifths.template in_last<kLow>(low_nibbles(last)), inputs_of(x, 2 * kLow + 1, i)));
-    const V16 high = hn::Add(
-        pair_products(fifths.template in_first<kHigh>(shift_right<4>(first, 15)), inputs_of(x, 2 * kHigh, i)),
-        pair_products(fifths.template in_last<kHigh>(shift_right<4>(last, 15)),
-                      inputs_of(x, 2 * kHigh + 1, i)));
-    sum = hn::Add(sum, weighted(neighbours_added(low, high), hn::Set(D16(), 1)));
+    const CodesOfTwo low = {{fifths.template in_first<kLow>(low_nibbles(first)),
+                             fifths.template in_last<kLow>(low_nibbles(last))},
+                            {inputs_of(x, 2 * kLow, i), inputs_of(x, 2 * kLow + 1, i)}};
+    const CodesOfTwo high = {{fifths.template in_first<kHigh>(shift_right<4>(first, 15)),
+                              fifths.template in_last<kHigh>(shift_right<4>(last, 15))},
+                             {inputs_of(x, 2 * kHigh, i), inputs_of(x, 2 * kHigh + 1, i)}};
+    sum = hn::Add(sum, sums_of_four(low, high));
   }
   return sum;
 }
@@ -169,7 +188,8 @@ class SixteenScales {
   HWY_INLINE SumsOfEight of_sums(const Input256& x) const {
     SumsOfEight sums;
     for (std::size_t i = 0; i < kVectorsOfEight; ++i)
-      sums.each[i] = weighted(in_pairs_[i], hn::LoadU(D16(), x.sums_of_16 + i * hn::Lanes(D16())));
+      sums.each[i] = add_word_products(hn::Zero(D32()), in_pairs_[i],
+                                       hn::LoadU(D16(), x.sums_of_16 + i * hn::Lanes(D16())));
     return sums;
   }
 
@@ -202,7 +222,7 @@ HWY_INLINE SumsOfEight six_bit_sums(const gguf_blocks::Q6_K& block, const Input2
     V16 products[4] = {hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16())};
     const auto add = [&](std::size_t which, VBytes l0, VBytes l1, VBytes h) HWY_ATTR {
       const auto by = [&](std::size_t group, VBytes codes) HWY_ATTR {
-        products[group] = hn::Add(products[group], pair_products(codes, inputs_of(x, 2 * group + which, i)));
+        products[group] = hn::Add(products[group], byte_products(codes, inputs_of(x, 2 * group + which, i)));
       };
       by(0, hn::Or(low_nibbles(l0), shift_left<4>(two_bits(h, 3))));
       by(1, hn::Or(low_nibbles(l1), shift_left<2>(two_bits(h, 12))));
@@ -211,10 +231,10 @@ HWY_INLINE SumsOfEight six_bit_sums(const gguf_blocks::Q6_K& block, const Input2
     };
     add(0, first_eights(a0, b0), first_eights(a1, b1), first_eights(ah, bh));
     add(1, last_eights(a0, b0), last_eights(a1, b1), last_eights(ah, bh));
-    sums[0] = hn::Add(sums[0], weighted(products[0], scales.of<0>(i)));
-    sums[1] = hn::Add(sums[1], weighted(products[1], scales.of<1>(i)));
-    sums[2] = hn::Add(sums[2], weighted(products[2], scales.of<2>(i)));
-    sums[3] = hn::Add(sums[3], weighted(products[3], scales.of<3>(i)));
+    sums[0] = add_word_products(sums[0], products[0], scales.of<0>(i));
+    sums[1] = add_word_products(sums[1], products[1], scales.of<1>(i));
+    sums[2] = add_word_products(sums[2], products[2], scales.of<2>(i));
+    sums[3] = add_word_products(sums[3], products[3], scales.of<3>(i));
   }
   return sums_of_eight(neighbours_added(sums[0], sums[1]), neighbours_added(sums[2], sums[3]));
 }

@@ -6,8 +6,8 @@
 //
 // One instruction of AVX512_BF16 multiplies a pair and adds both products, in that order; elsewhere two fused
 // ones do, on half the bytes that a panel of float32 has. Its flushing of subnormal numbers to zero is kept
-// out: where a number is so small that a product could be one, the two instructions are used as well. So all
-// give the same bits. (Intel's Software Developer's Manual, VDPBF16PS.)
+// out: where a number is so small that a product could be one, the two instructions are used as well. So both
+// give the same bits, if the processor adds as its manual says (Intel's, VDPBF16PS).
 #pragma once
 
 #include <cstddef>

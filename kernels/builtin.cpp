@@ -134,7 +134,7 @@ void add_linear(Registry& registry) {
                        integer_rows_as_float32, LinearWay::rows_int24));
   registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
                        LinearWay::panels));
-  registry.add(one_way("cpu.panels_bf16", "W and x in bfloat16, a pair of terms at once", cpu::takes_bf16,
+  registry.add(one_way("cpu.panels_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
                        LinearWay::panels_bf16));
   registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
                        LinearWay::rows_int16));

@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm_bf16.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -30,8 +31,8 @@ using VI = hn::Vec<I32>;
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
-// Pairs at a time, so that a panel's part (16 outputs: 16 KiB) stays in the nearest cache beside a tile's.
-constexpr std::size_t kPairsAtOnce = 256;
+// Pairs at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
+constexpr std::size_t kPairsAtOnce = 128;
 
 // The second and the first number of each pair.
 HWY_INLINE V32 second(VI pairs) {
@@ -42,8 +43,18 @@ HWY_INLINE V32 first(VI pairs) {
 }
 
 template <std::size_t Rows>
-HWY_INLINE void tile(const std::int32_t* HWY_RESTRICT x, const std::int32_t* HWY_RESTRICT panel,
-                     std::size_t pairs, float* HWY_RESTRICT sums) {
+HWY_INLINE void add_products(const float* HWY_RESTRICT x, V32 w_low, V32 w_high, V32 (&low)[Rows],
+                             V32 (&high)[Rows]) {
+  for (std::size_t i = 0; i < Rows; ++i) {
+    const V32 value = hn::Set(F32(), x[i]);
+    low[i] = hn::MulAdd(value, w_low, low[i]);
+    high[i] = hn::MulAdd(value, w_high, high[i]);
+  }
+}
+
+template <std::size_t Rows>
+HWY_INLINE void tile(const float* HWY_RESTRICT x, const std::int32_t* HWY_RESTRICT panel, std::size_t pairs,
+                     float* HWY_RESTRICT sums) {
   const F32 d;
   const I32 di;
   const std::size_t lanes = hn::Lanes(d);
@@ -52,18 +63,9 @@ HWY_INLINE void tile(const std::int32_t* HWY_RESTRICT x, const std::int32_t* HWY
     low[i] = hn::LoadU(d, sums + i * 2 * lanes);
     high[i] = hn::LoadU(d, sums + i * 2 * lanes + lanes);
   }
-  for (std::size_t k = 0; k < pairs; ++k, panel += 2 * lanes, x += Rows) {
-    const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + lanes);
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const V32 value = second(hn::Set(di, x[i]));
-      low[i] = hn::MulAdd(value, second(w_low), low[i]);
-      high[i] = hn::MulAdd(value, second(w_high), high[i]);
-    }
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const V32 value = first(hn::Set(di, x[i]));
-      low[i] = hn::MulAdd(value, first(w_low), low[i]);
-      high[i] = hn::MulAdd(value, first(w_high), high[i]);
-    }
+  for (std::size_t k = 0; k < pairs; ++k, panel += 2 * lanes, x += 2 * Rows) {
+    add_products(x, second(hn::LoadU(di, panel)), second(hn::LoadU(di, panel + lanes)), low, high);
+    add_products(x + Rows, first(hn::LoadU(di, panel)), first(hn::LoadU(di, panel + lanes)), low, high);
   }
   for (std::size_t i = 0; i < Rows; ++i) {
     hn::StoreU(low[i], d, sums + i * 2 * lanes);
@@ -71,7 +73,7 @@ HWY_INLINE void tile(const std::int32_t* HWY_RESTRICT x, const std::int32_t* HWY
   }
 }
 
-HWY_INLINE void tile_of(std::size_t rows, const std::int32_t* x, const std::int32_t* panel, std::size_t pairs,
+HWY_INLINE void tile_of(std::size_t rows, const float* x, const std::int32_t* panel, std::size_t pairs,
                         float* sums) {
   switch (rows) {
     case 12: return tile<12>(x, panel, pairs, sums);
@@ -92,11 +94,11 @@ void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, std:
     const std::size_t pairs = std::min(kPairsAtOnce, x.pairs - k);
     for (std::size_t token = 0; token < x.tokens;) {
       const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
-      const std::int32_t* of_tile = &x.codes[token * x.pairs + k * rows];
+      const std::size_t at = token * x.pairs + k * rows;
       if (in_pairs && width == kBf16PanelWidth)
-        bf16_tile_avx512(rows, of_tile, panel + k * width, pairs, &sums[token * width]);
+        bf16_tile_avx512(rows, &x.codes[at], panel + k * width, pairs, &sums[token * width]);
       else
-        tile_of(rows, of_tile, panel + k * width, pairs, &sums[token * width]);
+        tile_of(rows, &x.values[2 * at], panel + k * width, pairs, &sums[token * width]);
       token += rows;
     }
   }
@@ -113,15 +115,21 @@ void transpose_pairs(const std::int32_t* rows, std::size_t count, std::size_t pa
   transpose_rows(row_of, count, pairs, width, panel.data());
 }
 
-// Tokens [first, first + count) of rows of pairs, where a tile begins.
+// Tokens [first, first + count) of rows of pairs, where a tile begins. `codes` may be null.
 void pack_pairs(const std::int32_t* rows, std::size_t first, std::size_t count, std::size_t pairs,
-                std::int32_t* packed) {
+                float* values, std::int32_t* codes) {
   for (std::size_t token = first; token < first + count;) {
     const std::size_t tall = rows_of_tile(kTileRows, first + count - token);
-    std::int32_t* to = packed + token * pairs;
     for (std::size_t i = 0; i < tall; ++i) {
       const std::int32_t* row = rows + (token - first + i) * pairs;
-      for (std::size_t k = 0; k < pairs; ++k) to[k * tall + i] = row[k];
+      float* to = values + 2 * token * pairs + i;
+      for (std::size_t k = 0; k < pairs; ++k, to += 2 * tall) {
+        const auto pair = static_cast<std::uint32_t>(row[k]);
+        to[0] = std::bit_cast<float>(pair & 0xFFFF0000U);
+        to[tall] = std::bit_cast<float>(pair << 16);
+      }
+      for (std::size_t k = 0; codes != nullptr && k < pairs; ++k)
+        codes[token * pairs + k * tall + i] = row[k];
     }
     token += tall;
   }
@@ -181,18 +189,22 @@ bool takes_bf16(const WeightView& weight, const Arithmetic& arithmetic) {
 }
 
 Bf16Tiles::Bf16Tiles(const Matrix& x, int jobs)
-    : tokens(x.rows()), terms(x.columns()), pairs((terms + 1) / 2), tiny(false), codes(tokens * pairs) {
+    : tokens(x.rows()),
+      terms(x.columns()),
+      pairs((terms + 1) / 2),
+      values(2 * tokens * pairs),
+      codes(has_bf16_products() ? tokens * pairs : 0) {
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
-  const std::size_t pieces = (tokens + kTokens - 1) / kTokens;
-  std::vector<std::uint8_t> tiny_in(pieces);
-  team_for(jobs, pieces, [&](std::size_t i) {
+  std::atomic<bool> tiny = false;
+  team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
     const std::size_t first = i * kTokens, count = std::min(kTokens, tokens - first);
     thread_local std::vector<std::int32_t> rows;
     encode_pairs(x.row<float>(first), x.stride(), count, terms, rows);
-    tiny_in[i] = any_tiny(rows.data(), rows.size());
-    HWY_DYNAMIC_DISPATCH(pack_pairs)(rows.data(), first, count, pairs, codes.data());
+    if (any_tiny(rows.data(), rows.size())) tiny = true;
+    HWY_DYNAMIC_DISPATCH(pack_pairs)
+    (rows.data(), first, count, pairs, values.data(), codes.empty() ? nullptr : codes.data());
   });
-  tiny = std::find(tiny_in.begin(), tiny_in.end(), 1) != tiny_in.end();
+  if (tiny) codes.clear();
 }
 
 void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first, std::size_t count,
@@ -207,7 +219,7 @@ void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first,
     encode_pairs(values.data(), x.terms, count, x.terms, rows);
   }
   HWY_DYNAMIC_DISPATCH(transpose_pairs)(rows.data(), count, x.pairs, panel);
-  const bool in_pairs = has_bf16_products() && !x.tiny && !any_tiny(rows.data(), rows.size());
+  const bool in_pairs = !x.codes.empty() && !any_tiny(rows.data(), rows.size());
   HWY_DYNAMIC_DISPATCH(multiply)(x, panel.data(), in_pairs, count, y.row<float>(0) + first, y.stride());
 }
 

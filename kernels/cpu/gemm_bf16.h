@@ -25,13 +25,13 @@ bool is_stored_bf16(const WeightView& weight);
 // Multiplied in bfloat16, and by what is here: not W8A8, not stored [inputs, outputs].
 bool takes_bf16(const WeightView& weight, const Arithmetic& arithmetic);
 
-// All tokens' inputs, tile by tile: of the tile that begins with token t and has R rows, pairs begin at
-// t · pairs as [pairs][R].
+// All tokens' inputs, tile by tile: what belongs to the tile that begins with token t and has R rows begins
+// at t · pairs (values: twice that).
 struct Bf16Tiles {
   Bf16Tiles(const Matrix& x, int jobs);  // x: bfloat16 numbers, in float32
   std::size_t tokens, terms, pairs;      // ⌈K / 2⌉, the last one with a zero
-  bool tiny;                             // one of them is too small for VDPBF16PS
-  std::vector<std::int32_t> codes;
+  std::vector<float> values;             // [pairs][2][R], a pair's second number first
+  std::vector<std::int32_t> codes;       // [pairs][R]; none where VDPBF16PS is missing or a number too small
 };
 
 // Outputs [first, first + count) of `weight`, rounded to bfloat16 where it is not stored so, for all tokens;

@@ -38,10 +38,11 @@ target_compile_definitions(assay_settings INTERFACE
 if(ASSAY_SANITIZE)
   target_compile_options(assay_settings INTERFACE
     $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
-  # What goes over every number is optimized, and leaves to AddressSanitizer which memory is touched; all else is
-  # compiled in half the time without.
+  # What goes over every number leaves to AddressSanitizer which memory is touched, what goes over little is not
+  # optimized: together that halves the time to compile.
   target_compile_options(assay_settings INTERFACE
-    $<BUILD_INTERFACE:$<IF:$<BOOL:$<TARGET_PROPERTY:ASSAY_LOOPS>>,-fno-sanitize=null$<COMMA>pointer-overflow,-O0>>)
+    $<BUILD_INTERFACE:$<$<BOOL:$<TARGET_PROPERTY:ASSAY_LOOPS>>:-fno-sanitize=null$<COMMA>pointer-overflow>>
+    $<BUILD_INTERFACE:$<$<BOOL:$<TARGET_PROPERTY:ASSAY_COMMAND>>:-O0>>)
   target_link_options(assay_settings INTERFACE $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE}>)
 endif()
 if(ASSAY_FUZZ)

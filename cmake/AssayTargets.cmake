@@ -2,9 +2,10 @@
 #
 #   assay_library(assay_system LINK fmt::fmt)        in core/system/CMakeLists.txt
 #   assay_library(assay_ops LOOPS LINK ...)          its loops go over every number of a model
+#   assay_library(assay_verify COMMAND LINK ...)     it has no loop that a sanitized run would wait for
 #   assay_tests(test_core DIRECTORIES core LINK assay_formats)
 function(assay_library name)
-  cmake_parse_arguments(arg "LOOPS" "" "LINK;LINK_PRIVATE;SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "LOOPS;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   foreach(folder IN LISTS arg_SUBFOLDERS)
     file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -13,7 +14,7 @@ function(assay_library name)
   add_library(${name} STATIC ${sources})
   add_library(assay::${name} ALIAS ${name})
   target_link_libraries(${name} PUBLIC assay_settings ${arg_LINK} PRIVATE ${arg_LINK_PRIVATE})
-  set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS})
+  set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS} ASSAY_COMMAND ${arg_COMMAND})
   set_property(GLOBAL APPEND PROPERTY ASSAY_LIBRARIES ${name})
 endfunction()
 
@@ -30,6 +31,7 @@ function(assay_tests name)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE assay_settings assay_test_support ${arg_LINK} GTest::gtest_main)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than run
+  set_target_properties(${name} PROPERTIES ASSAY_COMMAND ON)
   add_dependencies(${name} assay)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()

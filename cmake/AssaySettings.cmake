@@ -38,8 +38,13 @@ target_compile_definitions(assay_settings INTERFACE
 if(ASSAY_SANITIZE)
   target_compile_options(assay_settings INTERFACE
     $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  # What goes over every number is optimized, and leaves to AddressSanitizer which memory is touched; all else is
+  # compiled in half the time without.
+  target_compile_options(assay_settings INTERFACE
+    $<BUILD_INTERFACE:$<IF:$<BOOL:$<TARGET_PROPERTY:ASSAY_LOOPS>>,-fno-sanitize=null$<COMMA>pointer-overflow,-O0>>)
   target_link_options(assay_settings INTERFACE $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE}>)
 endif()
 if(ASSAY_FUZZ)
-  target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
+  target_compile_options(assay_settings INTERFACE
+    $<BUILD_INTERFACE:$<$<NOT:$<BOOL:$<TARGET_PROPERTY:ASSAY_LOOPS>>>:-fsanitize=fuzzer-no-link>>)
 endif()

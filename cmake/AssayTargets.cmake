@@ -1,9 +1,10 @@
 # One target per folder: every .cpp directly in it, and nothing else, belongs to the target.
 #
 #   assay_library(assay_system LINK fmt::fmt)        in core/system/CMakeLists.txt
+#   assay_library(assay_ops LOOPS LINK ...)          its loops go over every number of a model
 #   assay_tests(test_core DIRECTORIES core LINK assay_formats)
 function(assay_library name)
-  cmake_parse_arguments(arg "" "" "LINK;LINK_PRIVATE;SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "LOOPS" "" "LINK;LINK_PRIVATE;SUBFOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   foreach(folder IN LISTS arg_SUBFOLDERS)
     file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -12,6 +13,7 @@ function(assay_library name)
   add_library(${name} STATIC ${sources})
   add_library(assay::${name} ALIAS ${name})
   target_link_libraries(${name} PUBLIC assay_settings ${arg_LINK} PRIVATE ${arg_LINK_PRIVATE})
+  set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS})
   set_property(GLOBAL APPEND PROPERTY ASSAY_LIBRARIES ${name})
 endfunction()
 

@@ -52,15 +52,24 @@ void add_reference(Registry& registry) {
 template <class Call>
 using Shapes = std::function<bool(const Call&)>;
 
-// float32 arithmetic alone; `shapes`: of these calls only.
+using TakesArithmetic = bool (*)(const Arithmetic&);
+bool float32_alone(const Arithmetic& arithmetic) {
+  return arithmetic.float32();
+}
+// A bfloat16 result is a float32 one rounded: linear and attention, and what is made of them.
+bool float32_inside(const Arithmetic& arithmetic) {
+  return arithmetic.float32() || arithmetic.bfloat16();
+}
+
+// `shapes`: of these calls only.
 template <class Call, class Run>
 void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {},
-             Shapes<Call> shapes = {}) {
+             Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
   registry.add(Kernel<Call>{
       .name = std::move(name),
       .about = std::move(about),
-      .takes = [shapes](const Arithmetic& arithmetic,
-                        const Call& call) { return arithmetic.float32() && (!shapes || shapes(call)); },
+      .takes = [shapes, takes](const Arithmetic& arithmetic,
+                               const Call& call) { return takes(arithmetic) && (!shapes || shapes(call)); },
       .run =
           [run](Ops& ops, const Call& call) {
             BorrowingCpuOps cpu(ops);
@@ -80,7 +89,10 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
           .run =
               [way](Ops& ops, const LinearCall& call) {
                 Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
-                if (!y.empty()) cpu::linear_by(way, call.x, call.weight, y, ops.jobs());
+                if (y.empty()) return y;
+                cpu::linear_by(way, call.x, call.weight, y, ops.jobs());
+                const bool keep = call.rounding == ResultRounding::float32;
+                if (ops.arithmetic().bfloat16()) cpu::finish_bf16({}, keep, y, ops.jobs());
                 return y;
               }};
 }
@@ -91,6 +103,11 @@ bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmeti
 bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
 }
+// Whose numbers are those of the arithmetic as they lie in memory.
+bool rows_of_numbers(const WeightView& weight, const Arithmetic& arithmetic) {
+  return rows_in_float32(weight, arithmetic) ||
+         (cpu::takes_bf16(weight, arithmetic) && cpu::is_stored_bf16(weight));
+}
 bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && has_integer_rows(weight);
 }
@@ -99,7 +116,10 @@ void add_linear(Registry& registry) {
   Kernel<LinearCall> automatic = {
       .name = "cpu.auto",
       .about = "rows for few tokens, panels for many",
-      .takes = [](const Arithmetic& arithmetic, const LinearCall&) { return arithmetic.float32(); },
+      .takes =
+          [](const Arithmetic& arithmetic, const LinearCall& call) {
+            return arithmetic.float32() || cpu::takes_bf16(call.weight, arithmetic);
+          },
       .run =
           [](Ops& ops, const LinearCall& call) {
             BorrowingCpuOps cpu(ops);
@@ -108,12 +128,14 @@ void add_linear(Registry& registry) {
       .promises = kNoBatch};  // where the two ways meet, the order of sums changes
   registry.add(std::move(automatic));
   using cpu::LinearWay;
-  registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_in_float32,
+  registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_of_numbers,
                        LinearWay::rows));
   registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers",
                        integer_rows_as_float32, LinearWay::rows_int24));
   registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
                        LinearWay::panels));
+  registry.add(one_way("cpu.panels_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
+                       LinearWay::panels_bf16));
   registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
                        LinearWay::rows_int16));
   registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers",
@@ -141,23 +163,25 @@ void add_cpu_kernels(Registry& registry) {
                       });
   add_cpu<AttentionCall>(
       registry, "cpu.flash", "keys in blocks under an online softmax",
-      [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk);
+      [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk, {},
+      float32_inside);
   add_cpu<AttentionCall>(
       registry, "cpu.split_kv", "parts of the keys by themselves, then merged",
       [](CpuOps& cpu, const AttentionCall& call) {
         Matrix out = cpu.allocate(call.q.rows(), call.heads * call.v_dim);
         cpu::split_attention(call, out, cpu.jobs());
+        if (cpu.arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, cpu.jobs());
         return out;
       },
-      kNoChunk);
+      kNoChunk, {}, float32_inside);
   add_cpu<MlaCall>(
       registry, "cpu.absorbed", "the latent cache read once for all heads",
       [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNeither,
       [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(
       registry, "cpu.composed", "the CPU's linear and attention",
-      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); },
-      {.batch_invariant = false, .chunk_invariant = false});  // as its linear: few tokens and many
+      [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNeither, {},
+      float32_inside);  // as its linear: few tokens and many
   add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
     return cpu.gated(call.gate, call.up, call.form);
   });
@@ -193,7 +217,7 @@ void add_cpu_kernels(Registry& registry) {
       [](CpuOps& cpu, const MoeMixCall& call) {
         return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
       },
-      kNoBatch);
+      kNoBatch, {}, float32_inside);
 }
 
 Registry make_builtin() {

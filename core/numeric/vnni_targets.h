@@ -4,9 +4,11 @@
 // in Highway's headers is always inlined, or belongs to a file's own table.
 #pragma once
 
-#ifdef __AVX512F__  // a build for AVX-512 only: there is no copy for AVX3 that another could be made from
 #include "core/numeric/simd_disabled_targets.h"
-#else
+
+// A build for AVX-512 only has no copy for AVX3 that another could be made from.
+#if !defined(__AVX512F__) && !defined(ASSAY_FEW_SIMD_TARGETS)
 #define HWY_WANT_AVX3_DL
+#undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #endif

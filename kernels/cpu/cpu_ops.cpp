@@ -8,10 +8,11 @@ namespace assay {
 
 Matrix CpuOps::linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
                       ResultRounding rounding) {
-  if (!is_float32()) return ReferenceOps::linear(x, weight, bias, rounding);
+  if (!is_float32() && !cpu::takes_bf16(weight, arithmetic()))
+    return ReferenceOps::linear(x, weight, bias, rounding);
   if (x.columns() != weight.inputs()) throw Error::internal("a matrix that does not fit its input");
   Matrix y = allocate(x.rows(), weight.outputs());
-  cpu::linear(x, weight, bias, arithmetic(), y, jobs());
+  cpu::linear(x, weight, bias, arithmetic(), y, jobs(), rounding);
   return y;
 }
 
@@ -38,11 +39,12 @@ void CpuOps::rope(Matrix& x, const RopeCall& call) {
 }
 
 Matrix CpuOps::attention(const AttentionCall& call) {
-  if (!is_float32()) return ReferenceOps::attention(call);
+  if (!is_float32() && !arithmetic().bfloat16()) return ReferenceOps::attention(call);
   if (call.kv_heads == 0 || call.heads % call.kv_heads != 0 || call.q.columns() != call.heads * call.qk_dim)
     throw Error::internal("queries do not fit their heads");
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);
   cpu::attention(call, out, jobs());
+  if (arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, jobs());
   return out;
 }
 

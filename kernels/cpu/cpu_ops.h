@@ -1,7 +1,8 @@
 // The operations on the CPU's vectors: those below are kernels of kernels/cpu, all others the reference's,
 // which are made of these where they multiply matrices (latent attention, mixtures of experts).
 //
-// The kernels compute in float32. Under any other arithmetic every operation is the reference's.
+// The kernels compute in float32; under arithmetics of bfloat16 linear and attention do, whose results are
+// then rounded. All else is the reference's.
 #pragma once
 
 #include "refimpl/ops/reference.h"

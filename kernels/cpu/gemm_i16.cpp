@@ -153,8 +153,9 @@ HWY_INLINE void tile_with(const Part& part, float* sums) {
     tile<Rows, Codes::kGroup, Codes::kMinimum>(part, sums);
 }
 
+// Once for all types of weights that have such codes.
 template <class Codes>
-HWY_INLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
+HWY_NOINLINE void tile_of(std::size_t rows, const Part& part, float* sums) {
   switch (rows) {
     case 12: return tile_with<Codes, 12>(part, sums);
     case 6: return tile_with<Codes, 6>(part, sums);

@@ -55,13 +55,16 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
 }
 
 void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
-            const Matrix& y, int jobs) {
+            const Matrix& y, int jobs, ResultRounding rounding) {
   if (x.rows() == 0 || weight.outputs() == 0) return;
   if (weight.input_major)
     linear_input_major(x, weight, y, jobs);
   else
     linear_by(way_for(x.rows(), weight, arithmetic), x, weight, y, jobs);
-  add_bias(bias, y);
+  if (arithmetic.bfloat16())
+    finish_bf16(bias, rounding == ResultRounding::float32, y, jobs);
+  else
+    add_bias(bias, y);
 }
 
 }  // namespace assay::cpu

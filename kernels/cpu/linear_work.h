@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/gemm_i16.h"
 #include "kernels/cpu/int8_input.h"
 #include "kernels/cpu/int_input.h"
@@ -24,12 +25,13 @@ enum class LinearWay : std::uint8_t {
   rows_int8,
   panels,
   panels_int16,
-  panels_int8
+  panels_int8,
+  panels_bf16
 };
 
 // From how many tokens on packing pays.
 inline constexpr std::size_t kPackFrom = 6;
-// Of a float32 arithmetic, or one of integers where the weight is for them.
+// Of a float32 arithmetic, or one of integers where the weight is for them, or one that takes_bf16().
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic);
 
 class LinearWork {
@@ -54,6 +56,7 @@ class LinearWork {
   std::vector<Int8Input> bytes_;
   std::vector<float> packed_;
   std::optional<IntTiles> tiles_;
+  std::optional<Bf16Tiles> pairs_of_terms_;
 };
 
 // All pieces of all products.

@@ -56,7 +56,7 @@ class LinearOperands final : public Operands<LinearCall> {
     const bool same_kind =
         kind_ == InputKind::exact || kind_ == InputKind::positive_mean || kind_ == InputKind::signature;
     if (id.number("bias") != 0)
-      bias_ = std::make_shared<MadeWeight>(weight_form("F32"),
+      bias_ = std::make_shared<MadeWeight>(weight_form(arithmetic.bfloat16() ? "BF16" : "F32"),
                                            kind_ == InputKind::exact ? kind_ : InputKind::zero_mean,
                                            FillOptions{.columns = outputs_, .seed = id.seed() + 50});
     of_w.halvings = static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));
@@ -217,6 +217,9 @@ class LinearCases final : public OpCases<LinearCall> {
     for (const InputKind kind :
          {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed, InputKind::exact}) {
       for (const Shape& s : {Shape{5, 33, 31}, {17, 512, 67}}) add("BF16", s, kind, "bf16");
+      for (const std::string_view form : {"F32", "F16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K"}) {
+        for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) add(form, s, kind, "bf16");
+      }
       for (const Shape& s : {Shape{3, 200, 130}, {17, 512, 257}}) {
         if (kind == InputKind::exact) continue;
         add("FP8_128x128", s, kind, "fp8-block");
@@ -224,6 +227,10 @@ class LinearCases final : public OpCases<LinearCall> {
         add("INT8_CHANNEL", s, kind, "int8");
       }
     }
+    for (const Shape& s : {Shape{1, 4096, 256}, {40, 1536, 131}})
+      add("BF16", s, InputKind::zero_mean, "bf16");
+    add("BF16", {7, 65, 33}, InputKind::zero_mean, "bf16");
+    cases.back().with("bias", 1);
     for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
       for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
         for (const InputKind kind : kPowerful) {

@@ -123,7 +123,9 @@ std::vector<Plugin> add_plugins(Registry& registry, const std::vector<std::files
   std::vector<Plugin> plugins;
   for (const std::filesystem::path& file : files) {
     if (!is_regular_file(file))
-      throw Error::input("no such file").in(file).remedy("name the plugin's shared library");
+      throw Error::input(exists(file) ? "not a file" : "no such file")
+          .in(file)
+          .remedy("name the plugin's shared library");
     auto processes = std::make_shared<Processes>(file, limits);
     const message::PluginDescription d = processes->load();
     if (const Plugin* before = plugin_of(plugins, d.name + "."))

@@ -305,6 +305,9 @@ TEST(Plugin, FilesThatAreNoLibraryAreOneLineAndExitCode2) {
     EXPECT_EQ(r.exit_code, 2) << file;
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
   }
+  const ProcessResult of_folder = test::assay({"compare", "kernels", "--plugin", folder.path().string()});
+  EXPECT_EQ(of_folder.exit_code, 2);
+  EXPECT_NE(of_folder.err.find("not a file"), std::string::npos) << of_folder.err;
   const ProcessResult twice =
       test::assay({"compare", "kernels", "--plugin", library("right"), "--plugin", library("right")});
   EXPECT_EQ(twice.exit_code, 2);

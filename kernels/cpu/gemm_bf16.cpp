@@ -1,0 +1,246 @@
+#include "kernels/cpu/gemm_bf16.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "core/numeric/codec_simd.h"
+#include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/bf16_tile_avx512.h"
+#include "kernels/cpu/team.h"
+#include "kernels/cpu/tile_rows.h"
+#include "refimpl/ops/w8a8.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_bf16.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace assay::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::ScalableTag<std::int32_t>;
+using V32 = hn::Vec<F32>;
+using VI = hn::Vec<I32>;
+
+#include "kernels/cpu/copy_row.h"
+#include "kernels/cpu/transpose.h"
+
+constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
+// Pairs at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
+constexpr std::size_t kPairsAtOnce = 128;
+
+// The second and the first number of each pair.
+HWY_INLINE V32 second(VI pairs) {
+  return hn::BitCast(F32(), hn::And(pairs, hn::Set(I32(), -0x10000)));
+}
+HWY_INLINE V32 first(VI pairs) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(pairs));
+}
+
+template <std::size_t Rows>
+HWY_INLINE void add_products(const float* HWY_RESTRICT x, V32 w_low, V32 w_high, V32 (&low)[Rows],
+                             V32 (&high)[Rows]) {
+  for (std::size_t i = 0; i < Rows; ++i) {
+    const V32 value = hn::Set(F32(), x[i]);
+    low[i] = hn::MulAdd(value, w_low, low[i]);
+    high[i] = hn::MulAdd(value, w_high, high[i]);
+  }
+}
+
+template <std::size_t Rows>
+HWY_INLINE void tile(const float* HWY_RESTRICT x, const std::int32_t* HWY_RESTRICT panel, std::size_t pairs,
+                     float* HWY_RESTRICT sums) {
+  const F32 d;
+  const I32 di;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 low[Rows], high[Rows];
+  for (std::size_t i = 0; i < Rows; ++i) {
+    low[i] = hn::LoadU(d, sums + i * 2 * lanes);
+    high[i] = hn::LoadU(d, sums + i * 2 * lanes + lanes);
+  }
+  for (std::size_t k = 0; k < pairs; ++k, panel += 2 * lanes, x += 2 * Rows) {
+    add_products(x, second(hn::LoadU(di, panel)), second(hn::LoadU(di, panel + lanes)), low, high);
+    add_products(x + Rows, first(hn::LoadU(di, panel)), first(hn::LoadU(di, panel + lanes)), low, high);
+  }
+  for (std::size_t i = 0; i < Rows; ++i) {
+    hn::StoreU(low[i], d, sums + i * 2 * lanes);
+    hn::StoreU(high[i], d, sums + i * 2 * lanes + lanes);
+  }
+}
+
+HWY_INLINE void tile_of(std::size_t rows, const float* x, const std::int32_t* panel, std::size_t pairs,
+                        float* sums) {
+  switch (rows) {
+    case 12: return tile<12>(x, panel, pairs, sums);
+    case 6: return tile<6>(x, panel, pairs, sums);
+    case 4: return tile<4>(x, panel, pairs, sums);
+    case 2: return tile<2>(x, panel, pairs, sums);
+    default: return tile<1>(x, panel, pairs, sums);
+  }
+}
+
+// `in_pairs`: by one instruction.
+void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, std::size_t count,
+              float* HWY_RESTRICT y, std::size_t y_stride) {
+  const std::size_t width = 2 * hn::Lanes(F32());
+  thread_local std::vector<float> sums;  // [tokens][width]
+  sums.assign(x.tokens * width, 0.0F);
+  for (std::size_t k = 0; k < x.pairs; k += kPairsAtOnce) {
+    const std::size_t pairs = std::min(kPairsAtOnce, x.pairs - k);
+    for (std::size_t token = 0; token < x.tokens;) {
+      const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
+      const std::size_t at = token * x.pairs + k * rows;
+      if (in_pairs && width == kBf16PanelWidth)
+        bf16_tile_avx512(rows, &x.codes[at], panel + k * width, pairs, &sums[token * width]);
+      else
+        tile_of(rows, &x.values[2 * at], panel + k * width, pairs, &sums[token * width]);
+      token += rows;
+    }
+  }
+  for (std::size_t token = 0; token < x.tokens; ++token)
+    copy_row(&sums[token * width], count, width, y + token * y_stride);
+}
+
+void transpose_pairs(const std::int32_t* rows, std::size_t count, std::size_t pairs,
+                     std::vector<std::int32_t>& panel) {
+  const std::size_t width = 2 * hn::Lanes(F32());
+  const std::int32_t* row_of[2 * HWY_MAX_BYTES / sizeof(float)];
+  for (std::size_t n = 0; n < count; ++n) row_of[n] = rows + n * pairs;
+  panel.resize(width * pairs);
+  transpose_rows(row_of, count, pairs, width, panel.data());
+}
+
+// Tokens [first, first + count) of rows of pairs, where a tile begins. `codes` may be null.
+void pack_pairs(const std::int32_t* rows, std::size_t first, std::size_t count, std::size_t pairs,
+                float* values, std::int32_t* codes) {
+  for (std::size_t token = first; token < first + count;) {
+    const std::size_t tall = rows_of_tile(kTileRows, first + count - token);
+    for (std::size_t i = 0; i < tall; ++i) {
+      const std::int32_t* row = rows + (token - first + i) * pairs;
+      float* to = values + 2 * token * pairs + i;
+      for (std::size_t k = 0; k < pairs; ++k, to += 2 * tall) {
+        const auto pair = static_cast<std::uint32_t>(row[k]);
+        to[0] = std::bit_cast<float>(pair & 0xFFFF0000U);
+        to[tall] = std::bit_cast<float>(pair << 16);
+      }
+      for (std::size_t k = 0; codes != nullptr && k < pairs; ++k)
+        codes[token * pairs + k * tall + i] = row[k];
+    }
+    token += tall;
+  }
+}
+
+}  // namespace assay::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay::cpu {
+
+HWY_EXPORT(multiply);
+HWY_EXPORT(transpose_pairs);
+HWY_EXPORT(pack_pairs);
+
+namespace {
+
+// Products of numbers of 2⁻⁴⁰ and above, and the differences of such products, are normal numbers.
+constexpr unsigned kLeastExponent = 127 - 40;
+
+// Neither zero nor at least 2⁻⁴⁰.
+bool any_tiny(const std::int32_t* pairs, std::size_t count) {
+  unsigned found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto pair = static_cast<std::uint32_t>(pairs[i]);
+    const std::uint32_t low = pair & 0x7FFF, high = pair >> 16 & 0x7FFF;
+    found |= static_cast<unsigned>(low - 1 < (kLeastExponent << 7) - 1) |
+             static_cast<unsigned>(high - 1 < (kLeastExponent << 7) - 1);
+  }
+  return found != 0;
+}
+
+// `rows` rows of `terms` BF16 codes, as they lie row_bytes apart, with a zero after an odd last one.
+void copy_pairs(const std::byte* codes, std::size_t row_bytes, std::size_t rows, std::size_t terms,
+                std::vector<std::int32_t>& pairs) {
+  const std::size_t across = (terms + 1) / 2;
+  pairs.assign(rows * across, 0);
+  for (std::size_t r = 0; r < rows; ++r) std::memcpy(&pairs[r * across], codes + r * row_bytes, 2 * terms);
+}
+
+void encode_pairs(const float* values, std::size_t stride, std::size_t rows, std::size_t terms,
+                  std::vector<std::int32_t>& pairs) {
+  const std::size_t across = (terms + 1) / 2;
+  pairs.assign(rows * across, 0);
+  for (std::size_t r = 0; r < rows; ++r)
+    simd::encode(ElementType::BF16, {values + r * stride, terms}, Overflow::special,
+                 reinterpret_cast<std::byte*>(&pairs[r * across]));
+}
+
+}  // namespace
+
+bool is_stored_bf16(const WeightView& weight) {
+  return weight.kind == FormKind::plain && weight.type == ElementType::BF16 && weight.codes != nullptr;
+}
+bool takes_bf16(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.bfloat16() && !is_w8a8(weight, arithmetic) && !weight.input_major;
+}
+
+Bf16Tiles::Bf16Tiles(const Matrix& x, int jobs)
+    : tokens(x.rows()),
+      terms(x.columns()),
+      pairs((terms + 1) / 2),
+      values(2 * tokens * pairs),
+      codes(has_bf16_products() ? tokens * pairs : 0) {
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  std::atomic<bool> tiny = false;
+  team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
+    const std::size_t first = i * kTokens, count = std::min(kTokens, tokens - first);
+    thread_local std::vector<std::int32_t> rows;
+    encode_pairs(x.row<float>(first), x.stride(), count, terms, rows);
+    if (any_tiny(rows.data(), rows.size())) tiny = true;
+    HWY_DYNAMIC_DISPATCH(pack_pairs)
+    (rows.data(), first, count, pairs, values.data(), codes.empty() ? nullptr : codes.data());
+  });
+  if (tiny) codes.clear();
+}
+
+void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first, std::size_t count,
+                const Matrix& y) {
+  thread_local std::vector<std::int32_t> rows, panel;
+  thread_local std::vector<float> values;
+  if (is_stored_bf16(weight)) {
+    copy_pairs(weight.codes + first * weight.row_bytes, weight.row_bytes, count, x.terms, rows);
+  } else {
+    values.resize(count * x.terms);
+    decode_rows(weight, first, count, values.data());
+    encode_pairs(values.data(), x.terms, count, x.terms, rows);
+  }
+  HWY_DYNAMIC_DISPATCH(transpose_pairs)(rows.data(), count, x.pairs, panel);
+  const bool in_pairs = !x.codes.empty() && !any_tiny(rows.data(), rows.size());
+  HWY_DYNAMIC_DISPATCH(multiply)(x, panel.data(), in_pairs, count, y.row<float>(0) + first, y.stride());
+}
+
+void finish_bf16(const WeightView& bias, bool keep, const Matrix& y, int jobs) {
+  std::vector<float> b(bias ? bias.columns : 0);
+  std::vector<std::byte> codes(2 * b.size());
+  if (bias) {
+    decode_rows(bias, 0, 1, b.data());
+    simd::encode(ElementType::BF16, b, Overflow::special, codes.data());
+    simd::decode(ElementType::BF16, codes, b.data());
+  }
+  team_for(jobs, y.rows(), [&](std::size_t t) {
+    float* row = y.row<float>(t);
+    for (std::size_t c = 0; c < b.size(); ++c) row[c] += b[c];
+    if (keep) return;
+    thread_local std::vector<std::byte> rounded;
+    rounded.resize(2 * y.columns());
+    simd::encode(ElementType::BF16, {row, y.columns()}, Overflow::special, rounded.data());
+    simd::decode(ElementType::BF16, rounded, row);
+  });
+}
+
+}  // namespace assay::cpu
+#endif

@@ -127,7 +127,12 @@ TEST(Fallbacks, AreToldWhereThereAreSome) {
   EXPECT_EQ(all_taken.err.find("note:"), std::string::npos) << all_taken.err;
   EXPECT_EQ(json::parse(all_taken.out)["fallbacks"], json::array());
 
-  const ProcessResult none_taken = with({"--kernels", "cpu", "--precision", "bf16"});
+  // Linear layers and attention have kernels in bfloat16.
+  const ProcessResult some_taken = with({"--kernels", "cpu", "--precision", "bf16"});
+  EXPECT_NE(some_taken.err.find(note + "gated (all "), std::string::npos) << some_taken.err;
+  EXPECT_EQ(some_taken.err.find("linear"), std::string::npos) << some_taken.err;
+
+  const ProcessResult none_taken = with({"--kernels", "cpu", "--precision", "f64"});
   EXPECT_NE(none_taken.err.find(note + "attention (all "), std::string::npos) << none_taken.err;
   const json fallbacks = json::parse(none_taken.out)["fallbacks"];
   const auto linear =

@@ -109,7 +109,7 @@ void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, std:
 void transpose_pairs(const std::int32_t* rows, std::size_t count, std::size_t pairs,
                      std::vector<std::int32_t>& panel) {
   const std::size_t width = 2 * hn::Lanes(F32());
-  const std::int32_t* row_of[2 * HWY_MAX_BYTES / sizeof(float)];
+  const std::int32_t* row_of[HWY_MAX_BYTES / sizeof(float) * 2];
   for (std::size_t n = 0; n < count; ++n) row_of[n] = rows + n * pairs;
   panel.resize(width * pairs);
   transpose_rows(row_of, count, pairs, width, panel.data());

@@ -117,6 +117,7 @@ void LinearWork::run_rows(std::size_t first, std::size_t count) const {
 
 void run_all(const std::vector<LinearWork>& products, int jobs) {
   std::vector<std::size_t> ends;  // of each product's pieces in the common loop
+  ends.reserve(products.size());
   std::size_t pieces = 0;
   for (const LinearWork& product : products) ends.push_back(pieces += product.pieces());
   team_for(jobs, pieces, [&](std::size_t i) {

@@ -234,7 +234,7 @@ Place locate(const git::Repository& repository, const fs::path& inside, const st
         .remedy("name the folder that holds the files, or say with --root where they are");
   }
   if (!own && text != ".") place.subpath = std::move(text);
-  place.root = repository.folder() / place.subpath;
+  place.root = place.subpath.empty() ? repository.folder() : repository.folder() / place.subpath;
   if (root) {
     place.root = *root;
     place.beside = false;

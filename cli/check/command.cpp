@@ -11,6 +11,7 @@
 #include "cli/check/render.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
 #include "core/system/threads.h"
 
@@ -112,7 +113,8 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
   command.add_option("DIR", s.path, "A folder of weights, a clone, a hub cache, a file")->required();
   command
       .add_option("--manifest", s.manifest, "Checksum file or saved hub listing that vouches for the bytes")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command
       .add_option("--golden", s.golden,
                   "A record to hold the model to (default: assay-golden.json beside the weights)")

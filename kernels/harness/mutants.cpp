@@ -21,10 +21,12 @@ template <class Call>
 Kernel<Call> kernel_of(const Mutant<Call>& mutant, double size) {
   return {.name = std::string(mutant.name),
           .about = "",
-          .takes = [](const Arithmetic&, const Call&) { return true; },
+          .takes = [&mutant](const Arithmetic& arithmetic,
+                             const Call& call) { return !mutant.takes || mutant.takes(arithmetic, call); },
           .run = [&mutant, size](
                      Ops& ops,
-                     const Call& call) { return mutant.run(dynamic_cast<ReferenceOps&>(ops), call, size); }};
+                     const Call& call) { return mutant.run(dynamic_cast<ReferenceOps&>(ops), call, size); },
+          .roundoffs = mutant.roundoffs};
 }
 
 // How far the sizes of one mutant have been noticed.
@@ -57,6 +59,17 @@ struct Hunt {
   }
 };
 
+// The whole grid, with what our own kernels ask for.
+std::vector<CaseId> all_cases(std::string_view op) {
+  std::vector<CaseId> cases;
+  for (const auto& examiner : examiners(builtin_kernels())) {
+    if (examiner->op() != op) continue;
+    cases = examiner->grid();
+    for (CaseId& id : examiner->always()) cases.push_back(std::move(id));
+  }
+  return cases;
+}
+
 template <class Call>
 std::vector<MutantResult> hunt_all(int jobs) {
   std::vector<Hunt<Call>> hunts;
@@ -69,7 +82,7 @@ std::vector<MutantResult> hunt_all(int jobs) {
     hunts.push_back(std::move(hunt));
   }
   const auto open = [](const Hunt<Call>& hunt) { return hunt.open(); };
-  for (const CaseId& id : cases_of<Call>().grid()) {
+  for (const CaseId& id : all_cases(OpOf<Call>::kName)) {
     if (std::none_of(hunts.begin(), hunts.end(), open) || interrupted()) break;
     const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
     if (operands->flops() > kMostFlops) continue;
@@ -93,7 +106,7 @@ std::vector<MutantResult> hunt_inputs() {
     Truth sabotaged = truth;
     std::vector<OutputPart> parts = output;
     mutant.plant(sabotaged, parts);
-    const Comparison verdict = compare_parts(sabotaged, parts, 0x1p-24);
+    const Comparison verdict = compare_parts(sabotaged, parts);
     MutantResult& r = results.emplace_back();
     r.name = mutant.name;
     r.op = kComparator;

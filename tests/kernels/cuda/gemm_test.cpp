@@ -31,7 +31,7 @@ cuda::GemmLaunchers emulated_launchers() {
 template <class Call>
 void add_strictly(Registry& registry, const Registry& lenient) {
   for (Kernel<Call> kernel : lenient.of<Call>()) {
-    kernel.accumulator_roundoff = 0x1p-24;
+    kernel.roundoffs = {};
     registry.add(std::move(kernel));
   }
 }

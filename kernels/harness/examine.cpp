@@ -358,7 +358,7 @@ class TypedExaminer final : public OpExaminer {
   std::vector<CaseId> always() const override {
     const OpCases<Call>& cases = cases_of<Call>();
     std::vector<CaseId> always = cases.always();
-    std::set<std::pair<std::string_view, std::size_t>> sizes;
+    std::set<std::pair<std::string_view, std::size_t>, std::greater<>> sizes;
     for (const Kernel<Call>& kernel : kernels_) {
       for (const Edge& edge : kernel.edges) {
         for (const std::size_t size : sizes_around(edge)) sizes.emplace(edge.of, size);

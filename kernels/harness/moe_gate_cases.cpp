@@ -96,12 +96,13 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
                          .rows = tokens_,
                          .columns = rule_.top_k,
                          .values = {routing.experts.begin(), routing.experts.end()}};
-    TruthPart weights = {
-        .name = "weights", .rows = tokens_, .columns = rule_.top_k, .values = wide.download(routing.weights)};
+    TruthPart weights = {.name = "weights", .rows = tokens_, .columns = rule_.top_k};
     for (std::size_t t = 0; t < tokens_; ++t) {
       const bool open = is_open(t);
       const std::span chosen = std::span(routing.experts).subspan(t * rule_.top_k, rule_.top_k);
       const double sum = rule_.renormalize ? sum_of_scores(t, chosen) + rule_.epsilon : 1;
+      const std::vector<double> due = due_weights(t, chosen);
+      weights.values.insert(weights.values.end(), due.begin(), due.end());
       for (std::size_t i = 0; i < rule_.top_k; ++i) {
         experts.open.push_back(open);
         weights.open.push_back(open);
@@ -150,6 +151,18 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
     for (double& x : s) sum += x = std::exp(x - largest);
     for (double& x : s) x /= sum;
     return s;
+  }
+  // By the formula alone: what a correction does to weights would be in the reference's own.
+  std::vector<double> due_weights(std::size_t token, std::span<const std::int32_t> chosen) const {
+    const bool of_chosen = rule_.top_k_first && rule_.score == GateRule::Score::softmax;
+    const std::vector<double> all = scores(token);
+    std::vector<double> w;
+    for (const std::int32_t e : chosen) w.push_back(all[static_cast<std::size_t>(e)]);
+    const double sum = std::accumulate(w.begin(), w.end(), 0.0);
+    double divisor = of_chosen ? sum : 1;
+    if (rule_.renormalize) divisor *= (of_chosen ? 1 : sum) + rule_.epsilon;
+    for (double& x : w) x *= rule_.scale / divisor;
+    return w;
   }
   double sum_of_scores(std::size_t token, std::span<const std::int32_t> chosen) const {
     if (rule_.top_k_first && rule_.score == GateRule::Score::softmax) return 1;  // of the chosen alone

@@ -201,13 +201,13 @@ class MoeMixCases final : public OpCases<MoeMixCall> {
     const auto add = [&](CaseId id) { cases.push_back(id.with(InputKind::zero_mean)); };
     // Experts a token, experts in all, and tokens of one expert: of two the first takes all.
     for (std::uint64_t top = 1; top <= 10; ++top) {
-      add(mixture("F32", 7, 12, top, 32, 16));
-      add(mixture("F32", 7, 12, top, 32, 16).with("way", "dense"));
+      add(mixture("BF16", 7, 12, top, 32, 16));
+      add(mixture("BF16", 7, 12, top, 32, 16).with("way", "dense"));
     }
     for (const std::uint64_t experts : {16, 32, 60, 64, 128, 160, 256, 384, 512})
-      add(mixture("F32", 5, experts, 8, 16, 8));
+      add(mixture("BF16", 5, experts, 8, 16, 8));
     for (const std::uint64_t tokens : {63, 64, 65, 127, 128, 129, 255, 256, 257, 300})
-      add(mixture("F32", tokens, 2, 1, 32, 16));
+      add(mixture("BF16", tokens, 2, 1, 32, 16));
     return cases;
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {

@@ -59,15 +59,27 @@ struct Hunt {
   }
 };
 
-// The whole grid, with what our own kernels ask for.
-std::vector<CaseId> all_cases(std::string_view op) {
-  std::vector<CaseId> cases;
+// What our own kernels ask for, beside the grid.
+std::vector<CaseId> always_of(std::string_view op) {
   for (const auto& examiner : examiners(builtin_kernels())) {
-    if (examiner->op() != op) continue;
-    cases = examiner->grid();
-    for (CaseId& id : examiner->always()) cases.push_back(std::move(id));
+    if (examiner->op() == op) return examiner->always();
   }
-  return cases;
+  return {};
+}
+
+// On these cases, as long as one of the hunts is open.
+template <class Call>
+void hunt_on(const std::vector<CaseId>& cases, std::vector<Hunt<Call>>& hunts,
+             const std::function<bool(const Hunt<Call>&)>& open, int jobs) {
+  for (const CaseId& id : cases) {
+    if (std::none_of(hunts.begin(), hunts.end(), open) || interrupted()) return;
+    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
+    if (operands->flops() > kMostFlops) continue;
+    const Truth truth = operands->truth(jobs);
+    parallel_for(jobs, hunts.size(), [&](std::size_t i) {
+      if (open(hunts[i])) hunts[i].run(id, *operands, truth);
+    });
+  }
 }
 
 template <class Call>
@@ -81,14 +93,11 @@ std::vector<MutantResult> hunt_all(int jobs) {
     hunt.mutant = std::move(mutant);
     hunts.push_back(std::move(hunt));
   }
-  const auto open = [](const Hunt<Call>& hunt) { return hunt.open(); };
-  for (const CaseId& id : all_cases(OpOf<Call>::kName)) {
-    if (std::none_of(hunts.begin(), hunts.end(), open) || interrupted()) break;
-    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
-    if (operands->flops() > kMostFlops) continue;
-    const Truth truth = operands->truth(jobs);
-    parallel_for(jobs, hunts.size(), [&](std::size_t i) { hunts[i].run(id, *operands, truth); });
-  }
+  hunt_on<Call>(
+      cases_of<Call>().grid(), hunts, [](const Hunt<Call>& hunt) { return hunt.open(); }, jobs);
+  // Of what the grid has not noticed at all.
+  hunt_on<Call>(
+      always_of(OpOf<Call>::kName), hunts, [](const Hunt<Call>& hunt) { return hunt.noticed == 0; }, jobs);
   std::vector<MutantResult> results;
   for (const Hunt<Call>& hunt : hunts) results.push_back(hunt.verdict());
   return results;

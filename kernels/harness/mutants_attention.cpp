@@ -273,16 +273,17 @@ std::vector<Mutant<MlaCall>> mutants_of() {
     }
     call.q = q;
   };
-  // One number of the first head's W_k, of latents of at least so many numbers.
-  const auto one_weight_off = [](std::string_view name, std::size_t least_rank) {
+  // The first head's W_k, or one number of it, of latents of at least so many numbers.
+  const auto weights_off = [](std::string_view name, std::size_t least_rank, bool all) {
     return Mutant<MlaCall>{.name = name,
                            .family = "MLA (10)",
-                           .run = [least_rank](ReferenceOps& ops, const MlaCall& call, double) {
+                           .run = [least_rank, all](ReferenceOps& ops, const MlaCall& call, double) {
                              const WeightView& view = call.k_b ? call.k_b : call.kv_b;
                              if (call.kv_rank < least_rank) return run_reference(ops, call);
                              std::vector<float> w(view.rows * view.columns);
                              decode_rows(view, 0, view.rows, w.data());
-                             w[0] *= 1.01F;
+                             for (std::size_t i = 0; i < (all ? call.nope_dim * call.kv_rank : 1); ++i)
+                               w[i] *= 1.01F;
                              const MadeWeight changed(std::move(w), view.rows, view.columns);
                              MlaCall wrong = call;
                              (call.k_b ? wrong.k_b : wrong.kv_b) = changed.view();
@@ -290,8 +291,8 @@ std::vector<Mutant<MlaCall>> mutants_of() {
                            }};
   };
   return {
-      one_weight_off("one number of W_k 1 % off", 0),
-      one_weight_off("one number of W_k 1 % off, latents of 512", 512),
+      weights_off("one number of W_k 1 % off", 0, false),
+      weights_off("W_k of one head 1 % off, latents of 512", 512, true),
       add("scaled by the width of the latent", "softmax scale (7)",
           [](ReferenceOps&, MlaCall& c) {
             c.scale = 1 / std::sqrt(static_cast<double>(c.kv_rank + c.rope_dim));

@@ -10,6 +10,7 @@
 #include "verify/chunks.h"
 #include "verify/expected/assemble.h"
 #include "verify/hash/hasher.h"
+#include "verify/own_files.h"
 
 namespace assay {
 namespace {
@@ -50,12 +51,11 @@ class Maker {
  private:
   const std::vector<ExpectedFile>& files() const { return made_.source.files; }
 
+  // The manifest does not list itself: neither under -o nor when the shell redirects it into the folder.
   void leave_out_output() {
-    if (!options_.output) return;
-    const fs::path output = fs::absolute(*options_.output).lexically_normal();
-    std::erase_if(made_.source.files, [&](const ExpectedFile& file) {
-      return fs::absolute(file.path).lexically_normal() == output;
-    });
+    const OwnFiles own(options_.written);
+    std::erase_if(made_.source.files,
+                  [&](const ExpectedFile& file) { return !file.digest && own.contains(file.path); });
   }
 
   // Small files of a commit are known by object id, which takes a reading of its own.

@@ -11,6 +11,7 @@
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "verify/diagnose.h"
+#include "verify/own_files.h"
 
 namespace assay {
 namespace {
@@ -94,14 +95,9 @@ bool is_settled(const std::string& name, const std::set<std::string>& settled) {
   return settled.contains(name);
 }
 
-bool is_own(const fs::path& path, const std::vector<fs::path>& own_files) {
-  std::error_code error;
-  return std::any_of(own_files.begin(), own_files.end(),
-                     [&](const fs::path& own) { return fs::equivalent(path, own, error); });
-}
-
 // What is there without being expected. Where nobody expects anything (a plain folder) it is not extra.
-std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options) {
+std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options,
+                                   const OwnFiles& own) {
   std::vector<FileReport> reports;
   std::error_code error;
   if (!expectation.owns_root || !fs::is_directory(expectation.root, error)) return reports;
@@ -114,7 +110,7 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
     if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
-    if (is_ignored(entry.name, expectation) || is_own(report.path, options.own_files)) continue;
+    if (is_ignored(entry.name, expectation) || own.contains(report.path)) continue;
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
     } else {
@@ -131,7 +127,9 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
 
 std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options) {
   std::vector<FileReport> reports;
+  const OwnFiles own(options.own_files);
   for (const ExpectedFile& file : expectation.files) {
+    if (!file.digest && own.contains(file.path)) continue;  // of a plain folder, every file is listed
     reports.push_back({.name = file.name,
                        .path = file.path,
                        .expected = file.digest,
@@ -140,7 +138,7 @@ std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptio
   }
   parallel_for(options.jobs, reports.size(),
                [&](std::size_t i) { look_at(reports[i], expectation, options); });
-  std::vector<FileReport> others = unexpected(expectation, options);
+  std::vector<FileReport> others = unexpected(expectation, options, own);
   std::move(others.begin(), others.end(), std::back_inserter(reports));
   std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return reports;

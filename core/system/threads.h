@@ -13,8 +13,8 @@ int available_cores();
 // exception thrown by a body is rethrown here, after the others have stopped.
 void parallel_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
 
-// SIGINT and SIGTERM set a flag instead of killing us; long loops ask interrupted() and wind down, leaving a
-// resumable state. A second signal ends the process at once.
+// SIGINT, SIGTERM and SIGHUP set a flag instead of killing us; long loops ask interrupted(), wind down and
+// leave a resumable state. A second signal ends the process at once.
 void install_interrupt_handler();
 bool interrupted();
 // As if a signal had come, or had not: for code that winds down on its own account, and for tests.

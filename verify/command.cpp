@@ -95,6 +95,10 @@ int run_verify(Settings& settings) {
   const Output output(settings.common.json);
   if (!settings.check_receipt.empty()) return run_receipt_check(settings, output);
   VerifyOptions& options = settings.verify;
+  if (options.quick && (options.numbers || options.tensor_digests)) {
+    throw Error::usage("--quick reads no weights, which --numbers and --tensor-digests ask about")
+        .remedy("leave one of them out");
+  }
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
   if (settings.strict) options.reading = safetensors::Reading::strict;

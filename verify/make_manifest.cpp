@@ -8,6 +8,7 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/chunks.h"
+#include "verify/diagnose.h"
 #include "verify/expected/assemble.h"
 #include "verify/hash/hasher.h"
 #include "verify/own_files.h"
@@ -114,7 +115,7 @@ class Maker {
                                 .remedy = std::move(remedy)});
       return false;
     };
-    if (result.error) return refuse("manifest.unreadable", result.error->message(), "");
+    if (result.error) return refuse("manifest.unreadable", sentence_of(*result.error), "");
     if (!result.complete) return false;
     if (result.changed)
       return refuse("manifest.changed", "changed while it was read", "try again when it is at rest");

@@ -32,8 +32,8 @@ Finding malformed(const Error& error, const std::string& name) {
 }
 
 struct WeightHeader {
-  std::optional<safetensors::Header> safetensors;  // kept for the index check
-  std::vector<TensorRange> tensors;
+  std::optional<safetensors::Header> safetensors;  // for the index check
+  std::vector<TensorRange> tensors;                // of a GGUF
   Findings findings;
 };
 
@@ -41,22 +41,32 @@ WeightHeader read_safetensors(const File& file, safetensors::Reading reading) {
   WeightHeader result;
   result.safetensors = safetensors::read_header(file, reading);
   result.findings = result.safetensors->deviations;
-  const std::uint64_t base = result.safetensors->buffer_offset();
-  for (const auto& t : result.safetensors->tensors) {
-    result.tensors.push_back({t.name, t.type, t.shape, base + t.begin, base + t.end});
-  }
   return result;
 }
 
 WeightHeader read_gguf(const File& file) {
   WeightHeader result;
-  const gguf::Header header = gguf::read_header(file);
-  result.findings = header.deviations;
-  for (const auto& t : header.tensors) {
+  gguf::Header header = gguf::read_header(file);
+  result.findings = std::move(header.deviations);
+  result.tensors.reserve(header.tensors.size());
+  for (gguf::Tensor& t : header.tensors) {
     const std::uint64_t begin = header.data_offset + t.offset;
-    result.tensors.push_back({t.name, t.type, t.shape(), begin, begin + t.bytes});
+    result.tensors.push_back({std::move(t.name), t.type, t.shape(), begin, begin + t.bytes});
   }
   return result;
+}
+
+// A header may hold a million tensors: each is moved, none is copied.
+std::vector<TensorRange> take_ranges(WeightHeader&& header) {
+  if (!header.safetensors) return std::move(header.tensors);
+  const std::uint64_t base = header.safetensors->buffer_offset();
+  std::vector<TensorRange> ranges;
+  ranges.reserve(header.safetensors->tensors.size());
+  for (safetensors::Tensor& t : header.safetensors->tensors) {
+    ranges.push_back({std::move(t.name), t.type, std::move(t.shape), base + t.begin, base + t.end});
+  }
+  header.safetensors.reset();
+  return ranges;
 }
 
 WeightHeader read_weight(const PresentFile& present, safetensors::Reading reading) {
@@ -212,7 +222,7 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
         !contents.weights.empty() || !contents.numbered.empty() || !contents.indexes.empty();
     if (of_interest) FolderCheck(folder, contents, headers, structure).run();
   }
-  for (auto& [name, header] : headers) structure.tensors.emplace(name, std::move(header.tensors));
+  for (auto& [name, header] : headers) structure.tensors.emplace(name, take_ranges(std::move(header)));
   return structure;
 }
 

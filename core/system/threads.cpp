@@ -16,9 +16,10 @@ namespace assay {
 namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
+std::atomic<int> g_deaf = 0;  // pieces of work that do not ask interrupted()
 
 void on_signal(int signal_number) {
-  if (g_interrupted != 0) {
+  if (g_interrupted != 0 || g_deaf.load(std::memory_order_relaxed) > 0) {
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
   }
@@ -85,6 +86,13 @@ void install_interrupt_handler() {
     sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond 'ulimit -f' a write fails, as it does on a full disk
+}
+
+DieWhenInterrupted::DieWhenInterrupted() {
+  g_deaf.fetch_add(1);
+}
+DieWhenInterrupted::~DieWhenInterrupted() {
+  g_deaf.fetch_sub(1);
 }
 
 bool interrupted() {

@@ -9,6 +9,7 @@
 #include "core/formats/shard_index.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
@@ -188,12 +189,6 @@ bool is_weight_name(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".gguf");
 }
 
-bool is_index_name(std::string_view name) {
-  if (!name.ends_with(".json")) return false;
-  const auto index = name.rfind(".index.");  // "….index.json", or with a variant between the two
-  return index != std::string_view::npos && is_sharded_format(name.substr(0, index));
-}
-
 Structure check_structure(const std::vector<PresentFile>& files, safetensors::Reading reading, int jobs) {
   std::vector<const PresentFile*> weights;
   std::map<std::string, Folder> folders;
@@ -206,7 +201,7 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
       folder.weights.push_back(base);
     }
     if (is_sharded_format(base) && parse_shard_name(base)) folder.numbered.push_back(base);
-    if (is_index_name(base)) folder.indexes.push_back(file);
+    if (is_shard_index_name(base)) folder.indexes.push_back(file);
   }
   std::vector<WeightHeader> read(weights.size());
   parallel_for(jobs, weights.size(), [&](std::size_t i) { read[i] = read_weight(*weights[i], reading); });

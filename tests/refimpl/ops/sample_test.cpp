@@ -32,6 +32,15 @@ TEST(Sample, TopK) {
                       {0.576116884766, 0, 0, 0.211941557617, 0, 0.211941557617});
 }
 
+TEST(Sample, TopKOfOneIsGreedy) {
+  expect_distribution({.temperature = 0.5, .top_k = 1}, {}, {1, 0, 0, 0, 0, 0});
+}
+
+TEST(Sample, TokensBeyondTheLogitsAreNotPenalized) {
+  expect_distribution({.temperature = 0.5, .top_k = 1, .repetition_penalty = 1.1}, {6, 7, 1000},
+                      {1, 0, 0, 0, 0, 0});
+}
+
 TEST(Sample, TopP) {
   expect_distribution({.temperature = 1, .top_p = 0.9}, {},
                       {0.410476766044, 0, 0.0915897465447, 0.248966743706, 0, 0.248966743706});

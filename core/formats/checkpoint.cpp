@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/formats/checkpoint_files.h"
+#include "core/formats/shard_numbering.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/threads.h"

@@ -32,7 +32,7 @@ ShardIndex parse_shard_index(std::string_view text, const fs::path& source);
 ShardIndex read_shard_index(const fs::path& path);
 
 // "model-00001-of-000163.safetensors" -> {"model", 1, 163, ".safetensors"}; also GGUF's
-// "-00001-of-00003.gguf" and "model_00001-of-00072.safetensors".
+// "-00001-of-00003.gguf".
 struct ShardName {
   std::string stem;
   std::uint64_t number = 0, count = 0;
@@ -40,12 +40,9 @@ struct ShardName {
 };
 std::optional<ShardName> parse_shard_name(std::string_view file_name);
 
-// Numbering 1..N, or 0..N-1, of every family of shard names among `file_names`. Codes index.number_missing,
-// index.number_out_of_range, index.number_twice, index.counts_differ, index.number_from_zero. `indexed`:
-// names in an index; where it names shards of a family, loaders go by it alone (gpt-oss-20b's are 00000,
-// 00001 and 00002 "of-00002"), and their numbers are worth a note.
-Findings check_shard_numbering(std::span<const std::string> file_names,
-                               std::span<const std::string> indexed = {});
+// Numbering 1..N of every family of shard names among `file_names`. Codes index.number_missing,
+// index.number_out_of_range, index.number_twice, index.counts_differ.
+Findings check_shard_numbering(std::span<const std::string> file_names);
 
 // Index against the headers of the shards that could be read: shard missing, tensor not in the shard it
 // names, tensor in another shard, tensor in two shards, tensor in no index, shard in no index, total_size

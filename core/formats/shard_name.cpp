@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/formats/shard_index.h"
+#include "core/formats/shard_numbering.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -143,6 +144,10 @@ std::optional<ShardName> parse_shard_name(std::string_view file_name) {
   // A count without end (and count + 1 that wraps) names no real family of files.
   if (!number || !count || *count >= UINT32_MAX) return std::nullopt;
   return ShardName{std::string(file_name.substr(0, begin - 1)), *number, *count, std::string(extension)};
+}
+
+Findings check_shard_numbering(std::span<const std::string> file_names) {
+  return check_shard_numbering(file_names, {});
 }
 
 Findings check_shard_numbering(std::span<const std::string> file_names,

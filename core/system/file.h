@@ -56,7 +56,7 @@ class File {
 // The whole file, which must not exceed `limit` bytes (a config, an index: never a weight file).
 std::string read_small_file(const fs::path& path, std::uint64_t limit);
 
-// Writes to a temporary (temporary_name.h) in the target's folder; commit() makes it durable, under its name.
+// Writes to `.<name>.assay-<pid>.tmp` in the target's folder; commit() makes it durable under its final name.
 // Destroyed without commit(), it removes the temporary. A link is followed; a device or pipe is written
 // directly.
 class AtomicFile {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/system/die_when_interrupted.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
-#include "core/system/threads.h"
 
 namespace assay {
 namespace {

@@ -1,5 +1,7 @@
 #include "core/system/threads.h"
 
+#include "core/system/die_when_interrupted.h"
+
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <sched.h>

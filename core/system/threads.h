@@ -13,19 +13,10 @@ int available_cores();
 // exception thrown by a body is rethrown here, after the others have stopped.
 void parallel_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
 
-// SIGINT, SIGTERM and SIGHUP set a flag instead of killing us; long loops ask interrupted(), wind down and
-// leave a resumable state. A second signal ends the process at once.
+// SIGINT and SIGTERM set a flag instead of killing us; long loops ask interrupted() and wind down, leaving a
+// resumable state. A second signal ends the process at once.
 void install_interrupt_handler();
 bool interrupted();
-// While one exists a signal ends the process at once: for work that cannot ask interrupted(), where nothing
-// is at stake yet.
-class DieWhenInterrupted {
- public:
-  DieWhenInterrupted();
-  DieWhenInterrupted(const DieWhenInterrupted&) = delete;
-  DieWhenInterrupted& operator=(const DieWhenInterrupted&) = delete;
-  ~DieWhenInterrupted();
-};
 // As if a signal had come, or had not: for code that winds down on its own account, and for tests.
 void set_interrupted(bool value);
 

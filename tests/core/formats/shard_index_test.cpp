@@ -1,5 +1,7 @@
 #include "core/formats/shard_index.h"
 
+#include "core/formats/shard_numbering.h"
+
 #include <algorithm>
 
 #include "core/system/error.h"

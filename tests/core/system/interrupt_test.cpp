@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "core/system/die_when_interrupted.h"
 #include "core/system/threads.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"

@@ -1,6 +1,7 @@
 #include "verify/expected/manifest.h"
 
 #include "core/system/error.h"
+#include "tests/support/git.h"
 #include "tests/verify/expected/hub_fixture.h"
 #include "tests/verify/expected/lookup.h"
 
@@ -99,7 +100,7 @@ TEST(PlainFolder, ListsWhatIsThere) {
 }
 
 // `sha256sum /data/m/*`, `sha256sum models/m/*`: the sums are of this folder, wherever it was then.
-TEST(ExpectFromManifest, FoldersInFrontOfTheNamesAreTakenAway) {
+TEST(ManifestExpectation, FoldersInFrontOfTheNamesAreTakenAway) {
   const test::TempDir dir;
   test::write_file(dir / "m/a.bin", "a");
   test::write_file(dir / "m/sub/b.bin", "b");
@@ -127,7 +128,7 @@ TEST(ExpectFromManifest, FoldersInFrontOfTheNamesAreTakenAway) {
   EXPECT_EQ(expect_from_manifest(dir / "sums", dir / "m").findings.at(0).code, "manifest.prefix_removed");
 }
 
-TEST(ExpectFromManifest, ADigestWithoutANameIsOfTheOneFileMeant) {
+TEST(ManifestExpectation, ADigestWithoutANameIsOfTheOneFileMeant) {
   const test::TempDir dir;
   test::write_file(dir / "f.bin", "a");
   test::write_file(dir / "digest", test::sha256sum("a") + "\n");
@@ -137,7 +138,7 @@ TEST(ExpectFromManifest, ADigestWithoutANameIsOfTheOneFileMeant) {
   EXPECT_EQ(expect_from_manifest(dir / "f.bin.sha256", dir.path()).files.at(0).name, "f.bin");
 }
 
-TEST(ExpectFromManifest, MayComeFromStandardInput) {
+TEST(ManifestExpectation, MayComeFromStandardInput) {
   const test::TempDir dir;
   test::write_file(dir / "f.bin", "a");
   const auto verify = [&](const std::string& input) {

@@ -6,6 +6,7 @@
 
 #include "cli/check/against.h"
 #include "cli/check/behaviour.h"
+#include "cli/check/fused.h"
 #include "cli/check/golden.h"
 #include "cli/check/render.h"
 #include "core/system/error.h"
@@ -50,6 +51,12 @@ CheckReport examine(CheckSettings settings) {
   };
   stage([&] { return examine_identity(settings); });
   report.stages.push_back(std::move(files.numbers));
+  if (!settings.quick) {
+    if (auto fused = timed(seconds, [&] { return examine_fused(settings); })) {
+      fused->seconds = seconds;
+      report.stages.push_back(std::move(*fused));
+    }
+  }
   if (golden) {
     stage([&] { return examine_golden(settings, *golden, files.digests); });
     settings.reencoded = report.stages.back().status == StageStatus::unproven;

@@ -150,11 +150,14 @@ TEST(WeightView, EightBitProductsTakeWhatTheyCan) {
   EXPECT_FALSE(is_w8a8(weight, fp8));
 }
 
-// Two tokens whose inputs are whole blocks of 128: each has its own scales, 1 and 2, and every sum is exact.
-TEST(WeightView, WholeBlocksOfFp8HaveTheirTokensScales) {
-  constexpr std::size_t kInputs = 256;
+// Two tokens, scales 1 and 2; inputs are whole blocks of 128, or one more. Every sum is exact.
+class Fp8Inputs : public testing::TestWithParam<std::size_t> {};
+TEST_P(Fp8Inputs, HaveTheirTokensScales) {
+  const std::size_t kInputs = GetParam();
   std::vector<std::byte> codes(kInputs);
-  encode(ElementType::F8_E4M3, std::vector<float>(kInputs, 1.0F), Overflow::special, codes.data());
+  std::vector<float> ones(kInputs, 1);
+  std::fill(ones.begin() + 128, ones.end(), kInputs == 256 ? 1.0F : 0.0F);
+  encode(ElementType::F8_E4M3, ones, Overflow::special, codes.data());
   const std::vector<float> scales = {1, 2};
   WeightView weight = plain(codes, 1, ElementType::F8_E4M3);
   weight.kind = FormKind::scaled;
@@ -165,7 +168,40 @@ TEST(WeightView, WholeBlocksOfFp8HaveTheirTokensScales) {
   std::fill(x.begin() + kInputs, x.end(), 896);
   ReferenceOps ops({Precision::fp8_block}, 1);
   EXPECT_EQ(ops.download(ops.linear(ops.upload(x, 2, kInputs), weight, {}, {})),
-            (std::vector<double>{448 * 128 * 3, 2 * 448 * 128 * 3}));
+            kInputs == 256 ? (std::vector<double>{448 * 128 * 3, 2 * 448 * 128 * 3})
+                           : (std::vector<double>{448 * 128, 2 * 448 * 128}));
+}
+INSTANTIATE_TEST_SUITE_P(, Fp8Inputs, testing::Values(129, 256));
+
+TEST(WeightView, ARowLongerThanABlockOfDecodedWeights) {
+  const std::vector<float> ones(2 * 65537, 1);
+  const WeightView weight = plain(ones, 2, ElementType::F32);
+  ReferenceOps ops({Precision::f32}, 1);
+  const Matrix x = ops.upload(std::vector<double>(65537, 1), 1, 65537);
+  EXPECT_EQ(ops.download(ops.linear(x, weight, {}, {})), (std::vector<double>{65537, 65537}));
+}
+
+// Under int16 every row of a float weight becomes 12 bits under its own scales: 0.3 in steps of 2^-11, of
+// 2^-9.
+TEST(WeightView, EveryRowOfAFloatWeightIsRounded) {
+  std::vector<float> values(2 * 64);
+  values[0] = 1;
+  values[1] = values[64 + 1] = 0.3F;
+  values[64] = 4;
+  std::vector<std::byte> codes(values.size() * 2);
+  encode(ElementType::F16, values, Overflow::special, codes.data());
+  WeightView weight;
+  weight.name = &kName;
+  weight.rows = 2;
+  weight.columns = 64;
+  weight.row_bytes = 128;
+  weight.type = ElementType::F16;
+  weight.codes = codes.data();
+  std::vector<double> second(64);
+  second[1] = 1;
+  ReferenceOps ops({Precision::int16}, 1);
+  EXPECT_EQ(ops.download(ops.linear(ops.upload(second, 1, 64), weight, {}, {})),
+            (std::vector<double>{614 * 0x1p-11, 154 * 0x1p-9}));
 }
 
 // One scale a row of the weight, one for 128 inputs of a token: sums end where either changes.

@@ -150,6 +150,19 @@ TEST(ManifestExpectation, MayComeFromStandardInput) {
   EXPECT_EQ(verify(test::sha256sum("b") + "  f.bin\n").exit_code, 1);
   EXPECT_EQ(verify("[]").exit_code, 2);
   EXPECT_EQ(verify("nonsense").exit_code, 2);
+// It would let everything pass.
+TEST(Manifest, OfNothingOrWithoutDigestsIsRefused) {
+  const TempDir dir;
+  write_file(dir / "model/model.safetensors", kWeights);
+  for (const char* text : {"[]", "[[]]", "{\"siblings\": []}", "{\"Data\": {\"Files\": []}}", "# no line\n",
+                           "{}", "{\"format_version\": 1, \"files\": {}}",
+                           "{\"schema\": \"assay.manifest/1\", \"chunk_bytes\": 4096, \"files\": []}",
+                           "[{\"type\": \"directory\", \"path\": \"x\", \"oid\": \"y\", \"size\": 0}]",
+                           "{\"siblings\": [{\"rfilename\": \"model.safetensors\"}]}",
+                           "{\"siblings\": [{\"rfilename\": \"config.json\"}]}"}) {
+    write_file(dir / "source", text);
+    EXPECT_THROW(expect_from_manifest(dir / "source", dir / "model"), Error) << text;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "verify/identity.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/formats/checkpoint.h"
 #include "core/model/module_tree.h"
@@ -18,11 +19,18 @@ Checkpoint gather(const std::string& folder, const Structure& structure, const f
     const bool here = name.starts_with(folder) && name.find('/', folder.size()) == std::string::npos;
     if (!here || !name.ends_with(".safetensors")) continue;
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
-    checkpoint.files.push_back({.name = name.substr(folder.size()), .path = root / name});
+    std::error_code ignored;
+    checkpoint.files.push_back({.name = name.substr(folder.size()),
+                                .path = root / name,
+                                .bytes = fs::file_size(root / name, ignored)});
     for (const TensorRange& t : tensors) {
       checkpoint.tensors.push_back({t.name, t.type, t.shape, t.begin, t.end - t.begin, file});
     }
   }
+  checkpoint.by_name.resize(checkpoint.tensors.size());
+  std::iota(checkpoint.by_name.begin(), checkpoint.by_name.end(), 0u);
+  std::ranges::sort(checkpoint.by_name, {},
+                    [&](std::uint32_t i) -> const std::string& { return checkpoint.tensors[i].name; });
   return checkpoint;
 }
 

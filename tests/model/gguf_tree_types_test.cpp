@@ -55,7 +55,8 @@ TEST(GgufTreeTypes, TensorsAreThoseOfTheExport) {
     for (const GgufTensor& tensor :
          gguf_tensors(config, tree, *family, checkpoint, find_stored(checkpoint, std::nullopt)))
       written[tensor.made.name] = {tensor.made.shape.rbegin(), tensor.made.shape.rend()};
-    for (const MixTensor& tensor : GgufTreeTypes(tree, GgufFileType::Q4_K_M).tensors())
+    const GgufTreeTypes types(tree, GgufFileType::Q4_K_M);
+    for (const MixTensor& tensor : types.tensors())
       foretold[tensor.name] = tensor.dimensions;
     EXPECT_EQ(foretold, written) << tree.family;
   }

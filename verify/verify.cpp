@@ -8,11 +8,13 @@
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
 #include "verify/code_files.h"
+#include "verify/expected/weight_files.h"
 #include "verify/hash_pass.h"
 #include "verify/identity.h"
 #include "verify/relations.h"
 #include "verify/structure.h"
 #include "verify/survey.h"
+#include "verify/verdict.h"
 
 namespace assay {
 namespace {
@@ -40,6 +42,7 @@ class Verification {
     if (!hashing.empty() && may_hash(hashing.bytes())) hashing.run();
     hashing.settle_unhashed();
     explain_relations(report_);
+    hold_to(options_, report_);
     report_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     return std::move(report_);
   }
@@ -137,13 +140,23 @@ void Verification::announce_settled() {
   }
 }
 
+// Damage to a text or a missing one says nothing about the weights: only theirs is a reason not to read them.
+bool is_about_weights(const std::string& name) {
+  return may_hold_weights(name) || is_shard_index_name(name);
+}
+
 bool Verification::may_hash(std::uint64_t left) {
   if (options_.quick) return false;
-  const bool failed = has_errors(report_.findings) ||
-                      std::any_of(report_.files.begin(), report_.files.end(), [](const FileReport& f) {
-                        return f.status == FileStatus::failed || f.status == FileStatus::missing;
-                      });
-  if (!failed || options_.after_failure == AfterFailure::keep_going) return true;
+  const auto failed = [](const FileReport& file) {
+    return (file.status == FileStatus::failed || file.status == FileStatus::missing) &&
+           is_about_weights(file.name);
+  };
+  const auto error = [](const Finding& finding) {
+    return finding.severity == Severity::error && (finding.file.empty() || is_about_weights(finding.file));
+  };
+  const bool bad = std::any_of(report_.findings.begin(), report_.findings.end(), error) ||
+                   std::any_of(report_.files.begin(), report_.files.end(), failed);
+  if (!bad || options_.after_failure == AfterFailure::keep_going) return true;
   if (options_.after_failure == AfterFailure::automatic && left <= kHashDespiteFailures) return true;
   report_.stopped_early = true;
   return false;

@@ -6,6 +6,7 @@ arrays/      one .npy of every kind of type, order and header version, the same 
              shape and values as NumPy has them; refused/: what must not be read
 llama/       data/models/llama: every module's output of one prompt (transformers.safetensors, the snippet of
              docs/dumps.md), and of two prompts padded on the left to one length (padded.npz)
+maps/        the snippet's dumps of families with module names of their own, for the maps of docs/maps
 """
 
 import json
@@ -68,6 +69,14 @@ def snippet():
     return re.search(r"<!-- snippet: transformers -->\n```python\n(.*?)```", text, re.S).group(1)
 
 
+def maps():
+    folder = OUT / "maps"
+    folder.mkdir(parents=True, exist_ok=True)
+    for family in ["gemma2", "olmo2", "gpt2"]:
+        sys.argv = ["dump.py", str(ROOT / "data" / "models" / family), "1,5,9,13,40", str(folder / f"{family}.safetensors")]
+        exec(compile(snippet(), "docs/dumps.md", "exec"), {"__name__": "__main__"})
+
+
 def activations():
     folder = OUT / "llama"
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,3 +104,4 @@ def activations():
 if __name__ == "__main__":
     arrays()
     activations()
+    maps()

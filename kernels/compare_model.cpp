@@ -14,6 +14,7 @@
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/compare_weights.h"
 #include "kernels/select.h"
 #include "refimpl/models/model_notes.h"
 #include "refimpl/tokenizers/load.h"
@@ -165,7 +166,8 @@ int run_compare_model(const CompareModelSettings& s) {
   const ModelCompareTitle title = {
       describe(s.model, s.precision, s.kernels),
       describe(s.against.empty() ? s.model : s.against, s.against_precision, s.against_kernels), text.about};
-  const ModelComparison result = compare_models(request);
+  ModelComparison result = compare_models(request);
+  if (other) judge_weights(test, reference, s.common, result);
   if (interrupted()) return kExitInterrupted;
   test.check_unchanged();
   reference.check_unchanged();

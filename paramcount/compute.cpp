@@ -164,10 +164,11 @@ Roofline roofline(const ModuleTree& tree, const WeightFormat& format, const Comp
   Roofline result;
   const double b = static_cast<double>(batch);
   double weights = 0;
+  const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (where.mtp || spec.storage != Storage::own) return;
     if (is_lookup(spec) && !(tree.tied_embeddings && spec.role == Role::token_embedding)) return;
-    double bytes = static_cast<double>(spec_bytes(tree, format, spec, where));
+    double bytes = static_cast<double>(sizes.of_spec(spec, where));
     if (spec.part == Part::routed_expert && tree.experts > 0) {
       const double e = static_cast<double>(tree.experts), k = static_cast<double>(tree.experts_per_token);
       bytes *= experts_visited(e, k, b) / e;

@@ -53,6 +53,7 @@ RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOpti
   const bool first = index == 0, last = index + 1 == layout.pp;
   RankLoad load;
   load.stage = index;
+  const WeightSizes sizes(tree, options.format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage == Storage::buffer || (where.mtp && !options.with_mtp)) return;
     // Engines share the prediction layer's embedding and head with the main model's.
@@ -64,7 +65,7 @@ RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOpti
     if (spec.part == Part::routed_expert && spec.stacked == 0) in_a_layer = ceil_div(in_a_layer, layout.ep);
     load.parameters += elements_of(shape) * in_a_layer * layers.size();
     for (const std::uint64_t layer : layers)
-      load.weight_bytes += in_a_layer * tensor_bytes(options.format, tree, spec, shape, layer);
+      load.weight_bytes += in_a_layer * sizes.of_tensor(spec, shape, layer);
   });
   KvOptions kv;
   kv.bytes_per_value = options.kv_bytes_per_value;

@@ -12,10 +12,11 @@ class RowMaker {
  public:
   RowMaker(const ModuleTree& tree, const WeightFormat& format, const Reconciliation* reconciliation)
       : reconciliation_(reconciliation) {
+    const WeightSizes sizes(tree, format);
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       const bool own = spec.storage == Storage::own;
       figures_[&spec] = {own ? spec.elements.value() * where.copies : 0,
-                         own ? active_elements(spec, where) : 0, bytes_of(tree, format, spec, where)};
+                         own ? active_elements(spec, where) : 0, bytes_of(sizes, spec, where)};
     });
   }
 
@@ -46,14 +47,13 @@ class RowMaker {
     std::uint64_t total, active, bytes;
   };
 
-  std::uint64_t bytes_of(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec,
-                         const Occurrence& where) const {
+  std::uint64_t bytes_of(const WeightSizes& sizes, const TensorSpec& spec, const Occurrence& where) const {
     if (reconciliation_ != nullptr) {
       const auto found = reconciliation_->bytes_of.find(&spec);
       return found == reconciliation_->bytes_of.end() ? 0 : found->second;
     }
     const bool stored = spec.storage == Storage::own || spec.storage == Storage::duplicate;
-    return stored ? spec_bytes(tree, format, spec, where) : 0;
+    return stored ? sizes.of_spec(spec, where) : 0;
   }
 
   static std::string title_of(const Module& module) {
@@ -145,6 +145,7 @@ std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& form
                                 const Reconciliation* reconciliation) {
   std::map<Part, PartRow> parts;
   PartRow mtp{std::string(title(Part::mtp)), 0, 0, 0};
+  const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     PartRow& row = where.mtp ? mtp : parts[spec.part];
     row.title = where.mtp ? row.title : std::string(title(spec.part));
@@ -156,7 +157,7 @@ std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& form
       const auto found = reconciliation->bytes_of.find(&spec);
       if (found != reconciliation->bytes_of.end()) row.bytes += found->second;
     } else if (spec.storage == Storage::own || spec.storage == Storage::duplicate) {
-      row.bytes += spec_bytes(tree, format, spec, where);
+      row.bytes += sizes.of_spec(spec, where);
     }
   });
   std::vector<PartRow> rows;

@@ -60,11 +60,10 @@ WeightFormat mxfp4() {
   return f;
 }
 
-WeightFormat gguf(std::string name, std::string title, ElementType base, bool more_bits) {
+WeightFormat gguf(std::string name, std::string title, GgufFileType type) {
   WeightFormat f = plain(std::move(name), std::move(title), 4);
   f.kind = Kind::gguf;
-  f.base = base;
-  f.more_bits = more_bits;
+  f.file_type = type;
   return f;
 }
 
@@ -77,10 +76,10 @@ const std::vector<WeightFormat>& all_formats() {
       grouped_int(4, 128),
       nvfp4(),
       mxfp4(),
-      gguf("q8_0", "GGUF Q8_0", ElementType::Q8_0, false),
-      gguf("q6_k", "GGUF Q6_K", ElementType::Q6_K, false),
-      gguf("q5_k_m", "GGUF Q5_K_M", ElementType::Q5_K, true),
-      gguf("q4_k_m", "GGUF Q4_K_M", ElementType::Q4_K, true),
+      gguf("q8_0", "GGUF Q8_0", GgufFileType::Q8_0),
+      gguf("q6_k", "GGUF Q6_K", GgufFileType::Q6_K),
+      gguf("q5_k_m", "GGUF Q5_K_M", GgufFileType::Q5_K_M),
+      gguf("q4_k_m", "GGUF Q4_K_M", GgufFileType::Q4_K_M),
   };
   return formats;
 }
@@ -117,42 +116,6 @@ bool names_it(std::string_view entry, std::string_view tensor) {
   }
   return glob(entry, tensor) || (entry.find('.') == std::string_view::npos &&
                                  tensor.find("." + std::string(entry) + ".") != std::string_view::npos);
-}
-
-// llama.cpp, src/llama-quant.cpp, llama_tensor_get_type.
-bool use_more_bits(std::uint64_t layer, std::uint64_t layers) {
-  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
-}
-
-ElementType fallback(ElementType type, std::uint64_t columns) {
-  const auto divides = [&](ElementType t) { return columns % info(t).block_elements == 0; };
-  if (divides(type)) return type;
-  ElementType other = type == ElementType::Q4_K   ? ElementType::Q5_0
-                      : type == ElementType::Q5_K ? ElementType::Q5_1
-                                                  : ElementType::Q8_0;
-  return divides(other) ? other : ElementType::F16;
-}
-
-ElementType gguf_type(const WeightFormat& format, const ModuleTree& tree, const TensorSpec& spec,
-                      std::uint64_t layer) {
-  const bool vocabulary =
-      spec.role == Role::output_head || (spec.role == Role::token_embedding && tree.tied_embeddings);
-  const bool quantized = spec.quantizable || vocabulary || spec.role == Role::token_embedding;
-  if (!quantized || spec.shape.size() < 2 || spec.bias) return ElementType::F32;
-  ElementType type = format.base;
-  const bool is_value = spec.role == Role::v || spec.role == Role::kv_b;
-  if (format.more_bits) {
-    const bool eight = tree.experts == 8;
-    const bool up = use_more_bits(layer, tree.layers);
-    if (vocabulary || ((is_value || spec.role == Role::mlp_down) && up)) type = ElementType::Q6_K;
-    if (spec.role == Role::qkv)
-      type = format.base == ElementType::Q4_K ? ElementType::Q5_K : ElementType::Q6_K;
-    const bool llama_70b = tree.family == "llama" && tree.layers == 80;
-    if (llama_70b && is_value && type == ElementType::Q4_K) type = ElementType::Q5_K;
-    if (eight && (spec.role == Role::v || spec.role == Role::k)) type = ElementType::Q8_0;
-    if (eight && spec.role == Role::attention_output) type = ElementType::Q5_K;
-  }
-  return fallback(type, spec.input_major ? spec.shape[spec.shape.size() - 2] : spec.shape.back());
 }
 
 std::uint64_t product(std::span<const std::uint64_t> shape) {
@@ -265,17 +228,18 @@ bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t
                       [&](const std::string& entry) { return names_it(entry, name); });
 }
 
-std::uint64_t tensor_bytes(const WeightFormat& format, const ModuleTree& tree, const TensorSpec& spec,
-                           std::span<const std::uint64_t> shape, std::uint64_t layer) {
-  if (format.kind == Kind::gguf) {
-    const ElementInfo& type = info(gguf_type(format, tree, spec, layer));
-    return ceil_div(product(shape), type.block_elements) * type.block_bytes;
-  }
-  const bool experts_alone = format.routed_experts_only && tree.experts > 0;
-  if (quantizes(format, spec, layer) && (!experts_alone || spec.part == Part::routed_expert))
-    return block_bytes(format, spec, shape);
+WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : tree_(tree), format_(format) {
+  if (format.kind == Kind::gguf) gguf_.emplace(tree, format.file_type);
+}
+
+std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
+                                     std::uint64_t layer) const {
+  if (gguf_) return gguf_->bytes(spec, layer, product(shape));
+  const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
+  if (quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert))
+    return block_bytes(format_, spec, shape);
   // The bias that corrects the choice of experts is F32 in every release.
-  const std::uint64_t element = spec.role == Role::router_correction ? 4 : format.plain_bytes;
+  const std::uint64_t element = spec.role == Role::router_correction ? 4 : format_.plain_bytes;
   return product(shape) * element;
 }
 
@@ -286,24 +250,22 @@ std::vector<std::uint64_t> layers_of(const Occurrence& where) {
   return {0};
 }
 
-std::uint64_t spec_bytes(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec,
-                         const Occurrence& where) {
+std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& where) const {
   const std::vector<std::uint64_t> layers = layers_of(where);
   const std::uint64_t in_a_layer = where.copies / layers.size();
   // Only where the config exempts modules by name, or GGUF by layer, do layers differ.
-  if (format.ignored.empty() && format.kind != Kind::gguf)
-    return where.copies * tensor_bytes(format, tree, spec, spec.shape, layers.front());
+  if (format_.ignored.empty() && !gguf_) return where.copies * of_tensor(spec, spec.shape, layers.front());
   std::uint64_t sum = 0;
-  for (const std::uint64_t layer : layers)
-    sum += in_a_layer * tensor_bytes(format, tree, spec, spec.shape, layer);
+  for (const std::uint64_t layer : layers) sum += in_a_layer * of_tensor(spec, spec.shape, layer);
   return sum;
 }
 
 WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format) {
   WeightBytes result;
+  const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage == Storage::buffer || spec.storage == Storage::tied) return;
-    const std::uint64_t bytes = spec_bytes(tree, format, spec, where);
+    const std::uint64_t bytes = sizes.of_spec(spec, where);
     (where.mtp ? result.mtp : result.main) += bytes;
     if (where.mtp) return;
     const double share = static_cast<double>(active_elements(spec, where)) /

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/gguf_mix.h"
+#include "core/model/gguf_tree_types.h"
 #include "core/model/module_tree.h"
 #include "core/numeric/element_type.h"
 
@@ -22,7 +24,7 @@ struct WeightFormat {
     plain,   // plain_bytes an element
     blocks,  // codes, and a scale for each block of rows × columns; rows 0: the whole column, likewise
              // columns
-    gguf,    // a mix of block types, by llama.cpp's rules
+    gguf,    // a mix of block types, by llama.cpp's rules (core/model/gguf_mix)
   };
   std::string name, title;
   Kind kind = Kind::plain;
@@ -33,9 +35,8 @@ struct WeightFormat {
   std::uint64_t word_bytes = 1;        // codes of a row fill whole words of so many bytes
   std::uint64_t plain_bytes = 2;       // an element of what is not quantized
   bool routed_experts_only = false;
-  std::vector<std::string> ignored;      // modules_to_not_convert, as the config writes them
-  ElementType base = ElementType::BF16;  // gguf: the type of what no rule singles out
-  bool more_bits = false;                // gguf: the _M mixes, which give some tensors Q6_K
+  std::vector<std::string> ignored;            // modules_to_not_convert, as the config writes them
+  GgufFileType file_type = GgufFileType::F16;  // gguf
 };
 
 // "bf16", "fp8-block", "fp8-channel", "int8-channel", "int4-g128", "nvfp4", "mxfp4", "q8_0", "q6_k",
@@ -49,9 +50,22 @@ void set_block(WeightFormat& format, std::uint64_t rows, std::uint64_t columns);
 
 // Whether this form quantizes `spec` in `layer`.
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer);
-// Bytes of one tensor of `shape`: spec.shape, or the part of it that one rank holds.
-std::uint64_t tensor_bytes(const WeightFormat& format, const ModuleTree& tree, const TensorSpec& spec,
-                           std::span<const std::uint64_t> shape, std::uint64_t layer);
+
+// Sizes of a tree's tensors in a format. Both outlive this.
+class WeightSizes {
+ public:
+  WeightSizes(const ModuleTree& tree, const WeightFormat& format);
+  // Bytes of one tensor of `shape`: spec.shape, or the part of it that one rank holds.
+  std::uint64_t of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
+                          std::uint64_t layer) const;
+  // Of one spec, all its copies.
+  std::uint64_t of_spec(const TensorSpec& spec, const Occurrence& where) const;
+
+ private:
+  const ModuleTree& tree_;
+  const WeightFormat& format_;
+  std::optional<GgufTreeTypes> gguf_;
+};
 
 struct WeightBytes {
   std::uint64_t main = 0;    // tied weights once
@@ -60,10 +74,6 @@ struct WeightBytes {
   std::uint64_t total = 0;   // main + mtp
 };
 WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format);
-// Of one spec, all its copies.
-std::uint64_t spec_bytes(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec,
-                         const Occurrence& where);
-
 // The layers an occurrence repeats over; {0} where it stands outside layers.
 std::vector<std::uint64_t> layers_of(const Occurrence& where);
 

@@ -18,11 +18,16 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;
 
-std::optional<ChatFormat> chat_format(const Tokenizer& tokenizer) {
+// nullptr, and a word about it: lines are then given as they are.
+const ChatStyle* chat_style(const Tokenizer& tokenizer) {
   try {
-    return recognize_chat_format(tokenizer);
-  } catch (const Error&) {
-    return std::nullopt;
+    const ChatStyle& style = recognize_chat_style(tokenizer);
+    fmt::print(stderr, "note: chat format {}\n", style.name);
+    return &style;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    fmt::print(stderr, "note: {}: lines are given to the model as they are\n", error.line());
+    return nullptr;
   }
 }
 
@@ -43,7 +48,7 @@ std::optional<std::string> read_line() {
 
 int chat(OpenModel& model, const RunSettings& settings) {
   const Tokenizer& tokenizer = model.tokenizer();
-  const auto format = chat_format(tokenizer);
+  const ChatStyle* style = chat_style(tokenizer);
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
   std::vector<ChatMessage> messages;
   TextEngine engine(*model.model, *model.ops);
@@ -55,8 +60,8 @@ int chat(OpenModel& model, const RunSettings& settings) {
     messages.push_back({"user", *line});
     GenerationRequest request = {
         .most = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
-    request.prompt = format
-                         ? tokenizer.encode(render_chat(*format, messages, tokenizer), {.add_special = false})
+    request.prompt = style != nullptr
+                         ? tokenizer.encode(render_chat(*style, messages, tokenizer), {.add_special = false})
                          : tokenizer.encode(*line);
     if (!settings.ignore_eos) request.stop = model.stop_tokens();
     TokenStream stream(tokenizer);

@@ -73,7 +73,9 @@ std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) 
   for (const std::string& text : settings.prompts) {
     const Tokenizer& tokenizer = model.tokenizer();
     if (settings.chat) {
-      const std::string chat = render_chat(recognize_chat_format(tokenizer), {{"user", text}}, tokenizer);
+      const ChatStyle& style = recognize_chat_style(tokenizer);
+      if (&text == &settings.prompts.front()) fmt::print(stderr, "note: chat format {}\n", style.name);
+      const std::string chat = render_chat(style, {{"user", text}}, tokenizer);
       prompts.push_back({text, tokenizer.encode(chat, {.add_special = false})});
     } else {
       prompts.push_back({text, tokenizer.encode(text)});

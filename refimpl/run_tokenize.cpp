@@ -66,8 +66,9 @@ std::vector<TokenId> parse_ids(std::string_view text) {
 }
 
 std::string chat_prompt(const Tokenizer& tokenizer, std::string_view text) {
-  const ChatFormat format = recognize_chat_format(tokenizer);
-  return render_chat(format, {{"user", std::string(text)}}, tokenizer);
+  const ChatStyle& style = recognize_chat_style(tokenizer);
+  fmt::print(stderr, "note: chat format {}\n", style.name);
+  return render_chat(style, {{"user", std::string(text)}}, tokenizer);
 }
 
 Json json_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, std::string_view text) {

@@ -1,6 +1,7 @@
 #include "verify/identity.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/formats/checkpoint.h"
 #include "core/model/module_tree.h"
@@ -23,12 +24,19 @@ Checkpoint lend(const std::string& folder, Structure& structure, const fs::path&
   for (auto& [name, tensors] : structure.tensors) {
     if (!is_in(folder, name)) continue;
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
-    checkpoint.files.push_back({.name = name.substr(folder.size()), .path = root / name});
+    std::error_code ignored;
+    checkpoint.files.push_back({.name = name.substr(folder.size()),
+                                .path = root / name,
+                                .bytes = fs::file_size(root / name, ignored)});
     for (TensorRange& t : tensors) {
       checkpoint.tensors.push_back(
           {std::move(t.name), t.type, std::move(t.shape), t.begin, t.end - t.begin, file});
     }
   }
+  checkpoint.by_name.resize(checkpoint.tensors.size());
+  std::iota(checkpoint.by_name.begin(), checkpoint.by_name.end(), 0u);
+  std::ranges::sort(checkpoint.by_name, {},
+                    [&](std::uint32_t i) -> const std::string& { return checkpoint.tensors[i].name; });
   return checkpoint;
 }
 

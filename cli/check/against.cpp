@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "cli/check/golden.h"
 #include "cli/check/value_fault.h"
 #include "convert/equal.h"
-#include "core/model/stored_reader.h"
+#include "core/model/value_judge.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -18,25 +17,12 @@
 namespace assay {
 namespace {
 
-constexpr double kTimesTheMedian = 3;
-constexpr std::size_t kEnoughForAMedian = 4;
-constexpr double kLeastCosine = 0.9;
 constexpr std::size_t kMostNamed = 20;
 
-struct Pair {
-  const LogicalTensor* here;
-  const LogicalTensor* there;
-  ValueError error;
-};
-
-std::string forms(const Pair& pair) {
-  return form_name(*pair.there) + " to " + form_name(*pair.here);
-}
-
-std::vector<Pair> pairs_of(const Side& here, const Side& there, Findings& findings) {
+// What only one side has, or has in another shape.
+void tell_unpaired(const Side& here, const Side& there, Findings& findings) {
   std::map<std::string_view, const LogicalTensor*> by_name;
   for (const LogicalTensor& tensor : there.stored.tensors) by_name.emplace(tensor.name, &tensor);
-  std::vector<Pair> pairs;
   for (const LogicalTensor& tensor : here.stored.tensors) {
     const auto other = by_name.find(tensor.name);
     if (other == by_name.end()) {
@@ -50,41 +36,10 @@ std::vector<Pair> pairs_of(const Side& here, const Side& there, Findings& findin
       findings.push_back({.code = "values.shape",
                           .message = "has another shape than in the other checkpoint",
                           .tensor = tensor.name});
-    else if (is_decodable(tensor) && is_decodable(*other->second))
-      pairs.push_back({&tensor, other->second, {}});
     by_name.erase(other);
   }
   for (const auto& [name, tensor] : by_name)
     findings.push_back({.code = "values.missing", .message = "is missing", .tensor = std::string(name)});
-  return pairs;
-}
-
-// The median error of every pair of formats, over the tensors that have any; none where most have none: then
-// nothing was rounded.
-std::map<std::string, double> usual_errors(const std::vector<Pair>& pairs) {
-  std::map<std::string, std::vector<double>> all;
-  std::map<std::string, std::size_t> count;
-  for (const Pair& pair : pairs) {
-    ++count[forms(pair)];
-    if (pair.error.error > 0) all[forms(pair)].push_back(pair.error.relative());
-  }
-  std::map<std::string, double> usual;
-  for (auto& [form, errors] : all) {
-    if (errors.size() < kEnoughForAMedian || 2 * errors.size() < count[form]) continue;
-    const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-    std::nth_element(errors.begin(), middle, errors.end());
-    usual[form] = *middle;
-  }
-  return usual;
-}
-
-bool is_fault(const Pair& pair, const std::map<std::string, double>& usual) {
-  if (pair.error.error == 0) return false;
-  if (!(pair.error.cosine() >= kLeastCosine)) return true;
-  const auto median = usual.find(forms(pair));
-  if (median != usual.end()) return pair.error.relative() > kTimesTheMedian * median->second;
-  // Of one form on both sides, and nothing was quantized anew: then codes and scales are the same.
-  return form_name(*pair.here) == form_name(*pair.there);
 }
 
 void compare_configs(const CheckSettings& settings, Stage& stage) {
@@ -101,14 +56,6 @@ void compare_configs(const CheckSettings& settings, Stage& stage) {
 
 }  // namespace
 
-double ValueError::relative() const {
-  return squares > 0 ? std::sqrt(error / squares) : error > 0 ? INFINITY : 0;
-}
-double ValueError::cosine() const {
-  const double norm = std::sqrt(squares) * std::sqrt(own);
-  return norm > 0 ? product / norm : squares == own ? 1 : 0;
-}
-
 Stage examine_against(const CheckSettings& settings) {
   Stage stage{.name = "values"};
   if (settings.quick) {
@@ -117,30 +64,25 @@ Stage examine_against(const CheckSettings& settings) {
   }
   compare_configs(settings, stage);
   const Side here(settings.path, settings.common.jobs), there(settings.against, settings.common.jobs);
-  std::vector<Pair> pairs = pairs_of(here, there, stage.findings);
-  std::uint64_t elements = 0;
-  for (const Pair& pair : pairs) elements += pair.here->elements();
-  {
-    Progress progress(settings.common.progress, "comparing values", elements);
-    parallel_for(settings.common.jobs, pairs.size(), [&](std::size_t i) {
-      if (!interrupted())
-        pairs[i].error = value_error(here.reader, *pairs[i].here, there.reader, *pairs[i].there, progress);
-    });
-  }
-  const auto usual = usual_errors(pairs);
+  tell_unpaired(here, there, stage.findings);
+  std::vector<ValuePair> pairs = pairs_by_name(here.stored.tensors, there.stored.tensors);
+  compare_pairs(here.reader, there.reader, pairs, settings.common.jobs, settings.common.progress);
+  const ValueJudge judge(pairs);
   std::uint64_t equal = 0, faults = 0;
   double largest = 0;
-  for (const Pair& pair : pairs) {
-    equal += pair.error.error == 0 ? 1 : 0;
-    if (!is_fault(pair, usual)) {
-      largest = std::max(largest, pair.error.relative());
-      continue;
-    }
-    if (++faults > kMostNamed) continue;
+  for (const ValuePair& pair : pairs) {
+    const ValueError& error = pair.values.whole;
+    equal += error.error == 0 ? 1 : 0;
+    const std::vector<PartError> parts = judge.parts_off(pair);
+    const bool whole = judge.whole_is_off(pair);
+    if (!whole) largest = std::max(largest, error.relative());
+    if ((!whole && parts.empty()) || ++faults > kMostNamed) continue;
+    const bool local = !whole || is_local(pair, parts);
     stage.findings.push_back(
-        {.code = "values.tensor",
-         .message = fmt::format("is off by {:.2g} of its norm: {}", pair.error.relative(),
-                                explain_fault(here, *pair.here, there, *pair.there, pair.error)),
+        {.code = local ? "values.part" : "values.tensor",
+         .message = local ? describe_parts(pair, parts)
+                          : fmt::format("is off by {:.2g} of its norm: {}", error.relative(),
+                                        explain_fault(here, *pair.here, there, *pair.there, error)),
          .tensor = pair.here->name});
   }
   if (faults > kMostNamed)

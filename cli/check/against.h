@@ -6,21 +6,11 @@
 
 namespace assay {
 
-// How far two decoded matrices are apart.
-struct ValueError {
-  double squares = 0;       // Σ b²
-  double error = 0;         // Σ (a - b)²
-  double product = 0;       // Σ a b
-  double own = 0;           // Σ a²
-  double relative() const;  // ‖a - b‖ / ‖b‖
-  double cosine() const;
-};
-
 // Every tensor of PATH against the same of `settings.against`. Formats may differ: what rounding into another
 // explains is told by the tensors of the same pair of formats (an error three times their median is none),
 // and by the cosine, which no rounding brings below 0.9. A tensor beyond that is a finding, with how it came
 // to be where that shows: another tensor's values, a transposed grid of scales, a constant factor, some
-// blocks.
+// blocks. Of the others every tile and every row is judged by those beside it (core/model/value_error.h).
 Stage examine_against(const CheckSettings& settings);
 
 }  // namespace assay

@@ -136,7 +136,8 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
   command.add_flag("--quick", s.quick, "Headers only: nothing is hashed, nothing computed");
   command.add_flag("--run-large", s.run_large,
                    "Compute the forward pass even where it takes more than a minute");
-  command.add_flag("--strict", s.strict, "A stage that could prove nothing makes the verdict no");
+  command.add_flag("--strict", s.strict,
+                   "A warning, or a stage that could prove nothing, makes the verdict no");
   command.add_option("--html", s.html, "Write the verdict as a page")->type_name("FILE");
   add_common_options(command, s.common);
   set_examples(command, kExamples);

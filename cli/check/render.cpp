@@ -43,8 +43,19 @@ std::size_t CheckReport::count(StageStatus status) const {
                                                 [&](const Stage& stage) { return stage.status == status; }));
 }
 
+std::size_t CheckReport::warnings() const {
+  std::size_t all = 0;
+  for (const Stage& stage : stages) {
+    all += static_cast<std::size_t>(
+        std::count_if(stage.findings.begin(), stage.findings.end(),
+                      [](const Finding& f) { return f.severity == Severity::warning; }));
+  }
+  return all;
+}
+
 bool CheckReport::good(bool strict) const {
-  return !interrupted && count(StageStatus::failed) == 0 && (!strict || count(StageStatus::unproven) == 0);
+  if (interrupted || count(StageStatus::failed) > 0) return false;
+  return !strict || (count(StageStatus::unproven) == 0 && warnings() == 0);
 }
 
 std::string verdict_line(const CheckReport& report, bool strict) {
@@ -53,7 +64,9 @@ std::string verdict_line(const CheckReport& report, bool strict) {
     if (stage.status == StageStatus::failed) failed += (failed.empty() ? "" : ", ") + stage.name;
     if (stage.status == StageStatus::unproven) unproven += (unproven.empty() ? "" : ", ") + stage.name;
   }
-  const std::string open = unproven.empty() ? "" : fmt::format("; unproven: {}", unproven);
+  std::string open = unproven.empty() ? "" : fmt::format("; unproven: {}", unproven);
+  if (const std::size_t warnings = report.warnings(); warnings > 0)
+    open += fmt::format("; {} warning{}", warnings, warnings == 1 ? "" : "s");
   if (report.interrupted) return "INTERRUPTED";
   if (!failed.empty()) return fmt::format("FAILED: {}{}", failed, open);
   const char* word = report.good(strict) ? "OK" : "FAILED (--strict)";

@@ -13,6 +13,7 @@ struct CheckReport {
   std::vector<Stage> stages;
   bool interrupted = false;
   std::size_t count(StageStatus status) const;
+  std::size_t warnings() const;
   bool good(bool strict) const;
 };
 

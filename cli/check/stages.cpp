@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "core/formats/checkpoint.h"
-#include "core/model/stored_form.h"
+#include "cli/check/numbers.h"
+#include "cli/check/stored_twice.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "paramcount/paramcount.h"
@@ -17,10 +17,6 @@
 
 namespace assay {
 namespace {
-
-// Weights of trained models stay far below this; raw codes taken for values, or a scale of another model, do
-// not.
-constexpr double kImplausibleWeight = 1e4;
 
 struct Silent : VerifyObserver {};
 
@@ -48,78 +44,6 @@ Stage judge_bytes(const VerifyReport& report, const VerifyOptions& options) {
       verdict_of(report) != Verdict::partial)
     stage.summary = options.quick ? "not read (--quick)"
                                   : "nobody here says what these bytes should be; give --manifest FILE";
-  settle(stage);
-  return stage;
-}
-
-// Findings of one kind, by the first word of their code; those of files carry the file's name.
-Findings pick(const VerifyReport& report, const std::function<bool(std::string_view)>& wanted) {
-  Findings picked;
-  for (const Finding& finding : report.findings) {
-    if (wanted(finding.code)) picked.push_back(finding);
-  }
-  for (const FileReport& file : report.files) {
-    for (const Finding& finding : file.findings) {
-      if (!wanted(finding.code)) continue;
-      picked.push_back(finding);
-      if (picked.back().file.empty()) picked.back().file = file.name;
-    }
-  }
-  return picked;
-}
-
-// Scales by the name of the tensor that holds them, with the largest value of the codes they belong to.
-std::map<std::string, double> scales_of(const std::string& path, int jobs) {
-  std::map<std::string, double> scales;
-  try {
-    const Checkpoint checkpoint = open_checkpoint(path, jobs);
-    for (const LogicalTensor& tensor : find_stored(checkpoint, read_quantization(checkpoint)).tensors) {
-      if (tensor.scale && tensor.form.kind == FormKind::scaled)
-        scales.emplace(checkpoint.tensors[*tensor.scale].name, largest_code_value(tensor.form.codes));
-    }
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;  // said by the stages that read headers
-  }
-  return scales;
-}
-
-void judge_scale(const Json& tensor, double largest_code, Findings& findings) {
-  if (!tensor.at("min").is_number()) return;
-  const double least = tensor.at("min"), most = tensor.at("max");
-  const auto say = [&](std::string code, std::string message) {
-    findings.push_back({.code = std::move(code),
-                        .message = std::move(message),
-                        .tensor = tensor.at("name").get<std::string>()});
-  };
-  if (least < 0)
-    say("numbers.scale_negative", fmt::format("holds the scale {:.4g}, and scales are positive", least));
-  if (most * largest_code > kImplausibleWeight)
-    say("numbers.scale_large",
-        fmt::format("its largest scale, {:.4g}, makes weights of {:.3g}", most, most * largest_code));
-}
-
-Stage judge_all_numbers(const VerifyReport& report, const CheckSettings& settings) {
-  Stage stage{.name = "numbers",
-              .findings = pick(report, [](std::string_view code) { return code.starts_with("numbers."); })};
-  const auto scales = scales_of(settings.path, settings.common.jobs);
-  std::uint64_t tensors = 0, values = 0;
-  for (const FileReport& file : report.files) {
-    for (const Json& tensor : file.tensors) {
-      if (!tensor.contains("count")) continue;
-      ++tensors;
-      values += tensor.at("count").get<std::uint64_t>();
-      const auto scale = scales.find(tensor.at("name").get<std::string>());
-      if (scale != scales.end()) judge_scale(tensor, scale->second, stage.findings);
-    }
-  }
-  if (settings.quick) {
-    stage.summary = "not read (--quick)";
-    return stage;
-  }
-  stage.status = tensors > 0 ? StageStatus::passed : StageStatus::unproven;
-  stage.summary = tensors > 0 ? fmt::format("{} values of {} tensors, {} of them scales",
-                                            with_thousands(values), with_thousands(tensors), scales.size())
-                              : "no tensor was read";
   settle(stage);
   return stage;
 }
@@ -169,6 +93,22 @@ std::string_view name(StageStatus status) {
   return "";
 }
 
+// Findings of one kind, by the first word of their code; those of files carry the file's name.
+Findings pick(const VerifyReport& report, const std::function<bool(std::string_view)>& wanted) {
+  Findings picked;
+  for (const Finding& finding : report.findings) {
+    if (wanted(finding.code)) picked.push_back(finding);
+  }
+  for (const FileReport& file : report.files) {
+    for (const Finding& finding : file.findings) {
+      if (!wanted(finding.code)) continue;
+      picked.push_back(finding);
+      if (picked.back().file.empty()) picked.back().file = file.name;
+    }
+  }
+  return picked;
+}
+
 void settle(Stage& stage) {
   if (has_errors(stage.findings)) stage.status = StageStatus::failed;
 }
@@ -203,6 +143,10 @@ Stage examine_identity(const CheckSettings& settings) {
     const Model model = load_model(settings.path, settings.common.jobs);
     stage.findings = model.findings;
     if (model.reconciliation) excuse_undeclared_int8(*model.reconciliation, stage.findings);
+    if (!settings.quick) {
+      const Findings twice = compare_stored_twice(model, settings.common.progress);
+      stage.findings.insert(stage.findings.end(), twice.begin(), twice.end());
+    }
     if (!model.reconciliation) {
       stage.status = StageStatus::unproven;
       stage.summary = "no weights whose headers could be compared with the config";

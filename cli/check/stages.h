@@ -9,13 +9,16 @@
 //   behaviour   a short forward pass, reference against kernels       check/behaviour
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/system/command_line.h"
 #include "core/system/finding.h"
 #include "core/system/report.h"
 #include "refimpl/ops/kernel_set.h"
+#include "verify/verify_report.h"
 
 namespace assay {
 
@@ -33,6 +36,8 @@ struct Stage {
 };
 // failed where a finding is an error, else what it was.
 void settle(Stage& stage);
+// Findings whose code is wanted; those of files carry the file's name.
+Findings pick(const VerifyReport& report, const std::function<bool(std::string_view)>& wanted);
 
 struct CheckSettings {
   CommonOptions common;
@@ -48,7 +53,7 @@ struct CheckSettings {
   double most_perplexity = 0;  // 0: the vocabulary's size, which guessing reaches
   bool quick = false;          // headers only: no byte is read, nothing computed
   bool run_large = false;      // the forward pass also where it takes long
-  bool strict = false;         // unproven is no
+  bool strict = false;         // unproven is no, and so is a warning
   bool reencoded = false;      // found to be stored in another form than the record's
   KernelSelector select;
 };

@@ -12,30 +12,11 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kElementsAtOnce = 1 << 20;
 // Rows looked at to recognize a tensor by; values that agree so far are the same tensor's, rounded or not.
 constexpr std::uint64_t kRowsToRecognize = 8;
 constexpr double kSameCosine = 0.95;
 // A cause explains a fault when what remains is this much smaller.
 constexpr double kExplains = 0.3;
-
-void add(std::span<const float> a, std::span<const float> b, ValueError& error) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double x = a[i], y = b[i];
-    if (x == y || (std::isnan(x) && std::isnan(y))) {
-      if (std::isfinite(x)) {
-        error.squares += y * y;
-        error.own += x * x;
-        error.product += x * y;
-      }
-      continue;
-    }
-    error.squares += y * y;
-    error.own += x * x;
-    error.product += x * y;
-    error.error += (x - y) * (x - y);
-  }
-}
 
 std::vector<float> first_rows(const CheckpointReader& reader, const LogicalTensor& tensor,
                               std::uint64_t rows) {
@@ -46,7 +27,7 @@ std::vector<float> first_rows(const CheckpointReader& reader, const LogicalTenso
 
 double cosine(std::span<const float> a, std::span<const float> b) {
   ValueError error;
-  add(a, b, error);
+  error.add(a, b);
   return error.cosine();
 }
 
@@ -90,8 +71,8 @@ bool has_turned_scales(const Side& here, const LogicalTensor& tensor, const Side
       const std::uint64_t j = c / scaled.form.block_columns;
       turned[c] = a[c] / scales[i * grid + j] * scales[j * grid + i];
     }
-    add(a, b, as_it_is);
-    add(turned, b, exchanged);
+    as_it_is.add(a, b);
+    exchanged.add(turned, b);
   }
   return exchanged.relative() < kExplains * as_it_is.relative();
 }
@@ -111,7 +92,7 @@ std::string rows_that_differ(const Side& here, const LogicalTensor& tensor, cons
     reader.decode_rows(row, 1, a);
     right.decode_rows(row, 1, b);
     ValueError error;
-    add(a, b, error);
+    error.add(a, b);
     if (!(error.relative() > usual)) continue;
     if (differing++ == 0) first = row;
   }
@@ -120,29 +101,6 @@ std::string rows_that_differ(const Side& here, const LogicalTensor& tensor, cons
 }
 
 }  // namespace
-
-bool is_decodable(const LogicalTensor& tensor) {
-  return tensor.quantized() || info(tensor.form.codes).is_float;
-}
-
-ValueError value_error(const CheckpointReader& a, const LogicalTensor& in_a, const CheckpointReader& b,
-                       const LogicalTensor& in_b, Progress& progress) {
-  const StoredReader left(a, in_a), right(b, in_b);
-  const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
-  const std::uint64_t step = std::max(together, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns));
-  std::vector<float> x, y;
-  ValueError error;
-  for (std::uint64_t row = 0; row < in_a.all_rows() && !interrupted(); row += step) {
-    const std::uint64_t rows = std::min(step, in_a.all_rows() - row);
-    x.resize(rows * in_a.columns);
-    y.resize(rows * in_a.columns);
-    left.decode_rows(row, rows, x);
-    right.decode_rows(row, rows, y);
-    add(x, y, error);
-    progress.add(x.size());
-  }
-  return error;
-}
 
 std::string explain_fault(const Side& here, const LogicalTensor& tensor, const Side& there,
                           const LogicalTensor& intended, const ValueError& error) {

@@ -3,18 +3,10 @@
 
 #include <string>
 
-#include "cli/check/against.h"
 #include "convert/equal.h"
-#include "core/model/stored_reader.h"
+#include "core/model/value_error.h"
 
 namespace assay {
-
-// Floats, in whatever form; integers that stand for nothing else are no weights.
-bool is_decodable(const LogicalTensor& tensor);
-
-// Both have one shape. Rows at a time.
-ValueError value_error(const CheckpointReader& a, const LogicalTensor& in_a, const CheckpointReader& b,
-                       const LogicalTensor& in_b, Progress& progress);
 
 // "its grid of scales is stored transposed", "holds the values of layers.2.mlp.experts.5.up_proj.weight",
 // "all of it is 2 × what it should be", "12 of 64 rows differ, from row 5 on".

@@ -106,6 +106,19 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// Entries that give a module bits and group_size of its own.
+void append_modules(const ParsedJson& object, const std::filesystem::path& source,
+                    std::vector<QuantizationConfig::Group>& modules) {
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_object() || !value.contains("bits") || !value.contains("group_size")) continue;
+    const Fields module(value, source);
+    QuantizationConfig::Group& added = modules.emplace_back();
+    added.name = key;
+    added.bits = module.number("bits");
+    added.group_size = module.number("group_size");
+  }
+}
+
 }  // namespace
 
 QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source) {
@@ -142,13 +155,11 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
   }
-  for (const auto& [key, value] : object.items()) {
-    if (!value.is_object() || !value.contains("bits") || !value.contains("group_size")) continue;
-    const Fields module(value, source);
-    QuantizationConfig::Group& added = config.modules.emplace_back();
-    added.name = key;
-    added.bits = module.number("bits");
-    added.group_size = module.number("group_size");
+  append_modules(object, source, config.modules);
+  // GPTQModel and AutoRound name the modules that differ in an object of their own, by name or pattern.
+  for (const std::string_view key : {"dynamic", "extra_config"}) {
+    const ParsedJson* apart = fields.find(key);
+    if (apart != nullptr && apart->is_object()) append_modules(*apart, source, config.modules);
   }
   return config;
 }

@@ -9,7 +9,9 @@
 
 #include "core/model/reconcile_gguf.h"
 #include "core/model/stored_checks.h"
+#include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
+#include "core/system/error.h"
 #include "core/system/finding_collector.h"
 #include "core/system/text.h"
 
@@ -32,6 +34,21 @@ struct SpecState {
   bool mtp = false;
   std::vector<std::uint64_t> seen, scaled;  // copies that are here; those that have a scale
   std::vector<std::pair<std::uint64_t, const CheckpointTensor*>> wants_scale;
+
+  // The quantized tensor of a copy; wants_scale is sorted.
+  const CheckpointTensor* codes_of(std::uint64_t copy) const {
+    const auto at = std::lower_bound(wants_scale.begin(), wants_scale.end(), copy,
+                                     [](const auto& entry, std::uint64_t c) { return entry.first < c; });
+    return at != wants_scale.end() && at->first == copy ? at->second : nullptr;
+  }
+};
+
+// A scale whose shape is judged once all codes are known.
+struct ScaleSeen {
+  const CheckpointTensor* tensor;
+  const TensorSpec* spec;
+  std::uint64_t copy;
+  std::string_view suffix;
 };
 
 class Reconciler {
@@ -45,9 +62,15 @@ class Reconciler {
 
   Reconciliation run() {
     for (const CheckpointTensor& tensor : checkpoint_.tensors) take(tensor);
+    for (auto& [spec, state] : specs_) {
+      std::sort(state.scaled.begin(), state.scaled.end());
+      std::sort(state.wants_scale.begin(), state.wants_scale.end());
+    }
+    for (const ScaleSeen& scale : scales_) check_grid(scale);
     check_scales_present();
     find_absent_shards();
     find_missing();
+    take_stored_faults();
     check_quantization_config();
     check_mtp();
     write_lines();
@@ -143,15 +166,31 @@ class Reconciler {
     has_scales_ = true;
     if (stored.part != StoredPart::scale) return;
     specs_[found.spec].scaled.push_back(key(found.indices));
-    const auto fault = scale_grid_fault(*found.spec, tensor, stored.suffix, config_.quantization());
-    if (!fault) return;
-    findings_.add({Severity::error,
-                   "model.scale_shape",
-                   *fault,
-                   file_of(tensor),
-                   tensor.name,
-                   {},
-                   "make weight_block_size in config.json and the scales agree"});
+    scales_.push_back({&tensor, found.spec, key(found.indices), stored.suffix});
+  }
+
+  void check_grid(const ScaleSeen& scale) {
+    const CheckpointTensor* codes = specs_[scale.spec].codes_of(scale.copy);
+    const CheckpointTensor& tensor = *scale.tensor;
+    if (const auto fault =
+            scale_grid_fault(*scale.spec, codes, tensor, scale.suffix, config_.quantization())) {
+      judged_.insert(tensor.name);
+      findings_.add({Severity::error,
+                     "model.scale_shape",
+                     *fault,
+                     file_of(tensor),
+                     tensor.name,
+                     {},
+                     "make quantization_config in config.json and the scales agree"});
+    } else if (const auto silent = undeclared_blocks(*scale.spec, codes, tensor, config_.quantization())) {
+      findings_.add({Severity::warning,
+                     "model.block_undeclared",
+                     *silent,
+                     file_of(tensor),
+                     tensor.name,
+                     {},
+                     "name weight_block_size in config.json"});
+    }
   }
 
   void take_unknown(const CheckpointTensor& tensor, std::uint64_t elements) {
@@ -175,7 +214,6 @@ class Reconciler {
   void check_scales_present() {
     std::vector<const CheckpointTensor*> unscaled;
     for (auto& [spec, state] : specs_) {
-      std::sort(state.scaled.begin(), state.scaled.end());
       for (const auto& [copy, tensor] : state.wants_scale) {
         if (!std::binary_search(state.scaled.begin(), state.scaled.end(), copy)) unscaled.push_back(tensor);
       }
@@ -184,6 +222,7 @@ class Reconciler {
     for (const CheckpointTensor* tensor : unscaled) {
       // A scale may lie in a shard that is not here.
       if (checkpoint_.index && index_knows_scale(weight_name(tensor->name))) continue;
+      judged_.insert(tensor->name);
       findings_.add({Severity::error,
                      "model.scale_missing",
                      fmt::format("is {} without a scale: its values cannot be known", name(tensor->type)),
@@ -275,6 +314,25 @@ class Reconciler {
     return false;
   }
 
+  // What no reader of the values could make sense of is said here too, so that no command takes what another
+  // refuses. A form that is merely not known here may be another's.
+  void take_stored_faults() {
+    const bool in_few_bits = quantized_ || has_scales_ || config_.quantization();
+    if (!in_few_bits || !result_.complete()) return;
+    Findings faults;
+    try {
+      faults = find_stored(checkpoint_, config_.quantization()).findings;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;  // a file that cannot be read is another's finding
+    }
+    for (Finding& finding : faults) {
+      if (judged_.contains(finding.tensor)) continue;
+      const bool unknown = finding.code == "stored.method_unknown" || finding.code == "stored.form_unknown";
+      if (unknown) finding.severity = Severity::warning;
+      findings_.add(std::move(finding));
+    }
+  }
+
   void check_quantization_config() {
     if (checkpoint_.container != Checkpoint::Container::safetensors || result_.stored.tensors == 0) return;
     const auto& quantization = config_.quantization();
@@ -348,6 +406,8 @@ class Reconciler {
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;
+  std::vector<ScaleSeen> scales_;
+  std::set<std::string_view> judged_;  // tensors whose storage was found wrong
   std::set<std::string> absent_shards_;
   bool quantized_ = false, has_scales_ = false;
   std::uint64_t elements_not_here_ = 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/model/scale_grid.h"
+
 namespace assay {
 namespace {
 
@@ -42,28 +44,6 @@ bool equals(const Shape& shape, const Shape& leading, std::initializer_list<std:
          std::equal(rest.begin(), rest.end(), shape.begin() + static_cast<std::ptrdiff_t>(leading.size()));
 }
 
-struct Block {
-  std::uint64_t rows, columns;
-};
-Block configured_block(const std::optional<QuantizationConfig>& quantization) {
-  Block block{128, 128};  // DeepSeek's, where the config does not say
-  if (!quantization) return block;
-  if (quantization->block_rows) return {*quantization->block_rows, *quantization->block_columns};
-  for (const auto& group : quantization->groups) {
-    if (group.block_rows) return {*group.block_rows, *group.block_columns};
-  }
-  return block;
-}
-
-std::uint64_t configured_group(const std::optional<QuantizationConfig>& quantization) {
-  if (!quantization) return 0;
-  if (quantization->group_size) return *quantization->group_size;
-  for (const auto& group : quantization->groups) {
-    if (group.group_size) return *group.group_size;
-  }
-  return 0;
-}
-
 // " (the grid of 64x64 blocks)", when one of the usual blocks explains it.
 std::string explain_grid(const Matrix& m, const Shape& grid) {
   for (const std::uint64_t block : {256, 128, 64, 32, 16}) {
@@ -73,35 +53,31 @@ std::string explain_grid(const Matrix& m, const Shape& grid) {
   return {};
 }
 
-std::optional<std::string> block_grid_fault(const Matrix& m, const Shape& grid, const Block& block) {
-  const std::uint64_t rows = ceil_div(m.out, block.rows), columns = ceil_div(m.in, block.columns);
-  if (equals(grid, m.leading, {rows, columns})) return std::nullopt;
-  return fmt::format(
-      "scales are {}{}, but a weight of {} × {} in {}x{} blocks has ceil({}/{}) × ceil({}/{}) = {} × {}",
-      shape_text(grid), explain_grid(m, grid), m.out, m.in, block.rows, block.columns, m.out, block.rows,
-      m.in, block.columns, rows, columns);
+bool one_code_an_element(const CheckpointTensor* codes, const CheckpointTensor& scale) {
+  if (codes == nullptr) return true;
+  return is_one_byte_float(codes->type) || (codes->type == ElementType::I8 && !packs_two(*codes, scale));
 }
 
-// weight_scale: per tensor, per row, per group along rows, or per block; the name is the same for all.
-bool any_weight_scale_fits(const Matrix& m, const Shape& grid, const Block& block, std::uint64_t group) {
-  if (grid.empty() || equals(grid, {}, {1}) || equals(grid, m.leading, {1})) return true;
-  if (equals(grid, m.leading, {m.out})) return true;
-  for (const std::uint64_t columns :
-       {std::uint64_t{1}, group == 0 ? 1 : ceil_div(m.in, group), ceil_div(m.in, 16), ceil_div(m.in, 32)}) {
-    if (equals(grid, m.leading, {m.out, columns}) || equals(grid, m.leading, {columns, m.out})) return true;
-  }
-  return !block_grid_fault(m, grid, block) || equals(grid, m.leading, {1, 1});
+// As the codes are stored, whatever order the arithmetic has.
+std::optional<ScaleBlock> block_over(const TensorSpec& spec, const CheckpointTensor* codes,
+                                     const CheckpointTensor& scale,
+                                     const std::optional<QuantizationConfig>& quantization) {
+  return scale_block(as_matrices(codes == nullptr ? spec.shape : codes->shape), scale, quantization);
 }
 
-// GPTQ, AWQ: a row a group of inputs. MLX, gpt-oss: a column a group.
-bool any_group_scale_fits(const Matrix& m, const Shape& grid, std::uint64_t group) {
-  for (const std::uint64_t g : {group, std::uint64_t{32}, std::uint64_t{64}, std::uint64_t{128}, m.in}) {
-    if (g == 0) continue;
-    const std::uint64_t groups = ceil_div(m.in, g);
-    if (equals(grid, m.leading, {groups, m.out}) || equals(grid, m.leading, {m.out, groups})) return true;
+std::string describe_wanted(const Matrix& m, const std::optional<QuantizationConfig>& quantization) {
+  if (const auto block = configured_block(quantization)) {
+    return fmt::format(", but a weight of {} × {} in {}x{} blocks has ceil({}/{}) × ceil({}/{}) = {} × {}",
+                       m.out, m.in, block->rows, block->columns, m.out, block->rows, m.in, block->columns,
+                       ceil_div(m.out, block->rows), ceil_div(m.in, block->columns));
   }
-  return false;
+  return fmt::format(", which is no grid over a weight of {} × {}", m.out, m.in);
 }
+
+// What an FP8 or INT8 weight keeps its scales under.
+constexpr std::array<std::string_view, 7> kGrids = {
+    "weight_scale_inv",  "weight_scale",   "scale",     "proj_weight_scale_inv",
+    "proj_weight_scale", "proj_scale_inv", "proj_scale"};
 
 }  // namespace
 
@@ -146,22 +122,41 @@ bool codes_fit(const TensorSpec& spec, const CheckpointTensor& stored) {
   return m.in % 32 == 0 && equals(stored.shape, m.leading, {m.out, m.in / 32, 16});
 }
 
-std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const CheckpointTensor& scale,
-                                            std::string_view suffix,
+bool is_one_byte_float(ElementType type) {
+  switch (type) {
+    case ElementType::F8_E4M3:
+    case ElementType::F8_E5M2:
+    case ElementType::F8_E4M3FNUZ:
+    case ElementType::F8_E5M2FNUZ: return true;
+    default: return false;
+  }
+}
+
+bool packs_two(const CheckpointTensor& codes, const CheckpointTensor& scale) {
+  return scale.type == ElementType::F8_E8M0 && !codes.shape.empty() &&
+         scale.shape.size() == codes.shape.size() && scale.shape.back() == ceil_div(codes.shape.back(), 16);
+}
+
+std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const CheckpointTensor* codes,
+                                            const CheckpointTensor& scale, std::string_view suffix,
                                             const std::optional<QuantizationConfig>& quantization) {
+  if (std::find(kGrids.begin(), kGrids.end(), suffix) == kGrids.end()) return std::nullopt;
+  if (!one_code_an_element(codes, scale) || block_over(spec, codes, scale, quantization)) return std::nullopt;
   const Matrix m = as_matrix(spec);
-  if (spec.shape.size() < 2) return "a scale for what is no matrix";
-  const Block block = configured_block(quantization);
-  if (suffix == "weight_scale_inv") return block_grid_fault(m, scale.shape, block);
-  const std::uint64_t group = configured_group(quantization);
-  bool fits = true;
-  if (suffix == "weight_scale" || suffix == "scale")
-    fits = any_weight_scale_fits(m, scale.shape, block, group);
-  else if (suffix == "scales" || suffix == "proj_scales")
-    fits = any_group_scale_fits(m, scale.shape, group);
-  if (fits) return std::nullopt;
-  return fmt::format("scales are {}{}, which is no grid over a weight of {} × {}", shape_text(scale.shape),
-                     explain_grid(m, scale.shape), m.out, m.in);
+  return fmt::format("scales are {}{}{}", shape_text(scale.shape), explain_grid(m, scale.shape),
+                     describe_wanted(m, quantization));
+}
+
+std::optional<std::string> undeclared_blocks(const TensorSpec& spec, const CheckpointTensor* codes,
+                                             const CheckpointTensor& scale,
+                                             const std::optional<QuantizationConfig>& quantization) {
+  if (codes == nullptr || !one_code_an_element(codes, scale)) return std::nullopt;
+  const auto block = block_over(spec, codes, scale, quantization);
+  if (!block || !needs_a_block_size(*block, quantization)) return std::nullopt;
+  return fmt::format(
+      "scales are the grid of {0}x{0} blocks, a size that config.json does not name: loaders take "
+      "128x128",
+      block->rows);
 }
 
 }  // namespace assay

@@ -24,9 +24,23 @@ bool is_plain_float(ElementType type);
 // words, 1 to 8 bits an element.
 bool codes_fit(const TensorSpec& spec, const CheckpointTensor& stored);
 
-// nullopt: the scale's shape is right, or its name promises none in particular. Otherwise the sentence.
-std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const CheckpointTensor& scale,
-                                            std::string_view suffix,
+bool is_one_byte_float(ElementType type);
+
+// Two E2M1 codes a byte (DeepSeek-V4 keeps them in an I8), a power of two for every 32: told from INT8 by the
+// scale.
+bool packs_two(const CheckpointTensor& codes, const CheckpointTensor& scale);
+
+// Of codes of one element each (FP8, INT8). nullopt: the scale's shape is right; otherwise the sentence.
+// Other forms are find_stored()'s to judge. `codes`: what is stored of the weight; nullptr where that is not
+// here.
+std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const CheckpointTensor* codes,
+                                            const CheckpointTensor& scale, std::string_view suffix,
                                             const std::optional<QuantizationConfig>& quantization);
+
+// The scales are right, but of blocks that config.json does not name and that loaders will not guess: the
+// sentence.
+std::optional<std::string> undeclared_blocks(const TensorSpec& spec, const CheckpointTensor* codes,
+                                             const CheckpointTensor& scale,
+                                             const std::optional<QuantizationConfig>& quantization);
 
 }  // namespace assay

@@ -296,7 +296,7 @@ bool StoredResolution::take_scale_type(LogicalTensor& tensor) {
 
 void StoredResolution::bad_grid(const LogicalTensor& tensor, const StoredShape& shape) {
   const CheckpointTensor& scale = stored(*tensor.scale);
-  const auto block = configured_block();
+  const auto block = configured_block(quantization_);
   const MatrixSizes m = as_matrices(shape);
   std::string wanted;
   if (block) {
@@ -304,19 +304,13 @@ void StoredResolution::bad_grid(const LogicalTensor& tensor, const StoredShape& 
                          LogicalTensor::ceil_div(m.rows, block->rows),
                          LogicalTensor::ceil_div(m.columns, block->columns));
   }
+  if (const auto group = configured_group(quantization_);
+      !block && group && *group != 0 && tensor.form.kind == FormKind::packed)
+    wanted = fmt::format("; {} inputs in groups of {}, as the config says, have {} scales a row", m.columns,
+                         *group, LogicalTensor::ceil_div(m.columns, *group));
   fault("stored.scale_shape", scale.name,
         fmt::format("{} is no grid of scales over {} {}{}", shape_text(scale.shape), tensor.name,
                     shape_text(shape), wanted));
-}
-
-std::optional<StoredResolution::Block> StoredResolution::configured_block() const {
-  if (!quantization_) return std::nullopt;
-  if (quantization_->block_rows && quantization_->block_columns)
-    return Block{*quantization_->block_rows, *quantization_->block_columns};
-  for (const auto& group : quantization_->groups) {
-    if (group.block_rows && group.block_columns) return Block{*group.block_rows, *group.block_columns};
-  }
-  return std::nullopt;
 }
 
 std::optional<std::string> StoredResolution::small_tensor(std::uint32_t place, std::uint64_t most) {

@@ -39,24 +39,6 @@ std::optional<std::uint64_t> configured_bits(const StoredResolution& resolution)
   return config->groups.size() == 1 ? config->groups.front().bits : std::nullopt;
 }
 
-std::optional<std::uint64_t> configured_group(const StoredResolution& resolution) {
-  const auto& config = resolution.quantization();
-  if (!config) return std::nullopt;
-  if (config->group_size) return config->group_size;
-  return config->groups.size() == 1 ? config->groups.front().group_size : std::nullopt;
-}
-
-// Columns of a group: equal ones, but for a shorter last.
-std::optional<std::uint64_t> group_of(std::uint64_t columns, std::uint64_t groups,
-                                      std::optional<std::uint64_t> configured) {
-  if (groups == 0 || columns == 0) return std::nullopt;
-  if (groups == 1) return columns;
-  if (configured && *configured != 0 && LogicalTensor::ceil_div(columns, *configured) == groups)
-    return configured;
-  if (columns % groups != 0) return std::nullopt;
-  return columns / groups;
-}
-
 // The shape that weight_shape spells out: a number a dimension, I64 or I32.
 std::optional<StoredShape> spelled_shape(StoredResolution& resolution, std::uint32_t place) {
   const CheckpointTensor& tensor = resolution.stored(place);
@@ -112,7 +94,7 @@ void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, con
     if (!read || !same_but_last(*read, shape)) return resolution.unknown_form(tensor, "weight_shape");
     shape = *read;
   } else {
-    const auto size = configured_group(resolution);
+    const auto size = configured_group(resolution.quantization());
     if (!bits || !size || !same_but_last(grid, shape))
       return resolution.unknown_form(tensor, "no weight_shape");
     if (__builtin_mul_overflow(grid.back(), *size, &shape.back())) return resolution.unknown_form(tensor);
@@ -121,7 +103,7 @@ void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, con
   if (!packing && spelled) packing = packing_of(shape.back(), m.columns);  // one of several config groups
   if (!packing) return resolution.unknown_form(tensor, "bits an element");
   if (!same_but_last(grid, shape)) return resolution.bad_grid(tensor, shape);
-  const auto columns = group_of(shape.back(), grid.back(), configured_group(resolution));
+  const auto columns = group_columns(shape.back(), grid.back(), resolution.quantization());
   if (!columns) return resolution.bad_grid(tensor, shape);
   tensor.form.block_columns = *columns;
   tensor.form.packed.codes = *packing;
@@ -186,7 +168,7 @@ void resolve_gptq(StoredResolution& resolution, LogicalTensor& tensor, std::uint
     in = index.shape.front();
   }
   if (zero_packing->words(in) != codes.shape.front()) return resolution.unknown_form(tensor, "sizes");
-  const auto columns = group_of(in, zeros.shape.front(), config->group_size);
+  const auto columns = group_columns(in, zeros.shape.front(), config);
   if (!columns) return resolution.bad_grid(tensor, {out, in});
   tensor.form.block_columns = *columns;
   tensor.form.packed.codes = tensor.form.packed.zeros = *zero_packing;
@@ -202,8 +184,7 @@ void resolve_awq(StoredResolution& resolution, LogicalTensor& tensor, std::uint6
   if (!gemm || (config && config->bits && *config->bits != 4) || tensor.group_index)
     return resolution.unknown_form(tensor, "AWQ is known in its 4-bit gemm version");
   const std::uint64_t in = resolution.stored(tensor.codes).shape.front();
-  const auto columns = group_of(in, resolution.stored(*tensor.scale).shape.front(),
-                                config ? config->group_size : std::nullopt);
+  const auto columns = group_columns(in, resolution.stored(*tensor.scale).shape.front(), config);
   if (!columns) return resolution.bad_grid(tensor, {out, in});
   tensor.form.block_columns = *columns;
   tensor.form.packed.codes = tensor.form.packed.zeros = {4, Fill::awq};
@@ -255,7 +236,7 @@ void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const Stor
     return resolution.bad_grid(tensor, codes.shape);
   // Nothing in the tensors says how long a row is; the config has one group size, and others for some
   // modules.
-  auto bits = configured_bits(resolution), size = configured_group(resolution);
+  auto bits = configured_bits(resolution), size = configured_group(resolution.quantization());
   if (resolution.quantization()) {
     for (const auto& module : resolution.quantization()->modules) {
       if (tensor.name == module.name + ".weight") bits = module.bits, size = module.group_size;

@@ -9,13 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/scale_grid.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
 #include "core/model/stored_reader.h"
 
 namespace assay {
-
-using StoredShape = std::vector<std::uint64_t>;
 
 struct StoredPiece {
   std::string_view suffix;
@@ -38,17 +37,6 @@ struct StoredGroup {
   }
 };
 
-struct MatrixSizes {
-  std::uint64_t slices = 1, rows = 1, columns = 1;
-};
-inline MatrixSizes as_matrices(const StoredShape& shape) {
-  MatrixSizes sizes;
-  if (!shape.empty()) sizes.columns = shape.back();
-  if (shape.size() >= 2) sizes.rows = shape[shape.size() - 2];
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) sizes.slices *= shape[i];
-  return sizes;
-}
-
 class StoredResolution {
  public:
   StoredResolution(const Checkpoint& checkpoint, const std::optional<QuantizationConfig>& quantization)
@@ -65,10 +53,6 @@ class StoredResolution {
   // False, with the fault told, when a scale of this type cannot be.
   bool take_scale_type(LogicalTensor& tensor);
   void bad_grid(const LogicalTensor& tensor, const StoredShape& shape);
-  struct Block {
-    std::uint64_t rows, columns;
-  };
-  std::optional<Block> configured_block() const;
   // The bytes of a small tensor that describes another; nullopt when it is larger than `most`.
   std::optional<std::string> small_tensor(std::uint32_t place, std::uint64_t most);
 

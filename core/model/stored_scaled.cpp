@@ -7,66 +7,6 @@
 namespace assay {
 namespace {
 
-using Block = StoredResolution::Block;
-
-bool is_one_byte_float(ElementType type) {
-  switch (type) {
-    case ElementType::F8_E4M3:
-    case ElementType::F8_E5M2:
-    case ElementType::F8_E4M3FNUZ:
-    case ElementType::F8_E5M2FNUZ: return true;
-    default: return false;
-  }
-}
-
-// DeepSeek-V4 keeps two E2M1 codes in an I8, a power of two for every 32: told from INT8 by the scale.
-bool packs_two(const CheckpointTensor& codes, const CheckpointTensor& scale) {
-  return scale.type == ElementType::F8_E8M0 && !codes.shape.empty() &&
-         scale.shape.size() == codes.shape.size() &&
-         scale.shape.back() == LogicalTensor::ceil_div(codes.shape.back(), 16);
-}
-
-bool fuses_two(std::string_view scale) {
-  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
-}
-
-// The configured block first, since a small matrix of one block would also pass for "one scale a tensor".
-// Where config.json gives one size for all, a grid of other blocks is no grid at all, and …_scale_inv no
-// other.
-std::optional<Block> find_block(const StoredResolution& resolution, const MatrixSizes& m,
-                                const CheckpointTensor& scale) {
-  const StoredShape& grid = scale.shape;
-  const std::optional<Block> configured = resolution.configured_block();
-  const bool one_size = resolution.quantization() && resolution.quantization()->block_rows;
-  const auto is_grid_of = [&](const Block& block) {
-    const MatrixSizes g = as_matrices(grid);
-    return grid.size() >= 2 && g.slices == m.slices &&
-           g.rows == LogicalTensor::ceil_div(m.rows, block.rows) &&
-           g.columns == LogicalTensor::ceil_div(m.columns, block.columns);
-  };
-  if (m.rows == 0 || m.columns == 0) {
-    const Block block = configured.value_or(Block{128, 128});
-    return is_grid_of(block) ? std::optional(block) : std::nullopt;
-  }
-  const bool powers_of_two = scale.type == ElementType::U8 || scale.type == ElementType::F8_E8M0;
-  if (powers_of_two && is_grid_of({1, 32})) return Block{1, 32};  // MXFP8
-  if (configured && is_grid_of(*configured)) return configured;
-  if (one_size && scale.name.ends_with("_scale_inv")) return std::nullopt;
-  if (element_count(grid) == m.slices) return Block{m.rows, m.columns};
-  if (is_grid_of({1, m.columns}) || (m.slices == 1 && grid == StoredShape{m.rows}))
-    return Block{1, m.columns};
-  // Two matrices in one, a scale each: gate and up of experts that vLLM or SGLang stacked
-  if (fuses_two(scale.name) && m.rows % 2 == 0 && element_count(grid) == 2 * m.slices && !one_size)
-    return Block{m.rows / 2, m.columns};
-  // Stacked experts stored [inputs, outputs]: Llama 4
-  if (m.slices > 1 && is_grid_of({m.rows, 1})) return Block{m.rows, 1};
-  if (one_size) return std::nullopt;
-  for (const std::uint64_t side : {128, 64, 32, 256, 16}) {
-    if (is_grid_of({side, side})) return Block{side, side};
-  }
-  return std::nullopt;
-}
-
 void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor) {
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   const CheckpointTensor& scale = resolution.stored(*tensor.scale);
@@ -74,7 +14,7 @@ void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor) {
   tensor.form.kind = FormKind::scaled;
   tensor.form.codes = codes.type;
   if (!resolution.take_scale_type(tensor)) return;
-  const auto block = find_block(resolution, as_matrices(codes.shape), scale);
+  const auto block = scale_block(as_matrices(codes.shape), scale, resolution.quantization());
   if (!block) return resolution.bad_grid(tensor, codes.shape);
   tensor.form.block_rows = block->rows;
   tensor.form.block_columns = block->columns;

@@ -36,8 +36,8 @@ class GgufReader {
 
  private:
   std::unique_ptr<Tokenizer> make(const std::string& model) {
-    if (model == "gpt2") return bpe();
-    if (model == "gemma4") return marked_bpe();
+    if (model == "gpt2") return is_marked_pattern(pre()) ? marked_bpe(flag("add_bos_token", false)) : bpe();
+    if (model == "gemma4") return marked_bpe(true);
     if (model == "llama") return sentencepiece(SentencePieceModel::Type::bpe);
     if (model == "t5") return sentencepiece(SentencePieceModel::Type::unigram);
     if (model == "bert") return wordpiece();
@@ -120,8 +120,10 @@ class GgufReader {
     return pairs;
   }
 
+  std::string pre() const { return header_.text("tokenizer.ggml.pre").value_or("default"); }
+
   const WordPattern& pattern() const {
-    const std::string name = header_.text("tokenizer.ggml.pre").value_or("default");
+    const std::string name = pre();
     const WordPattern* found = find_pattern(name);
     if (found != nullptr) return *found;
     throw Error::input(fmt::format("pre-tokenizer of a name we do not know: {}", escape_for_terminal(name)))
@@ -142,14 +144,14 @@ class GgufReader {
   }
 
   // Gemma 4: BPE by merges over text whose spaces are marks, as SentencePiece's are.
-  std::unique_ptr<Tokenizer> marked_bpe() {
+  std::unique_ptr<Tokenizer> marked_bpe(bool add_bos) {
     BpeOptions options;
     options.byte_fallback = true;
     options.unk = parts_.special.unk;
     parts_.model = make_bpe(parts_.vocabulary, merges(), options);
     parts_.normalizer = make_replacing_normalizer(" ", "▁");
     parts_.pre_tokenizer = make_split("[^\\n]+|[\\n]+", RegexDialect::oniguruma, SplitBehavior::isolated);
-    parts_.frame = bos_eos_frame(parts_.special, true, flag("add_eos_token", false));
+    parts_.frame = bos_eos_frame(parts_.special, add_bos, flag("add_eos_token", false));
     parts_.decoder = marked_decoder();
     return finish(make_pipeline(std::move(parts_)), "BPE with byte fallback");
   }

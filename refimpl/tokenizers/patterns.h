@@ -23,6 +23,9 @@ struct WordPattern {
 const WordPattern* find_pattern(std::string_view name);
 // Of vocab.json + merges.txt, by "Qwen2Tokenizer" or "qwen3"; GPT-2's where neither says more.
 const WordPattern& pattern_of_class(std::string_view tokenizer_class, std::string_view model_type);
+// GGUF's names for vocabularies whose spaces are marks and whose words are lines: BPE, but not of bytes
+// (Gemma 4's).
+bool is_marked_pattern(std::string_view name);
 // Every name, for an error's remedy.
 std::vector<std::string_view> pattern_names();
 

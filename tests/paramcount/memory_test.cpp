@@ -123,7 +123,8 @@ TEST(WeightFormat, BytesOfAMatrix) {
     spec.name = "model.layers.0.mlp.up_proj.weight";
     spec.shape = {256, 512};
     spec.quantizable = true;
-    return tensor_bytes(format_of(quantization), {}, spec, spec.shape, 0);
+    const WeightFormat format = format_of(quantization);
+    return WeightSizes({}, format).of_tensor(spec, spec.shape, 0);
   };
   EXPECT_EQ(bytes(R"({"quant_method": "bitsandbytes", "load_in_4bit": true})"),
             256u * 512 / 2 + 256u * 512 / 64 * 4);

@@ -1,0 +1,98 @@
+#include "core/model/scale_grid.h"
+
+#include <string_view>
+
+namespace assay {
+namespace {
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+bool fuses_two(std::string_view scale) {
+  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
+}
+
+constexpr std::uint64_t kUsualSides[] = {128, 64, 32, 256, 16};
+
+}  // namespace
+
+MatrixSizes as_matrices(const StoredShape& shape) {
+  MatrixSizes sizes;
+  if (!shape.empty()) sizes.columns = shape.back();
+  if (shape.size() >= 2) sizes.rows = shape[shape.size() - 2];
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) sizes.slices *= shape[i];
+  return sizes;
+}
+
+std::optional<ScaleBlock> configured_block(const std::optional<QuantizationConfig>& quantization) {
+  if (!quantization) return std::nullopt;
+  if (quantization->block_rows && quantization->block_columns)
+    return ScaleBlock{*quantization->block_rows, *quantization->block_columns};
+  for (const auto& group : quantization->groups) {
+    if (group.block_rows && group.block_columns) return ScaleBlock{*group.block_rows, *group.block_columns};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> configured_group(const std::optional<QuantizationConfig>& quantization) {
+  if (!quantization) return std::nullopt;
+  if (quantization->group_size) return quantization->group_size;
+  return quantization->groups.size() == 1 ? quantization->groups.front().group_size : std::nullopt;
+}
+
+std::optional<ScaleBlock> scale_block(const MatrixSizes& weight, const CheckpointTensor& scale,
+                                      const std::optional<QuantizationConfig>& quantization) {
+  const StoredShape& grid = scale.shape;
+  const std::optional<ScaleBlock> configured = configured_block(quantization);
+  const bool one_size = quantization && quantization->block_rows;
+  const auto is_grid_of = [&](const ScaleBlock& block) {
+    const MatrixSizes g = as_matrices(grid);
+    return grid.size() >= 2 && g.slices == weight.slices && g.rows == ceil_div(weight.rows, block.rows) &&
+           g.columns == ceil_div(weight.columns, block.columns);
+  };
+  if (weight.rows == 0 || weight.columns == 0) {
+    const ScaleBlock block = configured.value_or(ScaleBlock{128, 128});
+    return is_grid_of(block) ? std::optional(block) : std::nullopt;
+  }
+  const bool powers_of_two = scale.type == ElementType::U8 || scale.type == ElementType::F8_E8M0;
+  if (powers_of_two && is_grid_of({1, 32})) return ScaleBlock{1, 32};  // MXFP8
+  // First, since a small matrix of one block would also pass for "one scale a tensor".
+  if (configured && is_grid_of(*configured)) return configured;
+  if (one_size && scale.name.ends_with("_scale_inv")) return std::nullopt;
+  if (element_count(grid) == weight.slices) return ScaleBlock{weight.rows, weight.columns};
+  if (is_grid_of({1, weight.columns}) || (weight.slices == 1 && grid == StoredShape{weight.rows}))
+    return ScaleBlock{1, weight.columns};
+  // Two matrices in one, a scale each: gate and up of experts that vLLM or SGLang stacked
+  if (fuses_two(scale.name) && weight.rows % 2 == 0 && element_count(grid) == 2 * weight.slices && !one_size)
+    return ScaleBlock{weight.rows / 2, weight.columns};
+  // Stacked experts stored [inputs, outputs]: Llama 4
+  if (weight.slices > 1 && is_grid_of({weight.rows, 1})) return ScaleBlock{weight.rows, 1};
+  if (one_size) return std::nullopt;
+  for (const std::uint64_t side : kUsualSides) {
+    if (is_grid_of({side, side})) return ScaleBlock{side, side};
+  }
+  return std::nullopt;
+}
+
+bool needs_a_block_size(const ScaleBlock& block, const std::optional<QuantizationConfig>& quantization) {
+  const bool square = block.rows == block.columns && block.rows > 1 && block.rows != 128;
+  for (const std::uint64_t side : kUsualSides) {
+    if (square && block.rows == side) return !configured_block(quantization);
+  }
+  return false;
+}
+
+std::optional<std::uint64_t> group_columns(std::uint64_t columns, std::uint64_t groups,
+                                           const std::optional<QuantizationConfig>& quantization) {
+  if (groups == 0 || columns == 0) return std::nullopt;
+  const auto configured = configured_group(quantization);
+  if (configured && *configured != 0) {
+    if (ceil_div(columns, *configured) == groups) return groups == 1 ? columns : *configured;
+    if (quantization->modules.empty()) return std::nullopt;
+  }
+  if (columns % groups != 0) return std::nullopt;
+  return columns / groups;
+}
+
+}  // namespace assay

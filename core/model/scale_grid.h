@@ -1,0 +1,48 @@
+// What part of a weight one scale covers, told from the shapes of both and from quantization_config. Whoever
+// asks gets the answer here, so that no command takes a checkpoint that another refuses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/formats/checkpoint.h"
+#include "core/model/config.h"
+
+namespace assay {
+
+using StoredShape = std::vector<std::uint64_t>;
+
+// A shape as `slices` matrices: stacked experts are slices, of what has one dimension there is one row.
+struct MatrixSizes {
+  std::uint64_t slices = 1, rows = 1, columns = 1;
+};
+MatrixSizes as_matrices(const StoredShape& shape);
+
+struct ScaleBlock {
+  std::uint64_t rows = 1, columns = 1;
+  bool operator==(const ScaleBlock&) const = default;
+};
+
+// The one size that the config gives for all weights; nullopt where it is silent.
+std::optional<ScaleBlock> configured_block(const std::optional<QuantizationConfig>& quantization);
+// Columns that share a scale, as the config says for all weights but those it names apart.
+std::optional<std::uint64_t> configured_group(const std::optional<QuantizationConfig>& quantization);
+
+// The block of one scale over codes of one element each (FP8, INT8): the configured one; one scale for all,
+// or a row; where the config is silent, the usual square that explains the grid. nullopt: no grid over this
+// weight, or not the config's. Where config.json gives one size for all, a grid of other blocks is none, and
+// …_scale_inv no other.
+std::optional<ScaleBlock> scale_block(const MatrixSizes& weight, const CheckpointTensor& scale,
+                                      const std::optional<QuantizationConfig>& quantization);
+
+// True where engines would take another block than the grid's, since config.json names none: theirs is
+// 128x128 (transformers' FineGrainedFP8Config, vLLM's and SGLang's Fp8Config).
+bool needs_a_block_size(const ScaleBlock& block, const std::optional<QuantizationConfig>& quantization);
+
+// Columns of a group where a row of `columns` packed integers has `groups` scales: equal ones, but for a
+// shorter last. nullopt: these are not the groups of the config, which may give some modules others.
+std::optional<std::uint64_t> group_columns(std::uint64_t columns, std::uint64_t groups,
+                                           const std::optional<QuantizationConfig>& quantization);
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// A scale of zero makes zeros of whatever its block holds. Quantizers write it for a block of zeros, if at
+// all: over codes that are not zero it is damage.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/model/stored_form.h"
+#include "core/model/stored_reader.h"
+
+namespace assay {
+
+struct ZeroScales {
+  std::uint64_t over_codes = 0;  // how many stand over a block that holds a code other than zero
+  std::uint64_t first_row = 0, first_column = 0;  // where the first of these begins, rows over all slices
+};
+// Of forms whose codes are numbers: FP8, INT8, FP4. Others have none.
+ZeroScales find_zero_scales(const CheckpointReader& reader, const LogicalTensor& tensor);
+
+}  // namespace assay

@@ -1,5 +1,7 @@
 #include "core/model/scale_grid.h"
 
+#include <string_view>
+
 namespace assay {
 namespace {
 
@@ -8,6 +10,10 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
 }
 
 constexpr std::uint64_t kUsualSides[] = {128, 64, 32, 256, 16};
+
+bool fuses_two(std::string_view scale) {
+  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -57,6 +63,9 @@ std::optional<ScaleBlock> scale_block(const MatrixSizes& weight, const Checkpoin
   if (element_count(grid) == weight.slices) return ScaleBlock{weight.rows, weight.columns};
   if (is_grid_of({1, weight.columns}) || (weight.slices == 1 && grid == StoredShape{weight.rows}))
     return ScaleBlock{1, weight.columns};
+  // Two matrices in one, a scale each: gate and up of experts that vLLM or SGLang stacked
+  if (fuses_two(scale.name) && weight.rows % 2 == 0 && element_count(grid) == 2 * weight.slices && !one_size)
+    return ScaleBlock{weight.rows / 2, weight.columns};
   // Stacked experts stored [inputs, outputs]: Llama 4
   if (weight.slices > 1 && is_grid_of({weight.rows, 1})) return ScaleBlock{weight.rows, 1};
   if (one_size) return std::nullopt;

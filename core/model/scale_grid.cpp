@@ -15,6 +15,10 @@ bool fuses_two(std::string_view scale) {
 
 constexpr std::uint64_t kUsualSides[] = {128, 64, 32, 256, 16};
 
+bool fuses_two(std::string_view scale) {
+  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
+}
+
 }  // namespace
 
 MatrixSizes as_matrices(const StoredShape& shape) {

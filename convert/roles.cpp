@@ -34,15 +34,18 @@ bool stays_by_name(std::string_view weight) {
 
 }  // namespace
 
-Roles::Roles(const fs::path& config_json) {
-  if (config_json.empty()) return;
+std::unique_ptr<ModuleTree> tree_of(const Checkpoint& checkpoint) {
+  if (checkpoint.config.empty()) return nullptr;
   try {
-    tree_ = std::make_unique<ModuleTree>(describe(ModelConfig::read(config_json)));
-    lookup_ = std::make_unique<TensorLookup>(*tree_);
+    return std::make_unique<ModuleTree>(describe(ModelConfig::read(checkpoint.config)));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
-    tree_.reset();  // an architecture nobody has described: names and shapes must do
+    return nullptr;  // an architecture nobody has described: names and shapes must do
   }
+}
+
+Roles::Roles(const Checkpoint& checkpoint) : tree_(tree_of(checkpoint)) {
+  if (tree_) lookup_ = std::make_unique<TensorLookup>(*tree_);
 }
 
 bool Roles::quantizable(const LogicalTensor& tensor) const {

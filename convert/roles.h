@@ -9,11 +9,14 @@
 
 namespace assay {
 
+// Of config.json; nullptr: there is none, or it describes no architecture known here.
+std::unique_ptr<ModuleTree> tree_of(const Checkpoint& checkpoint);
+
 class Roles {
  public:
   // From the module tree where `config_json` describes a known architecture; otherwise by names: every 2-D
   // ".weight" that is no embedding, head, norm, router or MTP projection.
-  explicit Roles(const fs::path& config_json);
+  explicit Roles(const Checkpoint& checkpoint);
   bool quantizable(const LogicalTensor& tensor) const;
   std::string source() const;  // "the module tree of deepseek_v3", "names and shapes"
 

@@ -35,6 +35,10 @@ struct EqualReport {
   std::vector<std::string> notes;           // what one of them cannot hold
 };
 
+// What engines make of either side when they fuse matrices (convert/fused_errors.h): weights that are other
+// ones on one side alone are differences, what is but rounded again is a note.
+void compare_fused(const Side& a, const Side& b, int jobs, EqualReport& report);
+
 // A NaN or infinity on both sides is equal, or a difference.
 enum class NonFinite : std::uint8_t { equals, differs };
 

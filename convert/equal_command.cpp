@@ -60,6 +60,7 @@ int run_equal(const fs::path& in, const fs::path& out, const EqualOptions& optio
     for (const LogicalTensor& tensor : a.stored.tensors) elements += tensor.elements();
     Progress progress(mode, "Comparing", elements);
     report = compare_values(a, b, options, progress);
+    if (!interrupted()) compare_fused(a, b, options.jobs, report);
   }
   a.reader.check_unchanged();
   b.reader.check_unchanged();

@@ -15,6 +15,7 @@
 #include "convert/reshard.h"
 #include "convert/roles.h"
 #include "convert/strays.h"
+#include "core/model/fused_sets.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
@@ -109,7 +110,7 @@ class Planner {
     std::size_t acted = 0;
     for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
       const LogicalTensor& tensor = plan_.stored.tensors[i];
-      Work work{i, WorkAction::copy, {}};
+      Work work{i, WorkAction::copy, {}, {}};
       if (wanted(tensor, roles)) {
         if (filter_.accepts(tensor.name))
           set_action(tensor, work);
@@ -120,6 +121,7 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
+    if (plan_.encoder && plan_.encoder->needs_whole_amax()) share_scales();
     if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible()) note_nothing_to_do();
   }
 
@@ -137,6 +139,20 @@ class Planner {
               ? fmt::format("every tensor is as {} has it already: they are copied", plan_.spec.text)
               : fmt::format("no tensor here is changed by {}", plan_.spec.text));
     if (there_already) plan_.findings.back().severity = Severity::warning;
+  }
+
+  // What engines fuse keeps one scale for the whole of it (core/model/fused_sets.h).
+  void share_scales() {
+    for (const FusedSet& set : find_fused_sets(plan_.stored.tensors)) {
+      std::vector<std::uint32_t> quantized;
+      for (const std::uint32_t member : set.members) {
+        if (plan_.works[member].action == WorkAction::quantize) quantized.push_back(member);
+      }
+      if (quantized.size() < 2) continue;
+      for (const std::uint32_t work : quantized)
+        plan_.works[work].fused = static_cast<std::uint32_t>(plan_.fused.size());
+      plan_.fused.push_back(std::move(quantized));
+    }
   }
 
   // Most of a model whose experts are stacked would stay large unsaid.
@@ -218,7 +234,7 @@ class Planner {
     const bool is_pair =
         (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
         (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
-    if (!is_pair || tensor.composed || tensor.form.kind != FormKind::scaled ||
+    if (!is_pair || tensor.composed || tensor.input_factors || tensor.form.kind != FormKind::scaled ||
         spec.scale != ScaleRounding::none || !options_.scales_from.empty())
       return false;
     const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
@@ -346,19 +362,6 @@ bool ConversionPlan::lossless() const {
   return std::all_of(works.begin(), works.end(), [](const Work& work) {
     return work.action != WorkAction::cast && work.action != WorkAction::quantize;
   });
-}
-
-std::vector<std::string> ConversionPlan::unquantized_matrices() const {
-  std::vector<std::string> modules;
-  for (const Work& work : works) {
-    const LogicalTensor& tensor = stored.tensors[work.tensor];
-    const bool plain_matrix = work.action == WorkAction::copy && !tensor.quantized() &&
-                              tensor.shape.size() == 2 && tensor.name.ends_with(".weight") &&
-                              tensor.name.find("embed") == std::string::npos;
-    if (plain_matrix) modules.push_back(tensor.name.substr(0, tensor.name.size() - 7));
-  }
-  std::sort(modules.begin(), modules.end());
-  return modules;
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {

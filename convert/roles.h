@@ -14,8 +14,9 @@ std::unique_ptr<ModuleTree> tree_of(const Checkpoint& checkpoint);
 
 class Roles {
  public:
-  // From the module tree where `config_json` describes a known architecture; otherwise by names: every 2-D
-  // ".weight" that is no embedding, head, norm, router or MTP projection.
+  // From the module tree where config.json describes a known architecture. Otherwise, and for what the tree
+  // does not name, by names: 2-D weights of numbered layers that are linear beyond doubt. Matrices that are
+  // no model's (no config, no layers) are what they are called.
   explicit Roles(const Checkpoint& checkpoint);
   bool quantizable(const LogicalTensor& tensor) const;
   std::string source() const;  // "the module tree of deepseek_v3", "names and shapes"
@@ -23,6 +24,7 @@ class Roles {
  private:
   std::unique_ptr<ModuleTree> tree_;
   std::unique_ptr<TensorLookup> lookup_;
+  bool no_model_ = false;  // no config, no layers
 };
 
 }  // namespace assay

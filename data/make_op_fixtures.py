@@ -83,6 +83,10 @@ def main():
     out["int8.weight"] = (weight / channel).round().to(torch.int8)
     out["int8.weight_scale"] = channel
     out["int8.y"] = int8_product(y, out["int8.weight"], channel)
+    # A product is bfloat16 before a bias is added (DeepSeek's inference/model.py, linear(); transformers' FP8Linear).
+    out["linear.bias"] = (normal(200) * 3).to(torch.bfloat16)
+    for kind in ("fp8", "int8"):
+        out[f"{kind}.y_with_bias"] = out[f"{kind}.y"].to(torch.bfloat16) + out["linear.bias"]
     save_file({n: t.contiguous() for n, t in out.items()}, OUT)
     print({n: tuple(t.shape) for n, t in out.items()})
 

@@ -29,8 +29,9 @@ struct KernelSummary {
   std::map<CaseStatus, std::size_t> counts;
   double ratio = 0;  // the largest, and where
   std::string ratio_at;
-  Properties properties;     // no: somewhere not kept
-  bool unavailable = false;  // runs nothing on this machine
+  Properties properties;                                        // no: somewhere not kept
+  bool unavailable = false;                                     // runs nothing on this machine
+  double accumulator_roundoff = 0x1p-24, operand_roundoff = 0;  // as the kernel declares them
 };
 std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/system/text.h"
 #include "kernels/compare_kernels.h"
@@ -43,6 +44,13 @@ std::string mark(Kept kept) {
   return kept == Kept::yes ? "yes" : kept == Kept::no ? "NO" : "-";
 }
 
+// What the budget rests on: "2^-24" of sums, and of operands where these are rounded first.
+std::string roundoff_of(const KernelSummary& s) {
+  const auto power = [](double u) { return fmt::format("2^{:.3g}", std::log2(u)); };
+  return s.operand_roundoff > 0 ? power(s.accumulator_roundoff) + ", " + power(s.operand_roundoff)
+                                : power(s.accumulator_roundoff);
+}
+
 std::string count(const KernelSummary& s, CaseStatus status) {
   const auto it = s.counts.find(status);
   return it == s.counts.end() ? "-" : std::to_string(it->second);
@@ -60,6 +68,8 @@ std::vector<KernelSummary> summarize(const std::vector<CaseResult>& results) {
       it = summaries.insert(summaries.end(), {.op = op, .kernel = r.kernel, .device = r.device});
     ++it->counts[r.status];
     it->unavailable = r.check == kUnavailable;
+    it->accumulator_roundoff = r.accumulator_roundoff;
+    it->operand_roundoff = r.operand_roundoff;
     if (!(r.measured.ratio <= it->ratio)) {
       it->ratio = r.measured.ratio;
       it->ratio_at = r.id;
@@ -105,6 +115,8 @@ Json to_json(const CaseResult& r) {
           {"check", r.check},
           {"detail", r.detail},
           {"ratio", json_number(r.measured.ratio)},
+          {"accumulator_roundoff", r.accumulator_roundoff},
+          {"operand_roundoff", r.operand_roundoff},
           {"metrics", to_json(r.measured)},
           {"properties", properties_json(r.properties)},
           {"reproducer", reproducer(r)}};
@@ -119,6 +131,8 @@ Json to_json(const KernelSummary& s) {
           {"counts", std::move(counts)},
           {"ratio", json_number(s.ratio)},
           {"ratio_at", s.ratio_at},
+          {"accumulator_roundoff", s.accumulator_roundoff},
+          {"operand_roundoff", s.operand_roundoff},
           {"properties", properties_json(s.properties)}};
 }
 
@@ -143,15 +157,15 @@ static void print_unavailable(const Output& output, const std::vector<CaseResult
 
 void print_results(const Output& output, const std::vector<CaseResult>& results, bool all_cases) {
   using Align = Table::Align;
-  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "repeat",
-               "layout", "threads", "batch", "chunk"},
+  Table table({"op", "kernel", "passed", "failed", "mistrusted", "skipped", "error/budget", "roundoff",
+               "repeat", "layout", "threads", "batch", "chunk"},
               {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::left, Align::left, Align::left, Align::left, Align::left});
+               Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const KernelSummary& s : summarize(results)) {
     if (s.counts.contains(CaseStatus::unimplemented) || s.unavailable) continue;
     table.add({s.op, s.kernel, count(s, CaseStatus::passed), count(s, CaseStatus::failed),
                count(s, CaseStatus::mistrusted), count(s, CaseStatus::skipped),
-               fmt::format("{:.3f}", s.ratio), mark(s.properties.repeatable),
+               fmt::format("{:.3f}", s.ratio), roundoff_of(s), mark(s.properties.repeatable),
                mark(s.properties.layout_invariant), mark(s.properties.thread_invariant),
                mark(s.properties.batch_invariant), mark(s.properties.chunk_invariant)});
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "core/system/error.h"
@@ -32,7 +33,7 @@ struct GateSettings {
   CommonOptions common;
   std::string baseline, ledger, junit, html, date;
   std::vector<std::string> only;  // parts of the declared set; empty: all
-  bool update = false;
+  bool update = false, allow_unrecorded = false;
   std::vector<GateSuite> suites;
   PluginOptions plugins;
 };
@@ -49,11 +50,6 @@ void check_parts(const GateSettings& s) {
       throw Error::usage(fmt::format("the gate has no part '{}'", escape_for_terminal(part)))
           .remedy(fmt::format("it has {}", fmt::join(known, ", ")));
   }
-}
-
-// "linear cuda.gemv", or "cuda.gemv" alone.
-bool is_of_gpu(std::string_view kernel) {
-  return kernel.starts_with("cuda.") || kernel.find(" cuda.") != std::string_view::npos;
 }
 
 // What is remembered of the parts that run.
@@ -78,13 +74,50 @@ Baseline completed(const GateSettings& s, Baseline now, const Baseline& before, 
   return now;
 }
 
-SuiteResults run_suites(const GateSettings& s) {
-  SuiteResults results;
+// Faults are planted in the operations that are examined, and in the comparator.
+std::string operations_of(const std::vector<KernelLabel>& kernels) {
+  std::string names = "comparator";
+  for (const KernelLabel& k : kernels) names += "|" + k.op;
+  return "^(" + names + ")$";
+}
+
+// What was measured, and what could not be: a part that throws is a deviation, and the others are judged.
+struct Measured {
+  std::vector<CaseResult> cases;
+  std::vector<MutantResult> mutants;
+  SuiteResults suites;
+  std::set<std::string> broken;  // parts
+  std::vector<Deviation> errors;
+};
+
+// What the user asked for and cannot be stays the user's mistake.
+template <class Measure>
+void measure_part(Measured& measured, const std::string& part, Measure&& measure) {
+  if (interrupted()) return;
+  try {
+    measure();
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    if (ours != nullptr && ours->kind() == ErrorKind::usage) throw;
+    measured.broken.insert(part);
+    measured.errors.push_back({"error", part, "", fmt::format("could not be run: {}", error.what()), false});
+  }
+}
+
+Measured measure_all(const GateSettings& s, const Registry& registry, const SurveyRequest& request,
+                     bool plugins) {
+  Measured m;
+  if (wanted(s, "kernels")) measure_part(m, "kernels", [&] { m.cases = run_survey(registry, request); });
+  const std::string operations = plugins ? operations_of(wanted_kernels(registry, request)) : "";
+  if (wanted(s, "mutants"))
+    measure_part(m, "mutants", [&] { m.mutants = run_mutants(operations, s.common.jobs); });
   const fs::path data = fs::absolute(s.baseline).parent_path().parent_path();
   for (const GateSuite& suite : s.suites) {
-    if (wanted(s, suite.name) && !interrupted()) results[suite.name] = suite.run(data, s.common.jobs);
+    // Models, claims and conversions do not run on plugins.
+    if (plugins || !wanted(s, suite.name)) continue;
+    measure_part(m, suite.name, [&] { m.suites[suite.name] = suite.run(data, s.common.jobs); });
   }
-  return results;
+  return m;
 }
 
 // Entries of the ledger about a suite are the suite's; those about kernels count where these are examined.
@@ -137,13 +170,6 @@ SurveyRequest declared_set(bool gpu, int jobs, const std::vector<Plugin>& plugin
           .jobs = jobs};
 }
 
-// Faults are planted in the operations that are examined, and in the comparator.
-std::string operations_of(const std::vector<KernelLabel>& kernels) {
-  std::string names = "comparator";
-  for (const KernelLabel& k : kernels) names += "|" + k.op;
-  return "^(" + names + ")$";
-}
-
 void print_found(const Output& output, const std::vector<Deviation>& found) {
   for (const Deviation& d : found) {
     const std::string where = d.kernel + (d.id.empty() ? "" : " " + d.id);
@@ -166,76 +192,132 @@ Json found_json(const std::vector<Deviation>& found) {
   return list;
 }
 
+// A case that a kernel refuses says nothing of it.
+bool was_examined(const CaseResult& r) {
+  return r.status != CaseStatus::skipped && r.status != CaseStatus::unimplemented;
+}
+
+struct Verdict {
+  std::size_t examined = 0, refused = 0, figures = 0, bad = 0, known = 0;
+  double seconds = 0;
+  bool ok() const { return bad == 0; }
+};
+
+Verdict verdict_of(const Measured& m, const std::vector<Deviation>& found, double seconds) {
+  Verdict v;
+  v.seconds = seconds;
+  v.examined = static_cast<std::size_t>(std::count_if(m.cases.begin(), m.cases.end(), was_examined));
+  v.refused = m.cases.size() - v.examined;
+  for (const auto& [suite, all] : m.suites) v.figures += all.size();
+  for (const Deviation& d : found) ++(d.tolerated ? v.known : v.bad);
+  return v;
+}
+
+std::string line_of(const Verdict& v, const Baseline& now) {
+  return fmt::format(
+      "{}: {} kernels, {} cases ({} more refused by a kernel), {} planted faults caught, {} other figures; "
+      "{} deviations, {} tolerated; {}",
+      v.ok() ? "OK" : "FAILED", now.kernels.size(), v.examined, v.refused, now.mutants.size(), v.figures,
+      v.bad, v.known, human_duration(v.seconds));
+}
+
+// Everything to say, in the order of the parts.
+std::vector<Deviation> judged(const GateSettings& s, const Measured& m, const Baseline& before,
+                              const Baseline& now, bool gpu) {
+  const std::vector<KnownFailure> ledger = ledger_of(s);
+  const std::string day = s.date.empty() ? today() : s.date;
+  Baseline then = s.update ? Baseline{} : part_of(s, before, gpu);
+  for (const std::string& part : m.broken) {  // told as such, and not case by case as vanished
+    if (part == "kernels") then.kernels.clear();
+    if (part == "mutants") then.mutants.clear();
+    then.figures.erase(part);
+  }
+  std::vector<Deviation> found = m.errors;
+  const auto add = [&](std::vector<Deviation> more) {
+    found.insert(found.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  const bool no_kernels = m.broken.contains("kernels");
+  add(deviations(then, m.cases, m.mutants,
+                 no_kernels ? std::vector<KnownFailure>{} : of_kernels(s, ledger, gpu), day));
+  add(figure_deviations(then.figures, m.suites, ledger, day));
+  for (const auto& [suite, record] : then.figures) {
+    if (!m.suites.contains(suite))
+      found.push_back({"vanished", suite, "", "the suite is run no more", false});
+  }
+  if (s.update) return found;
+  std::vector<Deviation> unknown = unrecorded(then, now);
+  for (Deviation& d : unknown) d.tolerated = d.tolerated || s.allow_unrecorded;
+  add(std::move(unknown));
+  return found;
+}
+
+Json gate_json(const Verdict& v, const Baseline& now, const std::vector<Deviation>& found,
+               const std::string& line, const std::string& gpu_skipped) {
+  return {{"schema", "assay.gate/1"},
+          {"tool", "assay " ASSAY_VERSION},
+          {"verdict", v.ok() ? "ok" : "failed"},
+          {"verdict_line", line},
+          {"deviations", found_json(found)},
+          {"measured", to_json(now)},
+          {"gpu_skipped", gpu_skipped},
+          {"summary",
+           {{"kernels", now.kernels.size()},
+            {"cases", v.examined},
+            {"refused", v.refused},
+            {"mutants", now.mutants.size()},
+            {"figures", v.figures},
+            {"deviations", v.bad},
+            {"known", v.known},
+            {"seconds", v.seconds}}}};
+}
+
+// A baseline to be held against; nothing where one is to be written for the first time.
+Baseline remembered(const GateSettings& s) {
+  if (s.update && !fs::exists(s.baseline)) return {};
+  Baseline before = read_baseline(s.baseline);
+  if (before.empty() && !s.update)
+    throw Error::input("the baseline records nothing to hold anything against")
+        .in(s.baseline)
+        .remedy("write one with 'assay gate --update'");
+  return before;
+}
+
 int run_gate(const GateSettings& s) {
   const Output output(s.common.json);
   const auto start = std::chrono::steady_clock::now();
-  const bool fresh = s.update && !fs::exists(s.baseline);
-  const Baseline before = fresh ? Baseline{} : read_baseline(s.baseline);
+  const Baseline before = remembered(s);
   check_parts(s);
   check_outputs({s.junit, s.html, s.common.json, s.update ? s.baseline : ""});
+  ledger_of(s);  // read before anything is measured
+  if (!s.date.empty() && !is_day(s.date)) throw Error::usage("--today takes a day such as 2026-12-31");
   const std::string gpu = cuda::device_machine().unavailable();
-  const std::vector<KnownFailure> ledger = ledger_of(s);
-  const std::string day = s.date.empty() ? today() : s.date;
-  if (!is_day(day)) throw Error::usage("--today takes a day such as 2026-12-31");
   Registry registry = builtin_kernels();
   const std::vector<Plugin> plugins = add_plugins(registry, s.plugins);
   const SurveyRequest request = declared_set(gpu.empty(), s.common.jobs, plugins);
-  const std::vector<KernelLabel> kernels = wanted_kernels(registry, request);
-  refuse_without_device(plugins, kernels);
-  std::vector<CaseResult> results;
-  if (wanted(s, "kernels")) results = run_survey(registry, request);
-  std::vector<MutantResult> mutants;
-  if (wanted(s, "mutants"))
-    mutants = run_mutants(plugins.empty() ? "" : operations_of(kernels), s.common.jobs);
-  // Models, claims and conversions do not run on plugins.
-  const SuiteResults suites = plugins.empty() ? run_suites(s) : SuiteResults{};
+  refuse_without_device(plugins, wanted_kernels(registry, request));
+
+  const Measured measured = measure_all(s, registry, request, !plugins.empty());
   if (interrupted()) return kExitInterrupted;
-  Baseline now = baseline_of(results, mutants);
-  now.figures = records_of(suites);
-  const Baseline then = s.update ? Baseline{} : part_of(s, before, gpu.empty());
-  std::vector<Deviation> found = deviations(then, results, mutants, of_kernels(s, ledger, gpu.empty()), day);
-  const std::vector<Deviation> of_figures = figure_deviations(then.figures, suites, ledger, day);
-  found.insert(found.end(), of_figures.begin(), of_figures.end());
-  for (const auto& [suite, record] : then.figures) {
-    if (!suites.contains(suite)) found.push_back({"vanished", suite, "", "the suite is run no more"});
-  }
-  const auto bad = static_cast<std::size_t>(
-      std::count_if(found.begin(), found.end(), [](const Deviation& d) { return !d.tolerated; }));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::size_t figures = 0;
-  for (const auto& [suite, all] : suites) figures += all.size();
-  const std::string verdict = fmt::format(
-      "{}: {} kernels, {} cases, {} planted faults caught, {} other figures; {} deviations, {} known "
-      "failures; {}",
-      bad == 0 ? "OK" : "FAILED", now.kernels.size(), results.size(), now.mutants.size(), figures, bad,
-      found.size() - bad, human_duration(seconds));
+  Baseline now = baseline_of(measured.cases, measured.mutants);
+  now.figures = records_of(measured.suites);
+  const std::vector<Deviation> found = judged(s, measured, before, now, gpu.empty());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const Verdict verdict = verdict_of(measured, found, seconds.count());
+  const std::string line = line_of(verdict, now);
+
   print_found(output, found);
   // Why kernels of a GPU that belong to the set were not examined.
   const std::string gpu_skipped = wanted(s, "kernels") && plugins.empty() ? gpu : "";
   if (!gpu_skipped.empty())
     output.paint("SKIPPED: kernels on the GPU were not examined: " + gpu_skipped, Style::yellow);
   // A failure is never written down as what ought to be.
-  const bool written = s.update && bad == 0;
+  const bool written = s.update && verdict.ok();
   if (written) write_text(s.baseline, dump_json(to_json(completed(s, now, before, gpu.empty()))) + "\n");
-  write_text(s.junit, to_junit(results, suites, found));
-  write_text(s.html, to_html(before, now, found, verdict));
-  output.paint(verdict + (written ? "; baseline written" : ""), bad == 0 ? Style::green : Style::red);
-  output.json({{"schema", "assay.gate/1"},
-               {"tool", "assay " ASSAY_VERSION},
-               {"verdict", bad == 0 ? "ok" : "failed"},
-               {"verdict_line", verdict},
-               {"deviations", found_json(found)},
-               {"measured", to_json(now)},
-               {"gpu_skipped", gpu_skipped},
-               {"summary",
-                {{"kernels", now.kernels.size()},
-                 {"cases", results.size()},
-                 {"mutants", now.mutants.size()},
-                 {"figures", figures},
-                 {"deviations", bad},
-                 {"known", found.size() - bad},
-                 {"seconds", seconds}}}});
-  return bad == 0 ? kExitOk : kExitCheckFailed;
+  write_text(s.junit, to_junit(measured.cases, measured.suites, found));
+  write_text(s.html, to_html(before, now, found, line));
+  output.paint(line + (written ? "; baseline written" : ""), verdict.ok() ? Style::green : Style::red);
+  output.json(gate_json(verdict, now, found, line, gpu_skipped));
+  return verdict.ok() ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace
@@ -251,6 +333,8 @@ void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) 
       ->required();
   command.add_flag("--update", s.update,
                    "Write what is measured now as the baseline; refused where a kernel fails");
+  command.add_flag("--allow-unrecorded", s.allow_unrecorded,
+                   "Tell what is measured and not in the baseline, and do not fail for it");
   command
       .add_option("--ledger", s.ledger, "Known failures (default: known_failures.json beside the baseline)")
       ->type_name("FILE");

@@ -4,18 +4,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <regex>
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "core/system/text.h"
 
 namespace assay {
 namespace {
 
 constexpr std::string_view kSchema = "assay.baseline/1";
 
-// kDrift: of the largest ratio of a kernel (drift_of_ratio); kCaseDrift: of a single case.
-constexpr double kDrift = 2, kCaseDrift = 4, kFloor = 0.05;
+// How far a ratio may move before it means anything. A sum of K products taken in another order (vectors of
+// 4, 8 or 16) makes other rounding errors of the same size s; the largest of N of them lies near s·√(2 ln N),
+// and its own spread is s/√(2 ln N) (extreme values of a normal law). So the largest of a grid's N ≈ 10⁴
+// elements moves by some 10 %, 25 % in one of a hundred orders; that of a case of a few elements by any
+// factor near its median, threefold in one of a hundred. Twice and four times are those with room for one
+// power of two: what is planted as a fault in the accumulation (an operand rounded once more, a K-split lost)
+// moves ratios more. Below kFloor the budget is met twenty times over, and a ratio of few roundings is mostly
+// chance.
+constexpr double kDrift = 2;      // of the largest ratio of a kernel (drift_of_ratio)
+constexpr double kCaseDrift = 4;  // of a single case
+constexpr double kFloor = 0.05;
 
 std::map<std::string, std::string> properties_of(const Properties& p) {
   return {{"repeatable", std::string(name(p.repeatable))},
@@ -100,7 +111,8 @@ class Comparing {
         say("expired", kernel_key(r), r.id,
             fmt::format("excused until {}, and fails still: {}", known->expires, r.detail));
       else if (bad)
-        say("failed", kernel_key(r), r.id, fmt::format("{}: {}: {}", name(r.status), r.check, r.detail));
+        say(r.check == kHarnessFault ? "error" : "failed", kernel_key(r), r.id,
+            fmt::format("{}: {}: {}", name(r.status), r.check, r.detail));
       else if (listed && r.status == CaseStatus::passed)
         say("unexpected_pass", kernel_key(r), r.id,
             "passes, though the ledger calls it a known failure: strike it out");
@@ -132,11 +144,22 @@ class Comparing {
       if (at == now.ratios.end() && !examined(key, id))
         say("vanished", key, id, "the case is examined no more");
     }
+    declared(key, "accumulator_roundoff", then.accumulator_roundoff, now.accumulator_roundoff);
+    declared(key, "operand_roundoff", then.operand_roundoff, now.operand_roundoff);
     for (const auto& [property, value] : then.properties) {
       const auto at = now.properties.find(property);
       if (value == "yes" && (at == now.properties.end() || at->second != "yes"))
         say("property", key, "", "it is " + property + " no more");
     }
+  }
+
+  // A kernel that declares a coarser roundoff raises its own budget: ratios alone would call that better.
+  void declared(const std::string& key, const char* what, std::optional<double> then,
+                std::optional<double> now) {
+    if (!then || !now || *then == *now) return;
+    say("changed", key, "",
+        fmt::format("its {} was {:g} and is {:g}: its budgets {}", what, *then, *now,
+                    *now > *then ? "grew" : "shrank"));
   }
 
   bool examined(const std::string& key, const std::string& id) const {
@@ -184,7 +207,10 @@ Baseline baseline_of(const std::vector<CaseResult>& results, const std::vector<M
   Baseline baseline;
   for (const CaseResult& r : results) {
     if (r.status == CaseStatus::skipped || r.status == CaseStatus::unimplemented) continue;
+    if (r.check == kHarnessFault) continue;
     KernelRecord& record = baseline.kernels[kernel_key(r)];
+    record.accumulator_roundoff = r.accumulator_roundoff;
+    record.operand_roundoff = r.operand_roundoff;
     if (r.status == CaseStatus::passed) record.ratios[r.id] = r.measured.ratio;
     for (const auto& [property, value] : properties_of(r.properties)) {
       auto& known = record.properties.try_emplace(property, "untested").first->second;
@@ -204,7 +230,11 @@ Json to_json(const Baseline& baseline) {
     // Four digits: more would change with every compiler.
     for (const auto& [id, ratio] : record.ratios) ratios[id] = std::round(ratio * 1e4) / 1e4;
     for (const auto& [property, value] : record.properties) properties[property] = value;
-    kernels[key] = {{"properties", std::move(properties)}, {"ratios", std::move(ratios)}};
+    Json& entry = kernels[key] = Json::object();
+    if (record.accumulator_roundoff) entry["accumulator_roundoff"] = *record.accumulator_roundoff;
+    if (record.operand_roundoff) entry["operand_roundoff"] = *record.operand_roundoff;
+    entry["properties"] = std::move(properties);
+    entry["ratios"] = std::move(ratios);
   }
   Json figures = Json::object();
   for (const auto& [suite, record] : baseline.figures) {
@@ -217,6 +247,49 @@ Json to_json(const Baseline& baseline) {
           {"figures", std::move(figures)}};
 }
 
+namespace {
+
+// Of cases that passed: an error is no less than nothing and no more than its budget.
+double read_ratio(const std::string& id, const ParsedJson& ratio, const std::filesystem::path& file) {
+  const double value = ratio.is_number() ? ratio.get<double>() : -1;
+  if (!(value >= 0 && value <= 1))
+    throw Error::input(fmt::format("the ratio of {} is {}, and no number from 0 to 1",
+                                   escape_for_terminal(id), ratio.dump().substr(0, 40)))
+        .in(file)
+        .remedy(kWriteAgain);
+  return value;
+}
+
+std::optional<double> read_roundoff(const ParsedJson& kernel, const char* key,
+                                    const std::filesystem::path& file) {
+  if (!kernel.contains(key)) return std::nullopt;
+  const double value = kernel.at(key).is_number() ? kernel.at(key).get<double>() : -1;
+  if (!(value >= 0 && value < 1))
+    throw Error::input(fmt::format("'{}' is no number from 0 to 1", key)).in(file).remedy(kWriteAgain);
+  return value;
+}
+
+KernelRecord read_kernel(const std::string& key, const ParsedJson& value, const std::filesystem::path& file) {
+  using Type = ParsedJson::value_t;
+  KernelRecord record;
+  for (const auto& [id, ratio] : member(value, "ratios", file, Type::object).items())
+    record.ratios[id] = read_ratio(id, ratio, file);
+  for (const auto& [property, kept] : member(value, "properties", file, Type::object).items()) {
+    const std::string word = kept.is_string() ? kept.get<std::string>() : "";
+    if (word != "yes" && word != "no" && word != "untested")
+      throw Error::input(fmt::format("the property {} of {} is none of yes, no, untested",
+                                     escape_for_terminal(property), escape_for_terminal(key)))
+          .in(file)
+          .remedy(kWriteAgain);
+    record.properties[property] = word;
+  }
+  record.accumulator_roundoff = read_roundoff(value, "accumulator_roundoff", file);
+  record.operand_roundoff = read_roundoff(value, "operand_roundoff", file);
+  return record;
+}
+
+}  // namespace
+
 Baseline read_baseline(const std::filesystem::path& file) {
   const ParsedJson document = read_json(file);
   using Type = ParsedJson::value_t;
@@ -225,17 +298,8 @@ Baseline read_baseline(const std::filesystem::path& file) {
         .in(file)
         .remedy("write one with 'assay gate --update'");
   Baseline baseline;
-  for (const auto& [key, value] : member(document, "kernels", file, Type::object).items()) {
-    KernelRecord& record = baseline.kernels[key];
-    for (const auto& [id, ratio] : member(value, "ratios", file, Type::object).items()) {
-      if (!ratio.is_number()) throw Error::input("the ratio of " + id + " is no number").in(file);
-      record.ratios[id] = ratio.get<double>();
-    }
-    for (const auto& [property, kept] : member(value, "properties", file, Type::object).items()) {
-      if (!kept.is_string()) throw Error::input("the property " + property + " is no word").in(file);
-      record.properties[property] = kept.get<std::string>();
-    }
-  }
+  for (const auto& [key, value] : member(document, "kernels", file, Type::object).items())
+    baseline.kernels[key] = read_kernel(key, value, file);
   for (const ParsedJson& name : member(document, "mutants", file, Type::array)) {
     if (!name.is_string()) throw Error::input("a mutant without a name").in(file);
     baseline.mutants.insert(name.get<std::string>());
@@ -279,6 +343,67 @@ std::vector<Deviation> deviations(const Baseline& before, const std::vector<Case
                                   const std::vector<MutantResult>& mutants,
                                   const std::vector<KnownFailure>& ledger, const std::string& today) {
   return Comparing(before, results, mutants, ledger, today).run();
+}
+
+namespace {
+
+// "12 cases are", "1 case is"
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? " is" : "s are");
+}
+
+// Names of `now` that `before` lacks.
+template <class Now, class Before, class Name>
+std::vector<std::string> new_names(const Now& now, const Before& before, Name name) {
+  std::vector<std::string> names;
+  for (const auto& entry : now) {
+    if (!before.contains(name(entry))) names.push_back(name(entry));
+  }
+  return names;
+}
+
+std::string not_recorded(const std::vector<std::string>& names, const char* what) {
+  return fmt::format(
+      "{} not in the baseline and held against nothing, such as {}; "
+      "write it again with --update",
+      counted(names.size(), what), names.front());
+}
+
+constexpr auto kFirst = [](const auto& entry) { return entry.first; };
+
+}  // namespace
+
+std::vector<Deviation> unrecorded(const Baseline& before, const Baseline& now) {
+  std::vector<Deviation> found;
+  const auto say = [&](std::string where, std::string message, bool tolerated = false) {
+    found.push_back({"unrecorded", std::move(where), "", std::move(message), tolerated});
+  };
+  const bool knows_gpu = std::any_of(before.kernels.begin(), before.kernels.end(),
+                                     [](const auto& kernel) { return is_of_gpu(kernel.first); });
+  for (const auto& [key, record] : now.kernels) {
+    const auto known = before.kernels.find(key);
+    const bool gpu = is_of_gpu(key);
+    if (known == before.kernels.end()) {
+      say(key, "the kernel is not in the baseline and held against nothing; write it again with --update",
+          gpu && !knows_gpu);
+      continue;
+    }
+    const auto cases = new_names(record.ratios, known->second.ratios, kFirst);
+    if (!cases.empty()) say(key, not_recorded(cases, "case"));
+  }
+  const auto mutants = new_names(now.mutants, before.mutants, std::identity{});
+  if (!mutants.empty()) say("mutants", not_recorded(mutants, "planted fault"));
+  for (const auto& [suite, record] : now.figures) {
+    const auto known = before.figures.find(suite);
+    const auto figures =
+        new_names(record, known == before.figures.end() ? FigureRecord{} : known->second, kFirst);
+    if (!figures.empty()) say(suite, not_recorded(figures, "figure"));
+  }
+  return found;
+}
+
+bool is_of_gpu(std::string_view kernel) {
+  return kernel.starts_with("cuda.") || kernel.find(" cuda.") != std::string_view::npos;
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,12 +22,16 @@ namespace assay {
 struct KernelRecord {
   std::map<std::string, double> ratios;           // by case; of those that passed
   std::map<std::string, std::string> properties;  // "batch_invariant" → "yes", "no", "untested"
+  // What the kernel declares of its sums and of its operands; budgets grow with both. None in baselines of
+  // before they were recorded.
+  std::optional<double> accumulator_roundoff = {}, operand_roundoff = {};
   double largest() const;
 };
 struct Baseline {
   std::map<std::string, KernelRecord> kernels;  // by "linear cpu.rows"
   std::set<std::string> mutants;                // caught: "linear: one NaN"
   FigureRecords figures;                        // by suite
+  bool empty() const { return kernels.empty() && mutants.empty() && figures.empty(); }
 };
 
 struct KnownFailure {
@@ -50,8 +55,9 @@ std::string drift_of_case(double before, double now);
 
 // One reason to say no, or (tolerated) one that would be.
 struct Deviation {
-  std::string
-      kind;  // failed, worse, better, changed, property, vanished, missed_mutant, expired, unexpected_pass
+  // failed, worse, better, changed, property, vanished, unrecorded, missed_mutant, expired,
+  // unexpected_pass; error: a part of the gate could not be run to its end
+  std::string kind;
   std::string kernel;  // "linear cpu.rows", or a suite
   std::string id;      // of the case; may be empty
   std::string message;
@@ -63,7 +69,12 @@ std::vector<Deviation> deviations(const Baseline& before, const std::vector<Case
                                   const std::vector<MutantResult>& mutants,
                                   const std::vector<KnownFailure>& ledger, const std::string& today);
 
+// What is measured and the baseline does not know: it is held against nothing. Kernels of a GPU are told and
+// tolerated where the baseline knows of none: it was made without one.
+std::vector<Deviation> unrecorded(const Baseline& before, const Baseline& now);
+
 std::string kernel_key(const CaseResult& result);  // "linear cpu.rows"
+bool is_of_gpu(std::string_view kernel);           // "linear cuda.gemv", or "cuda.gemv" alone
 std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults& suites,
                      const std::vector<Deviation>& found);
 std::string to_html(const Baseline& before, const Baseline& now, const std::vector<Deviation>& found,

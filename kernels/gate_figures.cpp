@@ -49,7 +49,9 @@ class Comparing {
 
   void moved(const GateFigure& now, const Json& before) {
     const Json is = record_of(now);
-    if (now.drift == Drift::exact || before.is_string()) {
+    // Errors are no less than nothing: a remembered number that is was never measured.
+    const bool impossible = now.drift != Drift::decibels && before.is_number() && before.get<double>() < 0;
+    if (now.drift == Drift::exact || before.is_string() || impossible) {
       if (is != before) say("changed", now.name, fmt::format("was {} and is {}", shown(before), shown(is)));
       return;
     }
@@ -82,10 +84,21 @@ class Comparing {
 
 }  // namespace
 
+GateFigure broken_figure(std::string name, const std::exception& error) {
+  return {.name = std::move(name),
+          .drift = Drift::exact,
+          .word = "no",
+          .holds = false,
+          .detail = fmt::format("could not be run: {}", error.what()),
+          .measured = false};
+}
+
 FigureRecords records_of(const SuiteResults& results) {
   FigureRecords records;
   for (const auto& [suite, figures] : results) {
-    for (const GateFigure& figure : figures) records[suite][figure.name] = Comparing::record_of(figure);
+    for (const GateFigure& figure : figures) {
+      if (figure.measured) records[suite][figure.name] = Comparing::record_of(figure);
+    }
   }
   return records;
 }

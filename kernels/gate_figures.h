@@ -2,6 +2,7 @@
 // they run lies on the same floor as the gate or above.
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -28,7 +29,11 @@ struct GateFigure {
   std::string word;         // of Drift::exact
   bool holds = true;        // what is wrong in itself fails, whatever was remembered
   std::string detail = {};  // why it does not hold
+  bool measured = true;     // false: it threw, and there is nothing to remember
 };
+// What threw where it should have been measured.
+GateFigure broken_figure(std::string name, const std::exception& error);
+
 struct GateSuite {
   std::string name;  // "models"
   std::function<std::vector<GateFigure>(const std::filesystem::path& data, int jobs)> run;

@@ -25,6 +25,26 @@ std::string escape_annotation(std::string_view text) {
   return out;
 }
 
+// JUnit tells a test that said no (failure) from one that could not be run to its end (error).
+bool is_error(const Deviation& d) {
+  return d.kind == "error";
+}
+
+struct JunitCounts {
+  std::size_t tests = 0, failures = 0, errors = 0;
+  void add(const std::vector<const Deviation*>& of_case) {
+    ++tests;
+    const auto any = [&](bool error) {
+      return std::any_of(of_case.begin(), of_case.end(),
+                         [&](const Deviation* d) { return !d->tolerated && is_error(*d) == error; });
+    };
+    if (any(true))
+      ++errors;
+    else if (any(false))
+      ++failures;
+  }
+};
+
 std::string junit_case(std::string_view suite, std::string_view name,
                        const std::vector<const Deviation*>& found) {
   std::string xml =
@@ -33,8 +53,8 @@ std::string junit_case(std::string_view suite, std::string_view name,
     if (d->tolerated)
       xml += fmt::format("      <skipped message=\"{}\"/>\n", html::escape(d->message));
     else
-      xml += fmt::format("      <failure type=\"{}\" message=\"{}\"/>\n", html::escape(d->kind),
-                         html::escape(d->message));
+      xml += fmt::format("      <{} type=\"{}\" message=\"{}\"/>\n", is_error(*d) ? "error" : "failure",
+                         html::escape(d->kind), html::escape(d->message));
   }
   return xml + "    </testcase>\n";
 }
@@ -44,7 +64,7 @@ std::string junit_case(std::string_view suite, std::string_view name,
 std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults& suites,
                      const std::vector<Deviation>& found) {
   std::string body;
-  std::size_t tests = 0, failures = 0;
+  JunitCounts counts;
   std::vector<bool> told(found.size());
   const auto add = [&](const std::string& suite, const std::string& id) {
     std::vector<const Deviation*> of_case;
@@ -53,9 +73,7 @@ std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults&
       of_case.push_back(&found[i]);
       told[i] = true;
     }
-    ++tests;
-    failures +=
-        std::any_of(of_case.begin(), of_case.end(), [](const Deviation* d) { return !d->tolerated; }) ? 1 : 0;
+    counts.add(of_case);
     body += junit_case(suite, id, of_case);
   };
   for (const CaseResult& r : results) {
@@ -68,15 +86,13 @@ std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults&
   // What belongs to no case: lost properties, vanished kernels, missed mutants.
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (told[i]) continue;
-    ++tests;
-    failures += found[i].tolerated ? 0 : 1;
+    counts.add({&found[i]});
     body += junit_case(found[i].kernel.empty() ? "gate" : found[i].kernel, found[i].kind, {&found[i]});
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"assay gate\" "
-      "tests=\"{}\" "
-      "failures=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
-      tests, failures, body);
+      "tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
+      counts.tests, counts.failures, counts.errors, body);
 }
 
 std::string to_html(const Baseline& before, const Baseline& now, const std::vector<Deviation>& found,
@@ -93,7 +109,7 @@ std::string to_html(const Baseline& before, const Baseline& now, const std::vect
   }
   page +=
       "<h2>Kernels</h2>\n<table><tr><th>kernel</th><th>cases</th><th>error/budget "
-      "then</th><th>now</th><th>kept</th></tr>\n";
+      "then</th><th>now</th><th>roundoff of sums</th><th>kept</th></tr>\n";
   for (const auto& [key, record] : now.kernels) {
     const auto then = before.kernels.find(key);
     std::string kept;
@@ -102,10 +118,10 @@ std::string to_html(const Baseline& before, const Baseline& now, const std::vect
     }
     page += fmt::format(
         "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td "
-        "class=\"number\">{:.3f}</td><td>{}</td></tr>\n",
+        "class=\"number\">{:.3f}</td><td class=\"number\">{:.2g}</td><td>{}</td></tr>\n",
         html::escape(key), record.ratios.size(),
         then == before.kernels.end() ? "new" : fmt::format("{:.3f}", then->second.largest()),
-        record.largest(), kept);
+        record.largest(), record.accumulator_roundoff.value_or(0), kept);
   }
   return page + fmt::format("</table>\n<p>{} planted faults caught.</p>\n</main>\n{}", now.mutants.size(),
                             html::kEnd);

@@ -8,10 +8,14 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
+#include "verify/expected/assemble.h"
 #include "verify/receipt.h"
+#include "verify/receipt_mac.h"
 #include "verify/render.h"
+#include "verify/verdict.h"
 #include "verify/verify.h"
 
 namespace assay {
@@ -22,9 +26,9 @@ struct Settings {
   VerifyOptions verify;
   RenderOptions render;
   std::string path = ".";
-  std::string receipt, check_receipt, max_age;
+  std::string receipt, check_receipt, receipt_key, max_age, expect_commit;
   std::string rev, root, manifest, sha256, state;
-  bool quiet = false, strict = false, keep_going = false, fail_fast = false;
+  bool quiet = false, strict = false, keep_going = false, fail_fast = false, no_git = false;
 };
 
 class Printer : public VerifyObserver {
@@ -51,29 +55,46 @@ class Printer : public VerifyObserver {
   bool quiet_;
 };
 
+std::optional<std::string> read_key(const Settings& settings) {
+  if (settings.receipt_key.empty()) return std::nullopt;
+  if (settings.receipt.empty() && settings.check_receipt.empty())
+    throw Error::usage("--receipt-key is for --receipt and --check-receipt");
+  return read_receipt_key(settings.receipt_key);
+}
+
+std::string authenticity(const ReceiptCheck& check) {
+  return check.authenticated ? "authenticated by the key"
+                             : "NOT authenticated: whoever can write the receipt can say so (--receipt-key)";
+}
+
 int run_receipt_check(const Settings& settings, const Output& output) {
-  std::optional<std::int64_t> max_age;
-  if (!settings.max_age.empty()) max_age = parse_duration(settings.max_age);
-  const ReceiptCheck check =
-      check_receipt(settings.check_receipt, settings.root.empty() ? settings.path : settings.root, max_age);
+  ReceiptQuestion question{.receipt = settings.check_receipt,
+                           .path = settings.root.empty() ? settings.path : settings.root,
+                           .key = read_key(settings)};
+  if (!settings.max_age.empty()) question.max_age_seconds = parse_duration(settings.max_age);
+  const ReceiptCheck check = check_receipt(question, settings.verify);
   for (const Finding& finding : check.findings) output.line(to_line(finding));
   const bool good = check.findings.empty();
   const std::string age = human_duration(static_cast<double>(check.age_seconds));
-  output.paint(good ? fmt::format("OK: {} files are still those verified {} ago against {}", check.files, age,
-                                  escape_for_terminal(check.origin))
-                    : "FAILED: the receipt does not vouch for what is here; verify again",
+  output.paint(good ? fmt::format("OK: {} files are still those verified {} ago against {}; in {}; {}",
+                                  check.files, age, escape_for_terminal(check.origin),
+                                  escape_for_terminal(check.root.string()), authenticity(check))
+                    : fmt::format("FAILED: the receipt does not vouch for what is in {}; verify again",
+                                  escape_for_terminal(check.root.string())),
                good ? Style::green : Style::red);
   output.json({{"schema", "assay.receipt-check/1"},
                {"verdict", good ? "ok" : "failed"},
+               {"root", check.root.string()},
+               {"authenticated", check.authenticated},
                {"files", check.files},
                {"age_seconds", check.age_seconds},
                {"findings", to_json(check.findings)}});
   return good ? kExitOk : kExitCheckFailed;
 }
 
-void write_receipt(const std::string& target, const VerifyReport& report) {
+void write_receipt(const std::string& target, const std::string& text) {
   AtomicFile file(target);
-  file.write(dump_json(make_receipt(report)) + "\n");
+  file.write(text);
   file.commit();
 }
 
@@ -84,17 +105,39 @@ void require_writable(const fs::path& target) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0) throw Error::from_errno("create", errno).in(target);
 }
 
-int exit_code(const VerifyReport& report, const VerifyOptions& options) {
-  if (report.interrupted) return kExitInterrupted;
-  if (!report.good()) return kExitCheckFailed;
-  if (options.fail_on_extra && report.count(FileStatus::extra) > 0) return kExitCheckFailed;
-  return kExitOk;
+int exit_code(const VerifyReport& report) {
+  switch (verdict_of(report)) {
+    case Verdict::interrupted: return kExitInterrupted;
+    case Verdict::failed: return kExitCheckFailed;
+    default: return kExitOk;
+  }
+}
+
+void check_demands(const Settings& settings) {
+  const VerifyOptions& options = settings.verify;
+  if (options.expect_commit && !is_commit_id(*options.expect_commit)) {
+    throw Error::usage(
+        fmt::format("--expect-commit takes the whole id of a commit, 40 hexadecimal digits in "
+                    "lower case, not '{}'",
+                    *options.expect_commit));
+  }
+  if (options.quick && (options.require_digests || options.expect_commit)) {
+    throw Error::usage("--quick compares no digests, which --require-digests and --expect-commit ask for")
+        .remedy("leave one of them out");
+  }
 }
 
 int run_verify(Settings& settings) {
   const Output output(settings.common.json);
-  if (!settings.check_receipt.empty()) return run_receipt_check(settings, output);
   VerifyOptions& options = settings.verify;
+  if (!settings.expect_commit.empty()) options.expect_commit = settings.expect_commit;
+  check_demands(settings);
+  for (const std::string* own : {&settings.state, &settings.receipt, &settings.check_receipt,
+                                 &settings.receipt_key, &settings.common.json, &settings.manifest}) {
+    if (!own->empty() && *own != "-") options.own_files.emplace_back(*own);
+  }
+  if (!settings.check_receipt.empty()) return run_receipt_check(settings, output);
+  const std::optional<std::string> key = read_key(settings);
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
   if (settings.strict) options.reading = safetensors::Reading::strict;
@@ -106,10 +149,7 @@ int run_verify(Settings& settings) {
   if (!settings.manifest.empty()) options.find.manifest = settings.manifest;
   if (!settings.sha256.empty()) options.find.sha256 = settings.sha256;
 
-  for (const std::string* own :
-       {&settings.state, &settings.receipt, &settings.common.json, &settings.manifest}) {
-    if (!own->empty() && *own != "-") options.own_files.emplace_back(*own);
-  }
+  options.find.git = !settings.no_git;
   // Said now, not after hours of hashing.
   for (const std::string* written : {&settings.state, &settings.receipt, &settings.common.json}) {
     if (!written->empty() && *written != "-") require_writable(*written);
@@ -120,8 +160,8 @@ int run_verify(Settings& settings) {
   settings.render.tensor_digests = options.tensor_digests;
   render_text(report, options, settings.render, output);
   output.json(render_json(report, options));
-  if (!settings.receipt.empty()) write_receipt(settings.receipt, report);
-  return exit_code(report, options);
+  if (!settings.receipt.empty()) write_receipt(settings.receipt, make_receipt(report, options, key));
+  return exit_code(report);
 }
 
 constexpr const char* kExamples =
@@ -131,7 +171,8 @@ constexpr const char* kExamples =
     "  assay verify model.gguf --sha256 4d7a2146…      one file\n"
     "  assay verify . --numbers                        NaN, Inf and zero tensors in the same pass\n"
     "  assay verify . --state ~/.assay-state           interrupted or repeated: only what changed is read\n"
-    "  assay verify . --receipt r.json                 proof for a gate: --check-receipt r.json --max-age "
+    "  assay verify . --require-digests                a gate: 1 unless somebody vouches for every weight\n"
+    "  assay verify . --receipt r.json --receipt-key K proof for a gate: --check-receipt r.json --max-age "
     "24h\n"
     "\nExit codes: 0 all well, 1 something is wrong, 2 wrong usage or unreadable input, 130 interrupted.";
 
@@ -145,12 +186,17 @@ void add_verify(CLI::App& program, Action& action) {
                      "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
   command
       .add_option("--manifest", s.manifest, "Checksum file (sha256sum, BSD, chunked) or saved hub listing")
-      ->type_name("FILE");
-  command.add_option("--sha256", s.sha256, "What the one file given must hash to")->type_name("HEX");
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_option("--sha256", s.sha256, "What the one file given must hash to")
+      ->type_name("HEX")
+      ->check(not_empty());
   command.add_option("--rev", s.rev, "Commit of the clone that says what is right (default: HEAD)")
-      ->type_name("REV");
+      ->type_name("REV")
+      ->check(not_empty());
   command.add_option("--root", s.root, "Folder that holds the weights, when they are not in PATH")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(not_empty());
   command.add_flag("--quick", s.verify.quick, "Only what takes a second: sizes, headers, index, pointers");
   command.add_flag("--numbers", s.verify.numbers, "Per tensor NaN, Inf, zeros, subnormals, min, max, amax");
   command.add_flag("--allow-nonfinite", s.verify.allow_nonfinite, "NaN and Inf are warnings, not failures");
@@ -159,22 +205,40 @@ void add_verify(CLI::App& program, Action& action) {
   command.add_flag("--keep-going", s.keep_going, "Hash everything even though cheap checks have failed");
   command.add_flag("--fail-fast", s.fail_fast, "Hash nothing once cheap checks have failed");
   command.add_flag("--fail-on-extra", s.verify.fail_on_extra, "Files nobody expected make the verdict no");
+  command.add_flag("--require-digests", s.verify.require_digests,
+                   "Weights that nobody vouches for make the verdict no");
+  command
+      .add_option("--expect-commit", s.expect_commit,
+                  "Every digest has to come from this commit (its whole id); implies --require-digests")
+      ->type_name("ID")
+      ->check(not_empty());
+  command.add_flag("--no-git", s.no_git, "Do not ask the git repository that PATH lies in");
   command.add_flag("--follow-links", s.verify.follow_links, "Follow symbolic links out of the folder");
   command.add_flag("--ranges", s.render.ranges,
                    "Print damaged ranges as curl -r takes them (chunked manifest)");
   command
       .add_option("--state", s.state, "Remember what was hashed in FILE; continue and re-hash only changes")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command.add_flag("--full", s.verify.full, "Read everything again, whatever the state file knows");
   command.add_flag_callback(
       "--no-state", [settings] { settings->state.clear(); }, "Use no state file");
   command.add_flag("--keep-cache", s.verify.keep_cache,
                    "Leave what was read in the page cache for the loader");
-  command.add_option("--receipt", s.receipt, "Write a receipt that a gate can check")->type_name("FILE");
+  command.add_option("--receipt", s.receipt, "Write a receipt that a gate can check")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command
+      .add_option("--receipt-key", s.receipt_key,
+                  "Key that authenticates the receipt (HMAC-SHA256): a file of 16 bytes or more")
+      ->type_name("FILE")
+      ->check(not_empty());
   command.add_option("--check-receipt", s.check_receipt, "Check a receipt instead of the bytes")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command.add_option("--max-age", s.max_age, "With --check-receipt: how old it may be (24h, 7d)")
       ->type_name("TIME")
+      ->check(not_empty())
       ->needs("--check-receipt");
   command.add_option("--include", s.verify.include, "Only files whose name matches")->type_name("REGEX");
   command.add_option("--exclude", s.verify.exclude, "Not files whose name matches")->type_name("REGEX");

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "verify/make_manifest.h"
@@ -21,6 +22,7 @@ struct Settings {
   CommonOptions common;
   ManifestOptions manifest;
   std::string path = ".", output, chunks, root, rev, given;
+  bool no_git = false;
 };
 
 std::string render(const MadeManifest& made) {
@@ -75,6 +77,7 @@ int run_manifest(Settings& settings) {
   ManifestOptions& options = settings.manifest;
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
+  options.find.git = !settings.no_git;
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.rev.empty()) options.find.rev = settings.rev;
   if (!settings.given.empty()) options.find.manifest = settings.given;
@@ -118,16 +121,23 @@ void add_manifest(CLI::App& program, Action& action) {
   Settings& s = *settings;
   command.add_option("PATH", s.path,
                      "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
-  command.add_option("-o,--output", s.output, "Write to FILE instead of stdout")->type_name("FILE");
+  command.add_option("-o,--output", s.output, "Write to FILE instead of stdout")
+      ->type_name("FILE")
+      ->check(not_empty());
   command.add_flag("--hash", s.manifest.hash, "Read the files, also those whose sha256 nobody knows");
   command
       .add_option("--chunks", s.chunks, "A digest for every SIZE as well (a JSON manifest); reads the files")
       ->type_name("SIZE");
-  command.add_option("--rev", s.rev, "Commit of the clone (default: HEAD)")->type_name("REV");
+  command.add_option("--rev", s.rev, "Commit of the clone (default: HEAD)")
+      ->type_name("REV")
+      ->check(not_empty());
   command.add_option("--root", s.root, "Folder that holds the weights, when they are not in PATH")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(not_empty());
   command.add_option("--manifest", s.given, "Take names and digests from a manifest or saved hub listing")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_flag("--no-git", s.no_git, "Do not ask the git repository that PATH lies in");
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_manifest(*settings); }; });

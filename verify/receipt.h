@@ -1,9 +1,9 @@
 // A receipt: proof, for a gate that cannot wait for a hash, that these very files were verified, when, by
-// what, and against whose digests. It holds as long as every file's size, mtime, ctime and inode are what
-// they were.
+// what, against whose digests, and what was left out. It holds as long as every file's size, mtime, ctime and
+// inode are what they were, and no file was added.
 //
-//   assay verify DIR --receipt r.json          writes it (whatever the verdict; the verdict is inside)
-//   assay verify DIR --check-receipt r.json --max-age 24h     milliseconds
+//   assay verify DIR --receipt r.json --receipt-key K          writes it (whatever the verdict; it is inside)
+//   assay verify DIR --check-receipt r.json --receipt-key K --max-age 24h         milliseconds
 #pragma once
 
 #include <optional>
@@ -11,21 +11,32 @@
 
 #include "core/system/finding.h"
 #include "core/system/report.h"
-#include "verify/verify_report.h"
+#include "verify/verify.h"
 
 namespace assay {
 
-Json make_receipt(const VerifyReport& report);  // schema assay.receipt/1
+// The receipt's text (schema assay.receipt/1), authenticated where `key` is one (receipt_mac.h).
+std::string make_receipt(const VerifyReport& report, const VerifyOptions& options,
+                         const std::optional<std::string>& key);
 
 struct ReceiptCheck {
   Findings findings;  // errors: not good enough to rely on
   std::uint64_t files = 0;
   std::string origin;  // what the digests were compared with
+  fs::path root;       // the folder that was looked at now
   std::int64_t age_seconds = 0;
+  bool authenticated = false;  // by the key given
 };
-// `path`: what was verified (a folder, a file, a hub cache); `max_age_seconds`: none when absent.
-ReceiptCheck check_receipt(const fs::path& receipt, const fs::path& path,
-                           std::optional<std::int64_t> max_age_seconds);
+
+// What is asked of a receipt. The scope has to be the one that the receipt records: `options` supplies
+// include, exclude and what a verification would demand (fail_on_extra, require_digests, expect_commit).
+struct ReceiptQuestion {
+  fs::path receipt;
+  fs::path path;  // what was verified: a folder, a file, a hub cache
+  std::optional<std::int64_t> max_age_seconds;
+  std::optional<std::string> key;
+};
+ReceiptCheck check_receipt(const ReceiptQuestion& question, const VerifyOptions& options);
 
 // "24h", "90m", "30s", "7d" -> seconds. Throws Error::usage.
 std::int64_t parse_duration(std::string_view text);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/system/text.h"
+#include "verify/verdict.h"
 
 namespace assay {
 namespace {
@@ -157,6 +158,13 @@ std::string trust_of(const VerifyReport& report) {
 
 }  // namespace
 
+Json weights_json(const WeightShare& share) {
+  return {{"files", share.files},
+          {"bytes", share.bytes},
+          {"vouched_files", share.vouched_files},
+          {"vouched_bytes", share.vouched_bytes}};
+}
+
 std::string origin_of(const Expectation& expectation) {
   return expectation.origin.empty() ? expectation.root.string() : expectation.origin;
 }
@@ -174,38 +182,62 @@ std::string status_line(const FileReport& file) {
   return name + ": not checked";
 }
 
-std::string verdict_line(const VerifyReport& report, const VerifyOptions& options) {
-  if (report.interrupted) {
-    return fmt::format(
-        "INTERRUPTED: {} of {} hashed; {}", human_bytes(report.bytes_hashed + report.bytes_reused),
-        human_bytes(report.bytes_hashed + report.bytes_reused + report.bytes_not_hashed),
-        options.state ? "run the same command again to continue" : "use --state FILE to be able to continue");
+namespace {
+
+std::string failed_line(const VerifyReport& report) {
+  std::string counts = tally(report);
+  if (counts.empty()) counts = "see the errors above";
+  std::string line =
+      fmt::format("FAILED: {}, of {} ({})", counts, files_word(report.files.size()), speed(report));
+  if (report.stopped_early) {
+    line += fmt::format("; {} not hashed: mend this first, or use --keep-going",
+                        human_bytes(report.bytes_not_hashed));
   }
-  if (!report.good()) {
-    std::string counts = tally(report);
-    if (counts.empty()) counts = "see the errors above";
-    std::string line =
-        fmt::format("FAILED: {}, of {} ({})", counts, files_word(report.files.size()), speed(report));
-    if (report.stopped_early) {
-      line += fmt::format("; {} not hashed: mend this first, or use --keep-going",
-                          human_bytes(report.bytes_not_hashed));
-    }
-    return line;
-  }
-  const std::uint64_t there = files_there(report);
-  if (!report.bytes_checked) {
-    const std::string_view reason = options.quick ? "--quick" : "nothing says what they should be";
-    return fmt::format("WELL FORMED: {}; no bytes were checked ({}) ({})", files_word(there), reason,
-                       speed(report));
-  }
-  const std::uint64_t unchecked = report.count(FileStatus::unchecked),
-                      extra = report.count(FileStatus::extra);
-  std::string line = fmt::format(
-      "OK: {}, {}, checked against {} ({})", files_word(report.count(FileStatus::ok)),
-      human_bytes(report.bytes_hashed + report.bytes_reused), origin_of(report.expectation), speed(report));
-  if (unchecked > 0) line += fmt::format("; {} not checked", unchecked);
-  if (extra > 0) line += fmt::format("; {} extra", extra);
   return line;
+}
+
+std::string good_line(const VerifyReport& report, std::string_view word) {
+  std::string line = fmt::format(
+      "{}: {}, {}, checked against {} ({})", word, files_word(report.count(FileStatus::ok)),
+      human_bytes(report.bytes_hashed + report.bytes_reused), origin_of(report.expectation), speed(report));
+  if (const auto unchecked = report.count(FileStatus::unchecked); unchecked > 0)
+    line += fmt::format("; {} not checked", unchecked);
+  if (const auto extra = report.count(FileStatus::extra); extra > 0) line += fmt::format("; {} extra", extra);
+  return line;
+}
+
+std::string well_formed_line(const VerifyReport& report, const VerifyOptions& options) {
+  std::string looked = "no bytes were checked";
+  std::string_view reason = options.quick ? "--quick" : "nothing says what they should be";
+  if (report.bytes_checked) {
+    looked = fmt::format("{} checked, but no weight was", files_word(report.count(FileStatus::ok)));
+    reason = "nothing says what those should be";
+  }
+  return fmt::format("WELL FORMED: {}; {} ({}) ({})", files_word(files_there(report)), looked, reason,
+                     speed(report));
+}
+
+std::string outcome_line(const VerifyReport& report, const VerifyOptions& options) {
+  switch (verdict_of(report)) {
+    case Verdict::interrupted:
+      return fmt::format("INTERRUPTED: {} of {} hashed; {}",
+                         human_bytes(report.bytes_hashed + report.bytes_reused),
+                         human_bytes(report.bytes_hashed + report.bytes_reused + report.bytes_not_hashed),
+                         options.state ? "run the same command again to continue"
+                                       : "use --state FILE to be able to continue");
+    case Verdict::failed: return failed_line(report);
+    case Verdict::well_formed: return well_formed_line(report, options);
+    case Verdict::partial: return good_line(report, "PARTLY CHECKED");
+    case Verdict::ok: break;
+  }
+  return good_line(report, "OK");
+}
+
+}  // namespace
+
+std::string verdict_line(const VerifyReport& report, const VerifyOptions& options) {
+  return fmt::format("{}; in {}; {}", outcome_line(report, options), report.expectation.root.string(),
+                     share_sentence(weight_share(report)));
 }
 
 void render_text(const VerifyReport& report, const VerifyOptions& options, const RenderOptions& render,
@@ -231,9 +263,7 @@ Json render_json(const VerifyReport& report, const VerifyOptions& options) {
   Json json = {{"schema", "assay.verify/1"},
                {"tool", "assay " ASSAY_VERSION},
                {"started", iso_time(report.started_unix)},
-               {"verdict", report.good()        ? "ok"
-                           : report.interrupted ? "interrupted"
-                                                : "failed"},
+               {"verdict", verdict_name(verdict_of(report))},
                {"verdict_line", verdict_line(report, options)}};
   json["source"] = {{"kind", report.expectation.kind},
                     {"origin", report.expectation.origin},
@@ -250,6 +280,7 @@ Json render_json(const VerifyReport& report, const VerifyOptions& options) {
                      {"extra", report.count(FileStatus::extra)},
                      {"unchecked", report.count(FileStatus::unchecked)},
                      {"unreadable", report.count(FileStatus::unreadable)},
+                     {"weights", weights_json(weight_share(report))},
                      {"bytes", report.bytes_hashed},
                      {"bytes_reused", report.bytes_reused},
                      {"bytes_not_hashed", report.bytes_not_hashed},

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/system/report.h"
+#include "verify/verdict.h"
 #include "verify/verify.h"
 
 namespace assay {
@@ -25,6 +26,7 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
 // The last line alone, unpainted.
 std::string verdict_line(const VerifyReport& report, const VerifyOptions& options);
 
+Json weights_json(const WeightShare& share);  // as JSON reports and receipts hold it
 Json render_json(const VerifyReport& report, const VerifyOptions& options);  // schema assay.verify/1
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "verify/repair.h"
@@ -101,8 +102,9 @@ void add_repair(CLI::App& program, Action& action) {
       ->required()
       ->type_name("COPY");
   command.add_option("--manifest", s.manifest, "Manifest that lists FILE, best a chunked one")
-      ->type_name("FILE");
-  command.add_option("--sha256", s.sha256, "What FILE must hash to")->type_name("HEX");
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_option("--sha256", s.sha256, "What FILE must hash to")->type_name("HEX")->check(not_empty());
   command.add_flag("--dry-run", s.repair.dry_run, "Print the damaged ranges and write nothing");
   add_common_options(command, s.common);
   set_examples(command, kExamples);

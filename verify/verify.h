@@ -36,6 +36,8 @@ struct VerifyOptions {
   bool keep_cache = false;
   bool follow_links = false;  // symbolic links that leave the folder
   bool fail_on_extra = false;
+  bool require_digests = false;              // somebody has to vouch for every weight
+  std::optional<std::string> expect_commit;  // and it has to be this commit, by its whole id
   AfterFailure after_failure = AfterFailure::automatic;
   std::optional<fs::path> state;
   std::string include, exclude;     // regular expressions on names; empty: all

@@ -40,6 +40,10 @@ struct FileReport {
   Findings findings;               // structure: header deviations, numbers, …
   std::vector<ByteRange> damaged;  // against a chunked manifest
   Json tensors;                    // array of {name, …} with --numbers or --tensor-digests; else null
+  // There, readable, and nothing known against it so far.
+  bool has_bytes() const {
+    return status == FileStatus::ok || status == FileStatus::unchecked || status == FileStatus::extra;
+  }
 };
 
 struct VerifyReport {

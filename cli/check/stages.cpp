@@ -40,9 +40,12 @@ Stage judge_bytes(const VerifyReport& report, const VerifyOptions& options) {
   for (const FileReport& file : report.files) {
     if (failed(file.status)) stage.findings.push_back(of_file(file));
   }
-  stage.status = !options.quick && report.bytes_checked ? StageStatus::passed : StageStatus::unproven;
+  // A weight that nobody vouches for leaves the whole unproven.
+  const bool proven = !options.quick && report.bytes_checked && weight_share(report).all_compared();
+  stage.status = proven ? StageStatus::passed : StageStatus::unproven;
   stage.summary = fmt::format("{}: {}", report.expectation.kind, verdict_line(report, options));
-  if (stage.status == StageStatus::unproven && stage.findings.empty())
+  if (stage.status == StageStatus::unproven && stage.findings.empty() &&
+      verdict_of(report) != Verdict::partial)
     stage.summary = options.quick ? "not read (--quick)"
                                   : "nobody here says what these bytes should be; give --manifest FILE";
   settle(stage);

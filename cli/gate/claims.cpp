@@ -51,8 +51,12 @@ std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs)
                            return select_kernels(builtin_kernels(), "cpu", arithmetic, threads);
                          }};
   for (const KernelSet& kernels : {reference_kernels(), cpu}) {
-    for (const Claim& claim : run_claims(weights, {}, kernels, {Precision::f32}, jobs, tokens))
-      figures.push_back(figure_of(claim, kernels.name));
+    try {
+      for (const Claim& claim : run_claims(weights, {}, kernels, {Precision::f32}, jobs, tokens))
+        figures.push_back(figure_of(claim, kernels.name));
+    } catch (const std::exception& error) {
+      figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", kernels.name), error));
+    }
   }
   return figures;
 }

@@ -151,6 +151,7 @@ class Publisher {
     made.check(*stored_);
     LogicalTensor tensor = at(made.pieces.front().source);
     tensor.name = made.name;
+    tensor.input_factors.reset();  // of the source, which reads with them
     tensor.shape = made.shape;
     tensor.slices = 1;
     tensor.rows = made.rows();

@@ -5,6 +5,7 @@
 // the name can make the operands and do it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -24,10 +25,12 @@ struct Variation {
   std::size_t padding = 0;  // elements between rows
   CallPart part = CallPart::whole;
   bool spoilt = false;  // Operands::spoil_last_token
+  // The kernel runs a second time on memory it has never seen before the first, when that held other numbers.
+  bool reused = false;
 };
 
 struct CaseRun {
-  bool taken = true;          // false: the kernel refuses, or there is no such variation
+  bool taken = true;  // false: the kernel refuses, or there is no such variation, or `check` says why not
   std::string check, detail;  // what went wrong, if anything
   std::vector<OutputPart> parts;
 };
@@ -43,10 +46,12 @@ class RunFault : public std::runtime_error {
   std::string check_;
 };
 
-// In guarded memory, which is left in `kept` if that is not null.
+// In guarded memory, which is left in `kept` if that is not null. What is lent to the kernel beside it
+// `lend_others` lends anew with other contents (true), and gives the true ones at the same addresses (false).
 template <class Call>
 CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, const Variation& variation,
-                 std::unique_ptr<GuardedOps>* kept = nullptr);
+                 std::unique_ptr<GuardedOps>* kept = nullptr,
+                 const std::function<void(bool)>& lend_others = {});
 
 // A kernel that runs in a process of its own, which makes the operands itself. Called by many threads.
 class RemoteKernel {

@@ -113,6 +113,15 @@ void check_isolation(const Runner& run, const CaseRun& first, int jobs, const Ju
   if (difference) judge.no("isolation", "with a NaN in the last token: " + *difference);
 }
 
+// The same bits where the same addresses held other numbers before.
+void check_reuse(const Runner& run, const CaseRun& first, int jobs, const Judge& judge) {
+  const CaseRun again = run({.jobs = jobs, .reused = true});
+  if (!again.taken) return;
+  if (!again.check.empty()) return judge.no(again.check, "run again: " + again.detail);
+  if (const auto difference = first_difference(first.parts, again.parts, kAllRows))
+    judge.no("stale", "after other numbers at the same addresses: " + *difference);
+}
+
 // Why an agreement proves nothing, if so.
 std::optional<std::string> vacuous(const TruthPart& truth, const ErrorMeasure& m) {
   if (m.elements == 0) return std::nullopt;
@@ -201,10 +210,12 @@ struct KernelFacts {
   const Promises& promises;
   double accumulator_roundoff, operand_roundoff;
   const std::function<std::string()>& unavailable;
+  bool foreign;  // somebody else's, who may keep what was lent to it
 
   template <class Call>
   static KernelFacts of(const Kernel<Call>& k) {
-    return {k.name, k.device, k.promises, k.accumulator_roundoff, k.operand_roundoff, k.unavailable};
+    return {k.name,        k.device,           k.promises, k.accumulator_roundoff, k.operand_roundoff,
+            k.unavailable, k.remote != nullptr};
   }
 };
 
@@ -213,6 +224,8 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   CaseResult result;
   result.kernel = kernel.name;
   result.device = kernel.device;
+  result.accumulator_roundoff = kernel.accumulator_roundoff;
+  result.operand_roundoff = kernel.operand_roundoff;
   const int jobs = settings.jobs;
   const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
@@ -221,6 +234,10 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
                     : !first.detail.empty() ? "the kernel does not take this: " + first.detail
                                             : "the kernel does not take this";
     if (!why.empty()) result.check = kUnavailable;
+    if (!first.check.empty()) {
+      result.check = first.check;
+      result.detail = first.detail;
+    }
     return result;
   }
   const Judge judge{result};
@@ -242,6 +259,7 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   check_part(run, first, {.jobs = jobs, .part = CallPart::first_chunk}, judge, "chunk", p.chunk_invariant,
              kernel.promises.chunk_invariant);
   check_isolation(run, first, jobs, judge);
+  if (kernel.foreign) check_reuse(run, first, jobs, judge);
   return result;
 }
 
@@ -256,11 +274,28 @@ bool vary(const Operands<Call>& operands, const Variation& variation, Call& call
   return !variation.spoilt || operands.spoil_last_token(call);
 }
 
+// What the kernel keeps by address alone is out of date when the call's own numbers come.
+template <class Call>
+void run_on_other_contents(const Kernel<Call>& kernel, const Call& call, GuardedOps& ops,
+                           const std::function<void(bool)>& lend_others) {
+  const GuardedOps::Contents contents = ops.contents();
+  ops.reverse_inputs();
+  if (lend_others) lend_others(true);
+  try {
+    kernel.run(ops, call);
+  } catch (const RunFault&) {
+    // These numbers are not the case's: what the kernel says to them is not asked.
+  }
+  if (lend_others) lend_others(false);
+  ops.restore(contents);
+  ops.rewind();
+}
+
 }  // namespace
 
 template <class Call>
 CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, const Variation& variation,
-                 std::unique_ptr<GuardedOps>* kept) {
+                 std::unique_ptr<GuardedOps>* kept, const std::function<void(bool)>& lend_others) {
   CaseRun run;
   auto ops = std::make_unique<GuardedOps>(operands.arithmetic, variation.jobs, variation.padding);
   try {
@@ -272,6 +307,7 @@ CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, con
       return run;
     }
     ops->seal();
+    if (variation.reused) run_on_other_contents(kernel, call, *ops, lend_others);
     run.parts = parts_of(*ops, kernel.run(*ops, call));
   } catch (const RunFault& fault) {
     run.check = fault.check();
@@ -425,10 +461,10 @@ std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry) {
 }
 
 // Both are wanted elsewhere too.
-#define ASSAY_INSTANTIATE(Call)                                                           \
-  template CaseRun run_case(const Kernel<Call>&, const Operands<Call>&, const Variation&, \
-                            std::unique_ptr<GuardedOps>*);                                \
-  template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&,   \
+#define ASSAY_INSTANTIATE(Call)                                                              \
+  template CaseRun run_case(const Kernel<Call>&, const Operands<Call>&, const Variation&,    \
+                            std::unique_ptr<GuardedOps>*, const std::function<void(bool)>&); \
+  template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&,      \
                               const ExamineSettings&)
 ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE

@@ -12,6 +12,7 @@
 //                  sequence alone those it has among others
 //  10 chunk        in attention, a prompt's first token those it has when it comes by itself
 //  11 isolation    a NaN token spoils no other
+//  12 stale        plugins: the same bits where the same addresses held other numbers in an earlier call
 //
 // Outputs whose truth is all zeros, all NaN, or has suspiciously few digits prove nothing: MISTRUSTED.
 #pragma once
@@ -46,6 +47,7 @@ struct CaseResult {
   std::string detail;     // a sentence for people
   ErrorMeasure measured;  // of the worst part
   Properties properties;
+  double accumulator_roundoff = 0x1p-24, operand_roundoff = 0;  // as the kernel declares them
 };
 
 struct ExamineSettings {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "refimpl/ops/support.h"
 
@@ -43,7 +44,35 @@ bool is_canary(const T& value) {
 
 }  // namespace
 
+namespace {
+
+// visit(row r as a span of its elements), of any type.
+template <class Visitor>
+void for_each_row(const Matrix& matrix, Visitor&& visit) {
+  with_elements(matrix.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < matrix.rows(); ++r) visit(r, std::span(matrix.row<T>(r), matrix.columns()));
+  });
+}
+
+}  // namespace
+
+// The next block that was used before, if it is as large; null else, and whoever asks gets new memory.
+Matrix GuardedOps::again(std::size_t rows, std::size_t columns) {
+  if (next_ >= blocks_.size()) return {};
+  const Matrix& matrix = blocks_[next_].matrix;
+  if (matrix.rows() != rows || matrix.columns() != columns) return {};
+  ++next_;
+  for_each_row(matrix, [](std::size_t, auto row) {
+    std::fill(row.begin(), row.end(), poison<typename decltype(row)::value_type>());
+  });
+  return matrix;
+}
+
 Matrix GuardedOps::allocate(std::size_t rows, std::size_t columns) {
+  if (next_ != kNone) {
+    if (const Matrix used = again(rows, columns); !used.empty()) return used;
+  }
   // One row more: room for the canaries, whatever the type.
   const std::size_t stride = columns + padding_;
   const std::size_t lead = (kCanaries + stride) / std::max<std::size_t>(1, stride);
@@ -80,6 +109,30 @@ std::uint64_t GuardedOps::fingerprint(const Block& block) const {
 void GuardedOps::seal() {
   for (Block& block : blocks_) block.sealed = fingerprint(block);
   inputs_ = blocks_.size();
+}
+
+GuardedOps::Contents GuardedOps::contents() const {
+  Contents all(inputs_);
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    for_each_row(blocks_[i].matrix, [&](std::size_t, auto row) {
+      const auto bytes = std::as_bytes(row);
+      all[i].insert(all[i].end(), bytes.begin(), bytes.end());
+    });
+  }
+  return all;
+}
+
+void GuardedOps::restore(const Contents& contents) {
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    for_each_row(blocks_[i].matrix, [&](std::size_t r, auto row) {
+      if (!row.empty()) std::memcpy(row.data(), &contents[i][r * row.size_bytes()], row.size_bytes());
+    });
+  }
+}
+
+void GuardedOps::reverse_inputs() {
+  for (std::size_t i = 0; i < inputs_; ++i)
+    for_each_row(blocks_[i].matrix, [](std::size_t, auto row) { std::reverse(row.begin(), row.end()); });
 }
 
 std::optional<std::string> GuardedOps::changed_input() const {

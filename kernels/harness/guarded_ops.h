@@ -20,6 +20,13 @@ class GuardedOps final : public ReferenceOps {
 
   // From here on what was allocated so far is input and may not change, but where a call says so.
   void seal();
+  // The numbers of all inputs, for restore(); reverse_inputs() leaves the same ones in another order.
+  using Contents = std::vector<std::vector<std::byte>>;
+  Contents contents() const;
+  void restore(const Contents& contents);
+  void reverse_inputs();
+  // What is allocated from here on lies where what was allocated since seal() lay, if it is as large.
+  void rewind() { next_ = inputs_; }
   // The first canary or padding element that was overwritten: "padding behind row 3 of a 7 × 64 matrix".
   std::optional<std::string> damage() const;
   // Whether an input changed since seal().
@@ -32,11 +39,14 @@ class GuardedOps final : public ReferenceOps {
     std::size_t stride, before;  // elements
     std::uint64_t sealed = 0;
   };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::uint64_t fingerprint(const Block& block) const;
+  Matrix again(std::size_t rows, std::size_t columns);
 
   std::size_t padding_;
   std::vector<Block> blocks_;
-  std::size_t inputs_ = 0;  // sealed blocks
+  std::size_t inputs_ = 0;    // sealed blocks
+  std::size_t next_ = kNone;  // of the blocks to be used again
 };
 
 }  // namespace assay

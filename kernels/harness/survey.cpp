@@ -77,6 +77,25 @@ std::vector<CaseResult> skipped_kernels(const std::vector<std::unique_ptr<OpExam
   return skipped;
 }
 
+// All kernels on one case; what is thrown beside them is a failure of that case. A case that the user has
+// named, and that cannot be, is the user's mistake.
+std::vector<CaseResult> examined(const Job& job, const std::function<bool(const KernelLabel&)>& wanted,
+                                 const SurveyRequest& request) {
+  try {
+    return job.examiner->examine(job.id, wanted, {.jobs = request.jobs});
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    if (ours != nullptr && ours->kind() == ErrorKind::usage && !request.cases.empty()) throw;
+    CaseResult broken;
+    broken.id = job.id.text();
+    broken.kernel = "harness";
+    broken.status = CaseStatus::failed;
+    broken.check = kHarnessFault;
+    broken.detail = fmt::format("the case could not be examined: {}", error.what());
+    return {broken};
+  }
+}
+
 }  // namespace
 
 std::vector<KernelLabel> wanted_kernels(const Registry& registry, const SurveyRequest& request) {
@@ -117,12 +136,10 @@ std::vector<CaseResult> run_survey(const Registry& registry, const SurveyRequest
   std::atomic<std::size_t> finished{0};
   parallel_for(request.jobs, jobs.size(), [&](std::size_t i) {
     if (interrupted()) return;
-    results[i] = jobs[i].examiner->examine(jobs[i].id,
-                                           [&](const KernelLabel& label) {
-                                             return filter.accepts(label) &&
-                                                    (!request.cases.empty() || label.unavailable.empty());
-                                           },
-                                           {.jobs = request.jobs});
+    const auto wanted = [&](const KernelLabel& label) {
+      return filter.accepts(label) && (!request.cases.empty() || label.unavailable.empty());
+    };
+    results[i] = examined(jobs[i], wanted, request);
     if (done) done(++finished, jobs.size());
   });
   std::vector<CaseResult> flat;

@@ -28,6 +28,10 @@ std::vector<std::string> unimplemented(const Registry& registry, const SurveyReq
 // The `check` of a kernel that runs nothing on this machine: one SKIPPED for all its cases.
 inline constexpr std::string_view kUnavailable = "unavailable";
 
+// The `check` of a case that the examination itself could not do: its operands or its truth threw. It counts
+// as failed, and the others go on.
+inline constexpr std::string_view kHarnessFault = "harness";
+
 // Cases in the order of the registry and the grids, the kernels of a case side by side. Throws Error::usage
 // where nothing is asked for. `done` is called after each case, by any thread.
 std::vector<CaseResult> run_survey(const Registry& registry, const SurveyRequest& request,

@@ -50,7 +50,8 @@ void forget(std::uintptr_t begin) {
 
 }  // namespace
 
-GuardedBytes::GuardedBytes(const void* source, std::size_t size, bool writable) : size_(size) {
+GuardedBytes::GuardedBytes(const void* source, std::size_t size, bool writable)
+    : size_(size), writable_(writable) {
   const std::size_t page = page_size(), body = (size + page - 1) / page * page;
   mapped_ = body + page;
   void* map = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -68,12 +69,21 @@ GuardedBytes::GuardedBytes(GuardedBytes&& other) noexcept
     : map_(std::exchange(other.map_, nullptr)),
       data_(other.data_),
       mapped_(other.mapped_),
-      size_(other.size_) {}
+      size_(other.size_),
+      writable_(other.writable_) {}
 
 GuardedBytes::~GuardedBytes() {
   if (map_ == nullptr) return;
   forget(reinterpret_cast<std::uintptr_t>(map_));
   munmap(map_, mapped_);
+}
+
+void GuardedBytes::rewrite(const std::function<void(std::span<std::byte>)>& change) {
+  const std::size_t body = mapped_ - page_size();
+  if (body == 0) return;
+  if (!writable_) mprotect(map_, body, PROT_READ | PROT_WRITE);
+  change({data_, size_});
+  if (!writable_) mprotect(map_, body, PROT_READ);
 }
 
 bool GuardedBytes::intact() const {
@@ -89,7 +99,7 @@ const char* guarded_place(const void* address) {
     const std::uintptr_t begin = place.begin, guard = place.guard;
     if (begin == 0 || guard == 0 || at < begin || at >= guard + page_size()) continue;
     if (at >= guard) return "behind the end of memory that was lent to it";
-    return place.writable ? nullptr : "in a weight or an index, which may only be read";
+    return place.writable ? nullptr : "in an argument, which may only be read";
   }
   return nullptr;
 }

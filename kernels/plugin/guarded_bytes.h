@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <span>
 
 namespace assay {
 
@@ -18,6 +20,8 @@ class GuardedBytes {
 
   void* data() const { return data_; }
   std::size_t size() const { return size_; }
+  // Other contents at the same address, though the kernel may only read them.
+  void rewrite(const std::function<void(std::span<std::byte>)>& change);
   // Nothing was written just before them.
   bool intact() const;
 
@@ -25,6 +29,7 @@ class GuardedBytes {
   std::byte* map_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t mapped_ = 0, size_ = 0;
+  bool writable_ = true;
 };
 
 // What lies at an address, for a message: "just behind memory that was lent". Null: nothing of ours.

@@ -85,8 +85,9 @@ class PluginRemote final : public RemoteKernel {
       : processes_(std::move(processes)), kernel_(kernel) {}
 
   CaseRun run(const CaseId& id, const Variation& variation) override {
-    if (timeouts_ >= kMostTimeouts)
-      return {.check = "timeout",
+    if (timeouts_ >= kMostTimeouts)  // which is no verdict on this case: it might have been refused
+      return {.taken = false,
+              .check = "timeout",
               .detail = fmt::format("not run: the kernel gave no answer {} times before", kMostTimeouts)};
     Answer answer = processes_->ask(Kind::run, {kernel_, id.text(), variation, 0}, Kind::ran);
     if (auto* ending = std::get_if<Ending>(&answer)) return failed(std::move(*ending));

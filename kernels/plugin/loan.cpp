@@ -140,6 +140,14 @@ void Lent::fetch(void* to) const {
     device_->download(to, where_, size_);
 }
 
+void Lent::rewrite(const std::function<void(std::span<std::byte>)>& change) {
+  if (host_) return host_->rewrite(change);
+  std::vector<std::byte> bytes(size_);
+  device_->download(bytes.data(), where_, size_);
+  change(bytes);
+  device_->upload(where_, bytes.data(), size_);
+}
+
 bool Lent::intact() const {
   if (host_) return host_->intact();
   std::vector<std::byte> tail(kTail);
@@ -150,8 +158,48 @@ bool Lent::intact() const {
 const void* LentWeights::lend(DeviceMemory* device, const void* bytes, std::size_t size) {
   const Key key{device, bytes, size};
   auto it = lent_.find(key);
-  if (it == lent_.end()) it = lent_.emplace(key, Lent(device, bytes, size, false)).first;
+  if (it != lent_.end()) return it->second.data();
+  it = lent_.emplace(key, Lent(device, bytes, size, false)).first;
+  if (reversed_) reverse(it->second);
   return it->second.data();
+}
+
+const void* LentWeights::lend_argument(const void* home, std::span<const std::byte> contents) {
+  const Key key{nullptr, home, contents.size()};
+  const auto it = arguments_.find(key);
+  if (it == arguments_.end())
+    return arguments_.emplace(key, Lent(nullptr, contents.data(), contents.size(), false))
+        .first->second.data();
+  it->second.rewrite(
+      [&](std::span<std::byte> there) { std::copy(contents.begin(), contents.end(), there.begin()); });
+  return it->second.data();
+}
+
+void LentWeights::reverse(Lent& lent) {
+  constexpr std::size_t kWord = 4;
+  lent.rewrite([](std::span<std::byte> bytes) {
+    for (std::size_t low = 0, high = bytes.size() / kWord; low + 1 < high; ++low) {
+      --high;
+      std::swap_ranges(&bytes[low * kWord], &bytes[low * kWord] + kWord, &bytes[high * kWord]);
+    }
+  });
+}
+
+void LentWeights::lend_others(bool others) {
+  if (others) {
+    retired_.push_back(std::exchange(lent_, {}));
+    retired_.push_back(std::exchange(arguments_, {}));
+  } else if (reversed_) {
+    for (auto& [key, lent] : lent_) reverse(lent);
+  }
+  reversed_ = others;
+}
+
+void LentWeights::clear() {
+  lent_.clear();
+  arguments_.clear();
+  retired_.clear();
+  reversed_ = false;
 }
 
 // --- Loan
@@ -164,11 +212,17 @@ assay_matrix Loan::matrix(const Matrix& m, bool input, bool output, std::int32_t
                        .type = type,
                        .reserved = 0};
   if (terms_.weights == nullptr || m.empty()) return lent;
+  const BlockLayout layout(m, type);
+  if (terms_.device == nullptr && input && !output) {
+    const std::vector<std::byte> block = filled_block(layout, m, true);
+    lent.data = const_cast<void*>(terms_.weights->lend_argument(m.row<float>(0), block));
+    lent.data = static_cast<std::byte*>(lent.data) + layout.at(0, 0);
+    return lent;
+  }
   if (type == ASSAY_F32 && terms_.device == nullptr) {
     lent.data = m.row<float>(0);
     return lent;
   }
-  const BlockLayout layout(m, type);
   std::vector<std::byte> block = filled_block(layout, m, input);
   Lent memory(terms_.device, block.data(), block.size(), true);
   lent.data = static_cast<std::byte*>(memory.data()) + layout.at(0, 0);

@@ -3,12 +3,14 @@
 //
 //   kernel takes             matrices                                    weights, indices, codes
 //   float32, on the CPU      the very matrices (GuardedOps guards them)  copies before a page that cannot be
-//   bfloat16, on the CPU     copies between canaries, rows padded alike    touched, read-only where inputs
+//     where only read        as bfloat16, and read-only                    touched, read-only where inputs
+//   bfloat16, on the CPU     copies between canaries, rows padded alike
 //   anything, on a device    the same, in the device's memory            copies in the device's memory
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +35,8 @@ class Lent {
   ~Lent();
   void* data() const;
   void fetch(void* to) const;
+  // Other contents at the same address.
+  void rewrite(const std::function<void(std::span<std::byte>)>& change);
   // Nothing was written beside them.
   bool intact() const;
 
@@ -43,12 +47,17 @@ class Lent {
   std::size_t size_;
 };
 
-// Weights that were lent before and are lent again: those of one case, or of one model.
+// What was lent before and is lent again at the same address: weights, those of one case or of one model, and
+// arguments, whose contents may be others by then.
 class LentWeights {
  public:
   const void* lend(DeviceMemory* device, const void* bytes, std::size_t size);
+  const void* lend_argument(const void* home, std::span<const std::byte> contents);
+  // From here on everything is lent at addresses that were never used in this case, weights with their words
+  // in the opposite order (true); as they are, at the same addresses (false).
+  void lend_others(bool others);
   // Before the weights themselves go.
-  void clear() { lent_.clear(); }
+  void clear();
 
  private:
   struct Key {
@@ -57,7 +66,10 @@ class LentWeights {
     std::size_t size;
     auto operator<=>(const Key&) const = default;
   };
-  std::map<Key, Lent> lent_;
+  static void reverse(Lent& lent);
+  std::map<Key, Lent> lent_, arguments_;
+  std::vector<std::map<Key, Lent>> retired_;  // kept, so that their addresses are not used again
+  bool reversed_ = false;
 };
 
 struct LoanTerms {

@@ -138,6 +138,7 @@ std::vector<std::byte> pack(const RunRequest& request) {
   w.put(static_cast<std::uint64_t>(request.variation.padding));
   w.put(static_cast<std::uint8_t>(request.variation.part));
   w.put(static_cast<std::uint8_t>(request.variation.spoilt ? 1 : 0));
+  w.put(static_cast<std::uint8_t>(request.variation.reused ? 1 : 0));
   return w.put(request.least).take();
 }
 
@@ -150,6 +151,7 @@ RunRequest parse_request(std::span<const std::byte> bytes) {
   request.variation.padding = r.count(kMostPadding, "a padding too wide");
   const auto part = r.get<std::uint8_t>();
   request.variation.spoilt = r.flag();
+  request.variation.reused = r.flag();
   request.least = r.get<double>();
   r.end();
   if (request.variation.jobs < 1 || request.variation.jobs > kMostJobs)

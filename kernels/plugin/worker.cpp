@@ -20,6 +20,7 @@
 #include "core/system/text.h"
 #include "kernels/harness/case_run.h"
 #include "kernels/plugin/fault_note.h"
+#include "kernels/plugin/leftovers.h"
 #include "kernels/plugin/library.h"
 #include "kernels/plugin/message.h"
 #include "kernels/plugin/socket.h"
@@ -100,8 +101,13 @@ class TypedWorker final : public OpWorker {
       return {.check = "canaries", .detail = *late};
     }
     std::unique_ptr<GuardedOps> memory;
-    CaseRun result = run_case(kernel_, *operands_, variation, &memory);
-    if (result.check.empty()) aftermath_.watch(std::move(memory));
+    CaseRun result = run_case(kernel_, *operands_, variation, &memory,
+                              [this](bool others) { weights_->lend_others(others); });
+    if (!result.check.empty()) return result;
+    aftermath_.watch(std::move(memory));
+    most_jobs_ = std::max(most_jobs_, variation.jobs);
+    if (const auto left = leftovers_.found(most_jobs_); left && plugin_.device == Device::cpu)
+      return {.check = "leftovers", .detail = *left};
     return result;
   }
   std::optional<double> time(const CaseId& id, int jobs, double least) override {
@@ -124,6 +130,8 @@ class TypedWorker final : public OpWorker {
   std::string made_of_;
   std::unique_ptr<Operands<Call>> operands_;
   Aftermath aftermath_;
+  Leftovers leftovers_;
+  int most_jobs_ = 1;  // that a call was offered: so many threads may wait for the next one
 };
 
 std::unique_ptr<OpWorker> worker_for(const PluginKernel& kernel) {

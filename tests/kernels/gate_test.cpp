@@ -46,10 +46,84 @@ TEST(Gate, FindsNothingWhereNothingChanged) {
   EXPECT_EQ(kinds(results()), Kinds{});
 }
 
-TEST(Gate, ANewKernelIsNoDeviation) {
+TEST(Gate, ANewKernelIsToldApartFromDeviations) {
   auto now = results();
   now.push_back(passed("cpu.fast", "linear:F32:m=1", 0.3));
   EXPECT_EQ(kinds(now), Kinds{});
+}
+
+// What is measured and not remembered: "where: message", "(tolerated)" where it is.
+std::vector<std::string> unknown(const Baseline& before, const Baseline& now) {
+  std::vector<std::string> said;
+  for (const Deviation& d : unrecorded(before, now)) {
+    EXPECT_EQ(d.kind, "unrecorded");
+    said.push_back(d.kernel + ": " + d.message.substr(0, d.message.find(" not in the baseline")) +
+                   (d.tolerated ? " (tolerated)" : ""));
+  }
+  return said;
+}
+
+TEST(Gate, TellsWhatTheBaselineDoesNotKnow) {
+  const Baseline before = baseline_of(results(), mutants());
+  EXPECT_EQ(unknown(before, before), Kinds{});
+
+  auto more = results();
+  more.push_back(passed("cpu.fast", "linear:F32:m=1", 0.3));
+  EXPECT_EQ(unknown(before, baseline_of(more, mutants())), Kinds{"linear cpu.fast: the kernel is"});
+  more = results();
+  more.push_back(passed("cpu.rows", "linear:F32:m=3", 0.3));
+  EXPECT_EQ(unknown(before, baseline_of(more, mutants())), Kinds{"linear cpu.rows: 1 case is"});
+
+  auto planted = mutants();
+  planted.push_back(planted.front());
+  planted.back().name = "two NaNs";
+  EXPECT_EQ(unknown(before, baseline_of(results(), planted)), Kinds{"mutants: 1 planted fault is"});
+
+  Baseline now = before;
+  now.figures["models"] = {{"a", Json(1.0)}, {"b", Json("none")}};
+  EXPECT_EQ(unknown(before, now), Kinds{"models: 2 figures are"});
+}
+
+TEST(Gate, AnEmptyBaselineKnowsNothingOfAnything) {
+  EXPECT_TRUE(Baseline{}.empty());
+  EXPECT_FALSE(baseline_of(results(), {}).empty());
+  EXPECT_FALSE(baseline_of({}, mutants()).empty());
+  EXPECT_EQ(unknown({}, baseline_of(results(), mutants())),
+            (Kinds{"linear cpu.rows: the kernel is", "rope cpu.simd: the kernel is",
+                   "mutants: 1 planted fault is"}));
+}
+
+// A baseline made without a GPU says nothing of its kernels: that is told, and no deviation. One that knows
+// some of them knows of them all.
+TEST(Gate, KernelsOfAGpuAreTheBusinessOfABaselineMadeWithOne) {
+  auto now = results();
+  now.push_back(passed("cuda.gemv", "linear:F32:m=1", 0.3));
+  now.push_back(passed("cuda.mma", "linear:F32:m=1", 0.3));
+  EXPECT_EQ(
+      unknown(baseline_of(results(), {}), baseline_of(now, {})),
+      (Kinds{"linear cuda.gemv: the kernel is (tolerated)", "linear cuda.mma: the kernel is (tolerated)"}));
+  auto before = now;
+  before.pop_back();
+  EXPECT_EQ(unknown(baseline_of(before, {}), baseline_of(now, {})), Kinds{"linear cuda.mma: the kernel is"});
+}
+
+TEST(Gate, NoticesADeclaredRoundoffThatGrows) {
+  auto now = results();
+  for (CaseResult& r : now) r.accumulator_roundoff = 0x1p-12;
+  EXPECT_EQ(kinds(now), (Kinds{"changed", "changed"}));  // of each kernel
+  now = results();
+  now[2].operand_roundoff = 0x1p-9;
+  EXPECT_EQ(kinds(now), Kinds{"changed"});
+}
+
+TEST(Gate, ACaseThatCannotBeExaminedIsAnErrorAndNoKernel) {
+  auto now = results();
+  CaseResult broken = passed("harness", "linear:F32:m=9", 0);
+  broken.status = CaseStatus::failed;
+  broken.check = kHarnessFault;
+  now.push_back(broken);
+  EXPECT_EQ(kinds(now), Kinds{"error"});
+  EXPECT_FALSE(baseline_of(now, {}).kernels.contains("linear harness"));
 }
 
 TEST(Gate, NoticesDriftBothWays) {
@@ -123,7 +197,11 @@ TEST(Gate, RefusesFilesThatAreNone) {
   for (
       const char* text :
       {"[]", "{}", R"({"schema": "assay.verify/1"})",
-       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {"b": "c"}, "properties": {}}}, "mutants": []})"}) {
+       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {"b": "c"}, "properties": {}}}, "mutants": []})",
+       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {"b": -0.5}, "properties": {}}}, "mutants": []})",
+       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {"b": 1.5}, "properties": {}}}, "mutants": []})",
+       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {}, "properties": {"isolated": "perhaps"}}}, "mutants": []})",
+       R"({"schema": "assay.baseline/1", "kernels": {"a": {"ratios": {}, "properties": {}, "accumulator_roundoff": 2}}, "mutants": []})"}) {
     test::write_file(folder / "b.json", text);
     EXPECT_THROW(read_baseline(folder / "b.json"), Error) << text;
   }
@@ -179,11 +257,20 @@ TEST(Gate, SaysWhatALedgerLacks) {
 TEST(Gate, MarkupAndAnnotationsEscapeWhatTheyCarry) {
   const Deviation d = {"failed", "linear cpu.rows", "linear:F32:m=1", "a < b & \"c\"\n100%", false};
   const std::string xml = to_junit(results(), {}, {d});
-  EXPECT_NE(xml.find("tests=\"3\" failures=\"1\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("tests=\"3\" failures=\"1\" errors=\"0\""), std::string::npos) << xml;
   EXPECT_NE(xml.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos) << xml;
   EXPECT_EQ(to_annotation(d),
             "::error title=assay gate: failed::linear cpu.rows linear:F32:m=1: a < b & \"c\"%0A100%25");
   EXPECT_EQ(to_html({}, baseline_of(results(), mutants()), {d}, "no").find("a < b"), std::string::npos);
+}
+
+TEST(Gate, JunitTellsErrorsFromFailures) {
+  const Deviation failure = {"failed", "linear cpu.rows", "linear:F32:m=1", "no", false};
+  const Deviation error = {"error", "models", "", "could not be run: no such file", false};
+  const Deviation known = {"failed", "linear cpu.rows", "linear:F32:m=2", "known", true};
+  const std::string xml = to_junit(results(), {}, {failure, error, known});
+  EXPECT_NE(xml.find("tests=\"4\" failures=\"1\" errors=\"1\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("<error type=\"error\" message=\"could not be run"), std::string::npos) << xml;
 }
 
 }  // namespace

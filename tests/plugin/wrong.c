@@ -34,6 +34,11 @@ enum fault {
   NOISY,         /* writes nonsense to every open descriptor, then exits */
   FORGETS,       /* leaves the last output as it was */
   CHANCE,        /* another order of sums each time */
+  STALE,         /* keeps the rows of the last weight it saw by their address */
+  STALE_INPUT,   /* and the last result by the address of its argument */
+  SAME_VALUE,    /* writes to its argument what stands there */
+  THREADS,       /* leaves a thread waiting for ever, each time */
+  CHILD,         /* leaves a process behind */
   KINDS
 };
 
@@ -58,6 +63,23 @@ static void start_late_writer(float* at) {
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (pthread_create(&thread, &attributes, go_on_writing, at) != 0) abort();
+}
+
+static void* wait_for_ever(void* nothing) {
+  for (;;) pause();
+  return nothing;
+}
+
+static void leave_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0) pthread_detach(thread);
+}
+
+static void leave_child(void) {
+  if (fork() == 0) {
+    pause();
+    _exit(0);
+  }
 }
 
 static volatile int deeper = 1;
@@ -93,6 +115,11 @@ static void before(enum fault fault, const assay_linear* a) {
     case STACK: descend(0); break;
     case HOG: fill_memory(); break;
     case INPUT: out_row(&a->x, 0)[0] *= 2; break;
+    case SAME_VALUE: {
+      volatile float* at = out_row(&a->x, 0);
+      *at = *at;
+      break;
+    }
     case WEIGHT: *(volatile char*)a->weight->codes = 1; break;
     case READS_BEYOND:
       (void)*((const volatile char*)a->weight->codes + a->weight->rows * a->weight->row_bytes);
@@ -110,6 +137,8 @@ static void after(enum fault fault, const assay_linear* a) {
       if (a->y.rows > 1 && a->y.stride > a->y.columns) out_row(&a->y, 0)[a->y.columns] = 1;
       break;
     case LATE: start_late_writer(last - 1); break;
+    case THREADS: leave_thread(); break;
+    case CHILD: leave_child(); break;
     case FLUSHES: _mm_setcsr(_mm_getcsr() | 0x8040); break;
     default: break;
   }
@@ -148,7 +177,10 @@ static int run(void* user, const assay_context* context, const assay_call* call,
   const enum fault fault = (enum fault)(intptr_t)user;
   assay_weight plain = *a->weight;
   float* row;
-  size_t t, o;
+  static const void *seen_weight, *seen_input;
+  static float kept_codes[1 << 17], kept_result[1 << 12];
+  size_t t, o, first = 0;
+  int fresh = 0;
   (void)context;
   if (fault == SAYS_NO) {
     snprintf(message, message_size, "no workspace for %zu x %zu\nand a second line", a->y.rows, a->y.columns);
@@ -157,15 +189,31 @@ static int run(void* user, const assay_context* context, const assay_call* call,
   if (a->x.rows == 0 || a->y.columns == 0) return 0;
   before(fault, a);
   plain.form = ASSAY_PLAIN; /* codes only: the scale comes in product() */
+  if (fault == STALE_INPUT && a->y.columns <= 1 << 12) {
+    if (seen_input == a->x.data) {
+      memcpy(out_row(&a->y, 0), kept_result, a->y.columns * sizeof(float));
+      first = 1;
+    }
+    seen_input = a->x.data;
+  }
   row = (float*)malloc(plain.columns * sizeof *row);
   if (row == NULL) return 1;
   for (o = 0; o < plain.rows; ++o) {
     decode_row(&plain, o, row);
-    for (t = 0; t < a->x.rows; ++t) {
+    if (fault == STALE && plain.rows * plain.columns <= 1 << 17) {
+      float* kept = kept_codes + o * plain.columns;
+      if (o == 0) fresh = seen_weight != plain.codes;
+      if (fresh) memcpy(kept, row, plain.columns * sizeof *row);
+      memcpy(row, kept, plain.columns * sizeof *row);
+      seen_weight = plain.codes;
+    }
+    for (t = first; t < a->x.rows; ++t) {
       if (fault == FORGETS && o + 1 == plain.rows && t + 1 == a->x.rows) continue;
       out_row(&a->y, t)[o] = product(fault, a, row, t, o);
     }
   }
+  if (fault == STALE_INPUT && a->y.columns <= 1 << 12)
+    memcpy(kept_result, out_row(&a->y, 0), a->y.columns * sizeof(float));
   free(row);
   after(fault, a);
   return 0;
@@ -195,7 +243,12 @@ static const assay_kernel all[] = {WRONG(TAIL, "tail", ASSAY_ALL_INVARIANT),
                                    WRONG(FLUSHES, "flushes", ASSAY_ALL_INVARIANT),
                                    WRONG(NOISY, "noisy", ASSAY_ALL_INVARIANT),
                                    WRONG(FORGETS, "forgets", ASSAY_ALL_INVARIANT),
-                                   WRONG(CHANCE, "chance", 0)};
+                                   WRONG(CHANCE, "chance", 0),
+                                   WRONG(STALE, "stale-weight", ASSAY_ALL_INVARIANT),
+                                   WRONG(STALE_INPUT, "stale-input", ASSAY_ALL_INVARIANT),
+                                   WRONG(SAME_VALUE, "same-value", ASSAY_ALL_INVARIANT),
+                                   WRONG(THREADS, "threads", ASSAY_ALL_INVARIANT),
+                                   WRONG(CHILD, "child", ASSAY_ALL_INVARIANT)};
 
 const assay_plugin_info* assay_plugin(uint32_t abi) {
   static const assay_kernel* kernels[KINDS];

@@ -35,6 +35,7 @@ struct Trust {
   std::string detail;  // "commit 1a2b3c4d5e", "SHA256SUMS"
   // The digest lies beside the file it vouches for: it proves the absence of bit-rot, not of substitution.
   bool stored_beside = false;
+  std::string commit = {};  // the whole id, where the source is about one
 };
 std::string describe(const Trust& trust);         // "LFS pointer in commit 1a2b3c4d5e"
 std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and receipts

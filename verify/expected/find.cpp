@@ -3,24 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
 
 #include "core/system/error.h"
 #include "verify/expected/assemble.h"
 #include "verify/expected/git.h"
+#include "verify/expected/git_objects.h"
 #include "verify/expected/hub_cache.h"
 #include "verify/expected/local_dir.h"
 #include "verify/expected/manifest.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
-
-bool is_weight_file(std::string_view name) {
-  static constexpr std::array kEndings = {".safetensors", ".gguf", ".bin",  ".pt",
-                                          ".pth",         ".ckpt", ".onnx", ".npz"};
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view end) { return name.ends_with(end); });
-}
 
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
@@ -34,43 +29,94 @@ void note(Expectation& out, std::string code, std::string message, std::string r
                           .remedy = std::move(remedy)});
 }
 
-// The commit's word about `path`, if it has one about weights: a model in a folder that some repository
-// merely contains (a home directory under git, say) is not that repository's.
-std::optional<Expectation> weights_of_a_commit(const fs::path& path, std::string& why_not) {
+// What the commit has to say about `path`: its word about weights, or why it has none. A model in a folder
+// that some repository merely contains (a home directory under git, say) is not that repository's.
+struct CommitWord {
+  std::optional<Expectation> expectation;
+  std::optional<git::NoWord> no_word;  // of a repository that should have one
+  std::string unused;                  // of one that is about other things
+};
+
+CommitWord ask_commit(const fs::path& path) {
+  CommitWord word;
   try {
-    if (!is_in_git_repository(path)) return std::nullopt;
+    if (!git::Repository::find(path)) return word;
     Expectation out = expect_from_git(path);
+    // A folder of which the commit cannot be read may well be the one that held them.
+    const bool unknown = has_errors(out.findings);
     const bool holds = std::any_of(out.files.begin(), out.files.end(), [](const ExpectedFile& file) {
-      return file.trust.source == TrustSource::lfs_pointer || is_weight_file(file.name);
+      return file.trust.source == TrustSource::lfs_pointer || may_hold_weights(file.name);
     });
-    if (holds || (!is_folder(path) && !out.files.empty())) return out;
-    why_not = "it lies in a git repository whose commit holds no weights";
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::usage)
-      throw;  // a bare repository: the user has to say where the files are
-    why_not = "its git repository says nothing: " + error.message();
+    if (holds || unknown || !is_folder(path))
+      word.expectation = std::move(out);
+    else
+      word.unused = "it lies in a git repository whose commit holds no weights";
+  } catch (const git::NotHeld& error) {
+    word.unused = "its git repository says nothing: " + error.message();
+  } catch (const git::NoWord& error) {
+    word.no_word = error;
   }
-  return std::nullopt;
+  return word;
 }
 
 // The --local-dir download that holds `path`: itself or a folder above it.
 std::optional<Expectation> download_around(const fs::path& path) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
-  for (fs::path folder = is_folder(path) ? whole : whole.parent_path();; folder = folder.parent_path()) {
+  for (fs::path folder = is_folder(path) ? path : path.parent_path();; folder = folder.parent_path()) {
     if (is_local_dir_download(folder)) {
-      const std::string inside = whole.lexically_relative(folder).generic_string();
-      if (inside == "." || inside == "./" || whole == folder) return expect_from_local_dir(folder);
       Expectation out = expect_from_local_dir(folder);
-      const std::string name = inside.ends_with('/') ? inside.substr(0, inside.size() - 1) : inside;
+      if (folder == path) return out;
+      const std::string inside = path.lexically_relative(folder).generic_string();
       if (is_folder(path))
-        narrow_to_folder(out, name);
+        narrow_to_folder(out, inside);
       else
-        narrow_to_file(out, name);
+        narrow_to_file(out, inside);
       if (out.files.empty()) return std::nullopt;
       return out;
     }
     if (!folder.has_relative_path()) return std::nullopt;
   }
+}
+
+// Files that the commit does not know, or has no digest of, by the download's word: weights that git was told
+// to ignore, say. Where both know a digest the commit's holds, whose id can be compared with the publisher's.
+void join(Expectation& commit, Expectation download) {
+  std::map<std::string_view, ExpectedFile*> known;
+  for (ExpectedFile& file : commit.files) known[file.name] = &file;
+  std::vector<ExpectedFile> more;
+  std::error_code ignored;
+  for (ExpectedFile& file : download.files) {
+    const auto it = known.find(file.name);
+    const bool here = file.trust.source == TrustSource::download_metadata ||
+                      fs::exists(fs::symlink_status(file.path, ignored));
+    if (it == known.end()) {
+      if (here) more.push_back(std::move(file));
+      continue;
+    }
+    ExpectedFile& by_commit = *it->second;
+    if (!by_commit.digest) {
+      by_commit.digest = file.digest;
+      by_commit.size = file.size;
+      by_commit.trust = file.trust;
+    } else if (file.digest && file.digest->kind == by_commit.digest->kind &&
+               file.digest != by_commit.digest) {
+      commit.findings.push_back({.severity = Severity::note,
+                                 .code = "find.sources_differ",
+                                 .message = "the commit and the download's metadata name different "
+                                            "contents; the commit's are looked for",
+                                 .file = file.name});
+    }
+  }
+  note(commit, "find.also_download",
+       more.empty()
+           ? "a download's metadata lies here too; the commit is asked, whose id can be compared "
+             "with the publisher's"
+           : fmt::format("a download's metadata lies here too: it vouches for {} of the files, which "
+                         "the commit does not know",
+                         more.size()));
+  std::move(more.begin(), more.end(), std::back_inserter(commit.files));
+  std::move(download.findings.begin(), download.findings.end(), std::back_inserter(commit.findings));
+  commit.ignored.push_back(".cache");
+  finish(commit);
 }
 
 void mention_manifests(const fs::path& folder, Expectation& out) {
@@ -91,18 +137,28 @@ Expectation named_by_user(const fs::path& path, const FindOptions& options) {
   if ((options.sha256 || options.manifest) && options.rev) {
     throw Error::usage("--rev asks a git commit, --manifest and --sha256 do not").remedy("give one of them");
   }
-  if (options.sha256) return expect_from_sha256(*options.sha256, options.root ? *options.root : path);
-  if (options.manifest) return expect_from_manifest(*options.manifest, options.root ? *options.root : path);
-  return expect_from_git(path, options.rev.value_or("HEAD"), options.root);
+  if (!options.git && !options.sha256 && !options.manifest)
+    throw Error::usage("--rev and --root ask a git commit, --no-git none").remedy("give one of them");
+  const std::optional<fs::path> root = options.root ? std::optional(plain_path(*options.root)) : std::nullopt;
+  if (options.sha256) return expect_from_sha256(*options.sha256, root.value_or(path));
+  if (options.manifest) return expect_from_manifest(*options.manifest, root.value_or(path));
+  return expect_from_git(path, options.rev.value_or("HEAD"), root);
 }
 
 }  // namespace
 
-Expectation find_expectation(const fs::path& path, const FindOptions& options) {
+fs::path plain_path(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(fs::symlink_status(path, error))) {
+  if (path.empty() || !fs::exists(fs::symlink_status(path, error))) {
     throw Error::input("no such file or folder").in(path).remedy("check the path");
   }
+  if (is_folder(path)) return fs::canonical(path);
+  const fs::path named = path.has_filename() ? path : path.parent_path();
+  return fs::canonical(fs::absolute(named).parent_path()) / named.filename();
+}
+
+Expectation find_expectation(const fs::path& given, const FindOptions& options) {
+  const fs::path path = plain_path(given);
   if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
   if (hub_cache_place(path)) {
     Expectation out = expect_from_hub_cache(path);
@@ -110,19 +166,16 @@ Expectation find_expectation(const fs::path& path, const FindOptions& options) {
     if (!out.files.empty() || !out.findings.empty() || is_folder(path)) return out;
   }
 
-  std::string why_not_git;
-  auto commit = weights_of_a_commit(path, why_not_git);
+  CommitWord commit = options.git ? ask_commit(path) : CommitWord{};
   auto download = download_around(path);
-  if (commit) {
-    if (download) {
-      note(*commit, "find.also_download",
-           "a download's metadata lies here too; the commit is asked, whose id can be compared with the "
-           "publisher's");
-    }
-    return std::move(*commit);
+  if (commit.no_word && !download) throw *commit.no_word;
+  if (commit.no_word) commit.unused = "its git repository says nothing: " + commit.no_word->message();
+  if (commit.expectation) {
+    if (download) join(*commit.expectation, std::move(*download));
+    return std::move(*commit.expectation);
   }
   Expectation out = download ? std::move(*download) : expect_nothing(path);
-  if (!why_not_git.empty()) note(out, "find.git_unused", why_not_git);
+  if (!commit.unused.empty()) note(out, "find.git_unused", commit.unused);
   if (!download) mention_manifests(path, out);
   return out;
 }

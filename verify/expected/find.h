@@ -13,11 +13,18 @@ struct FindOptions {
   std::optional<fs::path> root;       // --root: the files lie here, not in the clone
   std::optional<fs::path> manifest;   // --manifest
   std::optional<std::string> sha256;  // --sha256
+  bool git = true;                    // false (--no-git): the repository that PATH lies in is not asked
 };
 
-// What the user names comes first: --sha256, --manifest, --rev or --root. Otherwise the most authoritative of
-// what is found: a Hugging Face cache, a git commit that holds this folder's weights, the metadata of a
-// --local-dir download, nothing (structure only). The others found are named in notes.
+// PATH as every spelling of it is understood: absolute, without links, "." and ".." in its folders; a folder
+// that is a link is the folder it leads to. The last name of a file stays, link or not. Throws Error::input
+// where there is nothing.
+fs::path plain_path(const fs::path& path);
+
+// What the user names is asked alone: --sha256, --manifest, --rev or --root. Otherwise a Hugging Face cache,
+// if `path` is one; else the git commit that holds this folder's weights and the metadata of a --local-dir
+// download together, each file by the best that either knows; else nobody (structure only).
+// A source that is there and cannot be read is an Error, never "nobody".
 Expectation find_expectation(const fs::path& path, const FindOptions& options = {});
 
 }  // namespace assay

@@ -31,7 +31,7 @@ bool is_git_folder(std::string_view segment) {
 class Walk {
  public:
   Walk(const git::Repository& repository, Expectation& out, std::string commit, bool beside)
-      : repository_(repository), out_(out), commit_(commit_detail(commit)), beside_(beside) {}
+      : repository_(repository), out_(out), commit_(std::move(commit)), beside_(beside) {}
 
   void folder(const git_oid& tree) {
     pending_.push_back({tree, ""});
@@ -39,7 +39,8 @@ class Walk {
       const Pending next = std::move(pending_.back());
       pending_.pop_back();
       if (seen_ > kMaxEntries) {
-        throw Error::input(fmt::format("{} lists more than {} files and folders", commit_, kMaxEntries))
+        throw Error::input(
+            fmt::format("{} lists more than {} files and folders", commit_detail(commit_), kMaxEntries))
             .remedy("name the folder that holds the weights");
       }
       try {
@@ -107,7 +108,7 @@ class Walk {
       const BlobFacts& blob = facts(id);
       file.digest = blob.digest;
       file.size = blob.size;
-      file.trust = {blob.source, commit_, beside_};
+      file.trust = {blob.source, commit_detail(commit_), beside_, commit_};
       if (!blob.canonical) {
         out_.findings.push_back({.severity = Severity::note,
                                  .code = "git.pointer_not_canonical",
@@ -222,23 +223,18 @@ fs::path without_links_in_folder(const fs::path& path) {
   return fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path(".")) / path.filename();
 }
 
-// Where `inside` lies in the work tree. Of a repository folder itself (.git, bare) everything is meant.
+// Where `inside` lies in the folder of its repository.
 Place locate(const git::Repository& repository, const fs::path& inside, const std::optional<fs::path>& root) {
-  const fs::path work_tree = repository.work_tree();
-  if (work_tree.empty() && !root) {
-    throw Error::usage("is a bare git repository: it has no files to check")
-        .in(inside)
-        .remedy("say with --root where the files are");
-  }
   Place place;
-  if (!work_tree.empty()) {
-    const fs::path relative = without_links_in_folder(inside).lexically_relative(fs::canonical(work_tree));
-    std::string text = relative.generic_string();
-    while (text.ends_with('/')) text.pop_back();
-    if (text != "." && !text.starts_with("..") && !is_git_folder(text.substr(0, text.find('/'))))
-      place.subpath = text;
-    place.root = place.subpath.empty() ? work_tree : work_tree / place.subpath;
+  std::string text = without_links_in_folder(inside).lexically_relative(repository.folder()).generic_string();
+  const bool own = repository.is_bare() || is_git_folder(text.substr(0, text.find('/')));
+  if (own && !root) {
+    throw Error::usage("is a git repository's own folder: it has no files to check")
+        .in(inside)
+        .remedy("name the folder that holds the files, or say with --root where they are");
   }
+  if (!own && text != ".") place.subpath = std::move(text);
+  place.root = place.subpath.empty() ? repository.folder() : repository.folder() / place.subpath;
   if (root) {
     place.root = *root;
     place.beside = false;
@@ -246,11 +242,41 @@ Place locate(const git::Repository& repository, const fs::path& inside, const st
   return place;
 }
 
-}  // namespace
-
-bool is_in_git_repository(const fs::path& inside) {
-  return git::Repository::find(inside).has_value();
+// The commit's entry for `subpath`, tree by tree: one that is damaged is not one that does not hold it.
+git::TreeEntryPtr find_entry(const git::Repository& repository, const git_oid& commit,
+                             const std::string& subpath, const fs::path& inside) {
+  git_oid tree_id = repository.root_tree(commit);
+  const fs::path path(subpath);
+  for (auto segment = path.begin();;) {
+    const git::TreePtr tree = repository.read_tree(tree_id);
+    const git_tree_entry* found = git_tree_entry_byname(tree.get(), segment->c_str());
+    const bool last = ++segment == path.end();
+    if (found == nullptr || (!last && git_tree_entry_type(found) != GIT_OBJECT_TREE)) {
+      throw git::NotHeld(
+          Error::input(fmt::format("commit {} does not hold {}", git::hex(commit), subpath)).in(inside));
+    }
+    if (last) {
+      git_tree_entry* copy = nullptr;
+      if (git_tree_entry_dup(&copy, found) != 0) throw std::bad_alloc();
+      return git::TreeEntryPtr(copy);
+    }
+    tree_id = *git_tree_entry_id(found);
+  }
 }
+
+// A copied work tree, or core.worktree: git itself would look at other files than the ones asked about.
+void mention_other_work_tree(const git::Repository& repository, Findings& findings) {
+  const fs::path said = repository.configured_work_tree();
+  if (repository.is_bare() || said.empty() || said == repository.folder()) return;
+  findings.push_back({.severity = Severity::warning,
+                      .code = "git.other_work_tree",
+                      .message = fmt::format("the repository says that its files lie in {}; those in {} are "
+                                             "looked at",
+                                             said.string(), repository.folder().string()),
+                      .remedy = "verify that folder, or name it with --root, if it is meant"});
+}
+
+}  // namespace
 
 Expectation expect_from_git(const fs::path& inside, const std::string& revision,
                             const std::optional<fs::path>& root) {
@@ -270,24 +296,23 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
   out.root = place.root;
   out.ignored = {".git"};
   out.complete = true;
+  if (!root) mention_other_work_tree(*repository, out.findings);
   Walk walk(*repository, out, commit_hex, place.beside);
   if (place.subpath.empty()) {
     walk.folder(repository->root_tree(commit));
   } else {
-    const git::TreePtr tree = repository->read_tree(repository->root_tree(commit));
-    git_tree_entry* raw = nullptr;
-    if (git_tree_entry_bypath(&raw, tree.get(), place.subpath.c_str()) != 0) {
-      throw Error::input(fmt::format("commit {} does not hold {}", commit_hex, place.subpath)).in(inside);
-    }
-    const git::TreeEntryPtr entry(raw);
-    if (git_tree_entry_filemode(raw) == GIT_FILEMODE_TREE) {
-      walk.folder(*git_tree_entry_id(raw));
+    const git::TreeEntryPtr entry = find_entry(*repository, commit, place.subpath, inside);
+    if (git_tree_entry_filemode(entry.get()) == GIT_FILEMODE_TREE) {
+      walk.folder(*git_tree_entry_id(entry.get()));
     } else {
       if (!root) out.root = place.root.parent_path();
-      walk.entry(*raw, fs::path(place.subpath).filename().string());
+      walk.entry(*entry, fs::path(place.subpath).filename().string());
       out.complete = false;
       out.owns_root = false;
     }
+  }
+  if (out.files.empty() && out.settled.empty() && !has_errors(out.findings)) {
+    throw git::NoWord(Error::input(fmt::format("commit {} holds no files here", commit_hex)).in(inside));
   }
   finish(out);
   return out;

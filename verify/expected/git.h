@@ -13,11 +13,10 @@
 namespace assay {
 
 // `inside`: a clone, a folder or a file in it, or a bare repository (then `root` says where the files are).
-// Throws Error::input when there is no repository, no such commit, or the commit does not hold `inside`.
+// No file outside of the folder that holds `.git` is ever meant, unless `root` says so. Throws Error::input
+// when there is no repository or it cannot be read; git::NoWord when it is whole but has no commit, or one
+// without files; git::NotHeld when the commit does not hold `inside`.
 Expectation expect_from_git(const fs::path& inside, const std::string& revision = "HEAD",
                             const std::optional<fs::path>& root = std::nullopt);
-
-// Whether `inside` lies in a git repository at all.
-bool is_in_git_repository(const fs::path& inside);
 
 }  // namespace assay

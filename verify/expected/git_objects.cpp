@@ -34,19 +34,29 @@ std::string last_error() {
   return error != nullptr && error->message != nullptr ? error->message : "no reason given";
 }
 
-Error unreadable_repository(const fs::path& inside) {
+constexpr std::string_view kWithoutGit =
+    "mend it, name the digests with --manifest, or leave it aside with --no-git";
+
+[[noreturn]] void throw_unreadable(const fs::path& folder) {
   const std::string reason = last_error();
   if (reason.find("objectformat") != std::string::npos) {
-    return Error::input("is a git repository with SHA-256 object ids, which are not supported")
-        .in(inside)
-        .remedy("give the digests with --manifest");
+    throw NoWord(Error::input("is a git repository with SHA-256 object ids, which are not supported")
+                     .in(folder)
+                     .remedy("give the digests with --manifest, or leave it aside with --no-git"));
   }
   if (reason.find("refstorage") != std::string::npos) {
-    return Error::input("is a git repository whose refs are stored as reftable, which is not supported")
-        .in(inside)
-        .remedy("run 'git refs migrate --ref-format=files' in it");
+    throw NoWord(Error::input("is a git repository whose refs are stored as reftable, which is not supported")
+                     .in(folder)
+                     .remedy("run 'git refs migrate --ref-format=files' in it"));
   }
-  return Error::input(fmt::format("cannot read the git repository: {}", reason)).in(inside);
+  throw Error::input(fmt::format("cannot read the git repository: {}", reason))
+      .in(folder)
+      .remedy(kWithoutGit);
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 }  // namespace
@@ -56,37 +66,45 @@ std::string hex(const git_oid& id) {
   return git_oid_tostr(text.data(), text.size(), &id);
 }
 
-Repository::Repository(RepositoryPtr repository) : repository_(std::move(repository)) {
+Repository::Repository(RepositoryPtr repository, fs::path folder)
+    : repository_(std::move(repository)), folder_(std::move(folder)), bare_(!is_there(folder_ / ".git")) {
   git_odb* database = nullptr;
   if (git_repository_odb(&database, repository_.get()) != 0) {
     throw Error::input(fmt::format("cannot open the git object database: {}", last_error()))
-        .in(git_repository_path(repository_.get()));
+        .in(git_repository_path(repository_.get()))
+        .remedy(kWithoutGit);
   }
   database_.reset(database);
 }
 
 std::optional<Repository> Repository::find(const fs::path& inside) {
   use_library();
-  git_repository* repository = nullptr;
-  const int code =
-      git_repository_open_ext(&repository, inside.c_str(), GIT_REPOSITORY_OPEN_CROSS_FS, nullptr);
-  if (code == GIT_ENOTFOUND) return std::nullopt;
-  if (code != 0) throw unreadable_repository(inside);
-  return Repository(RepositoryPtr(repository));
+  for (fs::path at = fs::is_directory(inside) ? fs::canonical(inside) : fs::canonical(inside).parent_path();;
+       at = at.parent_path()) {
+    git_repository* repository = nullptr;
+    const int code = git_repository_open_ext(&repository, at.c_str(), GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
+    if (code == 0) return Repository(RepositoryPtr(repository), at);
+    if (code != GIT_ENOTFOUND || is_there(at / ".git")) throw_unreadable(at);
+    if (!at.has_relative_path()) return std::nullopt;
+  }
 }
 
-fs::path Repository::work_tree() const {
+fs::path Repository::configured_work_tree() const {
   const char* path = git_repository_workdir(repository_.get());
   if (path == nullptr) return {};
-  std::string text = path;
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
+  std::error_code error;
+  fs::path real = fs::weakly_canonical(path, error);
+  if (error) real = path;
+  return real.has_filename() ? real : real.parent_path();
 }
 
 git_oid Repository::resolve_commit(const std::string& revision) const {
   const fs::path where = git_repository_path(repository_.get());
   if (revision == "HEAD" && git_repository_head_unborn(repository_.get()) == 1) {
-    throw Error::input("the git repository has no commit yet").in(where).remedy("finish the clone first");
+    throw NoWord(Error::input("the git repository has no commit yet")
+                     .in(where)
+                     .remedy("finish the clone, give the digests with --manifest, or leave it aside with "
+                             "--no-git"));
   }
   git_object* raw = nullptr;
   if (git_revparse_single(&raw, repository_.get(), revision.c_str()) != 0) {

@@ -33,6 +33,17 @@ using TreeEntryPtr = Owned<git_tree_entry, git_tree_entry_free>;
 
 std::string hex(const git_oid& id);
 
+// A repository that is whole, but has no word for us: no commit yet, an object format that is not read here.
+class NoWord : public Error {
+ public:
+  explicit NoWord(Error error) : Error(std::move(error)) {}
+};
+// One whose commit says nothing about the path asked for.
+class NotHeld : public Error {
+ public:
+  explicit NotHeld(Error error) : Error(std::move(error)) {}
+};
+
 struct ObjectHeader {
   std::uint64_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
@@ -40,11 +51,17 @@ struct ObjectHeader {
 
 class Repository {
  public:
-  // The repository that holds `inside` (a work tree or something in it, its .git, a linked work tree, a bare
-  // repository); nullopt when there is none. Throws Error::input for one that cannot be read.
+  // The repository that holds `inside`: of the folder itself or the nearest above it. nullopt when there is
+  // none. Throws Error::input for one that cannot be read: a `.git` that is no repository, or leads nowhere.
   static std::optional<Repository> find(const fs::path& inside);
 
-  fs::path work_tree() const;  // empty: bare
+  // The folder in which it was found, canonical. Its files lie there and nowhere else: where the repository
+  // says that its work tree is may be the place it was copied from, or anybody's (core.worktree).
+  const fs::path& folder() const { return folder_; }
+  // That folder is the repository's own (.git, bare): files do not lie there.
+  bool is_bare() const { return bare_; }
+  // Where the repository says that its files lie, canonical; empty where it says nothing.
+  fs::path configured_work_tree() const;
   // "HEAD", a branch, a tag, an abbreviated id: the id of its commit.
   git_oid resolve_commit(const std::string& revision) const;
   git_oid root_tree(const git_oid& commit) const;
@@ -56,8 +73,10 @@ class Repository {
   TreePtr read_tree(const git_oid& id) const;
 
  private:
-  explicit Repository(RepositoryPtr repository);
+  Repository(RepositoryPtr repository, fs::path folder);
   RepositoryPtr repository_;
+  fs::path folder_;
+  bool bare_ = false;
   DatabasePtr database_;
 };
 

@@ -11,6 +11,7 @@
 #include "verify/expected/assemble.h"
 #include "verify/expected/hub_listing.h"
 #include "verify/expected/hub_names.h"
+#include "verify/expected/partial_download.h"
 
 namespace assay {
 namespace {
@@ -91,28 +92,37 @@ class Repository {
   // `name_prefix`: of the snapshot's files below the root. Says whether its tree listing is there.
   bool snapshot(const std::string& commit, const std::string& name_prefix) {
     const fs::path place = folder_ / "snapshots" / commit;
-    const auto listing = tree(commit);
-    std::set<std::string> seen;
+    commit_ = commit;
+    const auto listing = tree();
+    DownloadedPart part;
     for (const TreeEntry& entry : list_tree(place)) {
-      seen.insert(entry.name);
+      part.present.insert(entry.name);
       const HubListing::Entry* said = nullptr;
       if (listing) {
         const auto it = listing->files.find(entry.name);
-        if (it == listing->files.end()) continue;  // extra, if the listing is all there should be
-        said = &it->second;
+        if (it != listing->files.end())
+          said = &it->second;
+        else if (entry.kind != TreeEntry::Kind::link)
+          continue;  // extra: the listing is all there should be, and no blob's name speaks for it
       }
-      file(place / entry.name, name_prefix + entry.name, entry, said, tree_trust(commit));
+      file(place / entry.name, name_prefix + entry.name, entry, said);
     }
     if (!listing) return false;
     for (const Finding& finding : listing->findings) out_.findings.push_back(finding);
     for (const auto& [name, said] : listing->files) {
-      if (seen.contains(name)) continue;
+      if (!part.present.contains(name)) part.absent.push_back(name);
+    }
+    const std::set<std::string> needed = missed(part);
+    for (const std::string& name : needed) {
+      const HubListing::Entry& said = listing->files.at(name);
       out_.files.push_back({.name = name_prefix + name,
                             .path = place / name,
                             .digest = said.digest,
                             .size = said.size,
-                            .trust = tree_trust(commit)});
+                            .trust = tree_trust()});
     }
+    std::erase_if(part.absent, [&](const std::string& name) { return needed.contains(name); });
+    note_left_out(part.absent, name_prefix, out_.findings);
     return true;
   }
 
@@ -158,33 +168,27 @@ class Repository {
   }
 
  private:
-  Trust tree_trust(const std::string& commit) const {
-    return {TrustSource::hub_tree_cache, "trees/" + commit.substr(0, 10) + ".json", true};
+  Trust tree_trust() const {
+    return {TrustSource::hub_tree_cache, "trees/" + commit_.substr(0, 10) + ".json", true, commit_};
   }
 
-  std::optional<HubListing> tree(const std::string& commit) {
-    const fs::path path = folder_ / "trees" / (commit + ".json");
+  std::optional<HubListing> tree() {
+    const fs::path path = folder_ / "trees" / (commit_ + ".json");
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(path, ignored))) return std::nullopt;
-    try {
-      if (auto listing = read_tree_cache(path)) return listing;
-      say(Severity::note, "hub_cache.unknown_tree", "is of a format version not known here: not used",
-          prefix_ + "trees/" + commit + ".json");
-    } catch (const Error& error) {
-      say(Severity::warning, "hub_cache.bad_tree",
-          fmt::format("the tree listing is not used: {}", error.message()),
-          prefix_ + "trees/" + commit + ".json");
-    }
+    if (auto listing = read_tree_cache(path)) return listing;
+    say(Severity::note, "hub_cache.unknown_tree", "is of a format version not known here: not used",
+        prefix_ + "trees/" + commit_ + ".json");
     return std::nullopt;
   }
 
   void file(const fs::path& path, const std::string& name, const TreeEntry& entry,
-            const HubListing::Entry* said, const Trust& trust) {
+            const HubListing::Entry* said) {
     ExpectedFile file{.name = name, .path = path};
     if (said != nullptr) {
       file.digest = said->digest;
       file.size = said->size;
-      file.trust = trust;
+      file.trust = tree_trust();
     }
     if (entry.kind == TreeEntry::Kind::link) {
       const auto blob = blob_of(path, name);
@@ -234,7 +238,7 @@ class Repository {
     const Digest named = *digest_named(blob);
     if (!file.digest) {
       file.digest = named;
-      file.trust = {TrustSource::blob_name, "", true};
+      file.trust = {TrustSource::blob_name, "", true, commit_};
     } else if (file.digest->kind == named.kind && *file.digest != named) {
       say(Severity::error, "hub_cache.contradiction",
           fmt::format("links to blob {}, but the tree listing says {}", blob.substr(0, 10),
@@ -265,6 +269,7 @@ class Repository {
 
   fs::path folder_;
   std::string prefix_;
+  std::string commit_;  // of the snapshot being read
   Expectation& out_;
   std::set<std::string> linked_;
   std::size_t unnamed_ = 0;

@@ -211,16 +211,28 @@ HubListing read_hub_listing(const fs::path& path) {
 }
 
 std::optional<HubListing> read_tree_cache(const fs::path& path) {
-  const ParsedJson document = read_json(path);
-  if (!document.is_object() || !document.contains("format_version")) {
-    throw Error::input("is no tree listing of huggingface_hub").in(path);
+  const auto broken = [&](std::string what) {
+    return Error::input(std::move(what))
+        .in(path)
+        .remedy("delete it: what else the download says of its files remains; or download again");
+  };
+  ParsedJson document;
+  try {
+    document = read_json(path);
+  } catch (Error& error) {
+    throw error.remedy(broken({}).remedy());
   }
+  if (!document.is_object() || !document.contains("format_version"))
+    throw broken("is no tree listing of huggingface_hub");
   if (document["format_version"] != kTreeCacheVersion) return std::nullopt;
   const ParsedJson* files = member(document, "files");
-  if (files == nullptr || !files->is_object()) throw Error::input("lists no files").in(path);
+  if (files == nullptr || !files->is_object() || files->empty()) throw broken("lists no files");
   HubListing out;
   out.commit = path.stem().string();
   Reader(out, path).tree_cache(*files);
+  for (const auto& [name, entry] : out.files) {
+    if (!entry.digest && out.findings.empty()) throw broken(fmt::format("names {} without a digest", name));
+  }
   return out;
 }
 
@@ -236,7 +248,7 @@ Expectation expect_from_hub_listing(const fs::path& path, const fs::path& root) 
   std::error_code error;
   const bool beside = fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", root, error);
   if (beside) out.ignored.push_back(path.filename().string());
-  const Trust trust{TrustSource::hub_listing, path.filename().string(), beside};
+  const Trust trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
   for (auto& [name, entry] : listing.files) {
     out.files.push_back(
         {.name = name, .path = root / name, .digest = entry.digest, .size = entry.size, .trust = trust});

@@ -11,6 +11,8 @@
 #include "verify/expected/assemble.h"
 #include "verify/expected/hub_listing.h"
 #include "verify/expected/hub_names.h"
+#include "verify/expected/partial_download.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
@@ -69,7 +71,15 @@ class LocalDir {
                                .remedy = "download again with one --revision"});
     }
     if (!commit.empty()) tree(commit);
+    report_bad_metadata();
     report_incomplete();
+    if (out_.files.empty() && incomplete_.empty()) {
+      throw Error::input("is a download's folder, but holds the metadata of no file")
+          .in(folder_ / kFolder / "download")
+          .remedy(
+              "download again, name the digests with --manifest, or delete it to have only the structure "
+              "checked");
+    }
     finish(out_);
     return std::move(out_);
   }
@@ -86,17 +96,12 @@ class LocalDir {
       file.digest = digest_named(known->etag);
       if (!file.digest)
         throw Error::input(fmt::format("holds the etag '{}', which is no digest", known->etag));
-      file.trust = {TrustSource::download_metadata, commit_detail(known->commit), true};
+      file.trust = {TrustSource::download_metadata, commit_detail(known->commit), true, known->commit};
       commit_of_[name] = known->commit;
       double& newest = commits_[known->commit];
       newest = std::max(newest, known->written);
     } catch (const Error& error) {
-      out_.findings.push_back(
-          {.severity = Severity::warning,
-           .code = "local_dir.bad_metadata",
-           .message = fmt::format("its metadata {}: nobody says what it should be", error.message()),
-           .file = name,
-           .remedy = "give a listing or manifest with --manifest"});
+      bad_metadata_.emplace_back(name, error.message());
     }
     out_.files.push_back(std::move(file));
   }
@@ -112,34 +117,59 @@ class LocalDir {
     const fs::path path = folder_ / kFolder / "trees" / (commit + ".json");
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(path, ignored))) return;
-    std::optional<HubListing> listing;
-    try {
-      listing = read_tree_cache(path);
-    } catch (const Error& error) {
-      out_.findings.push_back({.severity = Severity::warning,
-                               .code = "local_dir.bad_tree",
-                               .message = fmt::format("the tree listing is not used: {}", error.line())});
-    }
+    const std::optional<HubListing> listing = read_tree_cache(path);
     if (!listing) return;
     out_.complete = true;
     out_.findings.insert(out_.findings.end(), listing->findings.begin(), listing->findings.end());
-    const Trust trust{TrustSource::hub_tree_cache, path.filename().string(), true};
+    const Trust trust{TrustSource::hub_tree_cache, path.filename().string(), true, commit};
     std::map<std::string, ExpectedFile*> known;
     for (ExpectedFile& file : out_.files) known[file.name] = &file;
+    DownloadedPart part;
+    for (const ExpectedFile& file : out_.files) part.present.insert(file.name);
     std::vector<ExpectedFile> more;
     for (const auto& [name, entry] : listing->files) {
       const auto it = known.find(name);
-      if (it == known.end()) {
-        more.push_back({.name = name,
-                        .path = folder_ / name,
-                        .digest = entry.digest,
-                        .size = entry.size,
-                        .trust = trust});
-      } else {
+      if (it != known.end()) {
         agree(*it->second, entry, trust, commit);
+        continue;
       }
+      ExpectedFile file{
+          .name = name, .path = folder_ / name, .digest = entry.digest, .size = entry.size, .trust = trust};
+      if (fs::exists(fs::symlink_status(file.path, ignored)))
+        part.present.insert(name);
+      else
+        part.absent.push_back(name);
+      more.push_back(std::move(file));
     }
+    leave_out(part, more);
     std::move(more.begin(), more.end(), std::back_inserter(out_.files));
+  }
+
+  // What was never downloaded, and need not have been, is no part of what should be here.
+  void leave_out(const DownloadedPart& part, std::vector<ExpectedFile>& files) {
+    const std::set<std::string> needed = missed(part);
+    std::vector<std::string> left_out;
+    for (const std::string& name : part.absent) {
+      if (!needed.contains(name)) left_out.push_back(name);
+    }
+    std::erase_if(files, [&](const ExpectedFile& file) {
+      return !needed.contains(file.name) && !part.present.contains(file.name);
+    });
+    note_left_out(left_out, "", out_.findings);
+  }
+
+  // A weight whose digest is lost fails: nobody can tell any more whether it is whole.
+  void report_bad_metadata() {
+    std::map<std::string_view, const ExpectedFile*> known;
+    for (const ExpectedFile& file : out_.files) known[file.name] = &file;
+    for (const auto& [name, why] : bad_metadata_) {
+      const bool lost = may_hold_weights(name) && !known.at(name)->digest;
+      out_.findings.push_back({.severity = lost ? Severity::error : Severity::warning,
+                               .code = "local_dir.bad_metadata",
+                               .message = fmt::format("its metadata {}: nobody says what it should be", why),
+                               .file = name,
+                               .remedy = "download it again, or give a listing or manifest with --manifest"});
+    }
   }
 
   // A file downloaded at another commit keeps its own digest; at this one, both sources must say the same.
@@ -192,6 +222,7 @@ class LocalDir {
   std::map<std::string, double> commits_;         // to the time of their newest metadata
   std::map<std::string, std::string> commit_of_;  // file to commit
   std::vector<TreeEntry> incomplete_;
+  std::vector<std::pair<std::string, std::string>> bad_metadata_;  // file, and what is wrong
 };
 
 }  // namespace

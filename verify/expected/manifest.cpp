@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/chunked_manifest.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "verify/expected/assemble.h"
 #include "verify/expected/hub_listing.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
@@ -92,12 +95,33 @@ void select_file(Expectation& out, const fs::path& manifest, const fs::path& pat
   out.complete = false;
 }
 
+// A source that names no file, no digest, or weights without saying what they should be, would let everything
+// pass.
+void require_digests(const Expectation& e, const fs::path& manifest) {
+  if (e.files.empty() && !has_errors(e.findings)) {
+    throw Error::input("lists no file").in(manifest).remedy("save it again, whole");
+  }
+  const bool any = std::any_of(e.files.begin(), e.files.end(),
+                               [](const ExpectedFile& file) { return file.digest.has_value(); });
+  for (const ExpectedFile& file : e.files) {
+    const bool said = std::any_of(e.findings.begin(), e.findings.end(),
+                                  [&](const Finding& finding) { return finding.file == file.name; });
+    if (file.digest || said || (any && !may_hold_weights(file.name))) continue;
+    throw Error::input(fmt::format("names {} without a digest", file.name))
+        .in(manifest)
+        .remedy(
+            "save a listing that has them: /api/models/ID/tree/REV?recursive=true, or "
+            "/api/models/ID?blobs=true");
+  }
+}
+
 }  // namespace
 
 Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path) {
   const fs::path root = is_folder(path) ? path : folder_of(path);
   Expectation out =
       is_hub_listing(manifest) ? expect_from_hub_listing(manifest, root) : from_checksums(manifest, root);
+  require_digests(out, manifest);
   if (!is_folder(path)) select_file(out, manifest, path);
   return out;
 }

@@ -119,6 +119,35 @@ TEST(Products, OfInt8AreExactButForTheirScales) {
   EXPECT_EQ(y, expected);
 }
 
+// A product is rounded to bfloat16 before its bias is added, and once more after.
+TEST(Products, AreRoundedBeforeABias) {
+  const Fixture fixture;
+  const Numbers& numbers = fixture["linear.bias"];
+  const std::vector<float> bias(numbers.values.begin(), numbers.values.end());
+  const std::string name = "bias";
+  WeightView bias_view;
+  bias_view.name = &name;
+  bias_view.rows = 1;
+  bias_view.columns = bias.size();
+  bias_view.row_bytes = bias.size() * sizeof(float);
+  bias_view.codes = std::as_bytes(std::span(bias)).data();
+  const auto differing = [&](Precision precision, const WeightView& weight, const std::string& expected) {
+    ReferenceOps ops({precision}, 1);
+    const std::vector<double> y = ops.download(
+        ops.linear(fixture.matrix("linear.x", ops), weight, bias_view, ResultRounding::as_arithmetic));
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) count += y[i] == fixture[expected].values[i] ? 0 : 1;
+    return count;
+  };
+  ScaledWeight int8(fixture, "int8.weight", "int8.weight_scale", ElementType::I8);
+  int8.view.block_columns = int8.view.columns;
+  EXPECT_EQ(differing(Precision::int8, int8.view, "int8.y_with_bias"), 0U);
+  ScaledWeight fp8(fixture, "fp8.weight", "fp8.weight_scale_inv", ElementType::F8_E4M3);
+  fp8.view.block_rows = fp8.view.block_columns = 128;
+  EXPECT_LE(differing(Precision::fp8_block, fp8.view, "fp8.y_with_bias"),
+            4U);  // of 800: sums in another order
+}
+
 // Unless the arithmetic asks for 8 bits, the same weights are decoded and multiplied as numbers.
 TEST(Products, InFloat32AreOfDecodedWeights) {
   const Fixture fixture;

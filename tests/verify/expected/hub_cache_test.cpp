@@ -48,16 +48,20 @@ TEST(HubCache, TakesTheTreeListingWhenThereIsOne) {
   EXPECT_EQ(e.files[1].size, 5000u);
 }
 
-TEST(HubCache, IgnoresTreeListingsItDoesNotKnow) {
+TEST(HubCache, IgnoresTreeListingsItDoesNotKnowAndRefusesBrokenOnes) {
   const TempDir dir;
   const HubCache cache = make_hub_cache(dir.path());
   const fs::path tree = cache.repository / "trees" / (kCommit + ".json");
   write_file(tree, R"({"format_version": 2, "files": []})");
-  EXPECT_NE(finding(expect_from_hub_cache(cache.snapshot()), "hub_cache.unknown_tree"), nullptr);
-  write_file(tree, R"({"format_version": 1, "files": )");
   const Expectation e = expect_from_hub_cache(cache.snapshot());
-  EXPECT_NE(finding(e, "hub_cache.bad_tree"), nullptr);
+  EXPECT_NE(finding(e, "hub_cache.unknown_tree"), nullptr);
   expect_model(e, cache);
+  for (const char* broken : {R"({"format_version": 1, "files": )", R"({"format_version": 1, "files": {}})",
+                             "", "[]", R"({"format_version": 1})",
+                             R"({"format_version": 1, "files": {"model.safetensors": {"size": 5000}}})"}) {
+    write_file(tree, broken);
+    EXPECT_THROW(expect_from_hub_cache(cache.snapshot()), Error) << broken;
+  }
 }
 
 TEST(HubCache, SaysWhenBlobAndListingDisagree) {

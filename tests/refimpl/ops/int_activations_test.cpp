@@ -1,0 +1,109 @@
+// Activations as 16- and 8-bit integers keep the bits that their headers promise: no fewer, and no more.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/numeric/codec.h"
+#include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
+#include "refimpl/ops/reference.h"
+
+namespace assay {
+namespace {
+
+std::vector<double> float32_numbers(std::size_t count) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> number(-3, 3);
+  std::vector<double> numbers(count);
+  for (double& x : numbers) x = number(random);
+  return numbers;
+}
+
+// y = x · 1: what is left of x is what its integers stand for. A matrix of ones on its diagonal is exact in
+// any type.
+std::vector<double> through_identity(ElementType type, Precision precision, const std::vector<double>& x) {
+  constexpr std::size_t kWidth = 64;
+  std::vector<float> identity(kWidth * kWidth);
+  for (std::size_t i = 0; i < kWidth; ++i) identity[i * kWidth + i] = 1;
+  std::vector<std::byte> codes(identity.size() * 2);
+  encode(type, identity, Overflow::special, codes.data());
+  const std::string name = "identity";
+  WeightView weight;
+  weight.name = &name;
+  weight.rows = weight.columns = kWidth;
+  weight.row_bytes = kWidth * 2;
+  weight.type = type;
+  weight.codes = codes.data();
+  ReferenceOps ops({precision}, 1);
+  return ops.download(
+      ops.linear(ops.upload(x, x.size() / kWidth, kWidth), weight, {}, ResultRounding::as_arithmetic));
+}
+
+// Of each group of 32: the largest error, in units of the group's largest power of two.
+double worst(const std::vector<double>& x, const std::vector<double>& y) {
+  double most = 0;
+  for (std::size_t first = 0; first < x.size(); first += 32) {
+    double largest = 0, error = 0;
+    for (std::size_t i = first; i < first + 32; ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+      error = std::max(error, std::abs(x[i] - y[i]));
+    }
+    most = std::max(most, error / std::exp2(std::floor(std::log2(largest))));
+  }
+  return most;
+}
+
+// 14 bits below the largest power of two: half a step is 2^-14 of it.
+TEST(IntActivations, OfFloatingPointWeightsHave14Bits) {
+  const std::vector<double> x = float32_numbers(64 * 20);
+  for (const ElementType type : {ElementType::BF16, ElementType::F16}) {
+    const double error = worst(x, through_identity(type, Precision::int16, x));
+    EXPECT_LE(error, 0x1p-14);
+    EXPECT_GE(error, 0x1.8p-15);
+  }
+}
+
+TEST(IntActivations, OfIntegerWeightsHave15Bits) {
+  WeightView weight;
+  const std::byte code{};
+  weight.codes = &code;
+  weight.type = ElementType::Q4_K;
+  EXPECT_EQ(int16_input_bits(weight), 15);
+  EXPECT_EQ(kInt16WeightBits, 12);
+  EXPECT_EQ(kInt8BlockBits, 7);
+}
+
+TEST(IntActivations, AScaleIsAPowerOfTwoAndNeverTooSmall) {
+  EXPECT_EQ(int16_scale(std::array{1.0F, -0.5F}, 15), 0x1p-14F);
+  EXPECT_EQ(int16_scale(std::array{1.99F, -0.5F}, 15), 0x1p-14F);
+  EXPECT_EQ(int16_scale(std::array{0.0F, -2.0F}, 14), 0x1p-12F);
+  EXPECT_EQ(int16_scale(std::array{1e-40F}, 15), 0x1p-126F);
+  EXPECT_EQ(int16_scale(std::array{0.0F}, 12), 0x1p-126F);
+  EXPECT_TRUE(std::isnan(int16_scale(std::array{1.0F, -INFINITY}, 15)));
+  EXPECT_TRUE(std::isnan(int16_scale(std::array{std::nanf(""), 1.0F}, 15)));
+}
+
+TEST(IntActivations, CodesAreRoundedToEvenAndStayInRange) {
+  EXPECT_EQ(int16_code(2.5F, 1, 15), 2);
+  EXPECT_EQ(int16_code(-3.5F, 1, 15), -4);
+  EXPECT_EQ(int16_code(32767.9F, 1, 15), 32767);
+  EXPECT_EQ(int16_code(-40000, 1, 15), -32767);
+  EXPECT_EQ(int16_code(5000, 1, 12), 4095);
+  EXPECT_EQ(int16_code(1, std::nanf(""), 15), 0);
+}
+
+TEST(IntActivations, EightBitsAreAHundredAndTwentySeventhOfTheLargest) {
+  const std::array group = {0.5F, -2.54F, 1.0F};
+  const float scale = int8_block_scale(group);
+  EXPECT_EQ(scale, 2.54F / 127);
+  EXPECT_EQ(int8_block_code(-2.54F, scale), -127);
+  EXPECT_EQ(int8_block_code(1.0F, scale), 50);
+  EXPECT_TRUE(std::isnan(int8_block_scale(std::array{INFINITY})));
+}
+
+}  // namespace
+}  // namespace assay

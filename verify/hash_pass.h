@@ -1,0 +1,57 @@
+// The one pass over the bytes: which files are read, who listens to each, and what its digest means.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/system/progress.h"
+#include "verify/hash/hasher.h"
+#include "verify/relations.h"
+#include "verify/state.h"
+#include "verify/structure.h"
+#include "verify/verify.h"
+#include "verify/zero_runs.h"
+
+namespace assay {
+
+class HashPass {
+ public:
+  // Plans it: every file whose digest is known, may be a missing one under another name, or is to be
+  // examined.
+  HashPass(VerifyReport& report, const Structure& structure, const VerifyOptions& options,
+           VerifyObserver& observer);
+
+  bool empty() const { return to_hash_.empty(); }
+  std::uint64_t bytes() const;
+  void run();
+  // What was to be hashed and was not (--quick, an early stop, Ctrl-C), and what never was.
+  void settle_unhashed();
+
+ private:
+  struct Reading;
+  void take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns);
+  bool examines(const FileReport& file) const;
+  std::optional<VerifyState::Entry> recall(const FileReport& file) const;
+  void reuse(FileReport& file, VerifyState::Entry&& entry);
+  Reading listen_to(const FileReport& file) const;
+  void add_number_findings(FileReport& file) const;
+  void judge(FileReport& file, ZeroRun zeros = {});
+  void settle(FileReport& file, ZeroRun zeros);
+  void announce(const FileReport& file) { observer_.settled(file, progress_.get()); }
+  DigestKind kind_of(const FileReport& file) const;
+
+  VerifyReport& report_;
+  const Structure& structure_;
+  const VerifyOptions& options_;
+  VerifyObserver& observer_;
+  MissingFiles missing_;
+  std::vector<std::size_t> to_hash_;                         // one index a distinct path and digest kind
+  std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
+  std::map<std::string, const std::vector<Digest>*> chunks_;  // of files in a chunked manifest
+  std::unique_ptr<VerifyState> state_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace assay

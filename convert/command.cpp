@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "convert/convert.h"
-#include "convert/equal.h"
+#include "convert/equal_command.h"
 #include "convert/gguf_command.h"
 #include "convert/render.h"
 #include "convert/report.h"
@@ -16,56 +16,14 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kDifferencesShown = 20;
-
 struct Settings {
   CommonOptions common;
   ConvertOptions convert;
   GgufOptions gguf;
   std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size, report;
-  double rtol = 0;
+  EqualOptions compare;
   bool equal = false, drop_mtp = false, only_mtp = false;
 };
-
-int run_equal(const Settings& settings, const Output& output) {
-  if (!(settings.rtol >= 0)) throw Error::usage("--rtol takes a number from 0 up");
-  const int jobs = settings.common.jobs;
-  const Side a(settings.in, jobs), b(settings.out, jobs);
-  EqualReport report;
-  {
-    std::uint64_t elements = 0;
-    for (const LogicalTensor& tensor : a.stored.tensors) elements += tensor.elements();
-    Progress progress(settings.common.progress, "Comparing", elements);
-    report = compare_values(a, b, settings.rtol, jobs, progress);
-    if (!interrupted()) compare_fused(a, b, jobs, report);
-  }
-  a.reader.check_unchanged();
-  b.reader.check_unchanged();
-  Json differences = Json::array();
-  for (const Difference& difference : report.differences)
-    differences.push_back(
-        {{"tensor", difference.tensor}, {"what", difference.what}, {"largest", difference.largest}});
-  output.json({{"schema", "assay.convert-equal/1"},
-               {"equal", report.differences.empty() && !interrupted()},
-               {"rtol", settings.rtol},
-               {"tensors", report.tensors},
-               {"elements", report.elements},
-               {"notes", report.notes},
-               {"differences", std::move(differences)}});
-  for (const std::string& note : report.notes) output.line("note: " + escape_for_terminal(note));
-  for (std::size_t i = 0; i < std::min(kDifferencesShown, report.differences.size()); ++i) {
-    const Difference& difference = report.differences[i];
-    output.line(fmt::format("{}: {}", escape_for_terminal(difference.tensor), difference.what));
-  }
-  if (interrupted()) return kExitInterrupted;
-  const bool equal = report.differences.empty();
-  const std::string within = settings.rtol > 0 ? fmt::format(" within {:g}", settings.rtol) : "";
-  output.paint(equal ? fmt::format("EQUAL{}: {} tensors, {} values", within, report.tensors,
-                                   with_thousands(report.elements))
-                     : fmt::format("DIFFERENT: {} of {} tensors", report.differences.size(), report.tensors),
-               equal ? Style::green : Style::red);
-  return equal ? kExitOk : kExitCheckFailed;
-}
 
 int verdict(const Settings& settings, const ConvertResult& result, const Output& output) {
   if (result.interrupted) {
@@ -92,7 +50,11 @@ void check_grid(const ConvertOptions& options) {
 
 int run_convert(Settings& settings) {
   const Output output(settings.common.json);
-  if (settings.equal) return run_equal(settings, output);
+  if (settings.equal) {
+    settings.compare.jobs = settings.common.jobs;
+    settings.compare.without_mtp = settings.drop_mtp;
+    return run_equal(settings.in, settings.out, settings.compare, settings.common.progress, output);
+  }
   ConvertOptions& options = settings.convert;
   options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
   if (settings.drop_mtp) options.mtp = Mtp::drop;
@@ -121,6 +83,7 @@ int run_convert(Settings& settings) {
     if (output.json_wanted()) output.json(render_json(plan, options, settings.out, nullptr));
     if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
     if (!plan.feasible()) return kExitCheckFailed;
+    rehearse(plan, options);
     const Space space = check_space(plan, settings.out);
     const bool fits = space.needed <= space.free;
     output.paint(fits ? "OK: a dry run, nothing was written" : "FAILED: it does not fit on the disk",
@@ -177,8 +140,18 @@ void add_convert(CLI::App& program, Action& action) {
   command.add_flag("--only-mtp", s.only_mtp, "Of these layers nothing but them")->excludes(drop);
   command.add_option("--tokenizer-pre", s.gguf.tokenizer_pre, "gguf: the pre-tokenizer; none: no tokenizer")
       ->type_name("NAME");
+  command.add_option("--tensor-type", s.gguf.tensor_types, "gguf: this type for tensors whose name matches")
+      ->type_name("REGEX=TYPE")
+      ->allow_extra_args(false);
+  command.add_option("--tensor-types", s.gguf.tensor_types_file, "gguf: a file of such choices")
+      ->type_name("FILE");
+  command
+      .add_option("--imatrix", s.gguf.imatrix, "gguf: an importance matrix of llama.cpp's (.dat or .gguf)")
+      ->type_name("FILE");
   command.add_flag("--allow-requantize", s.gguf.allow_requantize,
                    "gguf: of a GGUF that is quantized already");
+  command.add_flag("--drop-unknown", s.gguf.drop_unknown,
+                   "Of a GGUF: leave out tensors that the architecture has no place for");
   command.add_option("--tp", s.convert.grid.tp, "Cut over N ranks, a folder for each")->type_name("N");
   command.add_option("--ep", s.convert.grid.ep, "With --tp: experts over M groups of these ranks")
       ->type_name("M");
@@ -188,12 +161,22 @@ void add_convert(CLI::App& program, Action& action) {
   command.add_option("--report", s.report, "Every tensor's error, and the proof: .json or .html")
       ->type_name("FILE");
   command.add_flag("--dry-run", s.convert.dry_run, "Say what would be done; write nothing");
-  command.add_flag("--resume", s.convert.resume, "Go on with what an earlier run left unfinished");
+  auto* resume =
+      command.add_flag("--resume", s.convert.resume, "Go on with what an earlier run left unfinished");
+  command.add_flag("--overwrite", s.convert.overwrite, "Replace what earlier runs wrote or left unfinished")
+      ->excludes(resume);
   command.add_flag("--prove,!--no-prove", s.convert.prove, "reblock: re-read and certify (default: yes)");
   command.add_flag("--allow-incomplete", s.convert.allow_incomplete, "Convert what is there of the shards");
   command.add_flag("--allow-large", s.convert.allow_large, "Accept weights as large as raw codes");
   command.add_flag("--equal", s.equal, "Compare IN and OUT by their decoded values; convert nothing");
-  command.add_option("--rtol", s.rtol, "With --equal: relative difference allowed")->type_name("X");
+  command.add_option("--rtol", s.compare.tolerance.relative, "With --equal: relative difference allowed")
+      ->type_name("X");
+  command.add_option("--atol", s.compare.tolerance.absolute, "With --equal: absolute difference allowed")
+      ->type_name("X");
+  command
+      .add_option("--norm", s.compare.tolerance.norm,
+                  "With --equal: relative Frobenius error allowed of a tensor, whatever its values")
+      ->type_name("X");
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_convert(*settings); }; });

@@ -26,15 +26,6 @@ namespace {
 constexpr const char* kManifest = "SHA256SUMS";
 constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
 
-fs::path parent_of(const fs::path& out) {
-  const fs::path absolute = fs::absolute(out).lexically_normal();
-  return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
-}
-std::string name_of(const fs::path& out) {
-  const fs::path absolute = fs::absolute(out).lexically_normal();
-  return (absolute.has_filename() ? absolute : absolute.parent_path()).filename().string();
-}
-
 bool is_within(const fs::path& inner, const fs::path& outer) {
   const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(outer));
   return !relative.empty() && *relative.begin() != "..";
@@ -65,8 +56,8 @@ class Conversion {
   Conversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
              const ConvertOptions& options, ProgressMode mode)
       : in_(in),
-        out_(out),
-        partial_(partial_folder(out)),
+        folder_(out, options.overwrite),
+        partial_(folder_.path()),
         plan_(plan),
         options_(options),
         mode_(mode),
@@ -84,13 +75,15 @@ class Conversion {
       finish();
     } catch (const Interrupted&) {
       result_.interrupted = true;
+    } catch (const Error& error) {
+      if (!journal_) throw;  // what lies there is another conversion's
+      throw folder_.after(error);
     }
     return std::move(result_);
   }
 
  private:
   void prepare() {
-    fs::create_directories(partial_);
     remove_temporaries();
     journal_.emplace(partial_, Journal::key(plan_, options_));
     check_finished();
@@ -139,7 +132,7 @@ class Conversion {
   void write_shards() {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
     const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
-    check_merges(context);
+    check_merges(plan_, source_);
     std::vector<const OutputShard*> left;
     for (const OutputShard& shard : plan_.shards) {
       if (!finished_before_.contains(shard.name)) {
@@ -258,13 +251,13 @@ class Conversion {
   }
 
   void finish() {
-    journal_.reset();
     fs::remove(partial_ / Journal::kName);
-    publish_folder(partial_, out_);
+    folder_.publish();
   }
 
-  const fs::path &in_, &out_;
-  fs::path partial_;
+  const fs::path& in_;
+  PartialFolder folder_;
+  const fs::path& partial_;
   const ConversionPlan& plan_;
   const ConvertOptions& options_;
   ProgressMode mode_;
@@ -279,15 +272,14 @@ class Conversion {
 
 }  // namespace
 
-fs::path partial_folder(const fs::path& out) {
-  return parent_of(out) / fmt::format(".{}.assay-partial", name_of(out));
+// A GGUF where one is asked for, or a folder with the list of digests that a conversion leaves in it.
+namespace {
+bool may_be_replaced(const fs::path& out, const ConvertOptions& options) {
+  std::error_code error;
+  return (fs::is_regular_file(out, error) && options.to.starts_with("gguf:")) ||
+         (fs::is_directory(out, error) && fs::is_regular_file(out / kManifest, error));
 }
-
-void publish_folder(const fs::path& partial, const fs::path& out) {
-  const fs::path target = parent_of(out) / name_of(out);
-  if (::rename(partial.c_str(), target.c_str()) != 0)
-    throw Error::from_errno("rename the finished folder into place", errno).in(out);
-}
+}  // namespace
 
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
   std::error_code error;
@@ -298,24 +290,32 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
         .in(out)
         .remedy("name another folder");
   // A file that a run gave its name before it was killed: its journal, which the conversion reads, knows it.
-  if (fs::is_symlink(parent_of(out) / name_of(out), error))
+  if (fs::is_symlink(parent_of_output(out) / name_of_output(out), error))
     throw Error::refused("exists already, and is a link").in(out).remedy("name a new folder");
   const bool may_be_ours =
       options.resume && fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
-  if (fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error)))
-    throw Error::refused("exists already").in(out).remedy("name a new folder");
-  if (!fs::is_directory(parent_of(out), error))
-    throw Error::input("there is no such folder").in(parent_of(out));
-  if (!options.dry_run && !options.resume && fs::exists(partial_folder(out), error)) {
+  const bool there =
+      fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error));
+  if (there && !options.overwrite)
+    throw Error::refused("exists already")
+        .in(out)
+        .remedy("name a new folder, or replace it with --overwrite");
+  if (there && (is_within(in, out) || !may_be_replaced(out, options)))
+    throw Error::refused("exists already, and is not what a conversion wrote")
+        .in(out)
+        .remedy("name a new folder");
+  if (!fs::is_directory(parent_of_output(out), error))
+    throw Error::input("there is no such folder").in(parent_of_output(out));
+  if (!options.overwrite && !options.resume && fs::exists(partial_folder(out), error)) {
     throw Error::refused("an unfinished conversion is here")
         .in(partial_folder(out))
-        .remedy("continue it with --resume, or remove it");
+        .remedy("continue it with --resume, or begin anew with --overwrite");
   }
 }
 
 Space space_for(std::uint64_t bytes, const fs::path& out) {
   struct statvfs s {};
-  if (::statvfs(parent_of(out).c_str(), &s) != 0)
+  if (::statvfs(parent_of_output(out).c_str(), &s) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
   return {bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
 }
@@ -323,7 +323,7 @@ Space space_for(std::uint64_t bytes, const fs::path& out) {
 void Space::require(const fs::path& out) const {
   if (needed <= free) return;
   throw Error::io(fmt::format("{} are needed, {} are free", human_bytes(needed), human_bytes(free)))
-      .in(parent_of(out));
+      .in(parent_of_output(out));
 }
 
 Space check_space(const ConversionPlan& plan, const fs::path& out) {
@@ -341,6 +341,12 @@ Space check_space(const ConversionPlan& plan, const fs::path& out) {
       for (const RankFile& file : plan.ranks->cut(plan, shard).files) there(file.name, file.bytes);
   }
   return space;
+}
+
+void rehearse(const ConversionPlan& plan, const ConvertOptions& options) {
+  check_merges(plan, CheckpointReader(plan.checkpoint));
+  jobs_within_memory(plan, options);
+  if (!plan.checkpoint.config.empty()) rewrite_config(plan, options);
 }
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,

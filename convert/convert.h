@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "convert/partial_folder.h"
 #include "convert/pipeline.h"
 #include "convert/proof.h"
 
@@ -22,12 +23,8 @@ struct ConvertResult {
   bool interrupted = false;
 };
 
-fs::path partial_folder(const fs::path& out);
-// Gives it the name OUT, in one step.
-void publish_folder(const fs::path& partial, const fs::path& out);
-
-// Throws Error::refused where OUT cannot be a new folder apart from IN, or holds an unfinished conversion
-// that was not asked for.
+// Throws Error::refused where OUT cannot be a new folder apart from IN, or an unfinished conversion lies
+// beside it that was not asked for. With --overwrite what an earlier conversion wrote may be in its place.
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options);
 // Bytes still to be written against what the file system has free: Error::io where they do not fit.
 struct Space {
@@ -36,6 +33,9 @@ struct Space {
 };
 Space space_for(std::uint64_t bytes, const fs::path& out);
 Space check_space(const ConversionPlan& plan, const fs::path& out);
+
+// Of a dry run: throws what convert() would throw before it writes.
+void rehearse(const ConversionPlan& plan, const ConvertOptions& options);
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress);

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <unordered_map>
 
 #include "convert/equal_gguf.h"
+#include "convert/roles.h"
+#include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/float_loops.h"
 #include "core/system/error.h"
@@ -23,12 +26,13 @@ bool decodes(const LogicalTensor& tensor) {
   return tensor.quantized() || info(tensor.form.codes).is_float;
 }
 
-bool agree(float a, float b, double rtol, NonFinite non_finite) {
-  if (non_finite == NonFinite::differs && !std::isfinite(a)) return false;
+bool agree(float a, float b, const Tolerance& tolerance) {
+  if (tolerance.non_finite == NonFinite::differs && !std::isfinite(a)) return false;
   if (a == b) return true;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return rtol > 0 &&
-         std::abs(double{a} - double{b}) <= rtol * std::max(std::abs(double{a}), std::abs(double{b}));
+  if (std::isinf(a) || std::isinf(b)) return false;
+  const double by = std::abs(double{a} - double{b});
+  return by <= tolerance.absolute + tolerance.relative * std::max(std::abs(double{a}), std::abs(double{b}));
 }
 
 // Finite, and the same to the bit: what is equal mostly is, and this is told much faster.
@@ -72,14 +76,14 @@ Side::Side(const fs::path& path, int jobs)
 }
 
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
-                                         const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress, NonFinite non_finite) {
+                                         const CheckpointReader& b, const LogicalTensor& in_b,
+                                         const Tolerance& tolerance, Progress& progress) {
   if (in_a.shape != in_b.shape) {
     return Difference{in_a.name,
                       fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
   }
-  if (!decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64)
-    return compare_bytes(a, in_a, b, in_b, progress);
+  const bool as_stored = !decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64;
+  if (as_stored && !in_a.composed && !in_b.composed) return compare_bytes(a, in_a, b, in_b, progress);
   const StoredReader left(a, in_a), right(b, in_b);
   const auto rows_of = [](const StoredReader& reader) {
     return [&reader](std::uint64_t first, std::uint64_t count, std::span<float> out) {
@@ -88,18 +92,63 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
   };
   const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
   return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
-                      rtol, progress, non_finite);
+                      tolerance, progress);
 }
 
+namespace {
+
+// What has been seen of one pair of tensors.
+class PairTally {
+ public:
+  explicit PairTally(const Tolerance& tolerance) : tolerance_(tolerance) {}
+
+  void add(std::span<const float> x, std::span<const float> y, std::uint64_t at) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double by = std::abs(double{x[i]} - double{y[i]});
+      if (tolerance_.norm > 0 && std::isfinite(by)) {
+        squares_ += double{x[i]} * double{x[i]};
+        error_squares_ += by * by;
+        continue;
+      }
+      if (!agree(x[i], y[i], tolerance_)) note(x[i], y[i], at + i, by);
+    }
+  }
+
+  std::optional<std::string> fault(std::uint64_t elements) const {
+    if (differing_ > 0)
+      return fmt::format("element {}: {} against {}; {} of {} differ, by {:.3g} at most", first_, first_x_,
+                         first_y_, differing_, elements, largest_);
+    if (!(error_squares_ <= tolerance_.norm * tolerance_.norm * squares_))
+      return fmt::format("by {:.3g} of its norm", std::sqrt(error_squares_ / squares_));
+    return std::nullopt;
+  }
+  double largest() const { return differing_ > 0 ? largest_ : std::sqrt(error_squares_); }
+
+ private:
+  void note(float x, float y, std::uint64_t at, double by) {
+    if (differing_++ == 0) {
+      first_ = at;
+      first_x_ = x;
+      first_y_ = y;
+    }
+    if (std::isnan(by) || by > largest_) largest_ = by;  // a NaN stays
+  }
+
+  const Tolerance& tolerance_;
+  std::uint64_t differing_ = 0, first_ = 0;
+  float first_x_ = 0, first_y_ = 0;
+  double largest_ = 0, squares_ = 0, error_squares_ = 0;
+};
+
+}  // namespace
+
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
-                                       const ReadRows& right, double rtol, Progress& progress,
-                                       NonFinite non_finite) {
+                                       const ReadRows& right, const Tolerance& tolerance,
+                                       Progress& progress) {
   const std::uint64_t step =
       std::max(matrix.rows_together, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
   std::vector<float> x, y;
-  std::uint64_t differing = 0, first = 0;
-  float first_x = 0, first_y = 0;
-  double largest = 0;
+  PairTally tally(tolerance);
   for (std::uint64_t row = 0; row < matrix.rows; row += step) {
     if (interrupted()) break;
     const std::uint64_t rows = std::min(step, matrix.rows - row);
@@ -108,37 +157,47 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
     left(row, rows, x);
     right(row, rows, y);
     progress.add(x.size());
-    if (same_numbers(x, y)) continue;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (agree(x[i], y[i], rtol, non_finite)) continue;
-      if (differing++ == 0) {
-        first = row * matrix.columns + i;
-        first_x = x[i];
-        first_y = y[i];
-      }
-      const double by = std::abs(double{x[i]} - double{y[i]});
-      if (std::isnan(by) || by > largest) largest = by;  // a NaN stays
-    }
+    if (tolerance.norm > 0 || !same_numbers(x, y)) tally.add(x, y, row * matrix.columns);
   }
-  if (differing == 0) return std::nullopt;
-  return Difference{matrix.name,
-                    fmt::format("element {}: {} against {}; {} of {} differ, by {:.3g} at most", first,
-                                first_x, first_y, differing, matrix.rows * matrix.columns, largest),
-                    largest};
+  const auto fault = tally.fault(matrix.rows * matrix.columns);
+  if (!fault) return std::nullopt;
+  return Difference{matrix.name, *fault, tally.largest()};
 }
 
-EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress) {
-  if (auto across = compare_with_gguf(a, b, rtol, jobs, progress)) return std::move(*across);
+namespace {
+
+using Names = std::set<std::string_view>;
+Names names_of(const std::vector<LogicalTensor>& tensors) {
+  Names names;
+  for (const LogicalTensor& tensor : tensors) names.insert(tensor.name);
+  return names;
+}
+
+// Experts may lie apart on one side and stacked on the other: then both are read under the published names.
+std::optional<std::pair<StoredTensors, StoredTensors>> in_one_layout(const Side& a, const Side& b) {
+  if (names_of(a.stored.tensors) == names_of(b.stored.tensors)) return std::nullopt;
+  auto tree = tree_of(a.checkpoint);
+  if (!tree) tree = tree_of(b.checkpoint);
+  if (!tree) return std::nullopt;
+  return std::pair(under_published_names(a.stored, *tree), under_published_names(b.stored, *tree));
+}
+
+}  // namespace
+
+EqualReport compare_values(const Side& a, const Side& b, const EqualOptions& options, Progress& progress) {
+  if (auto across = compare_with_gguf(a, b, options, progress)) return std::move(*across);
+  const auto published = in_one_layout(a, b);
+  const auto& tensors = published ? published->first.tensors : a.stored.tensors;
+  const auto& others = published ? published->second.tensors : b.stored.tensors;
   std::unordered_map<std::string_view, const LogicalTensor*> in_b;
-  for (const LogicalTensor& tensor : b.stored.tensors) in_b.emplace(tensor.name, &tensor);
-  const auto& tensors = a.stored.tensors;
+  for (const LogicalTensor& tensor : others) in_b.emplace(tensor.name, &tensor);
   std::vector<std::optional<Difference>> found(tensors.size());
-  parallel_for(jobs, tensors.size(), [&](std::size_t i) {
+  parallel_for(options.jobs, tensors.size(), [&](std::size_t i) {
     const auto other = in_b.find(tensors[i].name);
     if (other == in_b.end())
       found[i] = Difference{tensors[i].name, "only in the first"};
     else if (!interrupted())
-      found[i] = compare_tensor(a.reader, tensors[i], b.reader, *other->second, rtol, progress);
+      found[i] = compare_tensor(a.reader, tensors[i], b.reader, *other->second, options.tolerance, progress);
   });
   EqualReport report;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -147,8 +206,10 @@ EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, 
     in_b.erase(tensors[i].name);
     if (found[i]) report.differences.push_back(std::move(*found[i]));
   }
-  for (const LogicalTensor& tensor : b.stored.tensors) {
-    if (in_b.contains(tensor.name)) report.differences.push_back({tensor.name, "only in the second"});
+  for (const LogicalTensor& tensor : others) {
+    if (!in_b.contains(tensor.name)) continue;
+    ++report.tensors;
+    report.differences.push_back({tensor.name, "only in the second"});
   }
   return report;
 }

@@ -30,20 +30,33 @@ struct Difference {
 };
 
 struct EqualReport {
-  std::uint64_t tensors = 0, elements = 0;
-  std::vector<Difference> differences;  // in the order of A, then what only B has
-  std::vector<std::string> notes;       // what one of them cannot hold
+  std::uint64_t tensors = 0, elements = 0;  // tensors: of both sides together, each name once
+  std::vector<Difference> differences;      // in the order of A, then what only B has
+  std::vector<std::string> notes;           // what one of them cannot hold
 };
 
 // What engines make of either side when they fuse matrices (convert/fused_errors.h): weights that are other
 // ones on one side alone are differences, what is but rounded again is a note.
 void compare_fused(const Side& a, const Side& b, int jobs, EqualReport& report);
 
-// rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
-EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
-
 // A NaN or infinity on both sides is equal, or a difference.
 enum class NonFinite : std::uint8_t { equals, differs };
+
+// What is still called equal. All zero: every value (-0 equals 0, NaN equals NaN). Otherwise a value where
+// |a - b| ≤ absolute + relative · max(|a|, |b|); with `norm` a tensor where ‖a - b‖ ≤ norm · ‖a‖ (Frobenius),
+// whatever its single values. An infinity equals itself alone.
+struct Tolerance {
+  double relative = 0, absolute = 0, norm = 0;
+  NonFinite non_finite = NonFinite::equals;
+  bool exact() const { return relative == 0 && absolute == 0 && norm == 0; }
+};
+
+struct EqualOptions {
+  Tolerance tolerance;
+  bool without_mtp = false;  // multi-token prediction, which GGUF has no place for, is not asked for
+  int jobs = 1;
+};
+EqualReport compare_values(const Side& a, const Side& b, const EqualOptions& options, Progress& progress);
 
 // Two readings of the same rows.
 struct ComparedMatrix {
@@ -53,12 +66,11 @@ struct ComparedMatrix {
 };
 using ReadRows = std::function<void(std::uint64_t first, std::uint64_t count, std::span<float> out)>;
 std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
-                                       const ReadRows& right, double rtol, Progress& progress,
-                                       NonFinite non_finite = NonFinite::equals);
+                                       const ReadRows& right, const Tolerance& tolerance, Progress& progress);
 
 // Of one pair, rows at a time; nullopt: equal.
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
-                                         const CheckpointReader& b, const LogicalTensor& in_b, double rtol,
-                                         Progress& progress, NonFinite non_finite = NonFinite::equals);
+                                         const CheckpointReader& b, const LogicalTensor& in_b,
+                                         const Tolerance& tolerance, Progress& progress);
 
 }  // namespace assay

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "core/model/gguf_export.h"
 #include "core/model/gguf_import.h"
+#include "core/model/published_layout.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
@@ -21,45 +26,53 @@ class AcrossNames {
  public:
   AcrossNames(const Side& named, const Side& gguf, const GgufFamily& family, bool gguf_first)
       : named_(named), gguf_first_(gguf_first), reader_(gguf.reader, gguf.stored) {
-    for (DerivedTensor& tensor : hf_tensors(gguf.checkpoint, family, gguf.stored, report_.notes)) {
+    for (DerivedTensor& tensor : hf_tensors(gguf.checkpoint, family, gguf.stored, left_out_)) {
       std::string name = tensor.name;
       derived_.emplace(std::move(name), std::move(tensor));
     }
+    factors_ = rope_factors(gguf.checkpoint, gguf.stored);
     if (named.checkpoint.config.empty()) return;
-    tree_ = std::make_unique<ModuleTree>(describe(ModelConfig::read(named.checkpoint.config)));
+    config_ = std::make_unique<ModelConfig>(ModelConfig::read(named.checkpoint.config));
+    tree_ = std::make_unique<ModuleTree>(describe(*config_));
     lookup_ = std::make_unique<TensorLookup>(*tree_);
   }
 
-  EqualReport run(double rtol, int jobs, Progress& progress) {
-    const auto& tensors = named_.stored.tensors;
+  EqualReport run(const EqualOptions& options, Progress& progress) {
+    const StoredTensors published =
+        tree_ == nullptr ? named_.stored : under_published_names(named_.stored, *tree_);
+    const auto& tensors = published.tensors;
     std::vector<std::optional<Difference>> found(tensors.size());
     std::vector<const DerivedTensor*> others(tensors.size());
-    std::size_t left_out = 0;
+    std::size_t passed_over = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const auto other = derived_.find(canonical(tensors[i].name));
-      if (other != derived_.end())
+      const std::string name = counterpart(tensors[i].name);
+      const auto other = derived_.find(name);
+      if (other != derived_.end()) {
         others[i] = &other->second;
-      else if (has_no_place(tensors[i].name))
-        ++left_out;
-      else
-        found[i] = Difference{tensors[i].name, gguf_first_ ? "only in the second" : "only in the first"};
+        compared_.insert(name);
+      } else if (has_no_place(tensors[i].name, options)) {
+        ++passed_over;
+      } else {
+        found[i] = only_named(tensors[i].name);
+      }
     }
-    parallel_for(jobs, tensors.size(), [&](std::size_t i) {
-      if (others[i] != nullptr && !interrupted()) found[i] = compare(tensors[i], *others[i], rtol, progress);
+    parallel_for(options.jobs, tensors.size(), [&](std::size_t i) {
+      if (others[i] != nullptr && !interrupted())
+        found[i] = compare(tensors[i], *others[i], options.tolerance, progress);
     });
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (others[i] != nullptr) {
-        ++report_.tensors;
-        report_.elements += tensors[i].elements();
-        derived_.erase(others[i]->name);
-      }
+      if (others[i] != nullptr || found[i]) ++report_.tensors;
+      if (others[i] != nullptr) report_.elements += tensors[i].elements();
       if (found[i]) report_.differences.push_back(std::move(*found[i]));
     }
-    for (const auto& [name, tensor] : derived_)
-      report_.differences.push_back({name, gguf_first_ ? "only in the first" : "only in the second"});
-    if (left_out > 0)
-      report_.notes.push_back(fmt::format(
-          "{} tensors of multi-token prediction, or buffers, have no place in this GGUF", left_out));
+    for (const auto& [name, tensor] : derived_) {
+      if (!compared_.contains(name)) only_in_gguf(name);
+    }
+    for (const std::string& name : left_out_) only_in_gguf(name);
+    compare_rope();
+    if (passed_over > 0)
+      report_.notes.push_back(fmt::format("{} tensors are passed over: buffers{}", passed_over,
+                                          options.without_mtp ? ", multi-token prediction" : ""));
     return std::move(report_);
   }
 
@@ -71,14 +84,61 @@ class AcrossNames {
     return found ? expand(found->spec->name, found->indices) : name;
   }
 
-  bool has_no_place(const std::string& name) const {
-    if (is_known_buffer(name)) return true;
-    const auto found = lookup_ == nullptr ? std::nullopt : lookup_->find(name);
-    return found && (found->mtp || found->spec->storage != Storage::own);
+  // Under which name of transformers the GGUF has it: a tied head that is stored all the same is the
+  // embedding.
+  std::string counterpart(const std::string& name) const {
+    const std::string own = canonical(name);
+    if (derived_.contains(own) || lookup_ == nullptr) return own;
+    const auto found = lookup_->find(name);
+    return found && found->spec->storage == Storage::tied ? expand(found->spec->same_as, found->indices)
+                                                          : own;
   }
 
-  std::optional<Difference> compare(const LogicalTensor& own, const DerivedTensor& other, double rtol,
-                                    Progress& progress) const {
+  bool has_no_place(const std::string& name, const EqualOptions& options) const {
+    if (is_known_buffer(name)) return true;
+    const auto found = lookup_ == nullptr ? std::nullopt : lookup_->find(name);
+    return found && (found->spec->storage == Storage::buffer || (found->mtp && options.without_mtp));
+  }
+
+  Difference only_named(const std::string& name) const {
+    const auto found = lookup_ == nullptr ? std::nullopt : lookup_->find(name);
+    return {name,
+            fmt::format("only in the {}{}", gguf_first_ ? "second" : "first",
+                        found && found->mtp ? ": multi-token prediction (--drop-mtp passes over it)" : "")};
+  }
+
+  void only_in_gguf(const std::string& name) {
+    ++report_.tensors;
+    report_.differences.push_back({name, gguf_first_ ? "only in the first" : "only in the second"});
+  }
+
+  // What one side has as factors, the other as rope_scaling.
+  void compare_rope() {
+    constexpr float kSame = 1e-4F;  // float32 against float64, and another order of operations
+    if (config_ == nullptr) {
+      if (!factors_.empty())
+        report_.notes.emplace_back("rope_freqs.weight is not compared: there is no config.json");
+      return;
+    }
+    const GgufFamily* family = gguf_family(*tree_);
+    if (family == nullptr) return;
+    const std::vector<float> asked = rope_frequency_factors(*config_, *family);
+    const auto at = [](const std::vector<float>& factors, std::size_t i) {
+      return i < factors.size() ? factors[i] : 1.0F;
+    };
+    for (std::size_t i = 0; i < std::max(asked.size(), factors_.size()); ++i) {
+      if (std::abs(at(asked, i) - at(factors_, i)) <= kSame * std::abs(at(asked, i))) continue;
+      ++report_.tensors;
+      report_.differences.push_back(
+          {"rope_freqs.weight",
+           fmt::format("factor {} on rotary frequencies: {} in the GGUF, {} by config.json", i,
+                       at(factors_, i), at(asked, i))});
+      return;
+    }
+  }
+
+  std::optional<Difference> compare(const LogicalTensor& own, const DerivedTensor& other,
+                                    const Tolerance& tolerance, Progress& progress) const {
     if (own.shape != other.shape) {
       return Difference{own.name, fmt::format("[{}] against [{}]", fmt::join(own.shape, ", "),
                                               fmt::join(other.shape, ", "))};
@@ -91,13 +151,17 @@ class AcrossNames {
       reader_.read(other, first, count, out);
     };
     return compare_rows({own.name, own.all_rows(), own.columns, own.rows_together()},
-                        gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, rtol, progress);
+                        gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, tolerance, progress);
   }
 
   const Side& named_;
   bool gguf_first_;
   DerivedReader reader_;
   std::map<std::string, DerivedTensor> derived_;
+  std::set<std::string> compared_;       // of these
+  std::vector<std::string> left_out_;    // of the GGUF: what its architecture has no place for
+  std::vector<float> factors_;           // rope_freqs.weight
+  std::unique_ptr<ModelConfig> config_;  // of the other side, where it has one
   std::unique_ptr<ModuleTree> tree_;
   std::unique_ptr<TensorLookup> lookup_;
   EqualReport report_;
@@ -105,13 +169,13 @@ class AcrossNames {
 
 }  // namespace
 
-std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, double rtol, int jobs,
+std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, const EqualOptions& options,
                                              Progress& progress) {
   if (is_gguf(a) == is_gguf(b)) return std::nullopt;
   const Side &gguf = is_gguf(a) ? a : b, &named = is_gguf(a) ? b : a;
   const GgufFamily* family = family_of_gguf(gguf.checkpoint);
   if (family == nullptr) return std::nullopt;
-  return AcrossNames(named, gguf, *family, is_gguf(a)).run(rtol, jobs, progress);
+  return AcrossNames(named, gguf, *family, is_gguf(a)).run(options, progress);
 }
 
 }  // namespace assay

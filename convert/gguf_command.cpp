@@ -141,12 +141,13 @@ int run_gguf(const fs::path& in, const fs::path& out, const ConvertOptions& opti
   if (!plan.folder) {
     for (const RegroupFile& file : plan.files) {
       std::error_code error;
-      if (!options.resume && fs::exists(regrouped_path(plan, file, out), error))
+      if (!options.resume && !options.overwrite && fs::exists(regrouped_path(plan, file, out), error))
         throw Error::refused("exists already").in(regrouped_path(plan, file, out)).remedy("name a new file");
     }
   }
   render_plan(plan, out, output);
   if (options.dry_run) {
+    check_regroup_memory(plan, options);
     output.json(to_json(plan, out, nullptr));
     const Space space = regroup_space(plan, out);
     const bool fits = space.needed <= space.free;

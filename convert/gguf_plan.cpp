@@ -1,16 +1,22 @@
 #include "convert/gguf_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
 
+#include "convert/output_check.h"
+#include "convert/tensor_recipe.h"
 #include "core/formats/gguf_write.h"
+#include "core/formats/imatrix.h"
 #include "core/formats/safetensors.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_import.h"
 #include "core/model/gguf_tokenizer.h"
+#include "core/model/published_layout.h"
 #include "core/system/error.h"
 #include "core/system/finding_error.h"
 #include "core/system/text.h"
@@ -47,7 +53,11 @@ std::vector<std::uint64_t> ggml_order(const std::vector<std::uint64_t>& shape) {
 class GgufPlanner {
  public:
   GgufPlanner(const fs::path& in, const fs::path& out, const ConvertOptions& options, const GgufOptions& gguf)
-      : in_(in), out_(out), options_(options), gguf_(gguf) {
+      : in_(in),
+        out_(out),
+        options_(options),
+        gguf_(gguf),
+        recipe_(gguf.tensor_types, gguf.tensor_types_file) {
     if (!options.include.empty() || !options.exclude.empty() || !options.scales_from.empty())
       throw Error::usage("--include, --exclude and --scales-from do not go with GGUF");
     if (options.mtp != Mtp::keep || options.merge || options.grid.tp > 1 || options.grid.ep > 1)
@@ -63,13 +73,22 @@ class GgufPlanner {
     const bool from_gguf = plan_.checkpoint.container == Checkpoint::Container::gguf;
     const auto type = gguf_spec(options_.to);
     if (from_gguf) check_whole();
+    const bool quantizes = type && info(gguf_default_type(*type)).block_elements > 1;
+    if (!recipe_.empty() && !quantizes)
+      throw Error::usage("--tensor-type goes with a quantized GGUF: --to gguf:q8_0 and below");
+    if (!gguf_.imatrix.empty() && !quantizes)
+      throw Error::usage("--imatrix goes with a quantized GGUF: --to gguf:q6_k and below");
+    if (!gguf_.imatrix.empty()) importance_ = read_imatrix(gguf_.imatrix);
     if (type && from_gguf)
       requantize(*type);
     else if (type)
       export_model(*type);
     else
       import_model();
-    for (const RegroupFile& file : plan_.files) plan_.file_bytes += file.bytes;
+    for (const RegroupFile& file : plan_.files) {
+      plan_.file_bytes += file.bytes;
+      for (const RegroupTensor& tensor : file.tensors) tensor.made.check(plan_.stored);
+    }
     return std::move(plan_);
   }
 
@@ -99,6 +118,7 @@ class GgufPlanner {
           .in(plan_.checkpoint.config)
           .remedy("Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE, DeepSeek V2 and V3 are");
     }
+    plan_.stored = under_published_names(std::move(plan_.stored), tree);
     std::vector<GgufTensor> tensors = gguf_tensors(config, tree, *family, plan_.checkpoint, plan_.stored);
     if (!tree.mtp.empty())
       plan_.notes.push_back("multi-token prediction is left out: llama.cpp has no place for it");
@@ -112,20 +132,26 @@ class GgufPlanner {
 
     std::vector<RegroupTensor> made;
     for (GgufTensor& tensor : tensors) {
-      const ElementType kept = tensor.always_f32 ? ElementType::F32 : converters_type(tensor.made, type);
+      const bool kept_f32 = tensor.always_f32 || quantized_apart(type);
+      const ElementType kept = kept_f32 ? ElementType::F32 : converters_type(tensor.made, type);
       made.push_back({std::move(tensor.made), kept});
     }
-    if (!is_converters_own(type)) {
+    if (quantized_apart(type)) {
       as_llama_quantize_has_it(keys, type);
       choose_types(made, keys, type);
+      take_importance(made, keys);
     }
     plan_.to = fmt::format("GGUF {}", name(type));
     plan_.roles = fmt::format("the module tree of {}", tree.family);
     write_gguf(std::move(made), std::move(keys), gguf::kDefaultAlignment);
   }
 
+  // By llama-quantize, of the file in float32.
+  bool quantized_apart(GgufFileType type) const {
+    return !is_converters_own(type) || !recipe_.empty() || importance_;
+  }
+
   static ElementType converters_type(const DerivedTensor& tensor, GgufFileType type) {
-    if (!is_converters_own(type)) return ElementType::F32;
     const ElementType wanted = gguf_default_type(type);
     return tensor.columns() % info(wanted).block_elements == 0 ? wanted : ElementType::F16;
   }
@@ -143,6 +169,7 @@ class GgufPlanner {
     as_llama_quantize_has_it(keys, type);
     choose_types(made, keys, type);
     for (const RegroupTensor& tensor : made) check_requantization(tensor);
+    take_importance(made, keys);
     plan_.to = fmt::format("GGUF {}", name(type));
     write_gguf(std::move(made), std::move(keys), plan_.checkpoint.gguf->alignment);
   }
@@ -157,14 +184,23 @@ class GgufPlanner {
         .remedy("convert the original, or accept the loss with --allow-requantize");
   }
 
+  void take_importance(std::vector<RegroupTensor>& made, std::vector<gguf::KeyValue>& keys) {
+    if (!importance_) return;
+    weigh(made);
+    note_importance(keys);
+  }
+
   static void as_llama_quantize_has_it(std::vector<gguf::KeyValue>& keys, GgufFileType type) {
     gguf::move_to_end(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
     gguf::move_to_end(keys, gguf::u32_value("general.file_type", static_cast<std::uint32_t>(type)));
     for (const char* key : {"split.no", "split.count", "split.tensors.count"}) gguf::remove_key(keys, key);
   }
 
-  static void choose_types(std::vector<RegroupTensor>& made, const std::vector<gguf::KeyValue>& keys,
-                           GgufFileType type) {
+  void choose_types(std::vector<RegroupTensor>& made, const std::vector<gguf::KeyValue>& keys,
+                    GgufFileType type) const {
+    std::vector<std::string> names;
+    for (const RegroupTensor& tensor : made) names.push_back(tensor.made.name);
+    recipe_.check_used(names);
     std::stable_sort(made.begin(), made.end(), [](const RegroupTensor& a, const RegroupTensor& b) {
       return gguf_tensor_order(a.made.name, b.made.name);
     });
@@ -174,8 +210,52 @@ class GgufPlanner {
       while (shape.size() > 1 && shape.front() == 1) shape.erase(shape.begin());
       tensors.push_back({tensor.made.name, ggml_order(shape), tensor.type});
     }
-    const std::vector<ElementType> types = gguf_mix(type, mix_model(keys), tensors);
+    const std::vector<ElementType> types =
+        gguf_mix(type, mix_model(keys), tensors,
+                 {.by_hand = [&](std::string_view name) { return recipe_.type_of(name); },
+                  .importance = importance_.has_value()});
     for (std::size_t i = 0; i < made.size(); ++i) made[i].type = types[i];
+  }
+
+  // What the matrix says of a tensor that is quantized; the embedding's is looked up, not multiplied.
+  void weigh(std::vector<RegroupTensor>& made) {
+    std::uint64_t without = 0, with = 0;
+    for (RegroupTensor& tensor : made) {
+      if (info(tensor.type).block_elements == 1) continue;
+      const auto found = importance_->entries.find(tensor.made.name);
+      if (found == importance_->entries.end()) {
+        ++without;
+        continue;
+      }
+      const auto& shape = tensor.made.shape;
+      const std::uint64_t matrices = shape.size() == 3 ? shape.front() : 1;
+      ++with;
+      if (found->second.size() == matrices * tensor.made.columns())
+        tensor.importance = found->second;
+      else if (tensor.made.name != "token_embd.weight")
+        throw Error::refused(fmt::format("the importance matrix has {} values, the tensor {} columns{}",
+                                         found->second.size(), tensor.made.columns(),
+                                         matrices > 1 ? fmt::format(" of {} experts", matrices) : ""))
+            .in(gguf_.imatrix)
+            .tensor(tensor.made.name)
+            .remedy("take the matrix of this model");
+    }
+    if (with == 0)
+      throw Error::refused("has no entry for any tensor that is quantized")
+          .in(gguf_.imatrix)
+          .remedy("take the matrix of this model");
+    if (without > 0)
+      plan_.notes.push_back(
+          fmt::format("{} tensors are quantized without importance: the matrix has no entry", without));
+  }
+
+  void note_importance(std::vector<gguf::KeyValue>& keys) const {
+    gguf::set_value(keys, gguf::text_value("quantize.imatrix.file", gguf_.imatrix));
+    if (!importance_->dataset.empty())
+      gguf::set_value(keys, gguf::text_value("quantize.imatrix.dataset", importance_->dataset));
+    gguf::set_value(keys, gguf::u32_value("quantize.imatrix.entries_count", importance_->entries.size()));
+    if (importance_->chunks > 0)
+      gguf::set_value(keys, gguf::u32_value("quantize.imatrix.chunks_count", importance_->chunks));
   }
 
   static MixModel mix_model(const std::vector<gguf::KeyValue>& keys) {
@@ -267,6 +347,7 @@ class GgufPlanner {
     }
     HfModel model = import_gguf(plan_.checkpoint, plan_.stored, *type);
     plan_.notes = std::move(model.notes);
+    check_left_out(model);
     plan_.texts = std::move(model.files);
     plan_.roles = model.family.empty() ? "" : fmt::format("the module tree of {}", model.family);
     plan_.to = fmt::format("safetensors {}", name(*type));
@@ -277,6 +358,43 @@ class GgufPlanner {
       made.push_back({std::move(tensor), computed_in_f32 ? ElementType::F32 : *type});
     }
     write_safetensors(std::move(made));
+    hold_against_config();
+  }
+
+  void hold_against_config() const {
+    const auto config = std::find_if(plan_.texts.begin(), plan_.texts.end(),
+                                     [](const auto& text) { return text.first == "config.json"; });
+    if (config == plan_.texts.end()) return;
+    Checkpoint made;
+    made.root = out_;
+    for (const RegroupFile& file : plan_.files) {
+      const auto place = static_cast<std::uint32_t>(made.files.size());
+      made.files.push_back({file.name, out_ / file.name, file.bytes, {}, {}});
+      for (const RegroupTensor& tensor : file.tensors)
+        made.tensors.push_back(
+            {tensor.made.name, tensor.type, tensor.made.shape, tensor.offset, tensor.bytes, place});
+    }
+    throw_first_refusal(check_output_against_config(made, config->second, false));
+  }
+
+  static void throw_first_refusal(const Findings& findings) {
+    for (const Finding& finding : findings) {
+      if (finding.severity == Severity::error)
+        throw Error::refused(finding.message).tensor(finding.tensor).remedy(finding.remedy);
+    }
+  }
+
+  void check_left_out(const HfModel& model) {
+    if (model.left_out.empty()) return;
+    constexpr std::size_t kNamed = 5;
+    const std::span named(model.left_out.data(), std::min(kNamed, model.left_out.size()));
+    const std::string what = fmt::format("{} tensor{} no place in a {}: {}{}", model.left_out.size(),
+                                         model.left_out.size() == 1 ? " has" : "s have", model.family,
+                                         fmt::join(named, ", "), model.left_out.size() > kNamed ? ", …" : "");
+    if (!gguf_.drop_unknown)
+      throw Error::refused(what).in(in_).remedy(
+          "the result is another model without: --drop-unknown makes it");
+    plan_.notes.push_back(what + "; left out, as --drop-unknown says");
   }
 
   void write_safetensors(std::vector<RegroupTensor> made) {
@@ -318,6 +436,8 @@ class GgufPlanner {
   const fs::path &in_, &out_;
   const ConvertOptions& options_;
   const GgufOptions& gguf_;
+  TensorRecipe recipe_;
+  std::optional<ImportanceMatrix> importance_;
   RegroupPlan plan_;
 };
 
@@ -331,8 +451,14 @@ std::optional<GgufFileType> gguf_spec(std::string_view to) {
   const auto type = gguf_file_type_from_text(to.substr(kPrefix.size()));
   if (type && std::find(kWritten.begin(), kWritten.end(), *type) != kWritten.end()) return type;
   std::string offered;
+  const auto lower_case = [](std::string_view text) {
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return lower;
+  };
   for (const GgufFileType written : kWritten)
-    offered += fmt::format("{}{}", offered.empty() ? "" : ", ", name(written));
+    offered += fmt::format("{}{}{}", offered.empty() ? "" : ", ", kPrefix, lower_case(name(written)));
   throw Error::usage(fmt::format("--to {}: no GGUF type offered here", to)).remedy("one of " + offered);
 }
 

@@ -16,7 +16,11 @@ namespace assay {
 
 struct GgufOptions {
   std::string tokenizer_pre;
-  bool allow_requantize = false;  // a GGUF that is quantized already may be quantized again
+  std::vector<std::string> tensor_types;  // REGEX=TYPE
+  std::string tensor_types_file;          // the same, in a file
+  std::string imatrix;                    // an importance matrix's file; empty: none
+  bool allow_requantize = false;          // a GGUF that is quantized already may be quantized again
+  bool drop_unknown = false;              // what the architecture has no place for may be left out
 };
 
 // "gguf:q4_k_m"; nullopt: of another kind. Throws Error::usage for a GGUF type that is not offered.

@@ -185,17 +185,17 @@ void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::ui
   });
 }
 
-void check_merges(const PipelineContext& context) {
+void check_merges(const ConversionPlan& plan, const CheckpointReader& source) {
   std::uint64_t disagreeing = 0, blocks = 0;
   std::string example;
-  for (const Work& work : context.plan.works) {
-    const LogicalTensor& tensor = context.plan.stored.tensors[work.tensor];
+  for (const Work& work : plan.works) {
+    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
     if (work.action != WorkAction::reblock) continue;
-    const ScaleMap rows{tensor.rows, tensor.form.block_rows, context.plan.spec.block_rows};
-    const ScaleMap columns{tensor.columns, tensor.form.block_columns, context.plan.spec.block_columns};
+    const ScaleMap rows{tensor.rows, tensor.form.block_rows, plan.spec.block_rows};
+    const ScaleMap columns{tensor.columns, tensor.form.block_columns, plan.spec.block_columns};
     if (!rows.merges() && !columns.merges()) continue;
     std::vector<float> old(tensor.slices * tensor.scale_rows() * tensor.scale_columns());
-    StoredReader(context.source, tensor).decode_scales(0, tensor.slices * tensor.scale_rows(), old);
+    StoredReader(source, tensor).decode_scales(0, tensor.slices * tensor.scale_rows(), old);
     for (std::uint64_t block = 0; block < tensor.slices * rows.new_count(); ++block) {
       const std::uint64_t top = block / rows.new_count() * rows.old_count(), i = block % rows.new_count();
       for (std::uint64_t j = 0; j < columns.new_count(); ++j, ++blocks) {

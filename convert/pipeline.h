@@ -50,7 +50,7 @@ void read_gathered(const CheckpointReader& source, const TensorCut& cut, std::ui
                    std::span<std::byte> bytes);
 
 // Merging blocks needs scales that agree: throws Error::refused with the count of those that do not.
-void check_merges(const PipelineContext& context);
+void check_merges(const ConversionPlan& plan, const CheckpointReader& source);
 
 // The most memory that one piece of work takes, and so how many may be under way.
 std::uint64_t largest_piece(const ConversionPlan& plan);

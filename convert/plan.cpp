@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <numeric>
 
+#include "convert/config_rewrite.h"
 #include "convert/encoder.h"
 #include "convert/layout.h"
 #include "convert/merge.h"
 #include "convert/mtp.h"
+#include "convert/output_check.h"
 #include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
+#include "convert/strays.h"
 #include "core/model/fused_sets.h"
+#include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
@@ -30,6 +34,12 @@ bool can_reblock(std::uint64_t scales, std::uint64_t from, std::uint64_t to) {
   return scales <= 1 || from % to == 0 || to % from == 0;
 }
 
+// Where config.json describes a known architecture, its names; what nobody has described keeps its own.
+StoredTensors published(const Checkpoint& checkpoint, StoredTensors stored) {
+  const auto tree = tree_of(checkpoint);
+  return tree ? under_published_names(std::move(stored), *tree) : std::move(stored);
+}
+
 class Planner {
  public:
   Planner(const fs::path& in, const ConvertOptions& options)
@@ -43,6 +53,9 @@ class Planner {
     plan_.stored = find_stored(plan_.checkpoint, plan_.quantization);
     plan_.findings.insert(plan_.findings.end(), plan_.stored.findings.begin(), plan_.stored.findings.end());
     if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
+    leave_out_strays(plan_);
+    if (plan_.spec.kind == Spec::Kind::cast || plan_.spec.kind == Spec::Kind::quantize)
+      plan_.stored = published(plan_.checkpoint, std::move(plan_.stored));
   }
 
   ConversionPlan run() {
@@ -50,6 +63,8 @@ class Planner {
     choose();
     if (!plan_.feasible()) return std::move(plan_);
     place();
+    hold_against_config();
+    if (!plan_.feasible()) return std::move(plan_);
     if (options_.grid.tp > 1) {
       const auto ranks = std::make_shared<RankPlan>(plan_, options_.grid, plan_.findings);
       if (!plan_.feasible()) return std::move(plan_);
@@ -103,12 +118,28 @@ class Planner {
         else if (tensor.quantized())
           left_quantized(tensor);
       }
+      if (tensor.composed && work.action == WorkAction::copy) set_plain(tensor, work);
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
     if (plan_.encoder && plan_.encoder->needs_whole_amax()) share_scales();
-    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
-      fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
+    if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible()) note_nothing_to_do();
+  }
+
+  // What is in that form already is copied; what cannot be brought into it is refused.
+  void note_nothing_to_do() {
+    const auto& tensors = plan_.stored.tensors;
+    const bool reblocks = plan_.spec.kind == Spec::Kind::reblock;
+    const bool there_already = options_.include.empty() && options_.exclude.empty() &&
+                               plan_.spec.kind != Spec::Kind::quantize &&
+                               std::any_of(tensors.begin(), tensors.end(), [&](const LogicalTensor& tensor) {
+                                 return reblocks ? tensor.quantized() : tensor.form.codes == plan_.spec.type;
+                               });
+    fault("convert.nothing_to_do", "",
+          there_already
+              ? fmt::format("every tensor is as {} has it already: they are copied", plan_.spec.text)
+              : fmt::format("no tensor here is changed by {}", plan_.spec.text));
+    if (there_already) plan_.findings.back().severity = Severity::warning;
   }
 
   // What engines fuse keeps one scale for the whole of it (core/model/fused_sets.h).
@@ -172,6 +203,13 @@ class Planner {
           "leave the quantized tensors to the conversion");
   }
 
+  // Under its own name it lies nowhere, so that it cannot be copied.
+  static void set_plain(const LogicalTensor& tensor, Work& work) {
+    if (tensor.quantized()) return;  // refused above
+    work.action = WorkAction::cast;
+    work.to = name(tensor.form.codes);
+  }
+
   void set_action(const LogicalTensor& tensor, Work& work) {
     const Spec& spec = plan_.spec;
     if (spec.kind == Spec::Kind::reblock) return set_reblock(tensor, work);
@@ -197,7 +235,7 @@ class Planner {
     const bool is_pair =
         (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
         (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
-    if (!is_pair || tensor.input_factors || tensor.form.kind != FormKind::scaled ||
+    if (!is_pair || tensor.composed || tensor.input_factors || tensor.form.kind != FormKind::scaled ||
         spec.scale != ScaleRounding::none || !options_.scales_from.empty())
       return false;
     const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
@@ -268,7 +306,8 @@ class Planner {
         }
         return;
       case WorkAction::cast:
-        put(beside, {tensor.name, spec.type, tensor.shape, OutputTensor::Source::values, at});
+        put(beside, {tensor.name, spec.kind == Spec::Kind::cast ? spec.type : tensor.form.codes, tensor.shape,
+                     OutputTensor::Source::values, at});
         return;
       case WorkAction::recode:
       case WorkAction::quantize: break;
@@ -279,6 +318,25 @@ class Planner {
                           made.is_scale ? OutputTensor::Source::scales : OutputTensor::Source::codes, at};
       output.part = part++;
       put(beside, std::move(output));
+    }
+  }
+
+  // A difference that was there before and is only copied is the source's own.
+  void hold_against_config() {
+    if (plan_.checkpoint.config.empty() || options_.mtp == Mtp::only) return;
+    Checkpoint made;
+    made.root = plan_.checkpoint.root;
+    for (const OutputShard& shard : plan_.shards) {
+      const auto file = static_cast<std::uint32_t>(made.files.size());
+      made.files.push_back({shard.name, made.root / shard.name, shard.bytes, {}, {}});
+      for (const OutputTensor& tensor : shard.tensors)
+        made.tensors.push_back({tensor.name, tensor.type, tensor.shape, tensor.offset, tensor.bytes, file});
+    }
+    const RewrittenConfig config = rewrite_config(plan_, options_);
+    for (Finding& finding : check_output_against_config(made, config.text, options_.allow_incomplete)) {
+      if (plan_.spec.kind == Spec::Kind::keep && finding.severity == Severity::error)
+        finding.severity = Severity::warning;
+      plan_.findings.push_back(std::move(finding));
     }
   }
 

@@ -37,6 +37,7 @@ struct ConvertOptions {
   bool allow_incomplete = false;  // shards that the index names may be missing
   bool allow_large = false;       // decoded weights may be as large as raw codes are
   bool dry_run = false, resume = false, prove = true;
+  bool overwrite = false;  // what earlier runs wrote or left unfinished is replaced
   int jobs = 1;
 };
 

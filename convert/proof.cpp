@@ -207,8 +207,8 @@ Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const Che
     const auto found = places.find(old.name);
     if (found == places.end())
       fault = fmt::format("{}: missing in the output", old.name);
-    else if (const auto differs = compare_tensor(source, old, made.side()->reader, *found->second, 0,
-                                                 progress, NonFinite::differs))
+    else if (const auto differs = compare_tensor(source, old, made.side()->reader, *found->second,
+                                                 {.non_finite = NonFinite::differs}, progress))
       fault = fmt::format("{}: {}", old.name, differs->what);
   });
   for (const Work& work : plan.works) {

@@ -8,10 +8,12 @@
 #include <cmath>
 #include <future>
 #include <mutex>
+#include <set>
 
 #include "convert/convert.h"
 #include "convert/journal.h"
 #include "convert/plausible.h"
+#include "convert/scale_check.h"
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/stream_digest.h"
 #include "core/model/stored_reader.h"
@@ -65,14 +67,14 @@ class Regrouper {
   Regrouper(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options, ProgressMode mode)
       : plan_(plan),
         out_(out),
-        partial_(partial_folder(out)),
+        folder_(out, options.overwrite),
+        partial_(folder_.path()),
         options_(options),
         mode_(mode),
         source_(plan.checkpoint),
         reader_(source_, plan.stored) {}
 
   RegroupResult run() {
-    fs::create_directories(partial_);
     journal_.emplace(partial_, key());
     finished_before_ = journal_->finished();
     try {
@@ -81,6 +83,8 @@ class Regrouper {
       finish();
     } catch (const Interrupted&) {
       result_.interrupted = true;
+    } catch (const Error& error) {
+      throw folder_.after(error);
     }
     return std::move(result_);
   }
@@ -88,7 +92,13 @@ class Regrouper {
  private:
   std::string key() const {
     std::string what = fmt::format("{}\n{}\n{}\n", plan_.to, options_.allow_large, plan_.roles);
+    const auto digest_of_values = [](std::span<const float> values) {
+      return digest_of(DigestKind::sha256, std::as_bytes(values)).hex();
+    };
     for (const RegroupFile& file : plan_.files) {
+      for (const RegroupTensor& tensor : file.tensors) {
+        if (!tensor.importance.empty()) what += digest_of_values(tensor.importance);
+      }
       const Digest header = digest_of(DigestKind::sha256, std::as_bytes(std::span(file.header)));
       what += fmt::format("{} {} {}\n", file.name, file.bytes, header.hex());
     }
@@ -113,7 +123,7 @@ class Regrouper {
       for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
       return;
     }
-    if (fs::exists(regrouped_path(plan_, file, out_), error))
+    if (!options_.overwrite && fs::exists(regrouped_path(plan_, file, out_), error))
       throw Error::refused("exists already").in(regrouped_path(plan_, file, out_)).remedy("name a new file");
     ResumableFile target(partial_ / file.name);
     target.write_at(0, std::as_bytes(std::span(file.header)));
@@ -174,6 +184,7 @@ class Regrouper {
       for (std::uint64_t first = 0; first < rows; first += step)
         pieces.push_back({i, first, std::min(step, rows - first), {}});
     }
+    check_sources(batch);
     const std::uint64_t piece = largest_regroup_piece(plan_);
     const int jobs = static_cast<int>(
         std::clamp<std::uint64_t>(options_.memory / piece, 1, static_cast<std::uint64_t>(options_.jobs)));
@@ -187,6 +198,14 @@ class Regrouper {
     std::vector<ErrorSums> sums(batch.size());
     for (const Piece& p : pieces) sums[p.tensor].add(p.sums);
     return sums;
+  }
+
+  void check_sources(const Batch& batch) const {
+    std::set<std::uint32_t> sources;
+    for (const RegroupTensor* tensor : batch) {
+      for (const DerivedTensor::Piece& piece : tensor->made.pieces) sources.insert(piece.source);
+    }
+    for (const std::uint32_t source : sources) check_scales(source_, plan_.stored.tensors[source]);
   }
 
   ErrorSums write_rows(const RegroupTensor& tensor, std::uint64_t first, std::uint64_t rows,
@@ -204,8 +223,8 @@ class Regrouper {
     }
     std::vector<float> before(rows * columns);
     reader_.read(tensor.made, first, rows, before);
-    check_scales(tensor.made, before);
-    if (const auto fault = gguf_quantize(tensor.type, before, stored.data())) {
+    check_values(tensor.made, before);
+    if (const auto fault = quantize(tensor, first, before, stored)) {
       const bool finite = fault->kind != QuantizeFault::Kind::not_finite;
       throw Error::refused(finite
                                ? fmt::format("a value is too large for {}", name(tensor.type))
@@ -219,6 +238,24 @@ class Regrouper {
     return sums;
   }
 
+  static std::optional<QuantizeFault> quantize(const RegroupTensor& tensor, std::uint64_t first,
+                                               std::span<const float> values, std::span<std::byte> stored) {
+    if (tensor.importance.empty()) return gguf_quantize(tensor.type, values, stored.data());
+    const std::uint64_t columns = tensor.made.columns();
+    const std::uint64_t rows_a_matrix = tensor.made.rows() / (tensor.importance.size() / columns);
+    const std::uint64_t row_bytes = stored.size() / (values.size() / columns);
+    for (std::uint64_t row = 0; row * columns < values.size(); ++row) {
+      const std::uint64_t matrix = (first + row) / rows_a_matrix;
+      auto fault = gguf_quantize_row(tensor.type, values.subspan(row * columns, columns),
+                                     std::span(tensor.importance).subspan(matrix * columns, columns),
+                                     stored.subspan(row * row_bytes).data());
+      if (!fault) continue;
+      fault->index += row * columns;
+      return fault;
+    }
+    return std::nullopt;
+  }
+
   void check_copied(const RegroupTensor& tensor, std::span<const std::byte> stored, std::size_t count) const {
     if (!info(tensor.type).is_float) return;
     const std::vector<float> values = decoded(tensor.type, stored, count);
@@ -229,7 +266,7 @@ class Regrouper {
           .remedy("the source is damaged");
   }
 
-  void check_scales(const DerivedTensor& tensor, std::span<const float> values) const {
+  void check_values(const DerivedTensor& tensor, std::span<const float> values) const {
     if (tensor.pieces.empty()) return;
     const float amax = std::bit_cast<float>(largest_magnitude_bits(values.data(), values.size()));
     check_plausible(plan_.stored.tensors[tensor.pieces.front().source], amax, options_);
@@ -273,7 +310,7 @@ class Regrouper {
       ResumableFile(partial_ / file.name).publish(regrouped_path(plan_, file, out_));
     }
     journal_.reset();
-    fs::remove_all(partial_);
+    folder_.remove();
   }
 
   void finish_folder() {
@@ -290,12 +327,13 @@ class Regrouper {
     file.commit();
     journal_.reset();
     fs::remove(partial_ / Journal::kName);
-    publish_folder(partial_, out_);
+    folder_.publish();
   }
 
   const RegroupPlan& plan_;
   const fs::path& out_;
-  fs::path partial_;
+  PartialFolder folder_;
+  const fs::path& partial_;
   const ConvertOptions& options_;
   ProgressMode mode_;
   CheckpointReader source_;
@@ -339,12 +377,16 @@ Space regroup_space(const RegroupPlan& plan, const fs::path& out) {
   return space;
 }
 
-RegroupResult regroup(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options,
-                      ProgressMode progress) {
+void check_regroup_memory(const RegroupPlan& plan, const ConvertOptions& options) {
   if (const std::uint64_t piece = largest_regroup_piece(plan); piece > options.memory) {
     throw Error::refused(
         fmt::format("one piece of work takes {} bytes of memory, --memory allows {}", piece, options.memory));
   }
+}
+
+RegroupResult regroup(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options,
+                      ProgressMode progress) {
+  check_regroup_memory(plan, options);
   regroup_space(plan, out).require(out);
   return Regrouper(plan, out, options, progress).run();
 }

@@ -23,6 +23,7 @@ struct RegroupTensor {
   DerivedTensor made;
   ElementType type;
   std::uint64_t offset = 0, bytes = 0;  // in its file
+  std::vector<float> importance;        // of its columns; of stacked matrices one after the other; or empty
 };
 
 struct RegroupFile {
@@ -60,6 +61,8 @@ struct RegroupResult {
 // Where OUT's files are once they are whole.
 fs::path regrouped_path(const RegroupPlan& plan, const RegroupFile& file, const fs::path& out);
 
+// Throws Error::refused where one piece of work takes more than --memory.
+void check_regroup_memory(const RegroupPlan& plan, const ConvertOptions& options);
 RegroupResult regroup(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options,
                       ProgressMode progress);
 

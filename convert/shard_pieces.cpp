@@ -10,6 +10,7 @@
 
 #include "convert/encoder.h"
 #include "convert/plausible.h"
+#include "convert/scale_check.h"
 #include "convert/scale_map.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
@@ -198,6 +199,9 @@ void ShardPieces::queue_gathering(const OutputTensor& output) {
 void ShardPieces::queue_work(std::uint32_t work, const Outputs& outputs) {
   const LogicalTensor& tensor = tensor_of(work);
   const OutputTensor* scales = find(outputs, OutputTensor::Source::scales);
+  group_at(outputs.front()->offset).pieces.push_back([this, &tensor] {
+    check_scales(context_.source, tensor);
+  });
   if (plan_.works[work].action == WorkAction::reblock) {
     group_at(scales->offset).pieces.push_back([this, &tensor, scales] { reblock_scales(tensor, *scales); });
     return;

@@ -225,7 +225,8 @@ Spec parse_spec(std::string_view text, Int8Range int8_range) {
     take_block(spec, text.substr(8));
   } else if (!take_quantization(spec)) {
     refuse(text,
-           "not one of copy, reblock=64x64, bf16, f16, f32, fp8:…, int8:…, mxfp4, mxfp8, nvfp4, int4:…");
+           "not one of copy, reblock=64x64, bf16, f16, f32, fp8:…, int8:…, mxfp4, mxfp8, nvfp4, int4:…, "
+           "gguf:… (gguf:q4_k_m)");
   }
   if (int8_range == Int8Range::compressed_tensors &&
       (spec.type != ElementType::I8 || spec.grain != Spec::Grain::channel))

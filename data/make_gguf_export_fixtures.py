@@ -2,7 +2,8 @@
 
     LLAMA_CPP=path/to/llama.cpp LLAMA_QUANTIZE=path/to/llama-quantize python data/make_gguf_export_fixtures.py
 
-writes data/fixtures/gguf_export/: EXPECTED.tsv (model, type, sha256), and sentencepiece/ with a tokenizer.model and the
+writes data/fixtures/gguf_export/: EXPECTED.tsv (model, type, sha256), biased/ with a Llama that has every bias and Llama 3's
+rope scaling, packed/ with one that is stored as compressed-tensors packs it, and sentencepiece/ with a tokenizer.model and the
 vocabulary-only GGUF that the converter makes of it. The models of data/models/ have no tokenizer, so theirs is none; tinylm's
 pre-tokenizer is DeepSeek-V3's, which the converter knows by a hash of real vocabularies alone, so that it is told.
 Source: llama.cpp as vendored by llama-cpp-python 0.3.36.
@@ -23,8 +24,11 @@ sys.path[:0] = [str(LLAMA_CPP), str(LLAMA_CPP / "gguf-py")]
 
 import sentencepiece  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
+from compressed_tensors.compressors import pack_to_int32  # noqa: E402
 from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
 from conversion.base import TextModel, gguf  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE / "fixtures/gguf_export"
@@ -53,18 +57,61 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def folder_of(name):
+    return HERE / "tinylm" if name == "tinylm" else OUT / name if name in ("biased", "packed") else HERE / f"models/{name}"
+
+
+def small_llama(folder, changes):
+    """The config and, in float32, the weights of a Llama of transformers, seeded."""
+    torch.manual_seed(7)
+    values = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+              "bos_token_id": 0, "eos_token_id": 1, "rope_theta": 500.0} | changes
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**values))
+    values |= {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16"}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(values, indent=1) + "\n")
+    return values, {name: torch.randn_like(tensor) / 8 for name, tensor in model.state_dict().items()}
+
+
+def biased_fixture():
+    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    _, tensors = small_llama(OUT / "biased", {"attention_bias": True, "mlp_bias": True, "rope_scaling": rope})
+    save_file({name: tensor.bfloat16().contiguous() for name, tensor in tensors.items()}, OUT / "biased/model.safetensors",
+              {"format": "pt"})
+
+
+def packed_fixture():
+    """INT4 in groups of 32, by compressed-tensors' own packing."""
+    weights = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 32}
+    config, tensors = small_llama(OUT / "packed", {"num_hidden_layers": 1})
+    config["quantization_config"] = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+                                     "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+    (OUT / "packed/config.json").write_text(json.dumps(config, indent=1) + "\n")
+    stored = {}
+    for name, tensor in tensors.items():
+        if not name.endswith("_proj.weight"):
+            stored[name] = tensor.bfloat16().contiguous()
+            continue
+        codes = torch.randint(-8, 8, tensor.shape, dtype=torch.int8)
+        stored[name + "_packed"] = pack_to_int32(codes, 4)
+        stored[name + "_scale"] = (torch.rand(tensor.shape[0], tensor.shape[1] // 32) / 64).bfloat16()
+        stored[name + "_shape"] = torch.tensor(tensor.shape)
+    save_file(stored, OUT / "packed/model.safetensors", {"format": "pt"})
+
+
 def expected():
     lines = ["# model\ttype\tsha256 of the GGUF; \"again\": of the Q8_0 file, requantized"]
     TextModel.get_vocab_base_pre = lambda self, tokenizer: "deepseek-v3"
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
-        for name in MODELS + ["tinylm"]:
-            source = HERE / ("tinylm" if name == "tinylm" else f"models/{name}")
+        for name in MODELS + ["biased", "packed", "tinylm"]:
+            source = folder_of(name)
             vocabulary = None if name == "tinylm" else no_vocabulary
             for file_type, constant in CONVERTED.items():
                 convert(source, scratch / f"{file_type}.gguf", constant, vocabulary)
                 lines.append(f"{name}\t{file_type}\t{digest(scratch / f'{file_type}.gguf')}")
-            if not QUANTIZE or name == "deepseek-v2-lite":  # llama.cpp knows "lite" by its 26 or 27 layers alone
+            if not QUANTIZE or name in ("biased", "packed") or name == "deepseek-v2-lite":  # llama.cpp knows "lite" by its 26 or 27 layers alone
                 continue
             for file_type in QUANTIZED:
                 made = scratch / "made.gguf"
@@ -107,4 +154,6 @@ if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     with torch.inference_mode():
         sentencepiece_fixture()
+        biased_fixture()
+        packed_fixture()
         expected()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes data/fixtures/quantize/{inputs.bin,<TYPE>.bin}: float32 values and the blocks ggml quantizes them to.
+"""Writes data/fixtures/quantize/{inputs.bin,<TYPE>.bin}: float32 values and the blocks ggml quantizes them to; and, of the same
+values with an importance matrix, importance.bin and WEIGHTED.tsv (type, sha256 of the blocks).
 
 The peer is llama.cpp at commit 0c1e57098 (ggml 0.25.3), built for x86-64 with GCC 12:
 
@@ -12,6 +13,7 @@ infinite have no right answer and are not among them; MXFP4, whose exponent wrap
 without the last inputs.
 """
 import ctypes
+import hashlib
 import pathlib
 import sys
 
@@ -22,6 +24,8 @@ OUT = pathlib.Path(__file__).parent / "fixtures" / "quantize"
 TYPES = [T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K,
          T.IQ4_NL, T.IQ4_XS, T.MXFP4]
 TINY = [1e-38, 1e-40, 1e-44]
+WEIGHED = [T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K, T.IQ4_NL, T.IQ4_XS, T.Q8_0]
+COLUMNS = 512  # with an importance matrix: a row is two inputs
 
 
 def inputs():
@@ -76,6 +80,21 @@ def main():
         out = np.zeros(values.size * 4, np.uint8)
         size = ggml.ggml_quantize_chunk(int(kind), values.ctypes.data, out.ctypes.data, 0, rows, 256, None)
         (OUT / f"{kind.name}.bin").write_bytes(out[:size].tobytes())
+    weighted(ggml, values)
+
+
+def weighted(ggml, values):
+    rng = np.random.default_rng(21)
+    importance = rng.gamma(0.5, 2, COLUMNS).astype(np.float32)  # a few columns matter most
+    importance[rng.integers(0, COLUMNS, 20)] = 0
+    (OUT / "importance.bin").write_bytes(importance.tobytes())
+    rows = values.size // COLUMNS
+    lines = ["# type\tsha256 of ggml_quantize_chunk's bytes for inputs.bin in rows of 512, with importance.bin"]
+    for kind in WEIGHED:
+        out = np.zeros(values.size * 4, np.uint8)
+        size = ggml.ggml_quantize_chunk(int(kind), values.ctypes.data, out.ctypes.data, 0, rows, COLUMNS, importance.ctypes.data)
+        lines.append(f"{kind.name}\t{hashlib.sha256(out[:size].tobytes()).hexdigest()}")
+    (OUT / "WEIGHTED.tsv").write_text("\n".join(lines) + "\n")
 
 
 main()

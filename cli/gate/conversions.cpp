@@ -64,7 +64,8 @@ GateFigure round_trip_figure(const fs::path& model, const ScratchFolder& scratch
   back.scales_from = model.string();
   run(scratch / "bf16", scratch / "fp8", back);
   Progress progress(ProgressMode::never, "compare", 0);
-  const EqualReport equal = compare_values(Side(model, jobs), Side(scratch / "fp8", jobs), 0, jobs, progress);
+  const EqualReport equal =
+      compare_values(Side(model, jobs), Side(scratch / "fp8", jobs), {.jobs = jobs}, progress);
   GateFigure figure = {.name = "tinylm to bf16 and back to FP8: values", .drift = Drift::exact, .word = {}};
   figure.word = fmt::format("{} tensors, {} differ", equal.tensors, equal.differences.size());
   figure.holds = equal.differences.empty();

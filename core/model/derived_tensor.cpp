@@ -31,8 +31,28 @@ std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored)
   const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0;
   if (changed || pieces[0].first_row != 0) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
-  if (source.all_rows() != pieces[0].rows || source.columns != columns()) return std::nullopt;
+  if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
+    return std::nullopt;
   return pieces[0].source;
+}
+
+void DerivedTensor::check(const StoredTensors& stored) const {
+  if (!computed.empty()) {
+    if (computed.size() != rows() * columns()) throw Error::internal("values of another count").tensor(name);
+    return;
+  }
+  std::uint64_t held = 0;
+  bool fits = true;
+  for (const Piece& piece : pieces) {
+    const LogicalTensor& source = stored.tensors.at(piece.source);
+    held += rows_of(piece, source);
+    fits = fits && piece.first_row + piece.rows <= source.all_rows() &&
+           (piece.transposed ? piece.rows : source.columns) == columns();
+  }
+  const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
+  const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
+  if (!fits || held != rows() || !whole_heads)
+    throw Error::internal("what it is put together from is not of its shape").tensor(name);
 }
 
 DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t source) {
@@ -51,6 +71,10 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
                 out.begin());
   } else if (tensor.order == HeadRows::kept) {
     read_in_order(tensor, first, count, out);
+  } else if (tensor.shape.size() <= 1) {  // a bias: its values are ordered as the matrix's rows are
+    std::vector<float> heads(columns);
+    read_in_order(tensor, first, count, heads);
+    for (std::uint64_t i = 0; i < columns; ++i) out[i] = heads[source_row(tensor.order, tensor.head_rows, i)];
   } else {
     const std::uint64_t head = tensor.head_rows;
     const std::uint64_t begin = first / head * head, end = (first + count + head - 1) / head * head;

@@ -19,6 +19,7 @@ namespace assay {
 
 // The two orders of a rotary head's rows. transformers rotates row i with row i + half; ggml's Llama rotates
 // row 2i with row 2i + 1. So row 2i + j of `pairs` is row j·half + i of `halves`.
+// Of a bias they are its values.
 enum class HeadRows : std::uint8_t { kept, pairs_from_halves, halves_from_pairs };
 
 struct DerivedTensor {
@@ -38,6 +39,8 @@ struct DerivedTensor {
 
   std::uint64_t columns() const { return shape.empty() ? 1 : shape.back(); }
   std::uint64_t rows() const;
+  // Throws Error::internal where the pieces do not make up the shape: a plan that could not be carried out.
+  void check(const StoredTensors& stored) const;
   // The place of the one tensor that this is, unchanged; nullopt where values or their order differ.
   std::optional<std::uint32_t> same_as(const StoredTensors& stored) const;
 };

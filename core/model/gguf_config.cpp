@@ -134,6 +134,8 @@ void swap_expert_width(ParsedJson& values) {
 void note_what_tensors_tell(ParsedJson& values, const TensorNames& names) {
   values["tie_word_embeddings"] = !names.contains("output.weight");
   values["attention_bias"] = names.contains("blk.0.attn_q.bias") || names.contains("blk.0.attn_qkv.bias");
+  values["mlp_bias"] = names.contains("blk.0.ffn_gate.bias") && names.contains("blk.0.ffn_up.bias") &&
+                       names.contains("blk.0.ffn_down.bias");
   values["use_qk_norm"] = names.contains("blk.0.attn_q_norm.weight");
   // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
   if (!values.contains("topk_method")) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "core/model/gguf_names.h"
 #include "core/model/stored_names.h"
@@ -59,9 +60,12 @@ class Exporter {
   std::vector<std::uint32_t> by_file_and_name() const {
     std::vector<std::uint32_t> places(stored_.tensors.size());
     std::iota(places.begin(), places.end(), 0);
+    // What the converter decodes from codes of another name (qweight, weight_packed) it puts at the end.
     const auto key = [&](std::uint32_t place) {
       const LogicalTensor& tensor = stored_.tensors[place];
-      return std::pair(checkpoint_.tensors[tensor.codes].file, std::string_view(tensor.name));
+      const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
+      const bool decoded = codes.name != tensor.name && !tensor.composed;
+      return std::tuple(decoded, codes.file, std::string_view(codes.name), place);
     };
     std::sort(places.begin(), places.end(),
               [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });

@@ -2,14 +2,11 @@
 // (conversion/base.py, TextModel.set_gguf_parameters, and the model classes).
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
-#include <numbers>
-
 #include "core/formats/gguf_write.h"
 #include "core/formats/json.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_family.h"
+#include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -157,33 +154,16 @@ std::vector<gguf::KeyValue> gguf_hyperparameters(const ModelConfig& config, cons
   return Keys(config, family).all(file_type);
 }
 
-// Wavelengths below the high-frequency one keep their frequency, those above the low-frequency one divide it
-// by `factor`, and between the two it is interpolated (Llama 3.1). float32 throughout, as torch computes it:
-// a number over a tensor is the tensor's reciprocal times the number.
 std::vector<float> rope_frequency_factors(const ModelConfig& config, const GgufFamily& family) {
   const GgufParameters hf(config, family);
   const ParsedJson& rope = hf.rope();
   if (rope.at("rope_type") != "llama3" || family.architecture != "llama") return {};
-  const auto dim = static_cast<float>(hf.head_dim());
-  const float base = number_or(rope, "rope_theta", 10000.0F), factor = number_or(rope, "factor", 8.0F);
-  const float low = number_or(rope, "low_freq_factor", 1.0F),
-              high = number_or(rope, "high_freq_factor", 4.0F);
-  const float context = number_or(rope, "original_max_position_embeddings", 8192.0F);
-  constexpr auto kTurn = static_cast<float>(2 * std::numbers::pi);
-  std::vector<float> factors;
-  for (std::uint64_t i = 0; i < hf.head_dim(); i += 2) {
-    const float frequency = 1.0F / std::pow(base, static_cast<float>(i) / dim);
-    const float wavelength = 1.0F / frequency * kTurn;
-    if (wavelength < context / high) {
-      factors.push_back(1.0F);
-    } else if (wavelength > context / low) {
-      factors.push_back(factor);
-    } else {
-      const float smooth = (1.0F / wavelength * context - low) / (high - low);
-      factors.push_back(1.0F / ((1.0F - smooth) / factor + smooth));
-    }
-  }
-  return factors;
+  const Llama3Rope usual;
+  const Llama3Rope asked{number_or(rope, "factor", usual.factor),
+                         number_or(rope, "low_freq_factor", usual.low_freq_factor),
+                         number_or(rope, "high_freq_factor", usual.high_freq_factor),
+                         number_or(rope, "original_max_position_embeddings", usual.original_context)};
+  return llama3_factors(asked, number_or(rope, "rope_theta", 10000.0F), hf.head_dim());
 }
 
 }  // namespace assay

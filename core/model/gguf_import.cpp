@@ -12,6 +12,8 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kSigmoidGating = 2;
+constexpr std::uint64_t kMostRopeFactors = 4096;
+constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 class Importer {
  public:
@@ -23,15 +25,13 @@ class Importer {
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places_.emplace(stored.tensors[i].name, i);
   }
 
-  std::vector<DerivedTensor> run(std::vector<std::string>& notes) {
+  std::vector<DerivedTensor> run(std::vector<std::string>& left_out) {
     for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
       if (spec.storage == Storage::buffer) return;
       take(name, spec, at);
     });
     for (const auto& [name, place] : places_) {
-      const bool generated = name == "rope_freqs.weight" || name.starts_with("rope_factors");
-      if (!used_.contains(name) && !generated)
-        notes.push_back(fmt::format("{} has no place in {}: left out", name, family_.hf_class));
+      if (!used_.contains(name) && name != kRopeFactors) left_out.push_back(name);
     }
     return std::move(made_);
   }
@@ -122,8 +122,22 @@ const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
 }
 
 std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
-                                      const StoredTensors& stored, std::vector<std::string>& notes) {
-  return Importer(gguf, family, stored).run(notes);
+                                      const StoredTensors& stored, std::vector<std::string>& left_out) {
+  return Importer(gguf, family, stored).run(left_out);
+}
+
+std::vector<float> rope_factors(const Checkpoint& gguf, const StoredTensors& stored) {
+  const auto found = std::find_if(stored.tensors.begin(), stored.tensors.end(),
+                                  [](const LogicalTensor& tensor) { return tensor.name == kRopeFactors; });
+  if (found == stored.tensors.end()) return {};
+  if (found->all_rows() != 1 || found->columns == 0 || found->columns > kMostRopeFactors)
+    throw Error::input("is no list of factors on rotary frequencies")
+        .in(gguf.files.front().path)
+        .tensor(found->name);
+  const CheckpointReader source(gguf);
+  std::vector<float> factors(found->columns);
+  StoredReader(source, *found).decode_rows(0, 1, factors);
+  return factors;
 }
 
 HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type) {
@@ -138,8 +152,8 @@ HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, Element
       model.tensors.push_back(whole(stored.tensors[i].name, stored, i));
   } else {
     model.family = family->family;
-    model.tensors = hf_tensors(gguf, *family, stored, model.notes);
-    const ParsedJson config = hf_config(gguf, *family, stored, type, model.notes);
+    model.tensors = hf_tensors(gguf, *family, stored, model.left_out);
+    const ParsedJson config = hf_config(gguf, *family, stored, type, model);
     model.files.emplace_back("config.json", config.dump(2) + "\n");
   }
   for (auto& file : hf_tokenizer(*gguf.gguf, model.notes)) model.files.push_back(std::move(file));

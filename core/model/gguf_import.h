@@ -20,6 +20,7 @@ struct HfModel {
   std::vector<DerivedTensor> tensors;
   std::vector<std::pair<std::string, std::string>> files;  // config.json and the tokenizer's, as texts
   std::vector<std::string> notes;                          // what is missing
+  std::vector<std::string> left_out;                       // tensors of the GGUF that nothing above holds
 };
 
 // `type`: of the weights to be written, for config.json.
@@ -32,12 +33,17 @@ HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, Element
 const GgufFamily* family_of_gguf(const Checkpoint& gguf);
 
 // All tensors under transformers' names. Throws Error::input where one is missing or misshapen; appends what
-// has no such name to `notes`.
+// has no such name to `left_out`, but for rope_freqs.weight, which is a matter of the config.
 std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
-                                      const StoredTensors& stored, std::vector<std::string>& notes);
+                                      const StoredTensors& stored, std::vector<std::string>& left_out);
 
+// Appends rope_freqs.weight to HfModel::left_out where no rope_scaling says the same.
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
-                     ElementType type, std::vector<std::string>& notes);
+                     ElementType type, HfModel& model);
+
+// The values of rope_freqs.weight; empty where there is no such tensor. Throws Error::input for one that is
+// no list of factors.
+std::vector<float> rope_factors(const Checkpoint& gguf, const StoredTensors& stored);
 
 std::vector<std::pair<std::string, std::string>> hf_tokenizer(const gguf::Header& header,
                                                               std::vector<std::string>& notes);

@@ -1,10 +1,12 @@
 // config.json out of GGUF metadata: gguf_hyperparameters backwards.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/model/config.h"
 #include "core/model/gguf_import.h"
+#include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -24,11 +26,11 @@ ParsedJson shortest(const ParsedJson& value) {
 
 class ConfigWriter {
  public:
-  ConfigWriter(const gguf::Header& header, const GgufFamily& family, const StoredTensors& stored)
-      : header_(header), family_(family), stored_(stored) {}
+  ConfigWriter(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored)
+      : gguf_(gguf), header_(*gguf.gguf), family_(family), stored_(stored) {}
 
   // `known`: what ModelConfig::from_gguf finds.
-  ParsedJson write(const ParsedJson& known, ElementType type, std::vector<std::string>& notes) {
+  ParsedJson write(const ParsedJson& known, ElementType type, HfModel& model) {
     config_["architectures"] = {std::string(family_.hf_class)};
     config_["model_type"] = std::string(family_.family);
     config_["dtype"] = type == ElementType::F32   ? "float32"
@@ -67,10 +69,11 @@ class ConfigWriter {
     }
     attention(known);
     experts(known);
+    rope_frequencies(model.left_out);
     token("bos_token_id", "tokenizer.ggml.bos_token_id");
     token("eos_token_id", "tokenizer.ggml.eos_token_id");
     token("pad_token_id", "tokenizer.ggml.padding_token_id");
-    note_losses(notes);
+    note_losses(model.notes);
     return std::move(config_);
   }
 
@@ -86,6 +89,7 @@ class ConfigWriter {
   void attention(const ParsedJson& known) {
     if (!latent() && known.contains("head_dim")) config_["head_dim"] = known.at("head_dim");
     if (family_.family != "qwen2" && known.value("attention_bias", false)) config_["attention_bias"] = true;
+    if (family_.family == "llama" && known.value("mlp_bias", false)) config_["mlp_bias"] = true;
     if (latent()) config_["num_nextn_predict_layers"] = known.value("num_nextn_predict_layers", 0);
   }
 
@@ -112,14 +116,28 @@ class ConfigWriter {
     if (scaling != config_.end() && scaling->contains("mscale"))
       notes.emplace_back(
           "rope scaling: mscale is taken to equal mscale_all_dim, of which alone the metadata speak");
-    for (const LogicalTensor& tensor : stored_.tensors) {
-      if (tensor.name == "rope_freqs.weight")
-        notes.emplace_back(
-            "rope_freqs.weight, Llama 3's scaling of rotary frequencies, is not turned into a "
-            "rope_scaling: add the original config.json's");
-    }
   }
 
+  // Of Llama 3's scaling a GGUF has the factors it leads to, and no key.
+  void rope_frequencies(std::vector<std::string>& left_out) {
+    const std::vector<float> factors = rope_factors(gguf_, stored_);
+    if (std::all_of(factors.begin(), factors.end(), [](float factor) { return factor == 1; })) return;
+    const auto theta = config_.find("rope_theta");
+    const float base = theta != config_.end() && theta->is_number() ? theta->get<float>() : 10000.0F;
+    const auto found = llama3_rope_of(factors, base);
+    if (!found || family_.architecture != "llama" || config_.contains("rope_scaling")) {
+      left_out.emplace_back("rope_freqs.weight");
+      return;
+    }
+    config_["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", found->factor},
+        {"low_freq_factor", found->low_freq_factor},
+        {"high_freq_factor", found->high_freq_factor},
+        {"original_max_position_embeddings", static_cast<std::uint64_t>(found->original_context)}};
+  }
+
+  const Checkpoint& gguf_;
   const gguf::Header& header_;
   const GgufFamily& family_;
   const StoredTensors& stored_;
@@ -129,9 +147,9 @@ class ConfigWriter {
 }  // namespace
 
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
-                     ElementType type, std::vector<std::string>& notes) {
+                     ElementType type, HfModel& model) {
   const ModelConfig sizes = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
-  return ConfigWriter(*gguf.gguf, family, stored).write(sizes.document(), type, notes);
+  return ConfigWriter(gguf, family, stored).write(sizes.document(), type, model);
 }
 
 }  // namespace assay

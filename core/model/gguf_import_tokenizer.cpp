@@ -85,7 +85,7 @@ class TokenizerFiles {
                              {"truncation", nullptr},
                              {"padding", nullptr},
                              {"added_tokens", std::move(added)},
-                             {"normalizer", nullptr},
+                             {"normalizer", normalizer_json(pre)},
                              {"pre_tokenizer", cutters},
                              {"post_processor", post_processor(false)},
                              {"decoder", bytes},

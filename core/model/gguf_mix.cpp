@@ -183,8 +183,9 @@ bool is_70b(const MixModel& model) {
 
 class Mixer {
  public:
-  Mixer(GgufFileType file, const MixModel& model, std::span<const MixTensor> tensors)
-      : file_(file), model_(model) {
+  Mixer(GgufFileType file, const MixModel& model, std::span<const MixTensor> tensors,
+        const MixChoices& choices)
+      : file_(file), model_(model), choices_(choices) {
     for (const MixTensor& tensor : tensors) {
       const Role role = role_of(tensor.name);
       attention_v_count_ += role == Role::attention_v ? 1 : 0;
@@ -196,7 +197,8 @@ class Mixer {
     if (!may_be_quantized(model_, tensor)) return tensor.stored;
     const ElementType mostly = gguf_default_type(file_);
     if (info(mostly).block_elements == 1) return mostly;
-    return fitting(chosen(tensor, mostly), tensor.dimensions.front());
+    const auto by_hand = choices_.by_hand ? choices_.by_hand(tensor.name) : std::nullopt;
+    return fitting(by_hand ? *by_hand : chosen(tensor, mostly), tensor.dimensions.front());
   }
 
  private:
@@ -313,7 +315,10 @@ class Mixer {
         if (!more_bits(i, n)) return mostly;
         return falcon && i >= n / 16 ? ElementType::Q5_K : ElementType::Q6_K;
       case GgufFileType::IQ4_NL:
-      case GgufFileType::IQ4_XS: return i < n / 8 ? ElementType::Q5_K : mostly;
+      case GgufFileType::IQ4_XS: return i < n / 8 && !choices_.importance ? ElementType::Q5_K : mostly;
+      // With an importance matrix the first layers suffer in types without a minimum.
+      case GgufFileType::Q4_0: return i < n / 8 && choices_.importance ? ElementType::Q4_1 : mostly;
+      case GgufFileType::Q5_0: return i < n / 8 && choices_.importance ? ElementType::Q5_1 : mostly;
       case GgufFileType::Q5_K_M: return more_bits(i, n) ? ElementType::Q6_K : mostly;
       case GgufFileType::Q4_K_S: return !falcon && i < n / 8 ? ElementType::Q5_K : mostly;
       default: return mostly;
@@ -322,6 +327,7 @@ class Mixer {
 
   GgufFileType file_;
   const MixModel& model_;
+  const MixChoices& choices_;
   bool has_output_ = false;
   std::int64_t attention_v_count_ = 0, attention_v_seen_ = 0, ffn_down_seen_ = 0;
 };
@@ -360,13 +366,13 @@ bool gguf_tensor_order(std::string_view a, std::string_view b) {
 }
 
 std::vector<ElementType> gguf_mix(GgufFileType type, const MixModel& model,
-                                  std::span<const MixTensor> tensors) {
+                                  std::span<const MixTensor> tensors, const MixChoices& choices) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     return gguf_tensor_order(tensors[a].name, tensors[b].name);
   });
-  Mixer mixer(type, model, tensors);
+  Mixer mixer(type, model, tensors, choices);
   std::vector<ElementType> types(tensors.size());
   for (const std::size_t i : order) types[i] = mixer.next(tensors[i]);
   return types;

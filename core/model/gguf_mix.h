@@ -1,8 +1,9 @@
 // Which type each tensor of a GGUF file gets: llama.cpp's mixes ("Q4_K_M": mostly Q4_K, some tensors Q6_K),
-// as llama-quantize chooses them without an importance matrix (src/llama-quant.cpp).
+// as llama-quantize chooses them (src/llama-quant.cpp).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,11 +62,17 @@ struct MixTensor {
   ElementType stored;  // of the unquantized GGUF file; kept by tensors that are not to be quantized
 };
 
+// What llama-quantize is told beside the mix.
+struct MixChoices {
+  std::function<std::optional<ElementType>(std::string_view tensor)> by_hand = {};  // --tensor-type
+  bool importance = false;  // an importance matrix is at hand, which some mixes ask
+};
+
 // One type per tensor, in the order given. The rules count tensors ("the first eighth of all attn_v") in the
 // order of gguf_tensor_order, whatever order they come in here, so all must come at once. A tensor of a
 // mixture of experts whose name holds no valid layer is refused (Error).
 std::vector<ElementType> gguf_mix(GgufFileType type, const MixModel& model,
-                                  std::span<const MixTensor> tensors);
+                                  std::span<const MixTensor> tensors, const MixChoices& choices = {});
 
 // llama-quantize writes tensors by layer (those of none first), then by name, byte for byte.
 bool gguf_tensor_order(std::string_view a, std::string_view b);

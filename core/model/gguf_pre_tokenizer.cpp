@@ -1,5 +1,6 @@
 // Which of llama.cpp's pre-tokenizers cuts text as a tokenizer.json does (src/llama-vocab.cpp; the
 // expressions are those of the models' own tokenizer.json).
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -64,6 +65,8 @@ constexpr std::array<Known, 5> kSingle = {{
                  "*" ASSAY_CONTRACTIONS R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" ASSAY_REST,
      "gpt-4o"},
 }};
+// DeepSeek's distilled Qwens cut as Qwen2 does, and do not bring text to NFC.
+constexpr std::string_view kDistilledQwen = "deepseek-r1-qwen", kDeepseekBegin = "<｜begin▁of▁sentence｜>";
 constexpr std::string_view kDeepseekV3Words =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)" ASSAY_REST;
 constexpr std::string_view kDeepseekLlmWords = R"(\s?[A-Za-zµ)";  // and every alphabet with cases
@@ -79,6 +82,14 @@ std::string without_escaped_quotes(std::string pattern) {
   for (auto at = pattern.find("\\\""); at != std::string::npos; at = pattern.find("\\\"", at + 1))
     pattern.erase(at, 1);
   return pattern;
+}
+
+bool is_deepseeks(const ParsedJson& tokenizer_json) {
+  const auto added = tokenizer_json.find("added_tokens");
+  return added != tokenizer_json.end() && added->is_array() &&
+         std::any_of(added->begin(), added->end(), [](const ParsedJson& token) {
+           return token.is_object() && text_of(token, "content") == kDeepseekBegin;
+         });
 }
 
 bool is_split(const Cutter& cutter) {
@@ -110,11 +121,17 @@ ParsedJson pre_tokenizer_json(std::string_view name) {
     return sequence_json(ParsedJson::array({split_json(R"(\p{N}{1,3})"), split_json("[一-龥\u3040-ゟ゠-ヿ]+"),
                                             split_json(kDeepseekV3Words), byte_level_json(false)}));
   }
+  const std::string_view rule = name == kDistilledQwen ? "qwen2" : name;
   for (const Known& known : kSingle) {
-    if (known.name == name)
+    if (known.name == rule)
       return sequence_json(ParsedJson::array({split_json(known.pattern), byte_level_json(false)}));
   }
   return nullptr;
+}
+
+ParsedJson normalizer_json(std::string_view name) {
+  if (name != "qwen2" && name != "qwen35") return nullptr;
+  return {{"type", "NFC"}};
 }
 
 std::string pre_tokenizer_name(const ParsedJson& tokenizer_json) {
@@ -130,7 +147,9 @@ std::string pre_tokenizer_name(const ParsedJson& tokenizer_json) {
   }
   if (cutters.size() == 2 && is_split(cutters[0])) {
     for (const Known& known : kSingle) {
-      if (known.pattern == cutters[0].pattern) return std::string(known.name);
+      if (known.pattern != cutters[0].pattern) continue;
+      const bool distilled = known.name == "qwen2" && is_deepseeks(tokenizer_json);
+      return std::string(distilled ? kDistilledQwen : known.name);
     }
     return {};
   }

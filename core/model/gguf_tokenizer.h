@@ -21,6 +21,8 @@ std::string pre_tokenizer_name(const ParsedJson& tokenizer_json);
 
 // The other way: `pre_tokenizer` of a tokenizer.json; null for a name that is not known.
 ParsedJson pre_tokenizer_json(std::string_view name);
+// And its `normalizer`: Qwen's tokenizers bring text to NFC first, which llama.cpp leaves out; else null.
+ParsedJson normalizer_json(std::string_view name);
 
 enum class TokenKind : std::int32_t { normal = 1, unknown, control, user_defined, unused, byte };
 

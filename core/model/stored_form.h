@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,8 @@ struct StoredForm {
   CodebookForm codebook;
 };
 
+struct ComposedTensor;  // core/model/composed_tensor.h
+
 struct LogicalTensor {
   std::string name;                  // "model.layers.0.mlp.up_proj.weight", however it is stored
   std::vector<std::uint64_t> shape;  // of the values, not of the codes
@@ -90,13 +93,16 @@ struct LogicalTensor {
       input_factors;                      // a factor a column, outside of it all: ModelOpt's SmoothQuant, AWQ
   std::vector<std::uint32_t> companions;  // of no use to decoding: scales of activations, stored shapes
 
+  // Put together from others, which alone are stored: form and places are those of the first of them.
+  std::shared_ptr<const ComposedTensor> composed;
+
   bool quantized() const { return form.kind != FormKind::plain; }
   std::uint64_t all_rows() const { return slices * rows; }
   std::uint64_t elements() const { return slices * rows * columns; }
   std::uint64_t scale_rows() const { return ceil_div(rows, form.block_rows); }  // of one slice
   std::uint64_t scale_columns() const { return ceil_div(columns, form.block_columns); }
   // Rows that are best decoded together: those of a transposed form are strips of the stored columns.
-  std::uint64_t rows_together() const { return form.transposed ? 256 : 1; }
+  std::uint64_t rows_together() const { return form.transposed && !composed ? 256 : 1; }
   // Every place above: what the tensor is stored in.
   std::vector<std::uint32_t> places() const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/composed_tensor.h"
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_blocks.h"
@@ -86,6 +87,8 @@ void CheckpointReader::check_unchanged() const {
 
 void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   if (count == 0 || tensor_.columns == 0) return;
+  if (tensor_.composed)
+    return DerivedReader(source_, *tensor_.composed->sources).read(tensor_.composed->made, first, count, out);
   decode_stored(first, count, out);
   if (tensor_.input_factors) multiply_inputs(count, out);
 }

@@ -124,4 +124,20 @@ std::optional<QuantizeFault> gguf_quantize(ElementType type, std::span<const flo
   return std::nullopt;
 }
 
+std::optional<QuantizeFault> gguf_quantize_row(ElementType type, std::span<const float> row,
+                                               std::span<const float> importance, std::byte* out) {
+  if (!gguf_blocks::can_weigh(type)) return gguf_quantize(type, row, out);
+  const ElementInfo& form = info(type);
+  if (row.size() % form.block_elements != 0 || importance.size() != row.size())
+    throw Error::internal("values do not fill whole blocks, or have no importance each");
+  using Kind = QuantizeFault::Kind;
+  if (const std::size_t i = gguf_blocks::first_beyond(row.data(), row.size(), largest_input(type));
+      i < row.size())
+    return QuantizeFault{std::isfinite(row[i]) ? Kind::too_large : Kind::not_finite, i};
+  gguf_blocks::quantize_weighted(type, row.data(), importance.data(), row.size(), out);
+  const std::size_t blocks = row.size() / form.block_elements, bad = first_bad_scale(type, out, blocks);
+  if (bad < blocks) return QuantizeFault{Kind::too_large, bad * form.block_elements};
+  return std::nullopt;
+}
+
 }  // namespace assay

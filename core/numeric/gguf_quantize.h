@@ -1,4 +1,5 @@
-// From float32 into GGUF's block types, bit for bit as llama.cpp does it without an importance matrix.
+// From float32 into GGUF's block types, bit for bit as llama.cpp does it, with and without an importance
+// matrix.
 //
 //   if (const auto fault = gguf_quantize(ElementType::Q4_K, values, out)) … fault->index, fault->kind …
 //
@@ -38,5 +39,11 @@ bool gguf_can_quantize_to(ElementType type);
 // then what `out` holds is of no use. Other types are refused (Error).
 [[nodiscard]] std::optional<QuantizeFault> gguf_quantize(ElementType type, std::span<const float> values,
                                                          std::byte* out);
+
+// One whole row, with an importance matrix's values for its columns, none negative: as ggml's
+// quantize_row_*_impl. Types that know no such weights are quantized as above.
+[[nodiscard]] std::optional<QuantizeFault> gguf_quantize_row(ElementType type, std::span<const float> row,
+                                                             std::span<const float> importance,
+                                                             std::byte* out);
 
 }  // namespace assay

@@ -14,22 +14,21 @@
 #include <hwy/highway.h>
 
 #include "core/numeric/gguf_quantize_lanes.h"
+#include "core/numeric/gguf_quantize_pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::gguf_blocks::HWY_NAMESPACE {
 
 constexpr int kGroup = 32;
-constexpr int kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-
 // Halfway between two levels; a value there goes to the upper one.
 HWY_INLINE V threshold(int upper) {
-  return splat(0.5f * static_cast<float>(kLevels[upper - 1] + kLevels[upper]));
+  return splat(0.5f * static_cast<float>(kIq4Levels[upper - 1] + kIq4Levels[upper]));
 }
 
 HWY_INLINE V nearest_level(V x) {
-  V level = splat(static_cast<float>(kLevels[0]));
+  V level = splat(static_cast<float>(kIq4Levels[0]));
   for (int c = 1; c < 16; ++c) {
-    const V gap = splat(static_cast<float>(kLevels[c] - kLevels[c - 1]));
+    const V gap = splat(static_cast<float>(kIq4Levels[c] - kIq4Levels[c - 1]));
     level = hn::Add(level, hn::IfThenElseZero(hn::Ge(x, threshold(c)), gap));
   }
   return level;
@@ -57,11 +56,11 @@ HWY_INLINE V search(const float* HWY_RESTRICT x) {
   const V zero = hn::Zero(F());
   V magnitude;
   const V end = extreme<kGroup>(x, magnitude);
-  Sums sums = sums_for(x, hn::Div(splat(1), hn::Div(hn::Neg(end), splat(static_cast<float>(kLevels[0])))));
+  Sums sums = sums_for(x, hn::Div(splat(1), hn::Div(hn::Neg(end), splat(static_cast<float>(kIq4Levels[0])))));
   V scale = hn::IfThenElseZero(hn::Gt(sums.qq, zero), hn::Div(sums.xq, sums.qq));
   V best = hn::Mul(scale, sums.xq);
   for (int attempt = -kTries; attempt <= kTries; ++attempt) {
-    sums = sums_for(x, hn::Div(splat(static_cast<float>(attempt + kLevels[0])), end));
+    sums = sums_for(x, hn::Div(splat(static_cast<float>(attempt + kIq4Levels[0])), end));
     const auto better =
         hn::And(hn::Gt(sums.qq, zero), hn::Gt(hn::Mul(sums.xq, sums.xq), hn::Mul(best, sums.qq)));
     scale = hn::IfThenElse(better, hn::Div(sums.xq, sums.qq), scale);
@@ -82,7 +81,7 @@ HWY_INLINE void code_group(const float* x, float inverse, std::uint8_t* qs) {
     }
     store_bytes(code, codes + i);
   }
-  for (int j = 0; j < 16; ++j) qs[j] = static_cast<std::uint8_t>(codes[j] | codes[j + 16] << 4);
+  pack_halves(codes, qs);
 }
 
 HWY_INLINE float inverse_of(float scale) {
@@ -129,9 +128,7 @@ void quantize_iq4_xs(const float* x, std::size_t blocks, std::byte* out) {
     for (std::size_t g = 0; g < kGroups; ++g, x += kGroup) {
       const int level = std::clamp(nearest_int(inverse * scales[g]), -32, 31);
       code_group(x, inverse_of(step * static_cast<float>(level)), block.qs + 16 * g);
-      const int stored = level + 32;
-      block.scales_low[g / 2] |= static_cast<std::uint8_t>((stored & 15) << (4 * (g % 2)));
-      scales_high |= static_cast<std::uint16_t>((stored >> 4) << (2 * g));
+      scales_high |= put_level(block, static_cast<int>(g), level + 32);
     }
     std::memcpy(block.scales_high.bytes, &scales_high, sizeof scales_high);
     std::memcpy(out, &block, sizeof block);

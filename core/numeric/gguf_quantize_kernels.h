@@ -19,6 +19,9 @@ namespace assay::gguf_blocks {
 // ggml's GROUP_MAX_EPS: a group whose greatest magnitude is below counts as zeros.
 inline constexpr float kNothing = 1e-15f;
 inline constexpr int kSuperBlock = 256;
+// What the codes of IQ4_NL and IQ4_XS stand for.
+inline constexpr int kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                       1,    13,   25,  38,  53,  69,  89,  113};
 
 // A float32 of this size has a last place of 1: adding it rounds to a whole number, ties to even.
 inline constexpr float kRounder = 12582912;  // 1.5 * 2^23
@@ -42,6 +45,10 @@ void quantize_plain(ElementType type, const float* x, std::size_t blocks, std::b
 void quantize_scale_min(ElementType type, const float* x, std::size_t blocks, std::byte* out);
 void quantize_symmetric(ElementType type, const float* x, std::size_t blocks, std::byte* out);
 void quantize_codebook(ElementType type, const float* x, std::size_t blocks, std::byte* out);
+// A row, whose values matter as `importance` says; `type` is one that searches for scales with weights.
+bool can_weigh(ElementType type);
+void quantize_weighted(ElementType type, const float* x, const float* importance, std::size_t columns,
+                       std::byte* out);
 // The first value whose magnitude is not `limit` at most, NaN included; `count` where there is none.
 std::size_t first_beyond(const float* x, std::size_t count, float limit);
 

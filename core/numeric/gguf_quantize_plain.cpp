@@ -15,6 +15,7 @@
 
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_quantize_lanes.h"
+#include "core/numeric/gguf_quantize_pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::gguf_blocks::HWY_NAMESPACE {
@@ -61,16 +62,6 @@ HWY_INLINE void code_values(const float* x, float base, float inverse, float off
     const VI code = hn::ConvertTo(I(), hn::Add(scaled, splat(offset)));
     store_bytes(hn::Min(code, hn::Set(I(), most)), codes + i);
   }
-}
-
-// Byte j holds the low four bits of codes j and j + 16; the fifth bit of code j is bit j of what is returned.
-HWY_INLINE std::uint32_t pack_halves(const Codes& codes, std::uint8_t* qs) {
-  std::uint32_t fifth = 0;
-  for (int j = 0; j < 16; ++j) {
-    qs[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + 16] & 15) << 4);
-  }
-  for (int j = 0; j < 32; ++j) fifth |= static_cast<std::uint32_t>(codes[j] >> 4 & 1) << j;
-  return fifth;
 }
 
 // The first value of this magnitude, one of the 32.

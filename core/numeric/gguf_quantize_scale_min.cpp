@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "core/numeric/gguf_quantize_lanes.h"
+#include "core/numeric/gguf_quantize_pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::gguf_blocks::HWY_NAMESPACE {
@@ -183,16 +184,6 @@ void code_group(const float* x, float scale, float minimum, float inverse, float
   }
 }
 
-// Four codes of 2 bits to a byte: of values l, l + 32, l + 64, l + 96 of each half.
-HWY_INLINE void pack_pairs_of_bits(const std::uint8_t* codes, std::uint8_t* qs) {
-  for (int half = 0; half < 2; ++half, codes += 128, qs += 32) {
-    for (int l = 0; l < 32; ++l) {
-      qs[l] =
-          static_cast<std::uint8_t>(codes[l] | codes[l + 32] << 2 | codes[l + 64] << 4 | codes[l + 96] << 6);
-    }
-  }
-}
-
 void pack(const float* x, const float* scale, const float* minimum, const float* inverse, const float* base,
           Q2_K& block) {
   const Steps scales(scale, 16, 15), minima(minimum, 16, 15);
@@ -204,11 +195,9 @@ void pack(const float* x, const float* scale, const float* minimum, const float*
     code_group<SearchQ2>(x + 16 * g, d * static_cast<float>(packed & 15),
                          dmin * static_cast<float>(packed >> 4), inverse[g], base[g], codes + 16 * g);
   }
-  pack_pairs_of_bits(codes, block.qs);
+  pack_codes(codes, block);
 }
 
-// Q4_K's and Q5_K's scales: eight of 6 bits and as many minima in 12 bytes, laid out as gguf_blocks.cpp reads
-// them.
 template <class Search, class Block>
 void code_block(const float* x, const float* scale, const float* minimum, const float* inverse,
                 const float* base, Block& block, std::uint8_t* codes) {
@@ -216,25 +205,9 @@ void code_block(const float* x, const float* scale, const float* minimum, const 
   const float d = store_half(block.d, scales.step), dmin = store_half(block.dmin, minima.step);
   for (int g = 0; g < 8; ++g) {
     const int ls = std::min<int>(63, scales(scale[g])), lm = std::min<int>(63, minima(minimum[g]));
-    if (g < 4) {
-      block.scales[g] = static_cast<std::uint8_t>(ls);
-      block.scales[g + 4] = static_cast<std::uint8_t>(lm);
-    } else {
-      block.scales[g + 4] = static_cast<std::uint8_t>((ls & 15) | (lm & 15) << 4);
-      block.scales[g - 4] |= static_cast<std::uint8_t>(ls >> 4 << 6);
-      block.scales[g] |= static_cast<std::uint8_t>(lm >> 4 << 6);
-    }
+    put_scale_and_minimum(block, g, ls, lm);
     code_group<Search>(x + 32 * g, d * static_cast<float>(ls), dmin * static_cast<float>(lm), inverse[g],
                        base[g], codes + 32 * g);
-  }
-}
-
-// Low halves of groups 2g and 2g + 1 in the nibbles of 32 bytes.
-HWY_INLINE void pack_nibbles(const std::uint8_t* codes, std::uint8_t* qs) {
-  for (int pair = 0; pair < 4; ++pair, codes += 64, qs += 32) {
-    for (int l = 0; l < 32; ++l) {
-      qs[l] = static_cast<std::uint8_t>((codes[l] & 15) | (codes[l + 32] & 15) << 4);
-    }
   }
 }
 
@@ -242,20 +215,14 @@ void pack(const float* x, const float* scale, const float* minimum, const float*
           Q4_K& block) {
   std::uint8_t codes[kSuperBlock];
   code_block<SearchQ4>(x, scale, minimum, inverse, base, block, codes);
-  pack_nibbles(codes, block.qs);
+  pack_codes(codes, block);
 }
 
 void pack(const float* x, const float* scale, const float* minimum, const float* inverse, const float* base,
           Q5_K& block) {
   std::uint8_t codes[kSuperBlock];
   code_block<SearchQ5>(x, scale, minimum, inverse, base, block, codes);
-  pack_nibbles(codes, block.qs);
-  std::memset(block.qh, 0, sizeof block.qh);
-  for (int g = 0; g < 8; ++g) {  // the fifth bit of group g's value l is bit g of byte l
-    for (int l = 0; l < 32; ++l) {
-      block.qh[l] |= static_cast<std::uint8_t>((codes[32 * g + l] >> 4) << g);
-    }
-  }
+  pack_codes(codes, block);
 }
 
 template <class Search, class Block>

@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "core/numeric/gguf_quantize_lanes.h"
+#include "core/numeric/gguf_quantize_pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::gguf_blocks::HWY_NAMESPACE {
@@ -155,15 +156,7 @@ void quantize_one(const float* x, Q6_K& block) {
       code_group<32, false>(x + kGroup * g, inverses[g], of_group);
     }
   }
-  for (int half = 0; half < 2; ++half) {  // four bits of a code in ql, the upper two in qh
-    const std::uint8_t* const c = codes + 128 * half;
-    for (int l = 0; l < 32; ++l) {
-      block.ql[64 * half + l] = static_cast<std::uint8_t>((c[l] & 15) | (c[l + 64] & 15) << 4);
-      block.ql[64 * half + l + 32] = static_cast<std::uint8_t>((c[l + 32] & 15) | (c[l + 96] & 15) << 4);
-      block.qh[32 * half + l] = static_cast<std::uint8_t>(c[l] >> 4 | c[l + 32] >> 4 << 2 |
-                                                          c[l + 64] >> 4 << 4 | c[l + 96] >> 4 << 6);
-    }
-  }
+  pack_codes(codes, block);
 }
 
 void quantize_one(const float* x, Q3_K& block) {
@@ -187,16 +180,12 @@ void quantize_one(const float* x, Q3_K& block) {
     int level = 0;  // of six bits, 32 for a scale of 0
     if (greatest != 0) {
       level = std::clamp<int>(static_cast<std::int8_t>(nearest_int(inverse * scales[g])), -32, 31) + 32;
-      block.scales[g % 8] |= static_cast<std::uint8_t>((level & 15) << (4 * (g / 8)));
-      block.scales[8 + g % 4] |= static_cast<std::uint8_t>((level >> 4) << (2 * (g / 4)));
+      put_level(block, g, level);
     }
     const float scale = d * static_cast<float>(level - 32);
     if (scale != 0) code_group<4, true>(x + kGroup * g, scale, codes + kGroup * g);
   }
-  for (int i = 0; i < kSuperBlock; ++i) {  // the third bit of value i is bit i / 32 of byte i % 32
-    block.hmask[i % 32] |= static_cast<std::uint8_t>((codes[i] >> 2) << (i / 32));
-    block.qs[32 * (i / 128) + i % 32] |= static_cast<std::uint8_t>((codes[i] & 3) << (2 * (i / 32 % 4)));
-  }
+  pack_codes(codes, block);
 }
 
 template <class Block>

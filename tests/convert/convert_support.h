@@ -2,9 +2,11 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,6 +25,31 @@ inline std::string stored_bytes(const Checkpoint& checkpoint, const CheckpointTe
   File::open(checkpoint.files[tensor.file].path)
       .read_exactly(tensor.offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
+}
+
+struct TensorBytes {
+  std::string name;
+  ElementType type;
+  std::vector<std::uint64_t> shape;
+  std::string bytes;
+};
+
+// A folder of one file; no config.json where `config` is empty.
+inline void write_checkpoint(const fs::path& folder, const std::vector<TensorBytes>& tensors,
+                             const std::string& config) {
+  std::string json = "{", buffer;
+  for (const TensorBytes& tensor : tensors) {
+    json += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                        json.size() > 1 ? "," : "", tensor.name, name(tensor.type),
+                        fmt::join(tensor.shape, ","), buffer.size(), buffer.size() + tensor.bytes.size());
+    buffer += tensor.bytes;
+  }
+  write_file(folder / "model.safetensors", safetensors_bytes(json + "}", buffer));
+  if (!config.empty()) write_file(folder / "config.json", config);
+}
+
+inline std::string float32_bytes(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
 inline std::string sha256(const std::string& bytes) {

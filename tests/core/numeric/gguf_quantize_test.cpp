@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "core/formats/stream_digest.h"
 #include "core/numeric/simd_targets.h"
 #include "core/system/error.h"
 #include "tests/core/numeric/fixtures.h"
@@ -116,6 +118,32 @@ TEST(GgufQuantizers, RefuseTypesTheyDoNotKnow) {
   }
   EXPECT_TRUE(gguf_can_quantize_to(ElementType::Q4_K));
   EXPECT_THROW((void)gguf_quantize(ElementType::Q4_K, std::span(values).first(255), out.data()), Error);
+}
+
+// With an importance matrix: ggml's bytes, by their digest.
+TEST(GgufQuantizers, RowsWithImportanceAreGgmlsBytes) {
+  constexpr std::size_t kColumns = 512;
+  const std::vector<float> values = floats(test::fixture("quantize/inputs.bin"));
+  const std::vector<float> importance = floats(test::fixture("quantize/importance.bin"));
+  std::istringstream lines(test::fixture("quantize/WEIGHTED.tsv"));
+  int types = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::string type_name, digest;
+    fields >> type_name >> digest;
+    const ElementType type = element_type_from_text(type_name).value();
+    const std::size_t row_bytes = storage_bytes(type, kColumns).value(), rows = values.size() / kColumns;
+    std::string out(rows * row_bytes, '\0');
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto fault = gguf_quantize_row(type, std::span(values).subspan(row * kColumns, kColumns),
+                                           importance, reinterpret_cast<std::byte*>(&out[row * row_bytes]));
+      EXPECT_FALSE(fault) << type_name;
+    }
+    EXPECT_EQ(digest_of(DigestKind::sha256, std::as_bytes(std::span(out))).hex(), digest) << type_name;
+    ++types;
+  }
+  EXPECT_EQ(types, 12);
 }
 
 // Blocks by another build of llama.cpp, for another processor (AArch64).

@@ -1,0 +1,18 @@
+// Will the output be the model that its own config.json describes? Asked of the plan, before a byte is
+// written: a loader fills in at random what it does not find by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/formats/checkpoint.h"
+#include "core/system/finding.h"
+
+namespace assay {
+
+// `made`: files, tensors and root of the output as planned; `config`: the text of its config.json.
+// `partial_source`: the source is known to lack tensors, which are then warned of. Errors are
+// convert.not_the_model; an architecture that is not known gives a note, convert.not_reconciled.
+Findings check_output_against_config(const Checkpoint& made, const std::string& config, bool partial_source);
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// Checkpoints that hold a known model under other names, brought back to those of the architecture:
+//
+//   transformers 5, saved as it computes   …mlp.experts.gate_up_proj [experts, gate and up, in], .down_proj
+//   MLX                                    …mlp.switch_mlp.gate_proj.weight [experts, out, in] and its kin
+//   MLX, latent attention                  …self_attn.embed_q.weight [heads, rank, nope], unembed_out.weight
+//
+// In whatever form they are stored. What the tree knows by its own name stays as it is: gpt-oss and Llama 4
+// publish stacks.
+#pragma once
+
+#include "core/model/module_tree.h"
+#include "core/model/stored_form.h"
+
+namespace assay {
+
+// Replaces such tensors by composed ones (core/model/composed_tensor.h) under the published names, each in
+// the place of the first that it is made of. Where none is, `stored` comes back as it was.
+StoredTensors under_published_names(StoredTensors stored, const ModuleTree& tree);
+
+}  // namespace assay

@@ -1,0 +1,72 @@
+// assay convert --equal: what it calls equal, and what it counts.
+#include <limits>
+
+#include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
+
+namespace assay {
+namespace {
+
+using test::assay;
+using test::TempDir;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+void write(const fs::path& folder, const std::map<std::string, std::vector<float>>& tensors) {
+  std::vector<test::TensorBytes> made;
+  for (const auto& [name, values] : tensors)
+    made.push_back({name, ElementType::F32, {1, values.size()}, test::float32_bytes(values)});
+  test::write_checkpoint(folder, made, "");
+}
+
+int compare(const TempDir& dir, const std::vector<std::string>& options = {}, std::string* said = nullptr) {
+  std::vector<std::string> command = {"convert", "--equal", dir / "a", dir / "b"};
+  command.insert(command.end(), options.begin(), options.end());
+  const auto result = assay(command);
+  if (said != nullptr) *said = result.out + result.err;
+  return result.exit_code;
+}
+
+TEST(Equal, AnInfinityEqualsNoNumberWhateverIsAllowed) {
+  const TempDir dir;
+  for (const float other : {1.0F, -kInfinity}) {
+    write(dir / "a", {{"a.weight", {1, kInfinity}}});
+    write(dir / "b", {{"a.weight", {1, other}}});
+    for (const char* option : {"--rtol", "--atol", "--norm"})
+      EXPECT_EQ(compare(dir, {option, "0.5"}), 1) << option << " " << other;
+  }
+  write(dir / "b", {{"a.weight", {1, kInfinity}}});
+  EXPECT_EQ(compare(dir), 0);
+  EXPECT_EQ(compare(dir, {"--norm", "0.5"}), 0);
+}
+
+TEST(Equal, EveryNameIsCountedOnce) {
+  const TempDir dir;
+  write(dir / "a", {{"a.weight", {1}}, {"b.weight", {1}}, {"c.weight", {1}}});
+  write(dir / "b", {{"b.weight", {2}}, {"d.weight", {1}}, {"e.weight", {1}}, {"f.weight", {1}}});
+  std::string said;
+  EXPECT_EQ(compare(dir, {}, &said), 1);
+  EXPECT_NE(said.find("DIFFERENT: 6 of 6 tensors"), std::string::npos) << said;
+  for (const char* line : {"a.weight: only in the first", "c.weight: only in the first",
+                           "d.weight: only in the second", "f.weight: only in the second"})
+    EXPECT_NE(said.find(line), std::string::npos) << said;
+}
+
+TEST(Equal, TolerancesAreTheirFormulas) {
+  const TempDir dir;
+  write(dir / "a", {{"a.weight", {0, 100, 3, 4}}});
+  write(dir / "b", {{"a.weight", {0.25F, 101, 3, 4}}});
+  EXPECT_EQ(compare(dir), 1);
+  EXPECT_EQ(compare(dir, {"--rtol", "0.02"}), 1) << "0.25 against 0 is no small part of either";
+  EXPECT_EQ(compare(dir, {"--atol", "0.5"}), 1) << "1 beyond 100";
+  EXPECT_EQ(compare(dir, {"--atol", "1"}), 0);
+  EXPECT_EQ(compare(dir, {"--atol", "0.25", "--rtol", "0.01"}), 0);
+  // The norm of the difference is 1.0308, that of the first 100.125.
+  EXPECT_EQ(compare(dir, {"--norm", "0.0103"}), 0);
+  EXPECT_EQ(compare(dir, {"--norm", "0.0102"}), 1);
+  EXPECT_EQ(compare(dir, {"--norm", "0.1", "--rtol", "0.1"}), 2);
+  for (const char* bad : {"-1", "nan", "inf"}) EXPECT_EQ(compare(dir, {"--atol", bad}), 2) << bad;
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,183 @@
+// Known models under other names than the published ones: stacked experts of transformers 5, MLX's layouts.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
+
+namespace assay {
+namespace {
+
+using test::assay;
+using test::expect_ok;
+using test::TempDir;
+
+const fs::path kData = test::source_dir() / "data";
+
+using Made = test::TensorBytes;
+
+std::map<std::string, Made> tensors_of(const fs::path& model) {
+  std::map<std::string, Made> tensors;
+  const Checkpoint checkpoint = open_checkpoint(model, 1);
+  for (const CheckpointTensor& tensor : checkpoint.tensors)
+    tensors[tensor.name] = {tensor.name, tensor.type, tensor.shape, test::stored_bytes(checkpoint, tensor)};
+  return tensors;
+}
+
+// One under the other, as torch.cat and torch.stack have it.
+Made stacked(const std::map<std::string, Made>& tensors, const std::string& layer, int experts,
+             const std::vector<std::string>& members, const std::string& name) {
+  Made stack{layer + name, {}, {}, {}};
+  for (int expert = 0; expert < experts; ++expert) {
+    std::uint64_t rows = 0;
+    for (const std::string& member : members) {
+      const Made& one = tensors.at(fmt::format("{}experts.{}.{}.weight", layer, expert, member));
+      stack.type = one.type;
+      rows += one.shape[0];
+      stack.bytes += one.bytes;
+      stack.shape = {static_cast<std::uint64_t>(experts), rows, one.shape[1]};
+    }
+  }
+  return stack;
+}
+
+struct Names {
+  std::vector<std::pair<std::vector<std::string>, std::string>> stacks;
+};
+const Names kTransformers5 = {
+    {{{"gate_proj", "up_proj"}, "experts.gate_up_proj"}, {{"down_proj"}, "experts.down_proj"}}};
+const Names kMlx = {{{{"gate_proj"}, "switch_mlp.gate_proj.weight"},
+                     {{"up_proj"}, "switch_mlp.up_proj.weight"},
+                     {{"down_proj"}, "switch_mlp.down_proj.weight"}}};
+
+// A model of data/models with its experts in stacks.
+void stack_experts(const std::string& model, const fs::path& folder, const Names& names) {
+  const fs::path source = kData / "models" / model;
+  const auto tensors = tensors_of(source / "model.safetensors");
+  const auto config = nlohmann::json::parse(test::read_file(source / "config.json"));
+  const int experts = config.contains("num_experts") ? config.at("num_experts").get<int>()
+                                                     : config.at("n_routed_experts").get<int>();
+  std::vector<Made> made;
+  std::map<std::string, bool> layers;
+  for (const auto& [name, tensor] : tensors) {
+    const auto at = name.find("experts.");
+    if (at == std::string::npos || name.find("shared_experts") != std::string::npos)
+      made.push_back(tensor);
+    else
+      layers[name.substr(0, at)] = true;
+  }
+  for (const auto& [layer, there] : layers) {
+    for (const auto& [members, name] : names.stacks)
+      made.push_back(stacked(tensors, layer, experts, members, name));
+  }
+  test::write_checkpoint(folder, made, test::read_file(source / "config.json"));
+}
+
+const fs::path kQwen = kData / "models/qwen3-moe/model.safetensors";
+
+TEST(Layouts, StackedExpertsAreEqualToThoseApart) {
+  for (const Names* names : {&kTransformers5, &kMlx}) {
+    const TempDir dir;
+    stack_experts("qwen3-moe", dir / "stacked", *names);
+    expect_ok(assay({"convert", "--equal", dir / "stacked", kQwen}));
+    expect_ok(assay({"convert", "--equal", kQwen, dir / "stacked"}));
+    // One value of one expert is found, under its own name.
+    std::string bytes = test::read_file(dir / "stacked/model.safetensors");
+    bytes.back() = static_cast<char>(bytes.back() ^ 0x40);
+    test::write_file(dir / "stacked/model.safetensors", bytes);
+    const auto result = assay({"convert", "--equal", kQwen, dir / "stacked"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.out.find("DIFFERENT: 1 of"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("down_proj.weight: element"), std::string::npos) << result.out;
+  }
+}
+
+TEST(Layouts, StackedExpertsAreQuantizedUnderThePublishedNames) {
+  for (const char* spec : {"fp8:block=16x16", "int8:channel", "bf16", "f32"}) {
+    const TempDir dir;
+    expect_ok(assay({"convert", kQwen, dir / "apart", "--to", spec}));
+    for (const Names* names : {&kTransformers5, &kMlx}) {
+      stack_experts("qwen3-moe", dir / "stacked", *names);
+      expect_ok(assay({"convert", dir / "stacked", dir / "out", "--to", spec}));
+      test::expect_same_tensors(dir / "apart", dir / "out");
+      fs::remove_all(dir / "out");
+    }
+  }
+}
+
+TEST(Layouts, StackedExpertsBecomeTheSameGguf) {
+  const TempDir dir;
+  stack_experts("qwen3-moe", dir / "stacked", kTransformers5);
+  for (const char* type : {"gguf:f32", "gguf:q8_0"}) {
+    const fs::path apart = dir / "apart.gguf", stacked = dir / "stacked.gguf";
+    fs::remove(apart);
+    fs::remove(stacked);
+    expect_ok(assay({"convert", kQwen, apart, "--to", type, "--tokenizer-pre", "none"}));
+    expect_ok(assay({"convert", dir / "stacked", stacked, "--to", type, "--tokenizer-pre", "none"}));
+    test::expect_same_tensors(apart, stacked);
+    if (std::string(type) == "gguf:f32") expect_ok(assay({"convert", "--equal", dir / "stacked", apart}));
+  }
+}
+
+// kv_b_proj in MLX's halves: embed_q [heads, rank, nope], unembed_out [heads, v, rank].
+TEST(Layouts, LatentAttentionOfMlxIsJoined) {
+  const TempDir dir;
+  const fs::path source = kData / "models/deepseek-v2";
+  const auto config = nlohmann::json::parse(test::read_file(source / "config.json"));
+  const std::uint64_t heads = config.at("num_attention_heads"), rank = config.at("kv_lora_rank"),
+                      nope = config.at("qk_nope_head_dim"), v = config.at("v_head_dim");
+  std::vector<Made> made;
+  for (const auto& [name, tensor] : tensors_of(source / "model.safetensors")) {
+    const auto at = name.find("kv_b_proj.weight");
+    if (at == std::string::npos) {
+      made.push_back(tensor);
+      continue;
+    }
+    const std::string prefix = name.substr(0, at);
+    const std::uint64_t size = tensor.bytes.size() / (heads * (nope + v) * rank);
+    Made keys{prefix + "embed_q.weight", tensor.type, {heads, rank, nope}, {}};
+    Made values{prefix + "unembed_out.weight", tensor.type, {heads, v, rank}, {}};
+    for (std::uint64_t head = 0; head < heads; ++head) {
+      const std::uint64_t top = head * (nope + v);
+      for (std::uint64_t r = 0; r < rank; ++r) {
+        for (std::uint64_t n = 0; n < nope; ++n)
+          keys.bytes += tensor.bytes.substr(((top + n) * rank + r) * size, size);
+      }
+      values.bytes += tensor.bytes.substr((top + nope) * rank * size, v * rank * size);
+    }
+    made.push_back(keys);
+    made.push_back(values);
+  }
+  test::write_checkpoint(dir / "mlx", made, test::read_file(source / "config.json"));
+  expect_ok(assay({"convert", "--equal", dir / "mlx", source / "model.safetensors"}));
+  expect_ok(assay({"convert", dir / "mlx", dir / "out", "--to", "f32"}));
+  expect_ok(assay({"convert", source / "model.safetensors", dir / "apart", "--to", "f32"}));
+  test::expect_same_tensors(dir / "apart", dir / "out");
+}
+
+// Names that nobody knows: a loader of config.json's architecture would fill the experts in at random.
+TEST(Layouts, AnOutputThatIsNotItsConfigsModelIsRefused) {
+  const TempDir dir;
+  stack_experts("qwen3-moe", dir / "odd",
+                {{{{"gate_proj"}, "pile.gate"}, {{"up_proj"}, "pile.up"}, {{"down_proj"}, "pile.down"}}});
+  for (const char* spec : {"f32", "fp8:block=16x16"}) {
+    for (const bool dry : {true, false}) {
+      std::vector<std::string> command = {"convert", dir / "odd", dir / "out", "--to", spec};
+      if (dry) command.emplace_back("--dry-run");
+      const auto result = assay(command);
+      EXPECT_EQ(result.exit_code, 1) << spec << result.out << result.err;
+      EXPECT_NE(result.out.find("experts.0.down_proj.weight"), std::string::npos) << result.out;
+      EXPECT_FALSE(fs::exists(dir / "out"));
+    }
+    auto allowed =
+        std::vector<std::string>{"convert", dir / "odd", dir / "part", "--to", spec, "--allow-incomplete"};
+    expect_ok(assay(allowed));
+    fs::remove_all(dir / "part");
+  }
+  // As it was, in other files: what it lacks it lacked before.
+  expect_ok(assay({"convert", dir / "odd", dir / "copy", "--max-shard-size", "40KB"}));
+}
+
+}  // namespace
+}  // namespace assay

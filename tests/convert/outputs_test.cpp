@@ -1,0 +1,167 @@
+// What lies where a conversion writes, before, while and after; and what it makes of odd sources.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "convert/partial_folder.h"
+#include "tests/convert/convert_support.h"
+#include "tests/support/paths.h"
+
+namespace assay {
+namespace {
+
+using test::assay;
+using test::expect_ok;
+using test::TempDir;
+
+const fs::path kTinylm = test::source_dir() / "data/tinylm-bf16";
+
+// 4 × 4 codes of FP8, a scale for each 2 × 2 of them.
+void write_blocks(const fs::path& folder, std::vector<float> scales,
+                  std::string codes = std::string(16, '\x38')) {
+  test::write_checkpoint(folder,
+                         {{"a.weight", ElementType::F8_E4M3, {4, 4}, std::move(codes)},
+                          {"a.weight_scale_inv", ElementType::F32, {2, 2}, test::float32_bytes(scales)}},
+                         R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [2, 2]}})");
+}
+
+TEST(Outputs, AFailureOfTheInputLeavesNothingInTheWay) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, NAN, 1});
+  const auto failed = assay({"convert", dir / "in", dir / "out", "--to", "bf16"});
+  EXPECT_EQ(failed.exit_code, 1) << failed.err;
+  EXPECT_FALSE(fs::exists(partial_folder(dir / "out")));
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16"}));
+}
+
+TEST(Outputs, WhatIsLeftUnfinishedIsNamedAndOverwritten) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  const fs::path left = partial_folder(dir / "out");
+  test::write_file(left / "rest", "of an earlier run");
+  for (const bool dry : {true, false}) {
+    std::vector<std::string> command = {"convert", dir / "in", dir / "out", "--to", "bf16"};
+    if (dry) command.emplace_back("--dry-run");
+    const auto refused = assay(command);
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find(left.string()), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
+  }
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16", "--overwrite"}));
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_FALSE(fs::exists(dir / "out/rest"));
+  // And what it wrote itself: in its place, whole.
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "f32", "--overwrite"}));
+  EXPECT_EQ(open_checkpoint(dir / "out", 1).tensors.front().type, ElementType::F32);
+  EXPECT_EQ(test::contents(dir.path()).count("in/config.json"), 1u);
+}
+
+TEST(Outputs, OverwriteSparesWhatNoConversionWrote) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  test::write_file(dir / "out/thesis.txt", "all of it");
+  EXPECT_EQ(assay({"convert", dir / "in", dir / "out", "--to", "bf16", "--overwrite"}).exit_code, 1);
+  EXPECT_EQ(test::read_file(dir / "out/thesis.txt"), "all of it");
+  EXPECT_EQ(assay({"convert", dir / "in", dir / "in", "--to", "bf16", "--overwrite"}).exit_code, 1);
+  EXPECT_TRUE(fs::exists(dir / "in/model.safetensors"));
+}
+
+TEST(Outputs, OneRunAtATimeWritesIntoOne) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  const fs::path busy = partial_folder(dir / "out");
+  fs::create_directory(busy);
+  const int other = ::open(busy.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_GE(other, 0);
+  ASSERT_EQ(::flock(other, LOCK_EX | LOCK_NB), 0);
+  for (const char* option : {"--resume", "--overwrite"}) {
+    const auto refused = assay({"convert", dir / "in", dir / "out", "--to", "bf16", option});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("another conversion"), std::string::npos) << refused.err;
+  }
+  ::close(other);
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16", "--resume"}));
+}
+
+TEST(Outputs, ADryRunRefusesWhatARunWould) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 2, 1, 1});
+  for (const bool dry : {true, false}) {
+    std::vector<std::string> merged = {"convert", dir / "in", dir / "out", "--to", "reblock=4x4"};
+    std::vector<std::string> small = {"convert", kTinylm, dir / "out", "--to", "f32", "--memory", "1KB"};
+    std::vector<std::string> gguf = {"convert",  kTinylm, dir / "out.gguf", "--to", "gguf:q8_0",
+                                     "--memory", "1KB"};
+    for (auto* command : {&merged, &small, &gguf}) {
+      if (dry) command->emplace_back("--dry-run");
+      const auto result = assay(*command);
+      EXPECT_EQ(result.exit_code, 1) << command->back() << result.out << result.err;
+    }
+  }
+}
+
+TEST(Outputs, WhatIsInThatFormAlreadyIsCopied) {
+  const TempDir dir;
+  const auto result = assay({"convert", kTinylm, dir / "out", "--to", "bf16"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("already"), std::string::npos) << result.out;
+  test::expect_same_tensors(kTinylm, dir / "out");
+  write_blocks(dir / "fp8", {1, 1, 1, 1});
+  expect_ok(assay({"convert", dir / "fp8", dir / "same", "--to", "reblock=2x2"}));
+  EXPECT_EQ(assay({"convert", kTinylm, dir / "none", "--to", "reblock=2x2"}).exit_code, 1);
+}
+
+TEST(Outputs, ScalesThatNoQuantizerWritesAreRefused) {
+  const TempDir dir;
+  for (const char* spec : {"bf16", "int8:channel", "reblock=1x1"}) {
+    write_blocks(dir / "in", {1, -1, 1, 1});
+    const auto negative = assay({"convert", dir / "in", dir / "out", "--to", spec});
+    EXPECT_EQ(negative.exit_code, 1) << spec;
+    EXPECT_NE(negative.err.find("a.weight_scale_inv"), std::string::npos) << negative.err;
+    write_blocks(dir / "in", {1, 1, 0, 1});
+    const auto zero = assay({"convert", dir / "in", dir / "out", "--to", spec});
+    EXPECT_EQ(zero.exit_code, 1) << spec;
+    EXPECT_NE(zero.err.find("block row 1, column 0 is 0"), std::string::npos) << zero.err;
+  }
+  // Over zeros a scale of zero is no harm.
+  std::string codes(16, '\x38');
+  for (const int i : {8, 9, 12, 13}) codes[i] = '\0';
+  write_blocks(dir / "in", {1, 1, 0, 1}, codes);
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16"}));
+}
+
+TEST(Outputs, CacheScalesAreLeftOutAndAdaptersRefused) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  const std::string config = test::read_file(dir / "in/config.json");
+  std::vector<test::TensorBytes> tensors = {
+      {"a.weight", ElementType::F8_E4M3, {4, 4}, std::string(16, '\x38')},
+      {"a.weight_scale_inv", ElementType::F32, {2, 2}, test::float32_bytes(std::vector<float>(4, 1))},
+      {"a.k_scale", ElementType::F32, {}, test::float32_bytes(std::vector<float>(1, 1))}};
+  test::write_checkpoint(dir / "in", tensors, config);
+  const auto result = assay({"convert", dir / "in", dir / "out", "--to", "bf16"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("key-value cache"), std::string::npos) << result.out;
+  EXPECT_EQ(open_checkpoint(dir / "out", 1).tensors.size(), 1u);
+  tensors.push_back(
+      {"a.lora_A.weight", ElementType::F32, {1, 4}, test::float32_bytes(std::vector<float>(4, 1))});
+  test::write_checkpoint(dir / "in", tensors, config);
+  const auto adapter = assay({"convert", dir / "in", dir / "merged", "--to", "bf16"});
+  EXPECT_EQ(adapter.exit_code, 1) << adapter.out;
+  EXPECT_NE(adapter.out.find("a.lora_A.weight"), std::string::npos) << adapter.out;
+}
+
+TEST(Outputs, TheGgufTypesAreNamedAsTheyAreAskedFor) {
+  const TempDir dir;
+  const auto unknown = assay({"convert", kTinylm, dir / "out", "--to", "q4_k_m"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("gguf:q4_k_m"), std::string::npos) << unknown.err;
+  const auto odd = assay({"convert", kTinylm, dir / "out", "--to", "gguf:q9"});
+  EXPECT_EQ(odd.exit_code, 2);
+  EXPECT_NE(odd.err.find("gguf:q4_k_m"), std::string::npos) << odd.err;
+}
+
+}  // namespace
+}  // namespace assay

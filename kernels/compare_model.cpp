@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -50,7 +51,7 @@ Side side_of(const Weights& weights, const std::string& kernels, const std::stri
 void tell_shortfalls(const Side& side, const std::string& title) {
   const std::string precision = precision_note(*side.model.weights, side.model.arithmetic.precision);
   for (const std::string& note : {precision, side.fallbacks->line()}) {
-    if (!note.empty()) fmt::print(stderr, "note: {}: {}\n", title, note);
+    if (!note.empty()) write_message(fmt::format("note: {}: {}", title, note));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -34,7 +35,7 @@ class Runner {
   Runner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(load(settings)) {
     if (const std::string note = precision_note(open_->weights, open_->arithmetic.precision); !note.empty())
-      fmt::print(stderr, "note: {}\n", note);
+      write_message(fmt::format("note: {}", note));
     document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
   }
 
@@ -98,14 +99,15 @@ class Runner {
                           &logits[i]});
     }
     write_matrices(settings_.logits, matrices, open_->arithmetic.storage() == Real::f64, metadata());
-    fmt::print(stderr, "logits of {} tokens in {}\n", prompts_.front().tokens.size(),
-               escape_for_terminal(settings_.logits));
+    write_message(fmt::format("logits of {} tokens in {}", prompts_.front().tokens.size(),
+                              escape_for_terminal(settings_.logits)));
   }
 
   void write_dump() {
     if (interrupted()) return;
     recorder_->write(settings_.dump, metadata());
-    fmt::print(stderr, "{} intermediates in {}\n", recorder_->size(), escape_for_terminal(settings_.dump));
+    write_message(
+        fmt::format("{} intermediates in {}", recorder_->size(), escape_for_terminal(settings_.dump)));
   }
 
   std::vector<std::pair<std::string, std::string>> metadata() const {
@@ -144,9 +146,9 @@ class Runner {
                                 {"accepted", result.accepted},
                                 {"acceptance", result.acceptance()},
                                 {"steps", result.steps}};
-    fmt::print(stderr, "speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens\n",
-               result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
-               result.made.ids.size());
+    write_message(fmt::format("speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens",
+                              result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
+                              result.made.ids.size()));
   }
 
   GenerationRequest request(const Prompt& prompt) {
@@ -244,7 +246,7 @@ class Runner {
     if (!open_->kernels.fallbacks) return;
     document_["fallbacks"] = to_json(*open_->kernels.fallbacks);
     if (const std::string line = open_->kernels.fallbacks->line(); !line.empty())
-      fmt::print(stderr, "note: {}\n", line);
+      write_message(fmt::format("note: {}", line));
   }
 
   int finish() {
@@ -269,7 +271,7 @@ class Runner {
     document_["sequences"] = std::move(sequences);
     document_["timing"] = to_json(timing_, open_->load_seconds);
     output_.json(document_);
-    fmt::print(stderr, "{}: {}\n", open_->title(), timing_line(timing_, open_->load_seconds));
+    write_message(fmt::format("{}: {}", open_->title(), timing_line(timing_, open_->load_seconds)));
     return interrupted() ? kExitInterrupted : kExitOk;
   }
 

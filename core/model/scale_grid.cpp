@@ -9,10 +9,6 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-bool fuses_two(std::string_view scale) {
-  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
-}
-
 constexpr std::uint64_t kUsualSides[] = {128, 64, 32, 256, 16};
 
 bool fuses_two(std::string_view scale) {

@@ -49,7 +49,7 @@ TEST(StateFile, RefusesWhatIsNone) {
         std::string("{\"schema\":\"other\",\"files\":{}}"),
         std::string("{\"schema\":\"assay.verify-state/1\",\"files\":[]}"),
         "{\"schema\":\"assay.verify-state/1\",\"files\":{\"a#sha256\":" + good + "0\"}}}",
-        "{\"schema\":\"assay.verify-state/1\",\"files\":{\"a#sha256\":{\"device\":1}}}",
+        std::string("{\"schema\":\"assay.verify-state/1\",\"files\":{\"a#sha256\":{\"device\":1}}}"),
         "{\"schema\":\"assay.verify-state/1\",\"files\":{\"a#sha256\":" + good + "\"},\"a#sha256\":" + good +
             "\"}}}"}) {
     test::write_file(dir / "s", text);

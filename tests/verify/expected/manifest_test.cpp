@@ -150,6 +150,8 @@ TEST(ManifestExpectation, MayComeFromStandardInput) {
   EXPECT_EQ(verify(test::sha256sum("b") + "  f.bin\n").exit_code, 1);
   EXPECT_EQ(verify("[]").exit_code, 2);
   EXPECT_EQ(verify("nonsense").exit_code, 2);
+}
+
 // It would let everything pass.
 TEST(Manifest, OfNothingOrWithoutDigestsIsRefused) {
   const TempDir dir;

@@ -111,7 +111,7 @@ def run(root, options, mutants, say):
     results, open_ = {}, []
     for mutant in mutants:
         old = known.results.get(mutant.key)
-        fresh = old and old["state"] == state[mutant.path]
+        fresh = old and (old["fate"] != "survived" if options.survivors else old["state"] == state[mutant.path])
         if fresh and not options.again:
             results[mutant.key] = old
         else:

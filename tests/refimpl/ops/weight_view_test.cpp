@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/checkpoint.h"
+#include "core/model/stored_form.h"
+#include "core/model/stored_reader.h"
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "refimpl/ops/fallbacks.h"
@@ -17,6 +20,7 @@
 #include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/w8a8.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -76,12 +80,39 @@ TEST(WeightView, ScalesFollowTheRowsOfAPart) {
   weight.scale_columns = 2;
   EXPECT_EQ(decoded(weight, 4, 1), (std::vector<double>{11, 11, 11, 13, 13, 13}));
   EXPECT_EQ(decoded(weight.row_range(1, 3), 0, 2), (std::vector<double>{2, 2, 2, 3, 3, 3, 5, 5, 5, 7, 7, 7}));
+  EXPECT_EQ(decoded(weight.row_range(1, 4).row_range(2, 2), 0, 1), (std::vector<double>{5, 5, 5, 7, 7, 7}));
   weight.global_scale = 4;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 2);
   weight.global = GlobalScale::multiply;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 8);
   weight.global = GlobalScale::divide;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 0.5);
+}
+
+// What only a reader decodes (GPTQ's packed integers): parts of it, and parts of parts.
+TEST(WeightView, RowsOfAReaderOfAPart) {
+  const Checkpoint checkpoint = open_checkpoint(test::source_dir() / "data/fixtures/convert/forms/gptq", 1);
+  const StoredTensors stored = find_stored(checkpoint, read_quantization(checkpoint));
+  const auto packed = std::find_if(
+      stored.tensors.begin(), stored.tensors.end(),
+      [](const LogicalTensor& tensor) { return tensor.form.kind != FormKind::plain && tensor.rows > 8; });
+  ASSERT_NE(packed, stored.tensors.end());
+  const CheckpointReader files(checkpoint);
+  const StoredReader reader(files, *packed);
+  WeightView weight;
+  weight.name = &packed->name;
+  weight.rows = packed->rows;
+  weight.columns = packed->columns;
+  weight.reader = &reader;
+  const std::vector<double> all = decoded(weight, 0, weight.rows);
+  const auto row = [&](std::size_t r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * weight.columns);
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(weight.columns));
+  };
+  EXPECT_NE(row(4), row(1));
+  EXPECT_EQ(decoded(weight.row_range(3, 4), 1, 1), row(4));
+  EXPECT_EQ(decoded(weight.row_range(3, 5).row_range(2, 2), 1, 1), row(6));
+  EXPECT_THROW(decoded(weight, weight.rows, 1), Error);
 }
 
 // Which weights an arithmetic in integers takes: their type, that their bytes are at hand, row by row.
@@ -206,7 +237,7 @@ TEST(WeightView, EveryRowOfAFloatWeightIsRounded) {
 
 // One scale a row of the weight, one for 128 inputs of a token: sums end where either changes.
 TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
-  constexpr std::size_t kInputs = 256;
+  constexpr std::size_t kInputs = 384;
   std::vector<std::byte> codes(kInputs);
   encode(ElementType::F8_E4M3, std::vector<float>(kInputs, 1.0F), Overflow::special, codes.data());
   const std::vector<float> scales = {1};
@@ -216,10 +247,11 @@ TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
   weight.block_columns = kInputs;
   weight.scale_columns = 1;
   std::vector<double> x(kInputs, 448);
-  std::fill(x.begin() + 128, x.end(), 896);
+  std::fill(x.begin() + 128, x.begin() + 256, 2 * 448);
+  std::fill(x.begin() + 256, x.end(), 4 * 448);
   ReferenceOps ops({Precision::fp8_block}, 1);
   EXPECT_EQ(ops.download(ops.linear(ops.upload(x, 1, kInputs), weight, {}, {})),
-            std::vector<double>{448 * (128 + 2 * 128)});
+            std::vector<double>{448 * 128 * (1 + 2 + 4)});
 }
 
 // Rows of two groups and a half: every number is what its own group's integers stand for.

@@ -37,6 +37,7 @@ int run_equal(const Settings& settings, const Output& output) {
     for (const LogicalTensor& tensor : a.stored.tensors) elements += tensor.elements();
     Progress progress(settings.common.progress, "Comparing", elements);
     report = compare_values(a, b, settings.rtol, jobs, progress);
+    if (!interrupted()) compare_fused(a, b, jobs, report);
   }
   a.reader.check_unchanged();
   b.reader.check_unchanged();
@@ -149,7 +150,7 @@ constexpr const char* kExamples =
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
     "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
     "[,e5m2] [,fnuz]\n"
-    "      | int8:block=RxC | int8:channel | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
+    "      | int8:block=RxC | int8:channel [,config=none] | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
     "      | nvfp4 [,layout=modelopt] | int4:group=N | int4:channel [,asym]   (mxfp4, nvfp4: [,ties=down])\n"
     "      | gguf:TYPE (q4_k_m, q5_k_m, q6_k, q8_0, bf16, …)\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";

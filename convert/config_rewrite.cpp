@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "convert/ignored_modules.h"
 #include "convert/mtp.h"
 #include "core/formats/json.h"
 #include "core/model/nested_config.h"
@@ -30,7 +31,7 @@ Json fp8_block(const ConversionPlan& plan) {
                  {"quant_method", "fp8"},
                  {"weight_block_size", {spec.block_rows, spec.block_columns}}};
   if (spec.scale == ScaleRounding::power_of_two) config["scale_fmt"] = "ue8m0";
-  config["modules_to_not_convert"] = plan.unquantized_matrices();
+  config["modules_to_not_convert"] = ignored_modules(plan).for_fp8();
   return config;
 }
 
@@ -39,7 +40,7 @@ Json int8_block(const ConversionPlan& plan) {
   return {{"activation_scheme", "dynamic"},
           {"quant_method", "blockwise_int8"},
           {"weight_block_size", {plan.spec.block_rows, plan.spec.block_columns}},
-          {"ignored_layers", plan.unquantized_matrices()}};
+          {"ignored_layers", ignored_modules(plan).names}};
 }
 
 // compressed-tensors' QuantizationArgs, in the order it writes them.
@@ -98,7 +99,7 @@ Json compressed_tensors(const ConversionPlan& plan) {
                       {"output_activations", nullptr},
                       {"format", scheme.format}};
   // A head that is the embedding over again has no tensor, but is a Linear to the loader.
-  std::vector<std::string> ignored = plan.unquantized_matrices();
+  std::vector<std::string> ignored = ignored_modules(plan).for_compressed_tensors();
   const bool has_head = std::any_of(plan.works.begin(), plan.works.end(), [&](const Work& work) {
     return plan.stored.tensors[work.tensor].name == "lm_head.weight";
   });
@@ -120,12 +121,12 @@ Json modelopt_file(const ConversionPlan& plan) {
            {{"quant_algo", kModelOptAlgorithm},
             {"kv_cache_quant_algo", nullptr},
             {"group_size", 16},
-            {"exclude_modules", plan.unquantized_matrices()}}}};
+            {"exclude_modules", ignored_modules(plan).for_modelopt()}}}};
 }
 Json modelopt(const ConversionPlan& plan) {
   const Json weights = {{"dynamic", false}, {"num_bits", 4}, {"type", "float"}, {"group_size", 16}};
   return {{"config_groups", {{"group_0", {{"weights", weights}, {"targets", {"Linear"}}}}}},
-          {"ignore", plan.unquantized_matrices()},
+          {"ignore", ignored_modules(plan).for_modelopt()},
           {"quant_algo", kModelOptAlgorithm},
           {"producer", {{"name", "modelopt"}}},
           {"quant_method", "modelopt"}};
@@ -184,15 +185,10 @@ void set_quantization(Json& level, const Spec& spec) {
   }
 }
 
-// INT8 by channel as SGLang reads it.
-bool has_no_config(const Spec& spec) {
-  return spec.kind == Spec::Kind::quantize && spec.type == ElementType::I8 &&
-         spec.grain == Spec::Grain::channel && spec.int8_range == Int8Range::symmetric_127;
-}
-
 std::string note_for(const Spec& spec) {
-  if (has_no_config(spec))
-    return "config.json has no word for this form: start SGLang with --quantization w8a8_int8";
+  if (spec.undeclared)
+    return "config.json says nothing of these codes: start SGLang with --quantization w8a8_int8; others take "
+           "them for weights";
   if (spec.kind == Spec::Kind::quantize &&
       (spec.type == ElementType::F8_E4M3FNUZ || spec.type == ElementType::F8_E5M2FNUZ))
     return "engines take FP8 for fn and turn it into fnuz themselves; these codes are fnuz already";
@@ -215,7 +211,7 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions&
   if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
   RewrittenConfig made;
   made.note = note_for(spec);
-  if (spec.kind == Spec::Kind::quantize && !has_no_config(spec)) {
+  if (spec.kind == Spec::Kind::quantize && !spec.undeclared) {
     config["quantization_config"] = quantization_of(plan);
     if (spec.modelopt)
       made.beside.emplace_back("hf_quant_config.json", dump_json(modelopt_file(plan)) + "\n");

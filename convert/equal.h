@@ -35,6 +35,10 @@ struct EqualReport {
   std::vector<std::string> notes;       // what one of them cannot hold
 };
 
+// What engines make of either side when they fuse matrices (convert/fused_errors.h): weights that are other
+// ones on one side alone are differences, what is but rounded again is a note.
+void compare_fused(const Side& a, const Side& b, int jobs, EqualReport& report);
+
 // rtol 0: every value equal (-0 equals 0, NaN equals NaN). Otherwise |a - b| ≤ rtol · max(|a|, |b|).
 EqualReport compare_values(const Side& a, const Side& b, double rtol, int jobs, Progress& progress);
 

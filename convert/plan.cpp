@@ -12,6 +12,7 @@
 #include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
+#include "core/model/fused_sets.h"
 #include "core/model/stored_checks.h"
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
@@ -87,14 +88,14 @@ class Planner {
     std::optional<Roles> roles;
     if (plan_.spec.kind == Spec::Kind::quantize) plan_.encoder = make_encoder(plan_.spec);
     if (plan_.spec.kind == Spec::Kind::quantize && !plan_.stored.any_quantized) {
-      roles.emplace(plan_.checkpoint.config);
+      roles.emplace(plan_.checkpoint);
       plan_.roles_from = roles->source();
     }
     if (roles) warn_of_stacks();
     std::size_t acted = 0;
     for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
       const LogicalTensor& tensor = plan_.stored.tensors[i];
-      Work work{i, WorkAction::copy, {}};
+      Work work{i, WorkAction::copy, {}, {}};
       if (wanted(tensor, roles)) {
         if (filter_.accepts(tensor.name))
           set_action(tensor, work);
@@ -104,8 +105,23 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
+    if (plan_.encoder && plan_.encoder->needs_whole_amax()) share_scales();
     if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible())
       fault("convert.nothing_to_do", "", fmt::format("no tensor here is changed by {}", plan_.spec.text));
+  }
+
+  // What engines fuse keeps one scale for the whole of it (core/model/fused_sets.h).
+  void share_scales() {
+    for (const FusedSet& set : find_fused_sets(plan_.stored.tensors)) {
+      std::vector<std::uint32_t> quantized;
+      for (const std::uint32_t member : set.members) {
+        if (plan_.works[member].action == WorkAction::quantize) quantized.push_back(member);
+      }
+      if (quantized.size() < 2) continue;
+      for (const std::uint32_t work : quantized)
+        plan_.works[work].fused = static_cast<std::uint32_t>(plan_.fused.size());
+      plan_.fused.push_back(std::move(quantized));
+    }
   }
 
   // Most of a model whose experts are stacked would stay large unsaid.
@@ -180,8 +196,8 @@ class Planner {
     const bool is_pair =
         (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
         (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
-    if (!is_pair || tensor.form.kind != FormKind::scaled || spec.scale != ScaleRounding::none ||
-        !options_.scales_from.empty())
+    if (!is_pair || tensor.input_factors || tensor.form.kind != FormKind::scaled ||
+        spec.scale != ScaleRounding::none || !options_.scales_from.empty())
       return false;
     const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
     return tensor.form.block_rows == wanted.block_rows && tensor.form.block_columns == wanted.block_columns;
@@ -288,19 +304,6 @@ bool ConversionPlan::lossless() const {
   return std::all_of(works.begin(), works.end(), [](const Work& work) {
     return work.action != WorkAction::cast && work.action != WorkAction::quantize;
   });
-}
-
-std::vector<std::string> ConversionPlan::unquantized_matrices() const {
-  std::vector<std::string> modules;
-  for (const Work& work : works) {
-    const LogicalTensor& tensor = stored.tensors[work.tensor];
-    const bool plain_matrix = work.action == WorkAction::copy && !tensor.quantized() &&
-                              tensor.shape.size() == 2 && tensor.name.ends_with(".weight") &&
-                              tensor.name.find("embed") == std::string::npos;
-    if (plain_matrix) modules.push_back(tensor.name.substr(0, tensor.name.size() - 7));
-  }
-  std::sort(modules.begin(), modules.end());
-  return modules;
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {

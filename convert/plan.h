@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Work {                // on one logical tensor
   std::uint32_t tensor = 0;  // of StoredTensors::tensors
   WorkAction action = WorkAction::copy;
   std::string to;  // "BF16", "F8_E4M3 64x64"; empty for a copy
+  std::optional<std::uint32_t>
+      fused;  // of ConversionPlan::fused: its scale for the whole tensor is the set's
 };
 
 struct OutputTensor {
@@ -83,8 +86,9 @@ struct ConversionPlan {
   StoredTensors stored;
   std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
-  std::shared_ptr<const Encoder> encoder;  // Spec::Kind::quantize
-  std::vector<Work> works;                 // one for every logical tensor, in their order
+  std::shared_ptr<const Encoder> encoder;         // Spec::Kind::quantize
+  std::vector<Work> works;                        // one for every logical tensor, in their order
+  std::vector<std::vector<std::uint32_t>> fused;  // works whose matrices engines fuse: one scale for all
   std::vector<OutputShard> shards;
   Findings findings;
   std::string roles_from;  // "the module tree of deepseek_v3" or "names and shapes"; empty: not needed
@@ -95,8 +99,7 @@ struct ConversionPlan {
   std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 
   bool feasible() const { return !has_errors(findings); }
-  bool lossless() const;                                  // every value decodes as it did: what can be proved
-  std::vector<std::string> unquantized_matrices() const;  // modules of 2-D weights the target leaves plain
+  bool lossless() const;  // every value decodes as it did: what can be proved
 };
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options);

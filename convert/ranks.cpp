@@ -236,6 +236,8 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   if (dimensions == 1) {
     // GPTQ's act-order names groups of the whole matrix; of anything else it is a scale a row.
     if (stored && tensor.group_index == output.from) return columns ? std::optional(kUnknown) : std::nullopt;
+    if (stored && tensor.input_factors == output.from)
+      return columns ? std::optional(Axis{0, 1}) : std::nullopt;
     if (rows && output.shape[0] == tensor.rows) return Axis{0, 1};
     return std::nullopt;
   }

@@ -66,13 +66,17 @@ ShardPieces::Group& ShardPieces::group_at(std::uint64_t offset) {
 }
 
 // What a weight has to wait for comes one weight earlier: it is done when its turn comes, and what it read is
-// still at hand.
+// still at hand. Of weights that wait for the same, before the first.
 void ShardPieces::put_in_order() {
   std::vector<Group*> order;
   for (Group& group : groups_) order.push_back(&group);
   std::stable_sort(order.begin(), order.end(),
                    [](const Group* a, const Group* b) { return a->offset < b->offset; });
   const auto add_first = [&](Group& group) {
+    if (group.needs != nullptr && group.needs->first == nullptr) {
+      group.needs->first = &group;
+      group.before = std::move(group.needs->passes);
+    }
     group.unmet = group.before.size();
     for (auto& run : group.before) {
       run = [&group, run = std::move(run)] {
@@ -85,7 +89,7 @@ void ShardPieces::put_in_order() {
   if (!order.empty()) add_first(*order.front());
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i + 1 < order.size()) add_first(*order[i + 1]);
-    const auto* waits_for = order[i]->before.empty() ? nullptr : &order[i]->unmet;
+    const auto* waits_for = order[i]->needs == nullptr ? nullptr : &order[i]->needs->first->unmet;
     for (const auto& run : order[i]->pieces) pieces_.push_back({&run, waits_for});
   }
 }
@@ -212,18 +216,37 @@ void ShardPieces::queue_work(std::uint32_t work, const Outputs& outputs) {
     }
     return;
   }
-  auto& amax = whole_amax_[work];
   const auto largest = std::max_element(outputs.begin(), outputs.end(),
                                         [](const auto* a, const auto* b) { return a->bytes < b->bytes; });
   Group& group = group_at((*largest)->offset);
+  if (plan_.encoder->needs_whole_amax()) group.needs = &whole_amax_of(work);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t first = i * step, rows = std::min(step, tensor.all_rows() - first);
-    if (plan_.encoder->needs_whole_amax())
-      group.before.push_back([=, this, &tensor, &amax] { raise_amax(tensor, first, rows, amax); });
-    group.pieces.push_back([=, this, &tensor, &outputs, &sums, &amax] {
-      quantize(tensor, first, rows, outputs, amax.load(), sums[i]);
+    group.pieces.push_back([=, this, &tensor, &outputs, &sums, needs = group.needs] {
+      quantize(tensor, first, rows, outputs, needs == nullptr ? 0 : needs->amax.load(), sums[i]);
     });
   }
+}
+
+// Members that lie in other shards are read there and here: who waits for a shard would have to hold its own
+// open.
+ShardPieces::WholeAmax& ShardPieces::whole_amax_of(std::uint32_t work) {
+  const std::vector<std::uint32_t> alone = {work};
+  const auto& fused = plan_.works[work].fused;
+  const std::vector<std::uint32_t>& members = fused ? plan_.fused[*fused] : alone;
+  const auto [at, is_new] = whole_amax_.try_emplace(members.front());
+  WholeAmax& whole = at->second;
+  if (!is_new) return whole;
+  for (const std::uint32_t member : members) {
+    const LogicalTensor& tensor = tensor_of(member);
+    const std::uint64_t step = rows_a_piece(plan_, plan_.works[member]);
+    for (std::uint64_t first = 0; first < tensor.all_rows(); first += step) {
+      const std::uint64_t rows = std::min(step, tensor.all_rows() - first);
+      whole.passes.push_back(
+          [this, &tensor, &whole, first, rows] { raise_amax(tensor, first, rows, whole.amax); });
+    }
+  }
+  return whole;
 }
 
 void ShardPieces::queue_recoding(const LogicalTensor& tensor, const Outputs& outputs, std::uint64_t step,

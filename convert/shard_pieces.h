@@ -31,9 +31,17 @@ class ShardPieces {
 
  private:
   using Outputs = std::vector<const OutputTensor*>;
+  struct Group;
+  // The largest magnitude behind a scale that stands for whole tensors, of all that share it.
+  struct WholeAmax {
+    std::atomic<float> amax = 0;
+    std::vector<std::function<void()>> passes;  // that find it
+    const Group* first = nullptr;               // the group that they go before
+  };
   // What is made of one weight, or one run of bytes that are copied.
   struct Group {
-    std::uint64_t offset = 0;                   // in the file, of what it writes most of
+    std::uint64_t offset = 0;  // in the file, of what it writes most of
+    WholeAmax* needs = nullptr;
     std::vector<std::function<void()>> before;  // to be over before any of the others begins
     std::vector<std::function<void()>> pieces;
     std::atomic<std::size_t> unmet = 0;  // of `before`
@@ -53,6 +61,7 @@ class ShardPieces {
   void queue_checks();
   void queue_gathering(const OutputTensor& output);
   void queue_work(std::uint32_t work, const Outputs& outputs);
+  WholeAmax& whole_amax_of(std::uint32_t work);
   void queue_recoding(const LogicalTensor& tensor, const Outputs& outputs, std::uint64_t step,
                       std::uint64_t count);
 
@@ -75,7 +84,7 @@ class ShardPieces {
   ShardSink& sink_;
   std::map<std::uint32_t, Outputs> made_;
   std::map<std::uint32_t, std::vector<ErrorSums>> sums_;
-  std::map<std::uint32_t, std::atomic<float>> whole_amax_;
+  std::map<std::uint32_t, WholeAmax> whole_amax_;  // by the first work of those that share it
   std::deque<Group> groups_;
   std::vector<Piece> pieces_;
   std::size_t next_ = 0, finished_ = 0;

@@ -82,11 +82,15 @@ void take_scaled(Spec& spec, std::string_view options, bool floats) {
       spec.scale = ScaleRounding::none;
     else if (option == "fnuz" && floats)
       fnuz = true;
+    else if (option == "config=none" && !floats)
+      spec.undeclared = true;
     else
       return floats && take_type(option);
     return true;
   });
   if (!grain_given) refuse(spec.text, "block=ROWSxCOLUMNS or channel is needed");
+  if (spec.undeclared && spec.grain != Spec::Grain::channel)
+    refuse(spec.text, "config=none goes with int8:channel");
   if (!floats)
     spec.type = ElementType::I8;
   else if (fnuz)

@@ -38,6 +38,7 @@ struct Spec {
   Fp4Ties ties = Fp4Ties::even;
   bool modelopt = false;    // nvfp4: NVIDIA ModelOpt's names and conventions
   bool asymmetric = false;  // int4: zero points
+  bool undeclared = false;  // int8:channel: config.json says nothing of it
   std::uint64_t group = 0;  // int4: columns of a group; 0: a row
 
   // Family::scaled: the quantizer for a matrix of this size.

@@ -55,6 +55,17 @@ def quantize(weight, rows, columns, limit, dtype, power_of_two=False):
     return quotient.clamp(-torch.finfo(dtype).max, torch.finfo(dtype).max).to(dtype), scale
 
 
+def fused_amax(name, load_weight):
+    """Engines put q_a and kv_a into one matrix, which has room for one scale: the larger amax is that of both."""
+    names = [name, name.replace("kv_a_proj_with_mqa", "q_a_proj")]
+    return max(load_weight(member).abs().max() for member in names)
+
+
+def quantize_whole(weight, amax, limit, dtype):
+    scale = (amax / limit).reshape(1, 1)
+    return (weight / scale).clamp(-limit, limit).to(dtype), scale
+
+
 def digest(tensor):
     return hashlib.sha256(tensor.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
 
@@ -64,17 +75,22 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     lines = ["# source\tSPEC\ttensor\tsha256; made by data/make_convert_fixtures.py"]
     fp8, plain = load("tinylm"), load("tinylm-bf16")
-    for name in WEIGHTS:
+
+    def decoded(name):
         codes, scale = fp8[name], fp8[name + "_scale_inv"]
-        values = codes.float() * per_element(scale, codes.shape, 128, 128)
+        return codes.float() * per_element(scale, codes.shape, 128, 128)
+
+    for name in WEIGHTS:
+        codes, values = fp8[name], decoded(name)
         for spec, dtype in (("bf16", torch.bfloat16), ("f16", torch.float16), ("f32", torch.float32)):
             lines.append("\t".join(("tinylm", spec, name, digest(values.to(dtype)))))
-        rows, columns = codes.shape
+        columns = codes.shape[1]
         e4m3, e5m2, int8 = torch.float8_e4m3fn, torch.float8_e5m2, torch.int8
-        for source, weight in (("tinylm", values), ("tinylm-bf16", plain[name].float())):
+        for source, load_weight in (("tinylm", decoded), ("tinylm-bf16", lambda name: plain[name].float())):
+            weight = load_weight(name)
             for spec, suffix, result in (
                 ("fp8:channel", "_scale", quantize(weight, 1, columns, 448.0, e4m3)),
-                ("fp8:tensor", "_scale", quantize(weight, rows, columns, 448.0, e4m3)),
+                ("fp8:tensor", "_scale", quantize_whole(weight, fused_amax(name, load_weight), 448.0, e4m3)),
                 ("fp8:block=64x32,scale=ue8m0", "_scale_inv", quantize(weight, 64, 32, 448.0, e4m3, True)),
                 ("fp8:block=128x128,e5m2", "_scale_inv", quantize(weight, 128, 128, 57344.0, e5m2)),
                 ("int8:channel", "_scale", quantize(weight, 1, columns, 127.0, int8)),

@@ -27,6 +27,23 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
 LONGROPE = CONFIGS["phi3"]["rope_scaling"]
 LONGROPE_MINICPM3 = CONFIGS["minicpm3"]["rope_scaling"]
 
+ABSENT = "(absent)"
+# What the class of a family says where its config is silent.
+SILENT = {
+    "llama": ("rope_theta", "rms_norm_eps", "rope_scaling"), "mistral": ("rope_theta", "rms_norm_eps"),
+    "qwen2": ("rope_theta", "rms_norm_eps", "rope_scaling", "use_sliding_window"), "qwen3": ("rope_theta", "rms_norm_eps"),
+    "qwen3-moe": ("rope_theta", "rms_norm_eps", "norm_topk_prob"), "mixtral": ("rope_theta", "rms_norm_eps"),
+    "gemma2": ("rope_theta", "rms_norm_eps", "attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
+               "hidden_activation"),
+    "gemma3": ("rope_theta", "rms_norm_eps", "rope_local_base_freq", "rope_scaling", "query_pre_attn_scalar"),
+    "phi3": ("rope_theta", "rms_norm_eps", "rope_scaling"), "olmo2": ("rope_theta", "rms_norm_eps"),
+    "gpt2": ("layer_norm_epsilon", "activation_function"), "gpt-oss": ("rope_theta", "rms_norm_eps", "swiglu_limit"),
+    "minicpm3": ("rope_theta", "rms_norm_eps", "scale_emb", "scale_depth", "dim_model_base"),
+    "deepseek-v2": ("rope_theta", "rms_norm_eps", "routed_scaling_factor", "norm_topk_prob", "topk_method"),
+    "deepseek-v3": ("rope_theta", "rms_norm_eps", "routed_scaling_factor", "norm_topk_prob", "rope_interleave", "topk_method"),
+    "kimi-k2": ("n_group", "topk_group"),
+}
+
 # model: {variant: changed keys}.
 VARIANTS = {
     "llama": {
@@ -42,6 +59,10 @@ VARIANTS = {
         "yarn-two-mscales": {"rope_scaling": {**YARN, "mscale": 2.0, "mscale_all_dim": 0.6}},
         "yarn-betas": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 0.25}},
         "yarn-not-truncated": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 0.25, "truncate": False}},
+        "yarn-of-a-silent-context": {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "max_position_embeddings": ABSENT},
+        "yarn-slow-ramp": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 1e-5}},
+        "yarn-fast-ramp": {"rope_scaling": {**YARN, "beta_fast": 500.0, "beta_slow": 400.0}},
+        "yarn-factor-1.5": {"rope_scaling": {**YARN, "factor": 1.5}},
         "epsilon": {"rms_norm_eps": 0.03},
     },
     "mistral": {"no-window": {"sliding_window": None}, "window-of-one": {"sliding_window": 1},
@@ -63,11 +84,13 @@ VARIANTS = {
         "final-cap": {"final_logit_softcapping": 3.0},
         "unscaled": {"rope_scaling": None}, "local-base": {"rope_local_base_freq": 100.0},
         "pattern-of-two": {"sliding_window_pattern": 2},
+        "window-of-one": {"sliding_window": 1},
     },
     "phi3": {
         "attention-factor": {"rope_scaling": {**LONGROPE, "attention_factor": 1.4}},
         "attention-factor-long": {"rope_scaling": {**LONGROPE, "attention_factor": 1.4}},
         "window": {"sliding_window": 6},
+        "factor-1.5": {"max_position_embeddings": 3 * ORIGINAL // 2},
         "short-context": {"max_position_embeddings": ORIGINAL},
     },
     "olmo2": {"epsilon": {"rms_norm_eps": 0.03}},
@@ -79,6 +102,7 @@ VARIANTS = {
         "full": {"layer_types": ["full_attention"] * 3},
     },
     "minicpm3": {
+        "no-scales": {"scale_depth": None, "dim_model_base": None},
         "scales": {"scale_emb": 7, "scale_depth": 2.5, "dim_model_base": 90},
         "attention-factor": {"rope_scaling": {**LONGROPE_MINICPM3, "attention_factor": 1.4}},
     },
@@ -95,7 +119,13 @@ VARIANTS = {
         "mscale-alone": {"rope_scaling": {**YARN_V3, "mscale": 1.8, "mscale_all_dim": 0}},
     },
 }
+for family, keys in SILENT.items():
+    VARIANTS.setdefault(family, {})["silent"] = {key: ABSENT for key in keys}
 LONG = {"attention-factor-long", "dynamic"}  # prompts of 40 tokens, beyond the original context
+
+
+def changed(config, changes):
+    return {key: value for key, value in {**config, **changes}.items() if value != ABSENT}
 
 
 @torch.no_grad()
@@ -131,7 +161,7 @@ def main():
         _, decoded = checkpoint(model, base)
         for variant, changes in VARIANTS[model].items():
             name = f"{model}.{variant}"
-            tokens, exact, rough = of({**base, **changes}, decoded, name, 40 if variant in LONG else 24)
+            tokens, exact, rough = of(changed(base, changes), decoded, name, 40 if variant in LONG else 24)
             largest = exact.abs().max().item()
             print(f"{name}: max|logit| {largest:.2f}, bf16 off {(rough - exact).abs().max().item() / largest:.1e}")
             tensors[f"{name}.tokens"] = tokens

@@ -46,7 +46,10 @@ class Checker {
       check_verdict(document);
       check_scope(document);
       for (const ParsedJson& entry : document.at("files")) check_file(entry);
-      if (document.contains("scope")) check_added(document.at("scope"));
+      if (document.contains("scope")) {
+        check_links(document.at("scope"));
+        check_added(document.at("scope"));
+      }
     } catch (const ParsedJson::exception&) {
       throw Error::input("is not a receipt of assay verify, or a damaged one")
           .in(question_.receipt)
@@ -148,6 +151,17 @@ class Checker {
       problem("receipt.extra", "was there without being expected", name);
     } else if (status != "extra" && status != "unchecked") {
       problem("receipt.contradiction", fmt::format("was found to be '{}'", status), name);
+    }
+  }
+
+  void check_links(const ParsedJson& scope) {
+    for (const auto& [name, target] : scope.at("links").items()) {
+      if (!is_safe_relative_path(name))
+        throw Error::input(fmt::format("names the unsafe path '{}'", name)).in(question_.receipt);
+      std::error_code error;
+      const fs::path now = fs::read_symlink(check_.root / name, error);
+      if (error || now.string() != target.get<std::string>())
+        problem("receipt.changed", "is not the symbolic link that was there", name);
     }
   }
 

@@ -43,6 +43,17 @@ Json not_judged(const Expectation& source, const VerifyOptions& options) {
   return names;
 }
 
+// Symbolic links that the source compared by itself: to nobody's bytes, but to a name that may change.
+Json links_of(const Expectation& source) {
+  Json links = Json::object();
+  std::error_code error;
+  for (const std::string& name : source.settled) {
+    const fs::path target = fs::read_symlink(source.root / name, error);
+    if (!error) links[name] = target.string();
+  }
+  return links;
+}
+
 std::set<std::string> commits_of(const VerifyReport& report) {
   std::set<std::string> commits;
   for (const FileReport& file : report.files) {
@@ -71,6 +82,7 @@ std::string make_receipt(const VerifyReport& report, const VerifyOptions& option
                     {"whole", source.owns_root},
                     {"include", options.include},
                     {"exclude", options.exclude},
+                    {"links", links_of(source)},
                     {"not_judged", not_judged(source, options)}}},
                   {"files", std::move(files)}};
   if (!key) {

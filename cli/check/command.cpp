@@ -6,10 +6,12 @@
 
 #include "cli/check/against.h"
 #include "cli/check/behaviour.h"
+#include "cli/check/fused.h"
 #include "cli/check/golden.h"
 #include "cli/check/render.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
 #include "core/system/threads.h"
 
@@ -50,6 +52,12 @@ CheckReport examine(CheckSettings settings) {
   };
   stage([&] { return examine_identity(settings); });
   report.stages.push_back(std::move(files.numbers));
+  if (!settings.quick) {
+    if (auto fused = timed(seconds, [&] { return examine_fused(settings); })) {
+      fused->seconds = seconds;
+      report.stages.push_back(std::move(*fused));
+    }
+  }
   if (golden) {
     stage([&] { return examine_golden(settings, *golden, files.digests); });
     settings.reencoded = report.stages.back().status == StageStatus::unproven;
@@ -105,7 +113,8 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
   command.add_option("DIR", s.path, "A folder of weights, a clone, a hub cache, a file")->required();
   command
       .add_option("--manifest", s.manifest, "Checksum file or saved hub listing that vouches for the bytes")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command
       .add_option("--golden", s.golden,
                   "A record to hold the model to (default: assay-golden.json beside the weights)")

@@ -36,8 +36,10 @@ struct QuantizationConfig {
   std::optional<std::uint64_t> block_rows, block_columns;  // weight_block_size
   std::optional<bool> symmetric, activation_order;
   std::optional<bool> nested_scales;  // bitsandbytes: the scales are quantized in turn
-  std::vector<std::string> ignored;   // modules_to_not_convert, ignore, exclude_modules: as written
-  struct Group {                      // compressed-tensors config_groups
+  std::string sparsity;               // compressed-tensors sparsity_config.format: "dense", "sparse-bitmask"
+  bool transforms_activations = false;  // its transform_config does, while the model runs
+  std::vector<std::string> ignored;     // modules_to_not_convert, ignore, exclude_modules: as written
+  struct Group {                        // compressed-tensors config_groups
     std::string name, type, strategy, format;
     std::vector<std::string> targets;
     std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;

@@ -85,6 +85,23 @@ QuantizationConfig::Group parse_group(const std::string& name, const ParsedJson&
   return group;
 }
 
+// Some place of compressed-tensors' TransformConfig that is not a weight's, where it is multiplied in: an
+// input or output, queries, the cache of keys.
+bool transforms_activations(const ParsedJson& transforms) {
+  const auto groups = transforms.is_object() ? transforms.find("config_groups") : transforms.end();
+  if (!transforms.is_object() || groups == transforms.end() || !groups->is_object()) return false;
+  for (const ParsedJson& scheme : *groups) {
+    const auto places = scheme.is_object() ? scheme.find("apply") : scheme.end();
+    if (!scheme.is_object() || places == scheme.end() || !places->is_array()) return true;
+    for (const ParsedJson& place : *places) {
+      const auto location = place.is_object() ? place.find("location") : place.end();
+      if (!place.is_object() || location == place.end() || !location->is_string()) return true;
+      if (!location->get<std::string>().starts_with("weight_")) return true;
+    }
+  }
+  return false;
+}
+
 void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -98,7 +115,8 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   if (const ParsedJson* method = fields.find("quant_method"))
     config.method = json_string(*method, "quantization_config.quant_method", source);
   if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
-  for (const std::string_view key : {"quant_algo", "format", "checkpoint_format", "fmt", "version"}) {
+  for (const std::string_view key :
+       {"quant_algo", "format", "checkpoint_format", "packing_format", "fmt", "version"}) {
     if (config.format.empty()) config.format = fields.text(key);
   }
   config.scale_format = fields.text("scale_fmt");
@@ -108,6 +126,11 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   if (!config.bits && fields.flag("load_in_8bit").value_or(false)) config.bits = 8;
   config.nested_scales = fields.flag("bnb_4bit_use_double_quant");
   config.group_size = fields.number("group_size");
+  if (const ParsedJson* sparsity = fields.find("sparsity_config");
+      sparsity != nullptr && sparsity->is_object())
+    config.sparsity = Fields(*sparsity, source).text("format");
+  if (const ParsedJson* transforms = fields.find("transform_config"))
+    config.transforms_activations = transforms_activations(*transforms);
   config.symmetric = fields.flag("sym");
   config.activation_order = fields.flag("desc_act");
   fields.block("weight_block_size", config.block_rows, config.block_columns);

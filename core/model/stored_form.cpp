@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/formats/json.h"
 #include "core/model/nested_config.h"
@@ -16,6 +17,8 @@
 namespace assay {
 namespace {
 
+constexpr std::string_view kWeight = ".weight";
+
 // These endings are names of ordinary parameters too.
 bool needs_a_weight_to_be_believed(std::string_view suffix) {
   return suffix == "scale" || suffix == "scales" || suffix == "biases" || suffix == "g_idx";
@@ -24,7 +27,7 @@ bool needs_a_weight_to_be_believed(std::string_view suffix) {
 // Scales and zero points of activations: nothing of the weight is in them.
 bool concerns_activations(std::string_view suffix) {
   return suffix.starts_with("input_") || suffix.starts_with("activation_") ||
-         suffix.ends_with("_input_scale");
+         suffix.ends_with("_input_scale") || suffix == "qscale_act";
 }
 
 class Finder {
@@ -34,12 +37,14 @@ class Finder {
 
   StoredTensors run() {
     check_method();
+    check_transforms();
     collect();
     for (const std::string& weight : order_) resolve(weight, groups_[weight]);
     StoredTensors& result = resolution_.result;
     std::sort(result.tensors.begin(), result.tensors.end(),
               [](const LogicalTensor& a, const LogicalTensor& b) { return a.codes < b.codes; });
     for (const LogicalTensor& tensor : result.tensors) result.any_quantized |= tensor.quantized();
+    check_companions();
     return std::move(result);
   }
 
@@ -47,9 +52,10 @@ class Finder {
   const CheckpointTensor& stored(std::uint32_t place) const { return checkpoint_.tensors[place]; }
 
   void check_method() {
-    static constexpr std::array<std::string_view, 10> kKnown = {
-        "",      "fp8",      "blockwise_int8", "w8a8_int8", "compressed-tensors",
-        "mxfp4", "modelopt", "gptq",           "awq",       "bitsandbytes"};
+    static constexpr std::array<std::string_view, 15> kKnown = {
+        "",          "fp8", "blockwise_int8", "w8a8_int8",  "compressed-tensors", "mxfp4",   "modelopt",
+        "gptq",      "awq", "bitsandbytes",   "auto-round", "intel/auto-round",   "torchao", "quark",
+        "fbgemm_fp8"};
     const std::string_view method = resolution_.method();
     if (std::find(kKnown.begin(), kKnown.end(), method) != kKnown.end()) return;
     resolution_.fault(
@@ -57,6 +63,63 @@ class Finder {
         fmt::format("quantization_config.quant_method is \"{}\", whose stored form is not known "
                     "here",
                     method));
+  }
+
+  // What the weights alone do not hold: rotations applied while the model runs, and bitmasks of sparse ones.
+  void check_transforms() {
+    const auto& quantization = resolution_.quantization();
+    if (quantization && quantization->transforms_activations)
+      resolution_.fault("stored.transformed", "",
+                        "transform_config rotates activations while the model runs, and its weights are "
+                        "meant for those: no other form holds them",
+                        "use the checkpoint that was rotated");
+    const bool sparse = quantization && !quantization->sparsity.empty() && quantization->sparsity != "dense";
+    for (const CheckpointTensor& tensor : checkpoint_.tensors) {
+      if (!tensor.name.ends_with(".bitmask")) continue;
+      return resolution_.fault("stored.form_unknown", tensor.name,
+                               "a bitmask of compressed-tensors' sparse weights, which are not read here",
+                               "decompress the checkpoint with llm-compressor first");
+    }
+    if (sparse && quantization->sparsity.find("bitmask") != std::string::npos)
+      resolution_.fault("stored.method_unknown", "",
+                        fmt::format("sparsity_config.format is \"{}\", whose stored form is not known here",
+                                    quantization->sparsity));
+  }
+
+  // Inside a quantized linear layer nothing is ignored: what stands there and is not known may well be a part
+  // of its weight (a low-rank residual, a rotation).
+  void check_companions() {
+    std::unordered_set<std::string_view> modules;
+    for (const LogicalTensor& tensor : resolution_.result.tensors) {
+      if (tensor.quantized() && tensor.form.kind != FormKind::plain && tensor.name.ends_with(kWeight))
+        modules.insert(std::string_view(tensor.name).substr(0, tensor.name.size() - kWeight.size()));
+    }
+    std::vector<std::pair<std::string, std::string>> unknown;  // module, tensor
+    for (const LogicalTensor& tensor : resolution_.result.tensors) {
+      if (tensor.quantized() || is_known_beside(tensor.name)) continue;
+      const std::string_view name = tensor.name;
+      for (auto dot = name.rfind('.'); dot != std::string_view::npos && dot > 0;
+           dot = name.rfind('.', dot - 1)) {
+        if (!modules.contains(name.substr(0, dot))) continue;
+        unknown.emplace_back(name.substr(0, dot), name);
+        break;
+      }
+    }
+    for (const auto& [module, name] : unknown)
+      resolution_.fault("stored.companion_unknown", name,
+                        fmt::format("stands inside {}, whose weight is quantized, and what it does there is "
+                                    "not known here",
+                                    module),
+                        "convert it with the tool that made it");
+  }
+
+  // Biases, factors of the cache of keys and values, and what routers choose by.
+  static bool is_known_beside(std::string_view name) {
+    static constexpr std::array<std::string_view, 4> kEndings = {".bias", ".k_bias", ".v_bias",
+                                                                 ".e_score_correction_bias"};
+    const bool ends = std::any_of(kEndings.begin(), kEndings.end(),
+                                  [&](std::string_view ending) { return name.ends_with(ending); });
+    return ends || is_known_buffer(name) || parse_stored_name(name).has_value();
   }
 
   StoredGroup& group_of(const std::string& weight) {
@@ -104,8 +167,11 @@ class Finder {
     for (const StoredPiece& piece : group.pieces) {
       if (concerns_activations(piece.suffix)) tensor.companions.push_back(piece.place);
     }
+    // x is multiplied by it before it meets the weight (ModelOpt `pre_quant_scale`): W diag(s) x.
+    tensor.input_factors = group.place("pre_quant_scale");
     if (group.plain && codes != nullptr) return resolution_.unknown_form(tensor, "two sets of codes");
     if (group.plain) return resolve_plain_name(tensor, group);
+    if (codes->suffix == "_weight_qdata") return resolve_torchao(resolution_, tensor, group);
     if (codes->suffix == "qweight") return resolve_qweight(resolution_, tensor, group);
     if (codes->suffix != "weight_packed") return resolve_gpt_oss(resolution_, tensor, group);
     if (stored(tensor.codes).type == ElementType::U8) return resolve_packed_fp4(resolution_, tensor, group);
@@ -115,6 +181,7 @@ class Finder {
   void resolve_plain_name(LogicalTensor& tensor, const StoredGroup& group) {
     if (group.find("weight.quant_map") != nullptr) return resolve_codebook(resolution_, tensor, group);
     if (group.find("biases") != nullptr) return resolve_mlx(resolution_, tensor, group);
+    if (group.find("scales") != nullptr) return resolve_mlx_float(resolution_, tensor, group);
     resolve_weight(resolution_, tensor, group);
   }
 
@@ -144,10 +211,11 @@ class Finder {
 
 std::string packed_name(const LogicalTensor& tensor) {
   const PackedForm& packed = tensor.form.packed;
-  const char* maker = packed.codes.fill == IntPacking::Fill::awq ? "AWQ "
-                      : packed.codes_across                      ? "GPTQ "
-                      : packed.zero == ZeroPoint::bias           ? "MLX "
-                                                                 : "";
+  const char* maker = packed.paired_rows                           ? "ModelOpt "
+                      : packed.codes.fill == IntPacking::Fill::awq ? "AWQ "
+                      : packed.codes_across                        ? "GPTQ "
+                      : packed.zero == ZeroPoint::bias             ? "MLX "
+                                                                   : "";
   if (tensor.form.block_columns == tensor.columns)
     return fmt::format("{}INT{} channel", maker, packed.codes.bits);
   return fmt::format("{}INT{} group {}", maker, packed.codes.bits, tensor.form.block_columns);
@@ -192,8 +260,15 @@ void StoredResolution::unknown_form(const LogicalTensor& tensor, std::string_vie
 }
 
 void StoredResolution::finish(LogicalTensor& tensor, const StoredShape& shape) {
-  tensor.shape = shape;
   const MatrixSizes sizes = as_matrices(shape);
+  if (tensor.input_factors) {
+    const CheckpointTensor& factors = stored(*tensor.input_factors);
+    if (!tensor.quantized() || sizes.slices != 1 || !is_plain_float(factors.type) ||
+        factors.type == ElementType::F64 || element_count(factors.shape) != sizes.columns)
+      return unknown_form(tensor, fmt::format("{} is no factor for each of {} inputs of a quantized matrix",
+                                              factors.name, sizes.columns));
+  }
+  tensor.shape = shape;
   tensor.slices = sizes.slices;
   tensor.rows = sizes.rows;
   tensor.columns = sizes.columns;
@@ -258,7 +333,8 @@ std::optional<std::string> StoredResolution::small_tensor(std::uint32_t place, s
 
 std::vector<std::uint32_t> LogicalTensor::places() const {
   std::vector<std::uint32_t> all = {codes};
-  for (const auto& place : {scale, global_scale, zeros, group_index, table, nested_table, nested_scale}) {
+  for (const auto& place :
+       {scale, global_scale, zeros, group_index, table, nested_table, nested_scale, input_factors}) {
     if (place) all.push_back(*place);
   }
   all.insert(all.end(), companions.begin(), companions.end());

@@ -50,6 +50,8 @@ struct PackedForm {
   IntPacking codes, zeros;
   bool codes_across = false;  // a word holds values of one column, of neighbouring stored rows (GPTQ)
   bool zeros_across = false;  // the same for zero points (compressed-tensors)
+  // Bytes of two neighbouring rows, the even one low, in two's complement (ModelOpt's INT4).
+  bool paired_rows = false;
   ZeroPoint zero = ZeroPoint::middle;
 };
 
@@ -84,6 +86,8 @@ struct LogicalTensor {
   std::optional<std::uint32_t> zeros;        // zero points, or MLX's biases
   std::optional<std::uint32_t> group_index;  // of every column, the group it belongs to (GPTQ's act-order)
   std::optional<std::uint32_t> table, nested_table, nested_scale;  // of a codebook
+  std::optional<std::uint32_t>
+      input_factors;                      // a factor a column, outside of it all: ModelOpt's SmoothQuant, AWQ
   std::vector<std::uint32_t> companions;  // of no use to decoding: scales of activations, stored shapes
 
   bool quantized() const { return form.kind != FormKind::plain; }

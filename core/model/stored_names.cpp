@@ -19,13 +19,25 @@ constexpr std::array kEndings = {
     Ending{".weight_scale_2", ".weight", StoredPart::scale},
     Ending{".weight_scale", ".weight", StoredPart::scale},
     Ending{".input_global_scale", ".weight", StoredPart::scale},
+    Ending{".input_scale_ub", ".weight", StoredPart::scale},  // FBGEMM
     Ending{".input_scale", ".weight", StoredPart::scale},
     Ending{".activation_scale", ".weight", StoredPart::scale},
+    Ending{".pre_quant_scale", ".weight", StoredPart::scale},
     Ending{".weight_zero_point", ".weight", StoredPart::zero_point},
     Ending{".input_zero_point", ".weight", StoredPart::zero_point},
     Ending{".weight_packed", ".weight", StoredPart::codes},
     Ending{".weight_shape", ".weight", StoredPart::table},
     Ending{".weight_g_idx", ".weight", StoredPart::table},
+    // Mistral's own releases
+    Ending{".qscale_weight", ".weight", StoredPart::scale},
+    Ending{".qscale_act", ".weight", StoredPart::scale},
+    // torchao's tensor subclasses, flattened
+    Ending{"._weight_qdata", ".weight", StoredPart::codes},
+    Ending{"._weight_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_zero_point", ".weight", StoredPart::zero_point},
+    Ending{"._weight_per_tensor_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_act_per_tensor_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_act_pre_scale", ".weight", StoredPart::scale},
     // GPTQ and AWQ; MLX has .scales and .biases beside .weight
     Ending{".qweight", ".weight", StoredPart::codes},
     Ending{".qzeros", ".weight", StoredPart::zero_point},

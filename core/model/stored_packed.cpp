@@ -95,7 +95,7 @@ void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, con
   tensor.group_index = group.place("weight_g_idx");
   const auto spelled = group.place("weight_shape");
   if (spelled) tensor.companions.push_back(*spelled);
-  const std::size_t known = 1 + tensor.companions.size() + (tensor.scale ? 1 : 0) + (tensor.zeros ? 1 : 0) +
+  const std::size_t known = 1 + known_beside(tensor) + (tensor.scale ? 1 : 0) + (tensor.zeros ? 1 : 0) +
                             (tensor.group_index ? 1 : 0);
   if (!tensor.scale || known != group.pieces.size() || !is_word(codes.type) || codes.shape.size() < 2)
     return resolution.unknown_form(tensor);
@@ -145,17 +145,33 @@ void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, con
 
 namespace {
 
+// How the zero points are meant: GPTQ's checkpoint_format and auto-round's packing_format tell.
+std::optional<ZeroPoint> gptq_zero_point(const QuantizationConfig& config) {
+  if (config.method == "gptq") {
+    if (config.format.empty() || config.format == "gptq") return ZeroPoint::packed_less_1;
+    return config.format == "gptq_v2" ? std::optional(ZeroPoint::packed) : std::nullopt;
+  }
+  if (config.method != "auto-round" && config.method != "intel/auto-round") return std::nullopt;
+  if (config.format == "auto_round:auto_gptq") return ZeroPoint::packed_less_1;
+  return config.format == "auto_round" || config.format == "auto_round:gptqmodel"
+             ? std::optional(ZeroPoint::packed)
+             : std::nullopt;
+}
+
 // qweight [in/8, out] when packed along inputs, [in, out/8] when along outputs; scales [groups, out] say out.
 void resolve_gptq(StoredResolution& resolution, LogicalTensor& tensor, std::uint64_t out) {
   const auto& config = resolution.quantization();
-  if (!config || config->method != "gptq")
+  const auto zero = config ? gptq_zero_point(*config) : std::nullopt;
+  if (!zero)
     return resolution.unknown_form(
-        tensor, "only quantization_config tells how GPTQ's zero points are meant, and there is none of gptq");
-  if (!config->format.empty() && config->format != "gptq" && config->format != "gptq_v2")
-    return resolution.unknown_form(tensor, fmt::format("checkpoint_format {}", config->format));
+        tensor, config
+                    ? fmt::format("\"{}\" of {} does not tell how GPTQ's zero points are meant",
+                                  config->format, config->method)
+                    : "only quantization_config tells how GPTQ's zero points are meant, and there is none");
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   const CheckpointTensor& zeros = resolution.stored(*tensor.zeros);
-  const auto zero_packing = packing_of(out, zeros.shape.back(), config->bits);
+  auto zero_packing = packing_of(out, zeros.shape.back(), config->bits);
+  if (!zero_packing) zero_packing = packing_of(out, zeros.shape.back());  // this layer has a width of its own
   if (!zero_packing || zero_packing->fill != Fill::dense ||
       (zero_packing->bits != 2 && zero_packing->bits != 3 && zero_packing->bits != 4 &&
        zero_packing->bits != 8))
@@ -175,13 +191,14 @@ void resolve_gptq(StoredResolution& resolution, LogicalTensor& tensor, std::uint
   tensor.form.block_columns = *columns;
   tensor.form.packed.codes = tensor.form.packed.zeros = *zero_packing;
   tensor.form.packed.codes_across = true;
-  tensor.form.packed.zero = config->format == "gptq_v2" ? ZeroPoint::packed : ZeroPoint::packed_less_1;
+  tensor.form.packed.zero = *zero;
   resolution.finish(tensor, {out, in});
 }
 
 void resolve_awq(StoredResolution& resolution, LogicalTensor& tensor, std::uint64_t out) {
   const auto& config = resolution.quantization();
-  const bool gemm = !config || config->format.empty() || config->format == "gemm" || config->format == "GEMM";
+  const bool gemm = !config || config->format.empty() || config->format == "gemm" ||
+                    config->format == "GEMM" || config->format == "auto_round:auto_awq";
   if (!gemm || (config && config->bits && *config->bits != 4) || tensor.group_index)
     return resolution.unknown_form(tensor, "AWQ is known in its 4-bit gemm version");
   const std::uint64_t in = resolution.stored(tensor.codes).shape.front();
@@ -201,7 +218,7 @@ void resolve_qweight(StoredResolution& resolution, LogicalTensor& tensor, const 
   tensor.scale = group.place("scales");
   tensor.zeros = group.place("qzeros");
   tensor.group_index = group.place("g_idx");
-  const std::size_t known = 1 + tensor.companions.size() + (tensor.scale ? 1 : 0) + (tensor.zeros ? 1 : 0) +
+  const std::size_t known = 1 + known_beside(tensor) + (tensor.scale ? 1 : 0) + (tensor.zeros ? 1 : 0) +
                             (tensor.group_index ? 1 : 0);
   if (!tensor.scale || known != group.pieces.size() || !is_word(codes.type) || codes.shape.size() != 2)
     return resolution.unknown_form(tensor);
@@ -227,7 +244,7 @@ void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const Stor
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   tensor.scale = group.place("scales");
   tensor.zeros = group.place("biases");
-  const std::size_t known = 1 + tensor.companions.size() + (tensor.scale ? 1 : 0);
+  const std::size_t known = 1 + known_beside(tensor) + (tensor.scale ? 1 : 0);
   if (!tensor.scale || known != group.pieces.size() || !is_word(codes.type) || codes.shape.size() < 2)
     return resolution.unknown_form(tensor);
   const CheckpointTensor &scale = resolution.stored(*tensor.scale), &bias = resolution.stored(*tensor.zeros);
@@ -315,7 +332,7 @@ void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const
   bool fits =
       is_list(resolution.stored(*tensor.table), ElementType::F32, 16) &&
       is_list(resolution.stored(*tensor.scale), nested ? ElementType::U8 : ElementType::F32, blocks) &&
-      group.pieces.size() == 2 + tensor.companions.size() + (nested ? 2 : 0);
+      group.pieces.size() == 2 + known_beside(tensor) + (nested ? 2 : 0);
   if (fits && nested) {
     fits = is_list(resolution.stored(*tensor.nested_table), ElementType::F32, 256) &&
            is_list(resolution.stored(*tensor.nested_scale), ElementType::F32,

@@ -86,6 +86,23 @@ void CheckpointReader::check_unchanged() const {
 
 void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   if (count == 0 || tensor_.columns == 0) return;
+  decode_stored(first, count, out);
+  if (tensor_.input_factors) multiply_inputs(count, out);
+}
+
+void StoredReader::multiply_inputs(std::uint64_t count, std::span<float> out) const {
+  const CheckpointTensor& stored = at(*tensor_.input_factors);
+  std::vector<std::byte> bytes(stored.bytes);
+  source_.read(stored, 0, bytes);
+  std::vector<float> factors(tensor_.columns);
+  simd::decode(stored.type, bytes, factors.data());
+  for (std::uint64_t r = 0; r < count; ++r) {
+    float* row = &out[r * tensor_.columns];
+    for (std::uint64_t c = 0; c < tensor_.columns; ++c) row[c] *= factors[c];
+  }
+}
+
+void StoredReader::decode_stored(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   switch (tensor_.form.kind) {
     case FormKind::plain: return decode_codes(first, count, out);
     case FormKind::packed:

@@ -44,7 +44,7 @@ class StoredReader {
 
   // Rows `first`, `first + 1` … of all slices on end; `out` has room for count × columns. A scaled value is
   // float32(code) × float32(scale), rounded once; FP4 multiplies block scale and global scale first; a packed
-  // one is float32(q - z) × float32(scale).
+  // one is float32(q - z) × float32(scale). Factors of inputs come last.
   void decode_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
 
   // The scales of a row of blocks: scale_columns() of them, of a form that is not transposed. `block_row`
@@ -52,11 +52,14 @@ class StoredReader {
   void decode_scales(std::uint64_t block_row, std::uint64_t count, std::span<float> out) const;
 
  private:
+  void decode_stored(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
+  void multiply_inputs(std::uint64_t count, std::span<float> out) const;
   void decode_scaled(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_codes(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_turned_fp4(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   // stored_reader_packed.cpp
   void decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
+  void decode_paired_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_inputs_first(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_codebook(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   std::vector<std::uint32_t> read_group_index(std::uint64_t groups) const;

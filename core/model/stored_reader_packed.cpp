@@ -62,7 +62,26 @@ std::vector<std::uint32_t> StoredReader::read_group_index(std::uint64_t groups) 
   return index;
 }
 
+// ModelOpt's INT4: of every byte the half that is this row's.
+void StoredReader::decode_paired_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  const std::uint64_t columns = tensor_.columns, groups = tensor_.scale_columns();
+  const std::uint64_t width = tensor_.form.block_columns, pair = first / 2;
+  const auto bytes = read_rectangle<std::uint8_t>(source_, codes(), columns, pair,
+                                                  (first + count - 1) / 2 + 1 - pair, 0, columns);
+  const std::vector<float> scales = read_floats(source_, at(*tensor_.scale), groups, first, count, 0, groups);
+  for (std::uint64_t r = 0; r < count; ++r) {
+    const std::uint64_t row = first + r;
+    const std::uint8_t* codes_here = &bytes[(row / 2 - pair) * columns];
+    for (std::uint64_t c = 0; c < columns; ++c) {
+      const int nibble = row % 2 == 0 ? codes_here[c] & 0xF : codes_here[c] >> 4;
+      const int value = nibble < 8 ? nibble : nibble - 16;
+      out[r * columns + c] = static_cast<float>(value) * scales[r * groups + c / width];
+    }
+  }
+}
+
 void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  if (tensor_.form.packed.paired_rows) return decode_paired_rows(first, count, out);
   const PackedForm& form = tensor_.form.packed;
   const std::uint64_t columns = tensor_.columns, groups = tensor_.scale_columns();
   const std::uint64_t width = tensor_.form.block_columns;

@@ -80,7 +80,12 @@ class StoredResolution {
   std::unique_ptr<CheckpointReader> reader_;  // opened when the first small tensor is read
 };
 
-// Each takes a tensor whose name, codes and companions are set.
+// Of a group's pieces, how many a tensor knows already: companions and factors of its inputs.
+inline std::size_t known_beside(const LogicalTensor& tensor) {
+  return tensor.companions.size() + (tensor.input_factors ? 1 : 0);
+}
+
+// Each takes a tensor whose name, codes, companions and factors of inputs are set.
 
 // FP8 and INT8 with a scale a block (`scale` beside the weight's own name); FP4 under such names.
 void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
@@ -93,8 +98,11 @@ void resolve_gpt_oss(StoredResolution& resolution, LogicalTensor& tensor, const 
 void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 // GPTQ and AWQ: integers in qweight.
 void resolve_qweight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// MLX: integers in weight, beside scales and biases.
+// MLX: integers in weight, beside scales and biases; or small floats, beside scales.
 void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+void resolve_mlx_float(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+// torchao: FP8 and INT8 in _weight_qdata.
+void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 // bitsandbytes: NF4 and FP4; its INT8 is a scaled form.
 void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 

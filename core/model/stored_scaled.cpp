@@ -26,6 +26,10 @@ bool packs_two(const CheckpointTensor& codes, const CheckpointTensor& scale) {
          scale.shape.back() == LogicalTensor::ceil_div(codes.shape.back(), 16);
 }
 
+bool fuses_two(std::string_view scale) {
+  return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
+}
+
 // The configured block first, since a small matrix of one block would also pass for "one scale a tensor".
 // Where config.json gives one size for all, a grid of other blocks is no grid at all, and …_scale_inv no
 // other.
@@ -51,6 +55,9 @@ std::optional<Block> find_block(const StoredResolution& resolution, const Matrix
   if (element_count(grid) == m.slices) return Block{m.rows, m.columns};
   if (is_grid_of({1, m.columns}) || (m.slices == 1 && grid == StoredShape{m.rows}))
     return Block{1, m.columns};
+  // Two matrices in one, a scale each: gate and up of experts that vLLM or SGLang stacked
+  if (fuses_two(scale.name) && m.rows % 2 == 0 && element_count(grid) == 2 * m.slices && !one_size)
+    return Block{m.rows / 2, m.columns};
   // Stacked experts stored [inputs, outputs]: Llama 4
   if (m.slices > 1 && is_grid_of({m.rows, 1})) return Block{m.rows, 1};
   if (one_size) return std::nullopt;
@@ -96,6 +103,34 @@ void resolve_fp4(StoredResolution& resolution, LogicalTensor& tensor) {
   resolution.finish(tensor, shape);
 }
 
+// U8 [rows/2, columns] under floats [rows, groups]; FP4 would have scales of 8 bits.
+bool pairs_rows(const CheckpointTensor& codes, const CheckpointTensor& scale) {
+  return codes.type == ElementType::U8 && is_plain_float(scale.type) && codes.shape.size() >= 2 &&
+         codes.shape.size() == scale.shape.size() &&
+         as_matrices(codes.shape).slices == as_matrices(scale.shape).slices &&
+         as_matrices(scale.shape).rows / 2 == as_matrices(codes.shape).rows &&
+         as_matrices(scale.shape).rows % 2 == 0;
+}
+
+// ModelOpt's INT4, W4A16 and W4A8 (whose weight_scale_2 is for the FP8 that the kernel makes of it on the
+// way).
+void resolve_paired_rows(StoredResolution& resolution, LogicalTensor& tensor) {
+  const CheckpointTensor& codes = resolution.stored(tensor.codes);
+  const MatrixSizes grid = as_matrices(resolution.stored(*tensor.scale).shape);
+  if (tensor.global_scale) tensor.companions.push_back(*tensor.global_scale);
+  tensor.global_scale.reset();
+  tensor.form = {.kind = FormKind::packed, .codes = codes.type};
+  tensor.form.packed.codes = {4, IntPacking::Fill::dense};
+  tensor.form.packed.paired_rows = true;
+  if (!resolution.take_scale_type(tensor)) return;
+  StoredShape shape = codes.shape;
+  shape[shape.size() - 2] = grid.rows;
+  if (grid.columns == 0 || shape.back() == 0 || shape.back() % grid.columns != 0)
+    return resolution.bad_grid(tensor, shape);
+  tensor.form.block_columns = shape.back() / grid.columns;
+  resolution.finish(tensor, shape);
+}
+
 // bitsandbytes' LLM.int8: SCB is a row's largest magnitude, in place of 127.
 void resolve_row_maxima(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
   if (const auto format = group.place("weight_format")) tensor.companions.push_back(*format);
@@ -103,7 +138,7 @@ void resolve_row_maxima(StoredResolution& resolution, LogicalTensor& tensor, con
   tensor.scale = group.find("SCB")->place;
   const bool is_int8 = codes.type == ElementType::I8 && codes.shape.size() == 2 &&
                        resolution.stored(*tensor.scale).shape == StoredShape{codes.shape.front()} &&
-                       group.pieces.size() == 1 + tensor.companions.size();
+                       group.pieces.size() == 1 + known_beside(tensor);
   if (!is_int8) return resolution.unknown_form(tensor);
   tensor.form.scale_factor = 1.0F / 127;
   resolve_scaled(resolution, tensor);
@@ -132,14 +167,15 @@ void resolve_unscaled(StoredResolution& resolution, LogicalTensor& tensor) {
 void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
   if (group.find("SCB") != nullptr) return resolve_row_maxima(resolution, tensor, group);
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
-  for (const std::string_view suffix : {"weight_scale_inv", "weight_scale", "scale", "proj_weight_scale_inv",
-                                        "proj_weight_scale", "proj_scale_inv", "proj_scale"}) {
+  for (const std::string_view suffix :
+       {"weight_scale_inv", "weight_scale", "scale", "proj_weight_scale_inv", "proj_weight_scale",
+        "proj_scale_inv", "proj_scale", "qscale_weight"}) {
     if (!tensor.scale) tensor.scale = group.place(suffix);
   }
   for (const std::string_view suffix : {"weight_scale_2", "proj_weight_scale_2"}) {
     if (!tensor.global_scale) tensor.global_scale = group.place(suffix);
   }
-  const std::size_t known = tensor.companions.size() + (tensor.scale ? 1 : 0) + (tensor.global_scale ? 1 : 0);
+  const std::size_t known = known_beside(tensor) + (tensor.scale ? 1 : 0) + (tensor.global_scale ? 1 : 0);
   if (known != group.pieces.size()) return resolution.unknown_form(tensor);
   if (!tensor.scale) return resolve_unscaled(resolution, tensor);
 
@@ -147,10 +183,49 @@ void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const S
   const CheckpointTensor& scale = resolution.stored(*tensor.scale);
   if (is_one_byte_float(codes.type) || (codes.type == ElementType::I8 && !packs_two(codes, scale)))
     return resolve_scaled(resolution, tensor);
+  if (pairs_rows(codes, scale)) return resolve_paired_rows(resolution, tensor);
   if (codes.type == ElementType::U8 || codes.type == ElementType::I8 || codes.type == ElementType::F4)
     return resolve_fp4(resolution, tensor);
   resolution.fault("stored.scale_without_codes", scale.name,
                    fmt::format("a scale for {}, which is {} and needs none", codes.name, name(codes.type)));
+}
+
+// Float8Tensor and Int8Tensor: qdata and its scale, one a row or in all. What has a zero point, and what is
+// packed for one kind of kernel, is refused.
+void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
+  tensor.scale = group.place("_weight_scale");
+  const CheckpointTensor& codes = resolution.stored(tensor.codes);
+  const bool known = tensor.scale && group.pieces.size() == 2 + known_beside(tensor) &&
+                     (is_one_byte_float(codes.type) || codes.type == ElementType::I8);
+  if (!known)
+    return resolution.unknown_form(tensor, "of torchao's tensors, Float8Tensor and Int8Tensor are read");
+  resolve_scaled(resolution, tensor);
+}
+
+// weight U32, scales U8: words of eight E2M1 codes (mxfp4: a power of two for 32, nvfp4: E4M3 for 16) or of
+// four E4M3 codes (mxfp8). Words a scale tell which.
+void resolve_mlx_float(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
+  const CheckpointTensor& codes = resolution.stored(tensor.codes);
+  tensor.scale = group.place("scales");
+  const CheckpointTensor& scale = resolution.stored(*tensor.scale);
+  if (codes.type != ElementType::U32 || scale.type != ElementType::U8 || codes.shape.size() < 2 ||
+      codes.shape.size() != scale.shape.size() || group.pieces.size() != 1 + known_beside(tensor) ||
+      scale.shape.back() == 0 || codes.shape.back() % scale.shape.back() != 0)
+    return resolution.unknown_form(tensor, "scales without biases belong to MLX's mxfp4, nvfp4 and mxfp8");
+  const std::uint64_t words = codes.shape.back() / scale.shape.back();
+  const bool eight_bits = words == 8;
+  if (words != 2 && words != 4 && !eight_bits) return resolution.bad_grid(tensor, codes.shape);
+  tensor.form = {.kind = eight_bits ? FormKind::scaled : FormKind::fp4,
+                 .codes = eight_bits ? ElementType::F8_E4M3 : ElementType::F4,
+                 .scales = words == 2 ? ElementType::F8_E4M3 : ElementType::F8_E8M0};
+  tensor.form.block_columns = words == 2 ? 16 : 32;
+  StoredShape shape = codes.shape;
+  if (__builtin_mul_overflow(scale.shape.back(), tensor.form.block_columns, &shape.back()))
+    return resolution.unknown_form(tensor);
+  StoredShape grid = shape;
+  grid.back() = scale.shape.back();
+  if (grid != scale.shape) return resolution.bad_grid(tensor, shape);
+  resolution.finish(tensor, shape);
 }
 
 // A scale every 16 (NVFP4) or 32 (MXFP4) elements.
@@ -158,7 +233,7 @@ void resolve_packed_fp4(StoredResolution& resolution, LogicalTensor& tensor, con
   tensor.scale = group.place("weight_scale");
   tensor.global_scale = group.place("weight_global_scale");
   if (tensor.global_scale) tensor.form.global = GlobalScale::divide;
-  const std::size_t known = 2 + tensor.companions.size() + (tensor.global_scale ? 1 : 0);
+  const std::size_t known = 2 + known_beside(tensor) + (tensor.global_scale ? 1 : 0);
   if (!tensor.scale || known != group.pieces.size()) return resolution.unknown_form(tensor);
   resolve_fp4(resolution, tensor);
 }

@@ -277,10 +277,16 @@ void read_minicpm3(const Weights& weights, Settings& s) {
   const ModelConfig& config = weights.config();
   const auto layers = static_cast<double>(weights.tree().layers);
   s.layout = RopeLayout::half_split;
+  const auto is_null = [&](const char* key) {  // which is not the same as silence: no scaling
+    const auto found = config.text().find(key);
+    return found != config.text().end() && found->is_null();
+  };
   s.embedding_factor = config_real(config, "scale_emb").value_or(12);
-  s.residual_factor = config_real(config, "scale_depth").value_or(1.4) / std::sqrt(layers);
-  s.head_factor = config_real(config, "dim_model_base", 1e-9).value_or(256) /
-                  static_cast<double>(weights.tree().hidden_size);
+  if (!is_null("scale_depth"))
+    s.residual_factor = config_real(config, "scale_depth").value_or(1.4) / std::sqrt(layers);
+  if (!is_null("dim_model_base"))
+    s.head_factor = config_real(config, "dim_model_base", 1e-9).value_or(256) /
+                    static_cast<double>(weights.tree().hidden_size);
 }
 
 Settings read_settings(const Weights& weights, const ModelOptions& options) {
@@ -294,7 +300,8 @@ Settings read_settings(const Weights& weights, const ModelOptions& options) {
   s.rope_dim = g.rope_head_dim;
   s.nope_dim = g.qk_head_dim - g.rope_head_dim;
   s.v_dim = g.v_head_dim;
-  if (!as_deepseek) s.epsilon = config_real(config, "rms_norm_eps", 0).value_or(1e-6);
+  const double epsilon = tree.family == "minicpm3" ? 1e-5 : 1e-6;  // where the config is silent
+  if (!as_deepseek) s.epsilon = config_real(config, "rms_norm_eps", 0).value_or(epsilon);
   read_rope_and_scale(weights, as_deepseek, s);
   if (!config_flag(config, "rope_interleave", true)) s.layout = RopeLayout::half_split;
   if (tree.experts > 0) s.gate = read_gate(weights, options.variant);

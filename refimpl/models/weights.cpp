@@ -206,7 +206,8 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   }
   const bool known =
       view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
-  const bool direct = known && turned == tensor.form.transposed && tensor.form.scale_factor == 1;
+  const bool direct =
+      known && turned == tensor.form.transposed && tensor.form.scale_factor == 1 && !tensor.input_factors;
   const auto row_bytes = storage_bytes(tensor.form.codes, view.columns);
   if (!direct || !row_bytes) return view;
   const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];

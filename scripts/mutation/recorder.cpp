@@ -1,11 +1,14 @@
-// Of every test, in $ASSAY_MUTANT_REACHED: its name, whether it passed, its processor time in milliseconds, the mutants
-// that it reached; fields between tabs.
+// Of every test, in $ASSAY_MUTANT_REACHED: its name, whether it passed, its processor time in milliseconds,
+// the mutants that it reached; fields between tabs. What is reached before the first test is reached by all:
+// its line's name is "*".
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 extern "C" unsigned char* assay_mutant_reached;
 
@@ -28,6 +31,7 @@ class Recorder : public testing::EmptyTestEventListener {
  public:
   explicit Recorder(const char* path) : out_(std::fopen(path, "w")), mine_(getpid()) {}
 
+  void OnTestProgramStart(const testing::UnitTest&) override { line("*", "passed", 0); }
   void OnTestStart(const testing::TestInfo&) override {
     std::memset(assay_mutant_reached, 0, kMostMutants);
     begin_ = milliseconds();
@@ -36,7 +40,13 @@ class Recorder : public testing::EmptyTestEventListener {
     if (out_ == nullptr || getpid() != mine_) return;
     const testing::TestResult& result = *test.result();
     const char* how = result.Failed() ? "failed" : result.Skipped() ? "skipped" : "passed";
-    std::fprintf(out_, "%s.%s\t%s\t%.3f\t", test.test_suite_name(), test.name(), how, milliseconds() - begin_);
+    line(std::string(test.test_suite_name()) + "." + test.name(), how, milliseconds() - begin_);
+  }
+
+ private:
+  void line(const std::string& name, const char* how, double spent) {
+    if (out_ == nullptr) return;
+    std::fprintf(out_, "%s\t%s\t%.3f\t", name.c_str(), how, spent);
     for (int i = 1; i < kMostMutants; ++i) {
       if (assay_mutant_reached[i] != 0) std::fprintf(out_, "%d ", i);
     }
@@ -44,7 +54,6 @@ class Recorder : public testing::EmptyTestEventListener {
     std::fflush(out_);
   }
 
- private:
   std::FILE* out_;
   pid_t mine_;
   double begin_ = 0;

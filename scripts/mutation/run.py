@@ -46,15 +46,23 @@ class Runner:
             shards = [(name, i) for name in self.programs for i in range(self.jobs)]
             with ThreadPoolExecutor(self.jobs) as pool:
                 lists = list(pool.map(lambda shard: self._record(*shard, place), shards))
-        failing = []
+        failing, at_start, passing = [], defaultdict(set), defaultdict(list)
         for (program, _), lines in zip(shards, lists):
             for name, how, milliseconds, numbers in lines:
+                if name == "*":
+                    at_start[program] |= set(numbers)
+                    continue
                 if how == "failed":
                     failing.append(f"{program}: {name}")
                 if how != "passed":
                     continue
-                for number in numbers:
-                    self.tests[number].append(Test(program, name, milliseconds / 1e3))
+                test = Test(program, name, milliseconds / 1e3)
+                passing[program].append(test)
+                for number in set(numbers) - at_start[program]:
+                    self.tests[number].append(test)
+        for program, numbers in at_start.items():
+            for number in numbers:
+                self.tests[number] += passing[program]
         for tests in self.tests.values():
             tests.sort(key=lambda test: test.seconds)
         if failing:

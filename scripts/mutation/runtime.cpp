@@ -1,4 +1,5 @@
-// Which mutant lives ($ASSAY_MUTANT), and which were reached (noted only where $ASSAY_MUTANT_REACHED names a file).
+// Which mutant lives ($ASSAY_MUTANT), and which were reached (noted only where $ASSAY_MUTANT_REACHED names a
+// file).
 #include <cstdlib>
 
 extern "C" {

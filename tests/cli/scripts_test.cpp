@@ -1,5 +1,7 @@
 // The shell scripts a fresh clone is driven with: present, executable, valid bash, and able to explain
 // themselves.
+#include <algorithm>
+
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -35,6 +37,24 @@ TEST_P(ScriptOptions, HelpWorksFromAnyDirectoryAndUnknownOptionsAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScriptOptions, testing::Values("scripts/setup", "scripts/test", "scripts/bench"));
+
+TEST(Mutate, ListsWhatCouldBeChanged) {
+  ASSAY_PROGRAM_OR_SKIP("python3");
+  const std::string script = (kRoot / "scripts/mutate").string();
+  const ProcessOptions elsewhere{.directory = "/"};
+  const ProcessResult list = run({script, "--list", "refimpl/ops/norm.cpp"}, elsewhere);
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  for (const char* change : {"+ -> -: 1 + w", "* -> /: x * factor * w", "< -> <=: i < w.size()",
+                             "dropped: check_groups(x, w.size())", "negated: b.empty()"})
+    EXPECT_NE(list.out.find(change), std::string::npos) << change;
+  EXPECT_EQ(list.out.find("throw Error::internal"), std::string::npos);
+  const ProcessResult some =
+      run({script, "--list", "--sample", "7", "--seed", "3", "refimpl/ops"}, elsewhere);
+  EXPECT_EQ(std::count(some.out.begin(), some.out.end(), '\n'), 7) << some.err;
+  EXPECT_EQ(run({script, "--list", "--sample", "7", "--seed", "3", "refimpl/ops"}, elsewhere).out, some.out);
+  EXPECT_EQ(run({script, "--list", "nowhere"}, elsewhere).exit_code, 2);
+  EXPECT_EQ(run({script, "--no-such-option"}, elsewhere).exit_code, 2);
+}
 
 }  // namespace
 }  // namespace assay::test

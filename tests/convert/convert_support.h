@@ -1,6 +1,7 @@
 // What the tests of `assay convert` share: checkpoints held against each other byte by byte.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -80,6 +81,20 @@ inline void expect_digests(const fs::path& table, std::size_t conversions,
       EXPECT_EQ(sha256(stored_bytes(made, *tensor)), digest) << run.first << " " << run.second << " " << name;
     }
   }
+}
+
+// BF16 ones, 8 x 16 each.
+inline void write_matrices(const fs::path& folder, const std::vector<std::string>& names,
+                           const std::string& config) {
+  constexpr std::size_t kBytes = 8 * 16 * 2;
+  std::string header, data;
+  for (const std::string& name : names) {
+    header += fmt::format(R"({}"{}":{{"dtype":"BF16","shape":[8,16],"data_offsets":[{},{}]}})",
+                          header.empty() ? "" : ",", name, data.size(), data.size() + kBytes);
+    for (std::size_t i = 0; i < kBytes / 2; ++i) data += "\x80\x3f";
+  }
+  write_file(folder / "model.safetensors", safetensors_bytes("{" + header + "}", data));
+  if (!config.empty()) write_file(folder / "config.json", config);
 }
 
 }  // namespace assay::test

@@ -10,7 +10,7 @@ import sys
 try:
     import compressed_tensors.quantization
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -23,14 +23,17 @@ def without_nulls(value):
 
 
 def check(quantized, decoded):
-    config = json.loads((quantized / "config.json").read_text())["quantization_config"]
+    whole = json.loads((quantized / "config.json").read_text())
+    config = whole["quantization_config"]
+    sees = whole["architectures"][0].endswith("ForConditionalGeneration")
+    loader = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     if config["quant_method"] == "compressed-tensors":
         again = compressed_tensors.quantization.QuantizationConfig.model_validate(config).model_dump(mode="json")
         if without_nulls(again) != without_nulls(config):
             sys.exit(f"compressed-tensors writes the config otherwise:\n{again}\n{config}")
     models = []
     for folder in (quantized, decoded):
-        model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, output_loading_info=True)
+        model, info = loader.from_pretrained(folder, dtype=torch.bfloat16, output_loading_info=True)
         if info["missing_keys"] or info["unexpected_keys"] or info["mismatched_keys"]:
             sys.exit(f"{folder}: {info}")
         models.append(model.eval())

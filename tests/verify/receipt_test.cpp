@@ -82,6 +82,18 @@ TEST_F(Receipts, NoticeFilesThatCameLaterOrWentAway) {
   EXPECT_EQ(check().exit_code, 1);
 }
 
+TEST_F(Receipts, NoticeALinkOfTheCommitThatLeadsElsewhere) {
+  const std::string folder = model_.folder.string();
+  fs::create_symlink("config.json", model_.folder / "latest.json");
+  run({"git", "-C", folder, "add", "latest.json"});
+  run({"git", "-C", folder, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "link"});
+  ASSERT_EQ(make(), 0);
+  EXPECT_EQ(check().exit_code, 0);
+  fs::remove(model_.folder / "latest.json");
+  fs::create_symlink("model.safetensors.index.json", model_.folder / "latest.json");
+  EXPECT_EQ(check().exit_code, 1);
+}
+
 // The receipt, the state and the key may lie in the folder they are about.
 TEST_F(Receipts, DoNotCountThemselves) {
   const std::string inside = (model_.folder / "r.json").string(), state = (model_.folder / "s.json").string();

@@ -230,6 +230,9 @@ std::optional<HubListing> read_tree_cache(const fs::path& path) {
   HubListing out;
   out.commit = path.stem().string();
   Reader(out, path).tree_cache(*files);
+  for (const auto& [name, entry] : out.files) {
+    if (!entry.digest && out.findings.empty()) throw broken(fmt::format("names {} without a digest", name));
+  }
   return out;
 }
 

@@ -95,15 +95,18 @@ void select_file(Expectation& out, const fs::path& manifest, const fs::path& pat
   out.complete = false;
 }
 
-// A source that names no file, or weights without saying what they should be, would let everything pass.
+// A source that names no file, no digest, or weights without saying what they should be, would let everything
+// pass.
 void require_digests(const Expectation& e, const fs::path& manifest) {
   if (e.files.empty() && !has_errors(e.findings)) {
     throw Error::input("lists no file").in(manifest).remedy("save it again, whole");
   }
+  const bool any = std::any_of(e.files.begin(), e.files.end(),
+                               [](const ExpectedFile& file) { return file.digest.has_value(); });
   for (const ExpectedFile& file : e.files) {
     const bool said = std::any_of(e.findings.begin(), e.findings.end(),
                                   [&](const Finding& finding) { return finding.file == file.name; });
-    if (file.digest || !may_hold_weights(file.name) || said) continue;
+    if (file.digest || said || (any && !may_hold_weights(file.name))) continue;
     throw Error::input(fmt::format("names {} without a digest", file.name))
         .in(manifest)
         .remedy(

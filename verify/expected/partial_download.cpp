@@ -21,10 +21,12 @@ bool is_model_weight(const std::string& name) {
   return may_hold_weights(name) && !is_training_state(name);
 }
 
-// "unet/model.safetensors" of "unet/model-00001-of-00003.safetensors"; nullopt for what is no shard.
+// "unet/model.safetensors" of "unet/model-00001-of-00003.safetensors", "consolidated.pth" of Llama's
+// "consolidated.00.pth"; nullopt for what is no shard.
 std::optional<std::string> family_of(const std::string& name) {
-  const std::string folder = folder_of(name);
-  const auto shard = parse_shard_name(name.substr(folder.size()));
+  const std::string folder = folder_of(name), base = name.substr(folder.size());
+  if (base.starts_with("consolidated.") && base.ends_with(".pth")) return folder + "consolidated.pth";
+  const auto shard = parse_shard_name(base);
   if (!shard) return std::nullopt;
   return folder + shard->stem + shard->extension;
 }

@@ -126,6 +126,28 @@ TEST_P(StatisticsOnTarget, SeeEveryCodeOfSixteenBits) {
   }
 }
 
+template <class Word>
+std::vector<std::byte> repeated(const std::vector<Word>& words) {
+  std::vector<Word> many;
+  for (int i = 0; i < 9; ++i) many.insert(many.end(), words.begin(), words.end());
+  const auto bytes = std::as_bytes(std::span(many));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Zero, the smallest and the largest subnormal, the smallest and the largest normal number, infinity, the NaN
+// beside it and the last; of both signs.
+TEST_P(StatisticsOnTarget, SeeTheEdgesOfEveryClass) {
+  const std::vector<std::byte> singles = repeated<std::uint32_t>(
+      {0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FFFFFFF, 0x80000000, 0x80000001,
+       0x807FFFFF, 0x80800000, 0xFF7FFFFF, 0xFF800000, 0xFF800001, 0xFFFFFFFF});
+  constexpr std::uint64_t kSign = 1ull << 63, kInf = 0x7FFull << 52;
+  const std::vector<std::byte> doubles = repeated<std::uint64_t>(
+      {0, 1, (1ull << 52) - 1, 1ull << 52, kInf - 1, kInf, kInf + 1, kSign - 1, kSign, kSign + 1,
+       kSign | 1ull << 52, kSign | (kInf - 1), kSign | kInf, kSign | (kInf + 1), ~0ull});
+  EXPECT_EQ(whole(ElementType::F32, singles), counted_one_by_one(ElementType::F32, singles));
+  EXPECT_EQ(whole(ElementType::F64, doubles), counted_one_by_one(ElementType::F64, doubles));
+}
+
 TEST(Statistics, DoNotDependOnTheCuts) {
   std::mt19937 random(3);
   for (const ElementType type : all_types()) {

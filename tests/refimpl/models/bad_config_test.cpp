@@ -43,6 +43,10 @@ TEST(BadConfig, IsRefusedByName) {
        },
        "long_factor"},
       {"phi3", [](auto& c) { c["partial_rotary_factor"] = 0.45; }, "not pairs"},
+      {"phi3", [](auto& c) { c["partial_rotary_factor"] = 0; }, "not pairs"},
+      {"phi3", [](auto& c) { c["rope_scaling"].erase("long_factor"); }, "long_factor"},
+      {"phi3", [](auto& c) { c["rope_scaling"]["long_factor"] = 7; }, "long_factor"},
+      {"phi3", [](auto& c) { c["rope_scaling"]["short_factor"][0] = 0.999e-6; }, "short_factor"},
       {"gemma2", [](auto& c) { c["hidden_activation"] = "mish"; }, "hidden_activation"},
       {"gemma2", [](auto& c) { c["attn_logit_softcapping"] = -1; }, "attn_logit_softcapping"},
       {"gpt2", [](auto& c) { c["activation_function"] = "mish"; }, "activation_function"},
@@ -60,6 +64,54 @@ TEST(BadConfig, IsRefusedByName) {
   for (const BadConfig& bad : all) {
     const std::string error = error_of(bad);
     EXPECT_NE(error.find(bad.told), std::string::npos) << bad.model << ", " << bad.told << ": " << error;
+  }
+}
+
+// Numbers beyond reason, and beside them the last that are not.
+TEST(BadConfig, NumbersHaveBounds) {
+  struct Bound {
+    const char *model, *key;
+    double refused, accepted;
+    const char* within = nullptr;  // an object of the config
+  };
+  const Bound all[] = {
+      {"llama", "max_position_embeddings", 0, 1},
+      {"llama", "rms_norm_eps", -1e-9, 0},
+      {"llama", "rms_norm_eps", 1.001, 1},
+      {"llama", "rope_theta", 0.9e-3, 1e-3},
+      {"llama", "rope_theta", 1.01e15, 1e15},
+      {"llama", "factor", 0.9e-6, 1e-6, "rope_scaling"},
+      {"llama", "factor", 1.01e6, 1e6, "rope_scaling"},
+      {"llama", "original_max_position_embeddings", 0, 1, "rope_scaling"},
+      {"llama", "low_freq_factor", 0, 1e-6, "rope_scaling"},
+      {"llama", "high_freq_factor", 1.01e6, 1e6, "rope_scaling"},
+      {"qwen2", "beta_fast", 0.9e-6, 1e-6, "rope_scaling"},
+      {"qwen2", "beta_slow", 1.01e6, 1e6, "rope_scaling"},
+      {"qwen2", "attention_factor", 0, 1e-6, "rope_scaling"},
+      {"deepseek-v3", "mscale", -0.01, 0, "rope_scaling"},
+      {"deepseek-v3", "mscale_all_dim", -0.01, 0, "rope_scaling"},
+      {"phi3", "partial_rotary_factor", 1.01, 0.75},
+      {"phi3", "factor", 0.9e-6, 1e-6, "rope_scaling"},
+      {"gemma2", "attn_logit_softcapping", 0.9e-3, 1e-3},
+      {"gemma2", "final_logit_softcapping", 1.01e6, 1e6},
+      {"gemma2", "query_pre_attn_scalar", 0.9e-3, 1e-3},
+      {"gemma2", "query_pre_attn_scalar", 1.01e9, 1e9},
+      {"gemma3", "rope_local_base_freq", 0.9e-3, 1e-3},
+      {"gemma3", "rope_local_base_freq", 1.01e15, 1e15},
+      {"gpt-oss", "swiglu_limit", 0.9e-3, 1e-3},
+      {"gpt-oss", "swiglu_limit", 1.01e6, 1e6},
+      {"gpt2", "layer_norm_epsilon", 1.001, 1},
+  };
+  for (const Bound& bound : all) {
+    const auto error_with = [&](double value) {
+      return error_of({bound.model,
+                       [&](auto& config) {
+                         (bound.within == nullptr ? config : config[bound.within])[bound.key] = value;
+                       },
+                       bound.key});
+    };
+    EXPECT_NE(error_with(bound.refused).find(bound.key), std::string::npos) << bound.model;
+    EXPECT_EQ(error_with(bound.accepted), "nothing was wrong") << bound.model << " " << bound.key;
   }
 }
 

@@ -36,6 +36,15 @@ TEST(Sample, TopKOfOneIsGreedy) {
   expect_distribution({.temperature = 0.5, .top_k = 1}, {}, {1, 0, 0, 0, 0, 0});
 }
 
+// A penalty divides what is above zero, however little, and multiplies what is not.
+TEST(Sample, APenaltyOfALogitBelowOne) {
+  std::vector<double> expected = {2.0, -1.0 * 1.25, 0.5 / 1.25, 1.5, -0.25, 1.5};
+  double sum = 0;
+  for (double& x : expected) sum += x = std::exp(x);
+  for (double& x : expected) x /= sum;
+  expect_distribution({.temperature = 1, .repetition_penalty = 1.25}, {2, 1}, expected);
+}
+
 TEST(Sample, TokensBeyondTheLogitsAreNotPenalized) {
   expect_distribution({.temperature = 0.5, .top_k = 1, .repetition_penalty = 1.1}, {6, 7, 1000},
                       {1, 0, 0, 0, 0, 0});

@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/checkpoint.h"
+#include "core/model/stored_form.h"
+#include "core/model/stored_reader.h"
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "refimpl/ops/fallbacks.h"
@@ -17,6 +20,7 @@
 #include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/w8a8.h"
+#include "tests/support/paths.h"
 
 namespace assay {
 namespace {
@@ -76,12 +80,39 @@ TEST(WeightView, ScalesFollowTheRowsOfAPart) {
   weight.scale_columns = 2;
   EXPECT_EQ(decoded(weight, 4, 1), (std::vector<double>{11, 11, 11, 13, 13, 13}));
   EXPECT_EQ(decoded(weight.row_range(1, 3), 0, 2), (std::vector<double>{2, 2, 2, 3, 3, 3, 5, 5, 5, 7, 7, 7}));
+  EXPECT_EQ(decoded(weight.row_range(1, 4).row_range(2, 2), 0, 1), (std::vector<double>{5, 5, 5, 7, 7, 7}));
   weight.global_scale = 4;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 2);
   weight.global = GlobalScale::multiply;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 8);
   weight.global = GlobalScale::divide;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 0.5);
+}
+
+// What only a reader decodes (GPTQ's packed integers): parts of it, and parts of parts.
+TEST(WeightView, RowsOfAReaderOfAPart) {
+  const Checkpoint checkpoint = open_checkpoint(test::source_dir() / "data/fixtures/convert/forms/gptq", 1);
+  const StoredTensors stored = find_stored(checkpoint, read_quantization(checkpoint));
+  const auto packed = std::find_if(
+      stored.tensors.begin(), stored.tensors.end(),
+      [](const LogicalTensor& tensor) { return tensor.form.kind != FormKind::plain && tensor.rows > 8; });
+  ASSERT_NE(packed, stored.tensors.end());
+  const CheckpointReader files(checkpoint);
+  const StoredReader reader(files, *packed);
+  WeightView weight;
+  weight.name = &packed->name;
+  weight.rows = packed->rows;
+  weight.columns = packed->columns;
+  weight.reader = &reader;
+  const std::vector<double> all = decoded(weight, 0, weight.rows);
+  const auto row = [&](std::size_t r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * weight.columns);
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(weight.columns));
+  };
+  EXPECT_NE(row(4), row(1));
+  EXPECT_EQ(decoded(weight.row_range(3, 4), 1, 1), row(4));
+  EXPECT_EQ(decoded(weight.row_range(3, 5).row_range(2, 2), 1, 1), row(6));
+  EXPECT_THROW(decoded(weight, weight.rows, 1), Error);
 }
 
 // Which weights an arithmetic in integers takes: their type, that their bytes are at hand, row by row.
@@ -150,11 +181,14 @@ TEST(WeightView, EightBitProductsTakeWhatTheyCan) {
   EXPECT_FALSE(is_w8a8(weight, fp8));
 }
 
-// Two tokens whose inputs are whole blocks of 128: each has its own scales, 1 and 2, and every sum is exact.
-TEST(WeightView, WholeBlocksOfFp8HaveTheirTokensScales) {
-  constexpr std::size_t kInputs = 256;
+// Two tokens, scales 1 and 2; inputs are whole blocks of 128, or one more. Every sum is exact.
+class Fp8Inputs : public testing::TestWithParam<std::size_t> {};
+TEST_P(Fp8Inputs, HaveTheirTokensScales) {
+  const std::size_t kInputs = GetParam();
   std::vector<std::byte> codes(kInputs);
-  encode(ElementType::F8_E4M3, std::vector<float>(kInputs, 1.0F), Overflow::special, codes.data());
+  std::vector<float> ones(kInputs, 1);
+  std::fill(ones.begin() + 128, ones.end(), kInputs == 256 ? 1.0F : 0.0F);
+  encode(ElementType::F8_E4M3, ones, Overflow::special, codes.data());
   const std::vector<float> scales = {1, 2};
   WeightView weight = plain(codes, 1, ElementType::F8_E4M3);
   weight.kind = FormKind::scaled;
@@ -165,12 +199,45 @@ TEST(WeightView, WholeBlocksOfFp8HaveTheirTokensScales) {
   std::fill(x.begin() + kInputs, x.end(), 896);
   ReferenceOps ops({Precision::fp8_block}, 1);
   EXPECT_EQ(ops.download(ops.linear(ops.upload(x, 2, kInputs), weight, {}, {})),
-            (std::vector<double>{448 * 128 * 3, 2 * 448 * 128 * 3}));
+            kInputs == 256 ? (std::vector<double>{448 * 128 * 3, 2 * 448 * 128 * 3})
+                           : (std::vector<double>{448 * 128, 2 * 448 * 128}));
+}
+INSTANTIATE_TEST_SUITE_P(, Fp8Inputs, testing::Values(129, 256));
+
+TEST(WeightView, ARowLongerThanABlockOfDecodedWeights) {
+  const std::vector<float> ones(2 * 65537, 1);
+  const WeightView weight = plain(ones, 2, ElementType::F32);
+  ReferenceOps ops({Precision::f32}, 1);
+  const Matrix x = ops.upload(std::vector<double>(65537, 1), 1, 65537);
+  EXPECT_EQ(ops.download(ops.linear(x, weight, {}, {})), (std::vector<double>{65537, 65537}));
+}
+
+// Under int16 every row of a float weight becomes 12 bits under its own scales: 0.3 in steps of 2^-11, of
+// 2^-9.
+TEST(WeightView, EveryRowOfAFloatWeightIsRounded) {
+  std::vector<float> values(2 * 64);
+  values[0] = 1;
+  values[1] = values[64 + 1] = 0.3F;
+  values[64] = 4;
+  std::vector<std::byte> codes(values.size() * 2);
+  encode(ElementType::F16, values, Overflow::special, codes.data());
+  WeightView weight;
+  weight.name = &kName;
+  weight.rows = 2;
+  weight.columns = 64;
+  weight.row_bytes = 128;
+  weight.type = ElementType::F16;
+  weight.codes = codes.data();
+  std::vector<double> second(64);
+  second[1] = 1;
+  ReferenceOps ops({Precision::int16}, 1);
+  EXPECT_EQ(ops.download(ops.linear(ops.upload(second, 1, 64), weight, {}, {})),
+            (std::vector<double>{614 * 0x1p-11, 154 * 0x1p-9}));
 }
 
 // One scale a row of the weight, one for 128 inputs of a token: sums end where either changes.
 TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
-  constexpr std::size_t kInputs = 256;
+  constexpr std::size_t kInputs = 384;
   std::vector<std::byte> codes(kInputs);
   encode(ElementType::F8_E4M3, std::vector<float>(kInputs, 1.0F), Overflow::special, codes.data());
   const std::vector<float> scales = {1};
@@ -180,10 +247,11 @@ TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
   weight.block_columns = kInputs;
   weight.scale_columns = 1;
   std::vector<double> x(kInputs, 448);
-  std::fill(x.begin() + 128, x.end(), 896);
+  std::fill(x.begin() + 128, x.begin() + 256, 2 * 448);
+  std::fill(x.begin() + 256, x.end(), 4 * 448);
   ReferenceOps ops({Precision::fp8_block}, 1);
   EXPECT_EQ(ops.download(ops.linear(ops.upload(x, 1, kInputs), weight, {}, {})),
-            std::vector<double>{448 * (128 + 2 * 128)});
+            std::vector<double>{448 * 128 * (1 + 2 + 4)});
 }
 
 // Rows of two groups and a half: every number is what its own group's integers stand for.

@@ -57,7 +57,8 @@ TEST(HubCache, IgnoresTreeListingsItDoesNotKnowAndRefusesBrokenOnes) {
   EXPECT_NE(finding(e, "hub_cache.unknown_tree"), nullptr);
   expect_model(e, cache);
   for (const char* broken : {R"({"format_version": 1, "files": )", R"({"format_version": 1, "files": {}})",
-                             "", "[]", R"({"format_version": 1})"}) {
+                             "", "[]", R"({"format_version": 1})",
+                             R"({"format_version": 1, "files": {"model.safetensors": {"size": 5000}}})"}) {
     write_file(tree, broken);
     EXPECT_THROW(expect_from_hub_cache(cache.snapshot()), Error) << broken;
   }

@@ -98,5 +98,20 @@ TEST(PlainFolder, ListsWhatIsThere) {
   EXPECT_EQ(trust_summary(e), "Nobody said what the bytes should be: only structure can be checked.");
 }
 
+// It would let everything pass.
+TEST(Manifest, OfNothingOrWithoutDigestsIsRefused) {
+  const TempDir dir;
+  write_file(dir / "model/model.safetensors", kWeights);
+  for (const char* text : {"[]", "[[]]", "{\"siblings\": []}", "{\"Data\": {\"Files\": []}}", "# no line\n",
+                           "{}", "{\"format_version\": 1, \"files\": {}}",
+                           "{\"schema\": \"assay.manifest/1\", \"chunk_bytes\": 4096, \"files\": []}",
+                           "[{\"type\": \"directory\", \"path\": \"x\", \"oid\": \"y\", \"size\": 0}]",
+                           "{\"siblings\": [{\"rfilename\": \"model.safetensors\"}]}",
+                           "{\"siblings\": [{\"rfilename\": \"config.json\"}]}"}) {
+    write_file(dir / "source", text);
+    EXPECT_THROW(expect_from_manifest(dir / "source", dir / "model"), Error) << text;
+  }
+}
+
 }  // namespace
 }  // namespace assay

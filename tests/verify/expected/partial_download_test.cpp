@@ -32,6 +32,8 @@ TEST(PartialDownload, ASetOfShardsHasToBeWhole) {
                    "model.safetensors.index.json"}));
   EXPECT_EQ(missed_of({"q4/m-00001-of-00002.gguf"}, {"q4/m-00002-of-00002.gguf", "q8/m-00002-of-00002.gguf"}),
             Names{"q4/m-00002-of-00002.gguf"});
+  EXPECT_EQ(missed_of({"original/consolidated.00.pth"}, {"original/consolidated.01.pth", "x.safetensors"}),
+            Names{"original/consolidated.01.pth"});
 }
 
 TEST(PartialDownload, SafetensorsNeedTheirConfig) {

@@ -161,8 +161,12 @@ class LinearOperands final : public Operands<LinearCall> {
   std::optional<Unrounded> unrounded(ReferenceOps& wide) const {
     const std::optional<OperandRounding> of_x = rounding();
     if (!of_x || x_.values.empty()) return std::nullopt;
-    return unrounded_product(wide, x_, numbers(), *of_x,
-                             rounds_weights() ? kInt16Weights : std::optional<OperandRounding>());
+    Unrounded product = unrounded_product(
+        wide, x_, numbers(), *of_x, rounds_weights() ? kInt16Weights : std::optional<OperandRounding>());
+    const std::vector<float> b = bias_ ? bias_->values() : std::vector<float>(outputs_);
+    for (std::size_t i = 0; i < product.values.size(); ++i)
+      product.values[i] += static_cast<double>(b[i % outputs_]);
+    return product;
   }
   // Integers that scales of max / 448 or max / 127 leave as they are: that maximum in every block.
   void make_exact_in_eight_bits() {

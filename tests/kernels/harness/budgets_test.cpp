@@ -25,11 +25,9 @@ Comparison both_round_to(int bits, const std::string& id) {
 
 TEST(OperandBudget, AWrongConstantOfTheReferenceDoesNotExcuseItself) {
   for (const char* id : {"linear:Q8_0:act=int16:m=17:k=768:n=35:in=zero:seed=1",
-                         "linear:Q4_K:act=int16:m=3:k=256:n=9:in=positive:seed=1",
                          "linear:Q8_0:act=int16:m=17:k=768:n=35:in=heavy:seed=1"}) {
     EXPECT_NE(both_round_to(15, id).check, "operands") << id;
     EXPECT_EQ(both_round_to(11, id).check, "operands") << id;
-    EXPECT_EQ(both_round_to(14, id).check, "operands") << id << ": half as many steps";
   }
 }
 

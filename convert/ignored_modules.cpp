@@ -78,7 +78,8 @@ IgnoredModules ignored_modules(const ConversionPlan& plan) {
     const bool is_weight = name.ends_with(kWeight);
     const std::string_view module =
         is_weight ? name.substr(0, name.size() - kWeight.size()) : name.substr(0, name.rfind('.'));
-    if (work.action != WorkAction::copy) {
+    const bool becomes_plain = work.action == WorkAction::copy || work.action == WorkAction::cast;
+    if (!becomes_plain) {
       modules.quantized.emplace_back(module);
       continue;
     }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/message.h"
@@ -241,6 +242,7 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("--html", s.html, "A page with heat maps, layer by tap")
       ->type_name("FILE")
       ->excludes(mutants);
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_model(*settings); }; });

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/report.h"
@@ -460,6 +461,7 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       ->required();
   add_text(command, s);
   add_numbers(command, s);
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] {

@@ -269,6 +269,7 @@ class MoeGateCases final : public OpCases<MoeGateCall> {
     // Every way to weigh, with a correction that only the choice may see and without.
     for (const char* score : {"softmax", "sigmoid"}) {
       for (const std::uint64_t first : {0, 1}) {
+        if (first != 0 && std::string_view(score) == "sigmoid") continue;  // no family has it
         for (const std::uint64_t renorm : {0, 1}) {
           for (const char* bias : {"0", "0.1", "3"})
             cases.push_back(gate(9, 16, 4)

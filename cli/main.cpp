@@ -9,6 +9,7 @@
 #include "convert/command.h"
 #include "core/system/command_line.h"
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
 #include "kernels/compare.h"
@@ -25,7 +26,7 @@
 namespace {
 
 int report(const assay::Error& error) {
-  fmt::print(stderr, "assay: {}\n", error.line());
+  assay::write_message(fmt::format("assay: {}", error.line()));
   return error.exit_code();
 }
 
@@ -83,6 +84,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  assay::occupy_closed_streams();
   try {
     return run(argc, argv);
   } catch (const assay::Error& error) {

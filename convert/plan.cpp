@@ -79,9 +79,10 @@ class Planner {
  private:
   void take_findings() {
     for (Finding finding : plan_.checkpoint.findings) {
-      const bool about_missing = finding.code == "index.shard_missing" ||
-                                 finding.code == "index.tensor_missing" ||
-                                 finding.code == "index.number_missing";
+      const bool about_missing =
+          finding.severity == Severity::error &&
+          (finding.code == "index.shard_missing" || finding.code == "index.tensor_missing" ||
+           finding.code == "index.number_missing");
       if (about_missing && options_.allow_incomplete) finding.severity = Severity::warning;
       if (about_missing && !options_.allow_incomplete)
         finding.remedy = "complete the checkpoint, or convert what is there with --allow-incomplete";

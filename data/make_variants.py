@@ -59,7 +59,7 @@ VARIANTS = {
         "yarn-two-mscales": {"rope_scaling": {**YARN, "mscale": 2.0, "mscale_all_dim": 0.6}},
         "yarn-betas": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 0.25}},
         "yarn-not-truncated": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 0.25, "truncate": False}},
-        "yarn-of-a-silent-context": {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "max_position_embeddings": ABSENT},
+        "yarn-of-a-silent-context": {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "truncate": False}, "max_position_embeddings": ABSENT},
         "yarn-slow-ramp": {"rope_scaling": {**YARN, "beta_fast": 4.0, "beta_slow": 1e-5}},
         "yarn-fast-ramp": {"rope_scaling": {**YARN, "beta_fast": 500.0, "beta_slow": 400.0}},
         "yarn-factor-1.5": {"rope_scaling": {**YARN, "factor": 1.5}},

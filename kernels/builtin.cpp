@@ -4,12 +4,14 @@
 #include "core/system/error.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/mla.h"
 #include "kernels/cpu/moe.h"
 #include "kernels/cpu/quantize.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cpu/tile_rows.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
 #include "kernels/registry.h"
@@ -61,10 +63,57 @@ bool float32_inside(const Arithmetic& arithmetic) {
   return arithmetic.float32() || arithmetic.bfloat16();
 }
 
+// Where the code of kernels/cpu goes another way. The widest vectors have 16 float32 or 64 bytes.
+constexpr std::size_t kLanes = 16, kPanel = 2 * kLanes, kOfBytes = 64;
+// A tile of tokens is of 12, 6, 4, 2 or 1 rows; two of 12 are packed together.
+constexpr Edge kTiles = {.of = "m", .every = 2 * cpu::kMostTileRows};
+
+Edges row_edges() {
+  return {{.of = "k", .every = kLanes}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+}
+Edges panel_edges() {
+  return {kTiles,
+          {.of = "k", .every = kLanes},
+          {.of = "k", .from = cpu::kTermsAtOnce},
+          {.of = "n", .every = kPanel}};
+}
+// Codes under a scale for 32 or more; of small blocks eight at a time, of large ones the scales of eight.
+Edges integer_row_edges() {
+  return {{.of = "blocks", .every = 8}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+}
+Edges integer_panel_edges() {
+  return {kTiles, {.of = "blocks", .from = cpu::kTermsAtOnce / kInt16Group}, {.of = "n", .every = kPanel}};
+}
+Edges linear_edges() {
+  return {{.of = "m", .from = cpu::kPackFrom},
+          {.of = "k", .every = kLanes},
+          {.of = "strip", .from = cpu::kDecodedAtOnce}};
+}
+Edges attention_edges() {
+  return {{.of = "rows", .from = cpu::kPackRows},  {.of = "rows", .from = cpu::kTileQueries},
+          {.of = "keys", .every = kPanel},         {.of = "keys", .from = cpu::kSplitKeys},
+          {.of = "keys", .from = cpu::kSplitFrom}, {.of = "keys", .from = cpu::kSplitFrom + cpu::kSplitKeys},
+          {.of = "dim", .every = kPanel},          {.of = "v", .every = kPanel}};
+}
+Edges elementwise_edges() {
+  return {{.of = "n", .every = kLanes}, {.of = "elements", .from = cpu::kWorthAThread}};
+}
+Edges softmax_edges() {
+  return {{.of = "n", .every = kLanes},
+          {.of = "n", .from = cpu::kSoftmaxBlock},
+          {.of = "elements", .from = cpu::kSoftmaxPiece}};
+}
+Edges moe_edges() {  // tokens of an expert
+  return {{.of = "tokens", .from = cpu::kPackFrom}, {.of = "tokens", .every = cpu::kMostTileRows}};
+}
+Edges quantize_edges() {
+  return {{.of = "m", .from = cpu::kQuantizePiece}, {.of = "n", .every = kOfBytes}};
+}
+
 // `shapes`: of these calls only.
 template <class Call, class Run>
-void add_cpu(Registry& registry, std::string name, std::string about, Run run, Promises promises = {},
-             Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
+void add_cpu(Registry& registry, std::string name, std::string about, Edges edges, Run run,
+             Promises promises = {}, Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
   registry.add(Kernel<Call>{
       .name = std::move(name),
       .about = std::move(about),
@@ -75,13 +124,15 @@ void add_cpu(Registry& registry, std::string name, std::string about, Run run, P
             BorrowingCpuOps cpu(ops);
             return run(cpu, call);
           },
-      .promises = promises});
+      .promises = promises,
+      .edges = std::move(edges)});
 }
 
 // One way of multiplying: what it takes, and how.
 using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
 
-Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way) {
+Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way,
+                           Edges edges) {
   return {.name = std::move(name),
           .about = std::move(about),
           .takes = [takes](const Arithmetic& arithmetic,
@@ -94,7 +145,8 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
                 const bool keep = call.rounding == ResultRounding::float32;
                 if (ops.arithmetic().bfloat16()) cpu::finish_bf16({}, keep, y, ops.jobs());
                 return y;
-              }};
+              },
+          .edges = std::move(edges)};
 }
 
 bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
@@ -113,37 +165,38 @@ bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithme
 }
 
 void add_linear(Registry& registry) {
-  Kernel<LinearCall> automatic = {
-      .name = "cpu.auto",
-      .about = "rows for few tokens, panels for many",
-      .takes =
-          [](const Arithmetic& arithmetic, const LinearCall& call) {
-            return arithmetic.float32() || cpu::takes_bf16(call.weight, arithmetic);
-          },
-      .run =
-          [](Ops& ops, const LinearCall& call) {
-            BorrowingCpuOps cpu(ops);
-            return cpu.linear(call.x, call.weight, call.bias, call.rounding);
-          },
-      .promises = kNoBatch};  // where the two ways meet, the order of sums changes
+  Kernel<LinearCall> automatic = {.name = "cpu.auto",
+                                  .about = "rows for few tokens, panels for many",
+                                  .takes =
+                                      [](const Arithmetic& arithmetic, const LinearCall& call) {
+                                        return arithmetic.float32() ||
+                                               cpu::takes_bf16(call.weight, arithmetic);
+                                      },
+                                  .run =
+                                      [](Ops& ops, const LinearCall& call) {
+                                        BorrowingCpuOps cpu(ops);
+                                        return cpu.linear(call.x, call.weight, call.bias, call.rounding);
+                                      },
+                                  .promises = kNoBatch,  // where the two ways meet, the order of sums changes
+                                  .edges = linear_edges()};
   registry.add(std::move(automatic));
   using cpu::LinearWay;
   registry.add(one_way("cpu.rows", "each row of W read once, straight from its bytes", rows_of_numbers,
-                       LinearWay::rows));
+                       LinearWay::rows, row_edges()));
   registry.add(one_way("cpu.rows_int24", "W's codes by inputs of 24 bits, in integers",
-                       integer_rows_as_float32, LinearWay::rows_int24));
+                       integer_rows_as_float32, LinearWay::rows_int24, integer_row_edges()));
   registry.add(one_way("cpu.panels", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
-                       LinearWay::panels));
+                       LinearWay::panels, panel_edges()));
   registry.add(one_way("cpu.panels_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
-                       LinearWay::panels_bf16));
+                       LinearWay::panels_bf16, panel_edges()));
   registry.add(one_way("cpu.rows_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
-                       LinearWay::rows_int16));
+                       LinearWay::rows_int16, integer_row_edges()));
   registry.add(one_way("cpu.panels_int16", "W's codes in panels by inputs of 16 bits, in integers",
-                       takes_int16, LinearWay::panels_int16));
+                       takes_int16, LinearWay::panels_int16, integer_panel_edges()));
   registry.add(one_way("cpu.rows_int8", "W's codes by inputs of 8 bits, in integers", takes_int8_block,
-                       LinearWay::rows_int8));
+                       LinearWay::rows_int8, integer_row_edges()));
   registry.add(one_way("cpu.panels_int8", "W's codes in panels by inputs of 8 bits, in integers",
-                       takes_int8_block, LinearWay::panels_int8));
+                       takes_int8_block, LinearWay::panels_int8, integer_panel_edges()));
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.promises = kNoPromises;
     registry.add(std::move(kernel));
@@ -151,22 +204,23 @@ void add_linear(Registry& registry) {
 }
 
 void add_cpu_kernels(Registry& registry) {
-  add_cpu<RmsNormCall>(registry, "cpu.simd", "sums of squares in vector lanes",
+  add_cpu<RmsNormCall>(registry, "cpu.simd", "sums of squares in vector lanes", elementwise_edges(),
                        [](CpuOps& cpu, const RmsNormCall& call) {
                          return cpu.rms_norm(call.x, call.weight, call.epsilon, call.form);
                        });
   add_cpu<RotaryCall>(registry, "cpu.simd", "pairs of elements in vectors",
+                      {{.of = "elements", .from = cpu::kWorthAThread}},
                       [](CpuOps& cpu, const RotaryCall& call) {
                         Matrix x = call.x;
                         cpu.rope(x, call.angles);
                         return x;
                       });
   add_cpu<AttentionCall>(
-      registry, "cpu.flash", "keys in blocks under an online softmax",
+      registry, "cpu.flash", "keys in blocks under an online softmax", attention_edges(),
       [](CpuOps& cpu, const AttentionCall& call) { return cpu.attention(call); }, kNoChunk, {},
       float32_inside);
   add_cpu<AttentionCall>(
-      registry, "cpu.split_kv", "parts of the keys by themselves, then merged",
+      registry, "cpu.split_kv", "parts of the keys by themselves, then merged", attention_edges(),
       [](CpuOps& cpu, const AttentionCall& call) {
         Matrix out = cpu.allocate(call.q.rows(), call.heads * call.v_dim);
         cpu::split_attention(call, out, cpu.jobs());
@@ -176,44 +230,46 @@ void add_cpu_kernels(Registry& registry) {
       kNoChunk, {}, float32_inside);
   add_cpu<MlaCall>(
       registry, "cpu.absorbed", "the latent cache read once for all heads",
+      {{.of = "queries", .from = cpu::kPackFrom}},
       [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNeither,
       [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(
-      registry, "cpu.composed", "the CPU's linear and attention",
+      registry, "cpu.composed", "the CPU's linear and attention", {{.of = "keys", .from = cpu::kPackFrom}},
       [](CpuOps& cpu, const MlaCall& call) { return cpu.mla(call); }, kNeither, {},
       float32_inside);  // as its linear: few tokens and many
-  add_cpu<GatedCall>(registry, "cpu.simd", "exponentials in vectors", [](CpuOps& cpu, const GatedCall& call) {
-    return cpu.gated(call.gate, call.up, call.form);
-  });
+  add_cpu<GatedCall>(
+      registry, "cpu.simd", "exponentials in vectors", elementwise_edges(),
+      [](CpuOps& cpu, const GatedCall& call) { return cpu.gated(call.gate, call.up, call.form); });
   add_cpu<SoftmaxCall>(registry, "cpu.online", "a row read once, its maximum found on the way",
-                       [](CpuOps& cpu, const SoftmaxCall& call) {
+                       softmax_edges(), [](CpuOps& cpu, const SoftmaxCall& call) {
                          Matrix y = cpu.allocate(call.x.rows(), call.x.columns());
                          cpu::online_softmax(call.x, y, cpu.jobs());
                          return y;
                        });
   add_cpu<MoeGateCall>(registry, "cpu.top_k", "the best kept in order, scores in vectors",
+                       {{.of = "m", .from = cpu::kGatePiece}, {.of = "experts", .every = kLanes}},
                        [](CpuOps& cpu, const MoeGateCall& call) {
                          const Matrix weights = cpu.allocate(call.logits.rows(), call.rule.top_k);
                          return cpu::top_k_gate(call.logits, call.correction, call.rule, weights, cpu.jobs());
                        });
   add_cpu<QuantizeCall>(
-      registry, "cpu.simd", "vector codecs, rows on all threads",
+      registry, "cpu.simd", "vector codecs, rows on all threads", quantize_edges(),
       [](CpuOps& cpu, const QuantizeCall& call) { return cpu::quantize_rows(call.x, call.rule, cpu.jobs()); },
       {}, [](const QuantizeCall& call) { return call.rule.block_rows == 1 && !call.x.empty(); });
-  add_cpu<DequantizeCall>(registry, "cpu.simd", "vector codecs, rows on all threads",
+  add_cpu<DequantizeCall>(registry, "cpu.simd", "vector codecs, rows on all threads", quantize_edges(),
                           [](CpuOps& cpu, const DequantizeCall& call) {
                             Matrix y = cpu.allocate(call.x.rows, call.x.columns);
                             cpu::dequantize_rows(call.x, y, cpu.jobs());
                             return y;
                           });
   add_cpu<MoeMixCall>(
-      registry, "cpu.grouped", "all experts' rows in one loop over threads",
+      registry, "cpu.grouped", "all experts' rows in one loop over threads", moe_edges(),
       [](CpuOps& cpu, const MoeMixCall& call) {
         return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form);
       },
       kNoBatch, [](const MoeMixCall& call) { return cpu::grouped_moe_takes(call.experts); });
   add_cpu<MoeMixCall>(
-      registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
+      registry, "cpu.composed", "the CPU's linear and gate, an expert at a time", moe_edges(),
       [](CpuOps& cpu, const MoeMixCall& call) {
         return cpu.moe_mix(call.x, call.routing, call.experts, call.form);
       },

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "kernels/compare_dumps.h"
 #include "kernels/compare_kernels.h"
@@ -49,6 +50,7 @@ void add_kernels(CLI::App& compare, Action& action) {
       ->type_name("N");
   command.add_flag("-v,--verbose", s.verbose, "Every case, not only those that failed");
   command.add_option("--csv", s.csv, "A row a case and kernel; of --perf too")->type_name("FILE");
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kKernelsExamples);
   command.callback([settings, &action] {

@@ -8,6 +8,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -129,8 +130,8 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   const Registry registry = registry_for(s, plugins);
   for (const Plugin& plugin : plugins) {
     if (!plugin.remark.empty())
-      fmt::print(stderr, "note: {}: {}\n", escape_for_terminal(plugin.file.string()),
-                 escape_for_terminal(plugin.remark));
+      write_message(fmt::format("note: {}: {}", escape_for_terminal(plugin.file.string()),
+                                escape_for_terminal(plugin.remark)));
   }
   if (s.list) return list_kernels(registry, s, output);
   if (s.mutants) return show_mutants(s, output);

@@ -7,13 +7,15 @@
 #include <chrono>
 #include <memory>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/select.h"
-#include "refimpl/models/precision_note.h"
+#include "refimpl/models/model_notes.h"
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_list.h"
 
@@ -48,10 +50,9 @@ Side side_of(const Weights& weights, const std::string& kernels, const std::stri
 
 // What a side was asked for and did not do, to be told beside what it did.
 void tell_shortfalls(const Side& side, const std::string& title) {
-  const std::string precision = precision_note(*side.model.weights, side.model.arithmetic.precision);
-  for (const std::string& note : {precision, side.fallbacks->line()}) {
-    if (!note.empty()) fmt::print(stderr, "note: {}: {}\n", title, note);
-  }
+  std::vector<std::string> notes = model_notes(*side.model.weights, side.model.arithmetic.precision);
+  if (std::string line = side.fallbacks->line(); !line.empty()) notes.push_back(std::move(line));
+  for (const std::string& note : notes) write_message(fmt::format("note: {}: {}", title, note));
 }
 
 // Ids from all over the vocabulary: a tokenizer is not always there, and not always needed.
@@ -241,6 +242,7 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("--html", s.html, "A page with heat maps, layer by tap")
       ->type_name("FILE")
       ->excludes(mutants);
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_model(*settings); }; });

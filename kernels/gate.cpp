@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/output_paths.h"
@@ -346,6 +347,7 @@ void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) 
   command.add_option("--today", s.date, "Judge the ledger's days as of this one (default: today, UTC)")
       ->type_name("YYYY-MM-DD");
   add_plugin_options(command, s.plugins);
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernels/calls.h"
+#include "kernels/edges.h"
 
 namespace assay {
 
@@ -42,6 +43,17 @@ struct Promises {
   bool layout_invariant = true;  // nor on where matrices lie and how far apart their rows
 };
 
+// Unit roundoffs that a kernel declares, and is allowed.
+struct Roundoffs {
+  // Of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
+  double accumulator = 0x1p-24;
+  // So many terms at a time are summed like that, and their sums in float32; 0: all of them.
+  std::size_t promoted = 0;
+  // What a product of two operands is off by, relatively, where they are rounded first to coarser numbers
+  // than the arithmetic's: 0 where they are not.
+  double operands = 0;
+};
+
 template <class Call>
 struct Kernel {
   std::string name;  // "cpu.rows"; what stands before the point is a group: reference, cpu, cuda, library
@@ -52,11 +64,9 @@ struct Kernel {
   // Results lie in the memory of the Ops given, whose arithmetic and jobs() hold.
   std::function<ResultOf<Call>(Ops&, const Call&)> run;
   Promises promises = {};
-  // Unit roundoff of its accumulators: 2^-24 for float32, more where a tensor core keeps fewer bits.
-  double accumulator_roundoff = 0x1p-24;
-  // What a product of two operands is off by, relatively, where they are rounded first to coarser numbers
-  // than the arithmetic's: 0 where they are not.
-  double operand_roundoff = 0;
+  Roundoffs roundoffs = {};
+  // Where its code goes another way; the grid has cases on both sides.
+  Edges edges = {};
   // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.
   std::shared_ptr<RemoteKernel> remote = {};
   // Why it can take nothing on this machine: "no CUDA device: …"; empty, or not set: it can.

@@ -7,16 +7,19 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <map>
 #include <memory>
 
+#include "core/numeric/simd_option.h"
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/engine/claims.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/engine/tap_recorder.h"
-#include "refimpl/models/precision_note.h"
+#include "refimpl/models/model_notes.h"
 #include "refimpl/run_chat.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
@@ -33,9 +36,8 @@ class Runner {
  public:
   Runner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(load(settings)) {
-    if (const std::string note = precision_note(open_->weights, open_->arithmetic.precision); !note.empty())
-      fmt::print(stderr, "note: {}\n", note);
     document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
+    for (const std::string& line : model_notes(open_->weights, open_->arithmetic.precision)) note(line);
   }
 
   int run() {
@@ -56,6 +58,12 @@ class Runner {
     auto open = std::make_unique<OpenModel>(settings.model, settings);
     open->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return open;
+  }
+
+  // To stderr, and into the document.
+  void note(const std::string& line) {
+    write_message("note: " + line);
+    document_["notes"].push_back(line);
   }
 
   Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
@@ -98,14 +106,16 @@ class Runner {
                           &logits[i]});
     }
     write_matrices(settings_.logits, matrices, open_->arithmetic.storage() == Real::f64, metadata());
-    fmt::print(stderr, "logits of {} tokens in {}\n", prompts_.front().tokens.size(),
-               escape_for_terminal(settings_.logits));
+    write_message(fmt::format("logits of {} tokens in {}", prompts_.front().tokens.size(),
+                              escape_for_terminal(settings_.logits)));
   }
 
   void write_dump() {
     if (interrupted()) return;
+    recorder_->require_some(settings_.taps);
     recorder_->write(settings_.dump, metadata());
-    fmt::print(stderr, "{} intermediates in {}\n", recorder_->size(), escape_for_terminal(settings_.dump));
+    write_message(
+        fmt::format("{} intermediates in {}", recorder_->size(), escape_for_terminal(settings_.dump)));
   }
 
   std::vector<std::pair<std::string, std::string>> metadata() const {
@@ -144,9 +154,9 @@ class Runner {
                                 {"accepted", result.accepted},
                                 {"acceptance", result.acceptance()},
                                 {"steps", result.steps}};
-    fmt::print(stderr, "speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens\n",
-               result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
-               result.made.ids.size());
+    write_message(fmt::format("speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens",
+                              result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
+                              result.made.ids.size()));
   }
 
   GenerationRequest request(const Prompt& prompt) {
@@ -207,7 +217,7 @@ class Runner {
       if (reference.precision != "f64") reference.precision = "f32";
       other = load(reference);
     }
-    const TextLoss loss = measure_loss(*open_, other.get(), settings_.perplexity, settings_.paragraphs);
+    const TextLoss loss = measure_loss(*open_, other.get(), settings_.perplexity, settings_.windows);
     if (loss.tokens > 0) {
       document_["perplexity"] = to_json(loss);
       output_.line(fmt::format("perplexity {:.6g}, loss {:.6g} nats a token, over {} tokens",
@@ -243,13 +253,22 @@ class Runner {
   void tell_fallbacks() {
     if (!open_->kernels.fallbacks) return;
     document_["fallbacks"] = to_json(*open_->kernels.fallbacks);
-    if (const std::string line = open_->kernels.fallbacks->line(); !line.empty())
-      fmt::print(stderr, "note: {}\n", line);
+    if (const std::string line = open_->kernels.fallbacks->line(); !line.empty()) note(line);
+  }
+
+  void tell_full_contexts() {
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      if (made_[i].ending == Ending::context)
+        note(fmt::format("{} ended after {} tokens: the model's context of {} is full",
+                         made_.size() == 1 ? std::string("the text") : fmt::format("text {}", i + 1),
+                         made_[i].ids.size(), open_->model->context()));
+    }
   }
 
   int finish() {
     open_->weights.check_unchanged();
     tell_fallbacks();
+    tell_full_contexts();
     Json sequences = Json::array();
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
       Json sequence = {{"prompt_ids", prompts_[i].tokens}};
@@ -269,7 +288,7 @@ class Runner {
     document_["sequences"] = std::move(sequences);
     document_["timing"] = to_json(timing_, open_->load_seconds);
     output_.json(document_);
-    fmt::print(stderr, "{}: {}\n", open_->title(), timing_line(timing_, open_->load_seconds));
+    write_message(fmt::format("{}: {}", open_->title(), timing_line(timing_, open_->load_seconds)));
     return interrupted() ? kExitInterrupted : kExitOk;
   }
 
@@ -294,15 +313,53 @@ class Runner {
   bool first_ = true;
 };
 
+// Options that say how something is done that was not asked for.
+void check_company(const RunSettings& settings) {
+  const WindowRule& windows = settings.windows;
+  const bool cut = windows.by_paragraph || windows.context != 0 || windows.stride != 0 ||
+                   windows.kind != WindowRule::Kind::whole;
+  if (settings.perplexity.empty() && cut)
+    throw Error::usage("--by-paragraph, --windows, --context and --stride go with --perplexity");
+  if (settings.perplexity.empty() && !settings.against.empty())
+    throw Error::usage("--kl-from goes with --perplexity");
+  if (windows.stride != 0 && windows.kind != WindowRule::Kind::transformers)
+    throw Error::usage("--stride goes with --windows transformers");
+  if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
+    throw Error::usage("--by-paragraph and --windows exclude one another");
+  if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
+}
+
+// Without a temperature the likeliest token is taken, and no rule of drawing has any say.
+void check_drawing(const RunSettings& settings) {
+  const SampleRule& rule = settings.sampling;
+  const bool drawn = rule.top_k != 0 || rule.top_p != 1 || rule.min_p != 0;
+  if (drawn && !settings.temperature)
+    throw Error::usage(
+        "--top-k, --top-p and --min-p say how tokens are drawn, and none is drawn without --temperature")
+        .remedy("add --temperature 1, or --temperature 0 for the likeliest token all the same");
+}
+
 void check(const RunSettings& settings) {
+  check_company(settings);
+  check_drawing(settings);
   const SampleRule& rule = settings.sampling;
   if (!(rule.temperature >= 0)) throw Error::usage("--temperature takes a number from 0 up");
   if (!(rule.top_p > 0 && rule.top_p <= 1)) throw Error::usage("--top-p takes a number above 0, at most 1");
   if (!(rule.min_p >= 0 && rule.min_p <= 1)) throw Error::usage("--min-p takes a number from 0 to 1");
   if (!(rule.repetition_penalty > 0)) throw Error::usage("--repetition-penalty takes a number above 0");
-  if (!settings.against.empty() && settings.perplexity.empty())
-    throw Error::usage("--kl-from goes with --perplexity");
 }
+
+const std::map<std::string, WindowRule::Kind> kWindowKinds = {
+    {"whole", WindowRule::Kind::whole},
+    {"transformers", WindowRule::Kind::transformers},
+    {"llama.cpp", WindowRule::Kind::llama_cpp}};
+
+// CLI11 reads "-1" into an unsigned number, as C does.
+const CLI::Validator kWholeNumber(
+    [](const std::string& text) {
+      return parse_u64(text) ? std::string() : fmt::format("\"{}\" is no whole number from 0 up", text);
+    },
+    "", "whole number");
 
 constexpr const char* kExamples =
     "  assay run MODEL -p \"Once upon a time\" -n 100         the likeliest text\n"
@@ -329,12 +386,25 @@ void add_numbers(CLI::App& command, RunSettings& s) {
   command.add_option("--logits", s.logits, "Write the logits of the prompt's positions, as safetensors")
       ->type_name("FILE");
   command.add_option("--logprobs", s.log_probabilities, "Show each token's ln p, and the K likeliest")
+      ->check(kWholeNumber)
       ->type_name("K");
   command.add_option("--dump", s.dump, "Write named intermediates, as safetensors")->type_name("FILE");
   command.add_option("--taps", s.taps, "Of --dump: those whose name matches")->type_name("REGEX");
   command.add_option("--perplexity", s.perplexity, "How well the model foretells a text")->type_name("FILE");
-  command.add_flag("--by-paragraph", s.paragraphs,
+  command.add_flag("--by-paragraph", s.windows.by_paragraph,
                    "Of --perplexity: each paragraph alone, as BOS, text, EOS");
+  command
+      .add_option("--windows", s.windows.kind,
+                  "Of --perplexity: whole (default), or cut and counted as by transformers or llama.cpp")
+      ->transform(CLI::CheckedTransformer(kWindowKinds))
+      ->type_name("KIND");
+  command
+      .add_option("--context", s.windows.context, "Of --perplexity: tokens a window (default: the model's)")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 40))
+      ->type_name("N");
+  command.add_option("--stride", s.windows.stride, "Of --windows transformers: a window every N tokens")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 40))
+      ->type_name("N");
   command
       .add_option("--kl-from", s.against, "Of --perplexity: KL divergence from another model's predictions")
       ->type_name("MODEL");
@@ -351,16 +421,17 @@ void add_text(CLI::App& command, RunSettings& s) {
   command.add_option("-n", s.most, "Tokens to make at most (default: 64; 0 with --logits or --dump)")
       ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 40))
       ->type_name("N");
-  command.add_option("--temperature", s.sampling.temperature, "0: the likeliest token (default)")
-      ->type_name("T");
-  command.add_option("--top-k", s.sampling.top_k, "Only of the K likeliest")->type_name("K");
+  command.add_option("--temperature", s.temperature, "0: the likeliest token (default)")->type_name("T");
+  command.add_option("--top-k", s.sampling.top_k, "Only of the K likeliest")
+      ->check(kWholeNumber)
+      ->type_name("K");
   command.add_option("--top-p", s.sampling.top_p, "Only of the likeliest that make up P together")
       ->type_name("P");
   command.add_option("--min-p", s.sampling.min_p, "Only of those with P times the likeliest's probability")
       ->type_name("P");
   command.add_option("--repetition-penalty", s.sampling.repetition_penalty, "Of tokens seen (default: 1)")
       ->type_name("X");
-  command.add_option("--seed", s.seed, "Of sampling (default: 0)")->type_name("N");
+  command.add_option("--seed", s.seed, "Of sampling (default: 0)")->check(kWholeNumber)->type_name("N");
   command.add_flag("--ignore-eos", s.ignore_eos, "Go on after a token that ends the text");
   command.add_flag("--chat", s.chat, "Put the prompt into the model's chat format");
   command.add_flag("--interactive", s.interactive, "A conversation, a line a turn");
@@ -390,10 +461,12 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       ->required();
   add_text(command, s);
   add_numbers(command, s);
+  add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
   command.callback([settings, &action] {
     action = [settings] {
+      settings->sampling.temperature = settings->temperature.value_or(0);
       check(*settings);
       keep_freed_memory();
       const Output output(settings->common.json);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/threads.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/tokenizers/chat_template.h"
@@ -48,7 +49,7 @@ int chat(OpenModel& model, const RunSettings& settings) {
   TextEngine engine(*model.model, *model.ops);
   std::uint64_t seed = settings.seed;
   while (!interrupted()) {
-    if (terminal) fmt::print(stderr, "> ");
+    if (terminal) write_unfinished("> ");
     const auto line = read_line();
     if (!line) break;
     messages.push_back({"user", *line});

@@ -4,75 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/engine/engine.h"
+#include "refimpl/engine/scoring.h"
 
 namespace assay {
 namespace {
 
 constexpr std::uint64_t kMostTextFile = 1ull << 30;
-
-std::vector<std::string> paragraphs_of(const std::string& text) {
-  std::vector<std::string> paragraphs;
-  std::string current;
-  const auto finish = [&] {
-    if (!trim(current).empty()) paragraphs.emplace_back(trim(current));
-    current.clear();
-  };
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (trim(line).empty())
-      finish();
-    else
-      current += fmt::format("{}{}", current.empty() ? "" : "\n", line);
-    begin = end + 1;
-  }
-  finish();
-  return paragraphs;
-}
-
-using Texts = std::vector<std::vector<TokenId>>;
-
-Texts paragraphs(const Tokenizer& tokenizer, const std::string& text) {
-  Texts texts;
-  for (const std::string& paragraph : paragraphs_of(text)) {
-    std::vector<TokenId> tokens = tokenizer.encode(paragraph, {.parse_special = false});
-    if (tokenizer.bos() && (tokens.empty() || tokens.front() != *tokenizer.bos()))
-      tokens.insert(tokens.begin(), *tokenizer.bos());
-    if (tokenizer.eos() && tokens.back() != *tokenizer.eos()) tokens.push_back(*tokenizer.eos());
-    texts.push_back(std::move(tokens));
-  }
-  return texts;
-}
-
-Texts windows(const Tokenizer& tokenizer, const std::string& text, std::size_t context) {
-  std::vector<TokenId> tokens = tokenizer.encode(text, {.parse_special = false});
-  const bool begins = tokenizer.bos() && !tokens.empty() && tokens.front() == *tokenizer.bos();
-  Texts texts;
-  for (std::size_t i = 0; i < tokens.size();) {
-    std::vector<TokenId> window;
-    if (begins && i != 0) window.push_back(*tokenizer.bos());
-    const std::size_t count = std::min(context - window.size(), tokens.size() - i);
-    window.insert(window.end(), tokens.begin() + static_cast<std::ptrdiff_t>(i),
-                  tokens.begin() + static_cast<std::ptrdiff_t>(i + count));
-    i += count;
-    texts.push_back(std::move(window));
-  }
-  return texts;
-}
-
-std::vector<std::vector<double>> logits_of(OpenModel& model, const std::vector<TokenId>& tokens) {
-  std::vector<std::vector<double>> rows(tokens.size());
-  TextEngine(*model.model, *model.ops)
-      .score(tokens, [&](std::size_t position, std::span<const double> logits) {
-        rows[position].assign(logits.begin(), logits.end());
-      });
-  return rows;
-}
 
 // KL(p ‖ q) of two rows of logits.
 double divergence(std::span<const double> p, std::span<const double> q) {
@@ -83,6 +26,72 @@ double divergence(std::span<const double> p, std::span<const double> q) {
     if (std::exp(log_p) > 0) sum += std::exp(log_p) * (log_p - (q[i] - q_sum));
   }
   return sum;
+}
+
+// Adds what one window says, position by position, as many rows at once as fit.
+class WindowLoss {
+ public:
+  WindowLoss(OpenModel& model, OpenModel* other, TextLoss& loss)
+      : model_(model), other_(other), loss_(loss) {}
+
+  void add(const TextWindow& window) {
+    const std::size_t vocabulary = model_.model->vocabulary();
+    TextScorer text(*model_.model, *model_.ops, window.tokens);
+    std::optional<TextScorer> beside;
+    if (other_ != nullptr) beside.emplace(*other_->model, *other_->ops, window.tokens);
+    // The rows that foretell a token that counts.
+    const std::size_t first = window.first - 1, end = window.tokens.size() - 1;
+    for (std::size_t at = 0; at < end;) {
+      if (!reaches(text, at) || (beside && !reaches(*beside, at))) return;
+      std::size_t rows = std::min(text.end(), end) - at;
+      if (beside) rows = std::min(rows, beside->end() - at);
+      if (at < first) {
+        at += std::min(rows, first - at);
+        continue;
+      }
+      rows = std::min(rows, rows_at_once(vocabulary));
+      const std::vector<double> said = text.logits(at, rows);
+      const std::vector<double> others = beside ? beside->logits(at, rows) : std::vector<double>();
+      for (std::size_t i = 0; i < rows; ++i) {
+        const auto row = [&](const std::vector<double>& all) {
+          return std::span(all).subspan(i * vocabulary, vocabulary);
+        };
+        add_row(row(said), others.empty() ? std::span<const double>() : row(others),
+                window.tokens[at + i + 1]);
+      }
+      at += rows;
+    }
+  }
+
+ private:
+  // Reads on until the position is in the chunk. A text whose frequencies follow its length begins with one
+  // chunk that holds all of it.
+  static bool reaches(TextScorer& text, std::size_t position) {
+    while (text.end() <= position) {
+      if (!text.read()) return false;
+    }
+    return !interrupted();
+  }
+
+  void add_row(std::span<const double> row, std::span<const double> other, TokenId next) {
+    ++loss_.tokens;
+    loss_.nats += log_sum_exp(row) - row[next];
+    if (other.empty()) return;
+    loss_.divergence += divergence(other, row);
+    loss_.same_choice += argmax(row) == argmax(other) ? 1 : 0;
+  }
+
+  OpenModel& model_;
+  OpenModel* other_;
+  TextLoss& loss_;
+};
+
+std::size_t window_context(const OpenModel& model, const OpenModel* other, std::size_t asked) {
+  std::size_t room = model.model->context();
+  if (other != nullptr) room = std::min(room, other->model->context());
+  if (asked > room)
+    throw Error::usage(fmt::format("--context {} is more than the model's context of {}", asked, room));
+  return asked == 0 ? room : asked;
 }
 
 }  // namespace
@@ -98,28 +107,23 @@ double log_sum_exp(std::span<const double> logits) {
   return largest + std::log(sum);
 }
 
-TextLoss measure_loss(OpenModel& model, OpenModel* other, const std::string& file, bool by_paragraph) {
+TextLoss measure_loss(OpenModel& model, OpenModel* other, const std::string& file, WindowRule rule) {
   const std::string text = read_small_file(file, kMostTextFile);
-  const Tokenizer& tokenizer = model.tokenizer();
-  const std::size_t context = model.model->context();
   if (other != nullptr && other->model->vocabulary() != model.model->vocabulary())
     throw Error::input(fmt::format("the models' vocabularies differ: {} and {}", model.model->vocabulary(),
                                    other->model->vocabulary()));
+  rule.context = window_context(model, other, rule.context);
+  if (rule.kind == WindowRule::Kind::transformers && (rule.stride == 0 || rule.stride > rule.context))
+    throw Error::usage(fmt::format("--stride takes a number from 1 to the window's {} tokens", rule.context));
   TextLoss loss;
   loss.against = other != nullptr;
-  for (const std::vector<TokenId>& tokens :
-       by_paragraph ? paragraphs(tokenizer, text) : windows(tokenizer, text, context)) {
-    const auto rows = logits_of(model, tokens);
-    const auto others = other == nullptr ? rows : logits_of(*other, tokens);
-    if (interrupted()) break;
-    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-      ++loss.tokens;
-      loss.nats += log_sum_exp(rows[i]) - rows[i][tokens[i + 1]];
-      if (!loss.against) continue;
-      loss.divergence += divergence(others[i], rows[i]);
-      loss.same_choice += argmax(rows[i]) == argmax(others[i]) ? 1 : 0;
-    }
-  }
+  loss.context = rule.context;
+  WindowLoss window_loss(model, other, loss);
+  for_each_window(model.tokenizer(), text, rule, [&](const TextWindow& window) {
+    window_loss.add(window);
+    ++loss.windows;
+    return !interrupted();
+  });
   if (loss.tokens == 0 && !interrupted())
     throw Error::input("holds no two tokens to predict one from the other").in(file);
   return loss;

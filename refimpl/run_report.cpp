@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
 
 #include "core/system/text.h"
@@ -12,7 +14,13 @@
 namespace assay {
 namespace {
 
+// VmHWM, which begins anew with the program; what getrusage() says is never less than the process had that
+// started it.
 std::uint64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+  }
   rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
@@ -55,7 +63,11 @@ Json to_json(const EngineTiming& timing, double load_seconds) {
 }
 
 Json to_json(const TextLoss& loss) {
-  Json json = {{"tokens", loss.tokens}, {"loss", loss.mean()}, {"perplexity", loss.perplexity()}};
+  Json json = {{"tokens", loss.tokens},
+               {"loss", loss.mean()},
+               {"perplexity", loss.perplexity()},
+               {"windows", loss.windows},
+               {"context", loss.context}};
   if (!loss.against) return json;
   const auto tokens = static_cast<double>(loss.tokens);
   json["kl"] = loss.divergence / tokens;

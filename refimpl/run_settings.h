@@ -9,6 +9,7 @@
 #include "core/system/command_line.h"
 #include "refimpl/ops/kernel_set.h"
 #include "refimpl/ops/sample.h"
+#include "refimpl/run_windows.h"
 
 namespace assay {
 
@@ -18,11 +19,12 @@ struct RunSettings {
   std::vector<std::string> prompts, token_lists;
   std::optional<std::size_t> most;  // -n; not given: 64, or 0 where only numbers are asked for
   SampleRule sampling;
+  std::optional<double> temperature;  // as given
   std::uint64_t seed = 0;
   std::string precision = "f32", kernels = "reference", variant, mla = "absorbed", experts = "sparse";
   std::string logits, dump, taps, perplexity, against;
   std::size_t log_probabilities = 0;  // --logprobs
-  bool paragraphs = false;            // --by-paragraph
+  WindowRule windows;                 // of --perplexity
   bool chat = false, interactive = false, speculate = false, claims = false, ignore_eos = false;
   KernelSelector select;
 

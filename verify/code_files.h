@@ -11,12 +11,17 @@
 
 namespace assay {
 
-// `name` relative to the root; looks at the name and, for what may be an archive in disguise, at the first
-// bytes. `remote_code`: config.json has an auto_map, so that *.py files run under trust_remote_code.
+// `name` relative to the root; looks at the name and, for what may be an archive in disguise, at the bytes.
+// `remote_code`: a config beside it has an auto_map, so that *.py files run under trust_remote_code.
 Findings find_code(const std::string& name, const fs::path& path, bool remote_code);
 
-// Does the config.json at `path` name Python files to run (auto_map)? False when there is none or it is
-// unreadable.
-bool has_auto_map(const fs::path& config);
+// What a config tells loaders to run under trust_remote_code: auto_map and custom_pipelines, which name
+// Python beside it, or ("org/name--module.Class") in another repository.
+struct RemoteCode {
+  bool asked = false;  // it names any
+  Findings findings;   // code that is not among these files
+};
+bool may_name_code(std::string_view name);  // config.json, tokenizer_config.json, processor_config.json, …
+RemoteCode read_remote_code(const std::string& name, const fs::path& path);
 
 }  // namespace assay

@@ -125,6 +125,10 @@ void check_demands(const Settings& settings) {
     throw Error::usage("--quick compares no digests, which --require-digests and --expect-commit ask for")
         .remedy("leave one of them out");
   }
+  if (options.quick && (options.numbers || options.tensor_digests)) {
+    throw Error::usage("--quick reads no weights, which --numbers and --tensor-digests ask about")
+        .remedy("leave one of them out");
+  }
 }
 
 int run_verify(Settings& settings) {

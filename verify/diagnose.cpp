@@ -171,6 +171,10 @@ Diagnosis diagnose_content(const File& file, std::optional<std::uint64_t> expect
   return {"wrong_bytes", std::string(wrong), "download it again; the disk or the mirror may be at fault"};
 }
 
+std::string sentence_of(const Error& error) {
+  return error.offset() ? fmt::format("{} at byte {}", error.message(), *error.offset()) : error.message();
+}
+
 Holes find_holes(const File& file) {
   Holes holes;
   const auto size = static_cast<off_t>(file.size());

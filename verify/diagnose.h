@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/formats/digest.h"
+#include "core/system/error.h"
 #include "core/system/file.h"
 #include "verify/zero_runs.h"
 
@@ -28,6 +29,10 @@ Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expect
 // written, zeros from an offset to its end, a run of zeros within (`zeros`: the longest, if one was looked
 // for). Reads no more than the zeros at the end.
 Diagnosis diagnose_content(const File& file, std::optional<std::uint64_t> expected_size, ZeroRun zeros);
+
+// What the system said of a file that could not be read, and where: "cannot read: Input/output error at byte
+// 4096".
+std::string sentence_of(const Error& error);
 
 // The extents of the file that were never written, as the file system tells (SEEK_HOLE); empty where it
 // cannot.

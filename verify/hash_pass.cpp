@@ -1,5 +1,6 @@
 #include "verify/hash_pass.h"
 
+#include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/diagnose.h"
@@ -36,8 +37,8 @@ HashPass::HashPass(VerifyReport& report, const Structure& structure, const Verif
   std::map<std::pair<std::string, DigestKind>, std::size_t> seen;
   for (std::size_t i = 0; i < report_.files.size(); ++i) {
     FileReport& file = report_.files[i];
-    const bool wanted = (file.status == FileStatus::ok && file.expected) || missing_.kind_sought(file) ||
-                        (examines(file) && file.has_bytes());
+    const bool wanted = (file.expected && (file.status == FileStatus::ok || file.malformed)) ||
+                        missing_.kind_sought(file) || (examines(file) && file.has_bytes());
     if (!wanted) continue;
     const auto [it, fresh] = seen.try_emplace({file.path.lexically_normal().string(), kind_of(file)}, i);
     if (fresh)
@@ -45,6 +46,12 @@ HashPass::HashPass(VerifyReport& report, const Structure& structure, const Verif
     else
       same_as_[it->second].push_back(i);
   }
+}
+
+bool HashPass::may_say_more(const FileReport& file) const {
+  if (file.status != FileStatus::failed || !file.expected || file.actual) return false;
+  const bool wrong_size = file.expected_size && file.size > 0 && file.size != *file.expected_size;
+  return file.malformed || (wrong_size && chunks_.contains(file.name));
 }
 
 DigestKind HashPass::kind_of(const FileReport& file) const {
@@ -63,7 +70,7 @@ bool HashPass::examines(const FileReport& file) const {
 }
 
 // What the state file knows of an unchanged file, if it answers everything that is asked now.
-std::optional<VerifyState::Entry> HashPass::recall(const FileReport& file) const {
+std::optional<StateEntry> HashPass::recall(const FileReport& file) const {
   if (!state_ || options_.full) return std::nullopt;
   auto entry = state_->find(file.path, file.identity, kind_of(file));
   if (!entry) return std::nullopt;
@@ -75,10 +82,10 @@ std::optional<VerifyState::Entry> HashPass::recall(const FileReport& file) const
   return entry;
 }
 
-void HashPass::reuse(FileReport& file, VerifyState::Entry&& entry) {
+void HashPass::reuse(FileReport& file, StateEntry&& entry) {
   file.reused = true;
   file.actual = entry.digest;
-  file.tensors = std::move(entry.tensors);
+  if (!entry.tensors.empty()) file.tensors = parse_json(entry.tensors, *options_.state);
   add_number_findings(file);
   report_.bytes_reused += file.size;
   judge(file);
@@ -113,6 +120,7 @@ void HashPass::run() {
       reuse(file, std::move(*entry));
       continue;
     }
+    if (state_ && is_open_for_writing(file.path)) written_to_.insert(file.name);
     readings.push_back(listen_to(file));
     jobs.push_back({.path = file.path, .kind = kind_of(file), .sink = readings.back().sink()});
     files.push_back(i);
@@ -127,13 +135,13 @@ void HashPass::run() {
   });
   progress_.reset();
   report_.interrupted = interrupted();
-  if (state_) state_->save();
+  if (state_) save_state();
 }
 
 void HashPass::take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns) {
   if (result.error) {
     file.status = FileStatus::unreadable;
-    file.diagnosis = result.error->message();
+    file.diagnosis = sentence_of(*result.error);
     announce(file);
     return;
   }
@@ -151,21 +159,36 @@ void HashPass::take_result(FileReport& file, HashResult&& result, Reading& readi
     announce(file);
     return;
   }
-  if (state_) {
-    state_->record(file.path,
-                   {.identity = result.identity,
-                    .digest = result.digest,
-                    .tensors = file.tensors,
-                    .numbers = options_.numbers,
-                    .tensor_digests = options_.tensor_digests},
-                   started_ns);
-    state_->save_occasionally();
-  }
+  if (state_) remember(file, started_ns);
   if (reading.chunks && file.expected && *file.expected != result.digest) {
     file.damaged = damaged_ranges(reading.chunks->digests(), *chunks_.at(file.name),
-                                  report_.expectation.chunk_bytes, file.size);
+                                  report_.expectation.chunk_bytes, file.expected_size.value_or(file.size));
   }
   judge(file, reading.zeros ? reading.zeros->longest() : ZeroRun{});
+}
+
+// Not what somebody was writing to when the pass began: what is written between then and now, and by whom,
+// its time stamps may not tell.
+void HashPass::remember(const FileReport& file, std::int64_t started_ns) {
+  if (written_to_.contains(file.name)) return;
+  state_->record(file.path,
+                 {.identity = file.identity,
+                  .digest = *file.actual,
+                  .tensors = file.tensors.is_null() ? std::string() : dump_json(file.tensors, -1),
+                  .numbers = options_.numbers,
+                  .tensor_digests = options_.tensor_digests},
+                 started_ns);
+  state_->save_occasionally();
+}
+
+void HashPass::save_state() {
+  state_->save();
+  if (state_->failure().empty()) return;
+  report_.findings.push_back({.severity = Severity::warning,
+                              .code = "state.not_saved",
+                              .message = "could not be written: " + state_->failure(),
+                              .file = options_.state->string(),
+                              .remedy = "the next run reads everything again; free some space"});
 }
 
 // From the numbers kept in the report, so that a file recalled from the state is judged like one just read.
@@ -194,16 +217,23 @@ void HashPass::judge(FileReport& file, ZeroRun zeros) {
 void HashPass::settle(FileReport& file, ZeroRun zeros) {
   if (file.expected && file.actual) {
     report_.bytes_checked = true;
-    if (*file.actual != *file.expected) {
+    if (*file.actual != *file.expected && file.status == FileStatus::failed) {
+      // Malformed or of the wrong size: said already, and more to the point than that its bytes are wrong.
+    } else if (*file.actual != *file.expected) {
       file.status = FileStatus::failed;
       try {
         const Diagnosis diagnosis = diagnose_content(File::open(file.path), file.expected_size, zeros);
         file.diagnosis = diagnosis.sentence;
         file.remedy = diagnosis.remedy;
       } catch (const Error& error) {
-        file.diagnosis = error.message();
+        file.diagnosis = sentence_of(error);
       }
     } else {
+      if (file.malformed) {
+        file.diagnosis = "is exactly what the publisher has; malformed there: " +
+                         file.diagnosis.substr(std::string_view("is malformed: ").size());
+        file.remedy = "downloading it again gives the same: ask its publisher";
+      }
       // Its bytes are right: that some were written as holes does not matter.
       std::erase_if(file.findings, [](const Finding& finding) { return finding.code == kNeverWritten; });
     }
@@ -229,7 +259,7 @@ void HashPass::settle_unhashed() {
     FileReport& file = report_.files[i];
     const bool settled_before = file.status == FileStatus::failed || file.status == FileStatus::missing ||
                                 file.status == FileStatus::unreadable || file.actual;
-    if (!settled_before) announce(file);
+    if (!settled_before || may_say_more(file)) announce(file);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class HashPass {
            VerifyObserver& observer);
 
   bool empty() const { return to_hash_.empty(); }
+  // A file that has failed already, and of which its bytes can say more: that it is malformed as published,
+  // or which of its ranges are missing.
+  bool may_say_more(const FileReport& file) const;
   std::uint64_t bytes() const;
   void run();
   // What was to be hashed and was not (--quick, an early stop, Ctrl-C), and what never was.
@@ -31,10 +35,12 @@ class HashPass {
 
  private:
   struct Reading;
+  void remember(const FileReport& file, std::int64_t started_ns);
+  void save_state();
   void take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns);
   bool examines(const FileReport& file) const;
-  std::optional<VerifyState::Entry> recall(const FileReport& file) const;
-  void reuse(FileReport& file, VerifyState::Entry&& entry);
+  std::optional<StateEntry> recall(const FileReport& file) const;
+  void reuse(FileReport& file, StateEntry&& entry);
   Reading listen_to(const FileReport& file) const;
   void add_number_findings(FileReport& file) const;
   void judge(FileReport& file, ZeroRun zeros = {});
@@ -51,6 +57,7 @@ class HashPass {
   std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
   std::map<std::string, const std::vector<Digest>*> chunks_;  // of files in a chunked manifest
   std::unique_ptr<VerifyState> state_;
+  std::set<std::string> written_to_;  // names of files that somebody had open for writing
   std::unique_ptr<Progress> progress_;
 };
 

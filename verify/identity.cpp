@@ -10,20 +10,38 @@
 namespace assay {
 namespace {
 
-// The folder's weight files as the one list of tensors that a model is compared with.
-Checkpoint gather(const std::string& folder, const Structure& structure, const fs::path& root) {
+bool is_in(const std::string& folder, const std::string& name) {
+  return name.starts_with(folder) && name.find('/', folder.size()) == std::string::npos &&
+         name.ends_with(".safetensors");
+}
+
+// The folder's weight files as the one list of tensors that a model is compared with. The tensors are lent: a
+// header may hold a million of them.
+Checkpoint lend(const std::string& folder, Structure& structure, const fs::path& root) {
   Checkpoint checkpoint;
   checkpoint.root = root / folder;
-  for (const auto& [name, tensors] : structure.tensors) {
-    const bool here = name.starts_with(folder) && name.find('/', folder.size()) == std::string::npos;
-    if (!here || !name.ends_with(".safetensors")) continue;
+  for (auto& [name, tensors] : structure.tensors) {
+    if (!is_in(folder, name)) continue;
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
     checkpoint.files.push_back({.name = name.substr(folder.size()), .path = root / name});
-    for (const TensorRange& t : tensors) {
-      checkpoint.tensors.push_back({t.name, t.type, t.shape, t.begin, t.end - t.begin, file});
+    for (TensorRange& t : tensors) {
+      checkpoint.tensors.push_back(
+          {std::move(t.name), t.type, std::move(t.shape), t.begin, t.end - t.begin, file});
     }
   }
   return checkpoint;
+}
+
+void give_back(const std::string& folder, Checkpoint&& checkpoint, Structure& structure) {
+  auto tensor = checkpoint.tensors.begin();
+  for (auto& [name, tensors] : structure.tensors) {
+    if (!is_in(folder, name)) continue;
+    for (TensorRange& t : tensors) {
+      t.name = std::move(tensor->name);
+      t.shape = std::move(tensor->shape);
+      ++tensor;
+    }
+  }
 }
 
 Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
@@ -40,7 +58,7 @@ Findings check_identity(Structure& structure, const fs::path& root) {
     const fs::path config_file = root / folder / "config.json";
     std::error_code ignored;
     if (!fs::is_regular_file(config_file, ignored)) continue;
-    Checkpoint checkpoint = gather(folder, structure, root);
+    Checkpoint checkpoint = lend(folder, structure, root);
     if (checkpoint.tensors.empty()) continue;
     checkpoint.index = std::move(weights.index);
     try {
@@ -57,6 +75,7 @@ Findings check_identity(Structure& structure, const fs::path& root) {
                      .file = folder + "config.json"});
     }
     weights.index = std::move(checkpoint.index);
+    give_back(folder, std::move(checkpoint), structure);
   }
   return all;
 }

@@ -6,6 +6,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/name_filter.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
@@ -44,7 +45,7 @@ int run(const Settings& settings) {
   if (output.text_wanted()) print_text(inspection, settings);
   if (output.json_wanted()) output.json(to_json(inspection));
   Output::flush();
-  for (const Finding& finding : checkpoint.findings) fmt::print(stderr, "{}\n", to_line(finding));
+  for (const Finding& finding : checkpoint.findings) write_message(to_line(finding));
   return has_errors(checkpoint.findings) ? kExitCheckFailed : kExitOk;
 }
 

@@ -8,8 +8,10 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/chunks.h"
+#include "verify/diagnose.h"
 #include "verify/expected/assemble.h"
 #include "verify/hash/hasher.h"
+#include "verify/own_files.h"
 
 namespace assay {
 namespace {
@@ -50,12 +52,11 @@ class Maker {
  private:
   const std::vector<ExpectedFile>& files() const { return made_.source.files; }
 
+  // The manifest does not list itself: neither under -o nor when the shell redirects it into the folder.
   void leave_out_output() {
-    if (!options_.output) return;
-    const fs::path output = fs::absolute(*options_.output).lexically_normal();
-    std::erase_if(made_.source.files, [&](const ExpectedFile& file) {
-      return fs::absolute(file.path).lexically_normal() == output;
-    });
+    const OwnFiles own(options_.written);
+    std::erase_if(made_.source.files,
+                  [&](const ExpectedFile& file) { return !file.digest && own.contains(file.path); });
   }
 
   // Small files of a commit are known by object id, which takes a reading of its own.
@@ -114,7 +115,7 @@ class Maker {
                                 .remedy = std::move(remedy)});
       return false;
     };
-    if (result.error) return refuse("manifest.unreadable", result.error->message(), "");
+    if (result.error) return refuse("manifest.unreadable", sentence_of(*result.error), "");
     if (!result.complete) return false;
     if (result.changed)
       return refuse("manifest.changed", "changed while it was read", "try again when it is at rest");

@@ -15,9 +15,9 @@ namespace assay {
 
 struct ManifestOptions {
   FindOptions find;
-  bool hash = false;               // read the files
-  std::uint64_t chunk_bytes = 0;   // with it, a digest for every so many bytes; implies reading
-  std::optional<fs::path> output;  // where the manifest goes: never listed in itself
+  bool hash = false;              // read the files
+  std::uint64_t chunk_bytes = 0;  // with it, a digest for every so many bytes; implies reading
+  std::vector<fs::path> written;  // where the manifest and the report go: never listed in itself
   int jobs = 1;
   ProgressMode progress = ProgressMode::automatic;
 };

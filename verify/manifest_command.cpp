@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
@@ -60,9 +61,9 @@ Json document(const MadeManifest& made) {
 // On stderr: stdout may be the manifest itself.
 void explain(const MadeManifest& made, bool read) {
   const auto say = [](std::string_view line) {
-    fmt::print(stderr, "assay: {}\n", escape_for_terminal(line));
+    write_message(fmt::format("assay: {}", escape_for_terminal(line)));
   };
-  for (const Finding& finding : made.findings) fmt::print(stderr, "assay: {}\n", to_line(finding));
+  for (const Finding& finding : made.findings) write_message(fmt::format("assay: {}", to_line(finding)));
   say(fmt::format("{}: {}; {} digests, {}", made.source.kind, origin_of(made.source),
                   made.manifest.entries.size(), read ? "of files read" : "no file was read"));
   if (made.omitted.empty()) return;
@@ -81,7 +82,9 @@ int run_manifest(Settings& settings) {
   if (!settings.root.empty()) options.find.root = settings.root;
   if (!settings.rev.empty()) options.find.rev = settings.rev;
   if (!settings.given.empty()) options.find.manifest = settings.given;
-  if (!settings.output.empty()) options.output = settings.output;
+  for (const std::string* written : {&settings.output, &settings.common.json}) {
+    if (!written->empty()) options.written.emplace_back(*written);
+  }
   if (!settings.chunks.empty()) {
     options.chunk_bytes = parse_bytes(settings.chunks);
     if (options.chunk_bytes < kSmallestChunk) {

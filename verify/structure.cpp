@@ -1,13 +1,16 @@
 #include "verify/structure.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 
 #include "core/formats/gguf.h"
 #include "core/formats/shard_index.h"
+#include "core/formats/shard_numbering.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
@@ -31,8 +34,8 @@ Finding malformed(const Error& error, const std::string& name) {
 }
 
 struct WeightHeader {
-  std::optional<safetensors::Header> safetensors;  // kept for the index check
-  std::vector<TensorRange> tensors;
+  std::optional<safetensors::Header> safetensors;  // for the index check
+  std::vector<TensorRange> tensors;                // of a GGUF
   Findings findings;
 };
 
@@ -40,22 +43,32 @@ WeightHeader read_safetensors(const File& file, safetensors::Reading reading) {
   WeightHeader result;
   result.safetensors = safetensors::read_header(file, reading);
   result.findings = result.safetensors->deviations;
-  const std::uint64_t base = result.safetensors->buffer_offset();
-  for (const auto& t : result.safetensors->tensors) {
-    result.tensors.push_back({t.name, t.type, t.shape, base + t.begin, base + t.end});
-  }
   return result;
 }
 
 WeightHeader read_gguf(const File& file) {
   WeightHeader result;
-  const gguf::Header header = gguf::read_header(file);
-  result.findings = header.deviations;
-  for (const auto& t : header.tensors) {
+  gguf::Header header = gguf::read_header(file);
+  result.findings = std::move(header.deviations);
+  result.tensors.reserve(header.tensors.size());
+  for (gguf::Tensor& t : header.tensors) {
     const std::uint64_t begin = header.data_offset + t.offset;
-    result.tensors.push_back({t.name, t.type, t.shape(), begin, begin + t.bytes});
+    result.tensors.push_back({std::move(t.name), t.type, t.shape(), begin, begin + t.bytes});
   }
   return result;
+}
+
+// A header may hold a million tensors: each is moved, none is copied.
+std::vector<TensorRange> take_ranges(WeightHeader&& header) {
+  if (!header.safetensors) return std::move(header.tensors);
+  const std::uint64_t base = header.safetensors->buffer_offset();
+  std::vector<TensorRange> ranges;
+  ranges.reserve(header.safetensors->tensors.size());
+  for (safetensors::Tensor& t : header.safetensors->tensors) {
+    ranges.push_back({std::move(t.name), t.type, std::move(t.shape), base + t.begin, base + t.end});
+  }
+  header.safetensors.reset();
+  return ranges;
 }
 
 WeightHeader read_weight(const PresentFile& present, safetensors::Reading reading) {
@@ -72,59 +85,103 @@ WeightHeader read_weight(const PresentFile& present, safetensors::Reading readin
 }
 
 struct Folder {
-  std::vector<std::string> weights;  // base names
+  std::vector<std::string> weights;   // base names of the files whose headers are read
+  std::vector<std::string> numbered;  // and of weights of any format that are numbered as shards are
+  std::set<std::string> names;        // all base names
   std::vector<PresentFile> indexes;
 };
 
 // The shards an index speaks of, and those that belong to the same numbered family: a
 // `consolidated.safetensors` beside them holds the same weights once more and is none of the index's
 // business.
-std::vector<std::string> shards_of(const ShardIndex& index, const std::vector<std::string>& weights) {
-  std::set<std::string> named;
-  std::set<std::string> stems;
-  for (const std::string& shard : index.shards()) {
-    named.insert(shard);
-    if (const auto parsed = parse_shard_name(shard)) stems.insert(parsed->stem);
+std::set<std::string> shards_of(const std::vector<std::string>& named, const Folder& folder) {
+  std::set<std::string> chosen;
+  std::set<std::pair<std::string, std::string>> families;
+  for (const std::string& shard : named) {
+    if (folder.names.contains(shard)) chosen.insert(shard);
+    if (const auto parsed = parse_shard_name(shard)) families.insert({parsed->stem, parsed->extension});
   }
-  std::vector<std::string> chosen;
-  for (const std::string& weight : weights) {
-    const auto parsed = parse_shard_name(weight);
-    if (named.contains(weight) || (parsed && stems.contains(parsed->stem))) chosen.push_back(weight);
+  for (const std::string& shard : folder.numbered) {
+    const auto parsed = parse_shard_name(shard);
+    if (parsed && families.contains({parsed->stem, parsed->extension})) chosen.insert(shard);
   }
   return chosen;
 }
 
-void check_folder(const std::string& folder, const Folder& contents,
-                  const std::map<std::string, WeightHeader>& headers, Structure& structure) {
-  Findings& whole = structure.whole;
-  WeightFolder& weights = structure.folders[folder];
-  const auto add = [&](Findings findings) {
-    for (Finding& finding : findings) {
-      if (!finding.file.empty()) finding.file.insert(0, folder);
-      whole.push_back(std::move(finding));
+class FolderCheck {
+ public:
+  FolderCheck(const std::string& folder, const Folder& contents,
+              const std::map<std::string, WeightHeader>& headers, Structure& structure)
+      : folder_(folder), contents_(contents), headers_(headers), structure_(structure) {}
+
+  void run() {
+    WeightFolder& weights = structure_.folders[folder_];
+    std::vector<std::string> indexed;
+    for (const PresentFile& present : contents_.indexes) {
+      std::optional<ShardIndex> index = read_index(present);
+      if (!index) continue;
+      const std::vector<std::string> shards = index->shards();
+      indexed.insert(indexed.end(), shards.begin(), shards.end());
+      check_index(base_of(present.name), *index, shards);
+      if (!weights.index && is_first_choice(present.name)) weights.index = std::move(index);
     }
-  };
-  add(check_shard_numbering(contents.weights));
-  for (const PresentFile& present : contents.indexes) {
-    try {
-      ShardIndex index = read_shard_index(present.path);
-      std::vector<ShardHeader> shards;
-      for (const std::string& shard : shards_of(index, contents.weights)) {
-        const auto it = headers.find(folder + shard);
-        const bool readable = it != headers.end() && it->second.safetensors;
-        shards.push_back({shard, readable ? &*it->second.safetensors : nullptr});
-      }
-      add(check_shard_index(index, base_of(present.name), shards));
-      if (!weights.index) weights.index = std::move(index);
-    } catch (const Error& error) {
-      whole.push_back({.severity = Severity::error,
-                       .code = "index.malformed",
-                       .message = error.message(),
-                       .file = present.name,
-                       .tensor = error.tensor(),
-                       .offset = error.offset()});
+    add(check_shard_numbering(contents_.numbered, indexed));
+  }
+
+ private:
+  // The one that loaders look for first. Others may come with a download of other files (*.json).
+  static bool is_first_choice(std::string_view name) { return name.ends_with(".safetensors.index.json"); }
+
+  void add(Findings findings) {
+    for (Finding& finding : findings) {
+      if (!finding.file.empty()) finding.file.insert(0, folder_);
+      structure_.whole.push_back(std::move(finding));
     }
   }
+
+  std::optional<ShardIndex> read_index(const PresentFile& present) {
+    try {
+      return read_shard_index(present.path);
+    } catch (const Error& error) {
+      structure_.whole.push_back({.severity = Severity::error,
+                                  .code = "index.malformed",
+                                  .message = error.message(),
+                                  .file = present.name,
+                                  .tensor = error.tensor(),
+                                  .offset = error.offset()});
+      return std::nullopt;
+    }
+  }
+
+  void check_index(const std::string& name, const ShardIndex& index, const std::vector<std::string>& named) {
+    const std::set<std::string> here = shards_of(named, contents_);
+    if (here.empty() && !contents_.weights.empty() && !is_first_choice(name)) {
+      add({{.severity = Severity::note,
+            .code = "index.unused",
+            .message = "none of its files is here; the weights are, in others",
+            .file = name}});
+      return;
+    }
+    std::vector<ShardHeader> shards;
+    for (const std::string& shard : here) {
+      const auto it = headers_.find(folder_ + shard);
+      const bool readable = it != headers_.end() && it->second.safetensors;
+      shards.push_back({shard, readable ? &*it->second.safetensors : nullptr});
+    }
+    add(check_shard_index(index, name, shards));
+  }
+
+  const std::string& folder_;
+  const Folder& contents_;
+  const std::map<std::string, WeightHeader>& headers_;
+  Structure& structure_;
+};
+
+// The formats that loaders split into numbered files.
+bool is_sharded_format(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kEndings = {".safetensors", ".gguf", ".bin",    ".pt",
+                                                               ".pth",         ".h5",   ".msgpack"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](auto end) { return name.ends_with(end); });
 }
 
 }  // namespace
@@ -133,20 +190,19 @@ bool is_weight_name(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".gguf");
 }
 
-bool is_index_name(std::string_view name) {
-  return name.ends_with(".safetensors.index.json");
-}
-
 Structure check_structure(const std::vector<PresentFile>& files, safetensors::Reading reading, int jobs) {
   std::vector<const PresentFile*> weights;
   std::map<std::string, Folder> folders;
   for (const PresentFile& file : files) {
-    if (is_weight_name(file.name)) {
+    Folder& folder = folders[folder_of(file.name)];
+    const std::string base = base_of(file.name);
+    folder.names.insert(base);
+    if (is_weight_name(base)) {
       weights.push_back(&file);
-      folders[folder_of(file.name)].weights.push_back(base_of(file.name));
-    } else if (is_index_name(file.name)) {
-      folders[folder_of(file.name)].indexes.push_back(file);
+      folder.weights.push_back(base);
     }
+    if (is_sharded_format(base) && parse_shard_name(base)) folder.numbered.push_back(base);
+    if (is_shard_index_name(base)) folder.indexes.push_back(file);
   }
   std::vector<WeightHeader> read(weights.size());
   parallel_for(jobs, weights.size(), [&](std::size_t i) { read[i] = read_weight(*weights[i], reading); });
@@ -157,8 +213,12 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
     if (!read[i].findings.empty()) structure.per_file[weights[i]->name] = std::move(read[i].findings);
     headers.emplace(weights[i]->name, std::move(read[i]));
   }
-  for (const auto& [folder, contents] : folders) check_folder(folder, contents, headers, structure);
-  for (auto& [name, header] : headers) structure.tensors.emplace(name, std::move(header.tensors));
+  for (const auto& [folder, contents] : folders) {
+    const bool of_interest =
+        !contents.weights.empty() || !contents.numbered.empty() || !contents.indexes.empty();
+    if (of_interest) FolderCheck(folder, contents, headers, structure).run();
+  }
+  for (auto& [name, header] : headers) structure.tensors.emplace(name, take_ranges(std::move(header)));
   return structure;
 }
 

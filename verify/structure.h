@@ -40,7 +40,6 @@ struct Structure {
 };
 
 bool is_weight_name(std::string_view name);  // .safetensors, .gguf
-bool is_index_name(std::string_view name);   // *.safetensors.index.json
 
 // Looks at the weight files and indexes among `files`, folder by folder (a diffusion pipeline has several).
 Structure check_structure(const std::vector<PresentFile>& files, safetensors::Reading reading, int jobs);

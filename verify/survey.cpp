@@ -11,6 +11,7 @@
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "verify/diagnose.h"
+#include "verify/own_files.h"
 
 namespace assay {
 namespace {
@@ -77,7 +78,7 @@ void look_at(FileReport& report, const Expectation& expectation, const VerifyOpt
     report.status = report.expected ? FileStatus::ok : FileStatus::unchecked;
   } catch (const Error& error) {
     const bool refused = error.kind() == ErrorKind::input;  // a folder, FIFO or device in its place
-    fail(report, refused ? FileStatus::failed : FileStatus::unreadable, error.message());
+    fail(report, refused ? FileStatus::failed : FileStatus::unreadable, sentence_of(error));
   }
 }
 
@@ -94,14 +95,24 @@ bool is_settled(const std::string& name, const std::set<std::string>& settled) {
   return settled.contains(name);
 }
 
-bool is_own(const fs::path& path, const std::vector<fs::path>& own_files) {
+// `latest -> checkpoint-100`: what it leads to is looked at under its own name, if it lies in this folder.
+Finding folder_link(const TreeEntry& entry, const fs::path& path, const fs::path& root) {
+  Finding finding{.severity = Severity::note,
+                  .code = "file.folder_link",
+                  .message = "is a link to a folder, whose files are examined under their own names",
+                  .file = entry.name};
   std::error_code error;
-  return std::any_of(own_files.begin(), own_files.end(),
-                     [&](const fs::path& own) { return fs::equivalent(path, own, error); });
+  if (is_below(fs::canonical(path, error), fs::canonical(root, error)) && !error) return finding;
+  finding.severity = Severity::warning;
+  finding.message = fmt::format("is a link to a folder elsewhere, {}: nothing there was looked at",
+                                fs::canonical(path, error).string());
+  finding.remedy = "verify that folder by itself";
+  return finding;
 }
 
 // What is there without being expected. Where nobody expects anything (a plain folder) it is not extra.
-std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options) {
+std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options,
+                                   const OwnFiles& own, Findings& findings) {
   std::vector<FileReport> reports;
   std::error_code error;
   if (!expectation.owns_root || !fs::is_directory(expectation.root, error)) return reports;
@@ -114,7 +125,12 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
     if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
     FileReport report{.name = entry.name, .path = expectation.root / entry.name};
-    if (is_ignored(entry.name, expectation) || is_own(report.path, options.own_files)) continue;
+    if (is_ignored(entry.name, expectation) || own.contains(report.path)) continue;
+    std::error_code ignored;
+    if (entry.kind == TreeEntry::Kind::link && fs::is_directory(report.path, ignored)) {
+      findings.push_back(folder_link(entry, report.path, expectation.root));
+      continue;
+    }
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
     } else {
@@ -129,9 +145,12 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
 
 }  // namespace
 
-std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options) {
+std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options,
+                               Findings& findings) {
   std::vector<FileReport> reports;
+  const OwnFiles own(options.own_files);
   for (const ExpectedFile& file : expectation.files) {
+    if (!file.digest && own.contains(file.path)) continue;  // of a plain folder, every file is listed
     reports.push_back({.name = file.name,
                        .path = file.path,
                        .expected = file.digest,
@@ -140,7 +159,7 @@ std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptio
   }
   parallel_for(options.jobs, reports.size(),
                [&](std::size_t i) { look_at(reports[i], expectation, options); });
-  std::vector<FileReport> others = unexpected(expectation, options);
+  std::vector<FileReport> others = unexpected(expectation, options, own, findings);
   std::move(others.begin(), others.end(), std::back_inserter(reports));
   std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return reports;

@@ -16,6 +16,8 @@ inline constexpr std::string_view kNeverWritten = "file.never_written";
 // --include and --exclude are not asked here. Status
 // is `ok` where nothing cheap speaks against it and its bytes are still to be hashed, `unchecked` where no
 // digest is known, or the final failed / missing / extra / unreadable.
-std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options);
+// Links to folders are no files; `findings` tells of them.
+std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options,
+                               Findings& findings);
 
 }  // namespace assay

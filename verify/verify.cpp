@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <set>
 
 #include "core/system/error.h"
@@ -34,11 +33,11 @@ class Verification {
     observer_.found(report_.expectation);
     std::error_code ignored;
     single_file_ = !fs::is_directory(path, ignored);
-    report_.files = survey(report_.expectation, options_);
+    report_.files = survey(report_.expectation, options_, report_.findings);
     select_files();
     check_structures();
     HashPass hashing(report_, structure_, options_, observer_);
-    announce_settled();
+    announce_settled(hashing);
     if (!hashing.empty() && may_hash(hashing.bytes())) hashing.run();
     hashing.settle_unhashed();
     explain_relations(report_);
@@ -51,7 +50,7 @@ class Verification {
   void select_files();
   void check_structures();
   void check_code();
-  void announce_settled();
+  void announce_settled(const HashPass& hashing);
   bool may_hash(std::uint64_t bytes);
 
   const VerifyOptions& options_;
@@ -98,6 +97,7 @@ void Verification::check_structures() {
       Finding bare = first;
       bare.file.clear();
       file.status = FileStatus::failed;
+      file.malformed = true;
       file.diagnosis = "is malformed: " + to_line(bare).substr(std::string_view("error: ").size());
       file.remedy = file.expected ? "download it again" : "make or download it again";
     }
@@ -119,20 +119,29 @@ void Verification::check_structures() {
 }
 
 void Verification::check_code() {
-  std::map<std::string, bool> auto_map;  // by folder
+  std::set<std::string> remote;  // folders where a config, selected or not, has loaders run Python
+  const auto folder_of = [](const std::string& name) { return fs::path(name).parent_path().string(); };
+  for (const PresentFile& file : bystanders_) {
+    if (may_name_code(file.name) && read_remote_code(file.name, file.path).asked)
+      remote.insert(folder_of(file.name));
+  }
+  for (FileReport& file : report_.files) {
+    if (!file.has_bytes() || !may_name_code(file.name)) continue;
+    RemoteCode code = read_remote_code(file.name, file.path);
+    if (code.asked) remote.insert(folder_of(file.name));
+    std::move(code.findings.begin(), code.findings.end(), std::back_inserter(file.findings));
+  }
   for (FileReport& file : report_.files) {
     if (!file.has_bytes()) continue;
-    const fs::path folder = fs::path(file.name).parent_path();
-    const auto [it, fresh] = auto_map.try_emplace(folder.string(), false);
-    if (fresh) it->second = has_auto_map(report_.expectation.root / folder / "config.json");
-    Findings findings = find_code(file.name, file.path, it->second);
+    Findings findings = find_code(file.name, file.path, remote.contains(folder_of(file.name)));
     std::move(findings.begin(), findings.end(), std::back_inserter(file.findings));
   }
 }
 
 // Everything that hashing will not change: said at once, before any weight is read.
-void Verification::announce_settled() {
+void Verification::announce_settled(const HashPass& hashing) {
   for (FileReport& file : report_.files) {
+    if (hashing.may_say_more(file)) continue;
     if (file.status == FileStatus::failed || file.status == FileStatus::missing ||
         file.status == FileStatus::unreadable) {
       observer_.settled(file, nullptr);
@@ -148,7 +157,8 @@ bool is_about_weights(const std::string& name) {
 bool Verification::may_hash(std::uint64_t left) {
   if (options_.quick) return false;
   const auto failed = [](const FileReport& file) {
-    return (file.status == FileStatus::failed || file.status == FileStatus::missing) &&
+    const bool as_published = file.malformed && file.expected_size == file.size;  // perhaps
+    return ((file.status == FileStatus::failed && !as_published) || file.status == FileStatus::missing) &&
            is_about_weights(file.name);
   };
   const auto error = [](const Finding& finding) {

@@ -35,7 +35,8 @@ struct FileReport {
   Trust trust;
   std::string diagnosis;  // why it failed, one sentence; empty when it did not
   std::string remedy;
-  bool reused = false;  // the digest comes from the state file: the file has not changed since
+  bool malformed = false;  // by its structure; its bytes may be what the publisher has all the same
+  bool reused = false;     // the digest comes from the state file: the file has not changed since
   FileIdentity identity;
   Findings findings;               // structure: header deviations, numbers, …
   std::vector<ByteRange> damaged;  // against a chunked manifest

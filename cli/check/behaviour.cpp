@@ -169,7 +169,7 @@ class Behaviour {
 
   void read_text() {
     OpenModel kernels(settings_.path, run_settings(settings_, "f32", settings_.kernels));
-    const TextLoss loss = measure_loss(kernels, nullptr, settings_.text, false);
+    const TextLoss loss = measure_loss(kernels, nullptr, settings_.text);
     const double most = settings_.most_perplexity > 0 ? settings_.most_perplexity
                                                       : static_cast<double>(kernels.model->vocabulary());
     Stage& stage = result_.stage;

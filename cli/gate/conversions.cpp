@@ -1,9 +1,12 @@
-// Conversions of data/tinylm and its BF16 twin: the lossless ones with their proof, a round trip, and how far
-// each lossy one moves the weights.
+// Conversions of data/tinylm, its BF16 twin and one 256 wide: the lossless ones with their proof, a round
+// trip, how far each lossy one moves the weights, and what types a GGUF's tensors have.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "cli/gate/suites.h"
+#include "cli/gate/wide_twin.h"
 #include "convert/convert.h"
 #include "convert/equal.h"
 #include "convert/gguf_plan.h"
@@ -70,8 +73,8 @@ GateFigure round_trip_figure(const fs::path& model, const ScratchFolder& scratch
   return figure;
 }
 
-std::string noise_name(const char* spec) {
-  return fmt::format("tinylm-bf16 to {}: SQNR in dB", spec);
+std::string noise_name(std::string_view model, const char* spec) {
+  return fmt::format("{} to {}: SQNR in dB", model, spec);
 }
 
 ErrorSums errors_of(const fs::path& model, const ScratchFolder& scratch, const char* spec, int jobs) {
@@ -81,22 +84,34 @@ ErrorSums errors_of(const fs::path& model, const ScratchFolder& scratch, const c
   return all;
 }
 
-ErrorSums gguf_errors_of(const fs::path& model, const ScratchFolder& scratch, const char* spec, int jobs) {
-  const fs::path out = scratch / (std::string(spec + 5) + ".gguf").c_str();
-  const ConvertOptions options = options_for(spec, jobs);
-  ErrorSums all;
-  for (const auto& [name, tensor] :
-       regroup(make_gguf_plan(model, out, options, {}), out, options, ProgressMode::never).tensors)
-    all.add(tensor.error);
-  return all;
-}
-
-GateFigure noise_figure(const char* spec, const ErrorSums& sums) {
+GateFigure noise_figure(std::string_view model, const char* spec, const ErrorSums& sums) {
   GateFigure figure = {
-      .name = noise_name(spec), .drift = Drift::decibels, .value = sums.sqnr_db(), .word = {}};
+      .name = noise_name(model, spec), .drift = Drift::decibels, .value = sums.sqnr_db(), .word = {}};
   figure.holds = sums.error_squares > 0;
   if (!figure.holds) figure.detail = "nothing was rounded: nothing was converted";
   return figure;
+}
+
+// To GGUF, and which types the tensors of a model that is wide enough for them became.
+void add_gguf_figures(const fs::path& model, const ScratchFolder& scratch, const char* spec, int jobs,
+                      std::vector<GateFigure>& figures) {
+  const std::string name = model.filename().string();
+  const fs::path out = scratch / fmt::format("{}-{}.gguf", name, spec + 5).c_str();
+  const ConvertOptions options = options_for(spec, jobs);
+  const RegroupPlan plan = make_gguf_plan(model, out, options, {});
+  std::map<std::string_view, std::size_t> types;
+  for (const RegroupFile& file : plan.files) {
+    for (const RegroupTensor& tensor : file.tensors) ++types[info(tensor.type).name];
+  }
+  ErrorSums all;
+  for (const auto& [tensor, result] : regroup(plan, out, options, ProgressMode::never).tensors)
+    all.add(result.error);
+  figures.push_back(noise_figure(name, spec, all));
+  GateFigure kinds = {
+      .name = fmt::format("{} to {}: tensors", name, spec), .drift = Drift::exact, .word = {}};
+  for (const auto& [type, count] : types)
+    kinds.word += fmt::format("{}{} {}", kinds.word.empty() ? "" : ", ", count, type);
+  figures.push_back(std::move(kinds));
 }
 
 }  // namespace
@@ -117,9 +132,22 @@ std::vector<GateFigure> gate_conversions(const fs::path& data, int jobs) {
   add("tinylm to bf16 and back to FP8: values", [&] { return round_trip_figure(fp8, scratch, jobs); });
   for (const char* spec : {"fp8:block=128x128", "fp8:block=128x128,scale=ue8m0", "fp8:channel",
                            "int8:channel", "int8:block=128x128"})
-    add(noise_name(spec), [&] { return noise_figure(spec, errors_of(bf16, scratch, spec, jobs)); });
-  for (const char* spec : {"gguf:q8_0", "gguf:q6_k", "gguf:q4_k_m"})
-    add(noise_name(spec), [&] { return noise_figure(spec, gguf_errors_of(bf16, scratch, spec, jobs)); });
+    add(noise_name("tinylm-bf16", spec),
+        [&] { return noise_figure("tinylm-bf16", spec, errors_of(bf16, scratch, spec, jobs)); });
+  const auto add_gguf = [&](const fs::path& model, std::initializer_list<const char*> specs) {
+    for (const char* spec : specs) {
+      const std::string name = model.filename().string();
+      try {
+        add_gguf_figures(model, scratch, spec, jobs, figures);
+      } catch (const std::exception& error) {
+        figures.push_back(broken_figure(noise_name(name, spec), error));
+      }
+    }
+  };
+  add_gguf(bf16, {"gguf:q8_0", "gguf:q6_k", "gguf:q4_k_m"});
+  const fs::path wide = scratch / "wide-bf16";
+  write_wide_twin(wide, bf16);
+  add_gguf(wide, {"gguf:q6_k", "gguf:q5_k_m", "gguf:q4_k_m", "gguf:q3_k_m", "gguf:q2_k"});
   return figures;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/formats/checkpoint_files.h"
+#include "core/formats/shard_numbering.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/threads.h"
@@ -60,17 +61,15 @@ std::vector<FileHeader> read_headers(const CheckpointFiles& chosen, int jobs) {
   return headers;
 }
 
-// Shards that the index names twice over, or that are not numbered 1..N, before headers are given away.
+// The shards against their index, or where there is none against their numbers, before headers are given
+// away.
 void check_shards(const CheckpointFiles& chosen, const std::vector<FileHeader>& headers, Findings& findings) {
   const auto add = [&](Findings more) { std::move(more.begin(), more.end(), std::back_inserter(findings)); };
   if (!chosen.index) {
     if (headers.size() > 1) add(check_shard_numbering(chosen.names));
     return;
   }
-  // Missing shards are told by the index check, once.
-  for (Finding& finding : check_shard_numbering(chosen.names)) {
-    if (finding.code != "index.number_missing") findings.push_back(std::move(finding));
-  }
+  add(check_shard_numbering(chosen.names, chosen.index->shards()));
   std::vector<ShardHeader> shards;
   for (std::size_t i = 0; i < headers.size(); ++i) {
     shards.push_back({chosen.names[i], headers[i].safetensors ? &*headers[i].safetensors : nullptr});

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/formats/chunked_manifest.h"
+#include "core/formats/windows_checksums.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/finding_collector.h"
@@ -15,6 +16,7 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kMaxManifestBytes = 1ull << 30;
+constexpr std::string_view kNameless = "-";  // as sha256sum calls standard input
 
 // What one line says, before it is known whether we can use it.
 struct Line {
@@ -115,6 +117,19 @@ bool is_sha256(std::string_view algorithm) {
   return lower == "sha256" || lower == "sha2-256" || lower == "sha-256";
 }
 
+// A line of digits alone.
+std::optional<Digest> bare_digest(std::string_view text) {
+  return Digest::parse(DigestKind::sha256, trim(text));
+}
+
+std::string name_from(const std::filesystem::path& source) {
+  const std::string base = source.filename().string();
+  for (const std::string_view end : {".sha256", ".sha256sum", ".sha256.txt", ".SHA256"}) {
+    if (base.size() > end.size() && base.ends_with(end)) return base.substr(0, base.size() - end.size());
+  }
+  return {};
+}
+
 // Collects entries, each name once.
 class Collector {
  public:
@@ -124,17 +139,29 @@ class Collector {
     ++number_;
     const std::string_view shown = trim(text);
     if (shown.empty() || shown.starts_with('#')) return;
-    const auto line = parse_line(text);
-    if (!line) return note(Severity::error, "manifest.line_malformed", "is no checksum line", offset);
-    if (!is_sha256(line->algorithm)) {
+    std::optional<WindowsChecksum> windows;
+    if (windows_.take(text, windows)) {
+      if (windows) take(Line{windows->hex, windows->name, windows->algorithm}, offset);
+      return;
+    }
+    const std::optional<Line> line = parse_line(text);
+    if (!line) {
+      bare_ = bare_digest(text);
+      return note(Severity::error, "manifest.line_malformed", "is no checksum line", offset);
+    }
+    take(*line, offset);
+  }
+
+  void take(const Line& line, std::uint64_t offset) {
+    if (!is_sha256(line.algorithm)) {
       return note(Severity::error, "manifest.algorithm_unsupported",
-                  fmt::format("gives \"{}\" by {}: only sha256 is supported", line->name, line->algorithm),
+                  fmt::format("gives \"{}\" by {}: only sha256 is supported", line.name, line.algorithm),
                   offset, "make the manifest again with sha256sum");
     }
-    const auto digest = Digest::parse(DigestKind::sha256, line->hex);
+    const auto digest = Digest::parse(DigestKind::sha256, line.hex);
     if (!digest)
       return note(Severity::error, "manifest.line_malformed", "has a digest that is not 64 digits", offset);
-    entry({line->name, *digest, {}, {}}, offset);
+    entry({line.name, *digest, {}, {}}, offset);
   }
 
   void entry(ManifestEntry entry, std::uint64_t offset) {
@@ -153,6 +180,7 @@ class Collector {
 
   ChecksumManifest finish() {
     manifest_.findings = found_.take();
+    take_nameless();
     if (!manifest_.entries.empty()) return std::move(manifest_);
     Error error = Error::input("holds no sha256 checksum line").in(source_);
     if (!manifest_.findings.empty())
@@ -161,6 +189,20 @@ class Collector {
   }
 
  private:
+  // One digest and nothing else (`sha256sum < F | cut -c1-64 > F.sha256`), or that of standard input: of the
+  // file that the checksum file is named after; where it is named after none, of the one that is meant.
+  void take_nameless() {
+    auto& entries = manifest_.entries;
+    if (entries.empty() && bare_ && manifest_.findings.size() == 1) {
+      entries.push_back({std::string(kNameless), *bare_, {}, {}});
+      manifest_.findings.clear();
+    }
+    if (entries.size() != 1 || entries[0].name != kNameless) return;
+    const std::string name = name_from(source_);
+    manifest_.nameless = name.empty();
+    if (!name.empty()) entries[0].name = name;
+  }
+
   void note(Severity severity, std::string code, std::string_view message, std::uint64_t offset,
             std::string remedy = {}) {
     Finding finding;
@@ -175,6 +217,8 @@ class Collector {
 
   const std::filesystem::path& source_;
   ChecksumManifest manifest_;
+  WindowsChecksumReader windows_;
+  std::optional<Digest> bare_;  // of the last line that is nothing but a digest
   FindingCollector found_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::uint64_t number_ = 0;
@@ -183,8 +227,12 @@ class Collector {
 }  // namespace
 
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    throw Error::input("is UTF-16 text").in(source).remedy("save it as UTF-8");
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {  // PowerShell's '>'
+    try {
+      return parse_checksum_manifest(utf8_of_utf16(text.substr(2), text.starts_with("\xFE\xFF")), source);
+    } catch (Error& error) {
+      throw error.in(source);
+    }
   }
   std::uint64_t offset = 0;
   if (text.starts_with("\xEF\xBB\xBF")) offset = 3;

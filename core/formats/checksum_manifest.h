@@ -4,7 +4,8 @@
 //   4d7a…2393 *model.safetensors              coreutils, binary mode
 //   \4d7a…2393  odd\nname                     coreutils, escaped (\\ \n \r)
 //   SHA256 (model.safetensors) = 4d7a…2393    BSD tag; "SHA2-256(name)= …" as openssl writes it
-//   # comments and CRLF line ends are accepted
+//   4d7a…2393                                 in model.safetensors.sha256, or the only line: without a name
+//   # comments, CRLF line ends and UTF-16 are accepted; so is what Windows prints (windows_checksums.h)
 //
 // A chunked manifest is JSON, so that a damaged range can be named without the good copy at hand:
 //
@@ -35,11 +36,12 @@ struct ManifestEntry {
 struct ChecksumManifest {
   std::vector<ManifestEntry> entries;  // in file order, every name once (the first of several)
   std::uint64_t chunk_bytes = 0;       // 0: a plain manifest
+  bool nameless = false;               // the one entry has no name ("-"): it is of the one file that is meant
   Findings findings;                   // lines that are none of the above or not sha256, names given twice
 };
 
-// Plain text or the chunked JSON document, whichever `text` is. Throws Error::input where it is UTF-16, holds
-// no checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
+// Plain text or the chunked JSON document, whichever `text` is. Throws Error::input where it holds no
+// checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
 // used as a path is the caller's check (is_safe_relative_path).
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
 ChecksumManifest read_checksum_manifest(const std::filesystem::path& path);

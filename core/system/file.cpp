@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/system/error.h"
+#include "core/system/temporary_name.h"
 
 namespace assay {
 namespace {
@@ -167,8 +168,7 @@ AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
     // Through a link, to the file it names: the link stays.
     if (fs::is_symlink(target_)) target_ = fs::canonical(target_);
   }
-  temporary_ =
-      target_.parent_path() / fmt::format(".{}.assay-{}.tmp", target_.filename().string(), ::getpid());
+  temporary_ = temporary_name(target_);
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw Error::from_errno("create", errno).in(target_);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/system/die_when_interrupted.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 std::optional<std::regex> compile(const std::string& pattern) {
   if (pattern.empty()) return std::nullopt;
+  const DieWhenInterrupted guard;  // (a{1000}){1000} may take for ever, and so may matching (a+)+$
   try {
     return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error&) {
@@ -23,6 +25,7 @@ NameFilter::NameFilter(const std::string& include, const std::string& exclude)
     : include_(compile(include)), exclude_(compile(exclude)) {}
 
 bool NameFilter::accepts(std::string_view name) const {
+  const DieWhenInterrupted guard;
   const std::string_view examined = name.substr(0, kExaminedBytes);
   if (include_ && !std::regex_search(examined.begin(), examined.end(), *include_)) return false;
   return !(exclude_ && std::regex_search(examined.begin(), examined.end(), *exclude_));

@@ -1,4 +1,5 @@
 #include "core/system/progress.h"
+#include "core/system/message.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -43,7 +44,7 @@ Progress::~Progress() {
   painter_.request_stop();
   painter_.join();
   draw();
-  std::fputs("\r\x1b[K", stderr);
+  write_unfinished("\r\x1b[K");
 }
 
 void Progress::item(std::string_view name) {
@@ -55,8 +56,7 @@ void Progress::item(std::string_view name) {
 void Progress::print_above(std::string_view line) {
   const std::lock_guard lock(mutex_);
   if (shown_) {
-    std::fputs("\r\x1b[K", stderr);
-    std::fflush(stderr);
+    write_unfinished("\r\x1b[K");
   }
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
@@ -78,8 +78,7 @@ void Progress::draw() {
                   human_duration(std::max(0.0, left)), item_);
   const std::size_t width = terminal_width() - 1;
   if (line.size() > width) line.resize(width);
-  fmt::print(stderr, "\r\x1b[K{}", line);
-  std::fflush(stderr);
+  write_unfinished(fmt::format("\r\x1b[K{}", line));
 }
 
 }  // namespace assay

@@ -1,5 +1,7 @@
 #include "core/system/threads.h"
 
+#include "core/system/die_when_interrupted.h"
+
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <sched.h>
@@ -16,9 +18,10 @@ namespace assay {
 namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
+std::atomic<int> g_deaf = 0;  // pieces of work that do not ask interrupted()
 
 void on_signal(int signal_number) {
-  if (g_interrupted != 0) {
+  if (g_interrupted != 0 || g_deaf.load(std::memory_order_relaxed) > 0) {
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
   }
@@ -79,8 +82,19 @@ void install_interrupt_handler() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // The terminal is gone; nohup, which has it ignored, is obeyed.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond 'ulimit -f' a write fails, as it does on a full disk
+}
+
+DieWhenInterrupted::DieWhenInterrupted() {
+  g_deaf.fetch_add(1);
+}
+DieWhenInterrupted::~DieWhenInterrupted() {
+  g_deaf.fetch_sub(1);
 }
 
 bool interrupted() {

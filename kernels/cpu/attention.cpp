@@ -62,10 +62,6 @@ HWY_EXPORT(add_scaled);
 
 namespace {
 
-// Fewer queries than this share too little to pay for packing their keys.
-constexpr std::size_t kPackRows = 4;
-// Keys of a part: enough that merging it costs nothing beside it.
-constexpr std::size_t kSplitKeys = 128;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 class TileWork {
@@ -203,12 +199,6 @@ class TileWork {
   std::vector<float> panel_, values_;
   std::vector<const float*> rows_;
 };
-
-// Rows of a tile: two register tiles of the product.
-constexpr std::size_t kTileQueries = 24;
-
-// From so many keys on, a sequence's only query is taken by parts of its keys.
-constexpr std::size_t kSplitFrom = 512;
 
 struct TilePlace {
   std::size_t span, kv_head, query, queries;

@@ -94,8 +94,6 @@ HWY_EXPORT(gate_row);
 
 namespace {
 
-constexpr std::size_t kWorthAThread = 1 << 15;  // elements
-
 // Rows shared out over threads where there is enough of them to pay for it.
 void over_rows(std::size_t rows, std::size_t columns, int jobs,
                const std::function<void(std::size_t)>& body) {

@@ -6,6 +6,8 @@
 
 namespace assay::cpu {
 
+inline constexpr std::size_t kWorthAThread = 1 << 15;  // elements of a piece
+
 // y = x / √(mean(x²) + ε) · w over groups of w.size() columns; 1 + w is the caller's. float32, the mean's sum
 // in vector lanes.
 void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const Matrix& y, int jobs);

@@ -31,8 +31,7 @@ using VI = hn::Vec<I32>;
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
-// Pairs at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
-constexpr std::size_t kPairsAtOnce = 128;
+constexpr std::size_t kPairsAtOnce = kTermsAtOnce / 2;
 
 // The second and the first number of each pair.
 HWY_INLINE V32 second(VI pairs) {

@@ -22,8 +22,6 @@ using V32 = hn::Vec<F32>;
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
-// Terms at a time, so that a panel's part (16 outputs: 16 KiB) stays in the nearest cache beside a tile's.
-constexpr std::size_t kTermsAtOnce = 256;
 
 std::size_t width() {
   return 2 * hn::Lanes(F32());

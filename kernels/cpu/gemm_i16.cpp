@@ -34,8 +34,6 @@ using VI = hn::Vec<I32>;
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
-// Terms at a time, so that a panel's part (16 outputs: 8 KiB) stays in the nearest cache beside a tile's.
-constexpr std::size_t kTermsAtOnce = 256;
 
 // sum + a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
 HWY_INLINE VI add_lane_products(VI sum, VI a, VI b) {

@@ -9,8 +9,6 @@
 namespace assay::cpu {
 namespace {
 
-constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_major matrix
-
 void add_bias(const WeightView& bias, const Matrix& y) {
   if (!bias) return;
   std::vector<float> values(bias.columns);

@@ -15,6 +15,8 @@
 
 namespace assay::cpu {
 
+inline constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_major matrix
+
 // x [tokens, inputs], y [tokens, outputs]; `bias` may be none. arithmetic: float32, one whose activations
 // become integers where the weight is for them, or one that takes_bf16(), whose results are rounded unless
 // `rounding` keeps them.

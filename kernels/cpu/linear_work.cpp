@@ -14,12 +14,9 @@
 namespace assay::cpu {
 namespace {
 
-// Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
-constexpr std::size_t kBytesAPiece = 32 << 10;
-
 std::size_t rows_a_piece(const WeightView& weight) {
   const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
-  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 4, 1024);
+  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 4, kMostRowsAPiece);
 }
 
 std::vector<float> packed_tokens(const Matrix& x, int jobs) {

@@ -31,6 +31,8 @@ enum class LinearWay : std::uint8_t {
 
 // From how many tokens on packing pays.
 inline constexpr std::size_t kPackFrom = 6;
+// Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
+inline constexpr std::size_t kBytesAPiece = 32 << 10, kMostRowsAPiece = 1024;
 // Of a float32 arithmetic, or one of integers where the weight is for them, or one that takes_bf16().
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic);
 

@@ -10,11 +10,10 @@
 namespace assay::cpu {
 namespace {
 
-constexpr std::size_t kRows = 16;  // of a piece
-
 void over_pieces(std::size_t rows, int jobs, const std::function<void(std::size_t row)>& body) {
-  team_for(jobs, (rows + kRows - 1) / kRows, [&](std::size_t piece) {
-    for (std::size_t r = piece * kRows; r < std::min(rows, (piece + 1) * kRows); ++r) body(r);
+  team_for(jobs, (rows + kQuantizePiece - 1) / kQuantizePiece, [&](std::size_t piece) {
+    for (std::size_t r = piece * kQuantizePiece; r < std::min(rows, (piece + 1) * kQuantizePiece); ++r)
+      body(r);
   });
 }
 

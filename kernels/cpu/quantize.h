@@ -6,6 +6,8 @@
 
 namespace assay::cpu {
 
+inline constexpr std::size_t kQuantizePiece = 16;  // rows of a thread's piece
+
 // Blocks are one row high.
 QuantizedMatrix quantize_rows(const Matrix& x, const QuantizeRule& rule, int jobs);
 void dequantize_rows(const QuantizedMatrix& q, const Matrix& y, int jobs);

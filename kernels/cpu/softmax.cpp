@@ -149,7 +149,7 @@ void choose(std::vector<float> scores, std::span<const float> correction, const 
 }  // namespace
 
 void online_softmax(const Matrix& x, const Matrix& y, int jobs) {
-  const std::size_t step = std::max<std::size_t>(1, (1 << 14) / std::max<std::size_t>(1, x.columns()));
+  const std::size_t step = std::max<std::size_t>(1, kSoftmaxPiece / std::max<std::size_t>(1, x.columns()));
   team_for(jobs, (x.rows() + step - 1) / step, [&](std::size_t piece) {
     for (std::size_t r = piece * step; r < std::min(x.rows(), (piece + 1) * step); ++r)
       softmax(x.row<float>(r), x.columns(), y.row<float>(r));
@@ -164,9 +164,8 @@ Routing top_k_gate(const Matrix& logits, const WeightView& correction, const Gat
   std::vector<float> bias(correction ? correction.rows * correction.columns : 0);
   if (correction) decode_rows(correction, 0, correction.rows, bias.data());
   Routing routing = {rule.top_k, std::vector<std::int32_t>(logits.rows() * rule.top_k), weights};
-  constexpr std::size_t kTokens = 16;  // of a piece
-  team_for(jobs, (logits.rows() + kTokens - 1) / kTokens, [&](std::size_t piece) {
-    for (std::size_t t = piece * kTokens; t < std::min(logits.rows(), (piece + 1) * kTokens); ++t) {
+  team_for(jobs, (logits.rows() + kGatePiece - 1) / kGatePiece, [&](std::size_t piece) {
+    for (std::size_t t = piece * kGatePiece; t < std::min(logits.rows(), (piece + 1) * kGatePiece); ++t) {
       const float* row = logits.row<float>(t);
       choose(std::vector<float>(row, row + logits.columns()), bias, rule, &routing.experts[t * rule.top_k],
              weights.row<float>(t));

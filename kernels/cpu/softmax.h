@@ -5,7 +5,9 @@
 
 namespace assay::cpu {
 
-inline constexpr std::size_t kSoftmaxBlock = 1024;
+inline constexpr std::size_t kSoftmaxBlock = 1024;     // of a row
+inline constexpr std::size_t kSoftmaxPiece = 1 << 14;  // elements of a thread's piece
+inline constexpr std::size_t kGatePiece = 16;          // tokens of one
 
 // Online (Milakov & Gimelshein 2018), a block of a row at a time: the row is read once, each block's
 // exponentials are left under the largest number so far, and brought under the row's when they are divided.

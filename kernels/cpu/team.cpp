@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/shared_loops.h"
+
 namespace assay::cpu {
 namespace {
 
@@ -23,6 +25,7 @@ void pause() {
 }
 
 thread_local bool t_in_loop = false;
+thread_local std::size_t t_shared_loops = 0;
 
 // Pieces [begin, end) that nobody has taken.
 class alignas(64) Share {
@@ -146,7 +149,12 @@ Team& team_of(int jobs) {
 
 }  // namespace
 
+std::size_t shared_loops() {
+  return t_shared_loops;
+}
+
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (jobs > 1 && count > 1) ++t_shared_loops;
   if (jobs > 1 && count > 1 && count <= kMostPieces && !t_in_loop && team_of(jobs).run(count, body)) return;
   for (std::size_t i = 0; i < count; ++i) body(i);
 }

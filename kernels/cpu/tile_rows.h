@@ -5,6 +5,10 @@
 
 namespace assay::cpu {
 
+// Terms at a time, so that a panel's part (16 outputs of float32: 16 KiB) stays in the nearest cache beside a
+// tile's.
+inline constexpr std::size_t kTermsAtOnce = 256;
+
 // 2 vectors a row: 24 of the 32 registers of AVX-512, 12 of the 16 elsewhere.
 inline constexpr std::size_t kMostTileRows = 12;
 constexpr std::size_t tallest_tile(bool many_registers) {

@@ -43,7 +43,7 @@ void add_attention_kernels(Registry& registry, Machine& machine, const Attention
           return run_attention(m, ops, call, launchers, rule);
         });
     kernel.promises = promises;
-    kernel.accumulator_roundoff = kTensorRoundoff;
+    kernel.roundoffs.accumulator = kTensorRoundoff;
     registry.add(std::move(kernel));
   };
   add("cuda.auto", "tiles on tensor cores; keys of sequences that decode cut at multiples of 512",

@@ -139,7 +139,7 @@ void add_expanded_kernels(Registry& registry, Machine& machine, const LatentLaun
         return ExpandedRun(m, ops, call, launchers).run();
       });
   kernel.promises = {.chunk_invariant = false};
-  kernel.accumulator_roundoff = kTensorRoundoff;
+  kernel.roundoffs.accumulator = kTensorRoundoff;
   registry.add(std::move(kernel));
 }
 

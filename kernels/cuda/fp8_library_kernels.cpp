@@ -234,7 +234,7 @@ Kernel<LinearCall> fp8_kernel(Machine& machine, const Fp8LibraryLaunchers& launc
                      .chunk_invariant = false,
                      .thread_invariant = true,
                      .layout_invariant = false};
-  kernel.accumulator_roundoff = 0x1p-14;  // as our own FP8 products': gemm_product.cpp
+  kernel.roundoffs = {.accumulator = 0x1p-14, .promoted = 128};  // as our own: gemm_product.cpp
   kernel.unavailable = [&machine, launchers, scales] {
     const std::string why = machine.unavailable();
     return why.empty() && launchers.unavailable != nullptr ? launchers.unavailable(scales) : why;
@@ -258,7 +258,7 @@ void add_fp8_library_kernels(Registry& registry, Machine& machine, const Fp8Libr
   // scales by blocks, this of such under one a token: (1 + 2^-4) / (1 - 2^-4) between them; and the weight's
   // codes are rounded anew, 1 + 2^-4: together 1.204. What is so small that it is subnormal under the larger
   // scale is off by a 2^-10th of that; it has the rest of this.
-  tensor.operand_roundoff = 0.21;
+  tensor.roundoffs.operands = 0.21;
   registry.add(std::move(tensor));
 }
 

@@ -150,7 +150,7 @@ void add_latent_kernels(Registry& registry, Machine& machine, const LatentLaunch
           return run_latent(m, ops, call, launchers, rule);
         });
     kernel.promises = promises;
-    kernel.accumulator_roundoff = kTensorRoundoff;
+    kernel.roundoffs.accumulator = kTensorRoundoff;
     registry.add(std::move(kernel));
   };
   add("cuda.latent_fixed", "a cached row read once for all heads, keys cut at multiples of 256",

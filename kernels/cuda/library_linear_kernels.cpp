@@ -257,7 +257,7 @@ Kernel<LinearCall> library_kernel(Machine& machine, const LibraryLinearLaunchers
         return Product(m, ops, call, launchers, tf32 ? Kind::tf32 : kind).run();
       });
   kernel.promises = kNoPromises;
-  kernel.accumulator_roundoff = roundoff;
+  kernel.roundoffs.accumulator = roundoff;
   kernel.unavailable = [&machine, launchers] {
     const std::string why = machine.unavailable();
     return why.empty() && launchers.unavailable != nullptr ? launchers.unavailable() : why;

@@ -107,7 +107,7 @@ void add_linear_kernels(Registry& registry, Machine& machine, const GemmLauncher
         [launchers, unit = kind.unit](Machine& m, Ops& ops, const LinearCall& call) {
           return run_gemm(ops, call, m, launchers, unit);
         });
-    kernel.accumulator_roundoff = kind.roundoff;
+    kernel.roundoffs = {.accumulator = kind.roundoff, .promoted = kind.promotion};
     registry.add(std::move(kernel));
   }
 }

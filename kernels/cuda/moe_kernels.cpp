@@ -212,7 +212,7 @@ void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& 
           if (!y.empty()) Mixture(ops, call, m, launchers, unit).run(y);
           return y;
         });
-    kernel.accumulator_roundoff = kind.roundoff;
+    kernel.roundoffs = {.accumulator = kind.roundoff, .promoted = kind.promotion};
     registry.add(std::move(kernel));
   }
 }

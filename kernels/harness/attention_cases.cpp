@@ -279,6 +279,45 @@ class AttentionCases final : public OpCases<AttentionCall> {
     }
     return cases;
   }
+  std::vector<CaseId> always() const override {
+    std::vector<CaseId> cases;
+    const auto add = [&](const Form& f, std::string_view act = "") {
+      CaseId id = attention_case(f);
+      if (!act.empty()) id.with("act", act);
+      cases.push_back(id.with(InputKind::zero_mean));
+    };
+    // Query heads a key head, of prompts and of long pasts: Llama's 4 and 8, Qwen2's 5, 6 and 7, GLM's 12 and
+    // 16, …; with one key head StarCoder's 48, Falcon's 71, latent attention's 128.
+    for (std::uint64_t group = 1; group <= 16; ++group) {
+      add({2 * group, 2, 16, 16, 9, 2});
+      add({2 * group, 2, 16, 16, 530, 1});
+    }
+    for (const std::uint64_t group : {20, 24, 32, 48, 63, 64, 65, 71, 96, 128}) {
+      add({group, 1, 16, 16, 9, 2});
+      add({group, 1, 16, 16, 530, 1});
+    }
+    for (const std::uint64_t group : {5, 7, 71}) add({group, 1, 16, 16, 9, 2}, "bf16");
+    // Head dimensions: from small test models and MobileLLM to Gemma's 256 and its vision towers' 72.
+    for (const std::uint64_t dim : {8, 32, 48, 56, 72, 80, 96, 100, 104, 112, 120, 160, 168, 224, 256}) {
+      add({4, 2, dim, dim, 35, 1});
+      add({4, 2, dim, dim, 35, 3});
+    }
+    return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    std::vector<CaseId> cases;
+    const auto add = [&](const Form& f) { cases.push_back(attention_case(f).with(InputKind::zero_mean)); };
+    if (size == "rows") {  // of a tile: queries, or heads that share a key head
+      add({1, 1, 16, 16, value + 5, value});
+      add({2 * value, 2, 16, 16, 9, 1});
+    }
+    for (const std::uint64_t queries : {1, 3}) {
+      if (size == "keys") add({4, 2, 16, 16, value, queries});
+      if (size == "dim") add({2, 1, value, 16, 9, queries});
+      if (size == "v") add({2, 1, 16, value, 9, queries});
+    }
+    return cases;
+  }
   std::vector<CaseId> perf_grid() const override {
     return {attention_case({32, 8, 128, 128, 4096, 1}).with(InputKind::zero_mean),
             attention_case({8, 2, 128, 128, 1024, 512}).with(InputKind::zero_mean)};

@@ -30,7 +30,8 @@ struct Variation {
 };
 
 struct CaseRun {
-  bool taken = true;  // false: the kernel refuses, or there is no such variation, or `check` says why not
+  bool taken = true;   // false: the kernel refuses, or there is no such variation, or `check` says why not
+  bool shared = true;  // false: nothing of it was work for a second thread
   std::string check, detail;  // what went wrong, if anything
   std::vector<OutputPart> parts;
 };

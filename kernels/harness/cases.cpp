@@ -44,14 +44,18 @@ std::vector<OutputPart> parts_of(Ops&, const QuantizedMatrix& result) {
           {"values", result.rows, result.columns, std::move(values)}};
 }
 
-std::vector<double> TruthPart::budget(double u_acc, double u_operands) const {
+std::vector<double> TruthPart::budget(const Roundoffs& u) const {
   if (per_roundoff.empty() && absolute.empty()) return {};
   const double u_out = unit_roundoff(type), floor = resolution_floor(type);
   std::vector<double> budget(values.size());
   for (std::size_t i = 0; i < budget.size(); ++i) {
     budget[i] = u_out * std::fabs(values[i]) + floor;
-    if (!per_roundoff.empty()) budget[i] += u_acc * per_roundoff[i];
-    if (!products.empty()) budget[i] += u_operands * products[i];
+    double sums = per_roundoff.empty() ? 0 : u.accumulator * per_roundoff[i];
+    if (u.promoted != 0 && !products.empty())
+      sums = std::min(sums, unit_roundoff(ElementType::F32) * per_roundoff[i] +
+                                u.accumulator * accumulation_factor(u.promoted) * products[i]);
+    budget[i] += sums;
+    if (!products.empty()) budget[i] += u.operands * products[i];
     if (!absolute.empty()) budget[i] += absolute[i];
   }
   return budget;

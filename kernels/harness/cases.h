@@ -14,6 +14,7 @@
 #include "kernels/calls.h"
 #include "kernels/harness/case_id.h"
 #include "kernels/harness/measure.h"
+#include "kernels/registry.h"
 
 namespace assay {
 
@@ -27,9 +28,18 @@ std::vector<OutputPart> parts_of(Ops& ops, const Matrix& result);           // "
 std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "experts", "weights"
 std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
 
+// What came of the numbers before they were rounded to what an arithmetic multiplies: the whole error of a
+// kernel that quantizes, by rules of its own or those of the reference.
+struct Unrounded {
+  std::vector<double> values;
+  std::vector<double> allowed;  // on top of the budget
+};
+
 // What a part ought to be. The budget of element i is
 //   u(type)·|values[i]| + u_acc·per_roundoff[i] + u_operands·products[i] + floor(type),
-// both u being the kernel's; without per_roundoff only equality will do.
+// both u being the kernel's; without per_roundoff only equality will do. A kernel that sums p terms at a time
+// with u_acc and their sums in float32 has 2^-24·per_roundoff[i] + λ(p)·u_acc·products[i] in the second
+// place.
 struct TruthPart {
   std::string_view name = "y";
   ElementType type = ElementType::F32;  // results are stored so
@@ -43,8 +53,9 @@ struct TruthPart {
   // No computation in floating point could give just these digits: where an output agrees in all of them,
   // truth was made from the output.
   bool fine_digits = false;
+  std::optional<Unrounded> unrounded = {};
 
-  std::vector<double> budget(double u_acc, double u_operands = 0) const;
+  std::vector<double> budget(const Roundoffs& u) const;
 };
 using Truth = std::vector<TruthPart>;
 
@@ -73,6 +84,11 @@ class OpCases {
  public:
   virtual ~OpCases() = default;
   virtual std::vector<CaseId> grid() const = 0;
+  // What the gate never thins: each ratio, count and option that the known families have, and what a kernel
+  // does for a shape of its own.
+  virtual std::vector<CaseId> always() const { return {}; }
+  // Small cases whose size of this name is `value` (kernels/edges.h); none where there is no such size.
+  virtual std::vector<CaseId> at(std::string_view, std::size_t) const { return {}; }
   // Shapes worth timing.
   virtual std::vector<CaseId> perf_grid() const { return {}; }
   // Throws Error::usage on settings that cannot be.

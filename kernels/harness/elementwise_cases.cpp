@@ -195,6 +195,14 @@ class RopeCases final : public OpCases<RotaryCall> {
     }
     return cases;
   }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    if (size != "elements") return {};
+    return {CaseId("rope", "F32")
+                .with("m", (value + 63) / 64)
+                .with("heads", 1)
+                .with("dim", 64)
+                .with(InputKind::zero_mean)};
+  }
   std::vector<CaseId> perf_grid() const override {
     return {
         CaseId("rope", "F32").with("m", 512).with("heads", 32).with("dim", 128).with(InputKind::zero_mean)};
@@ -332,10 +340,26 @@ std::vector<CaseId> activation_grid(std::string_view op, std::initializer_list<s
   return cases;
 }
 
+std::vector<CaseId> activation_at(std::string_view op, std::string_view act, std::string_view size,
+                                  std::size_t value) {
+  CaseId id(std::string(op), "F32");
+  id.with("act", act);
+  if (size == "n")
+    id.with("m", 3).with("n", value);
+  else if (size == "elements")
+    id.with("m", (value + 63) / 64).with("n", 64);
+  else
+    return {};
+  return {id.with(InputKind::zero_mean)};
+}
+
 class ActivationCases final : public OpCases<ActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
     return activation_grid("activation", {"silu", "gelu", "gelu_tanh", "relu"});
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return activation_at("activation", "silu", size, value);
   }
   std::unique_ptr<Operands<ActivationCall>> make(const CaseId& id) const override {
     if (activation_of(id) == Activation::gpt_oss) throw Error::usage("act=gpt_oss exists only gated");
@@ -347,6 +371,13 @@ class GatedCases final : public OpCases<GatedCall> {
  public:
   std::vector<CaseId> grid() const override {
     return activation_grid("gated", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    std::vector<CaseId> cases;
+    for (const std::string_view act : {"silu", "gelu"}) {
+      for (CaseId& id : activation_at("gated", act, size, value)) cases.push_back(std::move(id));
+    }
+    return cases;
   }
   std::vector<CaseId> perf_grid() const override {
     return {

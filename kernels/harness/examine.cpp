@@ -7,9 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <type_traits>
 
+#include "core/numeric/codec.h"
 #include "core/system/error.h"
+#include "kernels/cpu/shared_loops.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/harness/device_time.h"
 #include "kernels/harness/every_call.h"
@@ -66,7 +69,8 @@ void check_bits(const Runner& run, const Promises& promises, const CaseRun& firs
   const bool padded = other.taken;
   if (!padded) other = run({.jobs = other_jobs});
   if (!other.check.empty()) return judge.no(other.check, other.detail);
-  properties.repeatable = properties.thread_invariant = Kept::yes;
+  properties.repeatable = Kept::yes;
+  if (jobs == 1 ? other.shared : first.shared) properties.thread_invariant = Kept::yes;
   if (padded) properties.layout_invariant = Kept::yes;
   if (!first_difference(first.parts, other.parts, kAllRows)) return;
 
@@ -134,6 +138,28 @@ std::optional<std::string> vacuous(const TruthPart& truth, const ErrorMeasure& m
   return std::nullopt;
 }
 
+// What the whole error is too large for, if so.
+std::optional<std::string> beyond_operands(const TruthPart& truth, const std::vector<float>& out,
+                                           const std::vector<double>& budget) {
+  if (!truth.unrounded) return std::nullopt;
+  std::vector<double> allowed = truth.unrounded->allowed;
+  for (std::size_t i = 0; i < budget.size(); ++i) allowed[i] += budget[i];
+  const ErrorMeasure m = measure(out, truth.unrounded->values, allowed, truth.type);
+  if (judge(m) != CaseStatus::failed) return std::nullopt;
+  return "of operands that were not quantized: " + describe_worst(m, out, truth.unrounded->values, allowed);
+}
+
+// The first number that a result stored as this type cannot hold.
+std::optional<std::string> not_of_type(const TruthPart& truth, const std::vector<float>& out) {
+  const FloatFormat* format = float_format(truth.type);
+  for (std::size_t i = 0; format != nullptr && i < out.size(); ++i) {
+    if (std::isfinite(out[i]) && decode(*format, encode(*format, out[i], Overflow::special)) != out[i])
+      return fmt::format("{}, element {}: {} is no number of {}", truth.name, i, out[i],
+                         info(truth.type).name);
+  }
+  return std::nullopt;
+}
+
 // Elements that may be anything take what is there for truth.
 std::vector<double> with_open_ones(const TruthPart& truth, const std::vector<float>& out) {
   std::vector<double> values = truth.values;
@@ -154,8 +180,8 @@ std::string_view name(Kept kept) {
   return "untested";
 }
 
-Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc,
-                         double u_operands) {
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts,
+                         const Roundoffs& roundoffs) {
   Comparison result;
   const auto no = [&](std::string_view check, std::string detail) {
     result.status = CaseStatus::failed;
@@ -175,9 +201,10 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
   std::optional<std::string> proves_nothing;
   for (std::size_t p = 0; p < truth.size(); ++p) {
     const std::vector<double> values = with_open_ones(truth[p], parts[p].values);
-    std::vector<double> budget = truth[p].budget(u_acc, u_operands);
+    std::vector<double> budget = truth[p].budget(roundoffs);
     // A copy is exact only for who multiplies what it was given: tf32 keeps 10 bits of each operand.
-    const double copied = std::max(u_acc >= kRoundsOperands ? 2 * u_acc : 0, u_operands);
+    const double of_sums = roundoffs.accumulator >= kRoundsOperands ? 2 * roundoffs.accumulator : 0;
+    const double copied = std::max(of_sums, roundoffs.operands);
     if (budget.empty() && copied > 0) {
       for (const double value : values) budget.push_back(copied * std::fabs(value));
     }
@@ -192,6 +219,8 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
                                      : "budget",
                 fmt::format("{}, {}", truth[p].name, where));
     }
+    if (const auto why = beyond_operands(truth[p], parts[p].values, budget)) return no("operands", *why);
+    if (const auto why = not_of_type(truth[p], parts[p].values)) return no("type", *why);
     if (const auto why = vacuous(truth[p], m); why && !proves_nothing) proves_nothing = *why;
   }
   if (proves_nothing) {
@@ -208,14 +237,13 @@ struct KernelFacts {
   const std::string& name;
   Device device;
   const Promises& promises;
-  double accumulator_roundoff, operand_roundoff;
+  const Roundoffs& roundoffs;
   const std::function<std::string()>& unavailable;
   bool foreign;  // somebody else's, who may keep what was lent to it
 
   template <class Call>
   static KernelFacts of(const Kernel<Call>& k) {
-    return {k.name,        k.device,           k.promises, k.accumulator_roundoff, k.operand_roundoff,
-            k.unavailable, k.remote != nullptr};
+    return {k.name, k.device, k.promises, k.roundoffs, k.unavailable, k.remote != nullptr};
   }
 };
 
@@ -224,8 +252,8 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   CaseResult result;
   result.kernel = kernel.name;
   result.device = kernel.device;
-  result.accumulator_roundoff = kernel.accumulator_roundoff;
-  result.operand_roundoff = kernel.operand_roundoff;
+  result.accumulator_roundoff = kernel.roundoffs.accumulator;
+  result.operand_roundoff = kernel.roundoffs.operands;
   const int jobs = settings.jobs;
   const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
@@ -245,8 +273,7 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
     judge.no(first.check, first.detail);
     return result;
   }
-  Comparison comparison =
-      compare_parts(truth, first.parts, kernel.accumulator_roundoff, kernel.operand_roundoff);
+  Comparison comparison = compare_parts(truth, first.parts, kernel.roundoffs);
   result.status = comparison.status;
   result.check = std::move(comparison.check);
   result.detail = std::move(comparison.detail);
@@ -308,7 +335,10 @@ CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, con
     }
     ops->seal();
     if (variation.reused) run_on_other_contents(kernel, call, *ops, lend_others);
+    const std::size_t loops = cpu::shared_loops();
     run.parts = parts_of(*ops, kernel.run(*ops, call));
+    // Only our own loops are seen; those of the reference and of libraries are taken for shared.
+    run.shared = !kernel.name.starts_with("cpu.") || cpu::shared_loops() != loops;
   } catch (const RunFault& fault) {
     run.check = fault.check();
     run.detail = fault.what();
@@ -360,6 +390,20 @@ class TypedExaminer final : public OpExaminer {
 
   std::string_view op() const override { return OpOf<Call>::kName; }
   std::vector<CaseId> grid() const override { return cases_of<Call>().grid(); }
+  std::vector<CaseId> always() const override {
+    const OpCases<Call>& cases = cases_of<Call>();
+    std::vector<CaseId> always = cases.always();
+    std::set<std::pair<std::string_view, std::size_t>, std::greater<>> sizes;
+    for (const Kernel<Call>& kernel : kernels_) {
+      for (const Edge& edge : kernel.edges) {
+        for (const std::size_t size : sizes_around(edge)) sizes.emplace(edge.of, size);
+      }
+    }
+    for (const auto& [of, size] : sizes) {
+      for (CaseId& id : cases.at(of, size)) always.push_back(std::move(id));
+    }
+    return always;
+  }
   std::vector<CaseId> perf_grid() const override { return cases_of<Call>().perf_grid(); }
   std::vector<KernelLabel> kernels() const override {
     std::vector<KernelLabel> labels;

@@ -5,14 +5,17 @@
 //   3 pattern      NaN and infinities stand where they ought to and nowhere else
 //   4 exact        on inputs without rounding: equality
 //   5 budget       else: error within what rounding explains
-//   6 repeat       the same bits when run again
-//   7 layout       the same bits with other strides, where the kernel promises that
-//   8 threads      the same bits with another number of threads, where the kernel promises that
-//   9 batch        f(x)[:1] has the bits of f(x[:1]), where the kernel promises that; in attention, a
+//   6 operands     where operands are quantized first: the error that came of that within what the format
+//                  explains, the budget being of the product of what they became
+//   7 type         results that are due in bfloat16 are numbers of it
+//   8 repeat       the same bits when run again
+//   9 layout       the same bits with other strides, where the kernel promises that
+//  10 threads      the same bits with another number of threads, where the kernel promises that
+//  11 batch        f(x)[:1] has the bits of f(x[:1]), where the kernel promises that; in attention, a
 //                  sequence alone those it has among others
-//  10 chunk        in attention, a prompt's first token those it has when it comes by itself
-//  11 isolation    a NaN token spoils no other
-//  12 stale        plugins: the same bits where the same addresses held other numbers in an earlier call
+//  12 chunk        in attention, a prompt's first token those it has when it comes by itself
+//  13 isolation    a NaN token spoils no other
+//  14 stale        plugins: the same bits where the same addresses held other numbers in an earlier call
 //
 // Outputs whose truth is all zeros, all NaN, or has suspiciously few digits prove nothing: MISTRUSTED.
 #pragma once
@@ -62,8 +65,8 @@ struct Comparison {
   std::string check, detail;
   ErrorMeasure measured;
 };
-Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts, double u_acc,
-                         double u_operands = 0);
+Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& parts,
+                         const Roundoffs& roundoffs = {});
 
 template <class Call>
 CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
@@ -98,6 +101,8 @@ class OpExaminer {
   virtual ~OpExaminer() = default;
   virtual std::string_view op() const = 0;
   virtual std::vector<CaseId> grid() const = 0;
+  // Those of OpCases::always(), and on both sides of every edge that a kernel declares.
+  virtual std::vector<CaseId> always() const = 0;
   virtual std::vector<CaseId> perf_grid() const = 0;
   virtual std::vector<KernelLabel> kernels() const = 0;
   // All kernels wanted on one case; truth is computed once.

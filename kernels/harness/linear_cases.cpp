@@ -2,16 +2,19 @@
 //
 // Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8, int16 and int8-block arithmetic
 // activations (int16: floating-point weights too) are quantized first; truth multiplies what they became, so
-// that the budget stays that of the product.
+// that the budget stays that of the product. That they became the right numbers is judged by a second truth,
+// of what they were: operand_rounding.h.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
+#include "kernels/harness/linear_grid.h"
 #include "kernels/harness/made_weight.h"
+#include "kernels/harness/operand_rounding.h"
 #include "refimpl/ops/int16_activations.h"
 #include "refimpl/ops/int8_block_activations.h"
+#include "refimpl/ops/w8a8.h"
 
 namespace assay {
 namespace {
@@ -41,18 +44,25 @@ class LinearOperands final : public Operands<LinearCall> {
       : tokens_(id.number("m", 1)),
         inputs_(id.number("k", 1)),
         outputs_(id.number("n", 1)),
-        kind_(id.input()) {
+        kind_(id.input()),
+        input_major_(id.word("major", "output") == "input") {
+    if (!input_major_ && id.word("major", "output") != "output")
+      throw Error::usage("major=" + id.word("major") + ": output or input");
     arithmetic.precision = precision_of(id);
     const WeightForm form = weight_form(id.form());
-    const FillOptions common = {.terms = inputs_, .largest_code = largest_exact_code(form.type)};
+    // Exact blocks have scales of 1/2 to 4, which take three digits more.
+    const FillOptions common = {
+        .terms = inputs_, .digits = form.scaled ? 21 : 24, .largest_code = largest_exact_code(form.type)};
     FillOptions of_x = common, of_w = common;
     of_x.rows = tokens_;
-    of_w.rows = outputs_;
-    of_x.columns = of_w.columns = inputs_;
+    of_x.columns = inputs_;
+    of_w.rows = input_major_ ? inputs_ : outputs_;
+    of_w.columns = input_major_ ? outputs_ : inputs_;
     of_x.seed = 2 * id.seed();
     of_w.seed = 2 * id.seed() + 1;
     of_x.halvings = -static_cast<int>(std::min<std::uint64_t>(id.number("up"), 100));
     x_ = filled(arithmetic, kind_, of_x);
+    if (kind_ == InputKind::exact) make_exact_in_eight_bits();
     const bool same_kind =
         kind_ == InputKind::exact || kind_ == InputKind::positive_mean || kind_ == InputKind::signature;
     if (id.number("bias") != 0)
@@ -63,21 +73,20 @@ class LinearOperands final : public Operands<LinearCall> {
     weight_ = std::make_shared<MadeWeight>(form, same_kind ? kind_ : InputKind::zero_mean, of_w);
   }
 
-  LinearCall call(Ops& ops) const override { return {upload(ops, x_), weight_->view(), bias(), {}}; }
+  LinearCall call(Ops& ops) const override { return {upload(ops, x_), stored(), bias(), {}}; }
 
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
     const Filled x = multiplied(jobs);
-    std::vector<float> w = weight_->values();
-    if (arithmetic.precision == Precision::bf16)
-      for (float& value : w) value = static_cast<float>(arithmetic.round(value));
-    if (has_int16_floats(weight_->view()) && takes_int16(weight_->view(), arithmetic)) {
+    std::vector<float> w = numbers();
+    if (rounds_weights()) {
       for (std::size_t o = 0; o < outputs_; ++o)
         round_to_int16(std::span(w).subspan(o * inputs_, inputs_), kInt16WeightBits);
     }
     TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = outputs_};
     const MadeWeight exact(w, outputs_, inputs_);
     y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), bias(), {}}));
+    y.unrounded = unrounded(wide);
     if (kind_ == InputKind::exact || kind_ == InputKind::one_hot) {
       demand_equality(y);
       return {std::move(y)};
@@ -117,6 +126,62 @@ class LinearOperands final : public Operands<LinearCall> {
   }
 
  private:
+  WeightView stored() const {
+    WeightView view = weight_->view();
+    view.input_major = input_major_;
+    return view;
+  }
+  // The weight as the arithmetic has it, [outputs, inputs].
+  std::vector<float> numbers() const {
+    std::vector<float> w = weight_->values();
+    if (input_major_) {
+      std::vector<float> turned(w.size());
+      for (std::size_t i = 0; i < w.size(); ++i) turned[i % outputs_ * inputs_ + i / outputs_] = w[i];
+      w = std::move(turned);
+    }
+    if (arithmetic.precision == Precision::bf16)
+      for (float& value : w) value = static_cast<float>(arithmetic.round(value));
+    return w;
+  }
+  bool rounds_weights() const { return has_int16_floats(stored()) && takes_int16(stored(), arithmetic); }
+  std::optional<OperandRounding> rounding() const {
+    switch (arithmetic.precision) {
+      case Precision::fp8_block:
+        return is_w8a8(stored(), arithmetic) ? kFp8Inputs : std::optional<OperandRounding>();
+      case Precision::int8:
+        return is_w8a8(stored(), arithmetic) ? kInt8Inputs : std::optional<OperandRounding>();
+      case Precision::int16:
+        if (!takes_int16(stored(), arithmetic)) return std::nullopt;
+        return rounds_weights() ? kInt16InputsOfFloats : kInt16Inputs;
+      case Precision::int8_block:
+        return takes_int8_block(stored(), arithmetic) ? kInt8BlockInputs : std::optional<OperandRounding>();
+      default: return std::nullopt;
+    }
+  }
+  std::optional<Unrounded> unrounded(ReferenceOps& wide) const {
+    const std::optional<OperandRounding> of_x = rounding();
+    if (!of_x || x_.values.empty()) return std::nullopt;
+    Unrounded product = unrounded_product(
+        wide, x_, numbers(), *of_x, rounds_weights() ? kInt16Weights : std::optional<OperandRounding>());
+    const std::vector<float> b = bias_ ? bias_->values() : std::vector<float>(outputs_);
+    for (std::size_t i = 0; i < product.values.size(); ++i)
+      product.values[i] += static_cast<double>(b[i % outputs_]);
+    return product;
+  }
+  // Integers that scales of max / 448 or max / 127 leave as they are: that maximum in every block.
+  void make_exact_in_eight_bits() {
+    const bool fp8 = arithmetic.precision == Precision::fp8_block;
+    if (!fp8 && arithmetic.precision != Precision::int8) return;
+    const double unit = fp8 ? 112 : 1, largest = fp8 ? 448 : 127;
+    const std::size_t block = fp8 ? 128 : inputs_;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      double* row = &x_.values[t * inputs_];
+      for (std::size_t k = 0; k < inputs_; ++k)  // 336 is no number of E4M3
+        row[k] = (std::fabs(row[k]) == 3 ? std::copysign(2.0, row[k]) : row[k]) * unit;
+      for (std::size_t first = 0; first < inputs_; first += block)
+        row[first + 37 * t % std::min(block, inputs_ - first)] = largest;
+    }
+  }
   WeightView bias() const { return bias_ ? bias_->view() : WeightView(); }
   // One sum more: it rounds the product and the bias by half a unit of the larger.
   void add_bias_error(TruthPart& y) const {
@@ -126,11 +191,11 @@ class LinearOperands final : public Operands<LinearCall> {
   }
   // The activations as they are multiplied.
   Filled multiplied(int jobs) const {
-    if (takes_int16(weight_->view(), arithmetic) && !x_.values.empty()) {
+    if (takes_int16(stored(), arithmetic) && !x_.values.empty()) {
       ReferenceOps ops(arithmetic, jobs);
-      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_), weight_->view()))};
+      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_), stored()))};
     }
-    if (takes_int8_block(weight_->view(), arithmetic) && !x_.values.empty()) {
+    if (takes_int8_block(stored(), arithmetic) && !x_.values.empty()) {
       ReferenceOps ops(arithmetic, jobs);
       return {x_.rows, x_.columns, ops.download(rounded_to_int8_block(ops, upload(ops, x_)))};
     }
@@ -149,132 +214,19 @@ class LinearOperands final : public Operands<LinearCall> {
 
   std::size_t tokens_, inputs_, outputs_;
   InputKind kind_;
+  bool input_major_;
   Filled x_;
   MadeWeightPtr weight_, bias_;
 };
 
-struct Shape {
-  std::uint64_t m, k, n;
-};
-
 class LinearCases final : public OpCases<LinearCall> {
  public:
-  std::vector<CaseId> grid() const override {
-    std::vector<CaseId> cases;
-    const auto add = [&](std::string_view form, const Shape& s, InputKind kind, std::string_view act = "") {
-      CaseId id("linear", std::string(form));
-      if (!act.empty()) id.with("act", act);
-      cases.push_back(id.with("m", s.m).with("k", s.k).with("n", s.n).with(kind));
-    };
-    constexpr std::array kPowerful = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
-                                      InputKind::one_hot};
-    // Plain elements: ragged, single, prime and empty.
-    for (const std::string_view form : {"F32", "BF16", "F16"}) {
-      for (const Shape& s : {Shape{0, 64, 8}, {1, 1, 1}, {3, 7, 5}}) add(form, s, InputKind::zero_mean);
-      for (const Shape& s : {Shape{5, 31, 33}, {17, 129, 67}, {1, 1031, 63}, {6, 257, 16}, {40, 512, 96}}) {
-        for (const InputKind kind : kInputKinds) add(form, s, kind);
-      }
-    }
-    for (const InputKind kind : kInputKinds) {
-      add("F32", {7, 65, 33}, kind);
-      cases.back().with("bias", 1);
-    }
-    // Subnormal weights; activations beyond what half precision holds.
-    add("F16", {5, 64, 19}, InputKind::zero_mean);
-    cases.back().with("down", 16);
-    for (const std::string_view form : {"F32", "F16", "BF16"}) {
-      add(form, {5, 64, 19}, InputKind::zero_mean);
-      cases.back().with("up", 16);
-    }
-    // A scale a block, whose edges the matrix does not respect.
-    for (const std::string_view form :
-         {"FP8_128x128", "FP8_64x64", "FP8_1x128", "INT8_CHANNEL", "INT8_128x128"}) {
-      for (const Shape& s : {Shape{1, 200, 130}, {7, 384, 257}, {33, 129, 129}}) {
-        for (const InputKind kind : kPowerful) add(form, s, kind);
-        add(form, s, InputKind::exact);
-      }
-    }
-    for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K",
-                                        "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"}) {
-      for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) {
-        for (const InputKind kind : kPowerful) add(form, s, kind);
-      }
-    }
-    // Real ones, cut in the number of outputs: DeepSeek-V3, Llama-3-8B, Qwen3-0.6B.
-    constexpr std::array<Shape, 7> kReal = {{{1, 7168, 576},
-                                             {2, 16384, 128},
-                                             {7, 1536, 1536},
-                                             {128, 512, 512},
-                                             {1, 14336, 256},
-                                             {33, 4096, 256},
-                                             {5, 1024, 3072}}};
-    std::size_t turn = 0;
-    for (const std::string_view form :
-         {"F32", "BF16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K", "Q6_K"}) {
-      for (const Shape& s : kReal) add(form, s, kPowerful[turn++ % kPowerful.size()]);
-    }
-    // Activations that are not float32.
-    for (const InputKind kind :
-         {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed, InputKind::exact}) {
-      for (const Shape& s : {Shape{5, 33, 31}, {17, 512, 67}}) add("BF16", s, kind, "bf16");
-      for (const std::string_view form : {"F32", "F16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K"}) {
-        for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) add(form, s, kind, "bf16");
-      }
-      for (const Shape& s : {Shape{3, 200, 130}, {17, 512, 257}}) {
-        if (kind == InputKind::exact) continue;
-        add("FP8_128x128", s, kind, "fp8-block");
-        add("FP8_64x64", s, kind, "fp8-block");
-        add("INT8_CHANNEL", s, kind, "int8");
-      }
-    }
-    for (const Shape& s : {Shape{1, 4096, 256}, {40, 1536, 131}})
-      add("BF16", s, InputKind::zero_mean, "bf16");
-    add("BF16", {7, 65, 33}, InputKind::zero_mean, "bf16");
-    cases.back().with("bias", 1);
-    for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
-      for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
-        for (const InputKind kind : kPowerful) {
-          add(form, s, kind, "int16");
-          // A scale of max / 127 makes no 1 of a 1: nothing to be equal to bit for bit.
-          if (kind != InputKind::one_hot) add(form, s, kind, "int8-block");
-        }
-      }
-    }
-    for (const std::string_view form : {"BF16", "F16"}) {
-      for (const Shape& s : {Shape{1, 512, 67}, {3, 96, 9}, {17, 608, 35}, {64, 1024, 96}, {7, 33, 5}}) {
-        for (const InputKind kind : kInputKinds) add(form, s, kind, "int16");
-      }
-    }
-    return cases;
+  std::vector<CaseId> grid() const override { return linear_grid(); }
+  std::vector<CaseId> always() const override { return linear_always(); }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return linear_at(size, value);
   }
-
-  std::vector<CaseId> perf_grid() const override {
-    std::vector<CaseId> cases;
-    for (const std::string_view form :
-         {"F32", "BF16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K", "Q6_K"}) {
-      for (const Shape& s : {Shape{1, 4096, 14336}, {512, 4096, 1024}})
-        cases.push_back(CaseId("linear", std::string(form))
-                            .with("m", s.m)
-                            .with("k", s.k)
-                            .with("n", s.n)
-                            .with(InputKind::zero_mean));
-    }
-    // What GPUs multiply on tensor cores.
-    for (const auto& [form, act] : {std::pair<std::string_view, std::string_view>{"BF16", "bf16"},
-                                    {"FP8_128x128", "fp8-block"},
-                                    {"FP8_64x64", "fp8-block"},
-                                    {"INT8_CHANNEL", "int8"}}) {
-      for (const Shape& s : {Shape{1, 4096, 14336}, {2048, 7168, 4096}})
-        cases.push_back(CaseId("linear", std::string(form))
-                            .with("act", act)
-                            .with("m", s.m)
-                            .with("k", s.k)
-                            .with("n", s.n)
-                            .with(InputKind::zero_mean));
-    }
-    return cases;
-  }
-
+  std::vector<CaseId> perf_grid() const override { return linear_perf_grid(); }
   std::unique_ptr<Operands<LinearCall>> make(const CaseId& id) const override {
     if (id.number("k", 1) == 0) throw Error::usage("k=0: a sum of nothing");
     return std::make_unique<LinearOperands>(id);

@@ -16,6 +16,12 @@
 namespace assay {
 namespace {
 
+// Of a block whose codes are integers: 1/2, 1, 2 or 4, another one where rows and columns are exchanged.
+float exact_scale(std::size_t block_row, std::size_t block_column) {
+  constexpr float kScales[] = {0.5F, 1, 2, 4};
+  return kScales[(3 * block_row + 5 * block_column) % 4];
+}
+
 // "64x32" → 64, 32.
 bool parse_block(std::string_view text, WeightForm& form) {
   const auto x = text.find('x');
@@ -107,7 +113,13 @@ void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool 
                                       .block_rows = form.block_rows,
                                       .block_columns = view_.block_columns,
                                       .limit = form.type == ElementType::I8 ? 127.0F : 448.0F};
-    if (!exact) {
+    if (exact) {
+      for (std::size_t i = 0; i < scales_.size(); ++i)
+        scales_[i] = exact_scale(i / view_.scale_columns, i % view_.scale_columns);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] *=
+            exact_scale(i / view_.columns / form.block_rows, i % view_.columns / view_.block_columns);
+    } else {
       block_amax(values, view_.rows, view_.columns, form.block_rows, view_.block_columns, scales_);
       for (float& scale : scales_) scale = quantizer.scale_for(scale);
     }

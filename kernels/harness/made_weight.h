@@ -32,7 +32,7 @@ WeightForm weight_form(std::string_view text);
 // Views point into it, so that it stays where it was made.
 class MadeWeight {
  public:
-  // Random numbers of `kind`; exact ones get scales of 1.
+  // Random numbers of `kind`; exact ones get powers of two for scales.
   MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options);
   // These very numbers, as F32.
   MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns);

@@ -1,20 +1,14 @@
 // mla: attention over latents c that W_k and W_v expand, in either order of multiplication.
 //
-// Truth is the naive form in float64, whatever the form asked for: that they agree is part of the claim. In
-// units of u, with λ(n) = 4·√n, and good for both orders, the sums being over nope_dim and the cached row:
-//   δs = (λ(nope) + λ(rank + rope) + 4)·scale·(|q_n|ᵀ |W_k| |c| + |q_r|·|r|)
-//   δout = |W_v| Σ p |c| (softmax_error.h's relative error of p + λ(n) + λ(rank))
-//
-// Under bf16 (act=bf16) come the arithmetic's own roundings, of relative size u = 2^-9 each, in either order:
-// of the latent queries or the keys, scale·(|q_n|ᵀ |W_k| |c|) u; of product and scale, 2 |s| u; of the
-// weights, and of the mixed latents or the values, 2 |W_v| Σ p |c| u.
+// Truth is the naive form in float64, whatever the form asked for: that they agree is part of the claim. The
+// budget is mla_budget.h's.
 #include <algorithm>
 #include <cmath>
 
 #include "core/system/error.h"
 #include "kernels/harness/made_cache.h"
 #include "kernels/harness/made_weight.h"
-#include "kernels/harness/softmax_error.h"
+#include "kernels/harness/mla_budget.h"
 
 namespace assay {
 namespace {
@@ -101,9 +95,14 @@ class MlaOperands final : public Operands<MlaCall> {
     const std::vector<float> w = kv_b_->values();
     for (const Sequence& s : sequences_) {
       for (std::size_t h = 0; h < heads_; ++h) {
+        const MlaBudget budget({rank_, nope_, rope_, v_, scale_},
+                               std::span(w).subspan(h * (nope_ + v_) * rank_), s.keys,
+                               [&](std::size_t k) { return s.cache.row(k); });
         for (std::size_t i = 0; i < queries_; ++i) {
+          const double* q = &q_.values[(s.first + i) * q_.columns + h * (nope_ + rope_)];
           const std::size_t at = (s.first + i) * y.columns + h * v_;
-          query_error(w, s, i, h, &y.per_roundoff[at], y.absolute.empty() ? nullptr : &y.absolute[at]);
+          budget.add(q, s.keys - queries_ + i + 1, &y.per_roundoff[at],
+                     y.absolute.empty() ? nullptr : &y.absolute[at]);
         }
       }
     }
@@ -159,62 +158,6 @@ class MlaOperands final : public Operands<MlaCall> {
     v_b_ = std::make_shared<MadeWeight>(std::move(v), heads_ * v_, rank_);
   }
 
-  // `staged`: what the arithmetic's own roundings come to, if it has any.
-  void query_error(const std::vector<float>& w, const Sequence& s, std::size_t query, std::size_t head,
-                   double* error, double* staged) const {
-    const float* w_k = &w[head * (nope_ + v_) * rank_];
-    const float* w_v = w_k + nope_ * rank_;
-    const double* q = &q_.values[(s.first + query) * q_.columns + head * (nope_ + rope_)];
-    // q_nᵀ W_k, and |q_n|ᵀ |W_k|.
-    std::vector<double> taken(rank_), sizes(rank_);
-    for (std::size_t n = 0; n < nope_; ++n) {
-      for (std::size_t r = 0; r < rank_; ++r) {
-        taken[r] += q[n] * static_cast<double>(w_k[n * rank_ + r]);
-        sizes[r] += std::fabs(q[n] * static_cast<double>(w_k[n * rank_ + r]));
-      }
-    }
-    const std::size_t count = s.keys - queries_ + query + 1;
-    const double factor = (accumulation_factor(nope_) + accumulation_factor(rank_ + rope_) + 4) * scale_;
-    const double u = unit_roundoff(ElementType::BF16);
-    std::vector<double> scores, errors, roundings;
-    for (std::size_t k = 0; k < count; ++k) {
-      const double* c = s.cache.row(k);
-      double score = 0, size = 0;
-      for (std::size_t r = 0; r < rank_; ++r) {
-        score += taken[r] * c[r];
-        size += sizes[r] * std::fabs(c[r]);
-      }
-      for (std::size_t r = 0; r < rope_; ++r) {
-        score += q[nope_ + r] * c[rank_ + r];
-        size += std::fabs(q[nope_ + r] * c[rank_ + r]);
-      }
-      scores.push_back(score * scale_);
-      errors.push_back(factor * size);
-      roundings.push_back(u * (size * scale_ + 2 * std::fabs(scores.back())));
-    }
-    const SoftmaxWeights p = softmax_weights(scores, errors);
-    const double lambda = accumulation_factor(count) + accumulation_factor(rank_);
-    std::vector<double> weights(count);
-    for (std::size_t k = 0; k < count; ++k) weights[k] = p.p[k] * (p.relative[k] + lambda);
-    add_mixed(s, w_v, weights, error);
-    if (staged == nullptr) return;
-    const std::vector<double> moved = moved_weights(p.p, roundings);
-    for (std::size_t k = 0; k < count; ++k) weights[k] = p.p[k] * (moved[k] + 2 * u * (1 + moved[k]));
-    add_mixed(s, w_v, weights, staged);
-  }
-
-  // sum += |W_v| Σ weights[k] |c_k|
-  void add_mixed(const Sequence& s, const float* w_v, const std::vector<double>& weights, double* sum) const {
-    std::vector<double> mixed(rank_);
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-      for (std::size_t r = 0; r < rank_; ++r) mixed[r] += weights[k] * std::fabs(s.cache.row(k)[r]);
-    }
-    for (std::size_t i = 0; i < v_; ++i) {
-      for (std::size_t r = 0; r < rank_; ++r)
-        sum[i] += std::fabs(static_cast<double>(w_v[i * rank_ + r])) * mixed[r];
-    }
-  }
-
   std::size_t heads_, rank_, nope_, rope_, v_, keys_, queries_;
   double scale_;
   MlaForm form_ = MlaForm::absorbed;
@@ -252,6 +195,27 @@ class MlaCases final : public OpCases<MlaCall> {
           cases.push_back(mla_case(way, f).with("act", "bf16").with("page", 16).with(kind));
       }
     }
+    return cases;
+  }
+  std::vector<CaseId> always() const override {
+    std::vector<CaseId> cases;
+    for (const std::string_view way : {"naive", "absorbed"}) {
+      // As many heads as DeepSeek-V2-Lite, V3 and in between; few and short ones, where each weight counts.
+      for (const std::uint64_t heads : {16, 65, 128}) {
+        cases.push_back(mla_case(way, {heads, 24, 8, 4, 8, 9, 2}).with(InputKind::zero_mean));
+        cases.push_back(mla_case(way, {heads, 24, 8, 4, 8, 530, 1}).with(InputKind::zero_mean));
+      }
+      cases.push_back(mla_case(way, {2, 8, 4, 2, 4, 5, 2}).with(InputKind::zero_mean));
+    }
+    return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    std::vector<CaseId> cases;
+    for (const std::string_view way : {"naive", "absorbed"}) {
+      if (size == "queries") cases.push_back(mla_case(way, {3, 40, 24, 8, 20, 37, value}));
+      if (size == "keys") cases.push_back(mla_case(way, {3, 40, 24, 8, 20, value, 1}));
+    }
+    for (CaseId& id : cases) id.with(InputKind::zero_mean);
     return cases;
   }
   std::vector<CaseId> perf_grid() const override {

@@ -5,6 +5,7 @@
 // fault that the grid does not notice is a hole in the grid.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct Mutant {
   std::string_view family;     // of faults: what went wrong, in which kind of place
   std::string_view unit = "";  // what a size means: "× (1 + size)"
   std::vector<double> sizes = {1};
+  // Of the kernel that has the fault, so that a budget which is too wide for the fault shows.
+  Roundoffs roundoffs = {};
+  std::function<bool(const Arithmetic&, const Call&)> takes = {};  // empty: all
   // Shows in bits (over memory, threads, batches) and not, or not only, in numbers.
   bool bits = false;
   std::function<ResultOf<Call>(ReferenceOps&, const Call&, double size)> run = {};
@@ -34,6 +38,21 @@ Mutant<Call> on_wrong_call(std::string_view name, std::string_view family,
             Call wrong = call;
             change(ops, wrong);
             return run_reference(ops, wrong);
+          }};
+}
+
+// Rows are shared out in pieces of so many elements, and a last piece that is not whole is left out.
+template <class Call>
+Mutant<Call> without_last_piece(std::size_t elements) {
+  return {.name = "the last piece of the rows left out",
+          .family = "threads",
+          .run = [elements](ReferenceOps& ops, const Call& call, double) {
+            const Matrix y = run_reference(ops, call);
+            const std::size_t step =
+                std::max<std::size_t>(1, elements / std::max<std::size_t>(1, y.columns()));
+            for (std::size_t r = y.rows() / step * step; y.rows() > step && r < y.rows(); ++r)
+              std::fill_n(y.row<float>(r), y.columns(), 0.0F);
+            return y;
           }};
 }
 

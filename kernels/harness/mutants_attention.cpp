@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/harness/made_weight.h"
 #include "kernels/harness/mutants.h"
 #include "refimpl/ops/support.h"
 
@@ -193,6 +194,43 @@ std::vector<Mutant<AttentionCall>> mutants_of() {
                  .run = [](ReferenceOps& ops, const AttentionCall& call, double size) {
                    return FaultyAttention(call, {.scale_factor = 1 + size}).run(ops);
                  }});
+  const auto heads_moved = [](std::string_view name,
+                              const std::function<std::size_t(const AttentionCall&, std::size_t)>& from) {
+    return Mutant<AttentionCall>{.name = name,
+                                 .family = "grouped queries (23)",
+                                 .run = [from](ReferenceOps& ops, const AttentionCall& call, double) {
+                                   const Matrix right = run_reference(ops, call),
+                                                y = ops.allocate(right.rows(), right.columns());
+                                   for (std::size_t r = 0; r < y.rows(); ++r) {
+                                     for (std::size_t h = 0; h < call.heads; ++h)
+                                       std::copy_n(right.row<float>(r) + from(call, h) * call.v_dim,
+                                                   call.v_dim, y.row<float>(r) + h * call.v_dim);
+                                   }
+                                   return y;
+                                 }};
+  };
+  all.push_back(
+      heads_moved("heads of a key head beyond 64 wrap", [](const AttentionCall& call, std::size_t h) {
+        const std::size_t group = call.heads / call.kv_heads;
+        return h / group * group + h % group % 64;
+      }));
+  all.push_back(heads_moved("the last of 5 or 7 heads of a key head is its neighbour",
+                            [](const AttentionCall& call, std::size_t h) {
+                              const std::size_t group = call.heads / call.kv_heads;
+                              return (group == 5 || group == 7) && h % group + 1 == group ? h - 1 : h;
+                            }));
+  all.push_back(
+      {.name = "bfloat16 results not rounded",
+       .family = "bfloat16",
+       .takes = [](const Arithmetic& arithmetic, const AttentionCall&) { return arithmetic.bfloat16(); },
+       .run =
+           [](ReferenceOps& ops, const AttentionCall& call, double) {
+             ReferenceOps wide(Arithmetic{Precision::f32}, ops.jobs());
+             const Matrix right = run_reference(wide, call), y = ops.allocate(right.rows(), right.columns());
+             for (std::size_t r = 0; r < y.rows(); ++r)
+               std::copy_n(right.row<float>(r), y.columns(), y.row<float>(r));
+             return y;
+           }});
   all.push_back({.name = "results rounded on the way out",
                  .family = "silent BF16",
                  .unit = "mantissa bits",
@@ -235,7 +273,26 @@ std::vector<Mutant<MlaCall>> mutants_of() {
     }
     call.q = q;
   };
+  // The first head's W_k, or one number of it, of latents of at least so many numbers.
+  const auto weights_off = [](std::string_view name, std::size_t least_rank, bool all) {
+    return Mutant<MlaCall>{.name = name,
+                           .family = "MLA (10)",
+                           .run = [least_rank, all](ReferenceOps& ops, const MlaCall& call, double) {
+                             const WeightView& view = call.k_b ? call.k_b : call.kv_b;
+                             if (call.kv_rank < least_rank) return run_reference(ops, call);
+                             std::vector<float> w(view.rows * view.columns);
+                             decode_rows(view, 0, view.rows, w.data());
+                             for (std::size_t i = 0; i < (all ? call.nope_dim * call.kv_rank : 1); ++i)
+                               w[i] *= 1.01F;
+                             const MadeWeight changed(std::move(w), view.rows, view.columns);
+                             MlaCall wrong = call;
+                             (call.k_b ? wrong.k_b : wrong.kv_b) = changed.view();
+                             return run_reference(ops, wrong);
+                           }};
+  };
   return {
+      weights_off("one number of W_k 1 % off", 0, false),
+      weights_off("W_k of one head 1 % off, latents of 512", 512, true),
       add("scaled by the width of the latent", "softmax scale (7)",
           [](ReferenceOps&, MlaCall& c) {
             c.scale = 1 / std::sqrt(static_cast<double>(c.kv_rank + c.rope_dim));

@@ -6,75 +6,13 @@
 #include <utility>
 
 #include "core/numeric/codec.h"
-#include "kernels/harness/made_weight.h"
-#include "kernels/harness/mutants.h"
+#include "kernels/harness/mutants_linear.h"
 
 namespace assay {
 namespace {
 
-using Mutate = std::function<float(std::size_t row, std::size_t column, float value)>;
-
 float to_bf16(double x) {
   return decode(kBF16, encode(kBF16, static_cast<float>(x), Overflow::special));
-}
-
-// The result of a right kernel, element by element something else.
-Matrix changed(ReferenceOps& ops, const LinearCall& call, const Mutate& change) {
-  Matrix y = run_reference(ops, call);
-  for (std::size_t r = 0; r < y.rows(); ++r) {
-    for (std::size_t c = 0; c < y.columns(); ++c) y.row<float>(r)[c] = change(r, c, y.row<float>(r)[c]);
-  }
-  return y;
-}
-
-// Inputs [first, first + count) only.
-Matrix over_terms(ReferenceOps& ops, const LinearCall& call, std::size_t first, std::size_t count) {
-  std::vector<float> w(call.weight.rows * call.weight.columns), cut;
-  decode_rows(call.weight, 0, call.weight.rows, w.data());
-  for (std::size_t r = 0; r < call.weight.rows; ++r) {
-    const auto row = w.begin() + static_cast<std::ptrdiff_t>(r * call.weight.columns + first);
-    cut.insert(cut.end(), row, row + static_cast<std::ptrdiff_t>(count));
-  }
-  const MadeWeight weight(std::move(cut), call.weight.rows, count);
-  return run_reference(ops, LinearCall{call.x.part(first, count), weight.view(), {}, call.rounding});
-}
-
-// The sum in pieces of `piece` terms, `join` adding them up.
-Matrix in_pieces(ReferenceOps& ops, const LinearCall& call, std::size_t piece,
-                 const std::function<float(float, float)>& join) {
-  const std::size_t inputs = call.weight.inputs();
-  Matrix sum = over_terms(ops, call, 0, std::min(piece, inputs));
-  for (std::size_t first = piece; first < inputs; first += piece) {
-    const Matrix part = over_terms(ops, call, first, std::min(piece, inputs - first));
-    for (std::size_t r = 0; r < sum.rows(); ++r) {
-      for (std::size_t c = 0; c < sum.columns(); ++c)
-        sum.row<float>(r)[c] = join(sum.row<float>(r)[c], part.row<float>(r)[c]);
-    }
-  }
-  return sum;
-}
-
-// The same product with other numbers for a weight: change(weights [rows, columns]).
-Matrix with_weights(ReferenceOps& ops, const LinearCall& call,
-                    const std::function<void(std::vector<float>&)>& change) {
-  std::vector<float> w(call.weight.rows * call.weight.columns);
-  decode_rows(call.weight, 0, call.weight.rows, w.data());
-  change(w);
-  const MadeWeight weight(std::move(w), call.weight.rows, call.weight.columns);
-  return run_reference(ops, LinearCall{call.x, weight.view(), call.bias, call.rounding});
-}
-
-// Other scales on the same codes: scale_of(grid [rows, scale columns], row, column).
-using ScaleOf = std::function<float(const std::vector<float>& grid, std::size_t row, std::size_t column)>;
-Matrix with_scales(ReferenceOps& ops, const LinearCall& call, const ScaleOf& scale_of) {
-  const WeightView& view = call.weight;
-  if (view.kind != FormKind::scaled) return run_reference(ops, call);
-  std::vector<float> grid(view.rows * view.scale_columns);
-  for (std::size_t r = 0; r < view.rows; ++r) decode_scales(view, r, &grid[r * view.scale_columns]);
-  return with_weights(ops, call, [&](std::vector<float>& w) {
-    decode_codes(view, 0, view.rows, w.data());
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] *= scale_of(grid, i / view.columns, i % view.columns);
-  });
 }
 
 std::vector<Mutant<LinearCall>> gemm_faults() {
@@ -365,7 +303,8 @@ std::vector<Mutant<LinearCall>> structure_faults() {
 template <>
 std::vector<Mutant<LinearCall>> mutants_of() {
   std::vector<Mutant<LinearCall>> all;
-  for (const auto& more : {gemm_faults(), precision_faults(), scale_faults(), structure_faults()})
+  for (const auto& more : {gemm_faults(), precision_faults(), scale_faults(), structure_faults(),
+                           linear_shape_faults(), tensor_core_faults()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -37,6 +37,14 @@ std::vector<Mutant<MoeGateCall>> mutants_of() {
             for (std::size_t i = 0; i < count; ++i)
               w[i] += static_cast<float>(bias[static_cast<std::size_t>(experts[i])]);
           }),
+      on_weights(
+          "the correction leaks into weights that are not renormalized", "router bias (1)",
+          [](const MoeGateCall& c, std::size_t, std::size_t count, const std::int32_t* experts, float* w) {
+            if (!c.correction || c.rule.renormalize) return;
+            const std::vector<double> bias = decode_vector(c.correction);
+            for (std::size_t i = 0; i < count; ++i)
+              w[i] += static_cast<float>(bias[static_cast<std::size_t>(experts[i])] * c.rule.scale);
+          }),
       on_wrong_call<MoeGateCall>(
           "groups not chosen count as 0 instead of -inf", "group mask (2)",
           [](ReferenceOps&, MoeGateCall& c) { c.rule.masked_is_zero = !c.rule.masked_is_zero; }),
@@ -156,6 +164,20 @@ std::vector<Mutant<MoeMixCall>> mutants_of() {
                                   const std::size_t last = c.routing.top_k - 1;
                                   fresh_weights(ops, c, [last](std::size_t, std::size_t i, float w) {
                                     return i == last ? 0.0F : w;
+                                  });
+                                }),
+      on_wrong_call<MoeMixCall>("each token's eighth expert left out", "dispatch",
+                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
+                                  fresh_weights(ops, c, [](std::size_t, std::size_t i, float w) {
+                                    return i == 7 ? 0.0F : w;
+                                  });
+                                }),
+      on_wrong_call<MoeMixCall>("an expert's tokens beyond 64 left out", "dispatch",
+                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
+                                  std::vector<std::size_t> tokens(c.experts.down.size());
+                                  fresh_weights(ops, c, [&](std::size_t t, std::size_t i, float w) {
+                                    const std::int32_t e = c.routing.experts[t * c.routing.top_k + i];
+                                    return ++tokens[static_cast<std::size_t>(e)] > 64 ? 0.0F : w;
                                   });
                                 }),
       on_wrong_call<MoeMixCall>("the last token of the batch not computed", "dispatch",

@@ -12,6 +12,8 @@
 namespace assay {
 namespace {
 
+constexpr std::size_t kPiece = 1 << 15;  // elements that kernels give a thread
+
 // Element by element from a row, its group's length and a place in it.
 using RowFunction = std::function<float(const float* group, std::size_t size, std::size_t i)>;
 Matrix by_groups(ReferenceOps& ops, const Matrix& x, std::size_t group, const RowFunction& function) {
@@ -62,7 +64,8 @@ std::vector<Mutant<RmsNormCall>> mutants_of() {
                                                                                 : NormForm::one_plus_weight;
                                  }),
       on_wrong_call<RmsNormCall>("x rounded to BF16 before the weight", "norms (3.4: HF casts first)",
-                                 [](ReferenceOps& ops, RmsNormCall& c) { c.x = rounded_to_bf16(ops, c.x); })};
+                                 [](ReferenceOps& ops, RmsNormCall& c) { c.x = rounded_to_bf16(ops, c.x); }),
+      without_last_piece<RmsNormCall>(kPiece)};
   const auto with_mean =
       [](const std::function<double(const float*, std::size_t, std::size_t, const Matrix&)>& mean_square) {
         return [mean_square](ReferenceOps& ops, const RmsNormCall& c, double) {
@@ -167,7 +170,8 @@ std::vector<Mutant<RotaryCall>> mutants_of() {
       on_wrong_call<RotaryCall>("one frequency for all pairs", "rope frequencies (8)",
                                 table(&RopeCall::cos, half)),
       on_wrong_call<RotaryCall>("the part before the offset turned", "partial rope",
-                                [](ReferenceOps&, RotaryCall& c) { c.angles.offset = 0; })};
+                                [](ReferenceOps&, RotaryCall& c) { c.angles.offset = 0; }),
+      without_last_piece<RotaryCall>(kPiece)};
 }
 
 template <>
@@ -191,7 +195,8 @@ std::vector<Mutant<GatedCall>> mutants_of() {
            .family = "gates",
            .unit = "× 1 +",
            .sizes = {0x1p-8, 0x1p-12, 0x1p-16, 0x1p-18, 0x1p-20, 0x1p-22},
-           .run = scaled}};
+           .run = scaled},
+          without_last_piece<GatedCall>(kPiece)};
 }
 
 template <>
@@ -209,7 +214,8 @@ std::vector<Mutant<SoftmaxCall>> mutants_of() {
     };
   };
   return {{.name = "exponentials without the maximum", .family = "overflow (24)", .run = direct(false, 0)},
-          {.name = "the last element not in the sum", .family = "softmax", .run = direct(true, 1)}};
+          {.name = "the last element not in the sum", .family = "softmax", .run = direct(true, 1)},
+          without_last_piece<SoftmaxCall>(kPiece / 2)};
 }
 
 template <>

@@ -183,6 +183,19 @@ class SoftmaxOperands final : public Operands<SoftmaxCall> {
 constexpr std::array kNormInputs = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
                                     InputKind::signature};
 
+// Rows of `value` numbers, or so many that there are as many numbers in all.
+std::vector<CaseId> rows_at(std::string_view op, std::string_view size, std::size_t value) {
+  constexpr std::uint64_t kColumns = 64;
+  CaseId id(std::string(op), "F32");
+  if (size == "n")
+    id.with("m", 3).with("n", value);
+  else if (size == "elements")
+    id.with("m", (value + kColumns - 1) / kColumns).with("n", kColumns);
+  else
+    return {};
+  return {id.with(InputKind::zero_mean)};
+}
+
 class RmsNormCases final : public OpCases<RmsNormCall> {
  public:
   std::vector<CaseId> grid() const override {
@@ -217,6 +230,9 @@ class RmsNormCases final : public OpCases<RmsNormCall> {
     }
     return cases;
   }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return rows_at("rms_norm", size, value);
+  }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("rms_norm", "BF16").with("m", 512).with("n", 4096).with(InputKind::zero_mean)};
   }
@@ -240,6 +256,9 @@ class LayerNormCases final : public OpCases<LayerNormCall> {
         CaseId("layer_norm", "F32").with("m", 3).with("n", 96).with("down", 11).with(InputKind::zero_mean));
     return cases;
   }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return rows_at("layer_norm", size, value);
+  }
   std::unique_ptr<Operands<LayerNormCall>> make(const CaseId& id) const override {
     return std::make_unique<LayerNormOperands>(id);
   }
@@ -258,6 +277,9 @@ class SoftmaxCases final : public OpCases<SoftmaxCall> {
         cases.push_back(CaseId("softmax", "F32").with("m", s.m).with("n", s.n).with(kind));
     }
     return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return rows_at("softmax", size, value);
   }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("softmax", "F32").with("m", 512).with("n", 4096).with(InputKind::zero_mean),

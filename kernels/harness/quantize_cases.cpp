@@ -164,6 +164,20 @@ void for_rules(std::string_view op, Add add) {
   }
 }
 
+// `value` rows, or columns: in blocks of 128, and under a scale a row.
+std::vector<CaseId> codes_at(std::string_view op, std::string_view size, std::size_t value) {
+  std::vector<CaseId> cases;
+  if (size != "m" && size != "n") return cases;
+  for (const auto& [codes, columns] : {std::pair<const char*, std::uint64_t>{"F8_E4M3", 128}, {"I8", 0}})
+    cases.push_back(CaseId(std::string(op), codes)
+                        .with("m", size == "m" ? value : 2)
+                        .with("n", size == "n" ? value : 130)
+                        .with("rows", 1)
+                        .with("columns", columns)
+                        .with(InputKind::zero_mean));
+  return cases;
+}
+
 class QuantizeCases final : public OpCases<QuantizeCall> {
  public:
   std::vector<CaseId> grid() const override {
@@ -175,6 +189,9 @@ class QuantizeCases final : public OpCases<QuantizeCall> {
       if (id.number("m") == 5) cases.push_back(CaseId(id).with("zeros", 1).with(InputKind::zero_mean));
     });
     return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return codes_at("quantize", size, value);
   }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("quantize", "F8_E4M3").with("m", 512).with("n", 7168).with(InputKind::zero_mean),
@@ -195,6 +212,9 @@ class DequantizeCases final : public OpCases<DequantizeCall> {
     std::vector<CaseId> cases;
     for_rules("dequantize", [&](CaseId id) { cases.push_back(id.with("seed", 1)); });
     return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    return codes_at("dequantize", size, value);
   }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("dequantize", "F8_E4M3").with("m", 512).with("n", 7168).with(InputKind::zero_mean),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
@@ -52,9 +53,13 @@ std::vector<Job> jobs_of(const std::vector<std::unique_ptr<OpExaminer>>& all, co
     const std::vector<KernelLabel> kernels = examiner->kernels();
     const auto runs = [&](const KernelLabel& k) { return filter.accepts(k) && k.unavailable.empty(); };
     if (std::none_of(kernels.begin(), kernels.end(), runs)) continue;
+    std::set<std::string> named;
+    const auto add = [&](const CaseId& id) {
+      if (named.insert(id.text()).second) add_seeds(*examiner, id, request.seeds, jobs);
+    };
     const std::vector<CaseId> grid = examiner->grid();
-    for (std::size_t i = 0; i < grid.size(); i += std::max<std::size_t>(1, request.every))
-      add_seeds(*examiner, grid[i], request.seeds, jobs);
+    for (std::size_t i = 0; i < grid.size(); i += std::max<std::size_t>(1, request.every)) add(grid[i]);
+    for (const CaseId& id : examiner->always()) add(id);
   }
   return jobs;
 }

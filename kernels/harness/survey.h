@@ -15,7 +15,7 @@ struct SurveyRequest {
   std::optional<Device> device;    // of the kernels
   std::vector<std::string> cases;  // these, in place of the grids
   std::uint64_t seeds = 1;         // each case again under so many seeds
-  std::size_t every = 1;           // of each grid only every so many-th case
+  std::size_t every = 1;           // of each grid only every so many-th case, all of OpExaminer::always()
   int jobs = 1;
 };
 

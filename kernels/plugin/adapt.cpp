@@ -118,7 +118,7 @@ void describe(Kernel<Call>& entry, const PluginKernel& kernel) {
   entry.about = kernel.about;
   entry.device = kernel.device;
   entry.promises = kernel.promises;
-  entry.accumulator_roundoff = kernel.accumulator_roundoff;
+  entry.roundoffs.accumulator = kernel.accumulator_roundoff;
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "refimpl/engine/scoring.h"
 #include "refimpl/engine/sequence.h"
+#include "refimpl/models/mapped_file.h"
 
 namespace assay {
 namespace {
@@ -45,15 +47,6 @@ struct Job {
   }
 };
 
-void check_request(const GenerationRequest& request, const LanguageModel& model) {
-  if (request.prompt.empty())
-    throw Error::input("the prompt has no tokens").remedy("give some text; this model begins with nothing");
-  check_tokens(request.prompt, model);
-  if (request.prompt.size() > model.context())
-    throw Error::input(fmt::format("the prompt has {} tokens, the model's context is {}",
-                                   request.prompt.size(), model.context()));
-}
-
 }  // namespace
 
 std::string_view name(Ending ending) {
@@ -74,11 +67,20 @@ void check_tokens(std::span<const TokenId> tokens, const LanguageModel& model) {
   }
 }
 
+void check_prompt(std::span<const TokenId> tokens, const LanguageModel& model) {
+  if (tokens.empty())
+    throw Error::input("the prompt has no tokens").remedy("give some text; this model begins with nothing");
+  check_tokens(tokens, model);
+  if (tokens.size() > model.context())
+    throw Error::input(
+        fmt::format("the prompt has {} tokens, the model's context is {}", tokens.size(), model.context()));
+}
+
 std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest>& requests,
                                              const Listener& listener) {
   std::vector<std::unique_ptr<Job>> jobs;
   for (const GenerationRequest& request : requests) {
-    check_request(request, model_);
+    check_prompt(request.prompt, model_);
     jobs.push_back(std::make_unique<Job>(Job{jobs.size(),
                                              request,
                                              Sequence(model_, ops_, request.prompt),
@@ -106,9 +108,16 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
     if (fed.empty()) break;
 
     const auto start = std::chrono::steady_clock::now();
-    const Matrix hidden = model_.hidden(batch, ops_, taps_);  // [tokens, hidden]
-    std::vector<double> logits;                               // [whole ones, vocabulary]
+    batch.may_stop = true;
+    Matrix hidden;  // [tokens, hidden]
+    try {
+      hidden = model_.hidden(batch, ops_, taps_);
+    } catch (const Batch::Interrupted&) {
+      continue;  // and all jobs end
+    }
+    std::vector<double> logits;  // [whole ones, vocabulary]
     if (!whole.empty()) logits = ops_.download(model_.logits(ops_.gather(hidden, last_rows), ops_, taps_));
+    require_mapped();
     for (std::size_t i = 0; i < fed.size(); ++i) fed[i]->sequence.cache().advance(batch.sequences[i].count);
     (reading ? timing_.prefill_seconds : timing_.decode_seconds) += seconds_since(start);
     (reading ? timing_.prefill_tokens : timing_.decode_tokens) += batch.tokens.size();
@@ -122,22 +131,20 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
 }
 
 void TextEngine::score(std::span<const TokenId> tokens, const Scorer& scorer) {
-  check_request({.prompt = {tokens.begin(), tokens.end()}}, model_);
-  Sequence sequence(model_, ops_, {tokens.begin(), tokens.end()});
-  while (sequence.pending() > 0 && !interrupted()) {
-    const auto start = std::chrono::steady_clock::now();
-    const std::size_t first = sequence.cache().length();
-    Batch batch;
-    batch.add(sequence.next(chunk_), sequence.cache());
-    const Matrix logits =
-        model_.logits(model_.hidden(batch, ops_, taps_), ops_, taps_);  // [tokens, vocabulary]
-    sequence.cache().advance(batch.tokens.size());
-    const std::vector<double> values = ops_.download(logits);
-    timing_.prefill_seconds += seconds_since(start);
-    timing_.prefill_tokens += batch.tokens.size();
+  TextScorer text(model_, ops_, tokens, taps_, chunk_);
+  const std::size_t vocabulary = model_.vocabulary(), at_once = rows_at_once(vocabulary);
+  auto start = std::chrono::steady_clock::now();
+  while (text.read()) {
+    timing_.prefill_tokens += text.end() - text.first();
     ++timing_.steps;
-    for (std::size_t i = 0; i < batch.tokens.size(); ++i)
-      scorer(first + i, std::span(values).subspan(i * model_.vocabulary(), model_.vocabulary()));
+    for (std::size_t at = text.first(); at < text.end() && !interrupted(); at += at_once) {
+      const std::size_t count = std::min(at_once, text.end() - at);
+      const std::vector<double> rows = text.logits(at, count);
+      timing_.prefill_seconds += seconds_since(start);
+      for (std::size_t i = 0; i < count; ++i)
+        scorer(at + i, std::span(rows).subspan(i * vocabulary, vocabulary));
+      start = std::chrono::steady_clock::now();
+    }
   }
 }
 

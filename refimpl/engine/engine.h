@@ -65,6 +65,8 @@ class TextEngine {
   EngineTiming timing_;
 };
 
+// Throws Error::input where a prompt is empty, longer than the context, or holds an id beyond the vocabulary.
+void check_prompt(std::span<const TokenId> tokens, const LanguageModel& model);
 // Throws Error::input naming the first id beyond the vocabulary.
 void check_tokens(std::span<const TokenId> tokens, const LanguageModel& model);
 

@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "refimpl/models/mapped_file.h"
 
 namespace assay {
 namespace {
@@ -24,6 +25,16 @@ class Speculator {
 
   Speculation run(const std::function<void(TokenId, std::span<const double>)>& listener) {
     listener_ = listener;
+    try {
+      go();
+    } catch (const Batch::Interrupted&) {
+      result_.made.ending = Ending::interrupted;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void go() {
     const std::vector<double> first = step(request_.prompt);
     // The draft layer's own past: each token of the prompt with what the model said of the one before.
     due_ = {request_.prompt.begin() + 1, request_.prompt.end()};
@@ -36,10 +47,8 @@ class Speculator {
       const bool room = cache_.length() + 2 <= cache_.limit();
       room ? speculative_step() : plain_step();
     }
-    return std::move(result_);
   }
 
- private:
   std::span<const double> last_of(const std::vector<double>& logits) const {
     return std::span(logits).last(model_.vocabulary());
   }
@@ -48,11 +57,14 @@ class Speculator {
   std::vector<double> step(std::span<const TokenId> tokens) {
     Batch batch;
     batch.add(tokens, cache_);
+    batch.may_stop = true;
     const Matrix hidden = model_.hidden(batch, ops_, {});
     cache_.advance(tokens.size());
     hidden_ = hidden;
     ++result_.steps;
-    return ops_.download(model_.logits(hidden, ops_, {}));  // [tokens, vocabulary]
+    std::vector<double> logits = ops_.download(model_.logits(hidden, ops_, {}));  // [tokens, vocabulary]
+    require_mapped();
+    return logits;
   }
 
   // The guess of what follows the newest token: feeds what is due, of which it is the last.

@@ -1,6 +1,7 @@
 #include "refimpl/engine/tap_recorder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/formats/safetensors.h"
 #include "core/system/error.h"
@@ -9,7 +10,10 @@
 namespace assay {
 
 void TapRecorder::see(const std::string& name, const Matrix& value) {
-  if (!filter_.accepts(name)) return;
+  if (!filter_.accepts(name)) {
+    if (passed_.size() < 12) passed_.push_back(name);
+    return;
+  }
   bytes_ += value.rows() * value.columns() * sizeof(double);
   if (bytes_ > limit_)
     throw Error::input(fmt::format("the intermediates asked for exceed {}", human_bytes(limit_)))
@@ -18,6 +22,12 @@ void TapRecorder::see(const std::string& name, const Matrix& value) {
   taken.width = value.columns();
   const std::vector<double> values = ops_.download(value);
   taken.values.insert(taken.values.end(), values.begin(), values.end());
+}
+
+void TapRecorder::require_some(const std::string& pattern) const {
+  if (!taken_.empty()) return;
+  throw Error::usage(fmt::format("--taps \"{}\" matches no intermediate", escape_for_terminal(pattern)))
+      .remedy(fmt::format("there are {} …", fmt::join(passed_, ", ")));
 }
 
 void TapRecorder::write(const fs::path& path,

@@ -21,6 +21,8 @@ class TapRecorder : public TapListener {
 
   void see(const std::string& name, const Matrix& value) override;
   void write(const fs::path& path, const std::vector<std::pair<std::string, std::string>>& metadata) const;
+  // Throws Error::usage where the pattern matched no name, with some that there are.
+  void require_some(const std::string& pattern) const;
   std::size_t size() const { return taken_.size(); }
 
  private:
@@ -32,6 +34,7 @@ class TapRecorder : public TapListener {
   NameFilter filter_;
   std::uint64_t limit_, bytes_ = 0;
   std::map<std::string, Taken> taken_;
+  std::vector<std::string> passed_;  // the first names that were not asked for
 };
 
 struct NamedMatrix {

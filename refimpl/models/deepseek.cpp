@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/rules.h"
@@ -186,8 +187,10 @@ Matrix Deepseek::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
   if (s_.embedding_factor != 1) x = ops.multiply(x, ops.arithmetic().round(s_.embedding_factor));
   taps("embed", x);
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);  // [tokens, rope / 2]
-  for (std::size_t i = 0; i < layers_.size(); ++i)
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    batch.go_on();
     x = run_layer(layers_[i], i, x, batch, angles, ops, TapScope(taps, "layers", i));
+  }
   x = ops.rms_norm(x, final_norm_, s_.epsilon, NormForm::weight_last);
   taps("final_norm", x);
   return x;
@@ -222,15 +225,20 @@ Matrix Deepseek::draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) c
   return y;
 }
 
-// ------------------------------------------------------------------------------------- reading the
-// checkpoint
+// ----------------------------------------------------------------------------- reading the checkpoint
 
 double yarn_m(double s, double factor) {
   return factor <= 1 ? 1 : 0.1 * s * std::log(factor) + 1;
 }
 
+// Of the class: max_position_embeddings.
+std::size_t default_context(std::string_view family) {
+  if (family == "minicpm3") return 32768;
+  return family == "deepseek_v3" ? 4096 : 2048;
+}
+
 void read_rope_and_scale(const Weights& weights, bool as_deepseek, Settings& s) {
-  s.rope = read_rope(weights, s.rope_dim, 10000);
+  s.rope = read_rope(weights, s.rope_dim, {.context = default_context(weights.tree().family)});
   s.scale = 1 / std::sqrt(static_cast<double>(s.nope_dim + s.rope_dim));
   double m = 1;
   if (!as_deepseek) {
@@ -277,14 +285,11 @@ void read_minicpm3(const Weights& weights, Settings& s) {
   const ModelConfig& config = weights.config();
   const auto layers = static_cast<double>(weights.tree().layers);
   s.layout = RopeLayout::half_split;
-  const auto is_null = [&](const char* key) {  // which is not the same as silence: no scaling
-    const auto found = config.text().find(key);
-    return found != config.text().end() && found->is_null();
-  };
   s.embedding_factor = config_real(config, "scale_emb").value_or(12);
-  if (!is_null("scale_depth"))
+  // null is no scaling.
+  if (!config_is_null(config, "scale_depth"))
     s.residual_factor = config_real(config, "scale_depth").value_or(1.4) / std::sqrt(layers);
-  if (!is_null("dim_model_base"))
+  if (!config_is_null(config, "dim_model_base"))
     s.head_factor = config_real(config, "dim_model_base", 1e-9).value_or(256) /
                     static_cast<double>(weights.tree().hidden_size);
 }
@@ -300,13 +305,15 @@ Settings read_settings(const Weights& weights, const ModelOptions& options) {
   s.rope_dim = g.rope_head_dim;
   s.nope_dim = g.qk_head_dim - g.rope_head_dim;
   s.v_dim = g.v_head_dim;
-  const double epsilon = tree.family == "minicpm3" ? 1e-5 : 1e-6;  // where the config is silent
-  if (!as_deepseek) s.epsilon = config_real(config, "rms_norm_eps", 0).value_or(epsilon);
+  const double class_epsilon = tree.family == "minicpm3" ? 1e-5 : 1e-6;
+  if (!as_deepseek) s.epsilon = config_real(config, "rms_norm_eps", 0, 1).value_or(class_epsilon);
   read_rope_and_scale(weights, as_deepseek, s);
-  if (!config_flag(config, "rope_interleave", true)) s.layout = RopeLayout::half_split;
+  const bool interleaved = tree.family != "deepseek_v3" || config_flag(config, "rope_interleave", true);
+  if (!interleaved) s.layout = RopeLayout::half_split;
   if (tree.experts > 0) s.gate = read_gate(weights, options.variant);
   if (as_deepseek) s.router = ResultRounding::as_arithmetic;
   if (tree.family == "minicpm3") read_minicpm3(weights, s);
+  s.activation.activation = read_activation(config, "hidden_act", "silu");
   s.mla = options.mla;
   return s;
 }
@@ -350,7 +357,7 @@ Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, M
 
 Deepseek::Deepseek(const Weights& weights, const ModelOptions& options)
     : vocabulary_(weights.tree().vocabulary), s_(read_settings(weights, options)) {
-  context_ = s_.rope.context;
+  context_ = stretched_context(s_.rope);
   embedding_ = weights.get({.role = Role::token_embedding});
   final_norm_ = weights.get({.role = Role::final_norm});
   head_ = weights.get({.role = Role::output_head});
@@ -368,13 +375,66 @@ std::unique_ptr<LanguageModel> make_deepseek(const Weights& weights, const Model
   return std::make_unique<Deepseek>(weights, options);
 }
 
-constexpr std::string_view kFamilies[] = {"deepseek_v2", "deepseek_v3"};
+constexpr std::string_view kV2Families[] = {"deepseek_v2"};
+constexpr auto kV2Used = decoder_keys({"hidden_act",
+                                       "attention_bias",
+                                       "kv_lora_rank",
+                                       "q_lora_rank",
+                                       "qk_nope_head_dim",
+                                       "qk_rope_head_dim",
+                                       "v_head_dim",
+                                       "first_k_dense_replace",
+                                       "moe_layer_freq",
+                                       "n_routed_experts",
+                                       "num_experts",
+                                       "num_local_experts",
+                                       "n_shared_experts",
+                                       "num_experts_per_tok",
+                                       "moe_intermediate_size",
+                                       "n_group",
+                                       "topk_group",
+                                       "topk_method",
+                                       "routed_scaling_factor",
+                                       "num_nextn_predict_layers",
+                                       "num_mtp_layers"});
+constexpr FixedKey kV2Fixed[] = {{"mlp_bias", "false"}, {"scoring_func", "\"softmax\""}};
+// The class never renormalizes; the rest are widths that follow from others.
+constexpr std::string_view kV2Idle[] = {"norm_topk_prob", "head_dim", "qk_head_dim", "num_key_value_heads"};
+constexpr std::string_view kV3Families[] = {"deepseek_v3"};
+constexpr auto kV3Used = decoder_keys({"hidden_act",
+                                       "attention_bias",
+                                       "kv_lora_rank",
+                                       "q_lora_rank",
+                                       "qk_nope_head_dim",
+                                       "qk_rope_head_dim",
+                                       "v_head_dim",
+                                       "first_k_dense_replace",
+                                       "moe_layer_freq",
+                                       "n_routed_experts",
+                                       "num_local_experts",
+                                       "n_shared_experts",
+                                       "num_experts_per_tok",
+                                       "moe_intermediate_size",
+                                       "n_group",
+                                       "topk_group",
+                                       "norm_topk_prob",
+                                       "routed_scaling_factor",
+                                       "num_nextn_predict_layers",
+                                       "num_mtp_layers",
+                                       "rope_interleave"});
+constexpr FixedKey kV3Fixed[] = {{"topk_method", "\"noaux_tc\""}, {"scoring_func", "\"sigmoid\""}};
+// Widths that follow from others.
+constexpr std::string_view kIdle[] = {"head_dim", "qk_head_dim", "num_key_value_heads"};
 constexpr std::string_view kVariants[] = {kTransformers, kTransformers4, kDeepseek};
 constexpr std::string_view kMinicpm3Families[] = {"minicpm3"};
+constexpr auto kMinicpm3Used = decoder_keys({"hidden_act", "attention_bias", "mlp_bias", "kv_lora_rank",
+                                             "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                                             "v_head_dim", "scale_emb", "scale_depth", "dim_model_base"});
 
 }  // namespace
 
-const ModelRule kDeepseekRule = {kFamilies, kVariants, make_deepseek};
-const ModelRule kMinicpm3Rule = {kMinicpm3Families, {}, make_deepseek};
+const ModelRule kDeepseekV2Rule = {kV2Families, kVariants, {kV2Used, kV2Idle, kV2Fixed}, make_deepseek};
+const ModelRule kDeepseekV3Rule = {kV3Families, kVariants, {kV3Used, kIdle, kV3Fixed}, make_deepseek};
+const ModelRule kMinicpm3Rule = {kMinicpm3Families, {}, {kMinicpm3Used, kIdle}, make_deepseek};
 
 }  // namespace assay

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/system/error.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/settings.h"
@@ -19,14 +19,6 @@ struct Block {
   Affine attention_norm, qkv, attention_output, mlp_norm, up, down;
 };
 
-Activation read_activation(const ModelConfig& config) {
-  const std::string name = config_text(config, "activation_function", "gelu_new");
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
-  if (name == "gelu") return Activation::gelu;
-  if (name == "relu") return Activation::relu;
-  throw Error::input("activation_function is none of gelu_new, gelu, relu").in(config.source());
-}
-
 class Gpt2 final : public LanguageModel {
  public:
   explicit Gpt2(const Weights& weights)
@@ -34,7 +26,9 @@ class Gpt2 final : public LanguageModel {
         head_dim_(weights.tree().attention.at(0).qk_head_dim),
         context_(read_context(weights.config(), 1024)),
         epsilon_(config_real(weights.config(), "layer_norm_epsilon", 0, 1).value_or(1e-5)),
-        activation_(read_activation(weights.config())),
+        activation_(read_activation(weights.config(), "activation_function", "gelu_new")),
+        scaled_by_width_(config_flag(weights.config(), "scale_attn_weights", true)),
+        scaled_by_layer_(config_flag(weights.config(), "scale_attn_by_inverse_layer_idx", false)),
         tokens_(weights.get({.role = Role::token_embedding})),
         positions_(weights.get({.role = Role::position_embedding})),
         final_norm_(affine(weights, Role::final_norm, 0)),
@@ -57,6 +51,7 @@ class Gpt2 final : public LanguageModel {
     Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
     taps("embed", x);  // [tokens, hidden]
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      batch.go_on();
       const TapScope at(taps, "layers", i);
       const Block& block = blocks_[i];
       x = ops.add(x, attention(norm(x, block.attention_norm, "attn_norm", ops, at), i, batch, ops, at));
@@ -102,7 +97,7 @@ class Gpt2 final : public LanguageModel {
                           .kv_heads = heads_,
                           .qk_dim = head_dim_,
                           .v_dim = head_dim_,
-                          .scale = 1 / std::sqrt(static_cast<double>(head_dim_)),
+                          .scale = score_scale(index),
                           .sinks = {}};
     for (const Batch::Sequence& s : batch.sequences) {
       s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
@@ -116,6 +111,12 @@ class Gpt2 final : public LanguageModel {
     return out;
   }
 
+  // scale_attn_weights: 1/√width of a head; scale_attn_by_inverse_layer_idx: 1/(layer + 1).
+  double score_scale(std::size_t layer) const {
+    const double by_width = scaled_by_width_ ? 1 / std::sqrt(static_cast<double>(head_dim_)) : 1;
+    return scaled_by_layer_ ? by_width / static_cast<double>(layer + 1) : by_width;
+  }
+
   Matrix mlp(const Matrix& x, const Block& block, Ops& ops, const TapScope& at) const {
     const Matrix up = ops.linear(x, block.up.weight, block.up.bias);  // [tokens, 4 · hidden]
     const Matrix out = ops.linear(ops.activation(up, activation_), block.down.weight, block.down.bias);
@@ -126,6 +127,7 @@ class Gpt2 final : public LanguageModel {
   std::size_t heads_, head_dim_, context_;
   double epsilon_;
   Activation activation_;
+  bool scaled_by_width_, scaled_by_layer_;
   WeightView tokens_, positions_;
   Affine final_norm_;
   WeightView head_;
@@ -137,9 +139,26 @@ std::unique_ptr<LanguageModel> make_gpt2(const Weights& weights, const ModelOpti
 }
 
 constexpr std::string_view kFamilies[] = {"gpt2"};
+constexpr std::string_view kUsed[] = {"vocab_size",
+                                      "n_embd",
+                                      "hidden_size",
+                                      "n_layer",
+                                      "num_hidden_layers",
+                                      "n_head",
+                                      "num_attention_heads",
+                                      "n_positions",
+                                      "max_position_embeddings",
+                                      "n_inner",
+                                      "intermediate_size",
+                                      "activation_function",
+                                      "layer_norm_epsilon",
+                                      "scale_attn_weights",
+                                      "scale_attn_by_inverse_layer_idx",
+                                      "tie_word_embeddings"};
+constexpr std::string_view kIdle[] = {"reorder_and_upcast_attn"};  // how float16 avoids overflow
 
 }  // namespace
 
-const ModelRule kGpt2Rule = {kFamilies, {}, make_gpt2};
+const ModelRule kGpt2Rule = {kFamilies, {}, {kUsed, kIdle}, make_gpt2};
 
 }  // namespace assay

@@ -1,23 +1,35 @@
 // Llama 1 to 3, Yi, Mistral: the plain decoder. Their GGUFs hold q and k with rows in interleaved order.
-#include <array>
-
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 
 namespace assay {
 namespace {
 
-std::unique_ptr<LanguageModel> make_llama(const Weights& weights, const ModelOptions& options) {
-  DecoderSettings settings = read_decoder_settings(weights, 1e-6, 10000);
+std::unique_ptr<LanguageModel> make_with(const Weights& weights, const ModelOptions& options,
+                                         const RopeClass& rope) {
+  DecoderSettings settings = read_decoder_settings(weights, {.rope = rope});
   if (weights.from_gguf()) settings.rope_layout = RopeLayout::interleaved;
   settings.moe = options.moe;
   return make_decoder(weights, settings);
 }
 
-constexpr std::array<std::string_view, 3> kFamilies = {"llama", "yi", "mistral"};
+std::unique_ptr<LanguageModel> make_llama(const Weights& weights, const ModelOptions& options) {
+  return make_with(weights, options, {.context = 2048});
+}
+std::unique_ptr<LanguageModel> make_mistral(const Weights& weights, const ModelOptions& options) {
+  return make_with(weights, options, {.context = 131072});
+}
+
+constexpr std::string_view kLlamaFamilies[] = {"llama", "yi"};
+constexpr auto kLlamaUsed =
+    decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias", "mlp_bias"});
+constexpr std::string_view kMistralFamilies[] = {"mistral"};
+constexpr auto kMistralUsed =
+    decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "sliding_window", "layer_types"});
 
 }  // namespace
 
-const ModelRule kLlamaRule = {kFamilies, {}, make_llama};
+const ModelRule kLlamaRule = {kLlamaFamilies, {}, {kLlamaUsed}, make_llama};
+const ModelRule kMistralRule = {kMistralFamilies, {}, {kMistralUsed}, make_mistral};
 
 }  // namespace assay

@@ -1,5 +1,9 @@
 // A file's bytes as memory: pages come in as they are touched, unless the cache has them, and may be dropped
 // again.
+//
+// A file that is cut short while it is mapped (another download, a full disk) has pages that nobody can bring
+// in: whoever touches one, in whatever thread, gets the signal SIGBUS. Here such pages become zeros, the
+// computation goes on, and what it made is thrown away: require_mapped() says which file it was.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +26,11 @@ class MappedFile {
  private:
   File file_;
   std::span<const std::byte> bytes_;
+  std::size_t place_;  // among the mappings the signal handler knows
 };
+
+// Throws Error::input where some mapped file could not be read: what was computed of it is no result. To be
+// asked before numbers are handed on; costs a load.
+void require_mapped();
 
 }  // namespace assay

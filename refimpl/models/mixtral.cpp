@@ -9,7 +9,8 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_mixtral(const Weights& weights, const ModelOptions& options) {
-  DecoderSettings settings = read_decoder_settings(weights, 1e-5, 1e6);
+  DecoderSettings settings =
+      read_decoder_settings(weights, {.epsilon = 1e-5, .rope = {.theta = 1e6, .context = 131072}});
   if (weights.from_gguf()) settings.rope_layout = RopeLayout::interleaved;
   settings.moe = options.moe;
   settings.gate.top_k = weights.tree().experts_per_token;
@@ -19,7 +20,7 @@ std::unique_ptr<LanguageModel> make_mixtral(const Weights& weights, const ModelO
 }
 
 std::unique_ptr<LanguageModel> make_qwen3_moe(const Weights& weights, const ModelOptions& options) {
-  DecoderSettings settings = read_decoder_settings(weights, 1e-6, 10000);
+  DecoderSettings settings = read_decoder_settings(weights, {.rope = {.context = 32768}});
   settings.moe = options.moe;
   settings.gate.top_k = weights.tree().experts_per_token;
   // llama.cpp knows no other way; the class of transformers has false where the config is silent.
@@ -29,11 +30,18 @@ std::unique_ptr<LanguageModel> make_qwen3_moe(const Weights& weights, const Mode
 }
 
 constexpr std::string_view kMixtralFamilies[] = {"mixtral"};
+constexpr auto kMixtralUsed = decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "sliding_window",
+                                            "num_local_experts", "num_experts", "num_experts_per_tok"});
 constexpr std::string_view kQwen3MoeFamilies[] = {"qwen3_moe"};
+constexpr auto kQwen3MoeUsed =
+    decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias", "use_sliding_window",
+                  "sliding_window", "decoder_sparse_step", "mlp_only_layers", "moe_intermediate_size",
+                  "num_experts", "num_local_experts", "num_experts_per_tok", "norm_topk_prob"});
+constexpr std::string_view kQwen3MoeIdle[] = {"max_window_layers"};  // published, and not of its class
 
 }  // namespace
 
-const ModelRule kMixtralRule = {kMixtralFamilies, {}, make_mixtral};
-const ModelRule kQwen3MoeRule = {kQwen3MoeFamilies, {}, make_qwen3_moe};
+const ModelRule kMixtralRule = {kMixtralFamilies, {}, {kMixtralUsed}, make_mixtral};
+const ModelRule kQwen3MoeRule = {kQwen3MoeFamilies, {}, {kQwen3MoeUsed, kQwen3MoeIdle}, make_qwen3_moe};
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "refimpl/models/model.h"
 
 #include "core/system/error.h"
+#include "core/system/threads.h"
 
 namespace assay {
 
@@ -10,6 +11,10 @@ void Batch::add(std::span<const TokenId> more, SequenceCache& cache) {
     tokens.push_back(more[i]);
     positions.push_back(cache.length() + i);
   }
+}
+
+void Batch::go_on() const {
+  if (may_stop && interrupted()) throw Interrupted{};
 }
 
 bool LanguageModel::cache_serves(std::size_t, std::size_t) const {

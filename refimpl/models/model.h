@@ -13,6 +13,7 @@
 
 #include "refimpl/engine/kv_cache.h"
 #include "refimpl/engine/taps.h"
+#include "refimpl/models/config_keys.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/interface.h"
 
@@ -21,6 +22,8 @@ namespace assay {
 // One step of several sequences: their new tokens on end. Tokens of a sequence stand at the positions after
 // those its cache has; the step ends with advance(), which is the caller's business.
 struct Batch {
+  // Thrown between layers where the user wants no more of it (Ctrl-C): the step never was.
+  struct Interrupted {};
   struct Sequence {
     std::size_t first = 0, count = 0;  // of tokens
     SequenceCache* cache = nullptr;
@@ -29,7 +32,11 @@ struct Batch {
   std::vector<std::size_t> positions;  // of each token
   std::vector<Sequence> sequences;
 
+  // Set by a caller that catches Interrupted: a step may take seconds.
+  bool may_stop = false;
+
   void add(std::span<const TokenId> tokens, SequenceCache& cache);  // cache.length() is the first position
+  void go_on() const;                                               // asked by forward passes, layer by layer
 };
 
 class LanguageModel {
@@ -68,11 +75,15 @@ struct ModelOptions {
 struct ModelRule {
   std::span<const std::string_view> families;  // ModuleTree::family
   std::span<const std::string_view> variants;  // the first is the default; empty: there are none
+  ConfigKeys keys;                             // of its config.json
   // `weights` outlives the model.
   std::unique_ptr<LanguageModel> (*make)(const Weights& weights, const ModelOptions& options);
 };
 std::span<const ModelRule* const> all_model_rules();
-// Throws Error::input for a family without a forward rule, Error::usage for an unknown variant.
+// Throws Error::input for a family without a forward rule.
+const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config);
+// Throws Error::input for a family without a forward rule and for a config that asks for what no rule
+// computes, Error::usage for an unknown variant.
 std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOptions& options);
 
 }  // namespace assay

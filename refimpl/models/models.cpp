@@ -11,9 +11,12 @@
 namespace assay {
 namespace {
 
-constexpr std::array kRules = {&kLlamaRule,  &kQwenRule,   &kMixtralRule,  &kQwen3MoeRule,
-                               &kGemma2Rule, &kGemma3Rule, &kPhi3Rule,     &kOlmo2Rule,
-                               &kGpt2Rule,   &kGptOssRule, &kMinicpm3Rule, &kDeepseekRule};
+constexpr std::array kRules = {&kLlamaRule,    &kMistralRule,    &kQwen2Rule,     &kQwen3Rule,
+                               &kMixtralRule,  &kQwen3MoeRule,   &kGemma2Rule,    &kGemma3Rule,
+                               &kPhi3Rule,     &kOlmo2Rule,      &kGpt2Rule,      &kGptOssRule,
+                               &kMinicpm3Rule, &kDeepseekV2Rule, &kDeepseekV3Rule};
+
+}  // namespace
 
 const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
   std::string known;
@@ -28,8 +31,6 @@ const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
       .remedy(fmt::format("families that can be run: {}", known));
 }
 
-}  // namespace
-
 std::span<const ModelRule* const> all_model_rules() {
   return kRules;
 }
@@ -42,6 +43,7 @@ std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOpt
     throw Error::usage(fmt::format("{} has no variant \"{}\"", weights.tree().title, options.variant))
         .remedy(rule.variants.empty() ? "it has none"
                                       : fmt::format("it has {}", fmt::join(rule.variants, ", ")));
+  require_fixed_keys(weights.config(), rule.keys);
   return rule.make(weights, options);
 }
 

@@ -7,15 +7,16 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_olmo2(const Weights& weights, const ModelOptions&) {
-  DecoderSettings settings = read_decoder_settings(weights, 1e-5, 10000);
+  DecoderSettings settings = read_decoder_settings(weights, {.epsilon = 1e-5, .rope = {}});
   settings.norm = NormForm::weight_inside;
   return make_decoder(weights, settings);
 }
 
 constexpr std::string_view kFamilies[] = {"olmo2"};
+constexpr auto kUsed = decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias"});
 
 }  // namespace
 
-const ModelRule kOlmo2Rule = {kFamilies, {}, make_olmo2};
+const ModelRule kOlmo2Rule = {kFamilies, {}, {kUsed}, make_olmo2};
 
 }  // namespace assay

@@ -7,13 +7,19 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_phi3(const Weights& weights, const ModelOptions&) {
-  return make_decoder(weights, read_decoder_settings(weights, 1e-5, 10000));
+  constexpr RopeClass kRope = {
+      .context = 4096, .original_context = 4096, .partial = true, .longrope_only = true};
+  return make_decoder(weights, read_decoder_settings(weights, {.epsilon = 1e-5, .rope = kRope}));
 }
 
 constexpr std::string_view kFamilies[] = {"phi3"};
+constexpr auto kUsed = decoder_keys(
+    {"num_key_value_heads", "head_dim", "hidden_act", "sliding_window", "partial_rotary_factor"});
+// Of Microsoft's own code, and always off: the class has no such biases.
+constexpr std::string_view kIdle[] = {"attention_bias"};
 
 }  // namespace
 
-const ModelRule kPhi3Rule = {kFamilies, {}, make_phi3};
+const ModelRule kPhi3Rule = {kFamilies, {}, {kUsed, kIdle}, make_phi3};
 
 }  // namespace assay

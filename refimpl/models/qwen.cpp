@@ -1,6 +1,4 @@
 // Qwen2 (biases on q, k and v) and Qwen3 (norms of each head of q and k, before rope).
-#include <array>
-
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 
@@ -8,13 +6,21 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_qwen(const Weights& weights, const ModelOptions&) {
-  return make_decoder(weights, read_decoder_settings(weights, 1e-6, 10000));
+  return make_decoder(weights, read_decoder_settings(weights, {.rope = {.context = 32768}}));
 }
 
-constexpr std::array<std::string_view, 2> kFamilies = {"qwen2", "qwen3"};
+constexpr std::string_view kQwen2Families[] = {"qwen2"};
+constexpr auto kQwen2Used =
+    decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "use_sliding_window", "sliding_window",
+                  "max_window_layers", "layer_types"});
+constexpr std::string_view kQwen3Families[] = {"qwen3"};
+constexpr auto kQwen3Used =
+    decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias", "use_sliding_window",
+                  "sliding_window", "max_window_layers", "layer_types"});
 
 }  // namespace
 
-const ModelRule kQwenRule = {kFamilies, {}, make_qwen};
+const ModelRule kQwen2Rule = {kQwen2Families, {}, {kQwen2Used}, make_qwen};
+const ModelRule kQwen3Rule = {kQwen3Families, {}, {kQwen3Used}, make_qwen};
 
 }  // namespace assay

@@ -14,22 +14,42 @@ namespace {
 
 constexpr double kLargestFactor = 1e6, kLargestTheta = 1e15, kLargestContext = 1e12;
 
-// rope_parameters (transformers 5, perhaps one a layer type), else rope_scaling; either may lack a key that
-// stands in the config itself.
+// rope_scaling, where it holds anything, else rope_parameters (transformers 5, perhaps one a layer type);
+// either may lack a key that stands in the config itself.
 class RopeReader {
  public:
   RopeReader(const ModelConfig& config, std::string_view layer_type) : config_(config) {
-    object_ = config_object(config, "rope_parameters");
-    if (object_ == nullptr) object_ = config_object(config, "rope_scaling");
-    if (object_ == nullptr || layer_type.empty()) return;
-    const auto own = object_->find(layer_type);
-    if (own != object_->end() && own->is_object()) object_ = &*own;
+    const ParsedJson* newer = config_object(config, "rope_parameters");
+    object_ = config_object(config, "rope_scaling");
+    if (newer == nullptr) return;
+    if (layer_type.empty()) {
+      if (object_ == nullptr || object_->empty()) object_ = newer;
+      for (const ParsedJson& value : *object_) {
+        if (value.is_object())
+          throw Error::input("rope_parameters are given by kinds of layers, and this family has one for all")
+              .in(config.source());
+      }
+      return;
+    }
+    const auto own = newer->find(layer_type);
+    if (own == newer->end() || !own->is_object()) {
+      if (newer->contains("rope_type") || newer->contains("rope_theta"))
+        throw Error::input("rope_parameters are not given by kinds of layers, and this family has two")
+            .in(config.source());
+      return;
+    }
+    // Gemma 3 updates the layers of full attention with what rope_scaling has.
+    if (layer_type == "full_attention") update_ = object_;
+    object_ = &*own;
   }
 
   const ParsedJson* find(std::string_view key) const {
-    if (object_ == nullptr) return nullptr;
-    const auto found = object_->find(key);
-    return found == object_->end() || found->is_null() ? nullptr : &*found;
+    for (const ParsedJson* object : {update_, object_}) {
+      if (object == nullptr) continue;
+      const auto found = object->find(key);
+      if (found != object->end() && !found->is_null()) return &*found;
+    }
+    return nullptr;
   }
   std::optional<double> real(std::string_view key, double least, double most) const {
     const ParsedJson* value = find(key);
@@ -59,6 +79,7 @@ class RopeReader {
  private:
   const ModelConfig& config_;
   const ParsedJson* object_ = nullptr;
+  const ParsedJson* update_ = nullptr;  // counts before it
 };
 
 RopeRule::Type type_of(const std::string& text, const ModelConfig& config) {
@@ -71,6 +92,27 @@ RopeRule::Type type_of(const std::string& text, const ModelConfig& config) {
   throw Error::input(fmt::format("rope type \"{}\" is not known here", text))
       .in(config.source())
       .remedy("known: default, linear, dynamic, yarn, llama3, longrope");
+}
+
+RopeRule::Type longrope_type(const std::string& text, const ModelConfig& config) {
+  if (text == "default") return RopeRule::Type::standard;
+  if (text == "longrope" || text == "su" || text == "yarn") return RopeRule::Type::longrope;
+  if (config.origin() == ModelConfig::Origin::gguf) return type_of(text, config);
+  throw Error::input(fmt::format("rope type is \"{}\", where the class takes longrope only", text))
+      .in(config.source());
+}
+
+// How much of a head turns. A class that does not read partial_rotary_factor turns all of it by the plain
+// rule, whatever the key says; the stretched rules of transformers read the key for every class, and make
+// frequencies that do not fit the head then.
+std::size_t rotary_part(const RopeReader& reader, const Weights& weights, std::size_t head_dim,
+                        const RopeClass& of_class, RopeRule::Type type) {
+  const double part = reader.real_or_outer("partial_rotary_factor", 0, 1, 1);
+  const bool counts = of_class.partial || weights.from_gguf();
+  if (!counts && part != 1 && type != RopeRule::Type::standard)
+    throw Error::input(fmt::format("partial_rotary_factor is {}, and the class turns whole heads", part))
+        .in(weights.config().source());
+  return counts ? static_cast<std::size_t>(static_cast<double>(head_dim) * part) : head_dim;
 }
 
 // Factors a GGUF carries as tensors: Llama 3's, already worked out, and longrope's two lists.
@@ -96,9 +138,12 @@ bool read_gguf_factors(const Weights& weights, RopeRule& rule) {
   return true;
 }
 
-void read_lengths(const RopeReader& reader, const ModelConfig& config, RopeRule& rule) {
-  rule.context = read_context(config, 2048);
-  const auto outer = config_real(config, "original_max_position_embeddings", 1, kLargestContext);
+void read_lengths(const RopeReader& reader, const ModelConfig& config, const RopeClass& of_class,
+                  RopeRule& rule) {
+  rule.context = read_context(config, of_class.context);
+  auto outer = config_real(config, "original_max_position_embeddings", 1, kLargestContext);
+  if (!outer && config.origin() == ModelConfig::Origin::json && of_class.original_context)
+    outer = static_cast<double>(*of_class.original_context);
   const auto own = reader.real("original_max_position_embeddings", 1, kLargestContext);
   const double original = outer ? *outer : own.value_or(static_cast<double>(rule.context));
   rule.original_context = static_cast<std::size_t>(original);
@@ -110,8 +155,7 @@ void read_lengths(const RopeReader& reader, const ModelConfig& config, RopeRule&
 
 std::size_t read_context(const ModelConfig& config, std::size_t otherwise) {
   return static_cast<std::size_t>(
-      config_real(config, "max_position_embeddings|n_positions|max_sequence_length|seq_length", 1,
-                  kLargestContext)
+      config_real(config, "max_position_embeddings|n_positions", 1, kLargestContext)
           .value_or(static_cast<double>(otherwise)));
 }
 
@@ -121,20 +165,19 @@ std::size_t stretched_context(const RopeRule& rule) {
   return std::max(rule.context, static_cast<std::size_t>(std::min(reach, kLargestContext)));
 }
 
-RopeRule read_rope(const Weights& weights, std::size_t head_dim, double default_theta,
+RopeRule read_rope(const Weights& weights, std::size_t head_dim, const RopeClass& of_class,
                    std::string_view layer_type) {
   const ModelConfig& config = weights.config();
   const RopeReader reader(config, layer_type);
   RopeRule rule;
-  rule.theta = reader.real_or_outer("rope_theta", 1e-3, kLargestTheta, default_theta);
-  const double turning = reader.real_or_outer("partial_rotary_factor", 0, 1, 1);
-  rule.rotary_dim = static_cast<std::size_t>(static_cast<double>(head_dim) * turning);
+  rule.theta = reader.real_or_outer("rope_theta", 1e-3, kLargestTheta, of_class.theta);
+  rule.type = of_class.longrope_only ? longrope_type(reader.type(), config) : type_of(reader.type(), config);
+  rule.rotary_dim = rotary_part(reader, weights, head_dim, of_class, rule.type);
   if (rule.rotary_dim % 2 != 0 || rule.rotary_dim == 0)
     throw Error::input(
         fmt::format("{} of {} elements of a head would turn: not pairs", rule.rotary_dim, head_dim))
         .in(config.source());
-  rule.type = type_of(reader.type(), config);
-  read_lengths(reader, config, rule);
+  read_lengths(reader, config, of_class, rule);
   rule.beta_fast = reader.real("beta_fast", 1e-6, kLargestFactor).value_or(32);
   rule.beta_slow = reader.real("beta_slow", 1e-6, kLargestFactor).value_or(1);
   rule.attention_factor = reader.real("attention_factor", 1e-6, kLargestFactor).value_or(0);

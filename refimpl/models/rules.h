@@ -5,17 +5,20 @@
 
 namespace assay {
 
-extern const ModelRule kDeepseekRule;
+extern const ModelRule kDeepseekV2Rule;
+extern const ModelRule kDeepseekV3Rule;
 extern const ModelRule kGemma2Rule;
 extern const ModelRule kGemma3Rule;
 extern const ModelRule kGpt2Rule;
 extern const ModelRule kGptOssRule;
 extern const ModelRule kLlamaRule;
 extern const ModelRule kMinicpm3Rule;
+extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;
 extern const ModelRule kOlmo2Rule;
 extern const ModelRule kPhi3Rule;
-extern const ModelRule kQwenRule;
+extern const ModelRule kQwen2Rule;
+extern const ModelRule kQwen3Rule;
 extern const ModelRule kQwen3MoeRule;
 
 }  // namespace assay

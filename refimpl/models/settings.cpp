@@ -62,6 +62,11 @@ bool config_flag(const ModelConfig& config, std::string_view key, bool otherwise
   return found.value->get<bool>();
 }
 
+bool config_is_null(const ModelConfig& config, std::string_view key) {
+  const auto found = config.text().find(key);
+  return found != config.text().end() && found->is_null();
+}
+
 const ParsedJson* config_object(const ModelConfig& config, std::string_view key) {
   const Found found = find(config, key);
   if (found.value == nullptr) return nullptr;

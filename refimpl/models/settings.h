@@ -21,6 +21,7 @@ double json_real(const ParsedJson& value, std::string_view key, const std::files
                  double least = -kAnyReal, double most = kAnyReal);
 std::string config_text(const ModelConfig& config, std::string_view key, std::string_view otherwise);
 bool config_flag(const ModelConfig& config, std::string_view key, bool otherwise);
+bool config_is_null(const ModelConfig& config, std::string_view key);              // there, and null
 const ParsedJson* config_object(const ModelConfig& config, std::string_view key);  // nullptr: none
 
 }  // namespace assay

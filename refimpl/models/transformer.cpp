@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/settings.h"
 
@@ -89,7 +90,7 @@ class Decoder : public LanguageModel {
  public:
   Decoder(const Weights& weights, DecoderSettings settings)
       : settings_(std::move(settings)),
-        context_(read_context(weights.config(), 2048)),
+        context_(settings_.ropes.at(0).context),
         embedding_(weights.get({.role = Role::token_embedding})),
         final_norm_(weights.get({.role = Role::final_norm})),
         head_(weights.get({.role = Role::output_head})),
@@ -128,6 +129,7 @@ class Decoder : public LanguageModel {
     std::vector<RopeAngles> angles;
     for (const RopeRule& rule : settings_.ropes) angles.push_back(rope_angles(rule, batch, ops));
     for (std::size_t i = 0; i < layers_.size(); ++i) {
+      batch.go_on();
       const TapScope at(taps, "layers", i);
       x = ops.add(x, attention(x, i, batch, angles, ops, at));
       at("attn_residual", x);
@@ -240,12 +242,13 @@ class Decoder : public LanguageModel {
 
 }  // namespace
 
-DecoderSettings read_decoder_settings(const Weights& weights, double default_epsilon, double default_theta) {
+DecoderSettings read_decoder_settings(const Weights& weights, const DecoderClass& of_class) {
   DecoderSettings settings;
-  settings.epsilon =
-      config_real(weights.config(), "rms_norm_eps|layer_norm_eps|norm_eps", 0, 1).value_or(default_epsilon);
+  settings.epsilon = config_real(weights.config(), "rms_norm_eps", 0, 1).value_or(of_class.epsilon);
+  settings.mlp.activation = read_activation(weights.config(), of_class.activation_key, of_class.activation);
   const std::vector<Heads> heads = read_heads(weights.tree());
-  settings.ropes.push_back(read_rope(weights, heads.empty() ? 0 : heads.front().head_dim, default_theta));
+  const std::size_t head_dim = heads.empty() ? 0 : heads.front().head_dim;
+  settings.ropes.push_back(read_rope(weights, head_dim, of_class.rope, of_class.layer_type));
   settings.rope_of.assign(heads.size(), 0);
   return settings;
 }

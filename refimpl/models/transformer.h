@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "refimpl/models/model.h"
@@ -32,8 +33,15 @@ struct DecoderSettings {
   MoeForm moe = MoeForm::sparse;
   bool interleaved_experts = false;
 };
-// What every family reads alike: ε, one rope, GGUF's layout of q and k.
-DecoderSettings read_decoder_settings(const Weights& weights, double default_epsilon, double default_theta);
+// What a family's class of transformers has where the config is silent.
+struct DecoderClass {
+  double epsilon = 1e-6;
+  RopeClass rope;
+  std::string_view activation_key = "hidden_act", activation = "silu";
+  std::string_view layer_type = {};  // whose rope_parameters, where kinds of layers have their own
+};
+// What every family reads alike: ε, the activation, one rope.
+DecoderSettings read_decoder_settings(const Weights& weights, const DecoderClass& of_class);
 
 std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, DecoderSettings settings);
 

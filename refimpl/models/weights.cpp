@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/model/gguf_names.h"
 #include "core/model/reconcile.h"
@@ -175,6 +176,15 @@ WeightView Weights::get(const WeightKey& key) const {
       .in(checkpoint_.root);
 }
 
+bool Weights::has_own_head() const {
+  if (!tree_.tied_embeddings || entry({.role = Role::output_head}) == nullptr) return false;
+  const WeightView head = find({.role = Role::output_head}), table = find({.role = Role::token_embedding});
+  const bool alike = head.codes != nullptr && table.codes != nullptr && head.kind == FormKind::plain &&
+                     table.kind == FormKind::plain && head.type == table.type && head.rows == table.rows &&
+                     head.row_bytes == table.row_bytes;
+  return !alike || std::memcmp(head.codes, table.codes, head.rows * head.row_bytes) != 0;
+}
+
 WeightView Weights::find_named(std::string_view name) const {
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
     if (stored_.tensors[i].name == name) return view(i, 0, false);
@@ -228,6 +238,7 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
 }
 
 void Weights::check_unchanged() const {
+  require_mapped();
   for (const MappedFile& file : files_) {
     if (file.file().identity_now() != file.file().identity())
       throw Error::input("changed while it was read").in(file.file().path());

@@ -63,6 +63,9 @@ class Weights {
   // Throws Error::input naming the tensor that is missing.
   WeightView get(const WeightKey& key) const;
 
+  // The config ties the head to the embedding, and the file holds a head that differs from it.
+  bool has_own_head() const;
+
   // By its name in the file: tables that are no weights (rope_freqs.weight).
   WeightView find_named(std::string_view name) const;
 

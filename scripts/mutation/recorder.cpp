@@ -32,8 +32,9 @@ class Recorder : public testing::EmptyTestEventListener {
   explicit Recorder(const char* path) : out_(std::fopen(path, "w")), mine_(getpid()) {}
 
   void OnTestProgramStart(const testing::UnitTest&) override { line("*", "passed", 0); }
-  void OnTestStart(const testing::TestInfo&) override {
+  void OnTestStart(const testing::TestInfo& test) override {
     std::memset(assay_mutant_reached, 0, kMostMutants);
+    line(std::string(test.test_suite_name()) + "." + test.name(), "began", 0);
     begin_ = milliseconds();
   }
   void OnTestEnd(const testing::TestInfo& test) override {

@@ -69,19 +69,35 @@ class Runner:
             say("fail without any mutant, and are left out: " + ", ".join(failing[:10]))
 
     def _record(self, program, shard, place):
-        reached = f"{place}/{program}.{shard}"
-        environment = {**os.environ, "ASSAY_MUTANT_REACHED": reached, "GTEST_TOTAL_SHARDS": str(self.jobs),
-                       "GTEST_SHARD_INDEX": str(shard)}
-        argv = [str(self.programs[program])]
+        """A test that brings its process down is left out, and the rest run in another."""
+        waiting, lines = self._names(program)[shard :: self.jobs], []
+        while waiting:
+            reached = f"{place}/{program}.{shard}"
+            argv = [str(self.programs[program]), "--gtest_filter=" + ":".join(waiting)]
+            subprocess.run(argv, cwd=self.folder, env={**os.environ, "ASSAY_MUTANT_REACHED": reached},
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            fields = [line.rstrip("\n").split("\t") for line in open(reached) if line.endswith("\n")]
+            lines += [(name, how, float(ms), [int(n) for n in numbers.split()])
+                      for name, how, ms, numbers in fields if how != "began"]
+            begun = {name for name, how, _, _ in fields}
+            if begun <= {"*"}:
+                break
+            waiting = [name for name in waiting if name not in begun]
+        return lines
+
+    def _names(self, program):
+        argv = [str(self.programs[program]), "--gtest_list_tests"]
         if self.only.get(program):
             argv.append(f"--gtest_filter={self.only[program]}")
-        subprocess.run(argv, cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        lines = []
-        with open(reached) as file:
-            for line in file:
-                name, how, milliseconds, numbers = line.rstrip("\n").split("\t")
-                lines.append((name, how, float(milliseconds), [int(n) for n in numbers.split()]))
-        return lines
+        listed = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True).stdout
+        names, suite = [], ""
+        for line in listed.splitlines():
+            word = line.split("#")[0].strip()
+            if line.startswith("  "):
+                names.append(suite + word)
+            elif word.endswith("."):
+                suite = word
+        return names
 
     # ----------------------------------------------------------------------------------------------- one mutant
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/numeric/simd_targets.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -42,6 +43,18 @@ TEST(CompareKernelsCommand, RefusesWhatDoesNotGoTogether) {
       {{"--frobnicate"}, "see 'assay compare kernels --help'"},
   };
   for (const auto& [arguments, reason] : wrong) expect_refused(compare("kernels", arguments), reason);
+}
+
+TEST(CompareKernelsCommand, TakesAnInstructionSetThatTheProcessorHas) {
+  const Arguments small = {"--case", "linear:F32:m=2:k=33:n=5:in=zero:seed=1", "--kernel", "^cpu"};
+  for (const std::string& target : simd_targets()) {
+    Arguments arguments = small;
+    arguments.insert(arguments.end(), {"--isa", target});
+    EXPECT_EQ(compare("kernels", arguments).exit_code, 0) << target;
+  }
+  Arguments unknown = small;
+  unknown.insert(unknown.end(), {"--isa", "abacus"});
+  expect_refused(compare("kernels", unknown), "--isa: there is no 'abacus'");
 }
 
 TEST(CompareKernelsCommand, KnowsThatItCannotWriteBeforeItComputes) {

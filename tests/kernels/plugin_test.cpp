@@ -358,7 +358,7 @@ TEST(Plugin, ThePageWorks) {
                                      .environment = {"CPATH=" + (test::plugin_dir() / "../include").string()},
                                      .timeout_seconds = 280});
   EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
-  EXPECT_NE(r.out.find("66 passed, 0 failed"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("84 passed, 0 failed"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("FAILED mine.norm rms_norm:"), std::string::npos) << r.out;
 }
 

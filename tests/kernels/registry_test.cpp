@@ -57,7 +57,7 @@ TEST(Selection, CpuComputesWhatTheReferenceDoes) {
   const LinearCall call = operands->call(*cpu);
   const Matrix y = cpu->linear(call.x, call.weight, call.bias, call.rounding);
   const Truth truth = operands->truth(1);
-  const std::vector<double> budget = truth[0].budget(0x1p-24);
+  const std::vector<double> budget = truth[0].budget({});
   const std::vector<OutputPart> parts = parts_of(*cpu, y);
   EXPECT_EQ(judge(measure(parts[0].values, truth[0].values, budget, ElementType::F32)), CaseStatus::passed);
 }

@@ -4,6 +4,7 @@
 
 #include "core/system/file.h"
 #include "tests/support/git.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -77,6 +78,24 @@ TEST(Manifest, ReadsFilesWhenAsked) {
               test::sha256sum("one") + "  f.safetensors\n" + test::sha256sum("two") + "  sub/g\n");
   }
   EXPECT_EQ(test::assay({"manifest", (dir / "model").string()}).exit_code, 2);  // nobody knows a digest
+}
+
+// manifest . --hash > SHA256SUMS: the shell has made the file before anything is listed.
+TEST(Manifest, ListsNeitherItsOutputNorItsReport) {
+  const test::TempDir dir;
+  test::write_file(dir / "f.safetensors", "one");
+  const auto in_shell = [&](const std::string& line) {
+    return test::run({"sh", "-c", line, "sh", test::assay_binary()}, {.directory = dir.path()});
+  };
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(in_shell("\"$1\" manifest . --hash --json r.json > SHA256SUMS 2> log").exit_code, 0);
+    EXPECT_EQ(test::read_file(dir / "SHA256SUMS"), test::sha256sum("one") + "  f.safetensors\n");
+  }
+  EXPECT_EQ(test::run({"sha256sum", "-c", "SHA256SUMS"}, {.directory = dir.path()}).exit_code, 0);
+  for (const char* name : {"SHA256SUMS", "log", "r.json"}) fs::remove(dir / name);
+  ASSERT_EQ(in_shell("\"$1\" manifest . --chunks 4096 > m.json").exit_code, 0);
+  const auto json = nlohmann::json::parse(test::read_file(dir / "m.json"));
+  EXPECT_EQ(json["files"].size(), 1u);
 }
 
 TEST(Manifest, BlessesNoDamage) {

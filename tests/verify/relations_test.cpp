@@ -247,5 +247,47 @@ TEST_F(Relations, AReceiptOfOneFileIsCheckedByThatFile) {
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
 }
 
+TEST(VerifyFolder, AFolderLinkIsNoDamage) {
+  const TempDir dir;
+  const std::string file =
+      safetensors_bytes(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234");
+  write_file(dir / "m/checkpoint-100/model.safetensors", file);
+  write_file(dir / "other/model.safetensors", file);
+  fs::create_directory_symlink("checkpoint-100", dir / "m/latest");
+  const ProcessResult inside = assay({"verify", (dir / "m").string()});
+  EXPECT_EQ(inside.exit_code, 0) << inside.out;
+  EXPECT_TRUE(contains(inside.out, "note: latest: is a link to a folder")) << inside.out;
+  fs::create_directory_symlink("../other", dir / "m/elsewhere");
+  const ProcessResult outside = assay({"verify", (dir / "m").string()});
+  EXPECT_EQ(outside.exit_code, 0) << outside.out;
+  EXPECT_TRUE(contains(outside.out, "warning: elsewhere: is a link to a folder elsewhere")) << outside.out;
+  write_file(dir / "SUMS", sha256_by_openssl(dir / "m/checkpoint-100/model.safetensors") +
+                               "  checkpoint-100/model.safetensors\n");
+  EXPECT_EQ(assay({"verify", (dir / "m").string(), "--manifest", (dir / "SUMS").string()}).exit_code, 0);
+}
+
+// A header no loader here reads, byte for byte as published: downloading it again would not help.
+TEST(VerifyFolder, MalformedAsPublishedIsToldFromDamaged) {
+  const TempDir dir;
+  const std::string big_endian = std::string("GGUF") + std::string("\0\0\0\3", 4) + std::string(16, '\0');
+  const std::string version1 = std::string("GGUF") + std::string("\1\0\0\0", 4) + std::string(8, '\0');
+  for (const std::string& bytes : {big_endian, version1}) {
+    write_file(dir / "m.gguf", bytes);
+    const std::string digest = sha256_by_openssl(dir / "m.gguf");
+    const ProcessResult same = assay({"verify", (dir / "m.gguf").string(), "--sha256", digest});
+    EXPECT_EQ(same.exit_code, 1);
+    EXPECT_TRUE(contains(same.out, "is exactly what the publisher has; malformed there: ")) << same.out;
+    EXPECT_TRUE(contains(same.out, "m.gguf: FAILED\n")) << same.out;
+    EXPECT_FALSE(contains(same.out, "download it again;")) << same.out;
+    const ProcessResult other =
+        assay({"verify", (dir / "m.gguf").string(), "--sha256", std::string(64, 'a')});
+    EXPECT_EQ(other.exit_code, 1);
+    EXPECT_TRUE(contains(other.out, "is malformed: ")) << other.out;
+    EXPECT_TRUE(contains(other.out, "download it again")) << other.out;
+    const ProcessResult quick = assay({"verify", (dir / "m.gguf").string(), "--sha256", digest, "--quick"});
+    EXPECT_TRUE(contains(quick.out, "m.gguf: FAILED\n")) << quick.out;
+  }
+}
+
 }  // namespace
 }  // namespace assay::test

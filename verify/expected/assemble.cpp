@@ -146,6 +146,12 @@ void add_unlisted_files(Expectation& e) {
   }
 }
 
+bool lies_in(const fs::path& file, const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(file, error) &&
+         fs::equivalent(file.has_parent_path() ? file.parent_path() : fs::path("."), folder, error);
+}
+
 bool is_commit_id(std::string_view text) {
   return text.size() == 40 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

@@ -25,6 +25,9 @@ bool narrow_to_file(Expectation& expectation, std::string_view name);
 // Adds every file below the root that is not yet listed, with no digest: structure can still be checked.
 void add_unlisted_files(Expectation& expectation);
 
+// Whether `file` is there, and in this very folder: then it lies beside what it vouches for.
+bool lies_in(const fs::path& file, const fs::path& folder);
+
 // Forty lower-case hex digits: a commit, a git object.
 bool is_commit_id(std::string_view text);
 // "commit 1a2b3c4d5e", the form Trust::detail takes.

@@ -236,8 +236,8 @@ std::optional<HubListing> read_tree_cache(const fs::path& path) {
   return out;
 }
 
-Expectation expect_from_hub_listing(const fs::path& path, const fs::path& root) {
-  HubListing listing = read_hub_listing(path);
+Expectation expect_from_hub_listing(std::string_view text, const fs::path& path, const fs::path& root) {
+  HubListing listing = parse_hub_listing(text, path);
   Expectation out;
   out.kind = "hub listing";
   out.origin = path.string() + (listing.commit.empty() ? "" : ", commit " + listing.commit);
@@ -245,8 +245,7 @@ Expectation expect_from_hub_listing(const fs::path& path, const fs::path& root) 
   out.complete = listing.complete;
   out.ignored = {".git", ".cache"};
   out.findings = std::move(listing.findings);
-  std::error_code error;
-  const bool beside = fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", root, error);
+  const bool beside = lies_in(path, root);
   if (beside) out.ignored.push_back(path.filename().string());
   const Trust trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
   for (auto& [name, entry] : listing.files) {

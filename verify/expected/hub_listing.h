@@ -38,7 +38,7 @@ HubListing read_hub_listing(const fs::path& path);
 // trees/<commit>.json alone. nullopt: a format_version not known here, to be ignored (as its writer asks).
 std::optional<HubListing> read_tree_cache(const fs::path& path);
 
-// The listing as the expectation for the files below `root`.
-Expectation expect_from_hub_listing(const fs::path& listing, const fs::path& root);
+// The listing `text`, read from `source`, as the expectation for the files below `root`.
+Expectation expect_from_hub_listing(std::string_view text, const fs::path& source, const fs::path& root);
 
 }  // namespace assay

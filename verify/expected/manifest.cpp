@@ -1,38 +1,57 @@
 #include "verify/expected/manifest.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/chunked_manifest.h"
+#include "core/system/die_when_interrupted.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "verify/expected/assemble.h"
 #include "verify/expected/hub_listing.h"
+#include "verify/expected/manifest_names.h"
 #include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
 
 constexpr std::size_t kSniffBytes = 4096;
+constexpr std::size_t kPiece = 1u << 16;
+constexpr std::uint64_t kMaxManifestBytes = 1ull << 30;
 
-// JSON that is not our own chunked manifest is a hub listing; everything else is lines of text.
-bool is_hub_listing(const fs::path& path) {
-  const File file = File::open(path);
-  std::string head(kSniffBytes, '\0');
-  head.resize(file.read_at(0, std::as_writable_bytes(std::span(head.data(), head.size()))));
-  const std::string_view text = trim(head);
-  return text.starts_with('[') || (text.starts_with('{') && text.find(kManifestSchema) == text.npos);
+// What --manifest names, read: "-" is standard input.
+struct Given {
+  fs::path source;
+  std::string text;
+};
+
+std::string read_standard_input() {
+  const DieWhenInterrupted guard;  // nobody may ever write to it
+  std::string text;
+  std::string piece(kPiece, '\0');
+  while (true) {
+    const ssize_t n = ::read(STDIN_FILENO, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error::from_errno("read standard input", errno);
+    if (n == 0) return text;
+    text.append(piece, 0, static_cast<std::size_t>(n));
+    if (text.size() > kMaxManifestBytes) throw Error::input("standard input is longer than any manifest");
+  }
 }
 
-// `sha256sum ./*` and `find . -exec sha256sum` write "./name".
-std::string_view without_leading_dot(std::string_view name) {
-  while (name.starts_with("./")) {
-    name.remove_prefix(2);
-    while (name.starts_with('/')) name.remove_prefix(1);
-  }
-  return name;
+Given read_given(const fs::path& manifest) {
+  if (manifest == "-") return {"standard input", read_standard_input()};
+  return {manifest, read_small_file(manifest, kMaxManifestBytes)};
+}
+
+// JSON that is not our own chunked manifest is a hub listing; everything else is lines of text.
+bool is_hub_listing(std::string_view document) {
+  const std::string_view text = trim(document.substr(0, kSniffBytes));
+  return text.starts_with('[') || (text.starts_with('{') && text.find(kManifestSchema) == text.npos);
 }
 
 bool is_folder(const fs::path& path) {
@@ -44,21 +63,31 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-Expectation from_checksums(const fs::path& path, const fs::path& root) {
-  ChecksumManifest manifest = read_checksum_manifest(path);
+// The one digest that has no name is of the one file that is meant.
+void name_the_nameless(ChecksumManifest& manifest, const fs::path& source, const fs::path& path) {
+  if (!manifest.nameless) return;
+  if (is_folder(path)) {
+    throw Error::input("gives a digest without a name").in(source).remedy("name the one file that it is of");
+  }
+  manifest.entries[0].name = path.filename().string();
+}
+
+Expectation from_checksums(const Given& given, const fs::path& root, const fs::path& path) {
+  ChecksumManifest manifest = parse_checksum_manifest(given.text, given.source);
+  name_the_nameless(manifest, given.source, path);
+  fit_names(manifest, root);
   Expectation out;
   out.kind = manifest.chunk_bytes > 0 ? "chunked manifest" : "checksum manifest";
-  out.origin = path.string();
+  out.origin = given.source.string();
   out.root = root;
   out.chunk_bytes = manifest.chunk_bytes;
   out.findings = std::move(manifest.findings);
   out.ignored = {".git", ".cache"};
-  std::error_code ignored;
-  const bool beside = fs::equivalent(folder_of(path), root, ignored);
-  if (beside) out.ignored.push_back(path.filename().string());
-  const Trust trust{TrustSource::manifest, path.filename().string(), beside};
+  const bool beside = lies_in(given.source, root);
+  if (beside) out.ignored.push_back(given.source.filename().string());
+  const Trust trust{TrustSource::manifest, given.source.filename().string(), beside};
   for (ManifestEntry& entry : manifest.entries) {
-    const std::string name(without_leading_dot(entry.name));
+    const std::string& name = entry.name;
     if (!accept_name(name, out.findings)) continue;
     out.files.push_back({.name = name,
                          .path = root / name,
@@ -119,10 +148,11 @@ void require_digests(const Expectation& e, const fs::path& manifest) {
 
 Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path) {
   const fs::path root = is_folder(path) ? path : folder_of(path);
-  Expectation out =
-      is_hub_listing(manifest) ? expect_from_hub_listing(manifest, root) : from_checksums(manifest, root);
-  require_digests(out, manifest);
-  if (!is_folder(path)) select_file(out, manifest, path);
+  const Given given = read_given(manifest);
+  Expectation out = is_hub_listing(given.text) ? expect_from_hub_listing(given.text, given.source, root)
+                                               : from_checksums(given, root, path);
+  require_digests(out, given.source);
+  if (!is_folder(path)) select_file(out, given.source, path);
   return out;
 }
 

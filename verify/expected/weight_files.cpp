@@ -37,7 +37,8 @@ bool is_training_state(std::string_view name) {
 }
 
 bool is_shard_index_name(std::string_view name) {
-  return name.ends_with(".json") && name.find(".index.") != name.npos;
+  const auto index = name.rfind(".index.");  // "….index.json", or with a variant between the two
+  return name.ends_with(".json") && index != name.npos && may_hold_weights(name.substr(0, index));
 }
 
 }  // namespace assay

@@ -48,7 +48,8 @@ void note_sizes(ModuleTree& tree, const Decoder& d) {
 }
 
 std::uint64_t read_mtp_layers(ConfigReader& config, std::uint64_t class_default) {
-  const std::uint64_t count = config.optional_number("num_nextn_predict_layers", class_default).value_or(0);
+  const std::uint64_t count =
+      config.optional_number("num_nextn_predict_layers|num_mtp_layers", class_default).value_or(0);
   config.require(count <= kMostLayers,
                  fmt::format("num_nextn_predict_layers is {}: no model has so many", count));
   return count;

@@ -52,7 +52,8 @@ LatentAttention read_attention(ConfigReader& config, const Decoder& d) {
 }
 
 Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Defaults& defaults) {
-  constexpr std::string_view kCount = "n_routed_experts|num_local_experts", kActive = "num_experts_per_tok";
+  constexpr std::string_view kCount = "n_routed_experts|num_local_experts|num_experts",
+                             kActive = "num_experts_per_tok";
   if (!defaults.experts_per_token) config.size(kActive);  // required
   Mixture m;
   m.hidden = d.hidden;

@@ -48,6 +48,7 @@ void add_gemma2_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d,
   const auto window = config.optional_number("sliding_window", 4096);
   const auto windowed = windowed_layers(
       config, d.layers, [&](std::uint64_t i) { return window.has_value() && (i + 1) % full_every != 0; });
+  config.require(windowed.empty() || window, "layer_types names windows, and sliding_window is null");
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 

@@ -41,8 +41,8 @@ void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
                                   .heads = 64,
                                   .kv_heads = 8,
                                   .head_dim = 64});
-  const Experts experts =
-      read_experts(config, tree, "num_local_experts", 128, "num_experts_per_tok|experts_per_token", 4);
+  const Experts experts = read_experts(config, tree, "num_local_experts|num_experts", 128,
+                                       "num_experts_per_tok|experts_per_token", 4);
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", true);
   a.sinks = true;
@@ -58,6 +58,7 @@ void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
   const auto window = config.optional_number("sliding_window", 128);
   const auto windowed =
       windowed_layers(config, d.layers, [&](std::uint64_t i) { return window.has_value() && i % 2 == 0; });
+  config.require(windowed.empty() || window, "layer_types names windows, and sliding_window is null");
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 

@@ -59,7 +59,9 @@ void describe_mistral(ConfigReader& config, ModuleTree& tree) {
       config, tree,
       {.vocabulary = 32000, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 8});
   const auto window = config.optional_number("sliding_window", 4096);
+  // With layer_types transformers takes the class Ministral in Mistral's place.
   const auto windowed = windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); });
+  config.require(windowed.empty() || window, "layer_types names windows, and sliding_window is null");
   describe_with(tree, d, {}, windowed, window.value_or(0));
 }
 

@@ -21,8 +21,7 @@ void add_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, const 
   frame.head_bias = head_bias;
   add_frame(tree, d, {layer}, frame);
   const auto window = config.optional_number("sliding_window");
-  add_geometry(tree, a, d.layers,
-               windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); }),
+  add_geometry(tree, a, d.layers, window ? all_layers(d.layers) : std::vector<std::uint64_t>{},
                window.value_or(0));
 }
 
@@ -31,7 +30,8 @@ void describe_mixtral(ConfigReader& config, ModuleTree& tree) {
       config, tree,
       {.vocabulary = 32000, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 8});
   add_layers(config, tree, d, d.attention(),
-             read_experts(config, tree, "num_local_experts", 8, "num_experts_per_tok", 2), false, false);
+             read_experts(config, tree, "num_local_experts|num_experts", 8, "num_experts_per_tok", 2), false,
+             false);
 }
 
 void describe_phimoe(ConfigReader& config, ModuleTree& tree) {
@@ -42,7 +42,8 @@ void describe_phimoe(ConfigReader& config, ModuleTree& tree) {
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
   const bool head_bias = config.flag("lm_head_bias", false);
   add_layers(config, tree, d, a,
-             read_experts(config, tree, "num_local_experts", 16, "num_experts_per_tok", 2), true, head_bias);
+             read_experts(config, tree, "num_local_experts|num_experts", 16, "num_experts_per_tok", 2), true,
+             head_bias);
 }
 
 constexpr std::string_view kMixtralArchitectures[] = {"MixtralForCausalLM"};

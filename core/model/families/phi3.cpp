@@ -20,8 +20,7 @@ void describe_phi3(ConfigReader& config, ModuleTree& tree) {
   layer.children = {attention(a), gated_mlp(mlp)};
   add_frame(tree, d, {layer});
   const auto window = config.optional_number("sliding_window");
-  add_geometry(tree, a, d.layers,
-               windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); }),
+  add_geometry(tree, a, d.layers, window ? all_layers(d.layers) : std::vector<std::uint64_t>{},
                window.value_or(0));
 }
 

@@ -14,6 +14,8 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Decoder& d, con
   const std::uint64_t first = window ? config.number("max_window_layers", 28) : 0;
   const auto windowed =
       windowed_layers(config, d.layers, [&](std::uint64_t i) { return window.has_value() && i >= first; });
+  config.require(windowed.empty() || window,
+                 "layer_types names windows, and use_sliding_window or sliding_window takes them away");
 
   Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);

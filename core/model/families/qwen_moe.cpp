@@ -68,8 +68,8 @@ void describe_qwen3_moe(ConfigReader& config, ModuleTree& tree) {
 
   const bool windows = config.flag("use_sliding_window", false);
   const auto window = windows ? config.optional_number("sliding_window", 4096) : std::nullopt;
-  const auto windowed = windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); });
-  add_geometry(tree, a, d.layers, windowed, window.value_or(0));
+  add_geometry(tree, a, d.layers, window ? all_layers(d.layers) : std::vector<std::uint64_t>{},
+               window.value_or(0));
 }
 
 constexpr std::string_view kQwen2Architectures[] = {"Qwen2MoeForCausalLM"};

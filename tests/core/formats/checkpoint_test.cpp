@@ -76,6 +76,21 @@ TEST(Checkpoint, IndexedShardsAndWhatLiesBesideThem) {
   EXPECT_EQ(open_checkpoint(folder / "model.safetensors.index.json", 1).tensors.size(), 2u);
 }
 
+TEST(Checkpoint, AnIndexDecidesWhateverTheShardsNumbers) {
+  TempDir folder;  // as gpt-oss-20b is published
+  std::string map;
+  for (const std::string number : {"00000", "00001", "00002"}) {
+    const std::string name = "model-" + number + "-of-00002.safetensors";
+    write_file(folder / name, shard({"t" + number}));
+    map += (map.empty() ? "" : ",") + ("\"t" + number + "\":\"" + name + "\"");
+  }
+  write_file(folder / "model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
+  const Checkpoint checkpoint = open_checkpoint(folder.path(), 1);
+  EXPECT_EQ(checkpoint.tensors.size(), 3u);
+  EXPECT_FALSE(has_errors(checkpoint.findings));
+  EXPECT_EQ(codes(checkpoint), Names{"index.number_out_of_range model-00000-of-00002.safetensors"});
+}
+
 TEST(Checkpoint, ExtraShardsOfTheSameSetAreTakenAndTold) {
   TempDir folder;
   write_file(folder / "model-00001-of-00002.safetensors", shard({"a"}));

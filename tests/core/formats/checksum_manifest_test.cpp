@@ -125,10 +125,60 @@ TEST(ChecksumManifest, NothingToCheckIsAnError) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no sha256 checksum line", refusal(""));
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no sha256 checksum line", refusal("# only a comment\n"));
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "by md5", refusal(std::string(32, 'a') + "  a\n"));
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "UTF-16",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "holds no sha256",
                       refusal(std::string("\xFF\xFE"
                                           "b\0a\0",
                                           6)));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "half a surrogate",
+                      refusal(std::string("\xFF\xFE\0\xD8"
+                                          "a\0",
+                                          6)));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "within a character", refusal("\xFF\xFE-"));
+}
+
+std::string utf16(std::string_view ascii) {
+  std::string text = "\xFF\xFE";
+  for (const char c : ascii) text += {c, '\0'};
+  return text;
+}
+
+TEST(ChecksumManifest, AsWindowsPrintsThem) {
+  std::string upper = kAbc;
+  for (char& c : upper) c = static_cast<char>(std::toupper(c));
+  std::string parted;
+  for (std::size_t i = 0; i < 64; i += 2) parted += (i > 0 ? " " : "") + std::string(kAbc).substr(i, 2);
+  const std::string table =
+      "\r\nAlgorithm       Hash                                                                   Path\r\n"
+      "---------       ----                                                                   ----\r\n"
+      "SHA256          " +
+      upper + "       C:\\my models\\m.safetensors\r\n\r\n";
+  const std::string list =
+      "\n\nAlgorithm : SHA256\nHash      : " + upper + "\nPath      : C:\\my models\\m.safetensors\n\n";
+  const std::string certutil = "SHA256 hash of C:\\my models\\m.safetensors:\r\n" + std::string(kAbc) +
+                               "\r\nCertUtil: -hashfile command completed successfully.\r\n";
+  const std::string old_certutil = "SHA256 hash of file C:\\my models\\m.safetensors:\r\n" + parted +
+                                   "\r\nCertUtil: -hashfile command completed successfully.\r\n";
+  for (const std::string& text : {table, list, certutil, old_certutil, utf16(table), utf16(certutil)}) {
+    const ChecksumManifest manifest = parse(text);
+    ASSERT_EQ(manifest.entries.size(), 1u) << text;
+    EXPECT_EQ(manifest.entries[0].name, "/my models/m.safetensors");
+    EXPECT_EQ(manifest.entries[0].digest.hex(), kAbc);
+    EXPECT_TRUE(manifest.findings.empty()) << text;
+  }
+  EXPECT_EQ(parse(certutil + certutil.substr(0, 0) + "SHA256 hash of b:\n" + kEmpty + "\n").entries.size(),
+            2u);
+}
+
+TEST(ChecksumManifest, ADigestAloneIsOfTheFileItIsNamedAfter) {
+  const auto read = [](const std::string& text, const char* source) {
+    return parse_checksum_manifest(text, source);
+  };
+  EXPECT_EQ(read(std::string(kAbc) + "\n", "m.safetensors.sha256").entries.at(0).name, "m.safetensors");
+  EXPECT_EQ(read(kAbc, "m.gguf.sha256sum").entries.at(0).name, "m.gguf");
+  EXPECT_EQ(read(std::string(kAbc) + "  -\n", "m.gguf.sha256").entries.at(0).name, "m.gguf");
+  EXPECT_FALSE(read(kAbc, "m.gguf.sha256").nameless);
+  EXPECT_TRUE(read(kAbc, "digest.txt").nameless);
+  EXPECT_THROW(read(std::string(kAbc) + "\n" + kEmpty + "\n", "digest.txt"), Error);
 }
 
 TEST(ChecksumManifest, ManyLines) {

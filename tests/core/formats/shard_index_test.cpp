@@ -1,5 +1,7 @@
 #include "core/formats/shard_index.h"
 
+#include "core/formats/shard_numbering.h"
+
 #include <algorithm>
 
 #include "core/system/error.h"
@@ -108,6 +110,39 @@ TEST(ShardNumbering, NamesWhatIsWrong) {
             (Lines{"index.number_out_of_range m-0-of-1.s", "index.number_out_of_range m-2-of-1.s"}));
   EXPECT_EQ(check({"m-01-of-1.s", "m-1-of-1.s"}), Lines{"index.number_twice m-1-of-1.s"});
   EXPECT_EQ(check({"m-1-of-1.s", "m-1-of-2.s", "m-2-of-2.s"}), Lines{"index.counts_differ m-1-of-1.s"});
+}
+
+TEST(ShardNumbering, CountsFromZeroToo) {
+  const auto check = [](Lines names) { return summary(check_shard_numbering(names)); };
+  EXPECT_EQ(check({"m-0-of-2.bin", "m-1-of-2.bin"}), Lines{"index.number_from_zero m-0-of-2.bin"});
+  EXPECT_EQ(check({"m-0-of-3.bin", "m-2-of-3.bin"}),
+            (Lines{"index.number_from_zero m-0-of-3.bin", "index.number_missing m-1-of-3.bin"}));
+  EXPECT_EQ(check({"m-0-of-2.gguf", "m-1-of-2.gguf"}),
+            (Lines{"index.number_missing m-2-of-2.gguf", "index.number_out_of_range m-0-of-2.gguf"}))
+      << "llama.cpp makes the names itself, from 1";
+}
+
+TEST(ShardNumbering, BloomsNumberFollowsAnUnderscore) {
+  const Lines names = {"model_00001-of-00003.safetensors", "model_00003-of-00003.safetensors"};
+  EXPECT_EQ(summary(check_shard_numbering(names)),
+            Lines{"index.number_missing model_00002-of-00003.safetensors"});
+}
+
+// gpt-oss-20b: 00000, 00001 and 00002 "of-00002".
+TEST(ShardNumbering, IsANoteWhereAnIndexNamesTheShards) {
+  const auto errors = [](const Lines& names, const Lines& indexed) {
+    return has_errors(check_shard_numbering(names, indexed));
+  };
+  const Lines gpt_oss = {"m-0-of-2.s", "m-1-of-2.s", "m-2-of-2.s"};
+  EXPECT_TRUE(errors(gpt_oss, {}));
+  EXPECT_FALSE(errors(gpt_oss, gpt_oss));
+  EXPECT_EQ(summary(check_shard_numbering(gpt_oss, gpt_oss)), Lines{"index.number_out_of_range m-0-of-2.s"});
+  EXPECT_FALSE(errors({"m-1-of-3.s"}, {"m-1-of-3.s"})) << "a gap that the index has as well";
+  EXPECT_FALSE(errors({"m-1-of-1.s", "m-01-of-1.s"}, {"m-1-of-1.s"}));
+  EXPECT_FALSE(errors({"m-1-of-1.s", "m-1-of-2.s"}, {"m-1-of-1.s"}));
+  EXPECT_TRUE(errors({"m-1-of-1.s", "other-1-of-2.s"}, {"m-1-of-1.s"})) << "a set that no index names";
+  EXPECT_EQ(check_shard_numbering(Lines{"m-1-of-2.s"}, Lines{"m-1-of-2.s", "m-2-of-2.s"}).size(), 0u)
+      << "an indexed shard that is not here is the index check's to tell";
 }
 
 TEST(ShardNumbering, AnAbsurdCountIsOneFinding) {

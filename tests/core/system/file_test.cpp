@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "core/system/error.h"
 #include "tests/support/support.h"
@@ -48,6 +50,28 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   }
   EXPECT_EQ(test::read_file(dir / "out"), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 1);
+}
+
+// kill -9 leaves a temporary; the next run that writes the same file takes it away.
+TEST(AtomicFile, WhatDeadProcessesLeftIsRemoved) {
+  const test::TempDir dir;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file(dir / "out");
+    AtomicFile other(dir / "other");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 2);
+  test::write_file(dir / ".out.assay-0000beef-1.tmp", "of another machine");
+  {
+    AtomicFile alive(dir / "out");
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 3) << "other's, beef's and ours";
+    AtomicFile(dir / "x").commit();
+    EXPECT_TRUE(fs::exists(alive.temporary())) << "a living process's stays";
+  }
+  EXPECT_TRUE(fs::exists(dir / ".out.assay-0000beef-1.tmp"));
 }
 
 TEST(ListTree, ListsLinksWithoutFollowingThem) {

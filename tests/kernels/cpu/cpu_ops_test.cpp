@@ -128,6 +128,19 @@ TEST_P(CpuLinear, IsWithinItsBudget) {
 INSTANTIATE_TEST_SUITE_P(Grid, CpuLinear, ::testing::ValuesIn(linear_cases()),
                          [](const auto& test) { return case_name(test.param); });
 
+// More than one piece of rows, the last not whole.
+TEST(CpuAdd, AddsEveryRow) {
+  for (const std::size_t rows : {1, 512, 513, 1300}) {
+    Pair ops;
+    const std::vector<float> a = filled(rows, 64, InputKind::zero_mean, 3),
+                             b = filled(rows, 64, InputKind::zero_mean, 4);
+    const Matrix y = ops.cpu.add(upload(ops.cpu, a, rows, 64), upload(ops.cpu, b, rows, 64));
+    std::vector<double> sums;
+    for (std::size_t i = 0; i < a.size(); ++i) sums.push_back(a[i] + b[i]);
+    EXPECT_EQ(ops.cpu.download(y), sums) << rows;
+  }
+}
+
 TEST(CpuLinear, IsExactWhereSumsAre) {
   for (const std::string& target : simd_targets()) {
     use_simd_target(target);

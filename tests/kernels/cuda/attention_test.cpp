@@ -31,6 +31,15 @@ TEST(CudaAttention, PassesItsGrid) {
             80u);
 }
 
+// Qwen2's 5 and 7 query heads a key head, Falcon's 71.
+TEST(CudaAttention, PassesTheRatiosOfTheKnownFamilies) {
+  const auto wanted = [](const CaseId& id) {
+    const auto group = id.number("heads") / id.number("kv", 1);
+    return id.number("dim") == 16 && id.number("keys") == 9 && (group == 5 || group == 7 || group == 71);
+  };
+  EXPECT_GT(pass_emulated(89, add_attention, wanted, true), 4u);
+}
+
 TEST(CudaAttention, PassesInPieces) {
   EXPECT_GT(pass_emulated(90, add_attention,
                           [](const CaseId& id) {

@@ -12,18 +12,20 @@
 
 namespace assay {
 
-// Cases of the grid for which `wanted` says yes. Each of them has to be passed by every kernel that `add` put
-// into the registry; returns how many examinations were passed, so that a test can demand some.
+// Cases of the grid, or of those it is never without (OpCases::always), for which `wanted` says yes. Each has
+// to be passed by every kernel that `add` put into the registry; returns how many examinations were passed,
+// so that a test can demand some.
 inline std::size_t pass_emulated(
     int sm, const std::function<void(Registry&, cuda::Machine&)>& add,
-    const std::function<bool(const CaseId&)>& wanted = [](const CaseId&) { return true; }) {
+    const std::function<bool(const CaseId&)>& wanted = [](const CaseId&) { return true; },
+    bool always = false) {
   const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
   Registry registry;
   add(registry, *machine);
   std::size_t passed = 0;
   for (const auto& examiner : examiners(registry)) {
     if (examiner->kernels().empty()) continue;
-    for (const CaseId& id : examiner->grid()) {
+    for (const CaseId& id : always ? examiner->always() : examiner->grid()) {
       if (!wanted(id)) continue;
       for (const CaseResult& r : examiner->examine(id, [](const KernelLabel&) { return true; }, {})) {
         if (r.status == CaseStatus::passed) ++passed;

@@ -115,6 +115,11 @@ TEST(BadConfig, NumbersHaveBounds) {
   }
 }
 
+TEST(BadConfig, TheLeastFactorOfAPair) {
+  const BadConfig least = {"phi3", [](auto& c) { c["rope_scaling"]["short_factor"][0] = 1e-6; }, ""};
+  EXPECT_EQ(error_of(least), "nothing was wrong");
+}
+
 TEST(BadConfig, UnknownVariantNamesTheKnownOnes) {
   const Weights weights(test::folder("deepseek-v3"), 1);
   try {

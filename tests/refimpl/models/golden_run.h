@@ -64,6 +64,7 @@ inline std::vector<TokenId> tokens_of(const Numbers& numbers) {
 
 class Runner {
  public:
+  // Of data/models, or wherever a whole path leads.
   Runner(const std::string& name, Precision precision, const ModelOptions& options = {})
       : weights_(folder(name), 1),
         ops_({precision}, 1),

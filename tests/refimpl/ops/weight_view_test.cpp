@@ -80,7 +80,7 @@ TEST(WeightView, ScalesFollowTheRowsOfAPart) {
   weight.scale_columns = 2;
   EXPECT_EQ(decoded(weight, 4, 1), (std::vector<double>{11, 11, 11, 13, 13, 13}));
   EXPECT_EQ(decoded(weight.row_range(1, 3), 0, 2), (std::vector<double>{2, 2, 2, 3, 3, 3, 5, 5, 5, 7, 7, 7}));
-  EXPECT_EQ(decoded(weight.row_range(1, 4).row_range(2, 2), 0, 1), (std::vector<double>{5, 5, 5, 7, 7, 7}));
+  EXPECT_EQ(decoded(weight.row_range(1, 4).row_range(1, 2), 0, 1), (std::vector<double>{5, 5, 5, 7, 7, 7}));
   weight.global_scale = 4;
   EXPECT_EQ(decoded(weight, 0, 1).front(), 2);
   weight.global = GlobalScale::multiply;

@@ -108,11 +108,14 @@ TEST(HubListing, BecomesAnExpectation) {
   const TempDir dir;
   write_file(dir / "list.json", "[" + tree_entry("config.json", kSmall) + "]");
   fs::create_directory(dir / "model");
-  const Expectation away = expect_from_hub_listing(dir / "list.json", dir / "model");
+  const Expectation away =
+      expect_from_hub_listing(test::read_file(dir / "list.json"), dir / "list.json", dir / "model");
   EXPECT_EQ(away.files[0].path, dir / "model" / "config.json");
   EXPECT_TRUE(away.complete);
   EXPECT_FALSE(away.files[0].trust.stored_beside);
-  EXPECT_TRUE(expect_from_hub_listing(dir / "list.json", dir.path()).files[0].trust.stored_beside);
+  EXPECT_TRUE(expect_from_hub_listing(test::read_file(dir / "list.json"), dir / "list.json", dir.path())
+                  .files[0]
+                  .trust.stored_beside);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "verify/expected/manifest.h"
 
 #include "core/system/error.h"
+#include "tests/support/git.h"
 #include "tests/verify/expected/hub_fixture.h"
 #include "tests/verify/expected/lookup.h"
 
@@ -97,6 +98,59 @@ TEST(PlainFolder, ListsWhatIsThere) {
   EXPECT_NE(finding(e, "expected.dangling_link", "dangling"), nullptr);
   EXPECT_EQ(trust_summary(e), "Nobody said what the bytes should be: only structure can be checked.");
 }
+
+// `sha256sum /data/m/*`, `sha256sum models/m/*`: the sums are of this folder, wherever it was then.
+TEST(ManifestExpectation, FoldersInFrontOfTheNamesAreTakenAway) {
+  const test::TempDir dir;
+  test::write_file(dir / "m/a.bin", "a");
+  test::write_file(dir / "m/sub/b.bin", "b");
+  const std::string a = test::sha256sum("a"), b = test::sha256sum("b");
+  const auto names = [&](const std::string& sums) {
+    test::write_file(dir / "sums", sums);
+    std::vector<std::string> list;
+    for (const ExpectedFile& file : expect_from_manifest(dir / "sums", dir / "m").files)
+      list.push_back(file.name);
+    return list;
+  };
+  const std::vector<std::string> both = {"a.bin", "sub/b.bin"};
+  EXPECT_EQ(names(a + "  /data/old/m/a.bin\n" + b + "  /data/old/m/sub/b.bin\n"), both);
+  EXPECT_EQ(names(a + "  m/a.bin\n" + b + "  m/sub/b.bin\n"), both);
+  EXPECT_EQ(names(a + "  ./m/a.bin\n" + b + "  ./m/sub/b.bin\n"), both);
+  EXPECT_EQ(
+      names(a + "  " + (dir / "m/a.bin").string() + "\n" + b + "  " + (dir / "m/sub/b.bin").string() + "\n"),
+      both);
+  EXPECT_EQ(names(a + "  m/a.bin\n" + b + "  other/c.bin\n"), std::vector<std::string>{"a.bin"});
+  EXPECT_EQ(names(a + "  a.bin\n" + b + "  m/sub/b.bin\n"),
+            (std::vector<std::string>{"a.bin", "m/sub/b.bin"}))
+      << "names that are found as they stand stay as they stand";
+  EXPECT_EQ(names("SHA256 hash of C:\\m\\a.bin:\n" + a + "\nCertUtil: done\n"),
+            std::vector<std::string>{"a.bin"});
+  EXPECT_EQ(expect_from_manifest(dir / "sums", dir / "m").findings.at(0).code, "manifest.prefix_removed");
+}
+
+TEST(ManifestExpectation, ADigestWithoutANameIsOfTheOneFileMeant) {
+  const test::TempDir dir;
+  test::write_file(dir / "f.bin", "a");
+  test::write_file(dir / "digest", test::sha256sum("a") + "\n");
+  EXPECT_EQ(expect_from_manifest(dir / "digest", dir / "f.bin").files.at(0).name, "f.bin");
+  EXPECT_THROW(expect_from_manifest(dir / "digest", dir.path()), Error);
+  test::write_file(dir / "f.bin.sha256", test::sha256sum("a"));
+  EXPECT_EQ(expect_from_manifest(dir / "f.bin.sha256", dir.path()).files.at(0).name, "f.bin");
+}
+
+TEST(ManifestExpectation, MayComeFromStandardInput) {
+  const test::TempDir dir;
+  test::write_file(dir / "f.bin", "a");
+  const auto verify = [&](const std::string& input) {
+    return test::assay({"verify", dir.path().string(), "--manifest", "-"}, {.input = input});
+  };
+  const auto good = verify(test::sha256sum("a") + "  f.bin\n");
+  EXPECT_EQ(good.exit_code, 0) << good.out << good.err;
+  EXPECT_NE(good.out.find("checked against standard input"), std::string::npos) << good.out;
+  EXPECT_EQ(verify(test::sha256sum("b") + "  f.bin\n").exit_code, 1);
+  EXPECT_EQ(verify("[]").exit_code, 2);
+  EXPECT_EQ(verify("nonsense").exit_code, 2);
+  }
 
 // It would let everything pass.
 TEST(Manifest, OfNothingOrWithoutDigestsIsRefused) {

@@ -1,14 +1,11 @@
-// moe_gate and moe_mix.
+// moe_gate: which experts, and by how much.
 //
-//   moe_gate  with ρ the relative error of a score in units of u (σ: 8; softmax: |x - max| + λ(experts) + 8),
-//             and φ = 2^-126, below which exponentials in float32 may be flushed or held fast:
-//             what the choice compares   δc = u (ρ s + |c|) + φ; of two experts of a group, added up
-//             weights                    δw = u |w| (2 ρ + λ(top_k) + 4) + scale φ (1 + top_k w / scale) / Σ
-//             Experts are whole numbers: equality, but where a choice hangs on no more than the δc of the
-//             two: such a token is left open.
-//   moe_mix   an expert's gate and up are sums over the hidden size, down over its width; act' ≤ 1.1:
-//             δh = 1.1·|u|·λ(hidden)(|W_g||x|) + |act(g)|·λ(hidden)(|W_u||x|) + 10 |act(g) u|
-//             δy = Σ w (|W_d|(δh + λ(width) |h|) + (2 + λ(top_k)) |W_d h|)
+// With ρ the relative error of a score in units of u (σ: 8; softmax: |x - max| + λ(experts) + 8), and φ =
+// 2^-126, below which exponentials in float32 may be flushed or held fast:
+//   what the choice compares   δc = u (ρ s + |c|) + φ; of two experts of a group, added up
+//   weights                    δw = u |w| (2 ρ + λ(top_k) + 4) + scale φ (1 + top_k w / scale) / Σ
+// Experts are whole numbers: equality, but where a choice hangs on no more than the δc of the two: such a
+// token is left open.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -22,8 +19,6 @@
 
 namespace assay {
 namespace {
-
-// --- moe_gate
 
 constexpr double kRoundoff = 0x1p-24;
 constexpr double kFlushed = 0x1p-126;
@@ -101,12 +96,13 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
                          .rows = tokens_,
                          .columns = rule_.top_k,
                          .values = {routing.experts.begin(), routing.experts.end()}};
-    TruthPart weights = {
-        .name = "weights", .rows = tokens_, .columns = rule_.top_k, .values = wide.download(routing.weights)};
+    TruthPart weights = {.name = "weights", .rows = tokens_, .columns = rule_.top_k};
     for (std::size_t t = 0; t < tokens_; ++t) {
       const bool open = is_open(t);
       const std::span chosen = std::span(routing.experts).subspan(t * rule_.top_k, rule_.top_k);
       const double sum = rule_.renormalize ? sum_of_scores(t, chosen) + rule_.epsilon : 1;
+      const std::vector<double> due = due_weights(t, chosen);
+      weights.values.insert(weights.values.end(), due.begin(), due.end());
       for (std::size_t i = 0; i < rule_.top_k; ++i) {
         experts.open.push_back(open);
         weights.open.push_back(open);
@@ -155,6 +151,18 @@ class MoeGateOperands final : public Operands<MoeGateCall> {
     for (double& x : s) sum += x = std::exp(x - largest);
     for (double& x : s) x /= sum;
     return s;
+  }
+  // By the formula alone: what a correction does to weights would be in the reference's own.
+  std::vector<double> due_weights(std::size_t token, std::span<const std::int32_t> chosen) const {
+    const bool of_chosen = rule_.top_k_first && rule_.score == GateRule::Score::softmax;
+    const std::vector<double> all = scores(token);
+    std::vector<double> w;
+    for (const std::int32_t e : chosen) w.push_back(all[static_cast<std::size_t>(e)]);
+    const double sum = std::accumulate(w.begin(), w.end(), 0.0);
+    double divisor = of_chosen ? sum : 1;
+    if (rule_.renormalize) divisor *= (of_chosen ? 1 : sum) + rule_.epsilon;
+    for (double& x : w) x *= rule_.scale / divisor;
+    return w;
   }
   double sum_of_scores(std::size_t token, std::span<const std::int32_t> chosen) const {
     if (rule_.top_k_first && rule_.score == GateRule::Score::softmax) return 1;  // of the chosen alone
@@ -247,6 +255,51 @@ class MoeGateCases final : public OpCases<MoeGateCall> {
     }
     return cases;
   }
+  std::vector<CaseId> always() const override {
+    std::vector<CaseId> cases;
+    const auto gate = [](std::uint64_t m, std::uint64_t experts, std::uint64_t top) {
+      return CaseId("moe_gate", "F32").with("m", m).with("experts", experts).with("top", top);
+    };
+    // As many experts, and as many of them, as the known families have: Qwen2-MoE's 60, DeepSeek's 64 to 256,
+    // Kimi-K2's 384, Qwen3-Next's 10 of 512.
+    for (const std::uint64_t experts : {8, 16, 32, 60, 64, 72, 128, 160, 256, 384, 512}) {
+      for (std::uint64_t top = 1; top <= std::min<std::uint64_t>(10, experts); ++top)
+        cases.push_back(gate(5, experts, top).with("renorm", top % 2).with(InputKind::zero_mean));
+    }
+    // Every way to weigh, with a correction that only the choice may see and without.
+    for (const char* score : {"softmax", "sigmoid"}) {
+      for (const std::uint64_t first : {0, 1}) {
+        if (first != 0 && std::string_view(score) == "sigmoid") continue;  // no family has it
+        for (const std::uint64_t renorm : {0, 1}) {
+          for (const char* bias : {"0", "0.1", "3"})
+            cases.push_back(gate(9, 16, 4)
+                                .with("score", score)
+                                .with("first", first)
+                                .with("renorm", renorm)
+                                .with("bias", bias)
+                                .with("scale", "2.5")
+                                .with(InputKind::zero_mean));
+        }
+      }
+    }
+    for (const std::uint64_t pairs : {0, 1})
+      cases.push_back(gate(9, 32, 4)
+                          .with("score", "sigmoid")
+                          .with("groups", 4)
+                          .with("chosen", 2)
+                          .with("pairs", pairs)
+                          .with("bias", "0.1")
+                          .with(InputKind::zero_mean));
+    return cases;
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    if (size != "m" && size != "experts") return {};
+    return {CaseId("moe_gate", "F32")
+                .with("m", size == "m" ? value : 3)
+                .with("experts", size == "experts" ? value : 8)
+                .with("top", 2)
+                .with(InputKind::zero_mean)};
+  }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("moe_gate", "F32")  // DeepSeek-V3's
                 .with("m", 512)
@@ -265,217 +318,11 @@ class MoeGateCases final : public OpCases<MoeGateCall> {
   }
 };
 
-// --- moe_mix
-
-struct Expert {
-  MadeWeightPtr gate, up, down;
-};
-
-class MoeMixOperands final : public Operands<MoeMixCall> {
- public:
-  explicit MoeMixOperands(const CaseId& id)
-      : tokens_(id.number("m", 1)),
-        hidden_(id.number("hidden", 64)),
-        width_(id.number("width", 32)),
-        top_k_(id.number("top", 2)),
-        fused_(id.word("fused", "no")) {
-    const std::size_t experts = id.number("experts", 4);
-    if (top_k_ == 0 || top_k_ > experts || hidden_ == 0 || width_ == 0)
-      throw Error::usage("the numbers of a mixture do not fit each other");
-    if (fused_ != "no" && fused_ != "halves" && fused_ != "rows")
-      throw Error::usage("fused=" + fused_ + ": no, halves or rows");
-    const std::string way = id.word("way", "sparse");
-    if (way != "sparse" && way != "dense") throw Error::usage("way=" + way + ": sparse or dense");
-    form_ = way == "dense" ? MoeForm::dense : MoeForm::sparse;
-    std::uint64_t seed = id.seed() * 1000;
-    x_ = filled(arithmetic, id.input(), {.rows = tokens_, .columns = hidden_, .seed = ++seed});
-    const WeightForm form = weight_form(id.form());
-    const auto weight = [&](std::size_t rows, std::size_t columns) {
-      return std::make_shared<MadeWeight>(form, InputKind::zero_mean,
-                                          FillOptions{.rows = rows, .columns = columns, .seed = ++seed});
-    };
-    for (std::size_t e = 0; e < experts; ++e)
-      experts_.push_back({weight(width_, hidden_), weight(width_, hidden_), weight(hidden_, width_)});
-    route(++seed);
-    if (fused_ != "no") fuse();
-  }
-
-  MoeMixCall call(Ops& ops) const override {
-    MoeMixCall call = {.x = upload(ops, x_),
-                       .routing = {top_k_, chosen_, upload(ops, weights_)},
-                       .experts = {},
-                       .form = form_};
-    for (std::size_t e = 0; e < experts_.size(); ++e) {
-      call.experts.down.push_back(experts_[e].down->view());
-      if (!fused_weights_.empty()) {
-        call.experts.gate_up.push_back(fused_weights_[e]->view());
-      } else {
-        call.experts.gate.push_back(experts_[e].gate->view());
-        call.experts.up.push_back(experts_[e].up->view());
-      }
-    }
-    call.experts.interleaved = fused_ == "rows";
-    return call;
-  }
-  Truth truth(int jobs) const override {
-    ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = tokens_, .columns = hidden_, .fine_digits = true};
-    y.values = wide.download(run_reference(wide, call(wide)));
-    y.per_roundoff.resize(y.values.size());
-    for (std::size_t e = 0; e < experts_.size(); ++e) {
-      const std::vector<float> gate = experts_[e].gate->values(), up = experts_[e].up->values(),
-                               down = experts_[e].down->values();
-      for (std::size_t i = 0; i < chosen_.size(); ++i) {
-        if (static_cast<std::size_t>(chosen_[i]) != e) continue;
-        const std::size_t token = i / top_k_;
-        expert_error(&x_.values[token * hidden_], gate, up, down, weights_.values[i],
-                     &y.per_roundoff[token * hidden_]);
-      }
-    }
-    return {std::move(y)};
-  }
-  std::optional<MoeMixCall> first_token(const MoeMixCall& call) const override {
-    if (tokens_ < 2) return std::nullopt;
-    MoeMixCall first = call;
-    first.x = call.x.row_range(0, 1);
-    first.routing.experts.resize(top_k_);
-    first.routing.weights = call.routing.weights.row_range(0, 1);
-    return first;
-  }
-  bool spoil_last_token(MoeMixCall& call) const override {
-    if (tokens_ < 2) return false;
-    fill_row_with_nan(call.x, tokens_ - 1);
-    return true;
-  }
-  double flops() const override {
-    const double visits =
-        static_cast<double>(form_ == MoeForm::dense ? tokens_ * experts_.size() : chosen_.size());
-    return 6 * visits * static_cast<double>(hidden_ * width_);
-  }
-  double bytes() const override {
-    double bytes = 8 * static_cast<double>(x_.values.size());
-    for (const Expert& e : experts_)
-      bytes += 3 * static_cast<double>(e.gate->view().rows * e.gate->view().row_bytes);
-    return bytes;
-  }
-
- private:
-  // Different experts for each token, the last expert for none, so that one is idle.
-  void route(std::uint64_t seed) {
-    InputStream stream(seed);
-    const std::size_t usable = experts_.size() > top_k_ ? experts_.size() - 1 : experts_.size();
-    weights_ = {tokens_, top_k_, {}};
-    for (std::size_t t = 0; t < tokens_; ++t) {
-      std::vector<std::int32_t> order(usable);
-      std::iota(order.begin(), order.end(), 0);
-      for (std::size_t i = 0; i < top_k_; ++i) {
-        std::swap(order[i], order[i + stream.next() % (usable - i)]);
-        chosen_.push_back(order[i]);
-        weights_.values.push_back(arithmetic.round(0.1 + stream.uniform()));
-      }
-    }
-  }
-  void fuse() {
-    for (const Expert& e : experts_) {
-      const std::vector<float> gate = e.gate->values(), up = e.up->values();
-      std::vector<float> both(2 * gate.size());
-      for (std::size_t r = 0; r < width_; ++r) {
-        const std::size_t to_gate = fused_ == "rows" ? 2 * r : r,
-                          to_up = fused_ == "rows" ? 2 * r + 1 : width_ + r;
-        std::copy_n(&gate[r * hidden_], hidden_, &both[to_gate * hidden_]);
-        std::copy_n(&up[r * hidden_], hidden_, &both[to_up * hidden_]);
-      }
-      fused_weights_.push_back(std::make_shared<MadeWeight>(std::move(both), 2 * width_, hidden_));
-    }
-  }
-  void expert_error(const double* x, const std::vector<float>& gate, const std::vector<float>& up,
-                    const std::vector<float>& down, double weight, double* error) const {
-    const double over_hidden = accumulation_factor(hidden_), over_width = accumulation_factor(width_);
-    std::vector<double> h(width_), h_error(width_);
-    for (std::size_t r = 0; r < width_; ++r) {
-      double g = 0, u = 0, g_size = 0, u_size = 0;
-      for (std::size_t c = 0; c < hidden_; ++c) {
-        const double to_g = x[c] * static_cast<double>(gate[r * hidden_ + c]),
-                     to_u = x[c] * static_cast<double>(up[r * hidden_ + c]);
-        g += to_g;
-        u += to_u;
-        g_size += std::fabs(to_g);
-        u_size += std::fabs(to_u);
-      }
-      const double act = g / (1 + std::exp(-g));
-      h[r] = act * u;
-      h_error[r] =
-          over_hidden * (1.1 * std::fabs(u) * g_size + std::fabs(act) * u_size) + 10 * std::fabs(h[r]);
-    }
-    for (std::size_t o = 0; o < hidden_; ++o) {
-      double y = 0, size = 0;
-      for (std::size_t r = 0; r < width_; ++r) {
-        const double w = down[o * width_ + r];
-        y += w * h[r];
-        size += std::fabs(w) * (h_error[r] + over_width * std::fabs(h[r]));
-      }
-      error[o] += weight * (size + (2 + accumulation_factor(top_k_)) * std::fabs(y));
-    }
-  }
-
-  std::size_t tokens_, hidden_, width_, top_k_;
-  std::string fused_;
-  MoeForm form_ = MoeForm::sparse;
-  Filled x_, weights_;
-  std::vector<Expert> experts_;
-  std::vector<MadeWeightPtr> fused_weights_;
-  std::vector<std::int32_t> chosen_;
-};
-
-class MoeMixCases final : public OpCases<MoeMixCall> {
- public:
-  std::vector<CaseId> grid() const override {
-    std::vector<CaseId> cases;
-    struct Form {
-      std::uint64_t m, experts, top, hidden, width;
-    };
-    for (const std::string_view form : {"BF16", "FP8_128x128", "Q8_0", "Q4_K"}) {
-      for (const Form& f : {Form{0, 4, 2, 256, 256}, {1, 8, 2, 256, 256}, {13, 9, 3, 256, 256}}) {
-        for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed})
-          cases.push_back(mixture(form, f.m, f.experts, f.top, f.hidden, f.width).with(kind));
-      }
-    }
-    for (const std::string_view fused : {"halves", "rows"})
-      cases.push_back(mixture("BF16", 6, 5, 2, 60, 37).with("fused", fused).with(InputKind::zero_mean));
-    cases.push_back(mixture("BF16", 6, 5, 2, 60, 37).with("way", "dense").with(InputKind::zero_mean));
-    cases.push_back(mixture("BF16", 3, 1, 1, 33, 7).with(InputKind::signature));
-    return cases;
-  }
-  std::vector<CaseId> perf_grid() const override {
-    return {mixture("BF16", 1, 8, 6, 2048, 1408).with(InputKind::zero_mean),
-            mixture("BF16", 128, 8, 2, 1024, 704).with(InputKind::zero_mean)};
-  }
-  std::unique_ptr<Operands<MoeMixCall>> make(const CaseId& id) const override {
-    return std::make_unique<MoeMixOperands>(id);
-  }
-
- private:
-  static CaseId mixture(std::string_view form, std::uint64_t m, std::uint64_t experts, std::uint64_t top,
-                        std::uint64_t hidden, std::uint64_t width) {
-    return CaseId("moe_mix", std::string(form))
-        .with("m", m)
-        .with("experts", experts)
-        .with("top", top)
-        .with("hidden", hidden)
-        .with("width", width);
-  }
-};
-
 }  // namespace
 
 template <>
 const OpCases<MoeGateCall>& cases_of<MoeGateCall>() {
   static const MoeGateCases cases;
-  return cases;
-}
-template <>
-const OpCases<MoeMixCall>& cases_of<MoeMixCall>() {
-  static const MoeMixCases cases;
   return cases;
 }
 

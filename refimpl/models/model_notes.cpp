@@ -1,0 +1,29 @@
+#include "refimpl/models/model_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/system/text.h"
+#include "refimpl/models/model.h"
+#include "refimpl/models/precision_note.h"
+
+namespace assay {
+
+std::vector<std::string> model_notes(const Weights& weights, Precision precision) {
+  std::vector<std::string> notes;
+  const ModelConfig& config = weights.config();
+  const std::vector<std::string> unread = unread_keys(config, rule_for(weights.tree(), config).keys);
+  if (!unread.empty())
+    notes.push_back(escape_for_terminal(fmt::format(
+        "{}: {} of transformers does not read {}, nor does assay", config.source().filename().string(),
+        config.architecture().empty() ? config.model_type() : config.architecture(),
+        fmt::join(unread, ", "))));
+  if (weights.has_own_head())
+    notes.emplace_back(
+        "config.json ties the output head to the embedding, but the file holds another one: it is used, as "
+        "transformers 5 does (4 uses the embedding)");
+  if (std::string note = precision_note(weights, precision); !note.empty()) notes.push_back(std::move(note));
+  return notes;
+}
+
+}  // namespace assay

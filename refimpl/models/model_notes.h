@@ -1,0 +1,16 @@
+// What a user should know of a model before its numbers are believed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "refimpl/models/weights.h"
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+// Of the config: keys that nobody reads, a head that is stored though config.json ties it. Of the precision:
+// what the weights leave of it (precision_note.h). Lines for "note: …".
+std::vector<std::string> model_notes(const Weights& weights, Precision precision);
+
+}  // namespace assay

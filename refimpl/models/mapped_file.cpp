@@ -54,9 +54,10 @@ void put_zeros(int, siginfo_t* info, void*) {
   for (Mapping& mapping : mappings) {
     const std::uintptr_t begin = mapping.begin, end = mapping.end;
     if (begin == 0 || at < begin || at >= end) continue;
-    const std::uintptr_t page = at & page_mask();
-    void* const zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    const std::uintptr_t into_page = at & ~page_mask();
+    void* const page = static_cast<char*>(info->si_addr) - into_page;
+    void* const zeros =
+        ::mmap(page, end - at + into_page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (zeros == MAP_FAILED) break;
     mapping.broken = true;
     any_broken = true;

@@ -8,14 +8,12 @@
 #include "core/formats/chunked_manifest.h"
 #include "core/formats/windows_checksums.h"
 #include "core/system/error.h"
-#include "core/system/file.h"
 #include "core/system/finding_collector.h"
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kMaxManifestBytes = 1ull << 30;
 constexpr std::string_view kNameless = "-";  // as sha256sum calls standard input
 
 // What one line says, before it is known whether we can use it.
@@ -140,7 +138,7 @@ class Collector {
     const std::string_view shown = trim(text);
     if (shown.empty() || shown.starts_with('#')) return;
     std::optional<WindowsChecksum> windows;
-    if (windows_.take(text, windows)) {
+    if (windows_.take(text, windows) && !(windows && windows->name.empty())) {
       if (windows) take(Line{windows->hex, windows->name, windows->algorithm}, offset);
       return;
     }
@@ -249,10 +247,6 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
     offset = end + 1;
   }
   return collector.finish();
-}
-
-ChecksumManifest read_checksum_manifest(const std::filesystem::path& path) {
-  return parse_checksum_manifest(read_small_file(path, kMaxManifestBytes), path);
 }
 
 std::string checksum_line(const Digest& digest, std::string_view name) {

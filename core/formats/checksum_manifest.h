@@ -44,7 +44,6 @@ struct ChecksumManifest {
 // checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
 // used as a path is the caller's check (is_safe_relative_path).
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
-ChecksumManifest read_checksum_manifest(const std::filesystem::path& path);
 
 // One line as `sha256sum` writes it, escaped where the name needs it, with '\n'. `digest` must be a sha256.
 std::string checksum_line(const Digest& digest, std::string_view name);

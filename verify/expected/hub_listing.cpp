@@ -206,10 +206,6 @@ HubListing parse_hub_listing(std::string_view text, const fs::path& source) {
   return out;
 }
 
-HubListing read_hub_listing(const fs::path& path) {
-  return parse_hub_listing(read_small_file(path, JsonLimits{}.max_bytes), path);
-}
-
 std::optional<HubListing> read_tree_cache(const fs::path& path) {
   const auto broken = [&](std::string what) {
     return Error::input(std::move(what))

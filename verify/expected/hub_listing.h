@@ -34,7 +34,6 @@ struct HubListing {
 
 // Throws Error::input when `text` is none of the above.
 HubListing parse_hub_listing(std::string_view text, const fs::path& source);
-HubListing read_hub_listing(const fs::path& path);
 // trees/<commit>.json alone. nullopt: a format_version not known here, to be ignored (as its writer asks).
 std::optional<HubListing> read_tree_cache(const fs::path& path);
 

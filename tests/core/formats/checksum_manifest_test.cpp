@@ -169,6 +169,15 @@ TEST(ChecksumManifest, AsWindowsPrintsThem) {
             2u);
 }
 
+TEST(ChecksumManifest, WindowsChecksumsOfNothingAreMalformed) {
+  const std::string list = "Algorithm : SHA256\nHash : " + kAbc + "\nPath : C:\n";
+  const std::string row = "SHA256 " + kAbc + " C:\n";
+  for (const std::string& text : {list, row}) {
+    EXPECT_EQ(codes(parse(kAbc + "  a\n" + text)), std::vector<std::string>{"manifest.line_malformed"})
+        << text;
+  }
+}
+
 TEST(ChecksumManifest, ADigestAloneIsOfTheFileItIsNamedAfter) {
   const auto read = [](const std::string& text, const char* source) {
     return parse_checksum_manifest(text, source);

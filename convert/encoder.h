@@ -55,7 +55,7 @@ struct RowsToEncode {
   const LogicalTensor& tensor;
   std::uint64_t first = 0, rows = 0;
   std::span<const float> values;  // finite
-  float whole_amax = 0;  // of the tensor and what engines fuse with it, where needs_whole_amax()
+  float whole_amax = 0;           // of the tensor and what engines fuse with it, where needs_whole_amax()
   const GivenScales* given = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Whether a loop had work for more than one thread: without such a loop, the same bits under another number of
-// threads prove nothing.
+// Whether a loop had work for more than one thread: without such a loop, the same bits under another number
+// of threads prove nothing.
 #pragma once
 
 #include <cstddef>

@@ -56,8 +56,7 @@ TEST(GgufTreeTypes, TensorsAreThoseOfTheExport) {
          gguf_tensors(config, tree, *family, checkpoint, find_stored(checkpoint, std::nullopt)))
       written[tensor.made.name] = {tensor.made.shape.rbegin(), tensor.made.shape.rend()};
     const GgufTreeTypes types(tree, GgufFileType::Q4_K_M);
-    for (const MixTensor& tensor : types.tensors())
-      foretold[tensor.name] = tensor.dimensions;
+    for (const MixTensor& tensor : types.tensors()) foretold[tensor.name] = tensor.dimensions;
     EXPECT_EQ(foretold, written) << tree.family;
   }
 }

@@ -161,7 +161,8 @@ TEST(Fused, TheNamesOfEveryFamilyAreKnown) {
     });
     std::set<std::vector<std::uint32_t>> found;
     for (const FusedSet& set : find_fused_sets(tensors)) found.insert(set.members);
-    for (const auto& [where, members] : wanted) {
+    for (const auto& [where, of_group] : wanted) {
+      const std::vector<std::uint32_t>& members = of_group;
       const bool mixed_inputs = std::any_of(members.begin(), members.end(), [&](std::uint32_t m) {
         return tensors[m].columns != tensors[members.front()].columns;
       });

@@ -12,9 +12,9 @@
 #include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
-#include "kernels/compare.h"
-#include "kernels/gate.h"
-#include "kernels/select.h"
+#include "kernels/compare/command.h"
+#include "kernels/gate/command.h"
+#include "kernels/selection/select.h"
 #include "paramcount/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
   }
   assay::install_interrupt_handler();
   const int code = action();
-  assay::Output::flush();
+  assay::flush_output();
   return code;
 }
 
@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
   assay::occupy_closed_streams();
   try {
     return run(argc, argv);
+  } catch (const assay::ReaderGone&) {
+    return assay::kExitReaderGone;
   } catch (const assay::Error& error) {
     return report(error);
   } catch (const std::filesystem::filesystem_error& error) {

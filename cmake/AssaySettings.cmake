@@ -10,7 +10,8 @@ endif()
 # The hot kernels ask for -O3 themselves; the rest compiles a third faster without it.
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
-option(ASSAY_WERROR "Treat warnings as errors" ON)
+option(ASSAY_WERROR "Treat warnings as errors (scripts/test does)" OFF)
+option(ASSAY_UNITY "Compile several files of a folder at once: half the work, no small rebuilds" OFF)
 option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 

@@ -3,9 +3,11 @@
 #   assay_library(assay_system LINK fmt::fmt)        in core/system/CMakeLists.txt
 #   assay_library(assay_ops LOOPS LINK ...)          its loops go over every number of a model
 #   assay_library(assay_verify COMMAND LINK ...)     it has no loop that a sanitized run would wait for
+#   assay_library(assay_model APART a.cpp LINK ...)  with ASSAY_UNITY, a.cpp is compiled by itself: its unnamed
+#                                                    namespace has names that others of its folder have, too
 #   assay_tests(test_core DIRECTORIES core LINK assay_formats)
 function(assay_library name)
-  cmake_parse_arguments(arg "LOOPS;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "LOOPS;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS;APART" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   foreach(folder IN LISTS arg_SUBFOLDERS)
     file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -16,6 +18,21 @@ function(assay_library name)
   target_link_libraries(${name} PUBLIC assay_settings ${arg_LINK} PRIVATE ${arg_LINK_PRIVATE})
   set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS} ASSAY_COMMAND ${arg_COMMAND})
   set_property(GLOBAL APPEND PROPERTY ASSAY_LIBRARIES ${name})
+  if(ASSAY_UNITY)
+    assay_unite(${name} "${sources}" "${arg_APART}")
+  endif()
+endfunction()
+
+# Ten files at once. Not those that Highway includes once for every instruction set.
+function(assay_unite name sources apart)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} many_targets REGEX "foreach_target.h" LIMIT_COUNT 1)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE relative)
+    if(many_targets OR relative IN_LIST apart)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
 endfunction()
 
 function(assay_tests name)

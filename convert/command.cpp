@@ -41,7 +41,7 @@ int verdict(const Settings& settings, const ConvertResult& result, const Output&
 }
 
 void check_grid(const ConvertOptions& options) {
-  const RankGrid& grid = options.grid;
+  const ParallelConfig& grid = options.grid;
   if (grid.tp == 0 || grid.tp > 1024) throw Error::usage("--tp takes 1 to 1024 ranks");
   if (grid.ep == 0 || grid.tp % grid.ep != 0)
     throw Error::usage(fmt::format("--ep {} does not divide --tp {}", grid.ep, grid.tp))

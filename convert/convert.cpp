@@ -56,7 +56,7 @@ class Conversion {
   Conversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
              const ConvertOptions& options, ProgressMode mode)
       : in_(in),
-        folder_(out, options.overwrite),
+        folder_(out, begin_of(options)),
         partial_(folder_.path()),
         plan_(plan),
         options_(options),
@@ -67,6 +67,8 @@ class Conversion {
 
   ConvertResult run() {
     try {
+      if (was_published()) return std::move(result_);
+      check_space(plan_, folder_.out()).require(folder_.out());
       prepare();
       write_shards();
       write_the_rest();
@@ -83,10 +85,25 @@ class Conversion {
   }
 
  private:
+  // By a run that was killed while it tidied up. What is left of it goes.
+  bool was_published() {
+    if (!options_.resume || !folder_.is_sealed()) return false;
+    const auto finished = Journal::read(folder_.record(), Journal::key(plan_, options_));
+    if (whole_shards(finished, folder_.out()).size() != plan_.shards.size()) {
+      folder_.unseal();
+      return false;
+    }
+    folder_.remove();
+    take_errors(finished);
+    result_.shards_reused = plan_.shards.size();
+    result_.note = kFoundWhole;
+    return true;
+  }
+
   void prepare() {
     remove_temporaries();
     journal_.emplace(partial_, Journal::key(plan_, options_));
-    check_finished();
+    finished_before_ = whole_shards(journal_->finished(), partial_);
   }
 
   // What a killed run left: AtomicFile's temporaries, in a folder that is ours alone.
@@ -100,12 +117,13 @@ class Conversion {
   }
 
   // Shards that an earlier run finished and that still are what they were: read again, every byte.
-  void check_finished() {
-    const std::map<std::string, FinishedShard> before = journal_->finished();
+  std::set<std::string> whole_shards(const std::map<std::string, FinishedShard>& before,
+                                     const fs::path& folder) const {
+    std::set<std::string> all_there;
     std::uint64_t bytes = 0;
     for (const auto& [name, shard] : before)
       for (const FinishedFile& file : shard.files) bytes += file.bytes;
-    if (before.empty()) return;
+    if (before.empty()) return all_there;
     Progress progress(mode_, "Checking what is finished", bytes);
     for (const OutputShard& shard : plan_.shards) {
       const auto found = before.find(shard.name);
@@ -113,20 +131,13 @@ class Conversion {
       std::vector<char> whole(found->second.files.size());
       parallel_for(options_.jobs, whole.size(), [&](std::size_t i) {
         if (interrupted()) throw Interrupted{};
-        whole[i] = is_whole(found->second.files[i]);
+        whole[i] = is_whole(folder, found->second.files[i]);
         progress.add(found->second.files[i].bytes);
       });
       if (std::all_of(whole.begin(), whole.end(), [](char ok) { return ok != 0; }))
-        finished_before_.insert(shard.name);
+        all_there.insert(shard.name);
     }
-  }
-
-  bool is_whole(const FinishedFile& file) const {
-    std::error_code error;
-    if (!is_safe_relative_path(file.name)) return false;
-    const fs::path path = partial_ / file.name;
-    return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
-           sha256_of_file(File::open(path)) == file.sha256;
+    return all_there;
   }
 
   void write_shards() {
@@ -143,7 +154,11 @@ class Conversion {
       progress.add(shard.bytes);
     }
     assay::write_shards(context, left, partial_, [this](WrittenShard written) { close(std::move(written)); });
-    for (const auto& [name, shard] : journal_->finished())
+    take_errors(journal_->finished());
+  }
+
+  void take_errors(const std::map<std::string, FinishedShard>& finished) {
+    for (const auto& [name, shard] : finished)
       result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
     std::sort(result_.errors.begin(), result_.errors.end(),
               [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
@@ -251,7 +266,7 @@ class Conversion {
   }
 
   void finish() {
-    fs::remove(partial_ / Journal::kName);
+    folder_.seal();
     folder_.publish();
   }
 
@@ -281,6 +296,19 @@ bool may_be_replaced(const fs::path& out, const ConvertOptions& options) {
 }
 }  // namespace
 
+PartialFolder::Begin begin_of(const ConvertOptions& options) {
+  using Begin = PartialFolder::Begin;
+  return options.overwrite ? Begin::anew : options.resume ? Begin::resume : Begin::empty;
+}
+
+bool is_whole(const fs::path& folder, const FinishedFile& file) {
+  std::error_code error;
+  if (!is_safe_relative_path(file.name)) return false;
+  const fs::path path = folder / file.name;
+  return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
+         sha256_of_file(File::open(path)) == file.sha256;
+}
+
 void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
   std::error_code error;
   if (out.empty()) throw Error::usage("OUT is empty").remedy("name a new folder");
@@ -292,8 +320,9 @@ void check_output(const fs::path& in, const fs::path& out, const ConvertOptions&
   // A file that a run gave its name before it was killed: its journal, which the conversion reads, knows it.
   if (fs::is_symlink(parent_of_output(out) / name_of_output(out), error))
     throw Error::refused("exists already, and is a link").in(out).remedy("name a new folder");
-  const bool may_be_ours =
-      options.resume && fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
+  const bool is_recorded = fs::exists(publication_record(out), error);
+  const bool is_file_of_a_run = fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
+  const bool may_be_ours = options.resume && (is_recorded || is_file_of_a_run);
   const bool there =
       fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error));
   if (there && !options.overwrite)
@@ -351,7 +380,6 @@ void rehearse(const ConversionPlan& plan, const ConvertOptions& options) {
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
-  check_space(plan, out).require(out);
   return Conversion(in, out, plan, options, progress).run();
 }
 

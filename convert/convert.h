@@ -8,11 +8,18 @@
 #include <optional>
 #include <vector>
 
+#include "convert/journal.h"
 #include "convert/partial_folder.h"
 #include "convert/pipeline.h"
 #include "convert/proof.h"
 
 namespace assay {
+
+PartialFolder::Begin begin_of(const ConvertOptions& options);
+// Of an earlier run's journal, below the folder that it wrote into: every byte as it was.
+bool is_whole(const fs::path& folder, const FinishedFile& file);
+inline constexpr const char* kFoundWhole =
+    "an earlier run had finished this output; every byte is as its journal has it";
 
 struct ConvertResult {
   std::vector<WorkError> errors;  // of lossy conversions, in the order of ConversionPlan::works

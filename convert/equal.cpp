@@ -10,6 +10,7 @@
 
 #include "convert/equal_gguf.h"
 #include "convert/roles.h"
+#include "core/model/composed_tensor.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/float_loops.h"
@@ -67,14 +68,6 @@ std::optional<Difference> compare_bytes(const CheckpointReader& a, const Logical
 
 }  // namespace
 
-Side::Side(const fs::path& path, int jobs)
-    : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint))),
-      reader(checkpoint) {
-  throw_first_error(checkpoint.findings, path);
-  throw_first_error(stored.findings, path);
-}
-
 std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
                                          const CheckpointReader& b, const LogicalTensor& in_b,
                                          const Tolerance& tolerance, Progress& progress) {
@@ -83,14 +76,15 @@ std::optional<Difference> compare_tensor(const CheckpointReader& a, const Logica
                       fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
   }
   const bool as_stored = !decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64;
-  if (as_stored && !in_a.composed && !in_b.composed) return compare_bytes(a, in_a, b, in_b, progress);
+  if (as_stored && !is_put_together(in_a) && !is_put_together(in_b))
+    return compare_bytes(a, in_a, b, in_b, progress);
   const StoredReader left(a, in_a), right(b, in_b);
   const auto rows_of = [](const StoredReader& reader) {
     return [&reader](std::uint64_t first, std::uint64_t count, std::span<float> out) {
       reader.decode_rows(first, count, out);
     };
   };
-  const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
+  const std::uint64_t together = std::max(rows_read_together(in_a), rows_read_together(in_b));
   return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
                       tolerance, progress);
 }
@@ -179,7 +173,11 @@ std::optional<std::pair<StoredTensors, StoredTensors>> in_one_layout(const Side&
   auto tree = tree_of(a.checkpoint);
   if (!tree) tree = tree_of(b.checkpoint);
   if (!tree) return std::nullopt;
-  return std::pair(under_published_names(a.stored, *tree), under_published_names(b.stored, *tree));
+  const auto in_layout = [&](const StoredTensors& stored) {
+    const auto all = [](std::string_view) { return true; };
+    return with_experts_apart(under_published_names(stored, *tree), *tree, all);
+  };
+  return std::pair(in_layout(a.stored), in_layout(b.stored));
 }
 
 }  // namespace

@@ -8,19 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "core/model/stored_reader.h"
+#include "core/model/open_model.h"
 #include "core/system/progress.h"
 
 namespace assay {
 
-// One checkpoint, opened for comparison.
-struct Side {
-  Side(const fs::path& path, int jobs);
-  Side(const Side&) = delete;
-  Side& operator=(const Side&) = delete;
-  Checkpoint checkpoint;
-  StoredTensors stored;
-  CheckpointReader reader;
+// One checkpoint, opened for comparison. Throws the first error found in it.
+struct Side : OpenedModel {
+  Side(const fs::path& path, int jobs) : OpenedModel(path, jobs) { throw_errors(); }
 };
 
 struct Difference {

@@ -8,8 +8,10 @@
 #include <memory>
 #include <set>
 
+#include "core/model/composed_tensor.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_import.h"
+#include "core/model/open_model.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
@@ -32,14 +34,12 @@ class AcrossNames {
     }
     factors_ = rope_factors(gguf.checkpoint, gguf.stored);
     if (named.checkpoint.config.empty()) return;
-    config_ = std::make_unique<ModelConfig>(ModelConfig::read(named.checkpoint.config));
-    tree_ = std::make_unique<ModuleTree>(describe(*config_));
-    lookup_ = std::make_unique<TensorLookup>(*tree_);
+    said_ = describe_model(named.checkpoint);
+    lookup_ = std::make_unique<TensorLookup>(said_->tree);
   }
 
   EqualReport run(const EqualOptions& options, Progress& progress) {
-    const StoredTensors published =
-        tree_ == nullptr ? named_.stored : under_published_names(named_.stored, *tree_);
+    const StoredTensors published = said_ ? under_published_names(named_.stored, said_->tree) : named_.stored;
     const auto& tensors = published.tensors;
     std::vector<std::optional<Difference>> found(tensors.size());
     std::vector<const DerivedTensor*> others(tensors.size());
@@ -115,14 +115,14 @@ class AcrossNames {
   // What one side has as factors, the other as rope_scaling.
   void compare_rope() {
     constexpr float kSame = 1e-4F;  // float32 against float64, and another order of operations
-    if (config_ == nullptr) {
+    if (!said_) {
       if (!factors_.empty())
         report_.notes.emplace_back("rope_freqs.weight is not compared: there is no config.json");
       return;
     }
-    const GgufFamily* family = gguf_family(*tree_);
+    const GgufFamily* family = gguf_family(said_->tree);
     if (family == nullptr) return;
-    const std::vector<float> asked = rope_frequency_factors(*config_, *family);
+    const std::vector<float> asked = rope_frequency_factors(said_->config, *family);
     const auto at = [](const std::vector<float>& factors, std::size_t i) {
       return i < factors.size() ? factors[i] : 1.0F;
     };
@@ -150,7 +150,7 @@ class AcrossNames {
     const ReadRows gguf = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
       reader_.read(other, first, count, out);
     };
-    return compare_rows({own.name, own.all_rows(), own.columns, own.rows_together()},
+    return compare_rows({own.name, own.all_rows(), own.columns, rows_read_together(own)},
                         gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, tolerance, progress);
   }
 
@@ -158,11 +158,10 @@ class AcrossNames {
   bool gguf_first_;
   DerivedReader reader_;
   std::map<std::string, DerivedTensor> derived_;
-  std::set<std::string> compared_;       // of these
-  std::vector<std::string> left_out_;    // of the GGUF: what its architecture has no place for
-  std::vector<float> factors_;           // rope_freqs.weight
-  std::unique_ptr<ModelConfig> config_;  // of the other side, where it has one
-  std::unique_ptr<ModuleTree> tree_;
+  std::set<std::string> compared_;      // of these
+  std::vector<std::string> left_out_;   // of the GGUF: what its architecture has no place for
+  std::vector<float> factors_;          // rope_freqs.weight
+  std::optional<DescribedModel> said_;  // of the other side, where it has a config
   std::unique_ptr<TensorLookup> lookup_;
   EqualReport report_;
 };

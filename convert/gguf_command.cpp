@@ -57,6 +57,7 @@ void render_plan(const RegroupPlan& plan, const fs::path& out, const Output& out
 }
 
 void render_result(const RegroupPlan& plan, const RegroupResult& result, const Output& output) {
+  if (!result.note.empty()) output.paint("note: " + result.note, Style::yellow);
   if (result.reused > 0) output.line(fmt::format("{} tensors were finished before", result.reused));
   std::vector<std::pair<std::string, const ErrorSums*>> moved;
   for (const auto& [name, tensor] : result.tensors) {
@@ -99,6 +100,7 @@ Json to_json(const RegroupPlan& plan, const fs::path& out, const RegroupResult* 
                {"largest_piece_bytes", largest_regroup_piece(plan)},
                {"written", result != nullptr && !result->interrupted},
                {"notes", plan.notes}};
+  if (result != nullptr && !result->note.empty()) json["notes"].push_back(result->note);
   Json types = Json::array(), files = Json::array(), tensors = Json::array();
   for (const auto& [type, total] : totals_by_type(plan))
     types.push_back({{"type", name(type)},

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "convert/output_check.h"
+#include "convert/repack.h"
 #include "convert/tensor_recipe.h"
 #include "core/formats/gguf_write.h"
 #include "core/formats/imatrix.h"
@@ -16,7 +16,9 @@
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_import.h"
 #include "core/model/gguf_tokenizer.h"
+#include "core/model/open_model.h"
 #include "core/model/published_layout.h"
+#include "core/model/stored_checks.h"
 #include "core/system/error.h"
 #include "core/system/finding_error.h"
 #include "core/system/text.h"
@@ -26,14 +28,7 @@ namespace {
 
 constexpr std::uint64_t kQuantizationVersion = 2;  // GGML_QNT_VERSION
 constexpr std::uint64_t kDefaultShard = 5'000'000'000;
-constexpr std::string_view kPrefix = "gguf:";
-
-constexpr std::array kWritten = {
-    GgufFileType::F32,    GgufFileType::F16,    GgufFileType::BF16,   GgufFileType::Q8_0,
-    GgufFileType::Q4_0,   GgufFileType::Q4_1,   GgufFileType::Q5_0,   GgufFileType::Q5_1,
-    GgufFileType::Q2_K,   GgufFileType::Q3_K_S, GgufFileType::Q3_K_M, GgufFileType::Q3_K_L,
-    GgufFileType::Q4_K_S, GgufFileType::Q4_K_M, GgufFileType::Q5_K_S, GgufFileType::Q5_K_M,
-    GgufFileType::Q6_K,   GgufFileType::IQ4_NL, GgufFileType::IQ4_XS};
+constexpr std::string_view kWeight = ".weight";
 
 // Types that the converter writes itself; all others are llama-quantize's, of a file in 16 bits.
 bool is_converters_own(GgufFileType type) {
@@ -73,7 +68,7 @@ class GgufPlanner {
     const bool from_gguf = plan_.checkpoint.container == Checkpoint::Container::gguf;
     const auto type = gguf_spec(options_.to);
     if (from_gguf) check_whole();
-    const bool quantizes = type && info(gguf_default_type(*type)).block_elements > 1;
+    const bool quantizes = type && !keeps_fp4(*type) && info(gguf_default_type(*type)).block_elements > 1;
     if (!recipe_.empty() && !quantizes)
       throw Error::usage("--tensor-type goes with a quantized GGUF: --to gguf:q8_0 and below");
     if (!gguf_.imatrix.empty() && !quantizes)
@@ -101,8 +96,7 @@ class GgufPlanner {
         .remedy("bring the others");
   }
 
-  // --- safetensors -> GGUF
-  // -------------------------------------------------------------------------------------
+  // --- safetensors -> GGUF ---------------------------------------------------------------------------------
 
   void export_model(GgufFileType type) {
     if (plan_.checkpoint.config.empty()) {
@@ -110,8 +104,9 @@ class GgufPlanner {
           "a GGUF's names and keys follow from the architecture, and there is no config.json")
           .in(in_);
     }
-    const ModelConfig config = ModelConfig::read(plan_.checkpoint.config);
-    const ModuleTree tree = describe(config);
+    const DescribedModel said = describe_model(plan_.checkpoint);
+    const ModelConfig& config = said.config;
+    const ModuleTree& tree = said.tree;
     const GgufFamily* family = gguf_family(tree);
     if (family == nullptr) {
       throw Error::refused(fmt::format("{} is not among the families that are written as GGUF", tree.title))
@@ -124,13 +119,17 @@ class GgufPlanner {
       plan_.notes.push_back("multi-token prediction is left out: llama.cpp has no place for it");
     const fs::path folder = plan_.checkpoint.root;
     auto keys = gguf_general(folder, config, family->architecture, tensors);
-    for (auto& key : gguf_hyperparameters(config, *family, static_cast<std::uint32_t>(type)))
+    for (auto& key : gguf_hyperparameters(config, *family, stored_number(type)))
       gguf::set_value(keys, std::move(key));
     gguf::set_value(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
     for (auto& key : gguf_tokenizer(folder, config, *family, gguf_.tokenizer_pre))
       gguf::set_value(keys, std::move(key));
 
+    plan_.to = fmt::format("GGUF {}", name(type));
+    plan_.roles = fmt::format("the module tree of {}", tree.family);
     std::vector<RegroupTensor> made;
+    if (keeps_fp4(type))
+      return write_gguf(repacked(std::move(tensors), type), std::move(keys), gguf::kDefaultAlignment);
     for (GgufTensor& tensor : tensors) {
       const bool kept_f32 = tensor.always_f32 || quantized_apart(type);
       const ElementType kept = kept_f32 ? ElementType::F32 : converters_type(tensor.made, type);
@@ -141,14 +140,52 @@ class GgufPlanner {
       choose_types(made, keys, type);
       take_importance(made, keys);
     }
-    plan_.to = fmt::format("GGUF {}", name(type));
-    plan_.roles = fmt::format("the module tree of {}", tree.family);
     write_gguf(std::move(made), std::move(keys), gguf::kDefaultAlignment);
+  }
+
+  // What is FP4 of that kind in its blocks, with the tensor-wide scales beside; floats as they are; all else
+  // in bfloat16.
+  std::vector<RegroupTensor> repacked(std::vector<GgufTensor> tensors, GgufFileType type) const {
+    const ElementType wanted = gguf_default_type(type);
+    const CheckpointReader source(plan_.checkpoint);
+    std::vector<RegroupTensor> made;
+    std::size_t count = 0;
+    for (GgufTensor& tensor : tensors) {
+      if (!can_repack(tensor.made, wanted, plan_.stored)) {
+        const ElementType kept = tensor.always_f32 ? ElementType::F32 : float_type(tensor.made);
+        made.push_back({std::move(tensor.made), kept});
+        continue;
+      }
+      ++count;
+      std::string name = tensor.made.name;
+      auto factors = factors_of(source, plan_.stored, tensor.made);
+      made.push_back({.made = std::move(tensor.made), .type = wanted, .repacked = true});
+      if (factors.empty()) continue;
+      name.replace(name.size() - kWeight.size(), kWeight.size(), ".scale");
+      DerivedTensor scale{.name = std::move(name), .shape = {factors.size()}};
+      scale.computed = std::move(factors);
+      made.push_back({std::move(scale), ElementType::F32});
+    }
+    if (count > 0) return made;
+    throw Error::refused(
+        fmt::format("no matrix here is {0} in whole blocks of {1}, and --to gguf:{2} only moves "
+                    "what is {0} already",
+                    name(wanted), info(wanted).block_elements, lower_case(name(wanted))))
+        .in(in_)
+        .remedy(fmt::format("convert to {} first, or take another GGUF type", lower_case(name(wanted))));
+  }
+
+  ElementType float_type(const DerivedTensor& tensor) const {
+    if (tensor.pieces.empty()) return ElementType::F32;
+    const LogicalTensor& source = plan_.stored.tensors[tensor.pieces.front().source];
+    const bool is_float = !source.quantized() && !source.composed && is_plain_float(source.form.codes) &&
+                          source.form.codes != ElementType::F64;
+    return is_float ? source.form.codes : ElementType::BF16;
   }
 
   // By llama-quantize, of the file in float32.
   bool quantized_apart(GgufFileType type) const {
-    return !is_converters_own(type) || !recipe_.empty() || importance_;
+    return (!is_converters_own(type) && !keeps_fp4(type)) || !recipe_.empty() || importance_;
   }
 
   static ElementType converters_type(const DerivedTensor& tensor, GgufFileType type) {
@@ -156,10 +193,13 @@ class GgufPlanner {
     return tensor.columns() % info(wanted).block_elements == 0 ? wanted : ElementType::F16;
   }
 
-  // --- GGUF -> GGUF
-  // --------------------------------------------------------------------------------------------
+  // --- GGUF -> GGUF ----------------------------------------------------------------------------------------
 
   void requantize(GgufFileType type) {
+    if (keeps_fp4(type))
+      throw Error::usage(fmt::format("--to gguf:{}: moves the FP4 of safetensors; this is a GGUF already",
+                                     lower_case(name(type))))
+          .remedy("--to gguf:mxfp4_moe quantizes");
     std::vector<RegroupTensor> made;
     for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
       const LogicalTensor& tensor = plan_.stored.tensors[i];
@@ -177,7 +217,8 @@ class GgufPlanner {
   void check_requantization(const RegroupTensor& tensor) const {
     const LogicalTensor& source = plan_.stored.tensors[tensor.made.pieces.front().source];
     const bool quantized = info(source.form.codes).block_elements > 1;
-    if (!quantized || source.form.codes == tensor.type || gguf_.allow_requantize) return;
+    const bool kept = source.form.codes == tensor.type && !source.composed;
+    if (!quantized || kept || gguf_.allow_requantize) return;
     throw Error::refused(fmt::format("is {} already; {} made of it is worse than made of the original",
                                      name(source.form.codes), name(tensor.type)))
         .tensor(source.name)
@@ -192,7 +233,7 @@ class GgufPlanner {
 
   static void as_llama_quantize_has_it(std::vector<gguf::KeyValue>& keys, GgufFileType type) {
     gguf::move_to_end(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
-    gguf::move_to_end(keys, gguf::u32_value("general.file_type", static_cast<std::uint32_t>(type)));
+    gguf::move_to_end(keys, gguf::u32_value("general.file_type", stored_number(type)));
     for (const char* key : {"split.no", "split.count", "split.tensors.count"}) gguf::remove_key(keys, key);
   }
 
@@ -279,8 +320,7 @@ class GgufPlanner {
     return model;
   }
 
-  // --- the files of a GGUF
-  // -------------------------------------------------------------------------------------
+  // --- the files of a GGUF ---------------------------------------------------------------------------------
 
   // Parts as gguf-py's writer cuts them: the next tensor begins a new file where it would not fit.
   std::vector<std::vector<RegroupTensor>> split(std::vector<RegroupTensor> made, std::uint64_t limit) const {
@@ -333,8 +373,7 @@ class GgufPlanner {
     return fmt::format("{}-{:05}-of-{:05}.gguf", stem, part + 1, parts);
   }
 
-  // --- GGUF -> safetensors
-  // -------------------------------------------------------------------------------------
+  // --- GGUF -> safetensors ---------------------------------------------------------------------------------
 
   void import_model() {
     const auto type = element_type_from_text(options_.to);
@@ -442,38 +481,6 @@ class GgufPlanner {
 };
 
 }  // namespace
-
-std::optional<GgufFileType> gguf_spec(std::string_view to) {
-  if (to.size() < kPrefix.size() ||
-      !std::equal(kPrefix.begin(), kPrefix.end(), to.begin(),
-                  [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); }))
-    return std::nullopt;
-  const auto type = gguf_file_type_from_text(to.substr(kPrefix.size()));
-  if (type && std::find(kWritten.begin(), kWritten.end(), *type) != kWritten.end()) return type;
-  std::string offered;
-  const auto lower_case = [](std::string_view text) {
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return lower;
-  };
-  for (const GgufFileType written : kWritten)
-    offered += fmt::format("{}{}{}", offered.empty() ? "" : ", ", kPrefix, lower_case(name(written)));
-  throw Error::usage(fmt::format("--to {}: no GGUF type offered here", to)).remedy("one of " + offered);
-}
-
-bool concerns_gguf(const fs::path& in, std::string_view to) {
-  if (gguf_spec(to)) return true;
-  std::error_code error;
-  if (in.extension() == ".gguf") return true;
-  if (!fs::is_directory(in, error)) return false;
-  bool gguf = false;
-  for (const auto& entry : fs::directory_iterator(in, error)) {
-    if (entry.path().extension() == ".safetensors") return false;
-    gguf |= entry.path().extension() == ".gguf";
-  }
-  return gguf;
-}
 
 RegroupPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
                            const GgufOptions& gguf) {

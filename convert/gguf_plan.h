@@ -26,6 +26,9 @@ struct GgufOptions {
 // "gguf:q4_k_m"; nullopt: of another kind. Throws Error::usage for a GGUF type that is not offered.
 std::optional<GgufFileType> gguf_spec(std::string_view to);
 
+// "q4_k_m" of "Q4_K_M".
+std::string lower_case(std::string_view text);
+
 // Whether the plan is to be made here: a GGUF on either side.
 bool concerns_gguf(const fs::path& in, std::string_view to);
 

@@ -2,10 +2,7 @@
 
 namespace assay {
 
-GivenScales::GivenScales(const fs::path& path, int jobs)
-    : checkpoint(open_checkpoint(path, jobs)),
-      stored(find_stored(checkpoint, read_quantization(checkpoint))),
-      reader(checkpoint) {
+GivenScales::GivenScales(const fs::path& path, int jobs) : OpenedModel(path, jobs) {
   for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places.emplace(stored.tensors[i].name, i);
 }
 

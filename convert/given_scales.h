@@ -5,18 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "core/model/stored_reader.h"
+#include "core/model/open_model.h"
 
 namespace assay {
 
-struct GivenScales {
-  explicit GivenScales(const fs::path& path, int jobs);
-  GivenScales(const GivenScales&) = delete;
-  GivenScales& operator=(const GivenScales&) = delete;
+struct GivenScales : OpenedModel {
+  GivenScales(const fs::path& path, int jobs);
   const LogicalTensor* find(std::string_view weight) const;
-  Checkpoint checkpoint;
-  StoredTensors stored;
-  CheckpointReader reader;
   std::map<std::string, std::uint32_t, std::less<>> places;
 };
 

@@ -55,8 +55,8 @@ std::string Journal::key(std::string what, const Checkpoint& source) {
   return digest_of(DigestKind::sha256, std::as_bytes(std::span(what))).hex();
 }
 
-Journal::Journal(const fs::path& folder, const std::string& key) : path_(folder / kName) {
-  read_back(key);
+Journal::Journal(const fs::path& folder, const std::string& key)
+    : path_(folder / kName), finished_(read(path_, key)) {
   // Written anew, without whatever half a line a crash left at its end.
   AtomicFile fresh(path_);
   fresh.write(dump_json({{"schema", "assay.convert-journal/1"}, {"key", key}}, -1) + "\n");
@@ -70,30 +70,32 @@ Journal::~Journal() {
   ::close(descriptor_);
 }
 
-void Journal::read_back(const std::string& key) {
+std::map<std::string, FinishedShard> Journal::read(const fs::path& file, const std::string& key) {
+  std::map<std::string, FinishedShard> finished;
   std::error_code ignored;
-  if (!fs::exists(path_, ignored)) return;
-  const std::string text = read_small_file(path_, kLargestJournal);
+  if (!fs::exists(file, ignored)) return finished;
+  const std::string text = read_small_file(file, kLargestJournal);
   bool first = true;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const Json line = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
                                   text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (first && (line.is_discarded() || line.value("key", "") != key)) {
       throw Error::refused("the unfinished folder is of another conversion, or its source has changed")
-          .in(path_.parent_path())
+          .in(file.filename() == kName ? file.parent_path() : file)
           .remedy("remove it to start afresh");
     }
     if (!first) {
       try {
-        finished_[line.at("shard").get<std::string>()] = from_line(line);
+        finished[line.at("shard").get<std::string>()] = from_line(line);
       } catch (const Json::exception&) {
-        return;  // torn: this shard, and what would follow, is made again
+        return finished;  // torn: this shard, and what would follow, is made again
       } catch (const std::bad_optional_access&) {
-        return;
+        return finished;
       }
     }
     first = false;
   }
+  return finished;
 }
 
 void Journal::add(const std::string& shard, FinishedShard result) {

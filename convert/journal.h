@@ -32,8 +32,11 @@ class Journal {
   static std::string key(const ConversionPlan& plan, const ConvertOptions& options);
   static std::string key(std::string what, const Checkpoint& source);
 
-  // Starts a journal in `folder`, or takes up the one there. Throws Error::refused when that one is of
-  // another conversion.
+  // What a journal tells of; nothing where there is none. Throws Error::refused when it is of another
+  // conversion.
+  static std::map<std::string, FinishedShard> read(const fs::path& file, const std::string& key);
+
+  // Starts a journal in `folder`, or takes up the one there, as read() does.
   Journal(const fs::path& folder, const std::string& key);
   ~Journal();
   Journal(const Journal&) = delete;
@@ -43,7 +46,6 @@ class Journal {
   void add(const std::string& shard, FinishedShard result);
 
  private:
-  void read_back(const std::string& key);
   void append(const std::string& line);
   fs::path path_;
   std::map<std::string, FinishedShard> finished_;

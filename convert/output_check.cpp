@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/formats/json.h"
-#include "core/model/module_tree.h"
+#include "core/model/expert_layout.h"
 #include "core/model/reconcile.h"
 #include "core/system/error.h"
 
@@ -52,7 +52,8 @@ Findings check_output_against_config(const Checkpoint& made, const std::string& 
                      .remedy = {}});
     return found;
   }
-  for (Finding& finding : reconcile(described->tree, described->config, made).findings) {
+  const ModuleTree tree = in_layout_of(described->tree, made);
+  for (Finding& finding : reconcile(tree, described->config, made).findings) {
     // What config.json has no word for is said by RewrittenConfig::note.
     if (finding.severity != Severity::error || finding.code == "model.quantization_undeclared") continue;
     const bool allowed = partial_source && is_about_missing(finding);

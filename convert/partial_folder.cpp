@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "convert/journal.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -15,6 +16,10 @@ namespace {
 void rename_folder(const fs::path& from, const fs::path& to, const fs::path& out) {
   if (::rename(from.c_str(), to.c_str()) != 0)
     throw Error::from_errno("rename the finished folder into place", errno).in(out);
+}
+
+void rename_journal(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw Error::from_errno("rename the journal", errno).in(to);
 }
 
 // NaN in a tensor, a shard that is cut off: no other run of the same command would fare better.
@@ -39,8 +44,16 @@ fs::path partial_folder(const fs::path& out) {
   return parent_of_output(out) / fmt::format(".{}.assay-partial", name_of_output(out));
 }
 
-PartialFolder::PartialFolder(const fs::path& out, bool anew)
-    : out_(parent_of_output(out) / name_of_output(out)), path_(partial_folder(out)), anew_(anew) {
+fs::path publication_record(const fs::path& out) {
+  return parent_of_output(out) / fmt::format(".{}.assay-published", name_of_output(out));
+}
+
+PartialFolder::PartialFolder(const fs::path& out, Begin how)
+    : out_(parent_of_output(out) / name_of_output(out)),
+      path_(partial_folder(out)),
+      record_(publication_record(out)),
+      old_(path_.parent_path() / fmt::format(".{}.assay-old", name_of_output(out))),
+      anew_(how == Begin::anew) {
   fs::create_directories(path_);
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor_ < 0) throw Error::from_errno("open", errno).in(path_);
@@ -54,26 +67,49 @@ PartialFolder::PartialFolder(const fs::path& out, bool anew)
           .remedy("wait for it, or name another OUT");
     throw Error::from_errno("lock", reason).in(path_);
   }
-  if (!anew) return;
+  if (how != Begin::resume) fs::remove(record_);
+  if (!anew_) return;
   for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry.path());
 }
 
 PartialFolder::~PartialFolder() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!gone_) ::rmdir(path_.c_str());
+  ::close(descriptor_);
+}
+
+bool PartialFolder::is_sealed() const {
+  std::error_code ignored;
+  return fs::is_regular_file(record_, ignored) && !fs::exists(path_ / Journal::kName, ignored);
+}
+
+void PartialFolder::seal() {
+  rename_journal(path_ / Journal::kName, record_);
+}
+
+void PartialFolder::unseal() {
+  rename_journal(record_, path_ / Journal::kName);
 }
 
 void PartialFolder::publish() {
   std::error_code error;
   const bool in_the_way = fs::is_directory(out_, error) && !fs::is_empty(out_, error);
-  const fs::path old = path_.parent_path() / fmt::format(".{}.assay-old", out_.filename().string());
   if (in_the_way && !anew_) throw Error::refused("exists already").in(out_).remedy("name a new folder");
-  if (in_the_way) rename_folder(out_, old, out_);
+  if (in_the_way) rename_folder(out_, old_, out_);
   rename_folder(path_, out_, out_);
-  if (in_the_way) fs::remove_all(old);
+  gone_ = true;
+  tidy();
 }
 
 void PartialFolder::remove() {
   fs::remove_all(path_);
+  gone_ = true;
+  tidy();
+}
+
+// Of a run that was killed between its two renames, too.
+void PartialFolder::tidy() {
+  fs::remove_all(old_);
+  fs::remove(record_);
 }
 
 Error PartialFolder::after(const Error& failure) {
@@ -81,6 +117,8 @@ Error PartialFolder::after(const Error& failure) {
   if (is_the_inputs(failure)) {
     std::error_code error;
     fs::remove_all(path_, error);
+    gone_ = true;
+    fs::remove(record_, error);
   } else {
     remedy += fmt::format("{}what is done lies in {}: --resume goes on from there, --overwrite begins anew",
                           remedy.empty() ? "" : "; ", path_.string());

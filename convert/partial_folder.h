@@ -2,6 +2,17 @@
 //
 // One run at a time writes in it (a lock on the folder itself, which goes with the process). It stays where
 // another try can go on (killed, disk full), and goes where none can: the input is at fault.
+//
+// The end of a run is several steps, each of which may be its last. So that --resume knows which, the journal
+// leaves the folder for `.OUT.assay-published` beside OUT when everything is whole, and goes after all else:
+//
+//   OUT is a folder                             OUT is a file, or several
+//   the journal becomes the record              each file takes its name
+//   the folder takes the name OUT               the journal becomes the record
+//   the record goes                             the folder goes, then the record
+//
+// A record whose files lie in OUT, every byte, means that nothing is left to do; any other becomes the journal
+// again.
 #pragma once
 
 #include "core/system/error.h"
@@ -10,30 +21,45 @@
 namespace assay {
 
 fs::path partial_folder(const fs::path& out);
+fs::path publication_record(const fs::path& out);
 // The folder that OUT lies in, and its name there.
 fs::path parent_of_output(const fs::path& out);
 std::string name_of_output(const fs::path& out);
 
 class PartialFolder {
  public:
-  // `anew`: what an earlier run left in it is removed. Throws Error::refused where another run has it.
-  PartialFolder(const fs::path& out, bool anew);
+  enum class Begin : std::uint8_t {
+    empty,  // there is none
+    anew,   // what an earlier run left is removed
+    resume
+  };
+  // Throws Error::refused where another run has it.
+  PartialFolder(const fs::path& out, Begin how);
   PartialFolder(const PartialFolder&) = delete;
   PartialFolder& operator=(const PartialFolder&) = delete;
-  ~PartialFolder();
+  ~PartialFolder();  // an empty one goes
 
   const fs::path& path() const { return path_; }
+  const fs::path& out() const { return out_; }  // absolute
+  const fs::path& record() const { return record_; }
+
+  // Whether an earlier run left a record and no journal.
+  bool is_sealed() const;
+  void seal();    // the journal becomes the record
+  void unseal();  // and the journal again
   // Gives it the name OUT, in one step. A folder that lies there is put out of the way and then removed where
   // that was asked for (`anew`), and otherwise refused: another run has been faster.
   void publish();
-  void remove();
+  void remove();  // the record, too; and what lay under the name OUT before
   // What a failed run is to say: removes the folder where the input is at fault, else names it and how to go
   // on.
   Error after(const Error& failure);
 
  private:
-  fs::path out_, path_;
-  bool anew_;
+  void tidy();
+
+  fs::path out_, path_, record_, old_;
+  bool anew_, gone_ = false;
   int descriptor_ = -1;
 };
 

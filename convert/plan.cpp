@@ -15,6 +15,7 @@
 #include "convert/reshard.h"
 #include "convert/roles.h"
 #include "convert/strays.h"
+#include "core/model/composed_tensor.h"
 #include "core/model/fused_sets.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
@@ -35,9 +36,15 @@ bool can_reblock(std::uint64_t scales, std::uint64_t from, std::uint64_t to) {
 }
 
 // Where config.json describes a known architecture, its names; what nobody has described keeps its own.
-StoredTensors published(const Checkpoint& checkpoint, StoredTensors stored) {
+// Quantized experts are linear layers of their own in every engine's form, whatever their publisher stacks.
+StoredTensors published(const Checkpoint& checkpoint, StoredTensors stored, bool quantizes,
+                        const NameFilter& filter) {
   const auto tree = tree_of(checkpoint);
-  return tree ? under_published_names(std::move(stored), *tree) : std::move(stored);
+  if (!tree) return stored;
+  StoredTensors named = under_published_names(std::move(stored), *tree);
+  if (!quantizes) return named;
+  return with_experts_apart(std::move(named), *tree,
+                            [&](std::string_view name) { return filter.accepts(name); });
 }
 
 class Planner {
@@ -55,7 +62,8 @@ class Planner {
     if (options.mtp != Mtp::keep) select_mtp(plan_, options.mtp);
     leave_out_strays(plan_);
     if (plan_.spec.kind == Spec::Kind::cast || plan_.spec.kind == Spec::Kind::quantize)
-      plan_.stored = published(plan_.checkpoint, std::move(plan_.stored));
+      plan_.stored = published(plan_.checkpoint, std::move(plan_.stored),
+                               plan_.spec.kind == Spec::Kind::quantize, filter_);
   }
 
   ConversionPlan run() {
@@ -118,7 +126,7 @@ class Planner {
         else if (tensor.quantized())
           left_quantized(tensor);
       }
-      if (tensor.composed && work.action == WorkAction::copy) set_plain(tensor, work);
+      if (is_put_together(tensor) && work.action == WorkAction::copy) set_plain(tensor, work);
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
@@ -244,7 +252,7 @@ class Planner {
 
   void set_reblock(const LogicalTensor& tensor, Work& work) {
     const Spec& spec = plan_.spec;
-    const bool has_blocks = tensor.form.kind == FormKind::scaled &&
+    const bool has_blocks = tensor.form.kind == FormKind::scaled && !tensor.composed &&
                             plan_.checkpoint.tensors[*tensor.scale].shape.size() >= 2 &&
                             !(tensor.form.block_rows == 1 && tensor.form.block_columns == tensor.columns);
     if (!has_blocks || !can_reblock(tensor.scale_rows(), tensor.form.block_rows, spec.block_rows) ||
@@ -259,8 +267,7 @@ class Planner {
     work.to = fmt::format("{} {}x{}", name(tensor.form.codes), spec.block_rows, spec.block_columns);
   }
 
-  // --- where everything lies
-  // --------------------------------------------------------------------------------
+  // --- where everything lies -------------------------------------------------------------------------------
 
   void place() {
     plan_.shards.resize(plan_.checkpoint.files.size());

@@ -31,8 +31,8 @@ struct ConvertOptions {
   Int8Range int8_range = Int8Range::symmetric_127;
   std::uint64_t max_shard_size = 0;  // bytes of tensors in a file; 0: the source's files
   Mtp mtp = Mtp::keep;
-  RankGrid grid;       // --tp, --ep; one rank: files are not cut
-  bool merge = false;  // IN holds the folders of such ranks
+  ParallelConfig grid;  // --tp, --ep; one rank: files are not cut
+  bool merge = false;   // IN holds the folders of such ranks
   std::uint64_t memory = 2ull << 30;
   bool allow_incomplete = false;  // shards that the index names may be missing
   bool allow_large = false;       // decoded weights may be as large as raw codes are

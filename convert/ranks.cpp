@@ -10,8 +10,12 @@
 
 #include "convert/reshard.h"
 #include "core/formats/shard_index.h"
+#include "core/model/composed_tensor.h"
+#include "core/model/expert_layout.h"
+#include "core/model/open_model.h"
 #include "core/model/parallel_words.h"
 #include "core/model/stored_checks.h"
+#include "core/model/stored_reader.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
@@ -70,6 +74,22 @@ bool is_companion(const LogicalTensor& tensor, std::uint32_t place) {
   return std::find(tensor.companions.begin(), tensor.companions.end(), place) != tensor.companions.end();
 }
 
+// For every input its group; empty where the index is filled with -1, compressed-tensors' "not in use".
+std::vector<std::uint32_t> read_group_index(const CheckpointReader& source, const LogicalTensor& tensor) {
+  const CheckpointTensor& stored = source.checkpoint().tensors[*tensor.group_index];
+  std::vector<std::uint32_t> index(stored.bytes / sizeof(std::uint32_t));
+  source.read(stored, 0, std::as_writable_bytes(std::span(index)));
+  if (std::find(index.begin(), index.end(), 0xFFFFFFFFu) != index.end()) index.clear();
+  return index;
+}
+
+bool is_in_order(const std::vector<std::uint32_t>& index, std::uint64_t group) {
+  for (std::uint64_t i = 0; i < index.size(); ++i) {
+    if (index[i] != i / group) return false;
+  }
+  return true;
+}
+
 Finding against(std::string code, Severity severity, std::string tensor, std::string message,
                 std::string remedy) {
   return {.severity = severity,
@@ -96,16 +116,19 @@ std::string rank_folder(std::uint64_t rank, std::uint64_t ranks) {
   return fmt::format("rank-{:0{}}", rank, digits);
 }
 
-RankPlan::RankPlan(const ConversionPlan& plan, const RankGrid& grid, Findings& findings) : grid_(grid) {
+RankPlan::RankPlan(const ConversionPlan& plan, const ParallelConfig& grid, Findings& findings) : grid_(grid) {
   if (plan.checkpoint.config.empty()) {
     throw Error::input("without a config.json there is no telling where weights may be cut")
         .in(plan.checkpoint.root);
   }
-  tree_ = std::make_shared<ModuleTree>(describe(ModelConfig::read(plan.checkpoint.config)));
+  ExpertLayout layout;
+  for (const LogicalTensor& tensor : plan.stored.tensors) layout.see(tensor.name);
+  tree_ = std::make_shared<ModuleTree>(layout.applied_to(describe_model(plan.checkpoint).tree));
   for (const std::string& refusal : refusals_to_cut(*tree_, grid))
     findings.push_back(against("convert.cut", Severity::error, {}, refusal, "take another --tp or --ep"));
   if (has_errors(findings)) return;
   find_weights(plan, findings);
+  find_act_order(plan, findings);
   check(plan, findings);
   if (!has_errors(findings)) name_files(plan);
 }
@@ -126,8 +149,8 @@ void RankPlan::find_weights(const ConversionPlan& plan, Findings& findings) {
     weight.expert = found->indices.expert;
     weight.dimension = found->spec->parallel.dimension;
     // gpt-oss's packed experts are stored [experts, out, in], its plain ones the other way about.
-    const bool turned = plan.checkpoint.tensors[tensor.codes].name.ends_with("_blocks");
-    if (turned && weight.dimension > 0) weight.dimension = 3 - weight.dimension;
+    const bool transposed = plan.checkpoint.tensors[tensor.codes].name.ends_with("_blocks");
+    if (transposed && weight.dimension > 0) weight.dimension = 3 - weight.dimension;
     if (weight.dimension >= tensor.shape.size() || tensor.shape.size() != found->spec->shape.size()) {
       findings.push_back(against("convert.cut", Severity::error, tensor.name,
                                  fmt::format("has {} dimensions where {} has {}", tensor.shape.size(),
@@ -144,6 +167,30 @@ void RankPlan::find_weights(const ConversionPlan& plan, Findings& findings) {
               fmt::format("{} tensors are unknown to the module tree of {}: every rank gets them whole",
                           unknown, tree_->family),
               {}));
+}
+
+// Where inputs are cut and lie in any order of groups (GPTQ's desc_act, compressed-tensors' actorder
+// "group"), each rank takes its slice of the index, which goes on naming groups of the whole, and all scales
+// and zero points: vLLM `marlin_repeat_scales_on_all_ranks`. Without act-order engines do not read the index.
+void RankPlan::find_act_order(const ConversionPlan& plan, Findings& findings) {
+  const CheckpointReader reader(plan.checkpoint);
+  const bool declared = plan.quantization && plan.quantization->activation_order.value_or(false);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    Weight& weight = weights_[i];
+    const LogicalTensor& tensor = plan.stored.tensors[plan.works[i].tensor];
+    const bool cuts_inputs = weight.spec != nullptr && cut_ranks(*weight.spec, grid_) > 1 &&
+                             is_column_dimension(weight.dimension, tensor);
+    if (!tensor.group_index || plan.works[i].action != WorkAction::copy || !cuts_inputs) continue;
+    const bool of_gptq = tensor.form.packed.codes_across;
+    const auto index = read_group_index(reader, tensor);
+    const bool in_order = index.empty() || is_in_order(index, tensor.form.block_columns);
+    weight.any_group = of_gptq ? declared : !index.empty();
+    if (weight.any_group || in_order) continue;
+    findings.push_back(against("convert.cut", Severity::error, tensor.name,
+                               "its g_idx puts inputs in any order, and config.json says desc_act false: "
+                               "engines cut the scales as if they were in order",
+                               "set desc_act to true in config.json"));
+  }
 }
 
 // A matrix no longer than a block has one scale there, which every rank would get whole; engines refuse it
@@ -166,8 +213,8 @@ std::uint64_t RankPlan::largest_block(const ConversionPlan& plan) const {
     if (spec == nullptr || tensor.form.kind != FormKind::scaled || tensor.form.block_rows <= 1) continue;
     const std::uint64_t ranks = cut_ranks(*spec, grid_);
     block = std::gcd(block, std::gcd(tensor.form.block_rows, tensor.form.block_columns));
-    for (const CutMember& member : spec->parallel.members)
-      if (ranks > 1) block = std::gcd(block, member_share(member, spec->parallel.cut, ranks));
+    for (const PartitionedPart& member : spec->parallel.members)
+      if (ranks > 1) block = std::gcd(block, member_share(member, spec->parallel.partition, ranks));
   }
   return block;
 }
@@ -191,8 +238,8 @@ void RankPlan::check(const ConversionPlan& plan, Findings& findings) const {
       if (weight.spec == nullptr || cut_ranks(*weight.spec, grid_) == 1) continue;
       const LogicalTensor& tensor = plan.stored.tensors[plan.works[output.work].tensor];
       std::uint64_t expected = 0;
-      for (const CutMember& member : weight.spec->parallel.members) expected += member.size;
-      if (weight.spec->parallel.cut != Cut::vocabulary && expected != weight.size) {
+      for (const PartitionedPart& member : weight.spec->parallel.members) expected += member.size;
+      if (weight.spec->parallel.partition != Partition::vocabulary && expected != weight.size) {
         refuse(*weight.spec, tensor.name,
                fmt::format("its size is {} where config.json makes it {}", weight.size, expected), {});
         continue;
@@ -202,7 +249,11 @@ void RankPlan::check(const ConversionPlan& plan, Findings& findings) const {
         refuse(*weight.spec, tensor.name, fmt::format("how {} is cut is not known", form_name(tensor)), {});
         continue;
       }
-      const std::uint64_t step = std::max(axis ? axis->step : 1, undivided_block(plan, output, weight));
+      // Kernels want whole groups on a rank even where every rank has all scales (vLLM
+      // `verify_marlin_supports_shape`).
+      const std::uint64_t group = weight.any_group && axis ? tensor.form.block_columns : 1;
+      const std::uint64_t step =
+          std::max({axis ? axis->step : 1, undivided_block(plan, output, weight), group});
       const auto refusal = refusal_to_cut(*weight.spec, grid_, step,
                                           tensor.form.kind != FormKind::scaled && tensor.quantized());
       if (!refusal) continue;
@@ -229,21 +280,24 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   const std::size_t dimensions = output.shape.size();
   constexpr Axis kUnknown{0, 0};
   const bool stored = output.source == OutputTensor::Source::stored,
-             turned = stored && tensor.form.transposed;
-  if (output.shape == tensor.shape && !turned) return Axis{weight.dimension, 1};
+             transposed = stored && tensor.form.transposed;
+  if (output.shape == tensor.shape && !transposed) return Axis{weight.dimension, 1};
   if (product(output.shape) <= 1 || (stored && is_companion(tensor, output.from))) return std::nullopt;
   if (stored && tensor.form.kind == FormKind::codebook) return kUnknown;  // its blocks run on over rows
+  const FormDetails& details = details_of(tensor);
+  if (stored && (details.tiled || details.groups_first || details.swizzled)) return kUnknown;
+  if (stored && !details.parts.empty()) return std::nullopt;  // every rank has a share of each part
   if (dimensions == 1) {
-    // GPTQ's act-order names groups of the whole matrix; of anything else it is a scale a row.
-    if (stored && tensor.group_index == output.from) return columns ? std::optional(kUnknown) : std::nullopt;
-    if (stored && tensor.input_factors == output.from)
+    // For each input its group, or its factor; of anything else it is a scale a row.
+    if (stored && (tensor.group_index == output.from || tensor.input_factors == output.from))
       return columns ? std::optional(Axis{0, 1}) : std::nullopt;
     if (rows && output.shape[0] == tensor.rows) return Axis{0, 1};
     return std::nullopt;
   }
+  if (weight.any_group && stored && output.from != tensor.codes) return std::nullopt;
   if (dimensions < tensor.shape.size() || (!rows && !columns)) return kUnknown;
   const std::size_t last = tensor.shape.size() - 1;  // blocks of codes may have a dimension after it
-  const std::size_t axis = rows != turned ? last - 1 : last;
+  const std::size_t axis = rows != transposed ? last - 1 : last;
   const std::uint64_t count = output.shape[axis];
   if (count <= 1) return std::nullopt;
   const auto fits = [&](std::uint64_t step) {
@@ -409,10 +463,11 @@ std::string RankPlan::rule(std::uint32_t work) const {
   const TensorSpec& spec = *weight.spec;
   const std::uint64_t ranks = cut_ranks(spec, grid_);
   const bool dealt = spec.part == Part::routed_expert && grid_.ep > 1;
-  const std::string share = ranks == 1                             ? (dealt ? "whole" : "whole on each rank")
-                            : spec.parallel.cut == Cut::rows       ? fmt::format("inputs / {}", ranks)
-                            : spec.parallel.cut == Cut::vocabulary ? fmt::format("vocabulary / {}", ranks)
-                                                                   : fmt::format("outputs / {}", ranks);
+  const std::string share = ranks == 1 ? (dealt ? "whole" : "whole on each rank")
+                            : spec.parallel.partition == Partition::rows ? fmt::format("inputs / {}", ranks)
+                            : spec.parallel.partition == Partition::vocabulary
+                                ? fmt::format("vocabulary / {}", ranks)
+                                : fmt::format("outputs / {}", ranks);
   return dealt ? fmt::format("experts / {}, {}", grid_.ep, share) : share;
 }
 

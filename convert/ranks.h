@@ -42,9 +42,9 @@ class RankPlan {
  public:
   // Of a plan that is laid out. What stands against the cut is added to `findings`: convert.cut (in the words
   // of vLLM and SGLang) and convert.cut_unknown. Throws Error::input where the architecture is unknown.
-  RankPlan(const ConversionPlan& plan, const RankGrid& grid, Findings& findings);
+  RankPlan(const ConversionPlan& plan, const ParallelConfig& grid, Findings& findings);
 
-  const RankGrid& grid() const { return grid_; }
+  const ParallelConfig& grid() const { return grid_; }
   CutShard cut(const ConversionPlan& plan, const OutputShard& shard) const;
   // Bytes of each rank's files, and of the tensors in them: known after measure().
   void measure(const ConversionPlan& plan, int jobs);
@@ -61,6 +61,7 @@ class RankPlan {
     std::uint64_t expert = 0;
     std::size_t dimension = 0;  // of the logical shape
     std::uint64_t size = 0;     // along it
+    bool any_group = false;     // an index says of which group an input is: all ranks need all scales
   };
   struct Axis {  // of a stored tensor, along which the weight's cut runs
     std::size_t axis = 0;
@@ -69,6 +70,7 @@ class RankPlan {
   struct Piece;  // of a stored tensor, as one rank holds it
 
   void find_weights(const ConversionPlan& plan, Findings& findings);
+  void find_act_order(const ConversionPlan& plan, Findings& findings);
   void check(const ConversionPlan& plan, Findings& findings) const;
   std::uint64_t undivided_block(const ConversionPlan& plan, const OutputTensor& output,
                                 const Weight& weight) const;
@@ -77,7 +79,7 @@ class RankPlan {
   std::optional<Axis> axis_of(const ConversionPlan& plan, const OutputTensor& output) const;
   Piece piece_of(const ConversionPlan& plan, const OutputTensor& output, std::uint64_t rank) const;
 
-  RankGrid grid_;
+  ParallelConfig grid_;
   std::shared_ptr<const ModuleTree> tree_;
   std::vector<Weight> weights_;                                         // of every work
   std::map<std::string, std::vector<std::string>, std::less<>> names_;  // of a shard, at every rank

@@ -13,6 +13,7 @@
 #include "convert/convert.h"
 #include "convert/journal.h"
 #include "convert/plausible.h"
+#include "convert/repack.h"
 #include "convert/scale_check.h"
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/stream_digest.h"
@@ -67,7 +68,7 @@ class Regrouper {
   Regrouper(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options, ProgressMode mode)
       : plan_(plan),
         out_(out),
-        folder_(out, options.overwrite),
+        folder_(out, begin_of(options)),
         partial_(folder_.path()),
         options_(options),
         mode_(mode),
@@ -75,6 +76,8 @@ class Regrouper {
         reader_(source_, plan.stored) {}
 
   RegroupResult run() {
+    if (was_published()) return std::move(result_);
+    regroup_space(plan_, out_).require(out_);
     journal_.emplace(partial_, key());
     finished_before_ = journal_->finished();
     try {
@@ -93,13 +96,13 @@ class Regrouper {
   std::string key() const {
     std::string what = fmt::format("{}\n{}\n{}\n", plan_.to, options_.allow_large, plan_.roles);
     const auto digest_of_values = [](std::span<const float> values) {
-      return digest_of(DigestKind::sha256, std::as_bytes(values)).hex();
+      return assay::digest_of(DigestKind::sha256, std::as_bytes(values)).hex();
     };
     for (const RegroupFile& file : plan_.files) {
       for (const RegroupTensor& tensor : file.tensors) {
         if (!tensor.importance.empty()) what += digest_of_values(tensor.importance);
       }
-      const Digest header = digest_of(DigestKind::sha256, std::as_bytes(std::span(file.header)));
+      const Digest header = assay::digest_of(DigestKind::sha256, std::as_bytes(std::span(file.header)));
       what += fmt::format("{} {} {}\n", file.name, file.bytes, header.hex());
     }
     return Journal::key(std::move(what), plan_.checkpoint);
@@ -109,20 +112,37 @@ class Regrouper {
     return file.name + "\n" + tensor.made.name;
   }
 
-  // --- one file
-  // ------------------------------------------------------------------------------------------------
+  // By a run that was killed while it tidied up. What is left of it goes.
+  bool was_published() {
+    if (!options_.resume || !folder_.is_sealed()) return false;
+    finished_before_ = Journal::read(folder_.record(), key());
+    const auto whole = [this](const RegroupFile& file) { return is_published(file); };
+    if (!std::all_of(plan_.files.begin(), plan_.files.end(), whole)) {
+      folder_.unseal();
+      return false;
+    }
+    folder_.remove();
+    for (const RegroupFile& file : plan_.files) reuse(file);
+    result_.note = kFoundWhole;
+    return true;
+  }
+
+  bool is_published(const RegroupFile& file) const {
+    const auto entry = finished_before_.find(file.name);
+    return entry != finished_before_.end() &&
+           is_whole(regrouped_path(plan_, file, out_).parent_path(), entry->second.files.at(0));
+  }
+
+  // --- one file --------------------------------------------------------------------------------------------
 
   using Batch = std::vector<const RegroupTensor*>;
 
   void write_file(const RegroupFile& file) {
-    std::error_code error;
-    const bool published = finished_before_.contains(file.name) &&
-                           fs::file_size(regrouped_path(plan_, file, out_), error) == file.bytes && !error;
-    if (published) {  // by a run that was killed between two of several files
-      result_.files[file.name] = sha256_of(finished_before_.at(file.name));
-      for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
+    if (is_published(file)) {  // by a run that was killed before it had removed its folder
+      reuse(file);
       return;
     }
+    std::error_code error;
     if (!options_.overwrite && fs::exists(regrouped_path(plan_, file, out_), error))
       throw Error::refused("exists already").in(regrouped_path(plan_, file, out_)).remedy("name a new file");
     ResumableFile target(partial_ / file.name);
@@ -142,7 +162,7 @@ class Regrouper {
       bytes = 0;
     };
     for (const RegroupTensor& tensor : file.tensors) {
-      if (finished_before_.contains(entry(file, tensor))) {
+      if (is_there(file, tensor, target)) {
         reuse(file, tensor);
         progress.add(tensor.bytes);
         continue;
@@ -155,6 +175,31 @@ class Regrouper {
     flush();
     if (closing.valid()) closing.get();
     pad_end(file, target);
+  }
+
+  // Whether an earlier run wrote it, and it still is what it was.
+  bool is_there(const RegroupFile& file, const RegroupTensor& tensor, const ResumableFile& target) const {
+    const auto known = finished_before_.find(entry(file, tensor));
+    std::error_code error;
+    return known != finished_before_.end() &&
+           fs::file_size(target.path(), error) >= tensor.offset + tensor.bytes && !error &&
+           digest_of(tensor, target) == sha256_of(known->second);
+  }
+
+  static Digest digest_of(const RegroupTensor& tensor, const ResumableFile& target) {
+    StreamDigest digest(DigestKind::sha256, tensor.bytes);
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(1 << 20, tensor.bytes));
+    for (std::uint64_t at = 0; at < tensor.bytes; at += buffer.size()) {
+      const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), tensor.bytes - at));
+      target.read_exactly(tensor.offset + at, piece);
+      digest.update(piece);
+    }
+    return digest.finish();
+  }
+
+  void reuse(const RegroupFile& file) {
+    result_.files[file.name] = sha256_of(finished_before_.at(file.name));
+    for (const RegroupTensor& tensor : file.tensors) reuse(file, tensor);
   }
 
   void reuse(const RegroupFile& file, const RegroupTensor& tensor) {
@@ -224,6 +269,13 @@ class Regrouper {
     std::vector<float> before(rows * columns);
     reader_.read(tensor.made, first, rows, before);
     check_values(tensor.made, before);
+    if (tensor.repacked) {
+      repack_rows(source_, plan_.stored, tensor.made, tensor.type, first, rows, stored);
+      target.write_at(tensor.offset + first * row_bytes, stored);
+      ErrorSums none;
+      none.elements = before.size();
+      return none;
+    }
     if (const auto fault = quantize(tensor, first, before, stored)) {
       const bool finite = fault->kind != QuantizeFault::Kind::not_finite;
       throw Error::refused(finite
@@ -276,16 +328,9 @@ class Regrouper {
               const std::vector<ErrorSums>& sums) {
     target.sync();
     source_.check_unchanged();
-    std::vector<std::byte> buffer(1 << 20);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const RegroupTensor& tensor = *batch[i];
-      StreamDigest digest(DigestKind::sha256, tensor.bytes);
-      for (std::uint64_t at = 0; at < tensor.bytes; at += buffer.size()) {
-        const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), tensor.bytes - at));
-        target.read_exactly(tensor.offset + at, piece);
-        digest.update(piece);
-      }
-      RegroupResult::TensorResult made{digest.finish(), sums[i]};
+      RegroupResult::TensorResult made{digest_of(tensor, target), sums[i]};
       journal_->add(entry(file, tensor),
                     {{{tensor.made.name, tensor.bytes, made.sha256}}, {WorkError{0, made.error}}});
       const std::lock_guard lock(mutex_);
@@ -293,8 +338,7 @@ class Regrouper {
     }
   }
 
-  // --- the end
-  // -------------------------------------------------------------------------------------------------
+  // --- the end ---------------------------------------------------------------------------------------------
 
   void finish() {
     for (const RegroupFile& file : plan_.files) {
@@ -309,7 +353,7 @@ class Regrouper {
       if (!fs::exists(partial_ / file.name, error)) continue;
       ResumableFile(partial_ / file.name).publish(regrouped_path(plan_, file, out_));
     }
-    journal_.reset();
+    folder_.seal();
     folder_.remove();
   }
 
@@ -318,15 +362,14 @@ class Regrouper {
       AtomicFile file(partial_ / name);
       file.write(text);
       file.commit();
-      result_.files[name] = digest_of(DigestKind::sha256, std::as_bytes(std::span(text)));
+      result_.files[name] = assay::digest_of(DigestKind::sha256, std::as_bytes(std::span(text)));
     }
     std::string manifest;
     for (const auto& [name, digest] : result_.files) manifest += checksum_line(digest, name);
     AtomicFile file(partial_ / kManifest);
     file.write(manifest);
     file.commit();
-    journal_.reset();
-    fs::remove(partial_ / Journal::kName);
+    folder_.seal();
     folder_.publish();
   }
 
@@ -369,9 +412,14 @@ std::uint64_t largest_regroup_piece(const RegroupPlan& plan) {
 
 Space regroup_space(const RegroupPlan& plan, const fs::path& out) {
   Space space = space_for(plan.file_bytes, out);
+  const fs::path partial = partial_folder(out);
+  std::error_code error;
+  const bool resumes = fs::exists(partial / Journal::kName, error);
   for (const RegroupFile& file : plan.files) {  // what an earlier run has written needs no more room
     struct stat s {};
-    if (::stat((partial_folder(out) / file.name).c_str(), &s) == 0)
+    const bool written = ::stat((partial / file.name).c_str(), &s) == 0 ||
+                         (resumes && ::stat(regrouped_path(plan, file, out).c_str(), &s) == 0);
+    if (written)
       space.needed -= std::min<std::uint64_t>(space.needed, static_cast<std::uint64_t>(s.st_blocks) * 512);
   }
   return space;
@@ -387,7 +435,6 @@ void check_regroup_memory(const RegroupPlan& plan, const ConvertOptions& options
 RegroupResult regroup(const RegroupPlan& plan, const fs::path& out, const ConvertOptions& options,
                       ProgressMode progress) {
   check_regroup_memory(plan, options);
-  regroup_space(plan, out).require(out);
   return Regrouper(plan, out, options, progress).run();
 }
 

@@ -24,6 +24,7 @@ struct RegroupTensor {
   ElementType type;
   std::uint64_t offset = 0, bytes = 0;  // in its file
   std::vector<float> importance;        // of its columns; of stacked matrices one after the other; or empty
+  bool repacked = false;                // codes and scales of FP4 as they are (repack.h)
 };
 
 struct RegroupFile {
@@ -55,6 +56,7 @@ struct RegroupResult {
   std::map<std::string, TensorResult> tensors;  // by name
   std::map<std::string, Digest> files;
   std::uint64_t reused = 0;  // tensors that an earlier run had finished
+  std::string note;
   bool interrupted = false;
 };
 

@@ -156,10 +156,10 @@ void render_plan(const ConversionPlan& plan, const ConvertOptions& options, cons
         human_duration(time->seconds), human_bytes(static_cast<std::uint64_t>(time->bytes_per_second)),
         human_bytes(time->sample)));
   }
-  output.line(fmt::format(
-      "peak memory   about {} for {} pieces at a time",
-      human_bytes(largest_piece(plan) * static_cast<std::uint64_t>(jobs_within_memory(plan, options))),
-      jobs_within_memory(plan, options)));
+  const int jobs = jobs_within_memory(plan, options);
+  output.line(fmt::format("peak memory   about {} for {} at a time",
+                          human_bytes(largest_piece(plan) * static_cast<std::uint64_t>(jobs)),
+                          jobs == 1 ? "one piece" : fmt::format("{} pieces", jobs)));
 }
 
 void render_result(const ConversionPlan& plan, const ConvertResult& result, const Output& output) {

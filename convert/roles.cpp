@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/model/config.h"
+#include "core/model/open_model.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -60,13 +61,8 @@ bool is_surely_linear(const LogicalTensor& tensor) {
 }  // namespace
 
 std::unique_ptr<ModuleTree> tree_of(const Checkpoint& checkpoint) {
-  if (checkpoint.config.empty()) return nullptr;
-  try {
-    return std::make_unique<ModuleTree>(describe(ModelConfig::read(checkpoint.config)));
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
-    return nullptr;  // an architecture nobody has described: names and shapes must do
-  }
+  auto said = try_describe(checkpoint);  // of an architecture nobody has described names and shapes must do
+  return said ? std::make_unique<ModuleTree>(std::move(said->tree)) : nullptr;
 }
 
 Roles::Roles(const Checkpoint& checkpoint) : tree_(tree_of(checkpoint)) {

@@ -70,7 +70,7 @@ class ScaleCheck {
 }  // namespace
 
 void check_scales(const CheckpointReader& source, const LogicalTensor& tensor) {
-  if (tensor.composed) {
+  if (is_put_together(tensor)) {
     std::set<std::uint32_t> parts;
     for (const DerivedTensor::Piece& piece : tensor.composed->made.pieces) parts.insert(piece.source);
     for (const std::uint32_t part : parts) check_scales(source, tensor.composed->sources->tensors[part]);

@@ -12,6 +12,7 @@
 #include "convert/plausible.h"
 #include "convert/scale_check.h"
 #include "convert/scale_map.h"
+#include "core/model/composed_tensor.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
 #include "core/numeric/codec_simd.h"
@@ -40,7 +41,7 @@ std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
   const std::uint64_t block_rows = work.action == WorkAction::quantize ? plan.encoder->rows_together() : 1;
   const std::uint64_t rows =
       std::max({std::uint64_t{1}, kPieceElements / std::max<std::uint64_t>(1, tensor.columns),
-                tensor.rows_together()});
+                rows_read_together(tensor)});
   return std::max(block_rows, rows / block_rows * block_rows);
 }
 
@@ -266,8 +267,7 @@ void ShardPieces::queue_recoding(const LogicalTensor& tensor, const Outputs& out
   group_at(scales->offset).pieces.push_back([=, this, &tensor] { double_scales(tensor, *scales); });
 }
 
-// --- one piece
-// ------------------------------------------------------------------------------------------------
+// --- one piece ---------------------------------------------------------------------------------------------
 
 // Valid until the same thread reads again.
 std::span<const float> ShardPieces::read(const LogicalTensor& tensor, std::uint64_t first,

@@ -40,7 +40,9 @@ TensorRecipe::Entry TensorRecipe::parse(const std::string& text) {
   const auto type = element_type_from_text(text.substr(equals + 1));
   if (!type || !gguf_can_quantize_to(*type))
     throw Error::usage(fmt::format("'{}' names no type that a GGUF is written in here", shown))
-        .remedy("f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k, iq4_nl, iq4_xs are");
+        .remedy(
+            "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, q1_0, "
+            "q2_0, mxfp4, nvfp4 are");
   return {text, NameFilter(text.substr(0, equals), ""), *type};
 }
 

@@ -5,12 +5,12 @@ values with an importance matrix, importance.bin and WEIGHTED.tsv (type, sha256 
 The peer is llama.cpp at commit 0c1e57098 (ggml 0.25.3), built for x86-64 with GCC 12:
 
     cmake -S llama.cpp -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build --target ggml-base
-    python data/make_gguf_quantize_fixtures.py build/bin/libggml-base.so
+    PYTHONPATH=llama.cpp/gguf-py python data/make_gguf_quantize_fixtures.py build/bin/libggml-base.so
 
 Each type's file holds ggml_quantize_chunk's bytes for the whole of inputs.bin, without an importance matrix. An
 input is 256 values, so that one input is one super-block, or eight blocks of 32. Inputs that make a scale
-infinite have no right answer and are not among them; MXFP4, whose exponent wraps around below 2^-125, goes
-without the last inputs.
+infinite have no right answer and are not among them; MXFP4, whose exponent wraps around below 2^-125, and the ternary types go
+without the last inputs. NVFP4's are inputs.bin times 2^-5.
 """
 import ctypes
 import hashlib
@@ -22,8 +22,10 @@ from gguf import GGMLQuantizationType as T
 
 OUT = pathlib.Path(__file__).parent / "fixtures" / "quantize"
 TYPES = [T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K,
-         T.IQ4_NL, T.IQ4_XS, T.MXFP4]
+         T.IQ4_NL, T.IQ4_XS, T.MXFP4, T.NVFP4, T.TQ1_0, T.TQ2_0, T.Q1_0, T.Q2_0]
 TINY = [1e-38, 1e-40, 1e-44]
+WITHOUT_TINY = [T.MXFP4, T.TQ1_0, T.TQ2_0, T.Q2_0]  # the inverse of such a scale is infinite
+OF_NVFP4 = 2.0**-5  # its inputs, of inputs.bin: beyond 6 * 448 there is no scale
 WEIGHED = [T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K, T.IQ4_NL, T.IQ4_XS, T.Q8_0]
 COLUMNS = 512  # with an importance matrix: a row is two inputs
 
@@ -76,9 +78,11 @@ def main():
     ggml.ggml_quantize_chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
                                          ctypes.c_int64, ctypes.c_void_p]
     for kind in TYPES:
-        rows = len(values) - (len(TINY) if kind == T.MXFP4 else 0)
+        rows = len(values) - (len(TINY) if kind in WITHOUT_TINY else 0)
         out = np.zeros(values.size * 4, np.uint8)
-        size = ggml.ggml_quantize_chunk(int(kind), values.ctypes.data, out.ctypes.data, 0, rows, 256, None)
+        with np.errstate(under="ignore"):
+            given = np.ascontiguousarray(values * np.float32(OF_NVFP4)) if kind == T.NVFP4 else values
+        size = ggml.ggml_quantize_chunk(int(kind), given.ctypes.data, out.ctypes.data, 0, rows, 256, None)
         (OUT / f"{kind.name}.bin").write_bytes(out[:size].tobytes())
     weighted(ggml, values)
 

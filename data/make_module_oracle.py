@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes data/fixtures/modules/<name>.tsv: what `transformers` makes of a config, on the meta device.
 
-    data/make_module_oracle.py data/fixtures/configs ../shared/cases/configs
+    data/make_module_oracle.py data/fixtures/configs data/fixtures/published_configs
 
 One file a config: the library's version, the number of parameters (tied weights once), then one line for each
 distinct tensor name of a checkpoint, with every index written as '#', its shape, and how often it occurs.

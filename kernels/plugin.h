@@ -65,10 +65,10 @@ enum {
   ASSAY_ATTENTION = 5,
   ASSAY_MLA = 6,
   ASSAY_ACTIVATION = 7,
-  ASSAY_GATED = 8,
+  ASSAY_GATED_ACTIVATION = 8,
   ASSAY_SOFTMAX = 9,
   ASSAY_MOE_GATE = 10,
-  ASSAY_MOE_MIX = 11,
+  ASSAY_FUSED_MOE = 11,
   ASSAY_QUANTIZE = 12,
   ASSAY_DEQUANTIZE = 13,
   ASSAY_EMBEDDING = 14
@@ -113,9 +113,9 @@ enum {
                                     a row; results as under BF16 */
 };
 
-/* What a kernel promises of its bits (assay_kernel.promises): it is held to these, of the others it is told.
+/* What a kernel promises of its bits (assay_kernel.invariants): it is held to these, of the others it is told.
  */
-#define ASSAY_BATCH_INVARIANT                                                                                \
+#define ASSAY_BATCH_INVARIANT \
   1u                              /* a token's (in attention: a sequence's) result does not depend on others \
                                    */
 #define ASSAY_CHUNK_INVARIANT 2u  /* in attention: a prompt's first token gets what it gets by itself */
@@ -156,18 +156,18 @@ typedef struct assay_weight {
 
 /* Rows of keys or values of one sequence: position p is row p of base, or, where there is a table of pages,
  * row pages[p / page_rows] * page_rows + p % page_rows. */
-typedef struct assay_cache_rows {
+typedef struct assay_paged_kv {
   assay_matrix base;
   const int32_t* pages; /* [device] or null */
   size_t page_count, page_rows;
-} assay_cache_rows;
+} assay_paged_kv;
 
 /* One sequence of a batch. Its query i is row first + i of q, stands at position keys - queries + i, and sees
  * the keys up to that position, of these the last `window`. */
-typedef struct assay_span {
+typedef struct assay_sequence {
   size_t first, queries, keys;
-  assay_cache_rows key_rows, value_rows;
-} assay_span;
+  assay_paged_kv key_rows, value_rows;
+} assay_sequence;
 
 /* --- operations -------------------------------------------------------------------------------------- */
 
@@ -210,7 +210,7 @@ typedef struct assay_layer_norm {
   assay_matrix y; /* output */
 } assay_layer_norm;
 
-/* Turns pairs of elements of each head by the angles of its token, in place. The part that is turned begins
+/* Rotates pairs of elements of each head by the angles of its token, in place. The part that is rotated begins
  * at `offset` of a head and is d = 2 * cos.columns wide; pair i is (i, i + d / 2), or interleaved (2i, 2i +
  * 1): (a, b) -> (a cos - b sin, b cos + a sin) */
 typedef struct assay_rope {
@@ -227,8 +227,8 @@ typedef struct assay_attention {
   uint32_t size;
   int32_t reserved;
   assay_matrix q; /* [tokens, heads * qk_dim] */
-  const assay_span* spans;
-  size_t span_count;
+  const assay_sequence* sequences;
+  size_t sequence_count;
   size_t heads, kv_heads, qk_dim, v_dim;
   double scale;
   size_t window;             /* how many keys a query sees, itself included; 0: all */
@@ -237,15 +237,15 @@ typedef struct assay_attention {
   assay_matrix y;            /* [tokens, heads * v_dim]; output */
 } assay_attention;
 
-/* Attention over latents (DeepSeek-V2): a row of the cache is [latent (kv_rank) | turned part (rope_dim)]; a
+/* Attention over latents (DeepSeek-V2): a row of the cache is [latent (kv_rank) | rotary part (rope_dim)]; a
  * head of kv_b expands a latent to nope_dim numbers of its key and v_dim of its value. In place of kv_b there
  * may be k_b and v_b, [heads * kv_rank, nope_dim] and [heads * v_dim, kv_rank]. */
 typedef struct assay_mla {
   uint32_t size;
   int32_t absorbed; /* queries are taken to the latents, nothing is expanded; else keys and values are */
-  assay_matrix q;   /* [tokens, heads * (nope_dim + rope_dim)], turned already */
-  const assay_span* spans; /* value_rows unused */
-  size_t span_count;
+  assay_matrix q;   /* [tokens, heads * (nope_dim + rope_dim)], rotated already */
+  const assay_sequence* sequences; /* value_rows unused */
+  size_t sequence_count;
   const assay_weight* kv_b; /* [heads * (nope_dim + v_dim), kv_rank], or null */
   const assay_weight* k_b;
   const assay_weight* v_b;
@@ -271,13 +271,13 @@ typedef struct assay_activation {
 } assay_activation;
 
 /* y = f(gate) * up */
-typedef struct assay_gated {
+typedef struct assay_gated_activation {
   uint32_t size;
   int32_t kind;
   double limit; /* of ASSAY_GPT_OSS */
   assay_matrix gate, up;
   assay_matrix y; /* output */
-} assay_gated;
+} assay_gated_activation;
 
 /* y = softmax of each row */
 typedef struct assay_softmax {
@@ -310,7 +310,7 @@ typedef struct assay_moe_gate {
 enum { ASSAY_MOE_SPARSE = 1, ASSAY_MOE_DENSE = 2, ASSAY_MOE_SOFT = 3 };
 
 /* y = sum over a token's experts, in the order of their numbers, of weight * down(f(gate x) * up x) */
-typedef struct assay_moe_mix {
+typedef struct assay_fused_moe {
   uint32_t size;
   int32_t form;
   assay_matrix x; /* [tokens, hidden] */
@@ -330,7 +330,7 @@ typedef struct assay_moe_mix {
   int32_t kind;        /* of activation */
   double limit;
   assay_matrix y; /* [tokens, hidden]; output */
-} assay_moe_mix;
+} assay_fused_moe;
 
 /* Codes, and a scale for block_rows x block_columns of them (0: all rows, the whole row). A scale is the
  * largest magnitude / the largest code (448, 57344, 127), for FP8 of a magnitude no less than 1e-4, for INT8
@@ -377,10 +377,10 @@ typedef struct assay_call {
     const assay_attention* attention;
     const assay_mla* mla;
     const assay_activation* activation;
-    const assay_gated* gated;
+    const assay_gated_activation* gated_activation;
     const assay_softmax* softmax;
     const assay_moe_gate* moe_gate;
-    const assay_moe_mix* moe_mix;
+    const assay_fused_moe* fused_moe;
     const assay_quantize* quantize;
     const assay_dequantize* dequantize;
     const assay_embedding* embedding;
@@ -405,7 +405,7 @@ typedef struct assay_kernel {
                           offered calls of rounded precisions only. */
   const char* name;    /* letters, digits, '_' and '-', up to 64; unique among the plugin's of an operation */
   const char* about;   /* half a line for people */
-  uint32_t promises;   /* ASSAY_BATCH_INVARIANT | ... */
+  uint32_t invariants; /* ASSAY_BATCH_INVARIANT | ... */
   uint32_t reserved;
   double accumulator_roundoff; /* of sums: 0x1p-24 for float32, more where a tensor core keeps fewer bits;
                                   the error that is allowed grows with it. 0x1p-53 ... 0x1p-8 */

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
+#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
 
 std::uint64_t checked(double bytes) {
   if (!(bytes < 9e18)) throw Error::usage("--context × --batch asks for more than 2^63 bytes of cache");
@@ -77,7 +74,7 @@ ActivationEstimate activations(const ModuleTree& tree, std::uint64_t tokens, std
     std::uint64_t out = spec.input_major ? spec.shape.back() : spec.shape[spec.shape.size() - 2];
     if (spec.role == Role::mlp_gate || spec.role == Role::mlp_up) out *= 2;  // gate and up live together
     if (spec.part == Part::routed_expert) out *= std::max<std::uint64_t>(1, tree.experts_per_token);
-    if (spec.parallel.cut == Cut::columns) out = ceil_div(out, tensor_parallel);
+    if (spec.parallel.partition == Partition::columns) out = ceil_div(out, tensor_parallel);
     widest = std::max(widest, out);
   });
   ActivationEstimate estimate;

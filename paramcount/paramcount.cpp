@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/formats/gguf.h"
+#include "core/model/expert_layout.h"
+#include "core/model/open_model.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 
@@ -32,14 +34,12 @@ bool wants_checkpoint(const fs::path& path) {
   return fs::is_directory(path, ignored) ? holds_weights(path) : is_weight_file(path);
 }
 
-ModelConfig read_config(const fs::path& path, const std::optional<Checkpoint>& checkpoint, fs::path& source) {
-  if (checkpoint && checkpoint->container == Checkpoint::Container::gguf && checkpoint->gguf) {
-    source = checkpoint->files.front().path;
-    return ModelConfig::from_gguf(*checkpoint->gguf, source, checkpoint->tensors);
-  }
+// Of a folder without weights, or a config.json by itself.
+ModelConfig read_config(const fs::path& path) {
   std::error_code ignored;
-  source = checkpoint ? checkpoint->config : fs::is_directory(path, ignored) ? path / "config.json" : path;
-  if (source.empty() || (fs::is_directory(path, ignored) && !fs::exists(source, ignored))) {
+  const bool folder = fs::is_directory(path, ignored);
+  const fs::path source = folder ? path / "config.json" : path;
+  if (folder && !fs::exists(source, ignored)) {
     throw Error::input("no config.json here: nothing says what the tensors are")
         .in(path)
         .remedy("give the config.json, or list the tensors with 'assay inspect'");
@@ -57,10 +57,11 @@ std::uint64_t Model::bytes() const {
 Model load_model(const fs::path& path, int jobs) {
   std::optional<Checkpoint> checkpoint;
   if (wants_checkpoint(path)) checkpoint = open_checkpoint(path, jobs);
-  fs::path source;
-  ModelConfig config = read_config(path, checkpoint, source);
+  ModelConfig config = checkpoint ? read_config(*checkpoint) : read_config(path);
   ModuleTree tree = describe(config);
-  Model model{source, std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
+  if (checkpoint) tree = in_layout_of(std::move(tree), *checkpoint);
+  Model model{
+      config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
   model.totals = count(model.tree);
   model.format = configured_format(model.config);
   if (model.checkpoint) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/stored_checks.h"
+#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "paramcount/plan_cut.h"
@@ -12,10 +13,6 @@
 
 namespace assay {
 namespace {
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
 
 // Tokens that one step of prefilling computes at once: the default of vLLM's max_num_batched_tokens.
 constexpr std::uint64_t kPrefillTokens = 8192;
@@ -163,10 +160,11 @@ std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout) {
     if (const auto at = tensor.find("{layer}."); at != std::string::npos) tensor = tensor.substr(at + 8);
     const std::uint64_t group = cut_group(spec, layout);
     const bool expert = spec.part == Part::routed_expert;
-    std::string how = group == 1                             ? "whole on each rank"
-                      : spec.parallel.cut == Cut::rows       ? fmt::format("inputs / {}", group)
-                      : spec.parallel.cut == Cut::vocabulary ? fmt::format("vocabulary / {}", group)
-                                                             : fmt::format("outputs / {}", group);
+    std::string how = group == 1                                   ? "whole on each rank"
+                      : spec.parallel.partition == Partition::rows ? fmt::format("inputs / {}", group)
+                      : spec.parallel.partition == Partition::vocabulary
+                          ? fmt::format("vocabulary / {}", group)
+                          : fmt::format("outputs / {}", group);
     if (expert && layout.ep > 1)
       how = fmt::format("{} of {} experts, {}", ceil_div(tree.experts, layout.ep), tree.experts,
                         group == 1 ? "each whole" : how);

@@ -2,28 +2,22 @@
 
 #include <algorithm>
 
+#include "core/numeric/ceil_div.h"
+
 namespace assay {
-namespace {
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
-
-}  // namespace
-
 std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout) {
-  if (spec.parallel.cut == Cut::replicated) return 1;
+  if (spec.parallel.partition == Partition::replicated) return 1;
   return spec.part == Part::routed_expert ? layout.moe_tp() : layout.tp;
 }
 
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout) {
   std::vector<std::uint64_t> shape = spec.shape;
   if (spec.stacked != 0) shape[0] = ceil_div(spec.stacked, layout.ep);
-  if (spec.parallel.cut == Cut::replicated) return shape;
+  if (spec.parallel.partition == Partition::replicated) return shape;
   const std::uint64_t group = cut_group(spec, layout);
   std::uint64_t size = 0;
-  for (const CutMember& member : spec.parallel.members)
-    size += member_share(member, spec.parallel.cut, group);
+  for (const PartitionedPart& member : spec.parallel.members)
+    size += member_share(member, spec.parallel.partition, group);
   shape[spec.parallel.dimension] = size;
   return shape;
 }

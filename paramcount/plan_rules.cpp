@@ -136,9 +136,10 @@ class Judge {
   }
 
   void matrix(const TensorSpec& spec) {
-    if (spec.parallel.cut == Cut::replicated || spec.parallel.cut == Cut::vocabulary) return;
+    if (spec.parallel.partition == Partition::replicated || spec.parallel.partition == Partition::vocabulary)
+      return;
     const std::uint64_t group = group_of(spec);
-    for (const CutMember& member : spec.parallel.members) {
+    for (const PartitionedPart& member : spec.parallel.members) {
       const bool heads = member.units != member.size;
       if (heads && member.units % group != 0) continue;  // told by heads()
       if (!heads && member.size % group != 0) {
@@ -156,9 +157,9 @@ class Judge {
     }
   }
 
-  void block(const TensorSpec& spec, const CutMember& member, std::uint64_t group) {
-    const std::uint64_t share = member_share(member, spec.parallel.cut, group);
-    const bool rows = spec.parallel.cut == Cut::rows, expert = spec.part == Part::routed_expert;
+  void block(const TensorSpec& spec, const PartitionedPart& member, std::uint64_t group) {
+    const std::uint64_t share = member_share(member, spec.parallel.partition, group);
+    const bool rows = spec.parallel.partition == Partition::rows, expert = spec.part == Part::routed_expert;
     const std::uint64_t b = rows ? options_.format.block_columns : options_.format.block_rows;
     if (b == 0 || share % b == 0) return;
     if (group == 1 && (rows || !expert)) return;  // uncut, a last block may be half empty
@@ -171,11 +172,11 @@ class Judge {
   }
 
   // Scales in groups along the rows: INT4 (AWQ, GPTQ and the Marlin kernels behind them), NVFP4, MXFP4.
-  void groups(const TensorSpec& spec, const CutMember& member, std::uint64_t group) {
+  void groups(const TensorSpec& spec, const PartitionedPart& member, std::uint64_t group) {
     const WeightFormat& f = options_.format;
-    const std::uint64_t share = member_share(member, spec.parallel.cut, group);
+    const std::uint64_t share = member_share(member, spec.parallel.partition, group);
     const std::uint64_t g = f.block_columns;
-    const bool rows = spec.parallel.cut == Cut::rows;
+    const bool rows = spec.parallel.partition == Partition::rows;
     const std::string arithmetic = cut_text(spec, member.size, group, share);
     if (rows && g > 1 && share % g != 0) {
       refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, g), group_refusal());
@@ -209,11 +210,12 @@ std::uint64_t largest_block(const ModuleTree& tree, const Layout& layout, const 
   std::uint64_t block = std::gcd(format.block_rows, format.block_columns);
   if (format.block_rows <= 1 || format.block_columns == 0) return 0;
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    const bool cut = spec.parallel.cut == Cut::columns || spec.parallel.cut == Cut::rows;
+    const bool cut =
+        spec.parallel.partition == Partition::columns || spec.parallel.partition == Partition::rows;
     if (where.mtp || !cut || spec.storage != Storage::own || !quantizes(format, spec, 0)) return;
     const std::uint64_t group = cut_group(spec, layout);
-    for (const CutMember& member : spec.parallel.members) {
-      if (group > 1) block = std::gcd(block, member_share(member, spec.parallel.cut, group));
+    for (const PartitionedPart& member : spec.parallel.members) {
+      if (group > 1) block = std::gcd(block, member_share(member, spec.parallel.partition, group));
     }
   });
   return block >= 8 ? block : 0;  // smaller ones no kernel takes

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "core/numeric/ceil_div.h"
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
 using Kind = WeightFormat::Kind;
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
 
 WeightFormat plain(std::string name, std::string title, std::uint64_t bytes) {
   WeightFormat f;

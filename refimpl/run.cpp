@@ -17,6 +17,7 @@
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/engine/claims.h"
+#include "refimpl/engine/logits_file.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
@@ -79,35 +80,32 @@ class Runner {
 
   void score() {
     TextEngine engine(*open_->model, *open_->ops, taps());
-    std::vector<std::vector<double>> logits(prompts_.size());
+    const std::unique_ptr<LogitsFile> logits = logits_file();
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
       const std::vector<TokenId>& tokens = prompts_[i].tokens;
       engine.score(tokens, [&](std::size_t position, std::span<const double> row) {
-        if (!settings_.logits.empty()) {
-          logits[i].resize(position * row.size());
-          logits[i].insert(logits[i].end(), row.begin(), row.end());
-        }
+        if (logits) logits->put(i, position, row);
         if (settings_.tokens_to_make() == 0 && settings_.log_probabilities > 0 &&
             position + 1 < tokens.size())
           say_likely(i, row, tokens[position + 1]);
       });
     }
     add(engine.timing());
-    if (!settings_.logits.empty() && !interrupted()) write_logits(logits);
-  }
-
-  // One prompt: "logits" [tokens, vocabulary]; several: "logits.0", "logits.1" …
-  void write_logits(const std::vector<std::vector<double>>& logits) {
-    std::vector<NamedMatrix> matrices;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      const std::uint64_t vocabulary = open_->model->vocabulary();
-      matrices.push_back({logits.size() == 1 ? "logits" : fmt::format("logits.{}", i),
-                          {logits[i].size() / vocabulary, vocabulary},
-                          &logits[i]});
-    }
-    write_matrices(settings_.logits, matrices, open_->arithmetic.storage() == Real::f64, metadata());
+    if (!logits || interrupted()) return;
+    logits->commit();
     write_message(fmt::format("logits of {} tokens in {}", prompts_.front().tokens.size(),
                               escape_for_terminal(settings_.logits)));
+  }
+
+  std::unique_ptr<LogitsFile> logits_file() const {
+    if (settings_.logits.empty()) return nullptr;
+    std::vector<std::size_t> tokens;
+    for (const Prompt& prompt : prompts_) {
+      check_prompt(prompt.tokens, *open_->model);  // before room is taken for its rows
+      tokens.push_back(prompt.tokens.size());
+    }
+    return std::make_unique<LogitsFile>(settings_.logits, tokens, open_->model->vocabulary(),
+                                        open_->arithmetic.storage() == Real::f64, metadata());
   }
 
   void write_dump() {
@@ -161,7 +159,7 @@ class Runner {
 
   GenerationRequest request(const Prompt& prompt) {
     GenerationRequest request = {.prompt = prompt.tokens,
-                                 .most = settings_.tokens_to_make(),
+                                 .max_new_tokens = settings_.tokens_to_make(),
                                  .rule = settings_.sampling,
                                  .seed = settings_.seed};
     if (!settings_.ignore_eos) request.stop = open_->stop_tokens();
@@ -172,12 +170,11 @@ class Runner {
     if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
     const std::string shown = text ? text->push(id) : fmt::format("{}{}", first_ ? "" : ",", id);
     first_ = false;
-    fmt::print("{}", shown);
-    std::fflush(stdout);
+    stream_output(shown);
   }
   void show_end(std::optional<TokenStream>& text) {
     if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
-    fmt::print("{}\n", text ? text->finish() : std::string());
+    stream_output((text ? text->finish() : std::string()) + "\n");
   }
 
   void say_likely(std::size_t prompt, std::span<const double> logits, TokenId chosen) {
@@ -258,7 +255,7 @@ class Runner {
 
   void tell_full_contexts() {
     for (std::size_t i = 0; i < made_.size(); ++i) {
-      if (made_[i].ending == Ending::context)
+      if (made_[i].finish_reason == FinishReason::context)
         note(fmt::format("{} ended after {} tokens: the model's context of {} is full",
                          made_.size() == 1 ? std::string("the text") : fmt::format("text {}", i + 1),
                          made_[i].ids.size(), open_->model->context()));
@@ -275,7 +272,7 @@ class Runner {
       if (i < made_.size()) {
         sequence["ids"] = made_[i].ids;
         sequence["text"] = text_of(made_[i].ids);
-        sequence["ending"] = name(made_[i].ending);
+        sequence["finish_reason"] = name(made_[i].finish_reason);
       }
       if (i < likely_.size()) sequence["logprobs"] = likely_[i];
       sequences.push_back(std::move(sequence));
@@ -390,7 +387,7 @@ void add_numbers(CLI::App& command, RunSettings& s) {
       ->type_name("K");
   command.add_option("--dump", s.dump, "Write named intermediates, as safetensors")->type_name("FILE");
   command.add_option("--taps", s.taps, "Of --dump: those whose name matches")->type_name("REGEX");
-  command.add_option("--perplexity", s.perplexity, "How well the model foretells a text")->type_name("FILE");
+  command.add_option("--perplexity", s.perplexity, "How well the model predicts a text")->type_name("FILE");
   command.add_flag("--by-paragraph", s.windows.by_paragraph,
                    "Of --perplexity: each paragraph alone, as BOS, text, EOS");
   command

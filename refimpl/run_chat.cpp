@@ -22,11 +22,11 @@ constexpr std::size_t kLongestLine = 1 << 20;
 const ChatStyle* chat_style(const Tokenizer& tokenizer) {
   try {
     const ChatStyle& style = recognize_chat_style(tokenizer);
-    fmt::print(stderr, "note: chat format {}\n", style.name);
+    write_message(fmt::format("note: chat format {}", style.name));
     return &style;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input) throw;
-    fmt::print(stderr, "note: {}: lines are given to the model as they are\n", error.line());
+    write_message(fmt::format("note: {}: lines are given to the model as they are", error.line()));
     return nullptr;
   }
 }
@@ -59,7 +59,7 @@ int chat(OpenModel& model, const RunSettings& settings) {
     if (!line) break;
     messages.push_back({"user", *line});
     GenerationRequest request = {
-        .most = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
+        .max_new_tokens = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
     request.prompt = style != nullptr
                          ? tokenizer.encode(render_chat(*style, messages, tokenizer), {.add_special = false})
                          : tokenizer.encode(*line);
@@ -68,13 +68,12 @@ int chat(OpenModel& model, const RunSettings& settings) {
     std::string answer;
     const auto show = [&](const std::string& text) {
       answer += text;
-      fmt::print("{}", text);
-      std::fflush(stdout);
+      stream_output(text);
     };
     engine.generate({request},
                     [&](std::size_t, TokenId id, std::span<const double>) { show(stream.push(id)); });
     show(stream.finish());
-    fmt::print("\n");
+    stream_output("\n");
     messages.push_back({"assistant", answer});
   }
   return interrupted() ? kExitInterrupted : kExitOk;

@@ -6,6 +6,7 @@
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/text.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/tokenizers/chat_template.h"
@@ -74,7 +75,7 @@ std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) 
     const Tokenizer& tokenizer = model.tokenizer();
     if (settings.chat) {
       const ChatStyle& style = recognize_chat_style(tokenizer);
-      if (&text == &settings.prompts.front()) fmt::print(stderr, "note: chat format {}\n", style.name);
+      if (&text == &settings.prompts.front()) write_message(fmt::format("note: chat format {}", style.name));
       const std::string chat = render_chat(style, {{"user", text}}, tokenizer);
       prompts.push_back({text, tokenizer.encode(chat, {.add_special = false})});
     } else {

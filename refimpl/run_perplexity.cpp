@@ -39,7 +39,7 @@ class WindowLoss {
     TextScorer text(*model_.model, *model_.ops, window.tokens);
     std::optional<TextScorer> beside;
     if (other_ != nullptr) beside.emplace(*other_->model, *other_->ops, window.tokens);
-    // The rows that foretell a token that counts.
+    // The rows that predict a token that counts.
     const std::size_t first = window.first - 1, end = window.tokens.size() - 1;
     for (std::size_t at = 0; at < end;) {
       if (!reaches(text, at) || (beside && !reaches(*beside, at))) return;

@@ -1,4 +1,4 @@
-// How well a model foretells a text: perplexity, and how far its predictions are from another model's.
+// How well a model predicts a text: perplexity, and how far its predictions are from another model's.
 #pragma once
 
 #include <cstddef>

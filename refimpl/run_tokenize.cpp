@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "refimpl/tokenizers/chat_template.h"
@@ -67,7 +68,7 @@ std::vector<TokenId> parse_ids(std::string_view text) {
 
 std::string chat_prompt(const Tokenizer& tokenizer, std::string_view text) {
   const ChatStyle& style = recognize_chat_style(tokenizer);
-  fmt::print(stderr, "note: chat format {}\n", style.name);
+  write_message(fmt::format("note: chat format {}", style.name));
   return render_chat(style, {{"user", std::string(text)}}, tokenizer);
 }
 

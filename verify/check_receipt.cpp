@@ -1,14 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "core/formats/json.h"
+#include "core/formats/json_elements.h"
 #include "core/system/error.h"
 #include "core/system/finding_collector.h"
 #include "core/system/name_filter.h"
 #include "core/system/text.h"
+#include "core/system/tree_names.h"
 #include "verify/expected/hub_cache.h"
+#include "verify/own_files.h"
 #include "verify/receipt.h"
 #include "verify/receipt_mac.h"
 
@@ -17,6 +23,7 @@ namespace {
 
 constexpr std::string_view kSchema = "assay.receipt/1";
 constexpr std::uint64_t kMaxBytes = 1ull << 30;
+constexpr JsonLimits kLimits{.max_bytes = kMaxBytes};
 
 std::int64_t now_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -37,15 +44,17 @@ class Checker {
 
   ReceiptCheck run() {
     check_.root = root_of(plain_path(question_.path));
-    const std::string text = read_small_file(question_.receipt, kMaxBytes);
+    std::string text = read_small_file(question_.receipt, kMaxBytes);
     check_authentication(text);
-    const ParsedJson document = parse_json(text, question_.receipt, {.max_bytes = kMaxBytes});
+    const SplitJson split = without_files(text);
+    const ParsedJson document = parse_json(split.rest, question_.receipt, kLimits);
     try {
       if (document.at("schema") != kSchema)
         throw Error::input("is not a receipt of assay verify").in(question_.receipt);
       check_verdict(document);
       check_scope(document);
       for (const ParsedJson& entry : document.at("files")) check_file(entry);
+      check_files(std::span(text).subspan(split.begin, split.end - split.begin));
       if (document.contains("scope")) {
         check_links(document.at("scope"));
         check_added(document.at("scope"));
@@ -68,6 +77,26 @@ class Checker {
                    .message = std::move(message),
                    .file = std::move(file),
                    .remedy = std::move(remedy)});
+  }
+
+  // What is not JSON is told in the words that all such documents get.
+  SplitJson without_files(const std::string& text) const {
+    try {
+      return split_array(text, "files", kLimits.max_depth);
+    } catch (Error& error) {
+      parse_json(text, question_.receipt, kLimits);
+      throw error.in(question_.receipt);
+    }
+  }
+
+  // Entry by entry, and what has been read goes: of a million files the names stay.
+  void check_files(std::span<char> array) {
+    PassingText passing(array.data(), array.size());
+    const auto check = [&](std::string_view entry) {
+      check_file(parse_json(entry, question_.receipt, kLimits));
+    };
+    if (!array.empty()) for_each_object({array.data(), array.size()}, kLimits.max_depth, check, &passing);
+    std::sort(known_.begin(), known_.end());
   }
 
   void check_authentication(const std::string& text) {
@@ -124,7 +153,7 @@ class Checker {
     const std::string& name = json_string(entry.at("name"), "name", question_.receipt);
     if (!is_safe_relative_path(name))
       throw Error::input(fmt::format("names the unsafe path '{}'", name)).in(question_.receipt);
-    known_.insert(name);
+    known_.push_back(name);
     check_status(entry, name);
     try {
       const FileIdentity now = File::open(check_.root / name).identity();
@@ -175,10 +204,14 @@ class Checker {
     std::set<std::string> passed_over;
     for (const ParsedJson& name : scope.at("not_judged")) passed_over.insert(name.get<std::string>());
     const NameFilter filter(options_.include, options_.exclude);
-    for (const TreeEntry& entry : list_tree(check_.root)) {
-      if (known_.contains(entry.name) || !filter.accepts(entry.name)) continue;
+    std::vector<fs::path> named = options_.own_files;
+    named.push_back(question_.receipt);
+    const OwnFiles own(named);
+    for (const TreeEntry& entry : list_names(check_.root)) {
+      if (std::binary_search(known_.begin(), known_.end(), entry.name) || !filter.accepts(entry.name))
+        continue;
       if (cache && entry.name.find("/snapshots/") == std::string::npos) continue;
-      if (is_below_any(entry.name, passed_over) || is_own(entry.name)) continue;
+      if (is_below_any(entry.name, passed_over) || own.contains(check_.root / entry.name)) continue;
       problem("receipt.added", "was not there when the folder was verified", entry.name);
     }
   }
@@ -190,19 +223,11 @@ class Checker {
     return folders.contains(name);
   }
 
-  bool is_own(const std::string& name) const {
-    std::error_code ignored;
-    const fs::path path = check_.root / name;
-    return fs::equivalent(path, question_.receipt, ignored) ||
-           std::any_of(options_.own_files.begin(), options_.own_files.end(),
-                       [&](const fs::path& own) { return fs::equivalent(path, own, ignored); });
-  }
-
   const ReceiptQuestion& question_;
   const VerifyOptions& options_;
   ReceiptCheck check_;
   FindingCollector findings_;
-  std::set<std::string> known_;
+  std::vector<std::string> known_;  // names of its files; sorted when all are read
 };
 
 }  // namespace

@@ -1,13 +1,9 @@
 #include "verify/code_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 
-#include "core/formats/json.h"
 #include "core/formats/npy.h"
 #include "core/formats/zip.h"
 #include "core/system/error.h"
@@ -16,8 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kLook = 4096;
-constexpr std::uint64_t kConfigLimit = 16u << 20;
 constexpr std::size_t kMembersLookedInto = 1000;  // of one archive
 
 enum class Disguise { none, pickle, zip, seven_zip, tar };
@@ -55,34 +49,34 @@ bool holds_code(const zip::Archive& archive) {
   for (const zip::Member& member : archive.members()) {
     if (member.name.ends_with(".pkl") || member.name.ends_with(".pickle")) return true;
     const bool unclear = !member.name.ends_with('/') && ++looked <= kMembersLookedInto;
-    if (unclear && is_code(archive.read(member, std::min<std::uint64_t>(kLook, member.bytes)), member.bytes,
-                           archive.source())) {
+    if (unclear && is_code(archive.read(member, std::min<std::uint64_t>(kCodeLook, member.bytes)),
+                           member.bytes, archive.source())) {
       return true;
     }
   }
   return false;
 }
 
-Disguise look_inside(const fs::path& path) {
-  std::array<std::byte, kLook> buffer{};
-  try {
-    const File file = File::open(path);
-    const auto head = std::span(buffer).first(file.read_at(0, buffer));
-    const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-    if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) {
-      if (text.find(".pkl") != std::string_view::npos) return Disguise::pickle;
-      try {
-        return holds_code(zip::Archive::open(path)) ? Disguise::pickle : Disguise::zip;
-      } catch (const Error&) {
-        return Disguise::zip;  // encrypted, split, damaged: what it holds is unknown
-      }
+Disguise look_inside(std::span<const std::byte> head, std::uint64_t size, const fs::path& path) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) {
+    if (text.find(".pkl") != std::string_view::npos) return Disguise::pickle;
+    try {
+      return holds_code(zip::Archive::open(path)) ? Disguise::pickle : Disguise::zip;
+    } catch (const Error&) {
+      return Disguise::zip;  // encrypted, split, damaged: what it holds is unknown
     }
-    if (text.starts_with("7z\xBC\xAF\x27\x1C")) return Disguise::seven_zip;
-    if (text.size() > 262 && text.substr(257, 5) == "ustar") return Disguise::tar;
-    return is_code(head, file.size(), path) ? Disguise::pickle : Disguise::none;
-  } catch (const Error&) {
-    return Disguise::none;  // an unreadable file is reported as such elsewhere
   }
+  if (text.starts_with("7z\xBC\xAF\x27\x1C")) return Disguise::seven_zip;
+  if (text.size() > 262 && text.substr(257, 5) == "ustar") return Disguise::tar;
+  return is_code(head, size, path) ? Disguise::pickle : Disguise::none;
+}
+
+// As fs::path::extension(): of ".hidden" there is none.
+std::string extension_of(std::string_view name) {
+  const std::string_view base = name.substr(name.rfind('/') + 1);
+  const auto dot = base.rfind('.');
+  return std::string(dot == base.npos || dot == 0 ? "" : base.substr(dot));
 }
 
 Finding code_finding(const std::string& name, std::string code, std::string message) {
@@ -90,68 +84,61 @@ Finding code_finding(const std::string& name, std::string code, std::string mess
       .severity = Severity::warning, .code = std::move(code), .message = std::move(message), .file = name};
 }
 
-// The strings below a value, at most two levels down: "m.Class", ["m.Slow", "m.Fast"], {"impl": "m.Class"}.
-void collect(const ParsedJson& value, std::set<std::string>& references, int levels = 2) {
-  if (value.is_string()) references.insert(value.get<std::string>());
-  if (!value.is_structured() || levels == 0) return;
-  for (const ParsedJson& part : value) collect(part, references, levels - 1);
+std::string lower_extension_of(std::string_view name) {
+  std::string extension = extension_of(name);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
 }
 
 }  // namespace
 
-Findings find_code(const std::string& name, const fs::path& path, bool remote_code) {
-  std::string extension = fs::path(name).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+std::optional<Findings> code_by_name(const std::string& name, bool remote_code) {
+  const std::string extension = lower_extension_of(name);
   if (extension == ".py") {
-    if (!remote_code) return {};
-    return {code_finding(
+    if (!remote_code) return Findings{};
+    return Findings{code_finding(
         name, "code.remote_python",
-        "is Python that runs when the model is loaded with trust_remote_code (a config's auto_map)")};
+        "is Python that runs when the model is loaded (a config's auto_map under trust_remote_code, "
+        "modules.json, model_index.json)")};
   }
   if (any_of(extension, {".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"})) {
-    return {code_finding(name, "code.pickle", "is a pickle by its name: loading it can run any code")};
+    return Findings{
+        code_finding(name, "code.pickle", "is a pickle by its name: loading it can run any code")};
   }
   // Formats we know by content, and text, need no look inside.
-  if (any_of(extension, {".safetensors", ".json", ".txt", ".md", ".jinja"})) return {};
-  const Disguise inside = look_inside(path);
+  if (any_of(extension, {".safetensors", ".json", ".txt", ".md", ".jinja"})) return Findings{};
+  return std::nullopt;
+}
+
+Findings code_by_content(const std::string& name, const fs::path& path, std::span<const std::byte> head,
+                         std::uint64_t size) {
+  Disguise inside = Disguise::none;
+  try {
+    inside = look_inside(head.first(std::min(head.size(), kCodeLook)), size, path);
+  } catch (const Error&) {
+    return {};  // an unreadable file is reported as such elsewhere
+  }
   if (inside == Disguise::pickle)
     return {code_finding(name, "code.pickle", "contains a pickle: loading it can run any code")};
-  if (inside != Disguise::none && any_of(extension, {".bin", ".gguf", ".model", ""})) {
+  if (inside != Disguise::none && any_of(lower_extension_of(name), {".bin", ".gguf", ".model", ""})) {
     return {code_finding(name, "code.archive",
                          "is an archive under another name; what it holds was not looked at")};
   }
   return {};
 }
 
-bool may_name_code(std::string_view name) {
-  return name.ends_with("config.json");
-}
-
-RemoteCode read_remote_code(const std::string& name, const fs::path& path) {
-  RemoteCode result;
-  std::set<std::string> references;
+Findings find_code(const std::string& name, const fs::path& path, bool remote_code) {
+  if (auto findings = code_by_name(name, remote_code)) return std::move(*findings);
+  std::array<std::byte, kCodeLook> buffer;
   try {
-    const ParsedJson config = read_json(path, {.max_bytes = kConfigLimit, .duplicate_keys = true});
-    for (const char* key : {"auto_map", "custom_pipelines"}) {
-      if (config.contains(key)) collect(config.at(key), references);
-    }
+    const File file = File::open(path);
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), buffer.size()));
+    const std::size_t size = file.read_at(0, std::span(buffer).first(wanted));
+    return code_by_content(name, path, std::span(buffer).first(size), file.size());
   } catch (const Error&) {
-    return result;  // no loader reads it either
+    return {};  // an unreadable file is reported as such elsewhere
   }
-  result.asked = !references.empty();
-  std::set<std::string> repositories;
-  for (const std::string& reference : references) {
-    if (const auto dashes = reference.find("--"); dashes != std::string::npos)
-      repositories.insert(reference.substr(0, dashes));
-  }
-  for (const std::string& repository : repositories) {
-    result.findings.push_back(code_finding(
-        name, "code.remote_repository",
-        fmt::format("makes loaders fetch and run Python of another repository, {}, under trust_remote_code",
-                    repository)));
-  }
-  return result;
 }
 
 }  // namespace assay

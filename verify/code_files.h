@@ -3,8 +3,9 @@
 // verdict.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "core/system/file.h"
 #include "core/system/finding.h"
@@ -12,16 +13,14 @@
 namespace assay {
 
 // `name` relative to the root; looks at the name and, for what may be an archive in disguise, at the bytes.
-// `remote_code`: a config beside it has an auto_map, so that *.py files run under trust_remote_code.
+// `remote_code`: a file beside it has loaders run *.py files of its folder (verify/remote_code.h).
 Findings find_code(const std::string& name, const fs::path& path, bool remote_code);
 
-// What a config tells loaders to run under trust_remote_code: auto_map and custom_pipelines, which name
-// Python beside it, or ("org/name--module.Class") in another repository.
-struct RemoteCode {
-  bool asked = false;  // it names any
-  Findings findings;   // code that is not among these files
-};
-bool may_name_code(std::string_view name);  // config.json, tokenizer_config.json, processor_config.json, …
-RemoteCode read_remote_code(const std::string& name, const fs::path& path);
+// The two halves of it. By the name alone; nullopt where the bytes have to be looked at. And by the file's
+// first kCodeLook bytes, or all there are of it.
+inline constexpr std::size_t kCodeLook = 4096;
+std::optional<Findings> code_by_name(const std::string& name, bool remote_code);
+Findings code_by_content(const std::string& name, const fs::path& path, std::span<const std::byte> head,
+                         std::uint64_t size);
 
 }  // namespace assay

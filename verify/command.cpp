@@ -8,14 +8,18 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/message.h"
 #include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
+#include "core/system/threads.h"
 #include "verify/expected/assemble.h"
 #include "verify/receipt.h"
 #include "verify/receipt_mac.h"
 #include "verify/render.h"
+#include "verify/targets.h"
 #include "verify/verdict.h"
+#include "verify/verdict_set.h"
 #include "verify/verify.h"
 
 namespace assay {
@@ -25,7 +29,7 @@ struct Settings {
   CommonOptions common;
   VerifyOptions verify;
   RenderOptions render;
-  std::string path = ".";
+  std::vector<std::string> paths = {"."};
   std::string receipt, check_receipt, receipt_key, max_age, expect_commit;
   std::string rev, root, manifest, sha256, state;
   bool quiet = false, strict = false, keep_going = false, fail_fast = false, no_git = false;
@@ -33,8 +37,14 @@ struct Settings {
 
 class Printer : public VerifyObserver {
  public:
-  Printer(const Output& output, bool quiet) : output_(output), quiet_(quiet) {}
+  Printer(const Output& output, bool quiet) : output_(output), quiet_(quiet), colours_(output.colours()) {}
 
+  // Of several: which it is, on a line of its own.
+  void heading(const std::string& path) {
+    if (begun_) output_.line("");
+    begun_ = true;
+    output_.paint(escape_for_terminal(path), Style::bold);
+  }
   void found(const Expectation& expectation) override {
     if (quiet_) return;
     output_.line(escape_for_terminal(fmt::format("{}: {}", expectation.kind, origin_of(expectation))));
@@ -43,7 +53,7 @@ class Printer : public VerifyObserver {
     const bool good = file.status == FileStatus::ok || file.status == FileStatus::unchecked;
     if (!output_.text_wanted() || (quiet_ && good)) return;
     const Style style = good ? Style::plain : file.status == FileStatus::extra ? Style::yellow : Style::red;
-    const std::string line = styled(status_line(file), style, output_.colours());
+    const std::string line = styled(status_line(file), style, colours_);
     if (progress != nullptr)
       progress->print_above(line);
     else
@@ -52,7 +62,8 @@ class Printer : public VerifyObserver {
 
  private:
   const Output& output_;
-  bool quiet_;
+  bool quiet_, colours_;
+  bool begun_ = false;
 };
 
 std::optional<std::string> read_key(const Settings& settings) {
@@ -69,7 +80,7 @@ std::string authenticity(const ReceiptCheck& check) {
 
 int run_receipt_check(const Settings& settings, const Output& output) {
   ReceiptQuestion question{.receipt = settings.check_receipt,
-                           .path = settings.root.empty() ? settings.path : settings.root,
+                           .path = settings.root.empty() ? settings.paths[0] : settings.root,
                            .key = read_key(settings)};
   if (!settings.max_age.empty()) question.max_age_seconds = parse_duration(settings.max_age);
   const ReceiptCheck check = check_receipt(question, settings.verify);
@@ -92,9 +103,10 @@ int run_receipt_check(const Settings& settings, const Output& output) {
   return good ? kExitOk : kExitCheckFailed;
 }
 
-void write_receipt(const std::string& target, const std::string& text) {
+void save_receipt(const std::string& target, const VerifyReport& report, const VerifyOptions& options,
+                  const std::optional<std::string>& key) {
   AtomicFile file(target);
-  file.write(text);
+  write_receipt(report, options, key, [&](std::string_view text) { file.write(text); });
   file.commit();
 }
 
@@ -131,9 +143,69 @@ void check_demands(const Settings& settings) {
   }
 }
 
+// Options that speak of one file, one folder, or one verdict.
+void check_for_several(const Settings& settings) {
+  if (settings.paths.size() == 1) return;
+  const auto refuse = [](bool given, std::string_view option, std::string_view why, std::string_view remedy) {
+    if (given) throw Error::usage(fmt::format("{} {}, and several are given", option, why)).remedy(remedy);
+  };
+  refuse(!settings.sha256.empty(), "--sha256", "is for one file", "write the digests into a --manifest");
+  refuse(!settings.root.empty(), "--root", "says where the files of one PATH lie", "verify one at a time");
+  refuse(!settings.receipt.empty(), "--receipt", "records the verdict of one PATH",
+         "name the folder, with --include for a part of it");
+  refuse(!settings.check_receipt.empty(), "--check-receipt", "is about one PATH", "check one at a time");
+  refuse(settings.manifest == "-", "--manifest -", "is read for one PATH", "name a file");
+}
+
+VerifyReport examine(const Target& target, const Settings& settings, Printer& printer, const Output& output) {
+  VerifyOptions options = settings.verify;
+  options.find.only = target.files;
+  VerifyReport report = verify(target.path, options, printer);
+  render_text(report, options, settings.render, output);
+  return report;
+}
+
+int verify_one(const Target& target, const Settings& settings, Printer& printer, const Output& output,
+               const std::optional<std::string>& key) {
+  const VerifyReport report = examine(target, settings, printer, output);
+  if (output.json_wanted()) write_json(report, settings.verify, settings.common.json);
+  if (!settings.receipt.empty()) save_receipt(settings.receipt, report, settings.verify, key);
+  return exit_code(report);
+}
+
+// Each by itself: that one cannot be read does not keep the others from being verified.
+int verify_each(const std::vector<Target>& targets, const Settings& settings, Printer& printer,
+                const Output& output) {
+  VerdictSet verdicts;
+  Json reports = Json::array();
+  int worst = kExitOk;
+  for (const Target& target : targets) {
+    printer.heading(target.shown);
+    try {
+      const VerifyReport report = examine(target, settings, printer, output);
+      verdicts.add(target.shown, report);
+      if (output.json_wanted())
+        reports.push_back({{"path", target.shown}, {"report", render_json(report, settings.verify)}});
+      worst = std::max(worst, exit_code(report));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      write_message(fmt::format("assay: {}", error.line()));
+      verdicts.add_unreadable(target.shown);
+      reports.push_back({{"path", target.shown}, {"error", error.line()}});
+      worst = std::max(worst, error.exit_code());
+    }
+    if (interrupted()) break;
+  }
+  output.line("");
+  output.paint(escape_for_terminal(verdicts.line()), worst == kExitOk ? Style::green : Style::red);
+  output.json(set_json(verdicts, std::move(reports)));
+  return worst;
+}
+
 int run_verify(Settings& settings) {
   const Output output(settings.common.json);
   VerifyOptions& options = settings.verify;
+  check_for_several(settings);
   if (!settings.expect_commit.empty()) options.expect_commit = settings.expect_commit;
   check_demands(settings);
   for (const std::string* own : {&settings.state, &settings.receipt, &settings.check_receipt,
@@ -160,12 +232,10 @@ int run_verify(Settings& settings) {
   }
 
   Printer printer(output, settings.quiet);
-  const VerifyReport report = verify(settings.path, options, printer);
   settings.render.tensor_digests = options.tensor_digests;
-  render_text(report, options, settings.render, output);
-  output.json(render_json(report, options));
-  if (!settings.receipt.empty()) write_receipt(settings.receipt, make_receipt(report, options, key));
-  return exit_code(report);
+  const std::vector<Target> targets = targets_of(settings.paths);
+  if (targets.size() > 1) return verify_each(targets, settings, printer, output);
+  return verify_one(targets[0], settings, printer, output, key);
 }
 
 constexpr const char* kExamples =
@@ -173,6 +243,8 @@ constexpr const char* kExamples =
     "  assay verify . --quick                          sizes, headers, index: a second, no hashing\n"
     "  assay verify DIR --manifest SHA256SUMS          against a checksum file or a saved hub listing\n"
     "  assay verify model.gguf --sha256 4d7a2146…      one file\n"
+    "  assay verify *.safetensors                      these files of their folder; folders: one verdict "
+    "each\n"
     "  assay verify . --numbers                        NaN, Inf and zero tensors in the same pass\n"
     "  assay verify . --state ~/.assay-state           interrupted or repeated: only what changed is read\n"
     "  assay verify . --require-digests                a gate: 1 unless somebody vouches for every weight\n"
@@ -186,8 +258,8 @@ void add_verify(CLI::App& program, Action& action) {
   auto settings = std::make_shared<Settings>();
   CLI::App& command = *program.add_subcommand("verify", "Are these the right bytes, whole and well formed?");
   Settings& s = *settings;
-  command.add_option("PATH", s.path,
-                     "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
+  command.add_option("PATH", s.paths,
+                     "Git clones, Hugging Face caches or downloads, folders, files (default: .)");
   command
       .add_option("--manifest", s.manifest, "Checksum file (sha256sum, BSD, chunked) or saved hub listing")
       ->type_name("FILE")

@@ -15,8 +15,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kLook = 4096;
-constexpr std::uint64_t kZeroRun = 4096;  // shorter runs of zeros are ordinary in weights
 constexpr std::size_t kScanPiece = 1u << 20;
 constexpr std::uint64_t kZeroStartScan = 64u << 20;
 
@@ -126,8 +124,15 @@ Diagnosis zero_start(const File& file) {
 
 Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expected_size,
                            const std::optional<Digest>& expected) {
-  std::array<std::byte, kLook> buffer{};
-  const auto head = std::span(buffer).first(file.read_at(0, buffer));
+  std::array<std::byte, kFirstLook> buffer;
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), buffer.size()));
+  const std::size_t size = file.read_at(0, std::span(buffer).first(wanted));
+  return diagnose_cheaply(file, std::span(buffer).first(size), expected_size, expected);
+}
+
+Diagnosis diagnose_cheaply(const File& file, std::span<const std::byte> head,
+                           std::optional<std::uint64_t> expected_size,
+                           const std::optional<Digest>& expected) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const bool right_size = expected_size && *expected_size == file.size();
 

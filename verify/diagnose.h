@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/formats/digest.h"
@@ -11,6 +12,8 @@
 #include "verify/zero_runs.h"
 
 namespace assay {
+
+inline constexpr std::uint64_t kZeroRun = 4096;  // shorter runs of zeros are ordinary in weights
 
 struct Diagnosis {
   std::string code;      // "lfs_pointer", "html_page", "truncated", …
@@ -24,6 +27,10 @@ struct Diagnosis {
 // depth. `expected_size` and `expected` may be unknown.
 Diagnosis diagnose_cheaply(const File& file, std::optional<std::uint64_t> expected_size,
                            const std::optional<Digest>& expected);
+// The same, where `head` holds the first kFirstLook bytes already, or all there are.
+inline constexpr std::size_t kFirstLook = 4096;
+Diagnosis diagnose_cheaply(const File& file, std::span<const std::byte> head,
+                           std::optional<std::uint64_t> expected_size, const std::optional<Digest>& expected);
 
 // For a file with the wrong digest whose size, where one is expected, is right: extents that were never
 // written, zeros from an offset to its end, a run of zeros within (`zeros`: the longest, if one was looked

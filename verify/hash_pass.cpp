@@ -1,8 +1,14 @@
 #include "verify/hash_pass.h"
 
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "verify/code_files.h"
 #include "verify/diagnose.h"
 #include "verify/survey.h"
 #include "verify/tensor_sinks.h"
@@ -10,14 +16,36 @@
 
 namespace assay {
 
+namespace {
+
+// Looks for code in the beginning of a small file: in its first piece, which holds all that is looked at.
+class CodeSink : public ByteSink {
+ public:
+  CodeSink(const FileReport& file, fs::path path) : file_(file), path_(std::move(path)) {}
+  void consume(std::span<const std::byte> bytes) override {
+    if (!std::exchange(looked_, true)) findings_ = code_by_content(file_.name, path_, bytes, file_.size());
+  }
+  Findings take() { return std::move(findings_); }
+
+ private:
+  const FileReport& file_;
+  const fs::path path_;
+  bool looked_ = false;
+  Findings findings_;
+};
+
+}  // namespace
+
 // The listeners of one file's bytes.
 struct HashPass::Reading {
+  std::unique_ptr<CodeSink> code;
   std::unique_ptr<TensorSink> tensors;
   std::unique_ptr<ChunkSink> chunks;
   std::unique_ptr<ZeroRunSink> zeros;
   std::unique_ptr<FanOut> fan_out;
   ByteSink* sink() {
     std::vector<ByteSink*> sinks;
+    if (code) sinks.push_back(code.get());
     if (zeros) sinks.push_back(zeros.get());
     if (tensors) sinks.push_back(tensors.get());
     if (chunks) sinks.push_back(chunks.get());
@@ -28,30 +56,42 @@ struct HashPass::Reading {
 };
 
 HashPass::HashPass(VerifyReport& report, const Structure& structure, const VerifyOptions& options,
-                   VerifyObserver& observer)
-    : report_(report), structure_(structure), options_(options), observer_(observer), missing_(report) {
+                   VerifyObserver& observer, std::vector<char> code_unseen)
+    : report_(report),
+      structure_(structure),
+      options_(options),
+      observer_(observer),
+      code_unseen_(std::move(code_unseen)),
+      missing_(report) {
   if (options_.state) state_ = std::make_unique<VerifyState>(*options_.state);
-  for (const ExpectedFile& file : report_.expectation.files) {
-    if (!file.chunks.empty()) chunks_[file.name] = &file.chunks;
-  }
-  std::map<std::pair<std::string, DigestKind>, std::size_t> seen;
-  for (std::size_t i = 0; i < report_.files.size(); ++i) {
-    FileReport& file = report_.files[i];
-    const bool wanted = (file.expected && (file.status == FileStatus::ok || file.malformed)) ||
+  for (std::uint32_t i = 0; i < report_.files.size(); ++i) {
+    const FileReport& file = report_.files[i];
+    const bool wanted = (file.expected && file.status == FileStatus::ok) || may_say_more(file) ||
                         missing_.kind_sought(file) || (examines(file) && file.has_bytes());
-    if (!wanted) continue;
-    const auto [it, fresh] = seen.try_emplace({file.path.lexically_normal().string(), kind_of(file)}, i);
-    if (fresh)
-      to_hash_.push_back(i);
-    else
-      same_as_[it->second].push_back(i);
+    if (wanted) to_hash_.push_back(i);
   }
+  find_same_files();
+}
+
+// Several names of the same bytes are read once. Names differ, and so do files that lie under their names:
+// only where some lie elsewhere, as a hub cache's blobs do, may two be one.
+void HashPass::find_same_files() {
+  const auto elsewhere = [&](std::uint32_t i) { return !report_.files[i].elsewhere().empty(); };
+  if (std::none_of(to_hash_.begin(), to_hash_.end(), elsewhere)) return;
+  std::unordered_map<std::string, std::size_t> seen[2];  // by digest kind
+  std::erase_if(to_hash_, [&](std::uint32_t i) {
+    const FileReport& file = report_.files[i];
+    const bool sha256 = kind_of(file) == DigestKind::sha256;
+    const auto [it, fresh] = seen[sha256 ? 1 : 0].try_emplace(report_.path_of(file).native(), i);
+    if (!fresh) same_as_[it->second].push_back(i);
+    return !fresh;
+  });
 }
 
 bool HashPass::may_say_more(const FileReport& file) const {
-  if (file.status != FileStatus::failed || !file.expected || file.actual) return false;
-  const bool wrong_size = file.expected_size && file.size > 0 && file.size != *file.expected_size;
-  return file.malformed || (wrong_size && chunks_.contains(file.name));
+  if (file.status != FileStatus::failed || !file.expected || file.actual()) return false;
+  const bool wrong_size = file.expected_size && file.size() > 0 && file.size() != *file.expected_size;
+  return file.malformed || (wrong_size && !file.chunks().empty());
 }
 
 DigestKind HashPass::kind_of(const FileReport& file) const {
@@ -61,7 +101,7 @@ DigestKind HashPass::kind_of(const FileReport& file) const {
 
 std::uint64_t HashPass::bytes() const {
   std::uint64_t sum = 0;
-  for (const std::size_t i : to_hash_) sum += report_.files[i].size;
+  for (const std::size_t i : to_hash_) sum += report_.files[i].size();
   return sum;
 }
 
@@ -72,37 +112,38 @@ bool HashPass::examines(const FileReport& file) const {
 // What the state file knows of an unchanged file, if it answers everything that is asked now.
 std::optional<StateEntry> HashPass::recall(const FileReport& file) const {
   if (!state_ || options_.full) return std::nullopt;
-  auto entry = state_->find(file.path, file.identity, kind_of(file));
+  auto entry = state_->find(report_.path_of(file), file.identity(), kind_of(file));
   if (!entry) return std::nullopt;
   if (examines(file) && options_.numbers && !entry->numbers) return std::nullopt;
   if (examines(file) && options_.tensor_digests && !entry->tensor_digests) return std::nullopt;
   // A file known to be bad is read again where the damaged ranges can be named.
   const bool bad = file.expected && entry->digest != *file.expected;
-  if (bad && chunks_.contains(file.name)) return std::nullopt;
+  if (bad && !file.chunks().empty()) return std::nullopt;
   return entry;
 }
 
 void HashPass::reuse(FileReport& file, StateEntry&& entry) {
   file.reused = true;
-  file.actual = entry.digest;
-  if (!entry.tensors.empty()) file.tensors = parse_json(entry.tensors, *options_.state);
+  file.set_actual(entry.digest);
+  if (!entry.tensors.empty()) file.set_tensors(parse_json(entry.tensors, *options_.state));
   add_number_findings(file);
-  report_.bytes_reused += file.size;
+  report_.bytes_reused += file.size();
   judge(file);
 }
 
 HashPass::Reading HashPass::listen_to(const FileReport& file) const {
   Reading reading;
+  if (code_unseen_[index_of(file)]) reading.code = std::make_unique<CodeSink>(file, report_.path_of(file));
   if (examines(file)) {
     reading.tensors = std::make_unique<TensorSink>(
         structure_.tensors.at(file.name),
         TensorExamination{.numbers = options_.numbers, .digests = options_.tensor_digests});
   }
-  if (chunks_.contains(file.name)) {
+  if (!file.chunks().empty()) {
     reading.chunks = std::make_unique<ChunkSink>(report_.expectation.chunk_bytes);
   }
   // Object ids belong to small files, in which zeros are their digest's concern alone.
-  if (file.expected && file.expected->kind == DigestKind::sha256) {
+  if (file.expected && file.expected->kind == DigestKind::sha256 && file.size() >= kZeroRun) {
     reading.zeros = std::make_unique<ZeroRunSink>();
   }
   return reading;
@@ -110,59 +151,81 @@ HashPass::Reading HashPass::listen_to(const FileReport& file) const {
 
 void HashPass::run() {
   const std::int64_t started_ns = wall_clock_ns();
-  std::vector<HashJob> jobs;
-  std::vector<Reading> readings;
-  std::vector<std::size_t> files;  // of each job
+  const std::vector<std::uint32_t> files = not_remembered();
   std::uint64_t total = 0;
-  for (const std::size_t i : to_hash_) {
-    FileReport& file = report_.files[i];
-    if (auto entry = recall(file)) {
-      reuse(file, std::move(*entry));
-      continue;
-    }
-    if (state_ && is_open_for_writing(file.path)) written_to_.insert(file.name);
-    readings.push_back(listen_to(file));
-    jobs.push_back({.path = file.path, .kind = kind_of(file), .sink = readings.back().sink()});
-    files.push_back(i);
-    total += file.size;
-  }
+  for (const std::uint32_t i : files) total += report_.files[i].size();
   progress_ = std::make_unique<Progress>(options_.progress, "verifying", total);
   const HashOptions hash_options{
       .jobs = options_.jobs, .keep_cache = options_.keep_cache, .progress = progress_.get()};
-  hash_files(jobs, hash_options, [&](std::size_t j, HashResult&& result) {
-    take_result(report_.files[files[j]], std::move(result), readings[j], started_ns);
-    readings[j] = {};
+  std::mutex mutex;
+  std::unordered_map<std::size_t, Reading> open;  // of the files being read
+  const HashJobs jobs{.count = files.size(),
+                      .size = [&](std::size_t j) { return report_.files[files[j]].size(); },
+                      .job =
+                          [&](std::size_t j) {
+                            const FileReport& file = report_.files[files[j]];
+                            Reading reading = listen_to(file);
+                            HashJob job{report_.path_of(file), kind_of(file), reading.sink()};
+                            const std::lock_guard lock(mutex);
+                            if (job.sink != nullptr) open.insert_or_assign(j, std::move(reading));
+                            return job;
+                          }};
+  hash_jobs(jobs, hash_options, [&](std::size_t j, HashResult&& result) {
+    Reading reading;
+    {
+      const std::lock_guard lock(mutex);
+      if (auto node = open.extract(j)) reading = std::move(node.mapped());
+    }
+    take_result(report_.files[files[j]], std::move(result), reading, started_ns);
   });
   progress_.reset();
   report_.interrupted = interrupted();
   if (state_) save_state();
 }
 
+// The files to read: all but those whose digest the state file knows.
+std::vector<std::uint32_t> HashPass::not_remembered() {
+  if (!state_) return to_hash_;
+  std::vector<std::uint32_t> files;
+  for (const std::uint32_t i : to_hash_) {
+    FileReport& file = report_.files[i];
+    if (auto entry = recall(file)) {
+      reuse(file, std::move(*entry));
+      continue;
+    }
+    if (is_open_for_writing(report_.path_of(file))) written_to_.insert(file.name);
+    files.push_back(i);
+  }
+  return files;
+}
+
 void HashPass::take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns) {
   if (result.error) {
     file.status = FileStatus::unreadable;
-    file.diagnosis = sentence_of(*result.error);
+    file.tell(sentence_of(*result.error), std::string(file.remedy()));
     announce(file);
     return;
   }
   if (!result.complete) return;  // interrupted: settle_unhashed() speaks of it
   report_.bytes_hashed += result.bytes;
-  file.identity = result.identity;
-  file.size = result.identity.size;
-  file.actual = result.digest;
-  if (reading.tensors) file.tensors = reading.tensors->take_results();
+  file.set_identity(result.identity);
+  file.set_actual(result.digest);
+  if (reading.code) {
+    file.add(reading.code->take());
+    code_unseen_[index_of(file)] = false;
+  }
+  if (reading.tensors) file.set_tensors(reading.tensors->take_results());
   add_number_findings(file);
   if (result.changed) {
     file.status = FileStatus::failed;
-    file.diagnosis = "changed while it was being read";
-    file.remedy = "wait until nothing writes to it, then verify again";
+    file.tell("changed while it was being read", "wait until nothing writes to it, then verify again");
     announce(file);
     return;
   }
   if (state_) remember(file, started_ns);
   if (reading.chunks && file.expected && *file.expected != result.digest) {
-    file.damaged = damaged_ranges(reading.chunks->digests(), *chunks_.at(file.name),
-                                  report_.expectation.chunk_bytes, file.expected_size.value_or(file.size));
+    file.set_damaged(damaged_ranges(reading.chunks->digests(), file.chunks(), report_.expectation.chunk_bytes,
+                                    file.expected_size.value_or(file.size())));
   }
   judge(file, reading.zeros ? reading.zeros->longest() : ZeroRun{});
 }
@@ -171,10 +234,10 @@ void HashPass::take_result(FileReport& file, HashResult&& result, Reading& readi
 // its time stamps may not tell.
 void HashPass::remember(const FileReport& file, std::int64_t started_ns) {
   if (written_to_.contains(file.name)) return;
-  state_->record(file.path,
-                 {.identity = file.identity,
-                  .digest = *file.actual,
-                  .tensors = file.tensors.is_null() ? std::string() : dump_json(file.tensors, -1),
+  state_->record(report_.path_of(file),
+                 {.identity = file.identity(),
+                  .digest = *file.actual(),
+                  .tensors = file.tensors().is_null() ? std::string() : dump_json(file.tensors(), -1),
                   .numbers = options_.numbers,
                   .tensor_digests = options_.tensor_digests},
                  started_ns);
@@ -193,72 +256,79 @@ void HashPass::save_state() {
 
 // From the numbers kept in the report, so that a file recalled from the state is judged like one just read.
 void HashPass::add_number_findings(FileReport& file) const {
-  if (!options_.numbers || !file.tensors.is_array()) return;
-  for (const Json& tensor : file.tensors) {
-    for (Finding& finding : judge_numbers(tensor, options_.allow_nonfinite)) {
-      finding.file = file.name;
-      file.findings.push_back(std::move(finding));
-    }
+  if (!options_.numbers || !file.tensors().is_array()) return;
+  for (const Json& tensor : file.tensors()) {
+    Findings findings = judge_numbers(tensor, options_.allow_nonfinite);
+    for (Finding& finding : findings) finding.file = file.name;
+    file.add(std::move(findings));
   }
 }
 
-// `file.actual` is known: compare, explain, tell, for the file and for every other name of the same bytes.
+// `file.actual()` is known: compare, explain, tell, for the file and for every other name of the same bytes.
 void HashPass::judge(FileReport& file, ZeroRun zeros) {
   settle(file, zeros);
-  const auto same = same_as_.find(static_cast<std::size_t>(&file - report_.files.data()));
+  const auto same = same_as_.find(index_of(file));
   if (same == same_as_.end()) return;
   for (const std::size_t other : same->second) {
-    report_.files[other].actual = file.actual;
-    report_.files[other].tensors = file.tensors;
+    report_.files[other].set_actual(*file.actual());
+    if (!file.tensors().is_null()) report_.files[other].set_tensors(file.tensors());
     settle(report_.files[other], zeros);
   }
 }
 
 void HashPass::settle(FileReport& file, ZeroRun zeros) {
-  if (file.expected && file.actual) {
+  if (file.expected && file.actual()) {
     report_.bytes_checked = true;
-    if (*file.actual != *file.expected && file.status == FileStatus::failed) {
+    if (*file.actual() != *file.expected && file.status == FileStatus::failed) {
       // Malformed or of the wrong size: said already, and more to the point than that its bytes are wrong.
-    } else if (*file.actual != *file.expected) {
+    } else if (*file.actual() != *file.expected) {
       file.status = FileStatus::failed;
       try {
-        const Diagnosis diagnosis = diagnose_content(File::open(file.path), file.expected_size, zeros);
-        file.diagnosis = diagnosis.sentence;
-        file.remedy = diagnosis.remedy;
+        const File content = File::open(report_.path_of(file));
+        Diagnosis diagnosis = diagnose_cheaply(content, file.expected_size, file.expected);
+        if (!diagnosis) diagnosis = diagnose_content(content, file.expected_size, zeros);
+        file.tell(diagnosis.sentence, diagnosis.remedy);
       } catch (const Error& error) {
-        file.diagnosis = sentence_of(error);
+        file.tell(sentence_of(error), std::string(file.remedy()));
       }
     } else {
       if (file.malformed) {
-        file.diagnosis = "is exactly what the publisher has; malformed there: " +
-                         file.diagnosis.substr(std::string_view("is malformed: ").size());
-        file.remedy = "downloading it again gives the same: ask its publisher";
+        const std::string_view why = file.diagnosis().substr(std::string_view("is malformed: ").size());
+        file.tell("is exactly what the publisher has; malformed there: " + std::string(why),
+                  "downloading it again gives the same: ask its publisher");
       }
       // Its bytes are right: that some were written as holes does not matter.
-      std::erase_if(file.findings, [](const Finding& finding) { return finding.code == kNeverWritten; });
+      file.drop_findings(kNeverWritten);
     }
   }
-  if (has_errors(file.findings) && file.status != FileStatus::failed) {
+  if (has_errors(file.findings()) && file.status != FileStatus::failed) {
     file.status = FileStatus::failed;
-    file.diagnosis = "holds values it should not";
+    file.tell("holds values it should not", std::string(file.remedy()));
   }
   announce(file);
 }
 
+void HashPass::settle_one(FileReport& file) {
+  if (file.actual() || file.status == FileStatus::unreadable) return;
+  if (file.status == FileStatus::ok) file.status = FileStatus::unchecked;
+  report_.bytes_not_hashed += file.size();
+}
+
 void HashPass::settle_unhashed() {
-  std::vector<std::size_t> all = to_hash_;
-  for (const auto& [first, others] : same_as_) all.insert(all.end(), others.begin(), others.end());
-  for (const std::size_t i : all) {
+  for (const std::uint32_t i : to_hash_) settle_one(report_.files[i]);
+  for (const auto& [first, others] : same_as_) {
+    for (const std::size_t i : others) settle_one(report_.files[i]);
+  }
+  for (std::size_t i = 0; i < report_.files.size(); ++i) {
     FileReport& file = report_.files[i];
-    if (file.actual || file.status == FileStatus::unreadable) continue;
-    if (file.status == FileStatus::ok) file.status = FileStatus::unchecked;
-    report_.bytes_not_hashed += file.size;
+    if (!code_unseen_[i] || !file.has_bytes()) continue;
+    file.add(find_code(file.name, report_.path_of(file), false));
   }
   // Files that were never meant to be hashed were not announced yet.
   for (std::size_t i = 0; i < report_.files.size(); ++i) {
     FileReport& file = report_.files[i];
     const bool settled_before = file.status == FileStatus::failed || file.status == FileStatus::missing ||
-                                file.status == FileStatus::unreadable || file.actual;
+                                file.status == FileStatus::unreadable || file.actual();
     if (!settled_before || may_say_more(file)) announce(file);
   }
 }

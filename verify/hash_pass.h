@@ -21,8 +21,9 @@ class HashPass {
  public:
   // Plans it: every file whose digest is known, may be a missing one under another name, or is to be
   // examined.
+  // `code_unseen`: of each file, whether it is still to be looked into for code.
   HashPass(VerifyReport& report, const Structure& structure, const VerifyOptions& options,
-           VerifyObserver& observer);
+           VerifyObserver& observer, std::vector<char> code_unseen);
 
   bool empty() const { return to_hash_.empty(); }
   // A file that has failed already, and of which its bytes can say more: that it is malformed as published,
@@ -30,14 +31,21 @@ class HashPass {
   bool may_say_more(const FileReport& file) const;
   std::uint64_t bytes() const;
   void run();
-  // What was to be hashed and was not (--quick, an early stop, Ctrl-C), and what never was.
+  // What was to be hashed and was not (--quick, an early stop, Ctrl-C), and what never was; and what was
+  // known from before, and not looked into.
   void settle_unhashed();
 
  private:
   struct Reading;
   void remember(const FileReport& file, std::int64_t started_ns);
   void save_state();
+  void find_same_files();
+  std::vector<std::uint32_t> not_remembered();
+  void settle_one(FileReport& file);
   void take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns);
+  std::size_t index_of(const FileReport& file) const {
+    return static_cast<std::size_t>(&file - report_.files.data());
+  }
   bool examines(const FileReport& file) const;
   std::optional<StateEntry> recall(const FileReport& file) const;
   void reuse(FileReport& file, StateEntry&& entry);
@@ -52,10 +60,10 @@ class HashPass {
   const Structure& structure_;
   const VerifyOptions& options_;
   VerifyObserver& observer_;
+  std::vector<char> code_unseen_;
   MissingFiles missing_;
-  std::vector<std::size_t> to_hash_;                         // one index a distinct path and digest kind
+  std::vector<std::uint32_t> to_hash_;                       // one index a distinct path and digest kind
   std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
-  std::map<std::string, const std::vector<Digest>*> chunks_;  // of files in a chunked manifest
   std::unique_ptr<VerifyState> state_;
   std::set<std::string> written_to_;  // names of files that somebody had open for writing
   std::unique_ptr<Progress> progress_;

@@ -4,9 +4,10 @@
 #include <numeric>
 
 #include "core/formats/checkpoint.h"
-#include "core/model/module_tree.h"
+#include "core/model/expert_layout.h"
 #include "core/model/reconcile.h"
 #include "core/system/error.h"
+#include "core/system/memory_pages.h"
 
 namespace assay {
 namespace {
@@ -16,11 +17,14 @@ bool is_in(const std::string& folder, const std::string& name) {
          name.ends_with(".safetensors");
 }
 
-// The folder's weight files as the one list of tensors that a model is compared with. The tensors are lent: a
-// header may hold a million of them.
+// The folder's weight files as the one list of tensors that a model is compared with. The tensors are lent,
+// and leave no room behind: a header may hold a million of them.
 Checkpoint lend(const std::string& folder, Structure& structure, const fs::path& root) {
   Checkpoint checkpoint;
   checkpoint.root = root / folder;
+  std::size_t count = 0;
+  for (const auto& [name, tensors] : structure.tensors) count += is_in(folder, name) ? tensors.size() : 0;
+  checkpoint.tensors.reserve(count);
   for (auto& [name, tensors] : structure.tensors) {
     if (!is_in(folder, name)) continue;
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
@@ -28,10 +32,10 @@ Checkpoint lend(const std::string& folder, Structure& structure, const fs::path&
     checkpoint.files.push_back({.name = name.substr(folder.size()),
                                 .path = root / name,
                                 .bytes = fs::file_size(root / name, ignored)});
-    for (TensorRange& t : tensors) {
-      checkpoint.tensors.push_back(
-          {std::move(t.name), t.type, std::move(t.shape), t.begin, t.end - t.begin, file});
-    }
+    drain_tail(tensors, tensors.size(), checkpoint.tensors, [&](TensorRange&& t) {
+      return CheckpointTensor{std::move(t.name), t.type, std::move(t.shape), t.begin, t.end - t.begin, file};
+    });
+    std::vector<TensorRange>().swap(tensors);
   }
   checkpoint.by_name.resize(checkpoint.tensors.size());
   std::iota(checkpoint.by_name.begin(), checkpoint.by_name.end(), 0u);
@@ -41,20 +45,25 @@ Checkpoint lend(const std::string& folder, Structure& structure, const fs::path&
 }
 
 void give_back(const std::string& folder, Checkpoint&& checkpoint, Structure& structure) {
-  auto tensor = checkpoint.tensors.begin();
-  for (auto& [name, tensors] : structure.tensors) {
+  std::vector<CheckpointTensor>& lent = checkpoint.tensors;
+  auto file = static_cast<std::uint32_t>(checkpoint.files.size());
+  for (auto entry = structure.tensors.rbegin(); entry != structure.tensors.rend(); ++entry) {
+    auto& [name, tensors] = *entry;
     if (!is_in(folder, name)) continue;
-    for (TensorRange& t : tensors) {
-      t.name = std::move(tensor->name);
-      t.shape = std::move(tensor->shape);
-      ++tensor;
-    }
+    --file;
+    const auto first = std::partition_point(lent.begin(), lent.end(),
+                                            [&](const CheckpointTensor& t) { return t.file < file; });
+    const auto count = static_cast<std::size_t>(lent.end() - first);
+    tensors.reserve(count);
+    drain_tail(lent, count, tensors, [](CheckpointTensor&& t) {
+      return TensorRange{std::move(t.name), t.type, std::move(t.shape), t.offset, t.offset + t.bytes};
+    });
   }
 }
 
 Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
   const ModelConfig config = ModelConfig::read(config_file);
-  const ModuleTree tree = describe(config);
+  const ModuleTree tree = in_layout_of(describe(config), checkpoint);
   return reconcile(tree, config, checkpoint).findings;
 }
 
@@ -68,6 +77,7 @@ Findings check_identity(Structure& structure, const fs::path& root) {
     if (!fs::is_regular_file(config_file, ignored)) continue;
     Checkpoint checkpoint = lend(folder, structure, root);
     if (checkpoint.tensors.empty()) continue;
+    checkpoint.config = config_file;
     checkpoint.index = std::move(weights.index);
     try {
       for (Finding& finding : compare(config_file, checkpoint)) {

@@ -21,20 +21,20 @@ struct Settings {
   CommonOptions common;
 };
 
-void print(std::string_view lines) {
-  fmt::print(stdout, "{}", lines);
-}
-
 void print_text(const Inspection& inspection, const Settings& settings) {
   const Checkpoint& checkpoint = inspection.checkpoint;
   const bool gguf = checkpoint.container == Checkpoint::Container::gguf;
-  print(fmt::format("{}: {}, {} {}{}\n\n", escape_for_terminal(settings.path), gguf ? "GGUF" : "safetensors",
-                    checkpoint.files.size(), checkpoint.files.size() == 1 ? "file" : "files",
-                    checkpoint.index ? " with an index" : ""));
-  if (settings.metadata) print(metadata_table(checkpoint) + "\n");
-  if (settings.files) print(file_table(inspection) + "\n");
-  if (!settings.metadata && !settings.files) print(tensor_table(inspection) + "\n");
-  print(totals_table(inspection));
+  write_output(fmt::format("{}: {}, {} {}{}\n\n", escape_for_terminal(settings.path),
+                           gguf ? "GGUF" : "safetensors", checkpoint.files.size(),
+                           checkpoint.files.size() == 1 ? "file" : "files",
+                           checkpoint.index ? " with an index" : ""));
+  if (settings.metadata) write_output(metadata_table(checkpoint) + "\n");
+  if (settings.files) write_output(file_table(inspection) + "\n");
+  if (!settings.metadata && !settings.files) {
+    write_tensor_table(inspection, [](std::string_view text) { write_output(text); });
+    write_output("\n");
+  }
+  write_output(totals_table(inspection));
 }
 
 int run(const Settings& settings) {
@@ -43,8 +43,8 @@ int run(const Settings& settings) {
   const Inspection inspection = inspect(checkpoint, filter);
   const Output output(settings.common.json);
   if (output.text_wanted()) print_text(inspection, settings);
-  if (output.json_wanted()) output.json(to_json(inspection));
-  Output::flush();
+  if (output.json_wanted()) write_json(inspection, settings.common.json);
+  flush_output();
   for (const Finding& finding : checkpoint.findings) write_message(to_line(finding));
   return has_errors(checkpoint.findings) ? kExitCheckFailed : kExitOk;
 }

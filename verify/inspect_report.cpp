@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/system/table_lines.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -94,17 +95,35 @@ Json files_json(const Inspection& inspection) {
   return files;
 }
 
-Json tensors_json(const Inspection& inspection) {
-  Json tensors = Json::array();
-  for (const CheckpointTensor* tensor : inspection.tensors) {
-    tensors.push_back({{"name", tensor->name},
-                       {"type", name(tensor->type)},
-                       {"shape", tensor->shape},
-                       {"bytes", tensor->bytes},
-                       {"offset", tensor->offset},
-                       {"file", inspection.checkpoint.files[tensor->file].name}});
+Json tensor_json(const CheckpointTensor& tensor, const Checkpoint& checkpoint) {
+  return {{"name", tensor.name},   {"type", name(tensor.type)}, {"shape", tensor.shape},
+          {"bytes", tensor.bytes}, {"offset", tensor.offset},   {"file", checkpoint.files[tensor.file].name}};
+}
+
+// All but its list of tensors, which is left empty.
+Json frame_json(const Inspection& inspection) {
+  const Checkpoint& checkpoint = inspection.checkpoint;
+  const bool is_gguf = checkpoint.container == Checkpoint::Container::gguf;
+  Json document = {{"schema", "assay.inspect/1"},
+                   {"container", is_gguf ? "gguf" : "safetensors"},
+                   {"root", checkpoint.root.string()},
+                   {"files", files_json(inspection)}};
+  if (checkpoint.gguf) {
+    Json metadata = Json::object();
+    for (const gguf::KeyValue& entry : checkpoint.gguf->metadata)
+      metadata[entry.key] = value_json(entry.value);
+    document["metadata"] = std::move(metadata);
   }
-  return tensors;
+  if (checkpoint.index) {
+    document["index"] = {{"tensors", checkpoint.index->weight_map.size()}};
+    if (checkpoint.index->total_size) document["index"]["total_size"] = *checkpoint.index->total_size;
+  }
+  document["totals"] = totals_json(inspection.all);
+  Json& types = document["totals"]["types"] = Json::object();
+  for (const auto& [type, totals] : inspection.by_type) types[std::string(name(type))] = totals_json(totals);
+  document["tensors"] = Json::array();
+  document["findings"] = to_json(checkpoint.findings);
+  return document;
 }
 
 }  // namespace
@@ -128,24 +147,26 @@ Inspection inspect(const Checkpoint& checkpoint, const NameFilter& filter) {
   return inspection;
 }
 
-std::string tensor_table(const Inspection& inspection) {
+void write_tensor_table(const Inspection& inspection, const WriteText& write) {
   using enum Table::Align;
   const bool several = inspection.checkpoint.files.size() > 1;
-  Table table = several
-                    ? Table({"TENSOR", "TYPE", "SHAPE", "BYTES", "OFFSET", "FILE"},
-                            {left, left, left, right, right, left})
-                    : Table({"TENSOR", "TYPE", "SHAPE", "BYTES", "OFFSET"}, {left, left, left, right, right});
   std::vector<std::string> file_names;
   for (const CheckpointFile& file : inspection.checkpoint.files)
     file_names.push_back(escape_for_terminal(file.name));
-  for (const CheckpointTensor* tensor : inspection.tensors) {
-    std::vector<std::string> row = {escape_for_terminal(tensor->name), std::string(name(tensor->type)),
-                                    shape_text(*tensor), std::to_string(tensor->bytes),
-                                    std::to_string(tensor->offset)};
-    if (several) row.push_back(file_names[tensor->file]);
-    table.add(std::move(row));
-  }
-  return table.render();
+  const auto row_of = [&](const CheckpointTensor& tensor) {
+    std::vector<std::string> row = {escape_for_terminal(tensor.name), std::string(name(tensor.type)),
+                                    shape_text(tensor), std::to_string(tensor.bytes),
+                                    std::to_string(tensor.offset)};
+    if (several) row.push_back(file_names[tensor.file]);
+    return row;
+  };
+  std::vector<std::string> heads = {"TENSOR", "TYPE", "SHAPE", "BYTES", "OFFSET"};
+  if (several) heads.emplace_back("FILE");
+  TableLines lines({left, left, left, right, right, left});
+  lines.measure(heads);
+  for (const CheckpointTensor* tensor : inspection.tensors) lines.measure(row_of(*tensor));
+  write(lines.line(heads));
+  for (const CheckpointTensor* tensor : inspection.tensors) write(lines.line(row_of(*tensor)));
 }
 
 std::string file_table(const Inspection& inspection) {
@@ -190,29 +211,9 @@ std::string totals_table(const Inspection& inspection) {
   return table.render();
 }
 
-Json to_json(const Inspection& inspection) {
-  const Checkpoint& checkpoint = inspection.checkpoint;
-  const bool is_gguf = checkpoint.container == Checkpoint::Container::gguf;
-  Json document = {{"schema", "assay.inspect/1"},
-                   {"container", is_gguf ? "gguf" : "safetensors"},
-                   {"root", checkpoint.root.string()},
-                   {"files", files_json(inspection)}};
-  if (checkpoint.gguf) {
-    Json metadata = Json::object();
-    for (const gguf::KeyValue& entry : checkpoint.gguf->metadata)
-      metadata[entry.key] = value_json(entry.value);
-    document["metadata"] = std::move(metadata);
-  }
-  if (checkpoint.index) {
-    document["index"] = {{"tensors", checkpoint.index->weight_map.size()}};
-    if (checkpoint.index->total_size) document["index"]["total_size"] = *checkpoint.index->total_size;
-  }
-  document["totals"] = totals_json(inspection.all);
-  Json& types = document["totals"]["types"] = Json::object();
-  for (const auto& [type, totals] : inspection.by_type) types[std::string(name(type))] = totals_json(totals);
-  document["tensors"] = tensors_json(inspection);
-  document["findings"] = to_json(checkpoint.findings);
-  return document;
+void write_json(const Inspection& inspection, const std::string& target) {
+  stream_json_to(target, frame_json(inspection), "tensors", inspection.tensors.size(),
+                 [&](std::size_t i) { return tensor_json(*inspection.tensors[i], inspection.checkpoint); });
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/formats/checkpoint.h"
+#include "core/system/json_stream.h"
 #include "core/system/name_filter.h"
 #include "core/system/report.h"
 
@@ -26,10 +27,12 @@ struct Inspection {
 };
 Inspection inspect(const Checkpoint& checkpoint, const NameFilter& filter);
 
-std::string tensor_table(const Inspection& inspection);
+// A line for each tensor, of which there may be a million: written as they are made.
+void write_tensor_table(const Inspection& inspection, const WriteText& write);
 std::string file_table(const Inspection& inspection);
 std::string metadata_table(const Checkpoint& checkpoint);
 std::string totals_table(const Inspection& inspection);
-Json to_json(const Inspection& inspection);
+// The document's text goes to where --json says: schema assay.inspect/1.
+void write_json(const Inspection& inspection, const std::string& target);
 
 }  // namespace assay

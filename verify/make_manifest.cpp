@@ -39,7 +39,7 @@ class Maker {
   MadeManifest by_reading() {
     // A complete source names all there should be; otherwise whatever lies in the folder is meant.
     std::error_code ignored;
-    if (!made_.source.complete && fs::is_directory(given_, ignored)) {
+    if (!made_.source.complete && options_.find.only.empty() && fs::is_directory(given_, ignored)) {
       add_unlisted_files(made_.source);
       finish(made_.source);
     }
@@ -55,8 +55,9 @@ class Maker {
   // The manifest does not list itself: neither under -o nor when the shell redirects it into the folder.
   void leave_out_output() {
     const OwnFiles own(options_.written);
-    std::erase_if(made_.source.files,
-                  [&](const ExpectedFile& file) { return !file.digest && own.contains(file.path); });
+    std::erase_if(made_.source.files, [&](const ExpectedFile& file) {
+      return !file.digest && own.contains(made_.source.path_of(file));
+    });
   }
 
   // Small files of a commit are known by object id, which takes a reading of its own.
@@ -67,7 +68,7 @@ class Maker {
     for (std::size_t i = 0; i < files().size(); ++i) {
       const auto& digest = files()[i].digest;
       if (!digest || digest->kind != DigestKind::git_sha1) continue;
-      jobs.push_back({files()[i].path, DigestKind::git_sha1, nullptr});
+      jobs.push_back({made_.source.path_of(files()[i]), DigestKind::git_sha1, nullptr});
       of.push_back(i);
     }
     HashOptions options;
@@ -85,10 +86,11 @@ class Maker {
     for (std::size_t i = 0; i < files().size(); ++i) {
       if (!wanted[i]) continue;
       if (options_.chunk_bytes > 0) sinks.push_back(std::make_unique<ChunkSink>(options_.chunk_bytes));
-      jobs.push_back({files()[i].path, DigestKind::sha256, sinks.empty() ? nullptr : sinks.back().get()});
+      jobs.push_back({made_.source.path_of(files()[i]), DigestKind::sha256,
+                      sinks.empty() ? nullptr : sinks.back().get()});
       of.push_back(i);
       std::error_code error;
-      const auto size = fs::file_size(files()[i].path, error);
+      const auto size = fs::file_size(jobs.back().path, error);
       if (!error) bytes += size;
     }
     Progress progress(options_.progress, "hashing", bytes);
@@ -121,7 +123,7 @@ class Maker {
       return refuse("manifest.changed", "changed while it was read", "try again when it is at rest");
     const bool comparable = file.digest && file.digest->kind == result.digest.kind;
     if ((comparable && *file.digest != result.digest) || (file.size && *file.size != result.bytes)) {
-      return refuse("manifest.not_as_expected", fmt::format("is not what the {} says", describe(file.trust)),
+      return refuse("manifest.not_as_expected", fmt::format("is not what the {} says", describe(*file.trust)),
                     "see what 'assay verify' says, and make the manifest from a good copy");
     }
     return true;

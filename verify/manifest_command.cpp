@@ -12,6 +12,7 @@
 #include "core/system/text.h"
 #include "verify/make_manifest.h"
 #include "verify/render.h"
+#include "verify/targets.h"
 
 namespace assay {
 namespace {
@@ -22,7 +23,8 @@ constexpr std::size_t kNamesShown = 5;
 struct Settings {
   CommonOptions common;
   ManifestOptions manifest;
-  std::string path = ".", output, chunks, root, rev, given;
+  std::vector<std::string> paths = {"."};
+  std::string output, chunks, root, rev, given;
   bool no_git = false;
 };
 
@@ -91,13 +93,19 @@ int run_manifest(Settings& settings) {
       throw Error::usage(fmt::format("--chunks takes at least {} bytes", kSmallestChunk));
     }
   }
-  const MadeManifest made = make_manifest(settings.path, options);
+  const std::vector<Target> targets = targets_of(settings.paths);
+  if (targets.size() > 1) {
+    throw Error::usage(fmt::format("a manifest is of one folder, and {} are named", targets.size()))
+        .remedy("name the folder that holds them all, or make a manifest of each");
+  }
+  options.find.only = targets[0].files;
+  const MadeManifest made = make_manifest(targets[0].path, options);
   if (made.interrupted) return kExitInterrupted;
   const bool read = options.hash || options.chunk_bytes > 0;
   explain(made, read);
   if (made.manifest.entries.empty()) {
     throw Error::input("there is nothing to write a manifest of")
-        .in(settings.path)
+        .in(targets[0].path)
         .remedy(read ? "" : "try --hash");
   }
   write_manifest(made, settings);
@@ -122,8 +130,8 @@ void add_manifest(CLI::App& program, Action& action) {
   CLI::App& command =
       *program.add_subcommand("manifest", "Write a checksum manifest that sha256sum -c reads");
   Settings& s = *settings;
-  command.add_option("PATH", s.path,
-                     "A git clone, a Hugging Face cache or download, a folder, a file (default: .)");
+  command.add_option("PATH", s.paths,
+                     "A git clone, a Hugging Face cache or download, a folder, files of one (default: .)");
   command.add_option("-o,--output", s.output, "Write to FILE instead of stdout")
       ->type_name("FILE")
       ->check(not_empty());

@@ -17,6 +17,7 @@ class OwnFiles {
   // files. Known by device and inode, so that links and odd spellings do not hide them.
   explicit OwnFiles(std::span<const fs::path> named = {});
   bool contains(const fs::path& path) const;
+  bool contains(const FileIdentity& file) const { return known_.contains({file.device, file.inode}); }
 
  private:
   std::set<std::pair<std::uint64_t, std::uint64_t>> known_;  // device, inode

@@ -21,14 +21,14 @@ std::string digest_text(const std::optional<Digest>& digest) {
 Json file_entry(const FileReport& file) {
   return {{"name", file.name},
           {"status", status_name(file.status)},
-          {"size", file.identity.size},
-          {"mtime_ns", file.identity.mtime_ns},
-          {"ctime_ns", file.identity.ctime_ns},
-          {"inode", file.identity.inode},
+          {"size", file.identity().size},
+          {"mtime_ns", file.identity().mtime_ns},
+          {"ctime_ns", file.identity().ctime_ns},
+          {"inode", file.identity().inode},
           {"expected", digest_text(file.expected)},
-          {"digest", digest_text(file.actual)},
-          {"trust", trust_name(file.trust.source)},
-          {"trust_detail", file.trust.detail}};
+          {"digest", digest_text(file.actual())},
+          {"trust", trust_name(file.trust->source)},
+          {"trust_detail", file.trust->detail}};
 }
 
 // Below the root and never judged: what the source passes over, and files that assay itself writes.
@@ -57,25 +57,23 @@ Json links_of(const Expectation& source) {
 std::set<std::string> commits_of(const VerifyReport& report) {
   std::set<std::string> commits;
   for (const FileReport& file : report.files) {
-    if (file.expected) commits.insert(file.trust.commit);
+    if (file.expected) commits.insert(file.trust->commit);
   }
   return commits;
 }
 
 }  // namespace
 
-std::string make_receipt(const VerifyReport& report, const VerifyOptions& options,
-                         const std::optional<std::string>& key) {
+void write_receipt(const VerifyReport& report, const VerifyOptions& options,
+                   const std::optional<std::string>& key, const WriteText& write) {
   const Expectation& source = report.expectation;
-  Json files = Json::array();
-  for (const FileReport& file : report.files) files.push_back(file_entry(file));
   Json receipt = {{"schema", "assay.receipt/1"},
                   {"tool", "assay " ASSAY_VERSION},
                   {"verdict", verdict_name(verdict_of(report))},
                   {"verified_unix", report.started_unix},
                   {"source", {{"kind", source.kind}, {"origin", source.origin}}},
                   {"commits", commits_of(report)},
-                  {"trust", trust_summary(source)},
+                  {"trust", report.trust},
                   {"weights", weights_json(weight_share(report))},
                   {"scope",
                    {{"root", source.root.string()},
@@ -84,13 +82,16 @@ std::string make_receipt(const VerifyReport& report, const VerifyOptions& option
                     {"exclude", options.exclude},
                     {"links", links_of(source)},
                     {"not_judged", not_judged(source, options)}}},
-                  {"files", std::move(files)}};
-  if (!key) {
-    receipt["authentication"] = {{"method", "none"}};
-    return dump_json(receipt) + "\n";
-  }
-  receipt["authentication"] = {{"method", "hmac-sha256"}, {"mac", mac_placeholder()}};
-  return sealed(dump_json(receipt) + "\n", *key);
+                  {"files", Json::array()}};
+  Json& authentication = receipt["authentication"];
+  authentication["method"] = key ? "hmac-sha256" : "none";
+  if (key) authentication["mac"] = mac_placeholder();
+  const auto entry = [&](std::size_t i) { return file_entry(report.files[i]); };
+  if (!key) return stream_json(receipt, "files", report.files.size(), entry, write);
+  SealedText sealed(*key, write);
+  stream_json(receipt, "files", report.files.size(), entry,
+              [&](std::string_view text) { sealed.write(std::string(text)); });
+  sealed.finish();
 }
 
 std::int64_t parse_duration(std::string_view text) {

@@ -10,14 +10,15 @@
 #include <string>
 
 #include "core/system/finding.h"
-#include "core/system/report.h"
+#include "core/system/json_stream.h"
 #include "verify/verify.h"
 
 namespace assay {
 
-// The receipt's text (schema assay.receipt/1), authenticated where `key` is one (receipt_mac.h).
-std::string make_receipt(const VerifyReport& report, const VerifyOptions& options,
-                         const std::optional<std::string>& key);
+// Writes the receipt's text (schema assay.receipt/1), file by file, authenticated where `key` is one
+// (receipt_mac.h).
+void write_receipt(const VerifyReport& report, const VerifyOptions& options,
+                   const std::optional<std::string>& key, const WriteText& write);
 
 struct ReceiptCheck {
   Findings findings;  // errors: not good enough to rely on

@@ -1,10 +1,7 @@
 #include "verify/receipt_mac.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
-#include <array>
 #include <optional>
 
 #include "core/formats/digest.h"
@@ -26,15 +23,8 @@ std::optional<std::size_t> find_code(std::string_view text) {
   return at + kBefore.size();
 }
 
-std::string code_of(std::string_view text, std::string_view key) {
-  Digest digest{DigestKind::sha256, {}};
-  unsigned int length = 0;
-  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(digest.bytes.data()), &length) == nullptr) {
-    throw Error::internal("OpenSSL refuses to compute an HMAC");
-  }
-  return digest.hex();
+void require(int done) {
+  if (done != 1) throw Error::internal("OpenSSL refuses to compute an HMAC");
 }
 
 }  // namespace
@@ -53,18 +43,51 @@ std::string mac_placeholder() {
   return std::string(kDigits, '0');
 }
 
-std::string sealed(std::string text, std::string_view key) {
-  const auto at = find_code(text);
-  if (!at) throw Error::internal("a receipt without a place for its code");
-  return text.replace(*at, kDigits, code_of(text, key));
+TextCode::TextCode(std::string_view key) : context_(EVP_MD_CTX_new()) {
+  struct FreeKey {
+    void operator()(EVP_PKEY* given) const { EVP_PKEY_free(given); }
+  };
+  const std::unique_ptr<EVP_PKEY, FreeKey> secret(EVP_PKEY_new_raw_private_key(
+      EVP_PKEY_HMAC, nullptr, reinterpret_cast<const unsigned char*>(key.data()), key.size()));
+  require(secret != nullptr ? EVP_DigestSignInit(context_.get(), nullptr, EVP_sha256(), nullptr, secret.get())
+                            : 0);
 }
 
-Seal check_seal(std::string text, std::string_view key) {
+void TextCode::add(std::string_view text) {
+  require(EVP_DigestSignUpdate(context_.get(), text.data(), text.size()));
+}
+
+std::string TextCode::hex() {
+  Digest digest{DigestKind::sha256, {}};
+  std::size_t length = digest.bytes.size();
+  require(EVP_DigestSignFinal(context_.get(), digest.bytes.data(), &length));
+  return digest.hex();
+}
+
+void SealedText::write(std::string piece) {
+  if (!last_.empty()) {
+    code_.add(last_);
+    write_(last_);
+  }
+  last_ = std::move(piece);
+}
+
+void SealedText::finish() {
+  const auto at = find_code(last_);
+  if (!at) throw Error::internal("a receipt without a place for its code");
+  code_.add(last_);
+  write_(last_.replace(*at, kDigits, code_.hex()));
+}
+
+Seal check_seal(std::string_view text, std::string_view key) {
   const auto at = find_code(text);
   if (!at) return Seal::none;
-  const std::string said = text.substr(*at, kDigits);
-  const std::string code = code_of(text.replace(*at, kDigits, mac_placeholder()), key);
-  return CRYPTO_memcmp(said.data(), code.data(), kDigits) == 0 ? Seal::whole : Seal::broken;
+  const std::string said(text.substr(*at, kDigits));
+  TextCode code(key);
+  code.add(text.substr(0, *at));
+  code.add(mac_placeholder());
+  code.add(text.substr(*at + kDigits));
+  return CRYPTO_memcmp(said.data(), code.hex().data(), kDigits) == 0 ? Seal::whole : Seal::broken;
 }
 
 }  // namespace assay

@@ -1,6 +1,8 @@
 #include "verify/relations.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 namespace assay {
@@ -12,11 +14,11 @@ void suspect_by_size(VerifyReport& report) {
   std::map<std::uint64_t, std::vector<const FileReport*>> extras;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const FileReport*>> misfits;  // is, should be
   for (const FileReport& file : report.files) {
-    if (file.status == FileStatus::extra && !file.actual && file.diagnosis.empty()) {
-      extras[file.size].push_back(&file);
-    } else if (file.status == FileStatus::failed && file.size > 0 &&
-               file.expected_size.value_or(file.size) != file.size) {
-      misfits[{file.size, *file.expected_size}].push_back(&file);
+    if (file.status == FileStatus::extra && !file.actual() && file.diagnosis().empty()) {
+      extras[file.size()].push_back(&file);
+    } else if (file.status == FileStatus::failed && file.size() > 0 &&
+               file.expected_size.value_or(file.size()) != file.size()) {
+      misfits[{file.size(), *file.expected_size}].push_back(&file);
     }
   }
   for (FileReport& file : report.files) {
@@ -24,13 +26,13 @@ void suspect_by_size(VerifyReport& report) {
     if (file.status == FileStatus::missing) {
       const auto it = extras.find(*file.expected_size);
       if (it == extras.end() || it->second.size() != 1) continue;
-      file.diagnosis = "is not there; " + it->second[0]->name + ", which nobody expected, has its size";
-      file.remedy = "see whether it was renamed";
-    } else if (file.status == FileStatus::failed && !file.actual) {
-      const auto it = misfits.find({*file.expected_size, file.size});
+      file.tell("is not there; " + it->second[0]->name + ", which nobody expected, has its size",
+                "see whether it was renamed");
+    } else if (file.status == FileStatus::failed && !file.actual()) {
+      const auto it = misfits.find({*file.expected_size, file.size()});
       if (it == misfits.end() || it->second.size() != 1) continue;
-      file.diagnosis = "seems swapped with " + it->second[0]->name + ": each has the other's size";
-      file.remedy = "swap the two names and verify again";
+      file.tell("seems swapped with " + it->second[0]->name + ": each has the other's size",
+                "swap the two names and verify again");
     }
   }
 }
@@ -40,12 +42,40 @@ void suspect_by_size(VerifyReport& report) {
 void drop_consequences(VerifyReport& report) {
   std::set<std::string_view> wrong;
   for (const FileReport& file : report.files) {
-    if (file.expected && file.actual && file.actual != file.expected) wrong.insert(file.name);
+    if (file.expected && file.actual() && file.actual() != file.expected) wrong.insert(file.name);
   }
   std::erase_if(report.findings, [&](const Finding& finding) {
     return finding.code.starts_with("index.") && wrong.contains(finding.file);
   });
 }
+
+// Files by a digest that they have: places in the report, in the order of the digests.
+class ByDigest {
+ public:
+  // `digest_of`: an optional<Digest> of a file.
+  template <typename DigestOf>
+  ByDigest(const std::vector<FileReport>& files, DigestOf digest_of) : files_(files), digest_of_(digest_of) {
+    for (std::uint32_t i = 0; i < files.size(); ++i) {
+      if (digest_of(files[i])) places_.push_back(i);
+    }
+    std::sort(places_.begin(), places_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const auto order = *digest_of(files[a]) <=> *digest_of(files[b]);
+      return order != 0 ? order < 0 : a < b;
+    });
+  }
+  // The first of the files with this digest; none: nullptr.
+  const FileReport* first(const Digest& digest) const {
+    const auto at =
+        std::lower_bound(places_.begin(), places_.end(), digest,
+                         [&](std::uint32_t i, const auto& d) { return *digest_of_(files_[i]) < d; });
+    return at != places_.end() && *digest_of_(files_[*at]) == digest ? &files_[*at] : nullptr;
+  }
+
+ private:
+  const std::vector<FileReport>& files_;
+  std::function<const std::optional<Digest>&(const FileReport&)> digest_of_;
+  std::vector<std::uint32_t> places_;
+};
 
 }  // namespace
 
@@ -60,39 +90,41 @@ MissingFiles::MissingFiles(const VerifyReport& report) {
 }
 
 std::optional<DigestKind> MissingFiles::kind_sought(const FileReport& file) const {
-  if (file.status != FileStatus::extra || !file.diagnosis.empty()) return std::nullopt;
-  if (const auto it = sizes_.find(file.size); it != sizes_.end()) return it->second;
-  const auto it = extensions_.find(file.path.extension().string());
+  if (file.status != FileStatus::extra || !file.diagnosis().empty()) return std::nullopt;
+  if (const auto it = sizes_.find(file.size()); it != sizes_.end()) return it->second;
+  const auto it = extensions_.find(fs::path(file.name).extension().string());
   return it == extensions_.end() ? std::nullopt : std::optional(it->second);
 }
 
 void explain_relations(VerifyReport& report) {
+  const auto wrong_somehow = [](const FileReport& file) {
+    return file.status == FileStatus::missing || file.status == FileStatus::failed;
+  };
+  if (std::none_of(report.files.begin(), report.files.end(), wrong_somehow)) return;
   suspect_by_size(report);
-  std::map<Digest, const FileReport*> by_actual, by_expected;
-  for (const FileReport& file : report.files) {
-    if (file.actual) by_actual.try_emplace(*file.actual, &file);
-    if (file.expected) by_expected.try_emplace(*file.expected, &file);
-  }
+  using DigestOfFile = const std::optional<Digest>&;
+  const ByDigest by_actual(report.files,
+                           [](const FileReport& file) -> DigestOfFile { return file.actual(); });
+  const ByDigest by_expected(report.files,
+                             [](const FileReport& file) -> DigestOfFile { return file.expected; });
   for (FileReport& file : report.files) {
     const bool wrong =
-        file.status == FileStatus::missing || (file.status == FileStatus::failed && file.actual);
-    if (!wrong || !file.expected || file.actual == file.expected) continue;
-    const auto found = by_actual.find(*file.expected);
-    const FileReport* holder = found == by_actual.end() ? nullptr : found->second;
-    const auto meant = file.actual ? by_expected.find(*file.actual) : by_expected.end();
+        file.status == FileStatus::missing || (file.status == FileStatus::failed && file.actual());
+    if (!wrong || !file.expected || file.actual() == file.expected) continue;
+    const FileReport* holder = by_actual.first(*file.expected);
+    const FileReport* meant = file.actual() ? by_expected.first(*file.actual()) : nullptr;
     if (file.status == FileStatus::missing && holder != nullptr) {
       const bool renamed = holder->status == FileStatus::extra;  // else it is right where it is
-      file.diagnosis = "is not there under this name; its bytes are in " + holder->name;
-      file.remedy = (renamed ? "rename " : "copy ") + holder->name;
+      file.tell("is not there under this name; its bytes are in " + holder->name,
+                (renamed ? "rename " : "copy ") + holder->name);
     } else if (holder != nullptr) {
       const bool swapped =
-          holder->expected && file.actual == holder->expected && holder->status == FileStatus::failed;
-      file.diagnosis = swapped ? "is swapped with " + holder->name + ": each holds the other's bytes"
-                               : "has wrong bytes; the right ones are in " + holder->name;
-      file.remedy = swapped ? "swap the two names" : "copy it from there";
-    } else if (meant != by_expected.end()) {
-      file.diagnosis = "holds the bytes of " + meant->second->name;
-      file.remedy = "download it again";
+          holder->expected && file.actual() == holder->expected && holder->status == FileStatus::failed;
+      file.tell(swapped ? "is swapped with " + holder->name + ": each holds the other's bytes"
+                        : "has wrong bytes; the right ones are in " + holder->name,
+                swapped ? "swap the two names" : "copy it from there");
+    } else if (meant != nullptr) {
+      file.tell("holds the bytes of " + meant->name, "download it again");
     }
   }
   drop_consequences(report);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 
+#include "core/system/json_stream.h"
 #include "core/system/text.h"
 #include "verify/verdict.h"
 
@@ -22,8 +23,8 @@ bool is_bad(const FileReport& file) {
 
 std::string why(const FileReport& file) {
   std::string line =
-      fmt::format("  {} {}", escape_for_terminal(file.name), escape_for_terminal(file.diagnosis));
-  if (!file.remedy.empty()) line += "; " + escape_for_terminal(file.remedy);
+      fmt::format("  {} {}", escape_for_terminal(file.name), escape_for_terminal(file.diagnosis()));
+  if (!file.remedy().empty()) line += "; " + escape_for_terminal(file.remedy());
   return line;
 }
 
@@ -34,8 +35,8 @@ void render_damage(const VerifyReport& report, const Output& output) {
   for (const FileReport& file : report.files) {
     if (!is_bad(file)) continue;
     output.line(why(file));
-    for (const Finding& finding : file.findings) {
-      if (finding.severity == Severity::error && file.diagnosis == "holds values it should not") {
+    for (const Finding& finding : file.findings()) {
+      if (finding.severity == Severity::error && file.diagnosis() == "holds values it should not") {
         output.line("    " + to_line(finding));
       }
     }
@@ -54,7 +55,7 @@ void render_findings(const VerifyReport& report, const Output& output) {
   };
   for (const Finding& finding : report.findings) consider(finding, true);
   for (const FileReport& file : report.files) {
-    for (const Finding& finding : file.findings) consider(finding, false);
+    for (const Finding& finding : file.findings()) consider(finding, false);
   }
   if (shown.empty()) return;
   output.line("");
@@ -76,7 +77,7 @@ std::string shell_word(std::string_view name) {
 
 void render_ranges(const VerifyReport& report, const Output& output) {
   for (const FileReport& file : report.files) {
-    for (const ByteRange& range : file.damaged) {
+    for (const ByteRange& range : file.damaged()) {
       output.line(fmt::format("curl -r {} -o part URL/{}", http_range(range), shell_word(file.name)));
     }
   }
@@ -123,37 +124,37 @@ std::string iso_time(std::int64_t unix_seconds) {
 Json file_json(const FileReport& file) {
   Json json = {{"name", file.name}, {"status", status_name(file.status)}};
   json["expected"] = file.expected ? Json(file.expected->hex()) : Json();
-  json["actual"] = file.actual ? Json(file.actual->hex()) : Json();
+  json["actual"] = file.actual() ? Json(file.actual()->hex()) : Json();
   if (file.expected) json["digest"] = file.expected->kind_name();
-  json["size"] = file.size;
+  json["size"] = file.size();
   if (file.expected_size) json["expected_size"] = *file.expected_size;
-  json["trust"] = trust_name(file.trust.source);
-  if (!file.trust.detail.empty()) json["trust_detail"] = file.trust.detail;
-  json["trust_stored_beside"] = file.trust.stored_beside;
-  json["diagnosis"] = file.diagnosis;
-  if (!file.remedy.empty()) json["remedy"] = file.remedy;
+  json["trust"] = trust_name(file.trust->source);
+  if (!file.trust->detail.empty()) json["trust_detail"] = file.trust->detail;
+  json["trust_stored_beside"] = file.trust->stored_beside;
+  json["diagnosis"] = file.diagnosis();
+  if (!file.remedy().empty()) json["remedy"] = file.remedy();
   if (file.reused) json["reused"] = true;
-  json["mtime_ns"] = file.identity.mtime_ns;
-  json["inode"] = file.identity.inode;
-  if (!file.damaged.empty()) {
+  json["mtime_ns"] = file.identity().mtime_ns;
+  json["inode"] = file.identity().inode;
+  if (!file.damaged().empty()) {
     Json ranges = Json::array();
-    for (const ByteRange& r : file.damaged) ranges.push_back(http_range(r));
+    for (const ByteRange& r : file.damaged()) ranges.push_back(http_range(r));
     json["damaged_ranges"] = std::move(ranges);
   }
-  if (!file.findings.empty()) json["findings"] = to_json(file.findings);
-  if (!file.tensors.is_null()) json["tensors"] = file.tensors;
+  if (!file.findings().empty()) json["findings"] = to_json(file.findings());
+  if (!file.tensors().is_null()) json["tensors"] = file.tensors();
   return json;
 }
 
 // Of the files that were looked at: a selection may have left out others.
 std::string trust_of(const VerifyReport& report) {
-  std::vector<Trust> trusts;
+  TrustTally trusts;
   for (const FileReport& file : report.files) {
     const bool expected =
         file.status != FileStatus::extra && (file.expected || file.status != FileStatus::unreadable);
-    if (expected) trusts.push_back(file.expected ? file.trust : Trust{});
+    if (expected) trusts.add(file.expected ? file.trust : SharedTrust());
   }
-  return trust_summary(trusts);
+  return trusts.summary();
 }
 
 }  // namespace
@@ -244,8 +245,8 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
                  const Output& output) {
   if (render.tensor_digests) {
     for (const FileReport& file : report.files) {
-      if (!file.tensors.is_array()) continue;
-      for (const Json& tensor : file.tensors) {
+      if (!file.tensors().is_array()) continue;
+      for (const Json& tensor : file.tensors()) {
         output.line(fmt::format("{}  {}:{}", tensor.value("sha256", ""), escape_for_terminal(file.name),
                                 escape_for_terminal(tensor.value("name", ""))));
       }
@@ -259,7 +260,10 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
   output.paint(escape_for_terminal(verdict_line(report, options)), report.good() ? Style::green : Style::red);
 }
 
-Json render_json(const VerifyReport& report, const VerifyOptions& options) {
+namespace {
+
+// All but its list of files, which is left empty.
+Json frame_json(const VerifyReport& report, const VerifyOptions& options) {
   Json json = {{"schema", "assay.verify/1"},
                {"tool", "assay " ASSAY_VERSION},
                {"started", iso_time(report.started_unix)},
@@ -270,9 +274,7 @@ Json render_json(const VerifyReport& report, const VerifyOptions& options) {
                     {"root", report.expectation.root.string()},
                     {"complete", report.expectation.complete},
                     {"trust", trust_of(report)}};
-  Json files = Json::array();
-  for (const FileReport& file : report.files) files.push_back(file_json(file));
-  json["files"] = std::move(files);
+  json["files"] = Json::array();
   json["findings"] = to_json(report.findings);
   json["summary"] = {{"ok", report.count(FileStatus::ok)},
                      {"failed", report.count(FileStatus::failed)},
@@ -288,6 +290,19 @@ Json render_json(const VerifyReport& report, const VerifyOptions& options) {
                      {"stopped_early", report.stopped_early},
                      {"seconds", report.seconds}};
   return json;
+}
+
+}  // namespace
+
+Json render_json(const VerifyReport& report, const VerifyOptions& options) {
+  Json json = frame_json(report, options);
+  for (const FileReport& file : report.files) json["files"].push_back(file_json(file));
+  return json;
+}
+
+void write_json(const VerifyReport& report, const VerifyOptions& options, const std::string& target) {
+  stream_json_to(target, frame_json(report, options), "files", report.files.size(),
+                 [&](std::size_t i) { return file_json(report.files[i]); });
 }
 
 }  // namespace assay

@@ -28,5 +28,7 @@ std::string verdict_line(const VerifyReport& report, const VerifyOptions& option
 
 Json weights_json(const WeightShare& share);  // as JSON reports and receipts hold it
 Json render_json(const VerifyReport& report, const VerifyOptions& options);  // schema assay.verify/1
+// Its text, to where --json says, file by file: as a document a million of them take gigabytes.
+void write_json(const VerifyReport& report, const VerifyOptions& options, const std::string& target);
 
 }  // namespace assay

@@ -41,7 +41,7 @@ Target target_of(const fs::path& file, const FindOptions& find) {
     throw Error::usage("nobody says what this file should be").in(file).remedy("give --manifest or --sha256");
   }
   const ExpectedFile& expected = expectation.files[0];
-  return {*expected.digest, expected.size, expected.chunks, expectation.chunk_bytes, expected.trust};
+  return {*expected.digest, expected.size, *expected.chunks, expectation.chunk_bytes, *expected.trust};
 }
 
 // Whole digest of a file, feeding `sink` on the way.

@@ -58,15 +58,11 @@ WeightHeader read_gguf(const File& file) {
   return result;
 }
 
-// A header may hold a million tensors: each is moved, none is copied.
 std::vector<TensorRange> take_ranges(WeightHeader&& header) {
   if (!header.safetensors) return std::move(header.tensors);
   const std::uint64_t base = header.safetensors->buffer_offset();
-  std::vector<TensorRange> ranges;
-  ranges.reserve(header.safetensors->tensors.size());
-  for (safetensors::Tensor& t : header.safetensors->tensors) {
-    ranges.push_back({std::move(t.name), t.type, std::move(t.shape), base + t.begin, base + t.end});
-  }
+  std::vector<TensorRange> ranges = std::move(header.safetensors->tensors);
+  for (TensorRange& range : ranges) range.begin += base, range.end += base;
   header.safetensors.reset();
   return ranges;
 }

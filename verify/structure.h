@@ -15,13 +15,9 @@
 
 namespace assay {
 
-// A tensor as a range of its file's bytes, whatever the container.
-struct TensorRange {
-  std::string name;
-  ElementType type;
-  std::vector<std::uint64_t> shape;
-  std::uint64_t begin = 0, end = 0;  // absolute, in the file
-};
+// A tensor as a range of its file's bytes, whatever the container: here `begin` and `end` are absolute. A
+// header may hold a million of them, which need not be written out anew.
+using TensorRange = safetensors::Tensor;
 
 struct PresentFile {
   std::string name;  // relative to the root

@@ -4,13 +4,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <set>
 
 #include "core/system/error.h"
+#include "core/system/memory_pages.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "core/system/tree_names.h"
+#include "verify/code_files.h"
 #include "verify/diagnose.h"
+#include "verify/expected/weight_files.h"
+#include "verify/link_guard.h"
 #include "verify/own_files.h"
 
 namespace assay {
@@ -18,64 +24,60 @@ namespace {
 
 constexpr std::uint64_t kHolesWorthNaming = 64u << 10;
 
-bool is_below(const fs::path& path, const fs::path& root) {
-  const auto [end, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
-  return end == root.end();
-}
-
-// A name below the root whose links lead out of it: what would be read is not what was asked about. Where the
-// source itself resolved the name (a hub cache's ../../blobs), `path` does not lie below the root to begin
-// with.
-std::optional<fs::path> link_out_of(const fs::path& path, const fs::path& root) {
-  std::error_code error;
-  const fs::path real_root = fs::canonical(root, error);
-  if (error) return std::nullopt;
-  if (!is_below(path.lexically_normal(), root.lexically_normal())) return std::nullopt;
-  const fs::path real = fs::canonical(path, error);
-  if (error || is_below(real, real_root)) return std::nullopt;
-  return real;
-}
+constexpr std::uint64_t kReadAtOnce = 64u << 10;
 
 void fail(FileReport& report, FileStatus status, std::string diagnosis, std::string remedy = {}) {
   report.status = status;
-  report.diagnosis = std::move(diagnosis);
-  report.remedy = std::move(remedy);
+  report.tell(std::move(diagnosis), std::move(remedy));
 }
 
-void look_at(FileReport& report, const Expectation& expectation, const VerifyOptions& options) {
+// What the file's first bytes and its holes say; of its first bytes also whether they are code, so that it is
+// opened once.
+void look_into(FileReport& report, const fs::path& path) {
+  const File file = File::open(path);
+  report.set_identity(file.identity());
+  std::array<std::byte, kFirstLook> buffer;
+  static_assert(kFirstLook >= kCodeLook);
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), buffer.size()));
+  const auto head = std::span(buffer).first(file.read_at(0, std::span(buffer).first(wanted)));
+  const Diagnosis diagnosis = diagnose_cheaply(file, head, report.expected_size, report.expected);
+  if (diagnosis) return fail(report, FileStatus::failed, diagnosis.sentence, diagnosis.remedy);
+  if (!code_by_name(report.name, false))
+    report.set_code(code_by_content(report.name, path, head, file.size()));
+  if (file.size() < kHolesWorthNaming) return;
+  if (const Holes holes = find_holes(file); holes.bytes >= kHolesWorthNaming) {
+    report.add({{.severity = Severity::warning,
+                 .code = std::string(kNeverWritten),
+                 .message = fmt::format("has {} that were never written, the first at byte {}: a "
+                                        "preallocated download that was not finished, or a sparse copy",
+                                        human_bytes(holes.bytes), holes.first),
+                 .file = report.name,
+                 .offset = holes.first}});
+  }
+}
+
+void look_at(FileReport& report, const fs::path& path, LinkGuard& links, const VerifyOptions& options) {
   struct stat s {};
-  if (::lstat(report.path.c_str(), &s) != 0) {
+  if (::lstat(path.c_str(), &s) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return fail(report, FileStatus::missing, "is not there");
     return fail(report, FileStatus::unreadable, Error::from_errno("stat", errno).message());
   }
   if (!options.follow_links) {
-    if (const auto target = link_out_of(report.path, expectation.root)) {
+    if (const auto target = links.leads_out(path, S_ISLNK(s.st_mode))) {
       return fail(report, FileStatus::failed,
                   fmt::format("is a link out of the folder, to {}; it was not followed",
                               escape_for_terminal(target->string())),
                   "use --follow-links, or --root where the weights lie");
     }
   }
-  if (S_ISLNK(s.st_mode) && ::stat(report.path.c_str(), &s) != 0) {
+  if (S_ISLNK(s.st_mode) && ::stat(path.c_str(), &s) != 0) {
     return fail(report, FileStatus::missing, "is a dangling link", "download it again");
   }
+  report.status = report.expected ? FileStatus::ok : FileStatus::unchecked;
+  report.set_identity(identity_of(s));
+  if (S_ISREG(s.st_mode) && seen_when_hashed(report, options)) return;
   try {
-    const File file = File::open(report.path);
-    report.size = file.size();
-    report.identity = file.identity();
-    const Diagnosis diagnosis = diagnose_cheaply(file, report.expected_size, report.expected);
-    if (diagnosis) return fail(report, FileStatus::failed, diagnosis.sentence, diagnosis.remedy);
-    if (const Holes holes = find_holes(file); holes.bytes >= kHolesWorthNaming) {
-      report.findings.push_back(
-          {.severity = Severity::warning,
-           .code = std::string(kNeverWritten),
-           .message = fmt::format("has {} that were never written, the first at byte {}: a "
-                                  "preallocated download that was not finished, or a sparse copy",
-                                  human_bytes(holes.bytes), holes.first),
-           .file = report.name,
-           .offset = holes.first});
-    }
-    report.status = report.expected ? FileStatus::ok : FileStatus::unchecked;
+    look_into(report, path);
   } catch (const Error& error) {
     const bool refused = error.kind() == ErrorKind::input;  // a folder, FIFO or device in its place
     fail(report, refused ? FileStatus::failed : FileStatus::unreadable, sentence_of(error));
@@ -110,31 +112,36 @@ Finding folder_link(const TreeEntry& entry, const fs::path& path, const fs::path
   return finding;
 }
 
-// What is there without being expected. Where nobody expects anything (a plain folder) it is not extra.
-std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyOptions& options,
-                                   const OwnFiles& own, Findings& findings) {
+// What is there without being expected: `known` is, sorted by name. Where nobody expects anything (a plain
+// folder) it is not extra.
+std::vector<FileReport> unexpected(const Expectation& expectation, const std::vector<FileReport>& known,
+                                   const VerifyOptions& options, const OwnFiles& own, LinkGuard& links,
+                                   Findings& findings) {
   std::vector<FileReport> reports;
   std::error_code error;
   if (!expectation.owns_root || !fs::is_directory(expectation.root, error)) return reports;
-  const bool plain = std::none_of(expectation.files.begin(), expectation.files.end(),
-                                  [](const ExpectedFile& f) { return f.digest.has_value(); });
-  std::set<std::string> known;
-  for (const ExpectedFile& file : expectation.files) known.insert(file.name);
+  const bool plain = std::none_of(known.begin(), known.end(),
+                                  [](const FileReport& file) { return file.expected.has_value(); });
+  auto at = known.begin();  // both lists are sorted
   const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
-  for (const TreeEntry& entry : list_tree(expectation.root, skip)) {
-    if (known.contains(entry.name) || is_settled(entry.name, settled)) continue;
-    FileReport report{.name = entry.name, .path = expectation.root / entry.name};
-    if (is_ignored(entry.name, expectation) || own.contains(report.path)) continue;
+  for (const TreeEntry& entry : list_names(expectation.root, skip)) {
+    while (at != known.end() && at->name < entry.name) ++at;
+    if ((at != known.end() && at->name == entry.name) || is_settled(entry.name, settled)) continue;
+    const fs::path path = expectation.root / entry.name;
+    if (is_ignored(entry.name, expectation)) continue;
     std::error_code ignored;
-    if (entry.kind == TreeEntry::Kind::link && fs::is_directory(report.path, ignored)) {
-      findings.push_back(folder_link(entry, report.path, expectation.root));
+    if (entry.kind == TreeEntry::Kind::link && fs::is_directory(path, ignored)) {
+      findings.push_back(folder_link(entry, path, expectation.root));
       continue;
     }
+    FileReport report;
+    report.name = entry.name;
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
     } else {
-      look_at(report, expectation, options);
+      look_at(report, path, links, options);
+      if (own.contains(report.identity())) continue;
       const bool looked_at = report.status == FileStatus::unchecked || report.status == FileStatus::failed;
       if (!plain && looked_at) report.status = FileStatus::extra;
     }
@@ -143,23 +150,38 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const VerifyO
   return reports;
 }
 
+FileReport report_on(ExpectedFile&& file) {
+  FileReport report;
+  report.name = std::move(file.name);
+  report.expected = file.digest;
+  report.expected_size = file.size;
+  report.trust = file.trust;
+  if (file.chunks) report.set_chunks(*file.chunks);
+  if (file.elsewhere) report.set_elsewhere(*file.elsewhere);
+  return report;
+}
+
 }  // namespace
 
-std::vector<FileReport> survey(const Expectation& expectation, const VerifyOptions& options,
-                               Findings& findings) {
-  std::vector<FileReport> reports;
+bool seen_when_hashed(const FileReport& file, const VerifyOptions& options) {
+  const bool right_size = file.expected_size.value_or(file.size()) == file.size();
+  return file.status == FileStatus::ok && right_size && file.size() <= kReadAtOnce && !options.quick &&
+         !may_hold_weights(file.name);
+}
+
+std::vector<FileReport> survey(Expectation& expectation, const VerifyOptions& options, Findings& findings) {
   const OwnFiles own(options.own_files);
-  for (const ExpectedFile& file : expectation.files) {
-    if (!file.digest && own.contains(file.path)) continue;  // of a plain folder, every file is listed
-    reports.push_back({.name = file.name,
-                       .path = file.path,
-                       .expected = file.digest,
-                       .expected_size = file.size,
-                       .trust = file.trust});
-  }
-  parallel_for(options.jobs, reports.size(),
-               [&](std::size_t i) { look_at(reports[i], expectation, options); });
-  std::vector<FileReport> others = unexpected(expectation, options, own, findings);
+  LinkGuard links(expectation.root);
+  std::vector<FileReport> reports = drain<FileReport>(expectation.files, report_on);
+  parallel_for(options.jobs, reports.size(), [&](std::size_t i) {
+    const fs::path& elsewhere = reports[i].elsewhere();
+    look_at(reports[i], elsewhere.empty() ? expectation.root / reports[i].name : elsewhere, links, options);
+  });
+  std::erase_if(reports, [&](const FileReport& file) {  // of a plain folder, every file is listed
+    return !file.expected && own.contains(file.identity());
+  });
+  std::vector<FileReport> others = unexpected(expectation, reports, options, own, links, findings);
+  if (others.empty()) return reports;  // in order, as the expected files are
   std::move(others.begin(), others.end(), std::back_inserter(reports));
   std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return reports;

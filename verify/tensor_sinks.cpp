@@ -6,12 +6,13 @@
 #include <array>
 #include <cmath>
 
+#include "core/model/stored_names.h"
 #include "core/system/error.h"
 
 namespace assay {
 
-TensorSink::TensorSink(std::vector<TensorRange> tensors, TensorExamination examination)
-    : tensors_(std::move(tensors)), examination_(examination) {}
+TensorSink::TensorSink(std::span<const TensorRange> tensors, TensorExamination examination)
+    : tensors_(tensors), examination_(examination) {}
 
 void TensorSink::consume(std::span<const std::byte> bytes) {
   const std::uint64_t piece_end = position_ + bytes.size();
@@ -84,7 +85,10 @@ Findings judge_numbers(const Json& tensor, bool allow_nonfinite) {
     add(allow_nonfinite ? Severity::warning : Severity::error, "numbers.nonfinite",
         fmt::format("holds {} NaN and {} Inf among {} values", nan, inf, count));
   }
-  if (count > 1 && number("zeros") == count) {
+  const auto stored = parse_stored_name(tensor.at("name").get<std::string>());
+  const bool zero_points =
+      stored && stored->part == StoredPart::zero_point;  // of symmetric weights they are 0
+  if (count > 1 && number("zeros") == count && !zero_points) {
     add(Severity::warning, "numbers.all_zero", fmt::format("all {} values are zero", count));
   }
   return findings;

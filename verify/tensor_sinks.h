@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct TensorExamination {
 // Cuts the stream of a weight file at its tensors' borders and examines each; one tensor's state at a time.
 class TensorSink : public ByteSink {
  public:
-  TensorSink(std::vector<TensorRange> tensors, TensorExamination examination);
+  TensorSink(std::span<const TensorRange> tensors, TensorExamination examination);  // which outlive it
 
   void consume(std::span<const std::byte> bytes) override;
   void finish() override;
@@ -32,7 +33,7 @@ class TensorSink : public ByteSink {
   void begin_tensor();
   void end_tensor();
 
-  std::vector<TensorRange> tensors_;
+  std::span<const TensorRange> tensors_;
   TensorExamination examination_;
   std::size_t current_ = 0;
   std::uint64_t position_ = 0;

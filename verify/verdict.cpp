@@ -16,8 +16,14 @@ namespace {
 constexpr std::uint64_t kSurelyWeights = 64ull << 20;
 constexpr std::size_t kNamesShown = 3;
 
+// In a folder of blobs nothing is called by a format. What is named by its SHA-256 was kept in LFS.
+bool is_lfs_blob(const FileReport& file) {
+  return file.trust->source == TrustSource::blob_name && file.expected &&
+         file.expected->kind == DigestKind::sha256 && file.name == file.expected->hex();
+}
+
 bool is_weight(const FileReport& file) {
-  return may_hold_weights(file.name) || file.size >= kSurelyWeights;
+  return may_hold_weights(file.name) || file.size() >= kSurelyWeights || is_lfs_blob(file);
 }
 
 bool is_here(const FileReport& file) {
@@ -25,7 +31,7 @@ bool is_here(const FileReport& file) {
 }
 
 bool is_compared(const FileReport& file) {
-  return file.status == FileStatus::ok && file.expected && file.actual;
+  return file.status == FileStatus::ok && file.expected && file.actual();
 }
 
 void refuse_extra(VerifyReport& report) {
@@ -70,14 +76,14 @@ void name_unvouched(VerifyReport& report, bool required) {
 void expect_commit(const std::string& commit, VerifyReport& report) {
   std::map<std::string, std::pair<std::size_t, const FileReport*>> others;
   for (const FileReport& file : report.files) {
-    if (!file.expected || file.trust.commit == commit) continue;
-    auto& [count, first] = others[file.trust.commit];
+    if (!file.expected || file.trust->commit == commit) continue;
+    auto& [count, first] = others[file.trust->commit];
     if (count++ == 0) first = &file;
   }
   for (const auto& [other, seen] : others) {
     const auto& [count, first] = seen;
     const std::string whose =
-        other.empty() ? fmt::format("{}, which names no commit", describe(first->trust)) : "commit " + other;
+        other.empty() ? fmt::format("{}, which names no commit", describe(*first->trust)) : "commit " + other;
     report.findings.push_back(
         {.severity = Severity::error,
          .code = "verify.other_commit",
@@ -107,8 +113,8 @@ WeightShare weight_share(const VerifyReport& report) {
   for (const FileReport& file : report.files) {
     if (!is_weight(file) || !is_here(file)) continue;
     ++share.files;
-    share.bytes += file.size;
-    if (file.expected) ++share.vouched_files, share.vouched_bytes += file.size;
+    share.bytes += file.size();
+    if (file.expected) ++share.vouched_files, share.vouched_bytes += file.size();
     if (is_compared(file)) ++share.compared_files;
   }
   return share;

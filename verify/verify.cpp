@@ -6,11 +6,13 @@
 
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
+#include "core/system/threads.h"
 #include "verify/code_files.h"
 #include "verify/expected/weight_files.h"
 #include "verify/hash_pass.h"
 #include "verify/identity.h"
 #include "verify/relations.h"
+#include "verify/remote_code.h"
 #include "verify/structure.h"
 #include "verify/survey.h"
 #include "verify/verdict.h"
@@ -20,23 +22,42 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// What is to be judged of a folder: the files named one by one, and of those what --include and --exclude
+// say.
+class Selection {
+ public:
+  explicit Selection(const VerifyOptions& options)
+      : filter_(options.include, options.exclude),
+        named_(options.find.only.begin(), options.find.only.end()) {}
+  bool accepts_all() const { return filter_.accepts_all() && named_.empty(); }
+  bool accepts(const std::string& name) const {
+    return (named_.empty() || named_.contains(name)) && filter_.accepts(name);
+  }
+
+ private:
+  NameFilter filter_;
+  std::set<std::string, std::less<>> named_;
+};
+
 class Verification {
  public:
   Verification(const VerifyOptions& options, VerifyObserver& observer)
-      : options_(options), observer_(observer) {}
+      : options_(options), observer_(observer), selection_(options) {}
 
   VerifyReport run(const fs::path& path) {
     const auto start = Clock::now();
     report_.started_unix = wall_clock_ns() / 1'000'000'000;
     report_.expectation = find_expectation(path, options_.find);
+    report_.trust = trust_summary(report_.expectation);
     report_.findings = std::move(report_.expectation.findings);
     observer_.found(report_.expectation);
     std::error_code ignored;
     single_file_ = !fs::is_directory(path, ignored);
     report_.files = survey(report_.expectation, options_, report_.findings);
     select_files();
+    look_around();
     check_structures();
-    HashPass hashing(report_, structure_, options_, observer_);
+    HashPass hashing(report_, structure_, options_, observer_, std::move(code_unseen_));
     announce_settled(hashing);
     if (!hashing.empty() && may_hash(hashing.bytes())) hashing.run();
     hashing.settle_unhashed();
@@ -48,6 +69,7 @@ class Verification {
 
  private:
   void select_files();
+  void look_around();
   void check_structures();
   void check_code();
   void announce_settled(const HashPass& hashing);
@@ -55,37 +77,55 @@ class Verification {
 
   const VerifyOptions& options_;
   VerifyObserver& observer_;
+  const Selection selection_;
   VerifyReport report_;
   bool single_file_ = false;             // PATH is a file, not a folder
   std::vector<PresentFile> bystanders_;  // there, but not selected: seen only where files are compared
   Structure structure_;
+  std::vector<char> code_unseen_;  // of each file: whether it may hold code is seen when it is hashed
 };
 
 // --include and --exclude. What they leave out is not judged, but it is not missing either.
 void Verification::select_files() {
-  const NameFilter filter(options_.include, options_.exclude);
-  if (!filter.accepts_all()) {
+  if (!selection_.accepts_all()) {
     std::erase_if(report_.findings,
-                  [&](const Finding& f) { return !f.file.empty() && !filter.accepts(f.file); });
+                  [&](const Finding& f) { return !f.file.empty() && !selection_.accepts(f.file); });
     std::erase_if(report_.files, [&](const FileReport& file) {
-      if (filter.accepts(file.name)) return false;
-      if (file.has_bytes()) bystanders_.push_back({file.name, file.path});
+      if (selection_.accepts(file.name)) return false;
+      if (file.has_bytes()) bystanders_.push_back({file.name, report_.path_of(file)});
       return true;
     });
   }
   if (!report_.files.empty() || has_errors(report_.findings)) return;
-  throw Error::input(filter.accepts_all() ? "holds no files: there is nothing to verify"
-                                          : "holds no file that --include and --exclude select")
+  throw Error::input(selection_.accepts_all() ? "holds no files: there is nothing to verify"
+                                              : "holds no file that --include and --exclude select")
       .in(report_.expectation.root)
       .remedy("check the path");
 }
 
+// Of a folder of which some files were named: its indexes, configs and other shards say what those should be.
+void Verification::look_around() {
+  if (options_.find.only.empty()) return;
+  std::error_code error;
+  for (fs::directory_iterator it(report_.expectation.root, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool speaks = is_shard_index_name(name) || may_name_code(name) || may_hold_weights(name);
+    std::error_code ignored;
+    if (speaks && !selection_.accepts(name) && it->is_regular_file(ignored))
+      bystanders_.push_back({name, it->path()});
+  }
+}
+
 void Verification::check_structures() {
   std::vector<PresentFile> present = bystanders_;
-  std::set<std::string> missing;  // or unreadable, or known to be wrong
+  // An index may name files of any kind.
+  const auto names_files = [](const auto& file) { return is_shard_index_name(file.name); };
+  const bool indexed = std::any_of(report_.files.begin(), report_.files.end(), names_files) ||
+                       std::any_of(present.begin(), present.end(), names_files);
   for (const FileReport& file : report_.files) {
-    if (file.has_bytes()) present.push_back({file.name, file.path});
-    if (!file.has_bytes()) missing.insert(file.name);
+    if (file.has_bytes() && (indexed || may_hold_weights(file.name)))
+      present.push_back({file.name, report_.path_of(file)});
   }
   structure_ = check_structure(present, options_.reading, options_.jobs);
   for (FileReport& file : report_.files) {
@@ -98,20 +138,22 @@ void Verification::check_structures() {
       bare.file.clear();
       file.status = FileStatus::failed;
       file.malformed = true;
-      file.diagnosis = "is malformed: " + to_line(bare).substr(std::string_view("error: ").size());
-      file.remedy = file.expected ? "download it again" : "make or download it again";
+      file.tell("is malformed: " + to_line(bare).substr(std::string_view("error: ").size()),
+                file.expected ? "download it again" : "make or download it again");
     }
-    std::move(it->second.begin(), it->second.end(), std::back_inserter(file.findings));
+    file.add(std::move(it->second));
   }
   // Of a single file nobody expects its siblings.
   if (single_file_) structure_.whole.clear();
-  const NameFilter filter(options_.include, options_.exclude);
   for (Finding& finding : structure_.whole) {
-    // Said already, and with more detail, by the file's own entry; or not asked.
-    if (missing.contains(finding.file) || !filter.accepts(finding.file)) continue;
+    // Of a file that is missing, unreadable or known to be wrong, said already, and with more detail, by its
+    // own entry; or not asked.
+    const FileReport* file = report_.find(finding.file);
+    if ((file != nullptr && !file->has_bytes() && !file->malformed) || !selection_.accepts(finding.file))
+      continue;
     report_.findings.push_back(std::move(finding));
   }
-  if (!single_file_ && filter.accepts_all()) {
+  if (!single_file_ && selection_.accepts_all()) {
     Findings identity = check_identity(structure_, report_.expectation.root);
     std::move(identity.begin(), identity.end(), std::back_inserter(report_.findings));
   }
@@ -119,23 +161,39 @@ void Verification::check_structures() {
 }
 
 void Verification::check_code() {
-  std::set<std::string> remote;  // folders where a config, selected or not, has loaders run Python
+  std::set<std::string> remote;  // folders where a file, selected or not, has loaders run Python
+  std::set<std::string> named;   // Python that runs if it is here, with all of its folder
   const auto folder_of = [](const std::string& name) { return fs::path(name).parent_path().string(); };
+  const auto take = [&](const std::string& name, const fs::path& path) {
+    RemoteCode code = read_remote_code(name, path);
+    if (code.asked) remote.insert(folder_of(name));
+    named.merge(code.python);
+    return std::move(code.findings);
+  };
   for (const PresentFile& file : bystanders_) {
-    if (may_name_code(file.name) && read_remote_code(file.name, file.path).asked)
-      remote.insert(folder_of(file.name));
+    if (may_name_code(file.name)) take(file.name, file.path);
   }
   for (FileReport& file : report_.files) {
     if (!file.has_bytes() || !may_name_code(file.name)) continue;
-    RemoteCode code = read_remote_code(file.name, file.path);
-    if (code.asked) remote.insert(folder_of(file.name));
-    std::move(code.findings.begin(), code.findings.end(), std::back_inserter(file.findings));
+    file.add(take(file.name, report_.path_of(file)));
   }
-  for (FileReport& file : report_.files) {
-    if (!file.has_bytes()) continue;
-    Findings findings = find_code(file.name, file.path, remote.contains(folder_of(file.name)));
-    std::move(findings.begin(), findings.end(), std::back_inserter(file.findings));
+  for (const FileReport& file : report_.files) {
+    if (file.has_bytes() && named.contains(file.name)) remote.insert(folder_of(file.name));
   }
+  code_unseen_.assign(report_.files.size(), false);
+  parallel_for(options_.jobs, report_.files.size(), [&](std::size_t i) {
+    FileReport& file = report_.files[i];
+    if (!file.has_bytes()) return;
+    const bool runs = !remote.empty() && remote.contains(folder_of(file.name));
+    auto findings = code_by_name(file.name, runs);
+    if (!findings && seen_when_hashed(file, options_)) {
+      code_unseen_[i] = true;
+      return;
+    }
+    if (!findings && file.code_looked_for) findings = file.take_code();
+    if (!findings) findings = find_code(file.name, report_.path_of(file), runs);
+    file.add(std::move(*findings));
+  });
 }
 
 // Everything that hashing will not change: said at once, before any weight is read.
@@ -157,7 +215,7 @@ bool is_about_weights(const std::string& name) {
 bool Verification::may_hash(std::uint64_t left) {
   if (options_.quick) return false;
   const auto failed = [](const FileReport& file) {
-    const bool as_published = file.malformed && file.expected_size == file.size;  // perhaps
+    const bool as_published = file.malformed && file.expected_size == file.size();  // perhaps
     return ((file.status == FileStatus::failed && !as_published) || file.status == FileStatus::missing) &&
            is_about_weights(file.name);
   };

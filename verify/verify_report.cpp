@@ -1,6 +1,7 @@
 #include "verify/verify_report.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace assay {
 
@@ -14,6 +15,33 @@ std::string_view status_name(FileStatus status) {
     case FileStatus::unreadable: break;
   }
   return "unreadable";
+}
+
+void FileReport::tell(std::string diagnosis, std::string remedy) {
+  if (!told_ && remedy.empty() && diagnosis == this->diagnosis()) return;
+  Told& told = told_.make();
+  told.diagnosis = std::move(diagnosis);
+  told.remedy = std::move(remedy);
+}
+
+void FileReport::add(Findings findings) {
+  if (findings.empty()) return;
+  std::move(findings.begin(), findings.end(), std::back_inserter(told().findings));
+}
+
+void FileReport::drop_findings(std::string_view code) {
+  if (told_) std::erase_if(told().findings, [&](const Finding& finding) { return finding.code == code; });
+}
+
+void FileReport::set_code(Findings findings) {
+  code_looked_for = true;
+  if (!findings.empty()) told().code = std::move(findings);
+}
+
+const FileReport* VerifyReport::find(std::string_view name) const {
+  const auto at = std::lower_bound(files.begin(), files.end(), name,
+                                   [](const FileReport& file, auto n) { return file.name < n; });
+  return at != files.end() && at->name == name ? &*at : nullptr;
 }
 
 std::uint64_t VerifyReport::count(FileStatus status) const {

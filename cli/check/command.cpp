@@ -29,9 +29,7 @@ auto timed(double& seconds, Work&& work) {
 void require_there(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw Error::input("there is nothing of this name")
-        .in(path)
-        .remedy("give a folder of weights, or one file");
+    throw Error::input("no such file or directory").in(path).remedy("give a folder of weights, or one file");
 }
 
 CheckReport examine(CheckSettings settings) {
@@ -138,6 +136,7 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
                    "Compute the forward pass even where it takes more than a minute");
   command.add_flag("--strict", s.strict,
                    "A warning, or a stage that could prove nothing, makes the verdict no");
+  command.add_flag("--allow-nonfinite", s.allow_nonfinite, "NaN and Inf are warnings, not failures");
   command.add_option("--html", s.html, "Write the verdict as a page")->type_name("FILE");
   add_common_options(command, s.common);
   set_examples(command, kExamples);

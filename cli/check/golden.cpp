@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kSchema = "assay.golden/1";
 constexpr std::uint64_t kMostRecord = 1ull << 30;
-// A tensor is turned in memory to see whether it is the transpose of what was recorded.
-constexpr std::uint64_t kMostTurned = 256ull << 20;
+// A tensor is transposed in memory to see whether it is the transpose of what was recorded.
+constexpr std::uint64_t kMostTransposed = 256ull << 20;
 constexpr std::size_t kMostNamed = 20;
 constexpr std::size_t kLogitsKept = 64;
 
@@ -88,27 +88,27 @@ void differ(const ParsedJson& here, const ParsedJson& there, const std::string& 
 }
 
 // The bytes of a two-dimensional tensor with rows and columns exchanged, hashed.
-std::string turned_digest(const File& file, const CheckpointTensor& tensor) {
+std::string transposed_digest(const File& file, const CheckpointTensor& tensor) {
   const std::uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
   const std::uint64_t size = tensor.bytes / (rows * columns);
-  std::vector<std::byte> bytes(tensor.bytes), turned(tensor.bytes);
+  std::vector<std::byte> bytes(tensor.bytes), transposed(tensor.bytes);
   file.read_exactly(tensor.offset, bytes);
   for (std::uint64_t r = 0; r < rows; ++r) {
     for (std::uint64_t c = 0; c < columns; ++c)
       std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>((r * columns + c) * size), size,
-                  turned.begin() + static_cast<std::ptrdiff_t>((c * rows + r) * size));
+                  transposed.begin() + static_cast<std::ptrdiff_t>((c * rows + r) * size));
   }
-  return digest_of(DigestKind::sha256, turned).hex();
+  return digest_of(DigestKind::sha256, transposed).hex();
 }
 
-bool is_turned(const Checkpoint& checkpoint, const TensorDigest& here, const TensorDigest& recorded) {
+bool is_transposed(const Checkpoint& checkpoint, const TensorDigest& here, const TensorDigest& recorded) {
   const CheckpointTensor* tensor = checkpoint.find(here.name);
-  if (tensor == nullptr || tensor->shape.size() != 2 || tensor->bytes == 0 || tensor->bytes > kMostTurned)
+  if (tensor == nullptr || tensor->shape.size() != 2 || tensor->bytes == 0 || tensor->bytes > kMostTransposed)
     return false;
   const std::uint64_t elements = tensor->shape[0] * tensor->shape[1];
   if (tensor->bytes % elements != 0 || tensor->shape[0] == 1 || tensor->shape[1] == 1) return false;
   const File file = File::open(checkpoint.files[tensor->file].path);
-  return turned_digest(file, *tensor) == recorded.sha256;
+  return transposed_digest(file, *tensor) == recorded.sha256;
 }
 
 class TensorComparison {
@@ -158,7 +158,7 @@ class TensorComparison {
       return fmt::format("is {} and was {} when it was recorded", here.type, recorded.type);
     if (const auto other = recorded_as_.find(here.sha256); other != recorded_as_.end())
       return fmt::format("holds what {} held when it was recorded", other->second);
-    if (is_turned(checkpoint_, here, recorded)) return "is stored transposed: rows and columns exchanged";
+    if (is_transposed(checkpoint_, here, recorded)) return "is stored transposed: rows and columns exchanged";
     if (here.shape != recorded.shape) return "has another shape than when it was recorded";
     return "holds other bytes than when it was recorded";
   }

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
+#include <optional>
 #include <vector>
 
-#include "core/formats/checkpoint.h"
-#include "core/model/stored_form.h"
+#include "core/model/open_model.h"
 #include "core/model/zero_scales.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -27,22 +26,20 @@ constexpr std::size_t kEnoughLayers = 3;
 
 // How the weights are stored, by name of the tensor that holds their scales.
 struct StoredScales {
-  Checkpoint checkpoint;
-  StoredTensors stored;
-  std::unique_ptr<CheckpointReader> reader;
+  std::optional<OpenedModel> model;
   std::map<std::string_view, const LogicalTensor*> by_scale;
 
   explicit StoredScales(const CheckSettings& settings) {
     try {
-      checkpoint = open_checkpoint(settings.path, settings.common.jobs);
-      stored = find_stored(checkpoint, read_quantization(checkpoint));
+      model.emplace(settings.path, settings.common.jobs);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::internal) throw;  // said by the stages that read headers
+      if (error.kind() == ErrorKind::internal) throw;
+      return;  // said by the stages that read headers
     }
-    reader = std::make_unique<CheckpointReader>(checkpoint);
-    for (const LogicalTensor& tensor : stored.tensors) {
-      const bool numbers = tensor.form.kind == FormKind::scaled || tensor.form.kind == FormKind::fp4;
-      if (tensor.scale && numbers) by_scale.emplace(checkpoint.tensors[*tensor.scale].name, &tensor);
+    for (const LogicalTensor& tensor : model->stored.tensors) {
+      const bool numbers = tensor.form.kind == FormKind::scaled || tensor.form.kind == FormKind::fp4 ||
+                           tensor.form.kind == FormKind::packed;
+      if (tensor.scale && numbers) by_scale.emplace(model->checkpoint.tensors[*tensor.scale].name, &tensor);
     }
   }
 };
@@ -69,7 +66,7 @@ void judge_scale(const Json& tensor, const LogicalTensor& weight, const StoredSc
           tensor);
   }
   if (tensor.value("zeros", std::uint64_t{0}) == 0) return;
-  const ZeroScales zero = find_zero_scales(*all.reader, weight);
+  const ZeroScales zero = find_zero_scales(all.model->reader, weight);
   if (zero.over_codes == 0) return;
   say(findings, Severity::error, "numbers.scale_zero",
       fmt::format(
@@ -165,7 +162,7 @@ Stage judge_all_numbers(const VerifyReport& report, const CheckSettings& setting
   BySameName same;
   std::uint64_t tensors = 0, values = 0;
   for (const FileReport& file : report.files) {
-    for (const Json& tensor : file.tensors) {
+    for (const Json& tensor : file.tensors()) {
       if (!tensor.contains("count")) continue;
       ++tensors;
       values += tensor.at("count").get<std::uint64_t>();

@@ -26,9 +26,9 @@ bool failed(FileStatus status) {
 
 Finding of_file(const FileReport& file) {
   return {.code = fmt::format("bytes.{}", status_name(file.status)),
-          .message = file.diagnosis.empty() ? std::string(status_name(file.status)) : file.diagnosis,
+          .message = std::string(file.diagnosis().empty() ? status_name(file.status) : file.diagnosis()),
           .file = file.name,
-          .remedy = file.remedy};
+          .remedy = std::string(file.remedy())};
 }
 
 Stage judge_bytes(const VerifyReport& report, const VerifyOptions& options) {
@@ -72,7 +72,7 @@ void excuse_undeclared_int8(const Reconciliation& found, Findings& findings) {
 std::vector<TensorDigest> digests_of(const VerifyReport& report) {
   std::vector<TensorDigest> digests;
   for (const FileReport& file : report.files) {
-    for (const Json& tensor : file.tensors) {
+    for (const Json& tensor : file.tensors()) {
       if (!tensor.contains("sha256")) continue;
       digests.push_back({tensor.at("name"), tensor.at("type"), tensor.at("sha256"),
                          tensor.at("shape").get<std::vector<std::uint64_t>>()});
@@ -100,7 +100,7 @@ Findings pick(const VerifyReport& report, const std::function<bool(std::string_v
     if (wanted(finding.code)) picked.push_back(finding);
   }
   for (const FileReport& file : report.files) {
-    for (const Finding& finding : file.findings) {
+    for (const Finding& finding : file.findings()) {
       if (!wanted(finding.code)) continue;
       picked.push_back(finding);
       if (picked.back().file.empty()) picked.back().file = file.name;
@@ -121,6 +121,7 @@ FileStages examine_files(const CheckSettings& settings, bool tensor_digests) {
   }
   options.quick = settings.quick;
   options.numbers = !settings.quick;
+  options.allow_nonfinite = settings.allow_nonfinite;
   options.tensor_digests = tensor_digests && !settings.quick;
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;

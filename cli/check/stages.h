@@ -50,11 +50,12 @@ struct CheckSettings {
   std::string kernels = "cpu";
   std::string html;
   std::string variant;
-  double most_perplexity = 0;  // 0: the vocabulary's size, which guessing reaches
-  bool quick = false;          // headers only: no byte is read, nothing computed
-  bool run_large = false;      // the forward pass also where it takes long
-  bool strict = false;         // unproven is no, and so is a warning
-  bool reencoded = false;      // found to be stored in another form than the record's
+  double most_perplexity = 0;    // 0: the vocabulary's size, which guessing reaches
+  bool quick = false;            // headers only: no byte is read, nothing computed
+  bool run_large = false;        // the forward pass also where it takes long
+  bool strict = false;           // unproven is no, and so is a warning
+  bool allow_nonfinite = false;  // as `verify` takes it
+  bool reencoded = false;        // found to be stored in another form than the record's
   KernelSelector select;
 };
 

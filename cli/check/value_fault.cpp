@@ -51,15 +51,15 @@ bool has_square_grid(const LogicalTensor& tensor) {
 
 // Were rows and columns of the grid of scales exchanged? Of the side that has scales, a value becomes
 // a · s(j, i) / s(i, j) when they are exchanged (back): does it then agree with the other side's?
-bool has_turned_scales(const Side& here, const LogicalTensor& tensor, const Side& there,
-                       const LogicalTensor& intended) {
+bool has_transposed_scales(const Side& here, const LogicalTensor& tensor, const Side& there,
+                           const LogicalTensor& intended) {
   const bool own = has_square_grid(tensor);
   if (!own && !has_square_grid(intended)) return false;
   const LogicalTensor& scaled = own ? tensor : intended;
   const StoredReader of_scaled((own ? here : there).reader, scaled);
   const StoredReader of_other((own ? there : here).reader, own ? intended : tensor);
   const std::uint64_t grid = scaled.scale_rows();
-  std::vector<float> scales(grid * grid), a(scaled.columns), b(scaled.columns), turned(scaled.columns);
+  std::vector<float> scales(grid * grid), a(scaled.columns), b(scaled.columns), transposed(scaled.columns);
   ValueError as_it_is, exchanged;
   for (std::uint64_t row = 0; row < scaled.all_rows(); ++row) {
     const std::uint64_t in_slice = row % scaled.rows;
@@ -69,10 +69,10 @@ bool has_turned_scales(const Side& here, const LogicalTensor& tensor, const Side
     const std::uint64_t i = in_slice / scaled.form.block_rows;
     for (std::uint64_t c = 0; c < scaled.columns; ++c) {
       const std::uint64_t j = c / scaled.form.block_columns;
-      turned[c] = a[c] / scales[i * grid + j] * scales[j * grid + i];
+      transposed[c] = a[c] / scales[i * grid + j] * scales[j * grid + i];
     }
     as_it_is.add(a, b);
-    exchanged.add(turned, b);
+    exchanged.add(transposed, b);
   }
   return exchanged.relative() < kExplains * as_it_is.relative();
 }
@@ -107,7 +107,7 @@ std::string explain_fault(const Side& here, const LogicalTensor& tensor, const S
   if (!std::isfinite(error.error)) return "it holds values that are not finite";
   if (const double factor = constant_factor(error); std::abs(factor - 1) > 1e-3)
     return fmt::format("all of it is {:.4g} × what it should be", factor);
-  if (has_turned_scales(here, tensor, there, intended)) return "its grid of scales is stored transposed";
+  if (has_transposed_scales(here, tensor, there, intended)) return "its grid of scales is stored transposed";
   if (error.cosine() < kSameCosine) {
     if (const std::string other = other_tensor(here, tensor, there); !other.empty())
       return "it holds the values of " + other;

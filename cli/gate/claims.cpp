@@ -4,7 +4,7 @@
 #include "cli/gate/suites.h"
 #include "core/formats/json.h"
 #include "core/system/error.h"
-#include "kernels/registry.h"
+#include "kernels/selection/select.h"
 #include "refimpl/engine/claims.h"
 
 namespace assay {

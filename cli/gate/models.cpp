@@ -11,8 +11,8 @@
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
-#include "kernels/harness/model_compare.h"
-#include "kernels/registry.h"
+#include "kernels/model_compare/model_compare.h"
+#include "kernels/selection/select.h"
 #include "refimpl/ops/kernel_set.h"
 
 namespace assay {

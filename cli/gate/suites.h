@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "kernels/gate_figures.h"
+#include "kernels/gate/figures.h"
 
 namespace assay {
 

@@ -9,6 +9,7 @@
 #include "core/formats/shard_numbering.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/memory_pages.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -80,10 +81,11 @@ void check_shards(const CheckpointFiles& chosen, const std::vector<FileHeader>& 
 void take_tensors(FileHeader&& header, std::uint32_t file, Checkpoint& checkpoint) {
   if (header.safetensors) {
     const std::uint64_t base = header.safetensors->buffer_offset();
-    for (safetensors::Tensor& tensor : header.safetensors->tensors) {
-      checkpoint.tensors.push_back({std::move(tensor.name), tensor.type, std::move(tensor.shape),
-                                    base + tensor.begin, tensor.bytes(), file});
-    }
+    auto& tensors = header.safetensors->tensors;
+    drain_tail(tensors, tensors.size(), checkpoint.tensors, [&](safetensors::Tensor&& tensor) {
+      return CheckpointTensor{std::move(tensor.name), tensor.type,    std::move(tensor.shape),
+                              base + tensor.begin,    tensor.bytes(), file};
+    });
     checkpoint.files[file].metadata = std::move(header.safetensors->metadata);
   }
   if (header.gguf) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <functional>
 
 #include "core/formats/chunked_manifest.h"
 #include "core/formats/windows_checksums.h"
@@ -128,10 +128,54 @@ std::string name_from(const std::filesystem::path& source) {
   return {};
 }
 
+// Which of the entries has a name: places in their list, by the names' hashes. The names stay where they are.
+class NameIndex {
+ public:
+  // The place of an entry of that name; `next` becomes the place where there is none.
+  std::optional<std::size_t> find_or_add(std::string_view name, const std::vector<ManifestEntry>& entries,
+                                         std::size_t next) {
+    if (2 * (count_ + 1) > slots_.size()) grow(entries);
+    std::size_t slot = slot_of(name);
+    for (; slots_[slot] != kFree; slot = (slot + 1) % slots_.size()) {
+      if (entries[slots_[slot]].name == name) return slots_[slot];
+    }
+    slots_[slot] = static_cast<std::uint32_t>(next);
+    ++count_;
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = ~std::uint32_t{0};
+  static constexpr std::size_t kFirstSlots = 1024;
+
+  std::size_t slot_of(std::string_view name) const {
+    return std::hash<std::string_view>()(name) % slots_.size();
+  }
+  void grow(const std::vector<ManifestEntry>& entries) {
+    std::vector<std::uint32_t> places;
+    std::swap(places, slots_);
+    slots_.assign(std::max(kFirstSlots, 2 * places.size()), kFree);
+    for (const std::uint32_t place : places) {
+      if (place == kFree) continue;
+      std::size_t slot = slot_of(entries[place].name);
+      while (slots_[slot] != kFree) slot = (slot + 1) % slots_.size();
+      slots_[slot] = place;
+    }
+  }
+
+  std::vector<std::uint32_t> slots_;  // half of them free, or more
+  std::size_t count_ = 0;
+};
+
 // Collects entries, each name once.
 class Collector {
  public:
-  explicit Collector(const std::filesystem::path& source) : source_(source) {}
+  Collector(std::string_view text, const std::filesystem::path& source, const ManifestReading& reading)
+      : source_(source), reading_(reading) {
+    if (reading_.wanted) return;
+    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+    manifest_.entries.reserve(std::min(lines, text.size() / kLeastLine + 1));
+  }
 
   void line(std::string_view text, std::uint64_t offset) {
     ++number_;
@@ -163,10 +207,12 @@ class Collector {
   }
 
   void entry(ManifestEntry entry, std::uint64_t offset) {
-    const auto [it, is_new] = by_name_.try_emplace(entry.name, manifest_.entries.size());
-    if (is_new) {
-      manifest_.entries.push_back(std::move(entry));
-    } else if (manifest_.entries[it->second].digest == entry.digest) {
+    auto& entries = manifest_.entries;
+    if (entries.size() >= kEntriesAlwaysKept && reading_.wanted && !reading_.wanted(entry.name)) return;
+    const auto known = by_name_.find_or_add(entry.name, entries, entries.size());
+    if (!known) {
+      entries.push_back(std::move(entry));
+    } else if (entries[*known].digest == entry.digest) {
       note(Severity::note, "manifest.name_twice", fmt::format("gives \"{}\" a second time", entry.name),
            offset);
     } else {
@@ -213,21 +259,30 @@ class Collector {
     found_.add(std::move(finding));
   }
 
+  static constexpr std::size_t kLeastLine = 67;  // 64 digits, a blank, a name of one letter, the line's end
+
   const std::filesystem::path& source_;
+  const ManifestReading& reading_;
   ChecksumManifest manifest_;
   WindowsChecksumReader windows_;
   std::optional<Digest> bare_;  // of the last line that is nothing but a digest
   FindingCollector found_;
-  std::unordered_map<std::string, std::size_t> by_name_;
+  NameIndex by_name_;
   std::uint64_t number_ = 0;
 };
 
 }  // namespace
 
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source) {
+  return parse_checksum_manifest(text, source, {});
+}
+
+ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source,
+                                         const ManifestReading& reading) {
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {  // PowerShell's '>'
     try {
-      return parse_checksum_manifest(utf8_of_utf16(text.substr(2), text.starts_with("\xFE\xFF")), source);
+      const std::string utf8 = utf8_of_utf16(text.substr(2), text.starts_with("\xFE\xFF"));
+      return parse_checksum_manifest(utf8, source, {.wanted = reading.wanted});
     } catch (Error& error) {
       throw error.in(source);
     }
@@ -237,7 +292,7 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
   if (trim(text.substr(offset, 4096)).starts_with('{'))
     return parse_chunked_manifest(text.substr(offset), source);
 
-  Collector collector(source);
+  Collector collector(text, source, reading);
   while (offset < text.size()) {
     const auto newline = text.find('\n', offset);
     const auto end = newline == std::string_view::npos ? text.size() : newline;
@@ -245,6 +300,7 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
     if (line.ends_with('\r')) line.remove_suffix(1);
     collector.line(line, offset);
     offset = end + 1;
+    if (reading.passing != nullptr) reading.passing->passed(offset);
   }
   return collector.finish();
 }

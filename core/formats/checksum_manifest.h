@@ -16,21 +16,25 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/formats/digest.h"
+#include "core/system/compact.h"
 #include "core/system/finding.h"
+#include "core/system/memory_pages.h"
 
 namespace assay {
 
 struct ManifestEntry {
   std::string name;
   Digest digest;
-  std::optional<std::uint64_t> size;  // chunked manifests only
-  std::vector<Digest> chunks;  // chunked manifests only: one for every `chunk_bytes`, the last may be shorter
+  KnownSize size;  // chunked manifests only
+  Box<std::vector<Digest>>
+      chunks;  // chunked manifests only: one for every `chunk_bytes`, the last may be shorter
 };
 
 struct ChecksumManifest {
@@ -44,6 +48,17 @@ struct ChecksumManifest {
 // checksum at all, or is JSON that breaks the schema. Names are returned as written; whether one may be
 // used as a path is the caller's check (is_safe_relative_path).
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source);
+
+// A list may name a million files: how to read one in little more than the room that its entries take.
+struct ManifestReading {
+  // Of a plain manifest, entries beyond the first thousand are dropped unless they are wanted; whether a
+  // dropped name was given before is not asked.
+  std::function<bool(std::string_view name)> wanted = {};
+  PassingText* passing = nullptr;  // the text's memory: told what has been read
+};
+inline constexpr std::size_t kEntriesAlwaysKept = 1000;
+ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source,
+                                         const ManifestReading& reading);
 
 // One line as `sha256sum` writes it, escaped where the name needs it, with '\n'. `digest` must be a sha256.
 std::string checksum_line(const Digest& digest, std::string_view name);

@@ -52,7 +52,7 @@ ManifestEntry parse_entry(const ParsedJson& file, std::uint64_t chunk_bytes,
         .in(source);
   }
   for (const ParsedJson& chunk : chunks) {
-    entry.chunks.push_back(sha256(chunk, fmt::format("a chunk of \"{}\"", entry.name), source));
+    entry.chunks.make().push_back(sha256(chunk, fmt::format("a chunk of \"{}\"", entry.name), source));
   }
   return entry;
 }
@@ -93,12 +93,12 @@ std::string render_chunked_manifest(const ChecksumManifest& manifest) {
           fmt::format("the name \"{}\" is not UTF-8, which a JSON manifest cannot hold", entry.name))
           .remedy("rename the file, or make a plain manifest");
     }
-    if (!entry.size || entry.chunks.size() != chunks_of(*entry.size, manifest.chunk_bytes)) {
+    if (!entry.size || entry.chunks->size() != chunks_of(*entry.size, manifest.chunk_bytes)) {
       throw Error::internal(fmt::format("the chunks of \"{}\" do not cover its size", entry.name));
     }
     Json file = {{"name", entry.name}, {"size", *entry.size}, {"sha256", entry.digest.hex()}};
     Json& chunks = file["chunks"] = Json::array();
-    for (const Digest& chunk : entry.chunks) chunks.push_back(chunk.hex());
+    for (const Digest& chunk : *entry.chunks) chunks.push_back(chunk.hex());
     text += separator;
     text += dump_json(file, -1);
     separator = ",\n  ";

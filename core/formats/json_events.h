@@ -5,9 +5,8 @@
 //
 // A handler has, for each event, a function: null(), boolean(), whole_number(u64), other_number() (negative,
 // fractional or beyond 64 bits), string(view), key(view), start_object(), end_object(), start_array(),
-// end_array(); and
-// [[noreturn]] fail(message), which may ask the reader for its position(). A view is good until the next
-// event.
+// end_array(); and [[noreturn]] fail(message), which may ask the reader for its position(). A view is good
+// until the next event.
 #pragma once
 
 #include <algorithm>

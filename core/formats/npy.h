@@ -1,12 +1,10 @@
 // NumPy's .npy: one array.
 //
-//   "\x93NUMPY" | version major, minor | u16 (1.0) or u32 (2.0, 3.0) little-endian N | N bytes of text |
-//   array
+//   "\x93NUMPY" | version major, minor | u16 (1.0) or u32 (2.0, 3.0) little-endian N | N bytes of text | array
 //
 // The text is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Objects would
 // be pickles, which run code: refused, as are records, text and dates. bfloat16 (ml_dtypes, JAX) is written
-// as
-// '<V2', two bytes without a type, and is read as BF16; the 8-bit floats come as '|V1' and cannot be told
+// as '<V2', two bytes without a type, and is read as BF16; the 8-bit floats come as '|V1' and cannot be told
 // apart. Source: numpy.lib.format, "NPY format".
 #pragma once
 

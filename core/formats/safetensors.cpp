@@ -162,10 +162,8 @@ void add_notes(Header& header) {
   }
 }
 
-}  // namespace
-
-Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes, Reading reading,
-                    const fs::path& source) {
+Header parse(std::span<const std::byte> prefix, std::uint64_t file_bytes, Reading reading,
+             const fs::path& source, PassingText* passing) {
   check_size(file_bytes, source);
   if (prefix.size() < kLengthBytes) throw Error::internal("safetensors prefix shorter than its length field");
   Header header;
@@ -176,13 +174,21 @@ Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes,
     throw Error::internal("safetensors prefix shorter than its header");
   }
   const std::span<const std::byte> json = prefix.subspan(kLengthBytes, header.json_bytes);
-  read_header_json({reinterpret_cast<const char*>(json.data()), json.size()}, reading, source, header);
+  read_header_json({reinterpret_cast<const char*>(json.data()), json.size()}, reading, source, header,
+                   passing);
   std::sort(header.tensors.begin(), header.tensors.end(), [](const Tensor& a, const Tensor& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   check_layout(header, source);
   add_notes(header);
   return header;
+}
+
+}  // namespace
+
+Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes, Reading reading,
+                    const fs::path& source) {
+  return parse(prefix, file_bytes, reading, source, nullptr);
 }
 
 Header read_header(const File& file, Reading reading) {
@@ -194,7 +200,8 @@ Header read_header(const File& file, Reading reading) {
   if (load_length({prefix.get(), kLengthBytes}) != json_bytes) {
     throw Error::input("file changed while its header was read").in(file.path()).at(0);
   }
-  return parse_header({prefix.get(), prefix_bytes}, file.size(), reading, file.path());
+  PassingText json(reinterpret_cast<char*>(prefix.get()) + kLengthBytes, json_bytes);
+  return parse({prefix.get(), prefix_bytes}, file.size(), reading, file.path(), &json);
 }
 
 }  // namespace assay::safetensors

@@ -50,8 +50,12 @@ constexpr std::array<DeviationText, kDeviations> kDeviationTexts = {{
 // Events of the JSON parser. `slot_` says what the next value would be, `container_` what is being filled.
 class Events {
  public:
-  Events(std::string_view json, Reading reading, const fs::path& source, Header& header)
-      : reader_(json, kMaxDepth, *this), reading_(reading), source_(source), header_(header) {
+  Events(std::string_view json, Reading reading, const fs::path& source, Header& header, PassingText* passing)
+      : reader_(json, kMaxDepth, *this),
+        reading_(reading),
+        source_(source),
+        header_(header),
+        passing_(passing) {
     const auto braces = static_cast<std::size_t>(std::count(json.begin(), json.end(), '{'));
     header_.tensors.reserve(std::min(braces, json.size() / kLeastTensorText));
   }
@@ -115,13 +119,15 @@ class Events {
   const Reading reading_;
   const fs::path& source_;
   Header& header_;
+  PassingText* const passing_;
 
   Slot slot_ = Slot::document;
   Container container_ = Container::none;
   Container description_ = Container::object;  // how the current tensor is described
   int extra_depth_ = 0;                        // containers open within a field that nobody reads
 
-  Tensor tensor_;  // the one being read
+  Tensor tensor_;                     // the one being read
+  std::vector<std::uint64_t> shape_;  // its shape, in room that is used again
   bool in_tensor_ = false;
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false;
   int offsets_ = 0, variants_ = 0;
@@ -155,7 +161,7 @@ void Events::null() {
 
 void Events::whole_number(std::uint64_t value) {
   if (slot_ == Slot::dimension) {
-    tensor_.shape.push_back(value);
+    shape_.push_back(value);
   } else if (slot_ == Slot::offset) {
     if (offsets_ == 2) fail("data_offsets has more than two entries");
     (offsets_++ == 0 ? tensor_.begin : tensor_.end) = value;
@@ -170,6 +176,7 @@ void Events::string(std::string_view text) {
     end_value();
   } else if (slot_ == Slot::metadata_value) {
     header_.metadata.emplace_back(std::move(metadata_key_), text);
+    if (passing_ != nullptr) passing_->passed(reader_.position());
   } else {
     scalar("a string");
   }
@@ -292,6 +299,7 @@ void Events::begin_tensor(Container description) {
   container_ = description_ = description;
   has_dtype_ = has_shape_ = has_offsets_ = false;
   offsets_ = 0;
+  shape_.clear();
 }
 
 void Events::end_value() {
@@ -304,9 +312,11 @@ void Events::end_tensor() {
   if (!has_dtype_) fail("its dtype is missing");
   if (!has_shape_) fail("its shape is missing");
   if (!has_offsets_) fail("its data_offsets are missing");
+  tensor_.shape.assign(shape_.begin(), shape_.end());
   header_.tensors.push_back(std::exchange(tensor_, Tensor{}));
   in_tensor_ = false;
   container_ = Container::document;
+  if (passing_ != nullptr) passing_->passed(reader_.position());
 }
 
 // Drops all but the last of entries with equal keys, keeps the order of the others, and returns the keys of
@@ -397,9 +407,10 @@ void check_padding(std::string_view json, Reading reading, const fs::path& sourc
 
 }  // namespace
 
-void read_header_json(std::string_view json, Reading reading, const fs::path& source, Header& header) {
+void read_header_json(std::string_view json, Reading reading, const fs::path& source, Header& header,
+                      PassingText* passing) {
   check_padding(json, reading, source, header);
-  Events(json, reading, source, header).read();
+  Events(json, reading, source, header, passing).read();
 }
 
 }  // namespace assay::safetensors

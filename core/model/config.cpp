@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/formats/json.h"
+#include "core/model/find_quantization.h"
 #include "core/model/nested_config.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -82,12 +83,7 @@ ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesy
     for (const std::string_view key : {"dtype", "torch_dtype"}) {
       if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
     }
-    if (config.quantization_) continue;
-    for (const std::string_view key : kQuantizationKeys) {
-      const ParsedJson* value = member(*object, key);
-      if (value != nullptr && !config.quantization_)
-        config.quantization_ = parse_quantization(*value, source);
-    }
+    if (!config.quantization_) config.quantization_ = quantization_in(*object, source);
   }
   return config;
 }
@@ -95,7 +91,9 @@ ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesy
 ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
   JsonLimits limits;
   limits.duplicate_keys = true;  // as Python's parser reads it: published configs do repeat keys
-  return from_json(read_json(config_json, limits), config_json);
+  ModelConfig config = from_json(read_json(config_json, limits), config_json);
+  if (!config.quantization_) config.quantization_ = quantization_beside(config_json.parent_path());
+  return config;
 }
 
 std::optional<ModelConfig> ModelConfig::section(std::string_view key) const {

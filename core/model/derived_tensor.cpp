@@ -2,13 +2,28 @@
 
 #include <algorithm>
 
+#include "core/model/stored_columns.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
+std::uint64_t columns_taken(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
+  return piece.columns == 0 ? source.columns : piece.columns;
+}
+
 std::uint64_t rows_of(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
-  return piece.transposed ? source.columns : piece.rows;
+  return piece.transposed ? columns_taken(piece, source) : piece.rows;
+}
+
+bool is_part_of_rows(const DerivedTensor::Piece& piece) {
+  return piece.columns != 0 || piece.first_column != 0 || piece.column_step != 1;
+}
+
+bool within_rows(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
+  if (!is_part_of_rows(piece)) return true;
+  return piece.columns != 0 && piece.column_step != 0 &&
+         piece.first_column + (piece.columns - 1) * piece.column_step < source.columns;
 }
 
 // The row of the other order that stands at `row` of this one.
@@ -27,9 +42,18 @@ std::uint64_t DerivedTensor::rows() const {
   return product;
 }
 
+DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
+  if (order != HeadRows::kept) row = source_row(order, head_rows, row);
+  for (const Piece& piece : pieces) {
+    if (row < piece.rows) return {piece.source, piece.first_row + row};
+    row -= piece.rows;
+  }
+  throw Error::internal("a derived tensor has fewer rows than its shape").tensor(name);
+}
+
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
   const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0;
-  if (changed || pieces[0].first_row != 0) return std::nullopt;
+  if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
     return std::nullopt;
@@ -46,8 +70,8 @@ void DerivedTensor::check(const StoredTensors& stored) const {
   for (const Piece& piece : pieces) {
     const LogicalTensor& source = stored.tensors.at(piece.source);
     held += rows_of(piece, source);
-    fits = fits && piece.first_row + piece.rows <= source.all_rows() &&
-           (piece.transposed ? piece.rows : source.columns) == columns();
+    fits = fits && piece.first_row + piece.rows <= source.all_rows() && within_rows(piece, source) &&
+           (piece.transposed ? piece.rows : columns_taken(piece, source)) == columns();
   }
   const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
   const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
@@ -110,14 +134,30 @@ void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t fir
 void DerivedReader::read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                                std::span<float> out) const {
   const LogicalTensor& source = stored_.tensors[piece.source];
+  if (piece.transposed) return read_columns(piece, first, count, out);
   const StoredReader reader(source_, source);
-  if (!piece.transposed) return reader.decode_rows(piece.first_row + first, count, out);
-  std::vector<float> values(piece.rows * source.columns);
-  reader.decode_rows(piece.first_row, piece.rows, values);
+  if (!is_part_of_rows(piece)) return reader.decode_rows(piece.first_row + first, count, out);
+  std::vector<float> values(count * source.columns);
+  reader.decode_rows(piece.first_row + first, count, values);
   for (std::uint64_t row = 0; row < count; ++row) {
-    for (std::uint64_t column = 0; column < piece.rows; ++column)
-      out[row * piece.rows + column] = values[column * source.columns + first + row];
+    const float* from = &values[row * source.columns + piece.first_column];
+    for (std::uint64_t i = 0; i < piece.columns; ++i)
+      out[row * piece.columns + i] = from[i * piece.column_step];
   }
+}
+
+// Columns of the source, each of them a row of what is made: a strip that holds them all.
+void DerivedReader::read_columns(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                                 std::span<float> out) const {
+  const std::uint64_t begin = piece.first_column + first * piece.column_step;
+  const std::uint64_t width = (count - 1) * piece.column_step + 1;
+  std::vector<float> strip(width == count ? 0 : width * piece.rows);
+  const std::span<float> columns = strip.empty() ? out.first(width * piece.rows) : std::span(strip);
+  decode_columns(source_, stored_.tensors[piece.source], {piece.first_row, piece.rows, begin, width},
+                 columns);
+  if (strip.empty()) return;
+  for (std::uint64_t row = 0; row < count; ++row)
+    std::copy_n(&strip[row * piece.column_step * piece.rows], piece.rows, &out[row * piece.rows]);
 }
 
 }  // namespace assay

@@ -27,6 +27,9 @@ struct DerivedTensor {
     std::uint32_t source;  // place in StoredTensors::tensors
     std::uint64_t first_row, rows;
     bool transposed = false;  // these rows become columns
+    // Of these rows every column_step-th of the columns from first_column on, `columns` of them; 0: all there
+    // are. Gate and up of a stack lie side by side, or alternate.
+    std::uint64_t columns = 0, first_column = 0, column_step = 1;
   };
 
   std::string name;
@@ -37,10 +40,17 @@ struct DerivedTensor {
   float offset = 0;             // added to every value: Gemma's norms are stored less 1 by transformers
   std::vector<float> computed;  // values of no source; then there are no pieces
 
+  struct Row {
+    std::uint32_t source;
+    std::uint64_t row;  // of that tensor
+  };
+
   std::uint64_t columns() const { return shape.empty() ? 1 : shape.back(); }
   std::uint64_t rows() const;
   // Throws Error::internal where the pieces do not make up the shape: a plan that could not be carried out.
   void check(const StoredTensors& stored) const;
+  // Where a row of it lies, of a matrix whose pieces are not transposed.
+  Row source_of(std::uint64_t row) const;
   // The place of the one tensor that this is, unchanged; nullopt where values or their order differ.
   std::optional<std::uint32_t> same_as(const StoredTensors& stored) const;
 };
@@ -63,6 +73,8 @@ class DerivedReader {
                      std::span<float> out) const;
   void read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                   std::span<float> out) const;
+  void read_columns(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                    std::span<float> out) const;
 
   const CheckpointReader& source_;
   const StoredTensors& stored_;

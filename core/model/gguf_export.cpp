@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/model/composed_tensor.h"
 #include "core/model/gguf_names.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
@@ -64,7 +65,7 @@ class Exporter {
     const auto key = [&](std::uint32_t place) {
       const LogicalTensor& tensor = stored_.tensors[place];
       const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
-      const bool decoded = codes.name != tensor.name && !tensor.composed;
+      const bool decoded = codes.name != tensor.name && !is_put_together(tensor);
       return std::tuple(decoded, codes.file, std::string_view(codes.name), place);
     };
     std::sort(places.begin(), places.end(),

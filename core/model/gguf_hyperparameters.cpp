@@ -6,13 +6,12 @@
 #include "core/formats/json.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_family.h"
+#include "core/model/gguf_gating.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-constexpr std::uint64_t kSoftmaxGating = 1, kSigmoidGating = 2;  // ExpertGatingFuncType
 
 class Keys {
  public:
@@ -21,6 +20,7 @@ class Keys {
 
   std::vector<gguf::KeyValue> all(std::uint64_t file_type) {
     const bool latent = family_.architecture == "deepseek2";
+    require_what_is_computed();
     sizes(latent);
     rope();
     number("attention.layer_norm_rms_epsilon", hf_.find({"rms_norm_eps", "norm_eps"}));
@@ -42,6 +42,22 @@ class Keys {
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", family_.architecture, name); }
   void set(gguf::KeyValue value) { gguf::set_value(made_, std::move(value)); }
+
+  // What llama.cpp computes for these architectures whatever the config says: no key would tell it otherwise.
+  void require_what_is_computed() const {
+    const ParsedJson* act = hf_.find({"hidden_act"});
+    if (act != nullptr && *act != "silu" && *act != "swish")
+      throw Error::refused(fmt::format("hidden_act is {}: a GGUF has no key for it, and llama.cpp computes "
+                                       "silu for {}",
+                                       act->dump(), family_.architecture))
+          .in(config_.source());
+    // The weights of the chosen experts are made to add up to 1 there.
+    const ParsedJson* norm = hf_.find({"norm_topk_prob"});
+    if (family_.architecture == "qwen3moe" && norm != nullptr && *norm == false)
+      throw Error::refused(
+          "norm_topk_prob is false: a GGUF of qwen3moe has no key for it that llama.cpp reads")
+          .in(config_.source());
+  }
 
   void size(std::string_view name, Names from) {
     const ParsedJson* value = hf_.find(from);
@@ -110,7 +126,7 @@ class Keys {
         throw Error::refused(fmt::format("scoring_func {} has no GGUF value", scoring->dump()))
             .in(config_.source());
       set(gguf::u32_value(key("expert_gating_func"),
-                          *scoring == "sigmoid" ? kSigmoidGating : kSoftmaxGating));
+                          *scoring == "sigmoid" ? kGgufSigmoidGating : kGgufSoftmaxGating));
     }
   }
 

@@ -1,17 +1,19 @@
 #include "core/model/gguf_import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
+#include "core/model/gguf_gating.h"
+#include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kSigmoidGating = 2;
 constexpr std::uint64_t kMostRopeFactors = 4096;
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
@@ -116,7 +118,7 @@ const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
     const bool corrected =
         std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
                     [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
-    family = corrected || number("expert_gating_func") == kSigmoidGating ? "deepseek_v3" : "deepseek_v2";
+    family = corrected || number("expert_gating_func") == kGgufSigmoidGating ? "deepseek_v3" : "deepseek_v2";
   }
   return gguf_family(family);
 }
@@ -140,6 +142,20 @@ std::vector<float> rope_factors(const Checkpoint& gguf, const StoredTensors& sto
   return factors;
 }
 
+namespace {
+
+// A key that changes numbers must have its say in config.json.
+void check_keys(const Checkpoint& gguf, const GgufFamily& family, std::vector<std::string>& notes) {
+  const ModelConfig config = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
+  const ConfigKeys carried = carried_keys(family);
+  require_gguf_keys(gguf, config, carried,
+                    fmt::format("which the config.json of a {} cannot say", family.hf_class));
+  if (const auto names = unread_gguf_keys(gguf, config, carried); !names.empty())
+    notes.push_back(fmt::format("not read, and so not in config.json: {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
 HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type) {
   HfModel model;
   const GgufFamily* family = family_of_gguf(gguf);
@@ -151,6 +167,7 @@ HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, Element
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i)
       model.tensors.push_back(whole(stored.tensors[i].name, stored, i));
   } else {
+    check_keys(gguf, *family, model.notes);
     model.family = family->family;
     model.tensors = hf_tensors(gguf, *family, stored, model.left_out);
     const ParsedJson config = hf_config(gguf, *family, stored, type, model);

@@ -11,6 +11,7 @@
 #include "core/formats/json.h"
 #include "core/model/derived_tensor.h"
 #include "core/model/gguf_family.h"
+#include "core/model/known_keys.h"
 #include "core/numeric/element_type.h"
 
 namespace assay {
@@ -26,8 +27,7 @@ struct HfModel {
 // `type`: of the weights to be written, for config.json.
 HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, ElementType type);
 
-// --- parts of it
-// -----------------------------------------------------------------------------------------------
+// --- parts of it -------------------------------------------------------------------------------------------
 
 // Of which family the file is; nullptr: of none that gguf_export writes.
 const GgufFamily* family_of_gguf(const Checkpoint& gguf);
@@ -40,6 +40,10 @@ std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& 
 // Appends rope_freqs.weight to HfModel::left_out where no rope_scaling says the same.
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
                      ElementType type, HfModel& model);
+
+// Names of config.json that hf_config() writes and the family's class computes with, of those that a key of a
+// GGUF may be told on by.
+ConfigKeys carried_keys(const GgufFamily& family);
 
 // The values of rope_freqs.weight; empty where there is no such tensor. Throws Error::input for one that is
 // no list of factors.

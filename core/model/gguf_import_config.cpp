@@ -5,14 +5,13 @@
 #include <cstdlib>
 
 #include "core/model/config.h"
+#include "core/model/gguf_gating.h"
 #include "core/model/gguf_import.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-constexpr std::uint64_t kSoftmaxGating = 1, kSigmoidGating = 2;
 
 // A float32 as the shortest decimal that means it: 1e-06, and not 9.999999974752427e-07.
 ParsedJson shortest(const ParsedJson& value) {
@@ -89,6 +88,8 @@ class ConfigWriter {
   void attention(const ParsedJson& known) {
     if (!latent() && known.contains("head_dim")) config_["head_dim"] = known.at("head_dim");
     if (family_.family != "qwen2" && known.value("attention_bias", false)) config_["attention_bias"] = true;
+    if (family_.family == "mixtral" && known.contains("sliding_window"))
+      config_["sliding_window"] = known.at("sliding_window");
     if (family_.family == "llama" && known.value("mlp_bias", false)) config_["mlp_bias"] = true;
     if (latent()) config_["num_nextn_predict_layers"] = known.value("num_nextn_predict_layers", 0);
   }
@@ -99,12 +100,13 @@ class ConfigWriter {
       config_[latent() ? "n_routed_experts" : "num_experts"] = config_["num_local_experts"];
       config_.erase("num_local_experts");
     }
-    if (family_.family == "qwen3_moe") config_["norm_topk_prob"] = true;  // as llama.cpp computes it
+    if (family_.family == "qwen3_moe")  // unsaid, as llama.cpp computes it
+      config_["norm_topk_prob"] = known.value("norm_topk_prob", true);
     if (!latent()) return;
     config_["norm_topk_prob"] = known.value("norm_topk_prob", false);
     const auto gating = header_.number(fmt::format("{}.expert_gating_func", family_.architecture));
-    if (gating == kSigmoidGating || gating == kSoftmaxGating)
-      config_["scoring_func"] = gating == kSigmoidGating ? "sigmoid" : "softmax";
+    if (gating == kGgufSigmoidGating || gating == kGgufSoftmaxGating)
+      config_["scoring_func"] = gating == kGgufSigmoidGating ? "sigmoid" : "softmax";
     const bool third = family_.family == "deepseek_v3";
     config_["topk_method"] = third                         ? "noaux_tc"
                              : config_.contains("n_group") ? "group_limited_greedy"
@@ -144,7 +146,27 @@ class ConfigWriter {
   ParsedJson config_ = ParsedJson::object();
 };
 
+constexpr std::string_view kCarried[] = {"rms_norm_eps", "rope_theta", "rope_scaling"};
+constexpr std::string_view kCarriedByMixtral[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
+                                                  "sliding_window"};
+constexpr std::string_view kCarriedByQwen3Moe[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
+                                                   "norm_topk_prob"};
+constexpr std::string_view kCarriedByDeepseek[] = {
+    "rms_norm_eps",          "rope_theta", "rope_scaling", "first_k_dense_replace", "n_shared_experts",
+    "routed_scaling_factor", "n_group",    "topk_group",   "topk_method",           "norm_topk_prob"};
+// Without the last: the class of V2 never makes weights of experts add up to one.
+constexpr std::span kCarriedByDeepseekV2 = std::span(kCarriedByDeepseek).first<9>();
+constexpr std::string_view kIdleOfDeepseekV2[] = {"norm_topk_prob"};
+
 }  // namespace
+
+ConfigKeys carried_keys(const GgufFamily& family) {
+  if (family.family == "mixtral") return {kCarriedByMixtral};
+  if (family.family == "qwen3_moe") return {kCarriedByQwen3Moe};
+  if (family.family == "deepseek_v2") return {kCarriedByDeepseekV2, kIdleOfDeepseekV2};
+  if (family.family == "deepseek_v3") return {kCarriedByDeepseek};
+  return {kCarried};
+}
 
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
                      ElementType type, HfModel& model) {

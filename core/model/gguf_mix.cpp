@@ -39,6 +39,12 @@ constexpr FileTypeInfo kFileTypes[] = {
     {GgufFileType::Q3_K_M, "Q3_K_M", ElementType::Q3_K},
     {GgufFileType::Q3_K_S, "Q3_K_S", ElementType::Q3_K},
     {GgufFileType::Q2_K, "Q2_K", ElementType::Q2_K},
+    {GgufFileType::Q2_0, "Q2_0", ElementType::Q2_0},
+    {GgufFileType::TQ2_0, "TQ2_0", ElementType::TQ2_0},
+    {GgufFileType::TQ1_0, "TQ1_0", ElementType::TQ1_0},
+    {GgufFileType::Q1_0, "Q1_0", ElementType::Q1_0},
+    {GgufFileType::MXFP4, "MXFP4", ElementType::MXFP4},
+    {GgufFileType::NVFP4, "NVFP4", ElementType::NVFP4},
 };
 
 const FileTypeInfo& file_type_info(GgufFileType type) {
@@ -157,17 +163,27 @@ bool may_be_quantized(const MixModel& model, const MixTensor& tensor) {
 }
 
 // What a tensor gets whose columns are no whole number of blocks.
-ElementType fitting(ElementType type, std::uint64_t columns) {
+ElementType fitting(ElementType type, const MixTensor& tensor) {
+  constexpr std::uint32_t kSmallBlock = 32;
+  const std::uint64_t columns = tensor.dimensions.front();
   const auto fits = [&](ElementType t) { return columns % info(t).block_elements == 0; };
   if (fits(type)) return type;
   switch (type) {
     case ElementType::IQ4_XS: type = ElementType::IQ4_NL; break;
+    case ElementType::Q2_0:
     case ElementType::Q2_K:
-    case ElementType::Q3_K: type = ElementType::Q4_0; break;
+    case ElementType::Q3_K:
+    case ElementType::TQ1_0:
+    case ElementType::TQ2_0: type = ElementType::Q4_0; break;
     case ElementType::Q4_K: type = ElementType::Q5_0; break;
     case ElementType::Q5_K: type = ElementType::Q5_1; break;
     case ElementType::Q6_K: type = ElementType::Q8_0; break;
-    default: break;
+    default:
+      if (info(type).block_elements <= kSmallBlock) break;
+      throw Error::refused("its rows of " + std::to_string(columns) + " are no whole number of blocks of " +
+                           std::to_string(info(type).block_elements) + ", and " + std::string(name(type)) +
+                           " has no stand-in")
+          .tensor(tensor.name);
   }
   return fits(type) ? type : ElementType::F16;
 }
@@ -198,7 +214,7 @@ class Mixer {
     const ElementType mostly = gguf_default_type(file_);
     if (info(mostly).block_elements == 1) return mostly;
     const auto by_hand = choices_.by_hand ? choices_.by_hand(tensor.name) : std::nullopt;
-    return fitting(by_hand ? *by_hand : chosen(tensor, mostly), tensor.dimensions.front());
+    return fitting(by_hand ? *by_hand : chosen(tensor, mostly), tensor);
   }
 
  private:
@@ -223,6 +239,8 @@ class Mixer {
       return for_output(tensor, mostly);
     }
     if (file_ == GgufFileType::MXFP4_MOE) return for_mxfp4(tensor, role);
+    if (role == Role::token_embedding && is({GgufFileType::TQ1_0, GgufFileType::TQ2_0, GgufFileType::Q2_0}))
+      return ElementType::Q4_K;
     switch (role) {
       case Role::attention_v: return for_attention_v(mostly);
       case Role::attention_k: return model_.experts == 8 ? ElementType::Q8_0 : mostly;

@@ -35,8 +35,23 @@ enum class GgufFileType : std::uint32_t {
   IQ4_NL = 25,
   IQ4_XS = 30,
   BF16 = 32,
+  TQ1_0 = 36,
+  TQ2_0 = 37,
   MXFP4_MOE = 38,
+  NVFP4 = 39,
+  Q1_0 = 40,
+  Q2_0 = 41,
+  MXFP4 = 0x10000 + MXFP4_MOE,  // stored under that number: llama.cpp has one for both
 };
+
+// Files whose FP4 is that of the source, block by block: nothing is quantized for them.
+inline bool keeps_fp4(GgufFileType type) {
+  return type == GgufFileType::NVFP4 || type == GgufFileType::MXFP4;
+}
+// general.file_type.
+inline std::uint32_t stored_number(GgufFileType type) {
+  return static_cast<std::uint32_t>(type) & 0xFFFF;
+}
 
 // "q4_k_m", "Q4_K_M"; llama-quantize's aliases Q3_K, Q4_K, Q5_K for the _M mixes.
 std::optional<GgufFileType> gguf_file_type_from_text(std::string_view text);
@@ -70,7 +85,8 @@ struct MixChoices {
 
 // One type per tensor, in the order given. The rules count tensors ("the first eighth of all attn_v") in the
 // order of gguf_tensor_order, whatever order they come in here, so all must come at once. A tensor of a
-// mixture of experts whose name holds no valid layer is refused (Error).
+// mixture of experts whose name holds no valid layer is refused (Error), and one whose rows are no whole
+// number of blocks where llama-quantize has no other type for it.
 std::vector<ElementType> gguf_mix(GgufFileType type, const MixModel& model,
                                   std::span<const MixTensor> tensors, const MixChoices& choices = {});
 

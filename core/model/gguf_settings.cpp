@@ -58,9 +58,9 @@ void add_mscale(ParsedJson& scaling, const ParsedJson& multiplier) {
   scaling["mscale"] = scaling["mscale_all_dim"] = multiplier.get<double>() / 0.1;
 }
 
-// The turned part of a head, where it is not all of it; latent attention tells it by its widths.
-void add_partial_rotation(ParsedJson& values, const ParsedJson& turned) {
-  if (!turned.is_number_unsigned() || values.contains("kv_lora_rank")) return;
+// The rotary part of a head, where it is not all of it; latent attention tells it by its widths.
+void add_partial_rotation(ParsedJson& values, const ParsedJson& rotary) {
+  if (!rotary.is_number_unsigned() || values.contains("kv_lora_rank")) return;
   const auto number = [&](std::string_view key) {
     const auto found = values.find(key);
     return found != values.end() && found->is_number() ? found->get<double>() : 0.0;
@@ -69,7 +69,7 @@ void add_partial_rotation(ParsedJson& values, const ParsedJson& turned) {
   const double head_dim = values.contains("head_dim") ? number("head_dim")
                           : heads > 0                 ? number("hidden_size") / heads
                                                       : 0;
-  if (head_dim > turned.get<double>()) values["partial_rotary_factor"] = turned.get<double>() / head_dim;
+  if (head_dim > rotary.get<double>()) values["partial_rotary_factor"] = rotary.get<double>() / head_dim;
 }
 
 }  // namespace

@@ -32,8 +32,7 @@ enum class TokenKind : std::int32_t { normal = 1, unknown, control, user_defined
 std::vector<gguf::KeyValue> gguf_tokenizer(const std::filesystem::path& folder, const ModelConfig& config,
                                            const GgufFamily& family, std::string_view pre);
 
-// --- parts of it
-// -----------------------------------------------------------------------------------------------
+// --- parts of it -------------------------------------------------------------------------------------------
 
 // Which tokens are special, and which are added around a text. `tokens`: how many there are; 0: not checked.
 std::vector<gguf::KeyValue> special_token_metadata(const std::filesystem::path& folder, std::uint64_t tokens);

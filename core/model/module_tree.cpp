@@ -6,53 +6,15 @@
 #include <array>
 #include <charconv>
 
-#include "core/model/families/families.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
-// More tensors than any checkpoint could list; a config that asks for them is hostile or broken.
-constexpr std::uint64_t kMostTensors = 20'000'000;
-
 constexpr std::string_view kLayer = "{layer}", kExpert = "{expert}";
-
-std::string join(std::string_view prefix, std::string_view rest) {
-  if (prefix.empty() || rest.empty()) return fmt::format("{}{}", prefix, rest);
-  return fmt::format("{}.{}", prefix, rest);
-}
-
-void complete_names(Module& module, const std::string& prefix) {
-  const std::string here = join(prefix, module.path);
-  for (TensorSpec& spec : module.tensors) spec.name = join(here, spec.name);
-  for (Module& child : module.children) complete_names(child, here);
-}
 
 std::uint64_t checked_product(std::uint64_t a, std::uint64_t b) {
   return (Quantity(a) * Quantity(b)).value();
-}
-
-std::uint64_t tensors_in(const Module& module) {
-  Quantity inner = module.tensors.size();
-  for (const Module& child : module.children) inner = inner + Quantity(tensors_in(child));
-  return checked_product(inner.value(), module.repeat.count.value());
-}
-
-// Everything that later code may assume: totals fit in 64 bits, and the number of tensors is sane.
-void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
-  Quantity tensors = 0, elements = 0;
-  for (const auto* part : {&tree.modules, &tree.mtp}) {
-    for (const Module& module : *part) tensors = tensors + Quantity(tensors_in(module));
-  }
-  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    elements = elements + Quantity(checked_product(spec.elements.value(), where.copies));
-  });
-  // Counts of bytes and of several copies are derived from it.
-  checked_product(elements.value(), 64);
-  if (tensors.value() > kMostTensors) {
-    throw Error::input(fmt::format("describes {} tensors: no checkpoint has so many", tensors.value()))
-        .in(config.source());
-  }
 }
 
 Quantity terms_of_one(const Module& module);
@@ -109,27 +71,6 @@ void expand_module(const Module& module, TensorIndices indices, std::string& nam
 }
 
 }  // namespace
-
-ModuleTree describe(const ModelConfig& config) {
-  const Family& family = find_family(config);
-  ConfigReader reader(config, family.name);
-  ModuleTree tree;
-  tree.family = family.name;
-  tree.title = family.title;
-  tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
-  try {
-    family.describe(reader, tree);
-    for (auto* part : {&tree.modules, &tree.mtp}) {
-      for (Module& module : *part) complete_names(module, "");
-    }
-    check_bounds(tree, config);
-  } catch (Error& error) {  // a product that overflows knows nothing of the file
-    error.in(config.source());
-    throw;
-  }
-  tree.defaults = reader.defaults_taken();
-  return tree;
-}
 
 Quantity formula_of_one(const Module& module) {
   return terms_of_one(module);

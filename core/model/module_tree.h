@@ -2,8 +2,8 @@
 //
 //   ModuleTree tree = describe(ModelConfig::read("config.json"));
 //   count(tree).total                                      671026419200
-//   for_each_tensor(tree, [](const std::string& name, const TensorSpec& spec) { … });   90,455 names, one at
-//   a time TensorLookup(tree).find("model.layers.7.mlp.experts.3.up_proj.weight")
+//   for_each_tensor(tree, [](const std::string& name, const TensorSpec& spec) { … });   90,455 names in turn
+//   TensorLookup(tree).find("model.layers.7.mlp.experts.3.up_proj.weight")
 //
 // A Module that occurs many times (a layer, an expert) is kept once, with the indices at which it occurs;
 // tensor names hold "{layer}" and "{expert}" where the indices go. Shapes and names are those of the
@@ -92,16 +92,17 @@ enum class Storage {
 
 // How the tensor is cut over the ranks of a tensor-parallel group. A routed expert's cut applies after
 // experts have been dealt out over expert-parallel ranks.
-enum class Cut { replicated, columns, rows, vocabulary };
-struct CutMember {  // one of the matrices fused into a column-cut tensor; a plain one has a single member
+enum class Partition { replicated, columns, rows, vocabulary };
+struct
+    PartitionedPart {  // one of the matrices fused into a column-cut tensor; a plain one has a single member
   Role role;
   std::uint64_t size;   // along the cut dimension
   std::uint64_t units;  // indivisible pieces along it: attention heads; rows where any may be cut
 };
 struct Parallel {
-  Cut cut = Cut::replicated;
+  Partition partition = Partition::replicated;
   std::size_t dimension = 0;  // of the stored shape
-  std::vector<CutMember> members;
+  std::vector<PartitionedPart> members;
   // Members alternate unit by unit (q, k and v of one key head, then of the next), not one after the other:
   // one even cut deals out all of them.
   bool interleaved = false;

@@ -3,13 +3,18 @@
 #pragma once
 
 #include <array>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 namespace assay {
 
 // An object of the document, and one inside it where the second name is not empty.
 inline constexpr std::array<std::array<std::string_view, 2>, 4> kLanguageModelNests = {
     {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
+
+// Of these, in their order, those that `document` has.
+std::vector<const nlohmann::json*> language_model_nests(const nlohmann::json& document);
 
 // The keys under which a config keeps how its weights are quantized.
 inline constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/parallel_words.h"
+#include "core/numeric/ceil_div.h"
 
 namespace assay {
 namespace {
@@ -12,12 +13,8 @@ namespace {
 // vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
 constexpr std::uint64_t kVocabularyPadding = 64;
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
-
 // Units in order of rank; with fewer of them than ranks, each unit to as many neighbours.
-IndexRange units_of(const CutMember& member, std::uint64_t ranks, std::uint64_t rank) {
+IndexRange units_of(const PartitionedPart& member, std::uint64_t ranks, std::uint64_t rank) {
   const std::uint64_t unit = member.size / member.units;
   if (member.units >= ranks) {
     const std::uint64_t each = member.units / ranks * unit;
@@ -27,8 +24,8 @@ IndexRange units_of(const CutMember& member, std::uint64_t ranks, std::uint64_t 
   return {mine * unit, (mine + 1) * unit};
 }
 
-CutMember joined(const std::vector<CutMember>& members) {
-  CutMember all = members.front();
+PartitionedPart joined(const std::vector<PartitionedPart>& members) {
+  PartitionedPart all = members.front();
   for (std::size_t i = 1; i < members.size(); ++i) {
     all.size += members[i].size;
     all.units = std::min(all.units, members[i].units);
@@ -38,21 +35,21 @@ CutMember joined(const std::vector<CutMember>& members) {
 
 }  // namespace
 
-std::uint64_t cut_ranks(const TensorSpec& spec, const RankGrid& grid) {
-  if (spec.parallel.cut == Cut::replicated) return 1;
+std::uint64_t cut_ranks(const TensorSpec& spec, const ParallelConfig& grid) {
+  if (spec.parallel.partition == Partition::replicated) return 1;
   return spec.part == Part::routed_expert ? grid.ranks_of_an_expert() : grid.tp;
 }
 
-std::uint64_t member_share(const CutMember& member, Cut cut, std::uint64_t ranks) {
+std::uint64_t member_share(const PartitionedPart& member, Partition partition, std::uint64_t ranks) {
   if (ranks == 1) return member.size;
-  if (cut == Cut::vocabulary)
+  if (partition == Partition::vocabulary)
     return ceil_div(ceil_div(member.size, kVocabularyPadding) * kVocabularyPadding, ranks);
   const std::uint64_t unit = member.size / member.units;
   return ceil_div(member.units, ranks) * unit;
 }
 
 RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64_t size, std::uint64_t expert,
-                     const RankGrid& grid, std::uint64_t rank) {
+                     const ParallelConfig& grid, std::uint64_t rank) {
   RankShare share;
   const bool routed = spec.part == Part::routed_expert;
   if (routed && grid.ep > 1) {
@@ -65,8 +62,8 @@ RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64
   const std::uint64_t ranks = cut_ranks(spec, grid);
   if (ranks == 1 || !share.holds) return share;
   const std::uint64_t mine = routed ? rank % ranks : rank;
-  if (spec.parallel.cut == Cut::vocabulary) {
-    const std::uint64_t each = member_share({spec.role, size, size}, Cut::vocabulary, ranks);
+  if (spec.parallel.partition == Partition::vocabulary) {
+    const std::uint64_t each = member_share({spec.role, size, size}, Partition::vocabulary, ranks);
     const IndexRange range{std::min(size, mine * each), std::min(size, (mine + 1) * each)};
     share.ranges.push_back(range);
     share.padding = each - range.size();
@@ -77,7 +74,7 @@ RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64
     return share;
   }
   std::uint64_t first = 0;
-  for (const CutMember& member : spec.parallel.members) {
+  for (const PartitionedPart& member : spec.parallel.members) {
     const IndexRange range = units_of(member, ranks, mine);
     share.ranges.push_back({first + range.begin, first + range.end});
     first += member.size;
@@ -85,7 +82,7 @@ RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64
   return share;
 }
 
-std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const RankGrid& grid) {
+std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const ParallelConfig& grid) {
   std::vector<std::string> refusals;
   const auto refuse = [&](std::string text) {
     if (std::find(refusals.begin(), refusals.end(), text) == refusals.end())
@@ -103,17 +100,17 @@ std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const RankGrid&
   return refusals;
 }
 
-std::optional<CutRefusal> refusal_to_cut(const TensorSpec& spec, const RankGrid& grid, std::uint64_t block,
-                                         bool packed) {
-  const Cut cut = spec.parallel.cut;
+std::optional<CutRefusal> refusal_to_cut(const TensorSpec& spec, const ParallelConfig& grid,
+                                         std::uint64_t block, bool packed) {
+  const Partition partition = spec.parallel.partition;
   const std::uint64_t ranks = cut_ranks(spec, grid);
   if (ranks == 1) return std::nullopt;
-  std::vector<CutMember> members = spec.parallel.members;
+  std::vector<PartitionedPart> members = spec.parallel.members;
   if (spec.parallel.interleaved) members = {joined(members)};
-  for (const CutMember& member : members) {
-    const std::uint64_t share = member_share(member, cut, ranks);
+  for (const PartitionedPart& member : members) {
+    const std::uint64_t share = member_share(member, partition, ranks);
     const std::string arithmetic = cut_text(spec, member.size, ranks, share);
-    if (cut == Cut::vocabulary) {
+    if (partition == Partition::vocabulary) {
       if (block > 1 && (share * ranks != member.size || share % block != 0))
         return CutRefusal{arithmetic, block_refusal(spec, share, block)};
       continue;

@@ -1,12 +1,10 @@
 // What each rank of a tensor-parallel group holds of a tensor, as the engines deal it out.
 //
-//   columns, rows   whole units (heads; single rows elsewhere) in order of rank; where there are fewer units
-//   than
-//                   ranks (key and value heads), neighbouring ranks hold the same one
+//   columns, rows   whole units (heads; single rows elsewhere) in order of rank; where there are fewer
+//                   units than ranks (key and value heads), neighbouring ranks hold the same one
 //   vocabulary      padded to a multiple of 64, then cut evenly
-//   experts         in order over ep groups of tp / ep neighbouring ranks; inside a group each is cut over
-//   its
-//                   ranks
+//   experts         in order over ep groups of tp / ep neighbouring ranks; inside a group each is cut
+//                   over its ranks
 #pragma once
 
 #include <cstdint>
@@ -18,7 +16,7 @@
 
 namespace assay {
 
-struct RankGrid {
+struct ParallelConfig {
   std::uint64_t tp = 1, ep = 1;
   std::uint64_t ranks_of_an_expert() const { return tp / ep; }
 };
@@ -38,21 +36,21 @@ struct RankShare {
 // `size`: of the cut dimension as stored; `expert`: of a tensor that has one in its name. Takes for granted
 // what refusal_to_cut() finds nothing against.
 RankShare rank_share(const TensorSpec& spec, const ModuleTree& tree, std::uint64_t size, std::uint64_t expert,
-                     const RankGrid& grid, std::uint64_t rank);
+                     const ParallelConfig& grid, std::uint64_t rank);
 
 // The ranks that cut `spec`: all, or for a routed expert those of its group; 1: each holds it whole.
-std::uint64_t cut_ranks(const TensorSpec& spec, const RankGrid& grid);
+std::uint64_t cut_ranks(const TensorSpec& spec, const ParallelConfig& grid);
 // The widest rank's share of a member.
-std::uint64_t member_share(const CutMember& member, Cut cut, std::uint64_t ranks);
+std::uint64_t member_share(const PartitionedPart& member, Partition partition, std::uint64_t ranks);
 
 // In the engines' words: of the model as a whole, and of one tensor, whose scales stand over blocks of
 // `block` indices of the cut dimension (1: it has none). Empty: nothing against it.
-std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const RankGrid& grid);
+std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const ParallelConfig& grid);
 struct CutRefusal {
   std::string arithmetic;  // "intermediate_size 18432/32 = 576 = 4.5 × 128"
   std::string message;     // "Weight output_partition_size = 576 is not divisible by …"
 };
-std::optional<CutRefusal> refusal_to_cut(const TensorSpec& spec, const RankGrid& grid, std::uint64_t block,
-                                         bool packed);
+std::optional<CutRefusal> refusal_to_cut(const TensorSpec& spec, const ParallelConfig& grid,
+                                         std::uint64_t block, bool packed);
 
 }  // namespace assay

@@ -59,7 +59,7 @@ std::string experts_refusal() {
 }
 
 std::string block_refusal(const TensorSpec& spec, std::uint64_t share, std::uint64_t block) {
-  const bool rows = spec.parallel.cut == Cut::rows, expert = spec.part == Part::routed_expert;
+  const bool rows = spec.parallel.partition == Partition::rows, expert = spec.part == Part::routed_expert;
   const char* what = expert && rows ? "The input_size of down's weight"
                      : expert       ? "The output_size of gate's and up's weight"
                      : rows         ? "Weight input_size_per_partition"

@@ -5,27 +5,10 @@
 #include <optional>
 
 #include "core/model/composed_tensor.h"
-#include "core/system/text.h"
+#include "core/model/expert_layout.h"
 
 namespace assay {
 namespace {
-
-// "model.layers.7.mlp.experts.gate_up_proj": what stands before, in and behind the layer's number.
-struct LayerName {
-  std::string_view before, rest;
-  std::uint64_t layer = 0;
-};
-
-std::optional<LayerName> layer_name(std::string_view name) {
-  constexpr std::string_view kLayers = "layers.";
-  const auto at = name.find(kLayers);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view behind = name.substr(at + kLayers.size());
-  const auto dot = behind.find('.');
-  const auto layer = dot == std::string_view::npos ? std::nullopt : parse_u64(behind.substr(0, dot));
-  if (!layer) return std::nullopt;
-  return LayerName{name.substr(0, at + kLayers.size()), behind.substr(dot + 1), *layer};
-}
 
 class Publisher {
  public:
@@ -66,7 +49,8 @@ class Publisher {
     if (rest.ends_with(".switch_mlp.gate_proj.weight")) return split_experts(place, name, {Role::mlp_gate});
     if (rest.ends_with(".switch_mlp.up_proj.weight")) return split_experts(place, name, {Role::mlp_up});
     if (rest.ends_with(".switch_mlp.down_proj.weight")) return split_experts(place, name, {Role::mlp_down});
-    if (rest == "mlp.gate.weight") return rename(place, name, Role::router);
+    if (rest == "mlp.gate.weight" || rest == "mlp.router.weight") return rename(place, name, Role::router);
+    if (rest == "mlp.e_score_correction_bias") return rename(place, name, Role::router_correction);
     if (rest == "self_attn.embed_q.weight") {
       const auto values = places_.find(beside(at(place).name, "embed_q", "unembed_out"));
       return values != places_.end() && join_latent(place, values->second, name, true);
@@ -81,7 +65,8 @@ class Publisher {
   // The matrix of that role in the layer: of one expert, or of the layer as a whole.
   const TensorSpec* find(const LayerName& name, Role role, bool routed, const TensorIndices& indices) const {
     for (const TensorSpec* spec : specs_) {
-      const bool fits = spec->role == role && !spec->bias && (spec->part == Part::routed_expert) == routed &&
+      const bool fits = spec->role == role && spec->bias == (role == Role::router_correction) &&
+                        (spec->part == Part::routed_expert) == routed &&
                         spec->name.starts_with(name.before) && (!routed || is_one_experts(*spec));
       if (!fits) continue;
       const auto found = lookup_.find(expand(spec->name, indices));
@@ -147,18 +132,7 @@ class Publisher {
     return true;
   }
 
-  void add(DerivedTensor made) {
-    made.check(*stored_);
-    LogicalTensor tensor = at(made.pieces.front().source);
-    tensor.name = made.name;
-    tensor.input_factors.reset();  // of the source, which reads with them
-    tensor.shape = made.shape;
-    tensor.slices = 1;
-    tensor.rows = made.rows();
-    tensor.columns = made.columns();
-    tensor.composed = std::make_shared<const ComposedTensor>(ComposedTensor{std::move(made), stored_});
-    made_.push_back(std::move(tensor));
-  }
+  void add(DerivedTensor made) { made_.push_back(compose(std::move(made), stored_)); }
 
   const ModuleTree& tree_;
   TensorLookup lookup_;

@@ -8,6 +8,9 @@
 // publish stacks.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "core/model/module_tree.h"
 #include "core/model/stored_form.h"
 
@@ -16,5 +19,11 @@ namespace assay {
 // Replaces such tensors by composed ones (core/model/composed_tensor.h) under the published names, each in
 // the place of the first that it is made of. Where none is, `stored` comes back as it was.
 StoredTensors under_published_names(StoredTensors stored, const ModuleTree& tree);
+
+// The other way: stacks that the tree knows by their own names become composed tensors, one an expert, with
+// the names that with_experts_apart(tree) has (core/model/expert_layout.h), biases with their matrices. Of a
+// layer all or none: those of which `wanted` takes the name of a matrix.
+using NameWanted = std::function<bool(std::string_view)>;
+StoredTensors with_experts_apart(StoredTensors stored, const ModuleTree& tree, const NameWanted& wanted);
 
 }  // namespace assay

@@ -102,6 +102,36 @@ bool transforms_activations(const ParsedJson& transforms) {
   return false;
 }
 
+// Quark's description of one tensor: {"dtype": "int4", "qscheme": "per_group", "group_size": 128, …}; a list
+// where scales are quantized in turn, the weights' own first.
+QuantizationConfig::Group parse_quark_group(const std::string& name, const ParsedJson& layer,
+                                            const std::filesystem::path& source) {
+  QuantizationConfig::Group group;
+  group.name = name;
+  auto weight = layer.is_object() ? layer.find("weight") : layer.end();
+  if (!layer.is_object() || weight == layer.end()) return group;
+  const ParsedJson* spec = &*weight;
+  if (spec->is_array() && !spec->empty()) spec = &spec->front();
+  if (!spec->is_object()) return group;
+  const Fields fields(*spec, source);
+  group.type = fields.text("dtype");
+  group.strategy = fields.text("qscheme");
+  group.group_size = fields.number("group_size");
+  return group;
+}
+
+// export.pack_method, global_quant_config, and layer_quant_config by pattern.
+void parse_quark(const Fields& fields, const std::filesystem::path& source, QuantizationConfig& config) {
+  if (const ParsedJson* exported = fields.find("export"); exported != nullptr && exported->is_object())
+    config.format = Fields(*exported, source).text("pack_method");
+  if (const ParsedJson* global = fields.find("global_quant_config"))
+    config.groups.push_back(parse_quark_group("global", *global, source));
+  const ParsedJson* layers = fields.find("layer_quant_config");
+  if (layers == nullptr || !layers->is_object()) return;
+  for (const auto& [pattern, layer] : layers->items())
+    config.modules.push_back(parse_quark_group(pattern, layer, source));
+}
+
 void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -155,6 +185,7 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
   }
+  if (config.method == "quark") parse_quark(fields, source, config);
   append_modules(object, source, config.modules);
   // GPTQModel and AutoRound name the modules that differ in an object of their own, by name or pattern.
   for (const std::string_view key : {"dynamic", "extra_config"}) {

@@ -18,8 +18,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kNamesKept = 20;
-
 // Parts of multimodal models that hold no language model.
 constexpr std::array<std::string_view, 8> kOtherTowers = {"vision", "visual", "image",     "audio",
                                                           "speech", "video",  "projector", "patch_embed"};

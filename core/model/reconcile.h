@@ -21,6 +21,9 @@
 
 namespace assay {
 
+// Of names that are too many to tell, so many are told.
+inline constexpr std::size_t kNamesKept = 20;
+
 struct StoredTally {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;  // elements as the headers count them
 };
@@ -54,13 +57,14 @@ struct Reconciliation {
   std::uint64_t shards_here = 0, shards_told = 0;  // told: by the index, or by the numbering of names
   std::uint64_t tensors_not_here = 0;              // in shards that are absent
   std::uint64_t missing_tensors = 0, misshapen_tensors = 0;
-  std::vector<std::string> missing, extra_names;                  // the first of them
+  std::vector<std::string> missing, extra_names;                  // the first kNamesKept of them
   std::unordered_map<const TensorSpec*, std::uint64_t> bytes_of;  // stored bytes of a spec, scales included
   Findings findings;  // the checkpoint's own findings are not repeated
   bool complete() const { return shards_here == shards_told; }
 };
 
-// `tree` must be describe(config), and outlive the result's bytes_of.
+// `tree` must be describe(config), or what in_layout_of() makes of it for this checkpoint (expert_layout.h),
+// and outlive the result's bytes_of.
 Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint);
 
 }  // namespace assay

@@ -12,8 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kNamesKept = 20;
-
 // What one layer has of one role: phi's gate_up, or 256 experts' down_proj.
 struct Wanted {
   const TensorSpec* spec;
@@ -78,6 +76,8 @@ class GgufReconciler {
   }
 
   void take_unknown(const CheckpointTensor& tensor, std::uint64_t elements) {
+    const auto stored = parse_stored_name(tensor.name);  // NVFP4's tensor-wide scales, those of activations
+    if (stored && by_name_.contains(stored->weight)) return add(result_.scales, tensor, elements);
     const bool buffer = is_known_buffer(tensor.name) || tensor.name.starts_with("rope_factors");
     if (buffer) return add(result_.buffers, tensor, elements);
     add(result_.extra, tensor, elements);
@@ -155,6 +155,7 @@ class GgufReconciler {
       result_.lines.push_back({"multi-token prediction, own", 0, static_cast<std::int64_t>(totals.mtp_own)});
     line("stored again: tied, shared or split", result_.duplicates);
     line("buffers, no parameters", result_.buffers);
+    line("scales of whole tensors", result_.scales);
     if (result_.tensors_not_here > 0)
       result_.lines.push_back({"in splits that are not here", result_.tensors_not_here,
                                -static_cast<std::int64_t>(elements_not_here_)});

@@ -1,18 +1,41 @@
 #include "core/model/scale_grid.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
+#include <vector>
+
+#include "core/numeric/ceil_div.h"
 
 namespace assay {
 namespace {
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
 
 constexpr std::uint64_t kUsualSides[] = {128, 64, 32, 256, 16};
 
 bool fuses_two(std::string_view scale) {
   return scale.find("gate_up") != std::string_view::npos || scale.find("w13") != std::string_view::npos;
+}
+
+// Query, keys and values one under the other. Not `query_key_value`, which Falcon, GPT-NeoX and BLOOM
+// interleave head by head.
+bool fuses_attention(std::string_view scale) {
+  constexpr std::array<std::string_view, 3> kNames = {".qkv_proj.", ".Wqkv.", ".W_pack."};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](std::string_view name) { return scale.find(name) != std::string_view::npos; });
+}
+
+constexpr std::uint64_t kWholeRow = UINT64_MAX;
+
+// The sizes of groups that a config allows; empty where it does not say of all.
+std::vector<std::uint64_t> configured_groups(const std::optional<QuantizationConfig>& quantization) {
+  if (const auto one = configured_group(quantization)) return {*one};
+  std::vector<std::uint64_t> sizes;
+  if (!quantization) return sizes;
+  for (const auto& group : quantization->groups) {
+    if (!group.group_size && group.strategy != "channel") return {};
+    sizes.push_back(group.group_size.value_or(kWholeRow));
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -75,6 +98,20 @@ std::optional<ScaleBlock> scale_block(const MatrixSizes& weight, const Checkpoin
   return std::nullopt;
 }
 
+bool is_scale_of_parts(const CheckpointTensor& scale) {
+  constexpr std::uint64_t kParts = 3;
+  return element_count(scale.shape) == kParts && fuses_attention(scale.name);
+}
+
+std::vector<std::uint64_t> fused_rows(const MatrixSizes& weight, const CheckpointTensor& scale,
+                                      const std::optional<AttentionSizes>& attention) {
+  if (!attention || weight.slices != 1 || !is_scale_of_parts(scale)) return {};
+  const std::uint64_t query = attention->heads * attention->head_size;
+  const std::uint64_t keys = attention->kv_heads * attention->head_size;
+  if (query + 2 * keys != weight.rows) return {};
+  return {query, keys, keys};
+}
+
 bool needs_a_block_size(const ScaleBlock& block, const std::optional<QuantizationConfig>& quantization) {
   const bool square = block.rows == block.columns && block.rows > 1 && block.rows != 128;
   for (const std::uint64_t side : kUsualSides) {
@@ -86,11 +123,13 @@ bool needs_a_block_size(const ScaleBlock& block, const std::optional<Quantizatio
 std::optional<std::uint64_t> group_columns(std::uint64_t columns, std::uint64_t groups,
                                            const std::optional<QuantizationConfig>& quantization) {
   if (groups == 0 || columns == 0) return std::nullopt;
-  const auto configured = configured_group(quantization);
-  if (configured && *configured != 0) {
-    if (ceil_div(columns, *configured) == groups) return groups == 1 ? columns : *configured;
-    if (quantization->modules.empty()) return std::nullopt;
+  bool says = false;
+  for (const std::uint64_t size : configured_groups(quantization)) {
+    if (size == 0) continue;
+    if (ceil_div(columns, size) == groups) return groups == 1 ? columns : size;
+    says = true;
   }
+  if (says && quantization->modules.empty()) return std::nullopt;
   if (columns % groups != 0) return std::nullopt;
   return columns / groups;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/formats/checkpoint.h"
+#include "core/model/attention_sizes.h"
 #include "core/model/config.h"
 
 namespace assay {
@@ -35,6 +36,13 @@ std::optional<std::uint64_t> configured_group(const std::optional<QuantizationCo
 // …_scale_inv no other.
 std::optional<ScaleBlock> scale_block(const MatrixSizes& weight, const CheckpointTensor& scale,
                                       const std::optional<QuantizationConfig>& quantization);
+
+// Rows of query, keys and values in a fused matrix for which `scale` holds one each (Phi-3's qkv_proj, DBRX's
+// Wqkv: one under the other); empty where it is nothing of the kind, or the config does not tell the heads.
+std::vector<std::uint64_t> fused_rows(const MatrixSizes& weight, const CheckpointTensor& scale,
+                                      const std::optional<AttentionSizes>& attention);
+// Whether `scale` is one for each of query, keys and values by its name and shape.
+bool is_scale_of_parts(const CheckpointTensor& scale);
 
 // True where engines would take another block than the grid's, since config.json names none: theirs is
 // 128x128 (transformers' FineGrainedFP8Config, vLLM's and SGLang's Fp8Config).

@@ -7,15 +7,12 @@
 #include <array>
 
 #include "core/model/scale_grid.h"
+#include "core/numeric/ceil_div.h"
 
 namespace assay {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
 
 // Words that hold `count` values of `bits` bits each; sizes are below 2^32, so nothing overflows.
 std::uint64_t words(std::uint64_t count, std::uint64_t bits, std::uint64_t word_bits) {
@@ -74,10 +71,21 @@ std::string describe_wanted(const Matrix& m, const std::optional<QuantizationCon
   return fmt::format(", which is no grid over a weight of {} × {}", m.out, m.in);
 }
 
+// Query, keys and values, one under the other.
+bool fuses_three(const TensorSpec& spec) {
+  return spec.parallel.members.size() == 3 && !spec.parallel.interleaved && spec.parallel.dimension == 0;
+}
+
 // What an FP8 or INT8 weight keeps its scales under.
 constexpr std::array<std::string_view, 7> kGrids = {
     "weight_scale_inv",  "weight_scale",   "scale",     "proj_weight_scale_inv",
     "proj_weight_scale", "proj_scale_inv", "proj_scale"};
+
+// torchao's INT4: tiles of eight rows and 32 lanes; rows and columns are padded.
+bool holds_in_tiles(const Matrix& m, const Shape& shape) {
+  return m.leading.empty() && shape.size() == 4 && shape[2] == 32 && shape[0] == ceil_div(m.out, 8) &&
+         shape[3] != 0 && shape[3] <= 4 && shape[1] >= ceil_div(m.in, 32 * shape[3]);
+}
 
 }  // namespace
 
@@ -118,6 +126,7 @@ bool codes_fit(const TensorSpec& spec, const CheckpointTensor& stored) {
     if (equals(stored.shape, m.leading, {m.in, out})) return true;  // AWQ
     if (equals(stored.shape, {}, {words(spec.elements.value(), bits, word), 1})) return true;  // bitsandbytes
   }
+  if (holds_in_tiles(m, stored.shape)) return true;
   // gpt-oss: blocks of 32 inputs, 16 bytes each
   return m.in % 32 == 0 && equals(stored.shape, m.leading, {m.out, m.in / 32, 16});
 }
@@ -142,6 +151,7 @@ std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const Checkp
                                             const std::optional<QuantizationConfig>& quantization) {
   if (std::find(kGrids.begin(), kGrids.end(), suffix) == kGrids.end()) return std::nullopt;
   if (!one_code_an_element(codes, scale) || block_over(spec, codes, scale, quantization)) return std::nullopt;
+  if (is_scale_of_parts(scale) && fuses_three(spec) && !configured_block(quantization)) return std::nullopt;
   const Matrix m = as_matrix(spec);
   return fmt::format("scales are {}{}{}", shape_text(scale.shape), explain_grid(m, scale.shape),
                      describe_wanted(m, quantization));

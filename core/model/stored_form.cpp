@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/formats/json.h"
+#include "core/model/composed_tensor.h"
 #include "core/model/nested_config.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_resolve.h"
@@ -27,7 +28,8 @@ bool needs_a_weight_to_be_believed(std::string_view suffix) {
 // Scales and zero points of activations: nothing of the weight is in them.
 bool concerns_activations(std::string_view suffix) {
   return suffix.starts_with("input_") || suffix.starts_with("activation_") ||
-         suffix.ends_with("_input_scale") || suffix == "qscale_act";
+         suffix.ends_with("_input_scale") || suffix == "qscale_act" ||
+         (suffix.starts_with("_weight_act_") && suffix != "_weight_act_pre_scale");
 }
 
 class Finder {
@@ -171,17 +173,44 @@ class Finder {
     tensor.input_factors = group.place("pre_quant_scale");
     if (group.plain && codes != nullptr) return resolution_.unknown_form(tensor, "two sets of codes");
     if (group.plain) return resolve_plain_name(tensor, group);
-    if (codes->suffix == "_weight_qdata") return resolve_torchao(resolution_, tensor, group);
+    if (codes->suffix == "_weight_qdata")
+      return resolve_torchao(resolution_, tensor, group, description(tensor));
     if (codes->suffix == "qweight") return resolve_qweight(resolution_, tensor, group);
     if (codes->suffix != "weight_packed") return resolve_gpt_oss(resolution_, tensor, group);
     if (stored(tensor.codes).type == ElementType::U8) return resolve_packed_fp4(resolution_, tensor, group);
     resolve_packed_int(resolution_, tensor, group);
   }
 
+  // What the file's header says, in JSON, of a weight that was flattened into several tensors.
+  ParsedJson description(const LogicalTensor& tensor) {
+    if (!described_) read_descriptions();
+    const auto entry = described_->find(tensor.name);
+    return entry == described_->end() ? ParsedJson() : parse_json(entry->second, stored(tensor.codes).name);
+  }
+
+  // A list of tensors that was lent (verify) comes without the metadata of its files.
+  void read_descriptions() {
+    described_.emplace();
+    for (const CheckpointFile& file : checkpoint_.files) {
+      auto metadata = file.metadata;
+      try {
+        if (metadata.empty())
+          metadata =
+              safetensors::read_header(File::open(file.path), safetensors::Reading::reference).metadata;
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::internal) throw;  // the file's own findings tell of all others
+      }
+      for (auto& [key, text] : metadata) described_->emplace(std::move(key), std::move(text));
+    }
+  }
+
   void resolve_plain_name(LogicalTensor& tensor, const StoredGroup& group) {
+    if (checkpoint_.container == Checkpoint::Container::gguf) return resolve_gguf(resolution_, tensor, group);
     if (group.find("weight.quant_map") != nullptr) return resolve_codebook(resolution_, tensor, group);
     if (group.find("biases") != nullptr) return resolve_mlx(resolution_, tensor, group);
     if (group.find("scales") != nullptr) return resolve_mlx_float(resolution_, tensor, group);
+    if (resolution_.method() == "quark" && group.find("weight_zero_point") != nullptr)
+      return resolve_quark(resolution_, tensor, group);
     resolve_weight(resolution_, tensor, group);
   }
 
@@ -207,39 +236,27 @@ class Finder {
   StoredResolution resolution_;
   std::unordered_map<std::string, StoredGroup> groups_;
   std::vector<std::string> order_;
+  // The metadata of all files, once asked for.
+  std::optional<std::unordered_map<std::string, std::string>> described_;
 };
 
 std::string packed_name(const LogicalTensor& tensor) {
   const PackedForm& packed = tensor.form.packed;
-  const char* maker = packed.paired_rows                           ? "ModelOpt "
-                      : packed.codes.fill == IntPacking::Fill::awq ? "AWQ "
-                      : packed.codes_across                        ? "GPTQ "
-                      : packed.zero == ZeroPoint::bias             ? "MLX "
-                                                                   : "";
+  const std::string_view told = details_of(tensor).maker;
+  const std::string maker = !told.empty()                                ? std::string(told) + " "
+                            : packed.paired_rows                         ? "ModelOpt "
+                            : packed.codes.fill == IntPacking::Fill::awq ? "AWQ "
+                            : packed.codes_across                        ? "GPTQ "
+                            : packed.zero == ZeroPoint::bias             ? "MLX "
+                                                                         : "";
   if (tensor.form.block_columns == tensor.columns)
     return fmt::format("{}INT{} channel", maker, packed.codes.bits);
   return fmt::format("{}INT{} group {}", maker, packed.codes.bits, tensor.form.block_columns);
 }
 
-const ParsedJson* object_in(const ParsedJson& document, std::string_view key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_object() ? &*found : nullptr;
-}
-
-std::optional<QuantizationConfig> quantization_in(const ParsedJson& document, const fs::path& source) {
-  for (const std::string_view key : kQuantizationKeys) {
-    const auto found = document.find(key);
-    if (found == document.end() || found->is_null()) continue;
-    // "quantization" is a word that others use too.
-    if (key != "quantization" || found->is_object()) return parse_quantization(*found, source);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-// --- what the resolvers share
-// ---------------------------------------------------------------------------------------
+// --- what the resolvers share ------------------------------------------------------------------------------
 
 void StoredResolution::fault(std::string code, const std::string& tensor, std::string message,
                              std::string remedy) {
@@ -313,6 +330,18 @@ void StoredResolution::bad_grid(const LogicalTensor& tensor, const StoredShape& 
                     shape_text(shape), wanted));
 }
 
+std::optional<AttentionSizes> StoredResolution::attention() {
+  if (attention_) return *attention_;
+  attention_.emplace();
+  if (checkpoint_.config.empty()) return std::nullopt;
+  const ParsedJson document = read_json(checkpoint_.config);
+  *attention_ = attention_of(document);
+  for (const ParsedJson* nest : language_model_nests(document)) {
+    if (!*attention_) *attention_ = attention_of(*nest);
+  }
+  return *attention_;
+}
+
 std::optional<std::string> StoredResolution::small_tensor(std::uint32_t place, std::uint64_t most) {
   const CheckpointTensor& tensor = stored(place);
   if (tensor.bytes > most) return std::nullopt;
@@ -322,8 +351,7 @@ std::optional<std::string> StoredResolution::small_tensor(std::uint32_t place, s
   return bytes;
 }
 
-// --- what others see
-// -------------------------------------------------------------------------------------------------
+// --- what others see ---------------------------------------------------------------------------------------
 
 std::vector<std::uint32_t> LogicalTensor::places() const {
   std::vector<std::uint32_t> all = {codes};
@@ -345,6 +373,8 @@ std::string form_name(const LogicalTensor& tensor) {
     case FormKind::scaled: break;
   }
   if (form.block_rows == 1 && form.block_columns == 32 && form.scales == ElementType::F8_E8M0) return "MXFP8";
+  if (const auto& parts = details_of(tensor).parts; !parts.empty())
+    return fmt::format("{} tensor, {} fused", name(form.codes), parts.size());
   if (form.block_rows == tensor.rows && form.block_columns == tensor.columns)
     return fmt::format("{} tensor", name(form.codes));
   if (form.block_rows == 1 && form.block_columns == tensor.columns)
@@ -352,37 +382,18 @@ std::string form_name(const LogicalTensor& tensor) {
   return fmt::format("{} {}x{}", name(form.codes), form.block_rows, form.block_columns);
 }
 
+const FormDetails& details_of(const LogicalTensor& tensor) {
+  static const FormDetails kNone;
+  return tensor.composed == nullptr ? kNone : tensor.composed->details;
+}
+
+void set_details(LogicalTensor& tensor, FormDetails details) {
+  tensor.composed = std::make_shared<const ComposedTensor>(ComposedTensor{{}, nullptr, std::move(details)});
+}
+
 StoredTensors find_stored(const Checkpoint& checkpoint,
                           const std::optional<QuantizationConfig>& quantization) {
   return Finder(checkpoint, quantization).run();
-}
-
-std::optional<QuantizationConfig> read_quantization(const Checkpoint& checkpoint) {
-  const auto object_of = [](const fs::path& path) {
-    ParsedJson document = read_json(path);
-    if (!document.is_object()) throw Error::input("is not a JSON object").in(path);
-    return document;
-  };
-  if (!checkpoint.config.empty()) {
-    const ParsedJson document = object_of(checkpoint.config);
-    if (auto found = quantization_in(document, checkpoint.config)) return found;
-    for (const auto& [outer, inner] : kLanguageModelNests) {
-      const ParsedJson* nest = object_in(document, outer);
-      if (nest != nullptr && !inner.empty()) nest = object_in(*nest, inner);
-      if (nest == nullptr) continue;
-      if (auto found = quantization_in(*nest, checkpoint.config)) return found;
-    }
-  }
-  const fs::path beside = checkpoint.root / "hf_quant_config.json";
-  std::error_code error;
-  if (!fs::is_regular_file(beside, error)) return std::nullopt;
-  const ParsedJson document = object_of(beside);
-  const auto found = document.find("quantization");
-  if (found == document.end() || !found->is_object()) return std::nullopt;
-  QuantizationConfig config = parse_quantization(*found, beside);
-  if (config.method.empty() || config.format.empty()) return std::nullopt;  // ModelOpt, nothing quantized
-  config.method = "modelopt";
-  return config;
 }
 
 float largest_code_value(ElementType type) {

@@ -36,7 +36,10 @@ constexpr std::array kEndings = {
     Ending{"._weight_scale", ".weight", StoredPart::scale},
     Ending{"._weight_zero_point", ".weight", StoredPart::zero_point},
     Ending{"._weight_per_tensor_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_scale_and_zero", ".weight", StoredPart::scale},
     Ending{"._weight_act_per_tensor_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_act_quant_scale", ".weight", StoredPart::scale},
+    Ending{"._weight_act_quant_zero_point", ".weight", StoredPart::zero_point},
     Ending{"._weight_act_pre_scale", ".weight", StoredPart::scale},
     // GPTQ and AWQ; MLX has .scales and .biases beside .weight
     Ending{".qweight", ".weight", StoredPart::codes},

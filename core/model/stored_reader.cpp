@@ -8,6 +8,7 @@
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_blocks.h"
+#include "core/numeric/gguf_nvfp4.h"
 #include "core/system/error.h"
 #include "core/system/scratch.h"
 
@@ -25,6 +26,60 @@ std::span<const std::byte> read_codes(const CheckpointReader& source, const Logi
   const auto stored = memory.take(count * row_bytes);
   source.read(source.checkpoint().tensors[tensor.codes], first * row_bytes, stored);
   return stored;
+}
+
+// NVFP4's block scales take the factor up before the codes are multiplied, as ModelOpt's do.
+void decode_times_factors(const CheckpointReader& source, const LogicalTensor& tensor,
+                          const CheckpointTensor& stored, std::uint64_t first, std::uint64_t count,
+                          std::span<float> out) {
+  const ElementType type = tensor.form.codes;
+  std::vector<float> factors(stored.bytes / sizeof(float));
+  source.read(stored, 0, std::as_writable_bytes(std::span(factors)));
+  const auto blocks = read_codes(source, tensor, first, count);
+  const std::uint64_t bytes = blocks.size() / count;
+  for (std::uint64_t r = 0; r < count; ++r) {
+    const float factor = factors[factors.size() == 1 ? 0 : (first + r) / tensor.rows];
+    const auto row = out.subspan(r * tensor.columns, tensor.columns);
+    const auto coded = blocks.subspan(r * bytes, bytes);
+    if (type == ElementType::NVFP4) {
+      dequantize_nvfp4(coded, factor, row.data());
+      continue;
+    }
+    if (info(type).in_safetensors)
+      simd::decode(type, coded, row.data());
+    else
+      dequantize(type, coded, row.data());
+    for (float& value : row) value *= factor;
+  }
+}
+
+// Scales of `count` rows, `groups` a row, out of tiles of 128 rows by 4 groups: row 32·i + j and group k of a
+// tile is its byte 16·j + 4·i + k.
+void read_swizzled(const CheckpointReader& source, const CheckpointTensor& scale, std::uint64_t first,
+                   std::uint64_t count, std::uint64_t groups, std::span<std::byte> out) {
+  constexpr std::uint64_t kRows = 128, kGroups = 4, kTile = kRows * kGroups;
+  const std::uint64_t band = LogicalTensor::ceil_div(groups, kGroups) * kTile, begin = first / kRows;
+  std::vector<std::byte> tiles(((first + count - 1) / kRows + 1 - begin) * band);
+  source.read(scale, begin * band, tiles);
+  for (std::uint64_t r = 0; r < count; ++r) {
+    const std::uint64_t row = first + r, within = row % kRows;
+    for (std::uint64_t g = 0; g < groups; ++g) {
+      out[r * groups + g] = tiles[(row / kRows - begin) * band + g / kGroups * kTile + within % 32 * 16 +
+                                  within / 32 * 4 + g % kGroups];
+    }
+  }
+}
+
+// Of fused matrices there is one scale each, which stands for all of its rows of blocks.
+void spread_over_rows(std::span<const std::uint64_t> parts, std::span<const float> scales,
+                      std::uint64_t block_row, std::span<float> out) {
+  std::size_t part = 0;
+  std::uint64_t end = parts[0];
+  for (float& scale : out) {
+    while (block_row >= end && part + 1 < parts.size()) end += parts[++part];
+    scale = scales[part];
+    ++block_row;
+  }
 }
 
 }  // namespace
@@ -87,8 +142,10 @@ void CheckpointReader::check_unchanged() const {
 
 void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   if (count == 0 || tensor_.columns == 0) return;
-  if (tensor_.composed)
+  if (is_put_together(tensor_))
     return DerivedReader(source_, *tensor_.composed->sources).read(tensor_.composed->made, first, count, out);
+  if (const auto factors = details_of(tensor_).factors)
+    return decode_times_factors(source_, tensor_, at(*factors), first, count, out);
   decode_stored(first, count, out);
   if (tensor_.input_factors) multiply_inputs(count, out);
 }
@@ -113,7 +170,7 @@ void StoredReader::decode_stored(std::uint64_t first, std::uint64_t count, std::
                                      : decode_packed(first, count, out);
     case FormKind::codebook: return decode_codebook(first, count, out);
     case FormKind::fp4:
-      if (tensor_.form.transposed) return decode_turned_fp4(first, count, out);
+      if (tensor_.form.transposed) return decode_transposed_fp4(first, count, out);
       break;
     case FormKind::scaled: break;
   }
@@ -143,16 +200,29 @@ void StoredReader::finish_scales(std::span<float> scales) const {
 }
 
 void StoredReader::decode_scales(std::uint64_t block_row, std::uint64_t count, std::span<float> out) const {
+  const FormDetails& details = details_of(tensor_);
+  const auto& parts = details.parts;
   const ElementInfo& element = info(tensor_.form.scales);
   const std::uint64_t row_bytes = tensor_.scale_columns() * element.block_bytes;
-  std::vector<std::byte> stored(count * row_bytes);
-  source_.read(at(tensor_.scale.value()), block_row * row_bytes, stored);
-  simd::decode(tensor_.form.scales, stored, out.data());
+  std::vector<std::byte> stored((parts.empty() ? count : parts.size()) * row_bytes);
+  const CheckpointTensor& scale = at(tensor_.scale.value());
+  if (details.swizzled)
+    read_swizzled(source_, scale, block_row, count, tensor_.scale_columns(), stored);
+  else
+    source_.read(scale, parts.empty() ? block_row * row_bytes : 0, stored);
+  if (parts.empty()) {
+    simd::decode(tensor_.form.scales, stored, out.data());
+  } else {
+    std::vector<float> scales(parts.size());
+    simd::decode(tensor_.form.scales, stored, scales.data());
+    spread_over_rows(parts, scales, block_row, out.first(count));
+  }
   finish_scales(out.first(count * tensor_.scale_columns()));
 }
 
-// Stored [columns, rows], 32 rows a scale: a strip of whole blocks of every stored row, turned as it is made.
-void StoredReader::decode_turned_fp4(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+// Stored [columns, rows], 32 rows a scale: a strip of whole blocks of every stored row, transposed as it is made.
+void StoredReader::decode_transposed_fp4(std::uint64_t first, std::uint64_t count,
+                                         std::span<float> out) const {
   constexpr std::uint64_t kBlock = 32, kAtOnce = 64;
   const std::uint64_t rows = tensor_.rows, columns = tensor_.columns;
   for (std::uint64_t done = 0; done < count;) {

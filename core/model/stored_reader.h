@@ -56,7 +56,7 @@ class StoredReader {
   void multiply_inputs(std::uint64_t count, std::span<float> out) const;
   void decode_scaled(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_codes(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
-  void decode_turned_fp4(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
+  void decode_transposed_fp4(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   // stored_reader_packed.cpp
   void decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const;
   void decode_paired_rows(std::uint64_t first, std::uint64_t count, std::span<float> out) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/model/composed_tensor.h"
 #include "core/model/stored_reader.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
@@ -44,6 +45,68 @@ void add_one_to_fields(const IntPacking& packing, std::span<std::uint32_t> words
   for (std::uint32_t& word : words) word += ones;
 }
 
+// Signed codes -2^(b-1) … become 0 …, in the same order: q - z does not change.
+void flip_sign_bits(std::uint32_t bits, std::span<std::uint8_t> codes) {
+  const auto sign = static_cast<std::uint8_t>(1u << (bits - 1));
+  for (std::uint8_t& code : codes) code ^= sign;
+}
+
+// A number for every group of `count` rows from `first` on, row by row.
+std::vector<float> group_numbers(const CheckpointReader& source, const LogicalTensor& tensor,
+                                 std::uint32_t place, std::uint64_t first, std::uint64_t count) {
+  const CheckpointTensor& stored = source.checkpoint().tensors[place];
+  const std::uint64_t groups = tensor.scale_columns();
+  if (!details_of(tensor).groups_first) return read_floats(source, stored, groups, first, count, 0, groups);
+  std::vector<float> out(count * groups);
+  for (std::uint64_t done = 0; done < count;) {  // [groups, rows] of each slice in turn
+    const std::uint64_t slice = (first + done) / tensor.rows, row = (first + done) % tensor.rows;
+    const std::uint64_t rows = std::min(count - done, tensor.rows - row);
+    const auto numbers = read_floats(source, stored, tensor.rows, slice * groups, groups, row, rows);
+    for (std::uint64_t g = 0; g < groups; ++g) {
+      for (std::uint64_t r = 0; r < rows; ++r) out[(done + r) * groups + g] = numbers[g * rows + r];
+    }
+    done += rows;
+  }
+  return out;
+}
+
+std::vector<float> group_scales(const CheckpointReader& source, const LogicalTensor& tensor,
+                                std::uint64_t first, std::uint64_t count) {
+  if (details_of(tensor).unscaled) return std::vector<float>(count * tensor.scale_columns(), 1.0F);
+  return group_numbers(source, tensor, *tensor.scale, first, count);
+}
+
+// torchao's INT4 for tensor cores. Eight rows by 16·k columns are a tile of 32 lanes; lane 4·(row % 8) +
+// (column % 8) / 2 has, of each 16 columns, four values, and a word holds those of two times 16: the even
+// ones in its lower half. Scale and bias of a group and row lie side by side. Rows and columns are padded.
+// Source: ATen's int4mm.cu, matrix_to_m16n8k16_Bint4_layout (NVIDIA's lanes; AMD's differ).
+void decode_tiled(const CheckpointReader& source, const LogicalTensor& tensor, std::uint64_t first,
+                  std::uint64_t count, std::span<float> out) {
+  constexpr std::uint64_t kRows = 8, kLanes = 32, kColumns = 16;
+  const CheckpointTensor& stored = source.checkpoint().tensors[tensor.codes];
+  const CheckpointTensor& numbers = source.checkpoint().tensors[*tensor.scale];
+  const std::uint64_t lane_words = stored.shape[3], across = lane_words * 2 * kColumns;  // of a tile
+  const std::uint64_t row_words = stored.shape[1] * kLanes * lane_words;                 // of eight rows
+  const std::uint64_t padded = numbers.shape[1], groups = tensor.scale_columns(), columns = tensor.columns;
+  const std::uint64_t begin = first / kRows, end = (first + count - 1) / kRows + 1;
+  const auto words =
+      read_rectangle<std::uint32_t>(source, stored, row_words, begin, end - begin, 0, row_words);
+  const auto pairs = read_floats(source, numbers, 2 * padded, 0, groups, 2 * first, 2 * count);
+  for (std::uint64_t r = 0; r < count; ++r) {
+    const std::uint64_t row = first + r;
+    const std::uint32_t* band = &words[(row / kRows - begin) * row_words];
+    for (std::uint64_t c = 0; c < columns; ++c) {
+      const std::uint64_t within = c % across, lane = row % kRows * 4 + c % 8 / 2;
+      const std::uint64_t word = (c / across * kLanes + lane) * lane_words + within / (2 * kColumns);
+      const std::uint64_t value = within / kColumns % 2 * 4 + within % kColumns / 8 * 2;  // of eight
+      const int q = static_cast<int>(band[word] >> (c % 2 * 16 + value / 2 * 4) & 0xF);
+      const float* pair = &pairs[(c / tensor.form.block_columns * count + r) * 2];
+      const float product = static_cast<float>(q - 8) * pair[0];
+      out[r * columns + c] = product + pair[1];
+    }
+  }
+}
+
 }  // namespace
 
 // For every column its group; empty where columns follow one another. compressed-tensors fills an index that
@@ -68,7 +131,7 @@ void StoredReader::decode_paired_rows(std::uint64_t first, std::uint64_t count, 
   const std::uint64_t width = tensor_.form.block_columns, pair = first / 2;
   const auto bytes = read_rectangle<std::uint8_t>(source_, codes(), columns, pair,
                                                   (first + count - 1) / 2 + 1 - pair, 0, columns);
-  const std::vector<float> scales = read_floats(source_, at(*tensor_.scale), groups, first, count, 0, groups);
+  const std::vector<float> scales = group_scales(source_, tensor_, first, count);
   for (std::uint64_t r = 0; r < count; ++r) {
     const std::uint64_t row = first + r;
     const std::uint8_t* codes_here = &bytes[(row / 2 - pair) * columns];
@@ -81,16 +144,20 @@ void StoredReader::decode_paired_rows(std::uint64_t first, std::uint64_t count, 
 }
 
 void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  if (details_of(tensor_).tiled) return decode_tiled(source_, tensor_, first, count, out);
   if (tensor_.form.packed.paired_rows) return decode_paired_rows(first, count, out);
   const PackedForm& form = tensor_.form.packed;
   const std::uint64_t columns = tensor_.columns, groups = tensor_.scale_columns();
   const std::uint64_t width = tensor_.form.block_columns;
   const std::uint64_t words = form.codes.words(columns);
   const auto stored = read_rectangle<std::uint32_t>(source_, codes(), words, first, count, 0, words);
-  std::vector<float> scales = read_floats(source_, at(*tensor_.scale), groups, first, count, 0, groups);
-  std::vector<float> biases;
-  if (form.zero == ZeroPoint::bias)
-    biases = read_floats(source_, at(*tensor_.zeros), groups, first, count, 0, groups);
+  const FormDetails& details = details_of(tensor_);
+  using Offset = FormDetails::Offset;
+  const std::vector<float> scales = group_scales(source_, tensor_, first, count);
+  std::vector<float> numbers;  // biases, or zero points as they are
+  if (form.zero == ZeroPoint::bias || details.offset != Offset::zero_point)
+    numbers = group_numbers(source_, tensor_, *tensor_.zeros, first, count);
+  if (details.unscaled && form.zero == ZeroPoint::bias) numbers.assign(numbers.size(), 0.0F);
   const std::vector<std::uint32_t> index = read_group_index(groups);
 
   std::vector<std::uint8_t> q(columns), z(groups, static_cast<std::uint8_t>(1u << (form.codes.bits - 1)));
@@ -98,6 +165,7 @@ void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::
   const std::uint64_t zero_rows = form.zero == ZeroPoint::packed ? form.zeros.words(tensor_.rows) : 0;
   for (std::uint64_t r = 0; r < count; ++r) {
     unpack_line(form.codes, std::span(stored).subspan(r * words, words), 0, q);
+    if (details.twos_complement) flip_sign_bits(form.codes.bits, q);
     const float* s = &scales[r * groups];
     float* w = &out[r * columns];
     if (form.zero == ZeroPoint::packed) {
@@ -107,6 +175,7 @@ void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::
                    std::as_writable_bytes(std::span(zero_words).first(lines * groups)));
       unpack_across(form.zeros, std::span(zero_words).first(groups), std::span(zero_words).subspan(groups),
                     row, z);
+      if (details.twos_complement) flip_sign_bits(form.zeros.bits, z);
     }
     if (!index.empty()) {
       for (std::uint64_t c = 0; c < columns; ++c) w[c] = static_cast<float>(q[c] - z[index[c]]) * s[index[c]];
@@ -114,12 +183,16 @@ void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::
     }
     for (std::uint64_t g = 0, c = 0; g < groups; ++g) {
       const std::uint64_t end = std::min(columns, c + width);
-      if (form.zero == ZeroPoint::bias) {
-        const float scale = s[g], bias = biases[r * groups + g];
+      if (form.zero == ZeroPoint::bias || details.offset == Offset::bias) {
+        const float scale = s[g], bias = numbers[r * groups + g];
+        const int middle = form.zero == ZeroPoint::bias ? 0 : z[g];
         for (; c < end; ++c) {
-          const float product = static_cast<float>(q[c]) * scale;
+          const float product = static_cast<float>(q[c] - middle) * scale;
           w[c] = product + bias;
         }
+      } else if (details.offset == Offset::number) {
+        const float scale = s[g], zero = numbers[r * groups + g];
+        for (; c < end; ++c) w[c] = (static_cast<float>(q[c] - z[g]) - zero) * scale;
       } else {
         const int zero = z[g];
         const float scale = s[g];
@@ -133,10 +206,12 @@ void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::
 void StoredReader::decode_inputs_first(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
   constexpr std::uint64_t kAtOnce = 64;  // stored rows; a multiple of 32, so that none begins within a word
   const PackedForm& form = tensor_.form.packed;
+  const FormDetails& details = details_of(tensor_);
   const std::uint64_t outputs = tensor_.rows, inputs = tensor_.columns, groups = tensor_.scale_columns();
   const std::vector<std::uint32_t> index = read_group_index(groups);
   const std::vector<float> scales =
-      read_floats(source_, at(*tensor_.scale), outputs, 0, groups, first, count);
+      details.unscaled ? std::vector<float>(groups * count, 1.0F)
+                       : read_floats(source_, at(*tensor_.scale), outputs, 0, groups, first, count);
 
   std::vector<std::uint8_t> zeros(groups * count, static_cast<std::uint8_t>(1u << (form.codes.bits - 1)));
   if (form.zero != ZeroPoint::middle) {
@@ -149,6 +224,7 @@ void StoredReader::decode_inputs_first(std::uint64_t first, std::uint64_t count,
     for (std::uint64_t g = 0; g < groups; ++g) {
       const auto line = std::span(zeros).subspan(g * count, count);
       unpack_line(form.zeros, std::span(words).subspan(g * (end - begin), end - begin), first, line);
+      if (details.twos_complement) flip_sign_bits(form.zeros.bits, line);
       if (form.zero == ZeroPoint::packed_less_1 && form.zeros.bits == 3) {
         for (std::uint8_t& zero : line) zero = (zero + 1) & 7;
       }
@@ -178,6 +254,7 @@ void StoredReader::decode_inputs_first(std::uint64_t first, std::uint64_t count,
       } else {
         unpack_line(form.codes, std::span(stored).subspan(i * words, words), first, q);
       }
+      if (details.twos_complement) flip_sign_bits(form.codes.bits, q);
       const std::uint64_t group = index.empty() ? (top + i) / tensor_.form.block_columns : index[top + i];
       const std::uint8_t* z = &zeros[group * count];
       const float* s = &scales[group * count];

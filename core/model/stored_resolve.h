@@ -44,6 +44,8 @@ class StoredResolution {
 
   const CheckpointTensor& stored(std::uint32_t place) const { return checkpoint_.tensors[place]; }
   const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
+  // Of the config.json beside; nullopt where that is silent.
+  std::optional<AttentionSizes> attention();
   std::string_view method() const { return quantization_ ? std::string_view(quantization_->method) : ""; }
 
   void fault(std::string code, const std::string& tensor, std::string message, std::string remedy = {});
@@ -61,7 +63,8 @@ class StoredResolution {
  private:
   const Checkpoint& checkpoint_;
   const std::optional<QuantizationConfig>& quantization_;
-  std::unique_ptr<CheckpointReader> reader_;  // opened when the first small tensor is read
+  std::optional<std::optional<AttentionSizes>> attention_;  // once asked for
+  std::unique_ptr<CheckpointReader> reader_;                // opened when the first small tensor is read
 };
 
 // Of a group's pieces, how many a tensor knows already: companions and factors of its inputs.
@@ -70,6 +73,11 @@ inline std::size_t known_beside(const LogicalTensor& tensor) {
 }
 
 // Each takes a tensor whose name, codes, companions and factors of inputs are set.
+
+// One code an element under tensor.scale; two E2M1 codes a byte, in blocks of 16 or 32. What the families
+// below share.
+void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor);
+void resolve_fp4(StoredResolution& resolution, LogicalTensor& tensor);
 
 // FP8 and INT8 with a scale a block (`scale` beside the weight's own name); FP4 under such names.
 void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
@@ -85,8 +93,14 @@ void resolve_qweight(StoredResolution& resolution, LogicalTensor& tensor, const 
 // MLX: integers in weight, beside scales and biases; or small floats, beside scales.
 void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 void resolve_mlx_float(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// torchao: FP8 and INT8 in _weight_qdata.
-void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+// torchao: FP8, INT8, INT4 and small floats in _weight_qdata. `described`: what the file's header says of the
+// tensor that was flattened into several; null where that is silent.
+void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group,
+                     const ParsedJson& described);
+// AMD Quark: integers in weight, beside weight_scale and weight_zero_point.
+void resolve_quark(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+// GGUF: blocks, or floats, and perhaps a factor on the whole of them in .scale.
+void resolve_gguf(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 // bitsandbytes: NF4 and FP4; its INT8 is a scaled form.
 void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 

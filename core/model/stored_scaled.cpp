@@ -1,11 +1,38 @@
 // The stored forms of one float or 8-bit code an element: FP8, INT8, and FP4 two to a byte.
 #include <fmt/format.h>
 
+#include <numeric>
+
+#include "core/model/composed_tensor.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_resolve.h"
 
 namespace assay {
 namespace {
+
+// Query, keys and values in one matrix, with a scale each: blocks are as large as divides them all.
+void resolve_parts(StoredResolution& resolution, LogicalTensor& tensor) {
+  const CheckpointTensor &codes = resolution.stored(tensor.codes), &scale = resolution.stored(*tensor.scale);
+  const MatrixSizes sizes = as_matrices(codes.shape);
+  const bool one_size = configured_block(resolution.quantization()).has_value();
+  if (one_size || sizes.columns == 0 || !is_scale_of_parts(scale))
+    return resolution.bad_grid(tensor, codes.shape);
+  const auto rows = fused_rows(sizes, scale, resolution.attention());
+  if (rows.empty())
+    return resolution.unknown_form(
+        tensor,
+        fmt::format("{} are scales of query, keys and values, and the heads of config.json do not make up "
+                    "{} rows",
+                    scale.name, sizes.rows));
+  tensor.form.block_rows = std::gcd(rows[0], std::gcd(rows[1], rows[2]));
+  tensor.form.block_columns = sizes.columns;
+  FormDetails details;
+  for (const std::uint64_t part : rows) details.parts.push_back(part / tensor.form.block_rows);
+  set_details(tensor, std::move(details));
+  resolution.finish(tensor, codes.shape);
+}
+
+}  // namespace
 
 void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor) {
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
@@ -15,7 +42,7 @@ void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor) {
   tensor.form.codes = codes.type;
   if (!resolution.take_scale_type(tensor)) return;
   const auto block = scale_block(as_matrices(codes.shape), scale, resolution.quantization());
-  if (!block) return resolution.bad_grid(tensor, codes.shape);
+  if (!block) return resolve_parts(resolution, tensor);
   tensor.form.block_rows = block->rows;
   tensor.form.block_columns = block->columns;
   resolution.finish(tensor, codes.shape);
@@ -42,6 +69,8 @@ void resolve_fp4(StoredResolution& resolution, LogicalTensor& tensor) {
   tensor.form.block_columns = group;
   resolution.finish(tensor, shape);
 }
+
+namespace {
 
 // U8 [rows/2, columns] under floats [rows, groups]; FP4 would have scales of 8 bits.
 bool pairs_rows(const CheckpointTensor& codes, const CheckpointTensor& scale) {
@@ -130,18 +159,6 @@ void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const S
                    fmt::format("a scale for {}, which is {} and needs none", codes.name, name(codes.type)));
 }
 
-// Float8Tensor and Int8Tensor: qdata and its scale, one a row or in all. What has a zero point, and what is
-// packed for one kind of kernel, is refused.
-void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
-  tensor.scale = group.place("_weight_scale");
-  const CheckpointTensor& codes = resolution.stored(tensor.codes);
-  const bool known = tensor.scale && group.pieces.size() == 2 + known_beside(tensor) &&
-                     (is_one_byte_float(codes.type) || codes.type == ElementType::I8);
-  if (!known)
-    return resolution.unknown_form(tensor, "of torchao's tensors, Float8Tensor and Int8Tensor are read");
-  resolve_scaled(resolution, tensor);
-}
-
 // weight U32, scales U8: words of eight E2M1 codes (mxfp4: a power of two for 32, nvfp4: E4M3 for 16) or of
 // four E4M3 codes (mxfp8). Words a scale tell which.
 void resolve_mlx_float(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
@@ -182,22 +199,22 @@ void resolve_packed_fp4(StoredResolution& resolution, LogicalTensor& tensor, con
 // [E, R, C]; transformers (gate_up_proj_blocks) multiplies from the right, so that its unquantized parameter
 // is [E, C, R].
 void resolve_gpt_oss(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
-  const bool turned = group.find("proj_blocks") != nullptr;
+  const bool transposed = group.find("proj_blocks") != nullptr;
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
-  tensor.scale = group.place(turned ? "proj_scales" : "weight.scales");
+  tensor.scale = group.place(transposed ? "proj_scales" : "weight.scales");
   if (!tensor.scale || group.pieces.size() != 2 || codes.type != ElementType::U8 || codes.shape.size() < 3 ||
       codes.shape.back() != 16)
     return resolution.unknown_form(tensor);
   tensor.form = {.kind = FormKind::fp4, .codes = ElementType::F4};
-  (turned ? tensor.form.block_rows : tensor.form.block_columns) = 32;
-  tensor.form.transposed = turned;
+  (transposed ? tensor.form.block_rows : tensor.form.block_columns) = 32;
+  tensor.form.transposed = transposed;
   if (!resolution.take_scale_type(tensor)) return;
   StoredShape shape(codes.shape.begin(), codes.shape.end() - 1);
   const bool fits =
       resolution.stored(*tensor.scale).shape == shape && tensor.form.scales == ElementType::F8_E8M0;
   if (!fits) return resolution.bad_grid(tensor, shape);
   if (__builtin_mul_overflow(shape.back(), 32, &shape.back())) return resolution.unknown_form(tensor);
-  if (turned) {
+  if (transposed) {
     if (shape.size() < 3) return resolution.unknown_form(tensor);
     std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   }

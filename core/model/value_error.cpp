@@ -1,4 +1,5 @@
 #include "core/model/value_error.h"
+#include "core/model/composed_tensor.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t kElementsAtOnce = 1 << 20;
 constexpr std::uint64_t kTileSide = 128;  // where no scale says how wide a tile is
-constexpr double kTimesTheMedian = 3;
-constexpr std::uint64_t kEnoughForAMedian = 4;
 // Scales that are rounded themselves, and powers of two, which exceed amax / largest code by up to 2.
 constexpr double kSlack = 1.5;
 
@@ -313,7 +312,7 @@ std::vector<PartError> ValueComparison::faults(std::optional<double> usual) cons
 ValueComparison compare_by_parts(const CheckpointReader& a, const LogicalTensor& in_a,
                                  const CheckpointReader& b, const LogicalTensor& in_b, Progress& progress) {
   const StoredReader left(a, in_a), right(b, in_b);
-  const std::uint64_t together = std::max(in_a.rows_together(), in_b.rows_together());
+  const std::uint64_t together = std::max(rows_read_together(in_a), rows_read_together(in_b));
   const std::uint64_t step = std::max(together, kElementsAtOnce / std::max<std::uint64_t>(1, in_a.columns));
   std::vector<float> x, y;
   ValueComparison result;

@@ -6,8 +6,8 @@
 // most:
 //
 //   |a - b| ≤ rel·|b| + abs     floating-point codes: rel = 2^-(m+1), abs = scale · smallest code / 2
-//                               integer codes of n bits: rel = 0, abs = scale / 2, scale = amax / (2^(n-1) -
-//                               1)
+//                               integer codes of n bits: rel = 0, abs = scale / 2,
+//                               scale = amax / (2^(n-1) - 1)
 //
 // A part is suspect when its error is beyond that bound, and a fault when it is also several times the median
 // of its kind: methods that do not round to nearest (GPTQ, AWQ, clipped scales) are beyond the bound
@@ -40,6 +40,10 @@ struct ValueError {
   double relative() const;  // ‖a - b‖ / ‖b‖
   double cosine() const;
 };
+
+// At fault is what exceeds its like's median by that factor, where there are enough for a median.
+inline constexpr double kTimesTheMedian = 3;
+inline constexpr std::uint64_t kEnoughForAMedian = 4;
 
 struct PartError {
   bool is_row = false;

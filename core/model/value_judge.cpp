@@ -9,8 +9,6 @@
 namespace assay {
 namespace {
 
-constexpr double kTimesTheMedian = 3;
-constexpr std::size_t kEnoughForAMedian = 4;
 constexpr double kLeastCosine = 0.9;
 constexpr std::size_t kPartsNamed = 3;
 

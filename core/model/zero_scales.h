@@ -14,7 +14,8 @@ struct ZeroScales {
   std::uint64_t over_codes = 0;  // how many stand over a block that holds a code other than zero
   std::uint64_t first_row = 0, first_column = 0;  // where the first of these begins, rows over all slices
 };
-// Of forms whose codes are numbers: FP8, INT8, FP4. Others have none.
+// Of forms whose codes are numbers, FP8, INT8 and FP4, and of packed integers, where the zero point is zero.
+// Others (code books) have none.
 ZeroScales find_zero_scales(const CheckpointReader& reader, const LogicalTensor& tensor);
 
 }  // namespace assay

@@ -3,8 +3,8 @@
 //   decode(kE4M3FN, 0x7E) == 448      encode(kE4M3FN, 1000, Overflow::saturate) == 0x7E
 //
 // A small float of e exponent and m mantissa bits, bias b, is
-//   value = (-1)^sign * significand * 2^(max(exponent, 1) - b - m),   significand = mantissa + (exponent ?
-//   2^m : 0)
+//   value = (-1)^sign * significand * 2^(max(exponent, 1) - b - m)
+//   significand = mantissa + (exponent ? 2^m : 0)
 // and what distinguishes the formats beyond (e, m, b) is only where NaN and Inf live: `Special`.
 // Sources: IEEE 754-2019; OCP "8-bit Floating Point" 1.0 (E4M3, E5M2); OCP "Microscaling Formats" 1.0 (E8M0,
 // E2M3, E3M2, E2M1); ml_dtypes' README (the FNUZ pair). codec_simd.h computes the same bits faster.
@@ -80,8 +80,7 @@ constexpr std::uint32_t encode(const FloatFormat& format, float x, Overflow over
 // E8M0 holds powers of two, 2^(code - 127), and one NaN: no zero, no sign.
 enum class PowerRounding : std::uint8_t {
   // of the two neighbouring powers, in value; 1.5 * 2^k goes up, and so, in torch and ml_dtypes alike and
-  // hence here,
-  // does everything between 2^-127 and 2^-126
+  // hence here, does everything between 2^-127 and 2^-126
   nearest,
   down,  // floor(log2 x), as the OCP specification scales blocks
   up,    // ceil(log2 x), as DeepSeek's ue8m0 scales
@@ -108,7 +107,7 @@ void encode(ElementType type, std::span<const float> values, Overflow overflow, 
 // The layout behind an element type; nullptr for those that are none of the small floats.
 const FloatFormat* float_format(ElementType type);
 
-// ---------------------------------------------------------------------------------------------------------------
+// -----------------------------------------------------------------------------------------------------------
 
 constexpr double power_of_two(int exponent) {  // -1022 <= exponent <= 1023
   return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);

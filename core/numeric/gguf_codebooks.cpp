@@ -12,13 +12,12 @@
 
 #include "core/numeric/gguf_codes_lanes.h"
 #include "core/numeric/gguf_grids.h"
+#include "core/numeric/gguf_nvfp4.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace assay::gguf_blocks::HWY_NAMESPACE {
 
 constexpr float kNonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-// E2M1 doubled, so that it is an integer; the scales are halved in turn. Code 8, -0, is plain 0 here.
-constexpr float kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 HWY_INLINE void put_levels(const std::uint8_t* qs, const float* levels, float scale, float* HWY_RESTRICT y) {
   for_each_nibble(qs, [&](hn::Vec<Wide> code, std::size_t j)
@@ -45,13 +44,6 @@ float half_e8m0(std::uint8_t e) {
 
 void one(const MXFP4& b, float* HWY_RESTRICT y) {
   put_levels(b.qs, kTwiceE2M1, half_e8m0(b.e), y);
-}
-
-// Half of an unsigned E4M3 scale. As in ggml, the sign bit is not looked at, and 0x7F (but not 0xFF) means 0.
-float half_ue4m3(std::uint8_t code) {
-  if (code == 0x7F) return 0;
-  if (code == 0xFF) return 240;
-  return decode(kE4M3FN, code & 0x7F) * 0.5f;
 }
 
 void one(const NVFP4& b, float* HWY_RESTRICT y) {

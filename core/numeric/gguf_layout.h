@@ -1,5 +1,5 @@
 // The block layouts of ggml-common.h, byte for byte (no padding: every member has alignment one), and the
-// arithmetic they share. Private to gguf_*.cpp.
+// arithmetic they share: for the codecs, and for kernels that multiply blocks as they are.
 #pragma once
 
 #include <bit>

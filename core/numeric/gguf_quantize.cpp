@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/numeric/codec_simd.h"
+#include "core/numeric/gguf_quantize_few.h"
 #include "core/numeric/gguf_quantize_kernels.h"
 #include "core/system/error.h"
 
@@ -39,6 +40,11 @@ Kernel kernel_for(ElementType type) {
     case ElementType::Q6_K: return gguf_blocks::quantize_symmetric;
     case ElementType::IQ4_NL:
     case ElementType::IQ4_XS: return gguf_blocks::quantize_codebook;
+    case ElementType::Q1_0:
+    case ElementType::Q2_0:
+    case ElementType::TQ1_0:
+    case ElementType::TQ2_0:
+    case ElementType::NVFP4: return gguf_blocks::quantize_few;
     default: return nullptr;
   }
 }
@@ -55,7 +61,8 @@ Scales scales_of(ElementType type) {
   switch (type) {
     case ElementType::F32:
     case ElementType::F16:
-    case ElementType::BF16: return {0, 0, 0};
+    case ElementType::BF16:
+    case ElementType::NVFP4: return {0, 0, 0};
     case ElementType::Q4_1:
     case ElementType::Q5_1:
     case ElementType::Q4_K:
@@ -63,6 +70,8 @@ Scales scales_of(ElementType type) {
     case ElementType::Q2_K: return {offsetof(gguf_blocks::Q2_K, d), 2, kHalf};
     case ElementType::Q3_K: return {offsetof(gguf_blocks::Q3_K, d), 1, kHalf};
     case ElementType::Q6_K: return {offsetof(gguf_blocks::Q6_K, d), 1, kHalf};
+    case ElementType::TQ1_0: return {offsetof(gguf_blocks::TQ1_0, d), 1, kHalf};
+    case ElementType::TQ2_0: return {offsetof(gguf_blocks::TQ2_0, d), 1, kHalf};
     case ElementType::MXFP4: return {0, 1, kPower};
     default: return {0, 1, kHalf};
   }
@@ -75,6 +84,8 @@ float largest_input(ElementType type) {
     case ElementType::BF16: return std::bit_cast<float>(0x7F7F7FFFu);
     case ElementType::F32:
     case ElementType::MXFP4: return std::numeric_limits<float>::max();
+    case ElementType::NVFP4:
+      return 6 * 448;  // the largest code under the largest scale
     // More than any block under halves can hold: 65504 * 128 * 32 at most, in Q6_K. Where sums overflow, from
     // about 10^13 up, ggml's search takes a group for zeros.
     default: return 4294967296;

@@ -8,7 +8,8 @@
 // processors whose compilers do fuse them (AArch64) llama.cpp's own files differ from these in a few codes.
 //
 // What llama-quantize refuses (ggml_validate_row_data) is refused here: a scale that comes out infinite or
-// NaN. So are values beyond 2^32 in types under halves, which ggml would store as zeros.
+// NaN. So are values beyond 2^32 in types under halves, which ggml would store as zeros, and beyond 2688 in
+// NVFP4, which it would store as 2688.
 //
 // Blocks do not depend on their neighbours: a row may be quantized in pieces of whole blocks, on any number
 // of threads, with the same result.
@@ -32,7 +33,8 @@ struct QuantizeFault {
   std::uint64_t index;  // into `values`; of the block's first value where the scale is at fault
 };
 
-// F32, F16, BF16; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0; Q2_K to Q6_K; IQ4_NL, IQ4_XS; MXFP4.
+// F32, F16, BF16; Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0; Q2_K to Q6_K; IQ4_NL, IQ4_XS; TQ1_0, TQ2_0;
+// MXFP4, NVFP4.
 bool gguf_can_quantize_to(ElementType type);
 
 // `values` fill whole blocks; `out` has room for storage_bytes(type, values.size()). The first fault, if any:

@@ -199,8 +199,7 @@ float weigh(const float* x, const float* importance, float sigma2, int n, float*
   return sum;
 }
 
-// --- 32 values under a scale of their own
-// -----------------------------------------------------------------------------------
+// --- 32 values under a scale of their own ------------------------------------------------------------------
 
 // Weights are against the row's mean square.
 void quantize_one(const float* x, const float* w, Q4_0& block) {
@@ -242,8 +241,7 @@ void quantize_by_row(const float* x, const float* importance, std::size_t column
   }
 }
 
-// --- super-blocks
-// -----------------------------------------------------------------------------------------------------------
+// --- super-blocks ------------------------------------------------------------------------------------------
 
 // Codes for the scale as stored; where that is 0 those of the search stay.
 void recode(const float* x, int n, float scale, float minimum, int least, int most, std::uint8_t* codes) {
@@ -336,8 +334,7 @@ void quantize_one(const float* x, const float* importance, Q6_K& block) {
   pack_codes(codes, block);
 }
 
-// --- a table of sixteen levels
-// -----------------------------------------------------------------------------------------------
+// --- a table of sixteen levels -----------------------------------------------------------------------------
 
 int nearest_level(float x) {
   int code = 0;

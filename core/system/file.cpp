@@ -1,5 +1,6 @@
 #include "core/system/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,23 +8,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "core/system/error.h"
 #include "core/system/temporary_name.h"
+#include "core/system/tree_names.h"
 
 namespace assay {
 namespace {
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-
-FileIdentity identity_of(const struct stat& s) {
-  return {.device = s.st_dev,
-          .inode = s.st_ino,
-          .size = static_cast<std::uint64_t>(s.st_size),
-          .mtime_ns = s.st_mtim.tv_sec * kNanoseconds + s.st_mtim.tv_nsec,
-          .ctime_ns = s.st_ctim.tv_sec * kNanoseconds + s.st_ctim.tv_nsec};
-}
 
 const char* kind_name(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
@@ -81,6 +76,19 @@ void sync_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+FileIdentity identity_of(const struct ::stat& s) {
+  return {.device = s.st_dev,
+          .inode = s.st_ino,
+          .size = static_cast<std::uint64_t>(s.st_size),
+          .mtime_ns = s.st_mtim.tv_sec * kNanoseconds + s.st_mtim.tv_nsec,
+          .ctime_ns = s.st_ctim.tv_sec * kNanoseconds + s.st_ctim.tv_nsec};
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
 
 File File::open(const fs::path& path) {
   // O_NONBLOCK: opening a FIFO with no writer would otherwise wait for ever. No effect on regular files.
@@ -245,41 +253,86 @@ void ResumableFile::publish(const fs::path& target) {
   sync_folder(target.has_parent_path() ? target.parent_path() : fs::path("."));
 }
 
-std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders) {
+namespace {
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+TreeEntry entry_of(std::string name, int folder, const char* base) {
+  struct stat s {};
+  if (::fstatat(folder, base, &s, AT_SYMLINK_NOFOLLOW) != 0)
+    return {std::move(name), TreeEntry::Kind::unreadable};
+  if (S_ISLNK(s.st_mode)) return {std::move(name), TreeEntry::Kind::link};
+  if (S_ISREG(s.st_mode))
+    return {std::move(name), TreeEntry::Kind::regular, static_cast<std::uint64_t>(s.st_size)};
+  return {std::move(name), TreeEntry::Kind::other};
+}
+
+// What the folder itself says of an entry. Where its entries cannot be looked at (a folder without the right to
+// search it) it is asked for each all the same: they are unreadable then.
+class KindInFolder {
+ public:
+  explicit KindInFolder(int folder) : folder_(folder) {
+    struct stat s {};
+    searchable_ = ::fstatat(folder, ".", &s, 0) == 0;
+  }
+  TreeEntry entry(std::string name, const dirent& found) const {
+    if (searchable_ && found.d_type == DT_REG) return {std::move(name), TreeEntry::Kind::regular};
+    if (searchable_ && found.d_type == DT_LNK) return {std::move(name), TreeEntry::Kind::link};
+    TreeEntry asked = entry_of(std::move(name), folder_, found.d_name);
+    asked.size = 0;
+    return asked;
+  }
+
+ private:
+  int folder_;
+  bool searchable_;
+};
+
+bool is_folder(int folder, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  struct stat s {};
+  return ::fstatat(folder, entry.d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode);
+}
+
+std::vector<TreeEntry> walk(const fs::path& root, std::span<const std::string_view> skip_folders,
+                            bool with_sizes) {
   std::vector<TreeEntry> entries;
   std::vector<std::string> pending = {""};  // folders still to list, relative to root
   while (!pending.empty()) {
     const std::string folder = std::move(pending.back());
     pending.pop_back();
-    std::error_code error;
-    fs::directory_iterator it(root / folder, error);
-    if (error) {
+    const std::unique_ptr<DIR, CloseFolder> open(::opendir((root / folder).c_str()));
+    if (open == nullptr) {
       entries.push_back({folder, TreeEntry::Kind::unreadable});
       continue;
     }
-    for (; it != fs::directory_iterator(); it.increment(error)) {
-      if (error) break;
-      const std::string base = it->path().filename().string();
-      const std::string name = folder.empty() ? base : folder + "/" + base;
-      std::error_code status_error;
-      const fs::file_status status = it->symlink_status(status_error);
-      if (status_error) {
-        entries.push_back({name, TreeEntry::Kind::unreadable});
-      } else if (fs::is_symlink(status)) {
-        entries.push_back({name, TreeEntry::Kind::link});
-      } else if (fs::is_directory(status)) {
-        if (std::find(skip_folders.begin(), skip_folders.end(), name) == skip_folders.end())
-          pending.push_back(name);
-      } else if (fs::is_regular_file(status)) {
-        const auto size = it->file_size(status_error);
-        entries.push_back({name, TreeEntry::Kind::regular, status_error ? 0 : size});
-      } else {
-        entries.push_back({name, TreeEntry::Kind::other});
+    const KindInFolder kinds(::dirfd(open.get()));
+    while (const dirent* found = ::readdir(open.get())) {
+      const std::string_view base = found->d_name;
+      if (base == "." || base == "..") continue;
+      std::string name = folder.empty() ? std::string(base) : folder + "/" + std::string(base);
+      if (!is_folder(::dirfd(open.get()), *found)) {
+        entries.push_back(with_sizes ? entry_of(std::move(name), ::dirfd(open.get()), found->d_name)
+                                     : kinds.entry(std::move(name), *found));
+      } else if (std::find(skip_folders.begin(), skip_folders.end(), name) == skip_folders.end()) {
+        pending.push_back(std::move(name));
       }
     }
   }
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return entries;
+}
+
+}  // namespace
+
+std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders) {
+  return walk(root, skip_folders, true);
+}
+
+std::vector<TreeEntry> list_names(const fs::path& root, std::span<const std::string_view> skip_folders) {
+  return walk(root, skip_folders, false);
 }
 
 bool is_safe_relative_path(std::string_view name) {

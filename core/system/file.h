@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+struct stat;
+
 namespace assay {
 
 namespace fs = std::filesystem;
@@ -23,6 +25,7 @@ struct FileIdentity {
   std::int64_t mtime_ns = 0, ctime_ns = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
+FileIdentity identity_of(const struct ::stat& s);
 
 class File {
  public:
@@ -53,10 +56,13 @@ class File {
   FileIdentity identity_;
 };
 
+// A folder or a link to one; no where that cannot be found out.
+bool is_folder(const fs::path& path);
+
 // The whole file, which must not exceed `limit` bytes (a config, an index: never a weight file).
 std::string read_small_file(const fs::path& path, std::uint64_t limit);
 
-// Writes to `.<name>.assay-<pid>.tmp` in the target's folder; commit() makes it durable under its final name.
+// Writes to a temporary_name() in the target's folder; commit() makes it durable under its final name.
 // Destroyed without commit(), it removes the temporary. A link is followed; a device or pipe is written
 // directly.
 class AtomicFile {

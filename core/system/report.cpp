@@ -10,6 +10,8 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/message.h"
+#include "core/system/table_lines.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -54,25 +56,20 @@ std::string styled(std::string_view text, Style style, bool on) {
 
 void Output::line(std::string_view text) const {
   if (!text_wanted()) return;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fputc('\n', stdout);
+  write_output(text);
+  write_output("\n");
 }
 
 void Output::json(const Json& document) const {
   if (!json_wanted()) return;
   const std::string text = dump_json(document) + "\n";
   if (json_target_ == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    write_output(text);
     return;
   }
   AtomicFile file(json_target_);
   file.write(text);
   file.commit();
-}
-
-void Output::flush() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    throw Error::from_errno("write to standard output", errno);
 }
 
 std::string dump_json(const Json& document, int indent) {
@@ -121,23 +118,10 @@ std::size_t display_width(std::string_view utf8) {
 }
 
 std::string Table::render() const {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows_) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
-  }
+  TableLines lines(align_);
+  for (const auto& row : rows_) lines.measure(row);
   std::string text;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - display_width(row[c]), ' ');
-      const bool right = c < align_.size() && align_[c] == Align::right;
-      line += right ? padding + row[c] : row[c] + padding;
-      if (c + 1 < row.size()) line += "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
+  for (const auto& row : rows_) text += lines.line(row);
   return text;
 }
 

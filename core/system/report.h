@@ -27,8 +27,6 @@ class Output {
   void line(std::string_view text) const;  // to stdout, with a newline
   void paint(std::string_view text, Style style) const { line(styled(text, style, colours())); }
   void json(const Json& document) const;  // to stdout or, atomically, to the file named
-  // Flushes stdout; throws Error::io when a write failed (full disk, closed pipe).
-  static void flush();
 
  private:
   std::string json_target_;

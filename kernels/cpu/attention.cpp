@@ -208,7 +208,7 @@ struct TilePlace {
 struct TileQueries {
   TileQueries(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks)
       : group(call.heads / call.kv_heads), rows(place.queries * group), q(rows * call.qk_dim) {
-    const AttentionSpan& span = call.spans[place.span];
+    const SequenceMetadata& span = call.sequences[place.span];
     for (std::size_t i = 0; i < rows; ++i) {
       const std::size_t query = place.query + i / group, head = place.kv_head * group + i % group;
       const float* from = call.q.row<float>(span.first + query) + head * call.qk_dim;
@@ -220,7 +220,7 @@ struct TileQueries {
     }
   }
   AttendTile tile(const AttentionCall& call, const TilePlace& place, float* out) const {
-    const AttentionSpan& span = call.spans[place.span];
+    const SequenceMetadata& span = call.sequences[place.span];
     return {.rows = rows,
             .q = q.data(),
             .first = first.data(),
@@ -245,7 +245,7 @@ struct TileQueries {
 void put_results(const AttentionCall& call, const TilePlace& place, const float* result, const Matrix& out) {
   const std::size_t row = call.heads / call.kv_heads * call.v_dim;
   for (std::size_t i = 0; i < place.queries; ++i) {
-    float* to = out.row<float>(call.spans[place.span].first + place.query + i) + place.kv_head * row;
+    float* to = out.row<float>(call.sequences[place.span].first + place.query + i) + place.kv_head * row;
     std::memcpy(to, result + i * row, row * sizeof(float));
   }
 }
@@ -307,15 +307,15 @@ std::vector<float> read_sinks(const AttentionCall& call) {
 
 // The tiles of the sequences that are split, or of the others.
 std::vector<TilePlace> tiles_of(const AttentionCall& call,
-                                const std::function<bool(const AttentionSpan&)>& wanted) {
+                                const std::function<bool(const SequenceMetadata&)>& wanted) {
   const std::size_t group = call.heads / call.kv_heads;
   const std::size_t step = std::max<std::size_t>(1, kTileQueries / group);
   std::vector<TilePlace> places;
-  for (std::size_t s = 0; s < call.spans.size(); ++s) {
-    if (!wanted(call.spans[s])) continue;
+  for (std::size_t s = 0; s < call.sequences.size(); ++s) {
+    if (!wanted(call.sequences[s])) continue;
     for (std::size_t kv = 0; kv < call.kv_heads; ++kv) {
-      for (std::size_t query = 0; query < call.spans[s].queries; query += step)
-        places.push_back({s, kv, query, std::min(step, call.spans[s].queries - query)});
+      for (std::size_t query = 0; query < call.sequences[s].queries; query += step)
+        places.push_back({s, kv, query, std::min(step, call.sequences[s].queries - query)});
     }
   }
   return places;
@@ -333,7 +333,7 @@ void attend_split(const AttentionCall& call, const std::vector<TilePlace>& place
   std::vector<Split> splits;
   std::vector<std::size_t> first_of(places.size() + 1);
   for (std::size_t p = 0; p < places.size(); ++p) {
-    for (std::size_t key = 0; key < call.spans[places[p].span].keys; key += kSplitKeys)
+    for (std::size_t key = 0; key < call.sequences[places[p].span].keys; key += kSplitKeys)
       splits.push_back({p, key, {}, {}, {}});
     first_of[p + 1] = splits.size();
   }
@@ -352,16 +352,17 @@ void attend(const AttendTile& tile) {
 
 void attention(const AttentionCall& call, const Matrix& out, int jobs) {
   // By what a sequence is, never by the threads or the others of its batch.
-  const auto is_split = [](const AttentionSpan& span) {
+  const auto is_split = [](const SequenceMetadata& span) {
     return span.queries == 1 && span.keys >= kSplitFrom;
   };
   const std::vector<TilePlace> split = tiles_of(call, is_split);
-  attend_whole(call, tiles_of(call, [&](const AttentionSpan& span) { return !is_split(span); }), out, jobs);
+  attend_whole(call, tiles_of(call, [&](const SequenceMetadata& span) { return !is_split(span); }), out,
+               jobs);
   if (!split.empty()) attend_split(call, split, out, jobs);
 }
 
 void split_attention(const AttentionCall& call, const Matrix& out, int jobs) {
-  attend_split(call, tiles_of(call, [](const AttentionSpan&) { return true; }), out, jobs);
+  attend_split(call, tiles_of(call, [](const SequenceMetadata&) { return true; }), out, jobs);
 }
 
 }  // namespace assay::cpu

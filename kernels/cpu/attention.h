@@ -35,7 +35,7 @@ struct AttendTile {
   const float* q = nullptr;               // [rows, qk_dim], scaled
   const std::size_t* first = nullptr;     // row i sees keys first[i] …
   const std::size_t* position = nullptr;  // … position[i]
-  CacheRows keys, values;
+  PagedKvView keys, values;
   std::size_t key_column = 0, value_column = 0;  // where the head begins in a row of the cache
   std::size_t qk_dim = 0, v_dim = 0;
   float soft_cap = 0;

@@ -1,66 +1,70 @@
 #include "kernels/cpu/cpu_ops.h"
 
+#include <fmt/format.h>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear.h"
+#include "refimpl/ops/support.h"
 
 namespace assay {
 
-Matrix CpuOps::linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                      ResultRounding rounding) {
-  if (!is_float32() && !cpu::takes_bf16(weight, arithmetic()))
-    return ReferenceOps::linear(x, weight, bias, rounding);
-  if (x.columns() != weight.inputs()) throw Error::internal("a matrix that does not fit its input");
-  Matrix y = allocate(x.rows(), weight.outputs());
-  cpu::linear(x, weight, bias, arithmetic(), y, jobs(), rounding);
+Matrix CpuOps::run(const LinearCall& call) {
+  if (!is_float32() && !cpu::takes_bf16(call.weight, arithmetic())) return ReferenceOps::run(call);
+  if (call.x.columns() != call.weight.inputs())
+    throw Error::internal(
+        fmt::format("linear: takes {} inputs and is given {}", call.weight.inputs(), call.x.columns()));
+  Matrix y = allocate(call.x.rows(), call.weight.outputs());
+  cpu::linear(call.x, call.weight, call.bias, arithmetic(), y, jobs(), call.rounding);
   return y;
 }
 
-Matrix CpuOps::rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) {
-  if (!is_float32()) return ReferenceOps::rms_norm(x, weight, epsilon, form);
-  std::vector<float> w(weight.columns);
-  decode_rows(weight, 0, 1, w.data());
-  if (w.empty() || x.columns() % w.size() != 0)
-    throw Error::internal("a norm's weight does not divide its row");
-  if (form == NormForm::one_plus_weight) {
+Matrix CpuOps::run(const RmsNormCall& call) {
+  if (!is_float32()) return ReferenceOps::run(call);
+  std::vector<float> w(call.weight.columns);
+  decode_rows(call.weight, 0, 1, w.data());
+  if (w.empty() || call.x.columns() % w.size() != 0)
+    throw Error::internal(fmt::format("rms_norm: {} weights for rows of {}", w.size(), call.x.columns()));
+  if (call.form == NormForm::one_plus_weight) {
     for (float& value : w) value += 1;
   }
-  Matrix y = allocate(x.rows(), x.columns());
-  cpu::rms_norm(x, w, epsilon, y, jobs());
+  Matrix y = allocate(call.x.rows(), call.x.columns());
+  cpu::rms_norm(call.x, w, call.epsilon, y, jobs());
   return y;
 }
 
-void CpuOps::rope(Matrix& x, const RopeCall& call) {
-  if (!is_float32()) return ReferenceOps::rope(x, call);
-  if (call.cos.rows() != x.rows() || call.offset + 2 * call.cos.columns() > call.head_dim ||
-      call.heads * call.head_dim != x.columns())
-    throw Error::internal("rotary angles do not fit the heads");
-  cpu::rope(x, call, jobs());
+Matrix CpuOps::run(const RotaryCall& call) {
+  if (!is_float32()) return ReferenceOps::run(call);
+  check_angles(call);
+  Matrix x = call.x;
+  cpu::rope(x, call.angles, jobs());
+  return x;
 }
 
-Matrix CpuOps::attention(const AttentionCall& call) {
-  if (!is_float32() && !arithmetic().bfloat16()) return ReferenceOps::attention(call);
-  if (call.kv_heads == 0 || call.heads % call.kv_heads != 0 || call.q.columns() != call.heads * call.qk_dim)
-    throw Error::internal("queries do not fit their heads");
+Matrix CpuOps::run(const AttentionCall& call) {
+  if (!is_float32() && !arithmetic().bfloat16()) return ReferenceOps::run(call);
+  check_heads(call);
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);
   cpu::attention(call, out, jobs());
   if (arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, jobs());
   return out;
 }
 
-Matrix CpuOps::gated(const Matrix& gate, const Matrix& up, const GatedForm& form) {
-  if (!is_float32()) return ReferenceOps::gated(gate, up, form);
-  if (gate.rows() != up.rows() || gate.columns() != up.columns())
-    throw Error::internal("a gate of another shape than what it gates");
-  Matrix y = allocate(gate.rows(), gate.columns());
-  cpu::gated(gate, up, form, y, jobs());
+Matrix CpuOps::run(const GatedActivationCall& call) {
+  if (!is_float32()) return ReferenceOps::run(call);
+  if (call.gate.rows() != call.up.rows() || call.gate.columns() != call.up.columns())
+    throw Error::internal(fmt::format("gated_activation: a gate [{}, {}] for [{}, {}]", call.gate.rows(),
+                                      call.gate.columns(), call.up.rows(), call.up.columns()));
+  Matrix y = allocate(call.gate.rows(), call.gate.columns());
+  cpu::gated(call.gate, call.up, call.form, y, jobs());
   return y;
 }
 
 Matrix CpuOps::add(const Matrix& a, const Matrix& b) {
   if (!is_float32()) return ReferenceOps::add(a, b);
   if (a.rows() != b.rows() || a.columns() != b.columns())
-    throw Error::internal("a sum of matrices of two shapes");
+    throw Error::internal(
+        fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
   Matrix y = allocate(a.rows(), a.columns());
   cpu::add(a, b, y, jobs());
   return y;

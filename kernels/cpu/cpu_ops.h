@@ -12,17 +12,23 @@ namespace assay {
 class CpuOps : public ReferenceOps {
  public:
   CpuOps(const Arithmetic& arithmetic, int jobs) : ReferenceOps(arithmetic, jobs) {}
+  // Results lie in the memory of `owner`, whose arithmetic and jobs() hold.
+  explicit CpuOps(Ops& owner) : ReferenceOps(owner.arithmetic(), owner.jobs()), owner_(&owner) {}
 
-  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                ResultRounding rounding) override;
-  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override;
-  void rope(Matrix& x, const RopeCall& call) override;
-  Matrix attention(const AttentionCall& call) override;
-  Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override;
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    return owner_ != nullptr ? owner_->allocate(rows, columns) : ReferenceOps::allocate(rows, columns);
+  }
+  using ReferenceOps::run;
+  Matrix run(const LinearCall& call) override;
+  Matrix run(const RmsNormCall& call) override;
+  Matrix run(const RotaryCall& call) override;
+  Matrix run(const AttentionCall& call) override;
+  Matrix run(const GatedActivationCall& call) override;
   Matrix add(const Matrix& a, const Matrix& b) override;
 
  private:
   bool is_float32() const { return arithmetic().float32(); }
+  Ops* owner_ = nullptr;
 };
 
 }  // namespace assay

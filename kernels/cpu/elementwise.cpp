@@ -46,7 +46,7 @@ HWY_INLINE V32 sigmoid(V32 x) {
   return hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), e));
 }
 
-HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedForm& form) {
+HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedActivation& form) {
   const F32 d;
   switch (form.activation) {
     case Activation::silu: return hn::Mul(hn::Mul(gate, sigmoid(gate)), up);
@@ -69,7 +69,7 @@ HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedForm& form) {
   return gate;
 }
 
-void gate_row(const float* gate, const float* up, std::size_t count, const GatedForm& form, float* y) {
+void gate_row(const float* gate, const float* up, std::size_t count, const GatedActivation& form, float* y) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
@@ -103,7 +103,7 @@ void over_rows(std::size_t rows, std::size_t columns, int jobs,
   });
 }
 
-void turn(float& first, float& second, float cos, float sin) {
+void rotate(float& first, float& second, float cos, float sin) {
   const float a = first, b = second;
   first = a * cos - b * sin;
   second = b * cos + a * sin;
@@ -119,7 +119,7 @@ void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const M
   });
 }
 
-void gated(const Matrix& gate, const Matrix& up, const GatedForm& form, const Matrix& y, int jobs) {
+void gated(const Matrix& gate, const Matrix& up, const GatedActivation& form, const Matrix& y, int jobs) {
   if (form.activation == Activation::gelu) {  // the error function has no vector form here
     over_rows(gate.rows(), gate.columns(), jobs, [&](std::size_t r) {
       for (std::size_t c = 0; c < gate.columns(); ++c) {
@@ -143,7 +143,7 @@ void rope(const Matrix& x, const RopeCall& call, int jobs) {
     for (std::size_t h = 0; h < call.heads; ++h) {
       float* head = x.row<float>(t) + h * call.head_dim + call.offset;
       for (std::size_t i = 0; i < pairs; ++i)
-        turn(head[halves ? i : 2 * i], head[halves ? i + pairs : 2 * i + 1], cos[i], sin[i]);
+        rotate(head[halves ? i : 2 * i], head[halves ? i + pairs : 2 * i + 1], cos[i], sin[i]);
     }
   });
 }

@@ -1,4 +1,4 @@
-// The operations that touch each number once or twice: norms, gates, turns. Memory-bound, so that what counts
+// The operations that touch each number once or twice: norms, gates, rotations. Memory-bound, so that what counts
 // is that they run in vectors and, for many tokens, on all cores.
 #pragma once
 
@@ -13,7 +13,7 @@ inline constexpr std::size_t kWorthAThread = 1 << 15;  // elements of a piece
 void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const Matrix& y, int jobs);
 
 // gate · σ(gate) · up, and the other gated forms; y may be either operand's memory.
-void gated(const Matrix& gate, const Matrix& up, const GatedForm& form, const Matrix& y, int jobs);
+void gated(const Matrix& gate, const Matrix& up, const GatedActivation& form, const Matrix& y, int jobs);
 
 void rope(const Matrix& x, const RopeCall& call, int jobs);  // changes x
 void add(const Matrix& a, const Matrix& b, const Matrix& y, int jobs);

@@ -13,8 +13,7 @@ struct alignas(32) Codes32 {
   std::int8_t codes[32];
 };
 
-// 256 inputs beside a super-block, in the order in which its codes are multiplied: groups g and g + 4 by
-// turns,
+// 256 inputs beside a super-block, in the order in which its codes are multiplied: groups g and g + 4 by turns,
 //   codes[2·g]      inputs  0 …  7 of g, of g + 4, then 16 … 23 of g, of g + 4
 //   codes[2·g + 1]  inputs  8 … 15 of g, of g + 4, then 24 … 31 of g, of g + 4
 // and what there is of each group in the order 0 4 1 5 2 6 3 7.

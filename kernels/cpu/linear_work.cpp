@@ -31,9 +31,9 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
 
 // float32 panels are a third faster than pairs without their instruction, of numbers that need no rounding.
 LinearWay way_in_bf16(bool few, const WeightView& weight) {
-  if (!is_stored_bf16(weight)) return LinearWay::panels_bf16;
-  if (few) return LinearWay::rows;
-  return has_bf16_products() ? LinearWay::panels_bf16 : LinearWay::panels;
+  if (!is_stored_bf16(weight)) return LinearWay::gemm_bf16;
+  if (few) return LinearWay::gemv;
+  return has_bf16_products() ? LinearWay::gemm_bf16 : LinearWay::gemm;
 }
 
 }  // namespace
@@ -41,30 +41,30 @@ LinearWay way_in_bf16(bool few, const WeightView& weight) {
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic) {
   const bool few = tokens < kPackFrom;
   if (arithmetic.bfloat16()) return way_in_bf16(few, weight);
-  if (takes_int16(weight, arithmetic)) return few ? LinearWay::rows_int16 : LinearWay::panels_int16;
-  if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::rows_int8 : LinearWay::panels_int8;
-  if (!few) return LinearWay::panels;
-  return has_integer_rows(weight) ? LinearWay::rows_int24 : LinearWay::rows;
+  if (takes_int16(weight, arithmetic)) return few ? LinearWay::gemv_int16 : LinearWay::gemm_int16;
+  if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::gemv_int8 : LinearWay::gemm_int8;
+  if (!few) return LinearWay::gemm;
+  return has_integer_rows(weight) ? LinearWay::gemv_int24 : LinearWay::gemv;
 }
 
 LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs)
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
-  const bool by_panels = way >= LinearWay::panels;
+  const bool by_panels = way >= LinearWay::gemm;
   step_ = by_panels ? panel_width() : rows_a_piece(weight);
   pieces_ = (weight.rows + step_ - 1) / step_;
-  if (way == LinearWay::panels) packed_ = packed_tokens(x, jobs);
-  if (way == LinearWay::panels_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
-  if (way == LinearWay::panels_bf16) pairs_of_terms_.emplace(x, jobs);
-  if (way == LinearWay::panels_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
+  if (way == LinearWay::gemm) packed_ = packed_tokens(x, jobs);
+  if (way == LinearWay::gemm_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
+  if (way == LinearWay::gemm_bf16) pairs_of_terms_.emplace(x, jobs);
+  if (way == LinearWay::gemm_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
   for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
     const std::span<const float> row(x.row<float>(t), x.columns());
-    if (way == LinearWay::rows_int8)
+    if (way == LinearWay::gemv_int8)
       bytes_.emplace_back(row);
-    else if (way == LinearWay::rows || !has_integer_rows(weight))
-      floats_.emplace_back(row, weight, way == LinearWay::rows_int16);
+    else if (way == LinearWay::gemv || !has_integer_rows(weight))
+      floats_.emplace_back(row, weight, way == LinearWay::gemv_int16);
     else
-      ints_.emplace_back(row, way == LinearWay::rows_int24);
+      ints_.emplace_back(row, way == LinearWay::gemv_int24);
   }
 }
 
@@ -74,7 +74,7 @@ void LinearWork::run(std::size_t piece) const {
     integer_panel(*tiles_, weight_, first, count, y_);
   else if (pairs_of_terms_)
     bf16_panel(*pairs_of_terms_, weight_, first, count, y_);
-  else if (way_ == LinearWay::panels)
+  else if (way_ == LinearWay::gemm)
     run_panel(first, count);
   else
     run_rows(first, count);
@@ -105,7 +105,7 @@ void LinearWork::run_rows(std::size_t first, std::size_t count) const {
     float* y = y_.row<float>(t) + first;
     if (!floats_.empty())
       row_dots(weight_, first, count, floats_[t], y);
-    else if (way_ == LinearWay::rows_int8)
+    else if (way_ == LinearWay::gemv_int8)
       int8_row_dots(weight_, first, count, bytes_[t], y);
     else
       integer_row_dots(weight_, first, count, ints_[t], y);

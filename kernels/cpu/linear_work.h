@@ -19,14 +19,14 @@ namespace assay::cpu {
 
 // Ways to multiply, kernels/cpu/linear.h.
 enum class LinearWay : std::uint8_t {
-  rows,
-  rows_int24,
-  rows_int16,
-  rows_int8,
-  panels,
-  panels_int16,
-  panels_int8,
-  panels_bf16
+  gemv,
+  gemv_int24,
+  gemv_int16,
+  gemv_int8,
+  gemm,
+  gemm_int16,
+  gemm_int8,
+  gemm_bf16
 };
 
 // From how many tokens on packing pays.

@@ -29,13 +29,13 @@ Matrix absorbed_mla(Ops& ops, const MlaCall& call) {
   const Matrix q = ops.allocate(tokens, call.heads * width);
   absorb_queries(call, ops.arithmetic(), q, ops.jobs());
   AttentionCall shared = {.q = q,
-                          .spans = call.spans,
+                          .sequences = call.sequences,
                           .heads = call.heads,
                           .kv_heads = 1,
                           .qk_dim = width,
                           .v_dim = call.kv_rank,
                           .scale = call.scale};
-  for (AttentionSpan& span : shared.spans) span.value_rows = span.key_rows;  // the latent comes first
+  for (SequenceMetadata& span : shared.sequences) span.value_rows = span.key_rows;  // the latent comes first
   const Matrix mixed = ops.allocate(tokens, call.heads * call.kv_rank);
   attention(shared, mixed, ops.jobs());
   Matrix out = ops.allocate(tokens, call.heads * call.v_dim);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "core/numeric/gguf_layout.h"
@@ -12,6 +13,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot.cpp"
 #include <hwy/foreach_target.h>
 //
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -24,6 +26,7 @@ using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
 #include "kernels/cpu/float_elements.h"
+#include "kernels/cpu/group_rounding.h"
 
 struct AsI8 {
   static constexpr std::size_t kBytes = 1;
@@ -102,26 +105,51 @@ HWY_INLINE float dot_scaled(const std::byte* w, const float* x, std::size_t coun
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
-// Numbers rounded to integers under a scale for each 32 first.
+// Numbers rounded to integers under a scale for each 32 first: a group's integers by x, and their sum by the
+// scale.
 template <class Element>
-HWY_INLINE float dot_rounded(const std::byte* w, const float* HWY_RESTRICT x, std::size_t count) {
+HWY_INLINE V32 add_codes(const std::byte* w, const float* HWY_RESTRICT x, std::size_t groups, V32 total) {
   const F32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  V32 total = hn::Zero(d);
-  for (std::size_t k = 0; k < count; k += kInt16Group, w += kInt16Group * Element::kBytes, x += kInt16Group) {
+  for (; groups > 0; --groups, w += kInt16Group * Element::kBytes, x += kInt16Group) {
     const GroupScale scale = scale_of<Element>(w);
     V32 sum = hn::Zero(d);
-    for (std::size_t i = 0; i < kInt16Group; i += lanes) {
+    for (std::size_t i = 0; i < kInt16Group; i += hn::Lanes(d)) {
       const V32 code = hn::Round(hn::Mul(Element::load(w + i * Element::kBytes), scale.inverse));
       sum = hn::MulAdd(code, hn::LoadU(d, x + i), sum);
     }
     total = hn::MulAdd(sum, scale.scale, total);
   }
-  return hn::GetLane(hn::SumOfLanes(d, total));
+  return total;
 }
 
-float dot_rounded_row(ElementType type, const std::byte* w, const float* x, std::size_t count) {
-  return type == ElementType::BF16 ? dot_rounded<AsBF16>(w, x, count) : dot_rounded<AsF16>(w, x, count);
+// `moderate`: of x, as is_moderate() says.
+template <class Element>
+HWY_INLINE float dot_rounded(const std::byte* w, const float* HWY_RESTRICT x, std::size_t count,
+                             [[maybe_unused]] bool moderate) {
+  const F32 d;
+  V32 total = hn::Zero(d);
+  std::size_t groups = count / kInt16Group;
+#if ASSAY_GROUPS_AT_ONCE
+  constexpr std::size_t kStep = kGroupsAtOnce * kInt16Group;
+  HWY_ALIGN float rounders[2][kGroupsAtOnce];  // those of the groups after these are found meanwhile
+  const std::size_t steps = moderate ? groups / kGroupsAtOnce : 0;
+  bool usual = steps > 0 && find_rounders<Element>(w, rounders[0]);
+  for (std::size_t step = 0; step < steps; ++step, w += kStep * Element::kBytes, x += kStep) {
+    const bool now_usual = usual;
+    if (step + 1 < steps)
+      usual = find_rounders<Element>(w + kStep * Element::kBytes, rounders[(step + 1) % 2]);
+    total = now_usual ? add_rounded<Element>(w, x, rounders[step % 2], total)
+                      : add_codes<Element>(w, x, kGroupsAtOnce, total);
+  }
+  groups -= steps * kGroupsAtOnce;
+#endif
+  return hn::GetLane(hn::SumOfLanes(d, add_codes<Element>(w, x, groups, total)));
+}
+
+float dot_rounded_row(ElementType type, const std::byte* w, const float* x, std::size_t count,
+                      bool moderate) {
+  return type == ElementType::BF16 ? dot_rounded<AsBF16>(w, x, count, moderate)
+                                   : dot_rounded<AsF16>(w, x, count, moderate);
 }
 
 // --- GGUF blocks
@@ -206,6 +234,17 @@ HWY_EXPORT(dot_rounded_row);
 
 namespace {
 
+// Every group's largest is zero or within 2^±60, so that its codes' scale is 2^-74 at least: with weights as
+// find_rounders() has them no product is lost below float32's least number, or above its largest.
+bool is_moderate(std::span<const float> rounded) {
+  for (std::size_t first = 0; first < rounded.size(); first += kInt16Group) {
+    float largest = 0;
+    for (const float x : rounded.subspan(first, kInt16Group)) largest = std::max(largest, std::fabs(x));
+    if (largest != 0 && !(largest >= 0x1p-60F && largest <= 0x1p60F)) return false;
+  }
+  return true;
+}
+
 // The scales of one row of blocks, as float32.
 void read_scales(const WeightView& weight, std::size_t block_row, std::span<float> scales) {
   const std::size_t size = info(weight.scale_type).block_bytes;
@@ -216,7 +255,10 @@ void read_scales(const WeightView& weight, std::size_t block_row, std::span<floa
 }  // namespace
 
 DotInput::DotInput(std::span<const float> x_, const WeightView& weight, bool int16_) : x(x_), int16(int16_) {
-  if (int16) rounded = rounded_input(x, int16_input_bits(weight));
+  if (int16) {
+    rounded = rounded_input(x, int16_input_bits(weight));
+    moderate = is_moderate(rounded);
+  }
   if (!has_integer_rows(weight)) return;
   sums_of_32.resize((x.size() + 31) / 32);
   for (std::size_t i = 0; i < x.size(); ++i) sums_of_32[i / 32] += x[i];
@@ -249,7 +291,8 @@ void row_dots(const WeightView& weight, std::size_t first, std::size_t count, co
   if (x.int16) {
     const auto rounded = HWY_DYNAMIC_DISPATCH(dot_rounded_row);
     for (std::size_t r = 0; r < count; ++r)
-      y[r] = rounded(weight.type, weight.codes + (first + r) * weight.row_bytes, x.values(), weight.columns);
+      y[r] = rounded(weight.type, weight.codes + (first + r) * weight.row_bytes, x.values(), weight.columns,
+                     x.moderate);
     return;
   }
   const auto dot = HWY_DYNAMIC_DISPATCH(dot_row);

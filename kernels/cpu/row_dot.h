@@ -24,6 +24,7 @@ struct DotInput {
   std::span<const float> x;
   bool int16;
   std::vector<float> rounded;
+  bool moderate = false;  // `rounded`: no product with a weight of usual size is lost or overflows
   std::vector<float> sums_of_32;
 };
 

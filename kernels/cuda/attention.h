@@ -2,8 +2,8 @@
 //
 //   flash_attention.cuh   tiles of rows over all keys, or over a piece of them
 //   attention_merge.cuh   the pieces put together
-//   latent_attention.cuh  MLA's shared row of the cache, read once for all heads
-//   latent_product.cuh    the products before and behind it
+//   mla_attention.cuh  MLA's shared row of the cache, read once for all heads
+//   mla_product.cuh    the products before and behind it
 //   packed_heads.cuh      rows of heads, each on 16 bytes
 //   plan_attention.h      who does what
 #pragma once
@@ -24,19 +24,19 @@ struct AttentionLaunchers {
   void (*tiles)(const AttentionPlan&, const AttentionArgs&, unsigned element_bytes, Stream);
   void (*merge)(const AttentionPlan&, const AttentionArgs&, Stream);
 };
-struct LatentLaunchers {
+struct MlaLaunchers {
   AttentionLaunchers attention;  // tiles: of latents
   // q · W_k, to packed latent queries; mixed · W_v, to float32.
-  void (*into)(const LaunchPlan&, const LatentProductArgs&, unsigned element_bytes, Stream);
-  void (*out_of)(const LaunchPlan&, const LatentProductArgs&, unsigned element_bytes, Stream);
+  void (*into)(const LaunchPlan&, const MlaProductArgs&, unsigned element_bytes, Stream);
+  void (*out_of)(const LaunchPlan&, const MlaProductArgs&, unsigned element_bytes, Stream);
 };
 AttentionLaunchers device_attention_launchers();  // attention.cu
-LatentLaunchers device_latent_launchers();        // latent.cu
-LatentLaunchers device_expanded_launchers();
+MlaLaunchers device_mla_launchers();              // mla.cu
+MlaLaunchers device_expanded_launchers();
 
 void add_attention_kernels(Registry& registry, Machine& machine, const AttentionLaunchers& launchers);
-void add_latent_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers);
+void add_mla_kernels(Registry& registry, Machine& machine, const MlaLaunchers& launchers);
 // Naive MLA; of `launchers` the attention of whole heads.
-void add_expanded_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers);
+void add_expanded_kernels(Registry& registry, Machine& machine, const MlaLaunchers& launchers);
 
 }  // namespace assay::cuda

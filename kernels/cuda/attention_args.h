@@ -17,7 +17,7 @@ struct SequenceArgs {
   const std::int32_t* value_pages = nullptr;
   std::uint32_t key_page_rows = 0, value_page_rows = 0;
   std::uint64_t key_stride = 0, value_stride = 0;
-  std::uint32_t first = 0, queries = 0, key_count = 0;  // as AttentionSpan's first, queries, keys
+  std::uint32_t first = 0, queries = 0, key_count = 0;  // as SequenceMetadata's first, queries, keys
 };
 
 // A tile of rows against keys [key_begin, key_end) of its sequence. `partial`: where its part of the sums
@@ -79,8 +79,8 @@ struct PackArgs {
   std::uint32_t heads = 0, dim = 0, padded = 0;
 };
 
-// One matrix a head, around the attention over latents: latent_product.cuh. Strides are in elements.
-struct LatentProductArgs {
+// One matrix a head, around the attention over latents: mla_product.cuh. Strides are in elements.
+struct MlaProductArgs {
   const void* x = nullptr;                 // [tokens, heads, inputs], float32
   const void* w = nullptr;                 // [heads, inputs, outputs]
   void* y = nullptr;                       // [tokens, heads, outputs]

@@ -21,13 +21,13 @@ const T* staged(Staging& staging, const std::vector<T>& values) {
   return static_cast<const T*>(staging.read(values.data(), values.size() * sizeof(T)));
 }
 
-const std::int32_t* staged_pages(Staging& staging, const CacheRows& cache, std::size_t keys) {
+const std::int32_t* staged_pages(Staging& staging, const PagedKvView& cache, std::size_t keys) {
   if (cache.pages == nullptr || keys == 0) return nullptr;
   const std::size_t count = (keys + cache.page_rows - 1) / cache.page_rows;
   return static_cast<const std::int32_t*>(staging.read(cache.pages, count * sizeof(std::int32_t)));
 }
 
-bool rows_hold(const CacheRows& cache, std::size_t keys, std::size_t columns) {
+bool rows_hold(const PagedKvView& cache, std::size_t keys, std::size_t columns) {
   if (keys == 0) return true;
   return cache.base.rows() <= kMost && cache.base.columns() >= columns && cache.base.real() == Real::f32 &&
          (cache.pages == nullptr || cache.page_rows != 0);
@@ -51,19 +51,19 @@ AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call)
                           .window = call.window,
                           .element_bytes = element_bytes(arithmetic),
                           .sequences = {}};
-  for (const AttentionSpan& span : call.spans) shape.sequences.push_back({span.queries, span.keys});
+  for (const SequenceMetadata& span : call.sequences) shape.sequences.push_back({span.queries, span.keys});
   return shape;
 }
 
 bool is_sound(const AttentionCall& call) {
   if (call.kv_heads == 0 || call.heads % call.kv_heads != 0 || call.qk_dim == 0 || call.v_dim == 0)
     return false;
-  return call.q.columns() == call.heads * call.qk_dim && are_sound_spans(call);
+  return call.q.columns() == call.heads * call.qk_dim && are_sound_sequences(call);
 }
 
-bool are_sound_spans(const AttentionCall& call) {
+bool are_sound_sequences(const AttentionCall& call) {
   if (call.q.rows() * call.heads > kMost) return false;
-  return std::all_of(call.spans.begin(), call.spans.end(), [&](const AttentionSpan& span) {
+  return std::all_of(call.sequences.begin(), call.sequences.end(), [&](const SequenceMetadata& span) {
     return span.queries <= span.keys && span.keys <= kMost / 2 &&
            rows_hold(span.key_rows, span.keys, call.kv_heads * call.qk_dim) &&
            rows_hold(span.value_rows, span.keys, call.kv_heads * call.v_dim);
@@ -112,11 +112,11 @@ PoolReader AttentionArguments::packing(const HeadFormat& format) const {
 }
 
 void AttentionArguments::stage_sequences(const AttentionCall& call) {
-  for (const AttentionSpan& span : call.spans) {
+  for (const SequenceMetadata& span : call.sequences) {
     keys_.add(span.key_rows, span.keys);
     if (!readers_.values_are_keys) values_.add(span.value_rows, span.keys);
   }
-  for (const AttentionSpan& span : call.spans) {
+  for (const SequenceMetadata& span : call.sequences) {
     const PackedRows keys = keys_.find(span.key_rows, readers_.keys);
     SequenceArgs s = {.keys = keys.data,
                       .key_pages = staged_pages(staging_, span.key_rows, span.keys),

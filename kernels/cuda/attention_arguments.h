@@ -17,7 +17,7 @@ unsigned element_bytes(const Arithmetic& arithmetic);
 AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call);
 // What no plan looks at: heads and widths that do not fit, counts and rows that 32 bits do not hold.
 bool is_sound(const AttentionCall& call);
-bool are_sound_spans(const AttentionCall& call);  // without its queries
+bool are_sound_sequences(const AttentionCall& call);  // without its queries
 
 // How rows of the caches become keys and values.
 struct PoolReaders {

@@ -33,16 +33,16 @@ Matrix run_attention(Machine& machine, Ops& ops, const AttentionCall& call,
 }  // namespace
 
 void add_attention_kernels(Registry& registry, Machine& machine, const AttentionLaunchers& launchers) {
-  const auto add = [&](std::string name, std::string about, SplitRule rule, Promises promises) {
+  const auto add = [&](std::string name, std::string about, SplitRule rule, Invariants invariants) {
     Kernel<AttentionCall> kernel = cuda_kernel<AttentionCall>(
-        machine, std::move(name), std::move(about),
+        machine, std::move(name), std::move(about), attention_edges(),
         [rule](const DeviceLimits& limits, const Arithmetic& arithmetic, const AttentionCall& call) {
           return plans_of(limits, arithmetic, call, rule);
         },
         [launchers, rule](Machine& m, Ops& ops, const AttentionCall& call) {
           return run_attention(m, ops, call, launchers, rule);
         });
-    kernel.promises = promises;
+    kernel.invariants = invariants;
     kernel.roundoffs.accumulator = kTensorRoundoff;
     registry.add(std::move(kernel));
   };

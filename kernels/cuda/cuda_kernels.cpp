@@ -11,8 +11,8 @@
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/softmax.h"
-#include "kernels/model_memory.h"
-#include "kernels/registry.h"
+#include "kernels/registry/model_memory.h"
+#include "kernels/registry/registry.h"
 
 // Without nvcc a kernel is registered with nothing to launch: it says that it is unavailable, and why.
 #ifdef ASSAY_HAS_CUDA
@@ -37,7 +37,7 @@ void add_cuda_kernels(Registry& registry) {
   cuda::add_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
   cuda::add_moe_kernels(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
   cuda::add_attention_kernels(registry, machine, ASSAY_BUILT(cuda::device_attention_launchers()));
-  cuda::add_latent_kernels(registry, machine, ASSAY_BUILT(cuda::device_latent_launchers()));
+  cuda::add_mla_kernels(registry, machine, ASSAY_BUILT(cuda::device_mla_launchers()));
   cuda::add_expanded_kernels(registry, machine, ASSAY_BUILT(cuda::device_expanded_launchers()));
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/quantize.h"
+#include "kernels/registry/edges.h"
 
 namespace assay {
 class Registry;
@@ -55,6 +56,8 @@ LaunchPlan plan_activation(const DeviceLimits& limits, const ElementwiseShape& s
 LaunchPlan plan_convert(const DeviceLimits& limits, const ElementwiseShape& shape);
 LaunchPlan plan_epilogue(const DeviceLimits& limits, const ElementwiseShape& shape);
 LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& shape);
+// `columns`: what a case calls the width of a row.
+Edges element_edges(std::string_view columns);
 
 struct ElementwiseLaunchers {
   void (*rope)(const LaunchPlan&, const RopeArguments&, Stream);

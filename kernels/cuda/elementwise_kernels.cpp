@@ -195,28 +195,30 @@ Matrix run_dequantize(Machine& machine, Ops& ops, const DequantizeCall& call,
 }  // namespace
 
 void add_elementwise_kernels(Registry& registry, Machine& machine, const ElementwiseLaunchers& launchers) {
-  registry.add(cuda_kernel<RotaryCall>(machine, "cuda.fused", "a thread turns a pair", plans_of_rope,
+  registry.add(cuda_kernel<RotaryCall>(machine, "cuda.fused", "a thread rotates a pair",
+                                       element_edges("pairs"), plans_of_rope,
                                        [launchers](Machine& m, Ops& ops, const RotaryCall& call) {
                                          return run_rope(m, ops, call, launchers);
                                        }));
   registry.add(cuda_kernel<ActivationCall>(
-      machine, "cuda.fused", "a thread an element",
+      machine, "cuda.fused", "a thread an element", element_edges("n"),
       [](const DeviceLimits& limits, const Arithmetic& arithmetic, const ActivationCall& call) {
         return call.kind == Activation::gpt_oss ? Plans() : plans_of_activation(limits, arithmetic, call.x);
       },
       [launchers](Machine& m, Ops& ops, const ActivationCall& call) {
         return run_activation(m, ops, {call.x, nullptr, call.kind, 0}, launchers);
       }));
-  registry.add(cuda_kernel<GatedCall>(
-      machine, "cuda.fused", "activation and product in one pass",
-      [](const DeviceLimits& limits, const Arithmetic& arithmetic, const GatedCall& call) {
+  registry.add(cuda_kernel<GatedActivationCall>(
+      machine, "cuda.fused", "activation and product in one pass", element_edges("n"),
+      [](const DeviceLimits& limits, const Arithmetic& arithmetic, const GatedActivationCall& call) {
         return plans_of_activation(limits, arithmetic, call.gate);
       },
-      [launchers](Machine& m, Ops& ops, const GatedCall& call) {
+      [launchers](Machine& m, Ops& ops, const GatedActivationCall& call) {
         return run_activation(m, ops, {call.gate, &call.up, call.form.activation, call.form.limit},
                               launchers);
       }));
-  registry.add(cuda_kernel<DequantizeCall>(machine, "cuda.fused", "a thread an element", plans_of_dequantize,
+  registry.add(cuda_kernel<DequantizeCall>(machine, "cuda.fused", "a thread an element", element_edges("n"),
+                                           plans_of_dequantize,
                                            [launchers](Machine& m, Ops& ops, const DequantizeCall& call) {
                                              return run_dequantize(m, ops, call, launchers);
                                            }));
@@ -224,7 +226,8 @@ void add_elementwise_kernels(Registry& registry, Machine& machine, const Element
 
 void add_quantize_kernels(Registry& registry, Machine& machine, const QuantizeLaunchers& launchers) {
   registry.add(cuda_kernel<QuantizeCall>(
-      machine, "cuda.fused", "largest magnitude, scale and codes of a block in one kernel", plans_of_quantize,
+      machine, "cuda.fused", "largest magnitude, scale and codes of a block in one kernel", quantize_edges(),
+      plans_of_quantize,
       [launchers](Machine& m, Ops&, const QuantizeCall& call) { return run_quantize(m, call, launchers); }));
 }
 

@@ -59,7 +59,7 @@ Matrix run_embedding(Machine& machine, Ops& ops, const EmbeddingCall& call,
 
 void add_embedding_kernels(Registry& registry, Machine& machine, const EmbeddingLaunchers& launchers) {
   registry.add(cuda_kernel<EmbeddingCall>(machine, "cuda.gather", "rows of the table decoded on the device",
-                                          plans_of,
+                                          element_edges("hidden"), plans_of,
                                           [launchers](Machine& m, Ops& ops, const EmbeddingCall& call) {
                                             return run_embedding(m, ops, call, launchers);
                                           }));

@@ -11,13 +11,13 @@ namespace {
 
 AttentionCall expanded_attention(const MlaCall& call) {
   AttentionCall full = {.q = call.q,
-                        .spans = call.spans,
+                        .sequences = call.sequences,
                         .heads = call.heads,
                         .kv_heads = call.heads,
                         .qk_dim = call.nope_dim + call.rope_dim,
                         .v_dim = call.v_dim,
                         .scale = call.scale};
-  for (AttentionSpan& span : full.spans) span.value_rows = span.key_rows;
+  for (SequenceMetadata& span : full.sequences) span.value_rows = span.key_rows;
   return full;
 }
 
@@ -29,12 +29,12 @@ std::uint32_t narrow(std::size_t value) {
 struct Expansion {
   const void* matrices;
   HeadFormat format;
-  std::size_t made, kept;  // columns of a head: of the product, and turned ones taken as they are
+  std::size_t made, kept;  // columns of a head: of the product, and rotated ones taken as they are
 };
 
 class ExpandedRun {
  public:
-  ExpandedRun(Machine& machine, Ops& ops, const MlaCall& call, const LatentLaunchers& launchers)
+  ExpandedRun(Machine& machine, Ops& ops, const MlaCall& call, const MlaLaunchers& launchers)
       : machine_(machine),
         ops_(ops),
         call_(call),
@@ -71,7 +71,7 @@ class ExpandedRun {
   PackedRows expanded(const Matrix& rows, const Expansion& to) {
     const std::size_t head = to.format.padded(), stride = call_.heads * head;
     void* out = staging_->scratch(rows.rows() * stride * bytes_);
-    launchers_.into(plan_latent_product(machine_.limits(), rows.rows(), call_.heads, call_.kv_rank, to.made),
+    launchers_.into(plan_mla_product(machine_.limits(), rows.rows(), call_.heads, call_.kv_rank, to.made),
                     {.x = staging_->in(rows.part(0, call_.kv_rank + call_.rope_dim)),
                      .w = to.matrices,
                      .y = out,
@@ -92,7 +92,7 @@ class ExpandedRun {
   Machine& machine_;
   Ops& ops_;
   const MlaCall& call_;
-  const LatentLaunchers& launchers_;
+  const MlaLaunchers& launchers_;
   std::unique_ptr<Staging> staging_;
   unsigned bytes_;
 };
@@ -106,39 +106,43 @@ bool is_sound_expanded(const Arithmetic& arithmetic, const MlaCall& call) {
     if (*w && is_w8a8(*w, arithmetic)) return false;
   }
   AttentionCall latents = {.q = call.q,
-                           .spans = call.spans,
+                           .sequences = call.sequences,
                            .heads = call.heads,
                            .kv_heads = 1,
                            .qk_dim = call.kv_rank + call.rope_dim,
                            .v_dim = call.kv_rank};
-  for (AttentionSpan& span : latents.spans) span.value_rows = span.key_rows;
-  return call.q.columns() == call.heads * (call.nope_dim + call.rope_dim) && are_sound_spans(latents);
+  for (SequenceMetadata& span : latents.sequences) span.value_rows = span.key_rows;
+  return call.q.columns() == call.heads * (call.nope_dim + call.rope_dim) && are_sound_sequences(latents);
 }
 
 std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
                                  const MlaCall& call) {
   if (arithmetic.storage() != Real::f32 || !is_sound_expanded(arithmetic, call)) return {};
   PackedCaches pools;
-  for (const AttentionSpan& span : call.spans) pools.add(span.key_rows, span.keys);
+  for (const SequenceMetadata& span : call.sequences) pools.add(span.key_rows, span.keys);
   const std::size_t rows = pools.most_rows();
   AttentionPlan attention =
       plan_attention(limits, shape_of(arithmetic, expanded_attention(call)), SplitRule::decoding);
-  std::vector<LaunchPlan> plans = {plan_latent_product(limits, rows, call.heads, call.kv_rank, call.nope_dim),
-                                   plan_latent_product(limits, rows, call.heads, call.kv_rank, call.v_dim),
+  std::vector<LaunchPlan> plans = {plan_mla_product(limits, rows, call.heads, call.kv_rank, call.nope_dim),
+                                   plan_mla_product(limits, rows, call.heads, call.kv_rank, call.v_dim),
                                    std::move(attention.tiles)};
   if (!attention.merges.empty()) plans.push_back(std::move(attention.merge));
   return plans;
 }
 
+Edges expanded_edges() {
+  return {{.of = "keys", .from = 9}, {.of = "queries", .from = kDecodingRows + 1}};
+}
+
 }  // namespace
 
-void add_expanded_kernels(Registry& registry, Machine& machine, const LatentLaunchers& launchers) {
+void add_expanded_kernels(Registry& registry, Machine& machine, const MlaLaunchers& launchers) {
   Kernel<MlaCall> kernel = cuda_kernel<MlaCall>(
-      machine, "cuda.expanded", "naive: latents expanded on the device, then attention as ever", plans_of,
-      [launchers](Machine& m, Ops& ops, const MlaCall& call) {
+      machine, "cuda.expanded", "naive: latents expanded on the device, then attention as ever",
+      expanded_edges(), plans_of, [launchers](Machine& m, Ops& ops, const MlaCall& call) {
         return ExpandedRun(m, ops, call, launchers).run();
       });
-  kernel.promises = {.chunk_invariant = false};
+  kernel.invariants = {.chunk_invariant = false};
   kernel.roundoffs.accumulator = kTensorRoundoff;
   registry.add(std::move(kernel));
 }

@@ -223,17 +223,17 @@ std::vector<LaunchPlan> plans_of(Fp8Scales scales, const DeviceLimits& limits, c
 Kernel<LinearCall> fp8_kernel(Machine& machine, const Fp8LibraryLaunchers& launchers, std::string name,
                               std::string about, Fp8Scales scales) {
   Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
-      machine, std::move(name), std::move(about),
+      machine, std::move(name), std::move(about), Edges(),
       [scales](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
         return plans_of(scales, limits, arithmetic, call);
       },
       [launchers, scales](Machine& m, Ops& ops, const LinearCall& call) {
         return Fp8Product(m, ops, call, launchers, scales).run();
       });
-  kernel.promises = {.batch_invariant = false,
-                     .chunk_invariant = false,
-                     .thread_invariant = true,
-                     .layout_invariant = false};
+  kernel.invariants = {.batch_invariant = false,
+                       .chunk_invariant = false,
+                       .thread_invariant = true,
+                       .layout_invariant = false};
   kernel.roundoffs = {.accumulator = 0x1p-14, .promoted = 128};  // as our own: gemm_product.cpp
   kernel.unavailable = [&machine, launchers, scales] {
     const std::string why = machine.unavailable();

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/stored_vector.h"
+#include "kernels/registry/edges.h"
 
 namespace assay {
 class Registry;
@@ -36,6 +37,7 @@ struct GateShape {
 // Bytes of shared memory a token, a multiple of 16.
 std::size_t gate_bytes(std::size_t experts, std::size_t top_k, std::size_t groups);
 LaunchPlan plan_gate(const DeviceLimits& limits, const GateShape& shape);
+Edges gate_edges();
 
 struct GateLaunchers {
   void (*gate)(const LaunchPlan&, const GateArguments&, Stream);

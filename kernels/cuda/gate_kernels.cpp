@@ -25,6 +25,10 @@ LaunchPlan plan_gate(const DeviceLimits& limits, const GateShape& shape) {
   return checked_plan(limits, std::move(choice));
 }
 
+Edges gate_edges() {
+  return {{.of = "m", .every = 4}, {.of = "experts", .every = kWarp}};
+}
+
 namespace {
 
 GateShape shape_of(const MoeGateCall& call) {
@@ -82,11 +86,11 @@ Routing run_gate(Machine& machine, Ops& ops, const MoeGateCall& call, const Gate
 }  // namespace
 
 void add_gate_kernels(Registry& registry, Machine& machine, const GateLaunchers& launchers) {
-  registry.add(cuda_kernel<MoeGateCall>(machine, "cuda.fused",
-                                        "scores, groups, experts and weights of a token in one warp",
-                                        plans_of, [launchers](Machine& m, Ops& ops, const MoeGateCall& call) {
-                                          return run_gate(m, ops, call, launchers);
-                                        }));
+  registry.add(cuda_kernel<MoeGateCall>(
+      machine, "cuda.fused", "scores, groups, experts and weights of a token in one warp", gate_edges(),
+      plans_of, [launchers](Machine& m, Ops& ops, const MoeGateCall& call) {
+        return run_gate(m, ops, call, launchers);
+      }));
 }
 
 }  // namespace assay::cuda

@@ -12,6 +12,7 @@
 #include "kernels/cuda/gemv_args.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/moe_args.h"
+#include "kernels/registry/edges.h"
 
 namespace assay {
 class Registry;
@@ -68,6 +69,9 @@ struct GemvPlan {
   std::size_t split = 0, splits = 1;  // inputs of a split
   LaunchPlan sum;                     // of the splits, where there are several
 };
+// Where both go another way: tiles, stages, splits, and what a warp reads at once.
+Edges gemm_edges();
+Edges gemv_edges();
 GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, std::size_t outputs,
                    std::size_t inputs);
 

@@ -12,7 +12,7 @@ namespace {
 // One head's part of a checkpoint's matrix, and whether it lies as [outputs, inputs].
 struct HeadPart {
   WeightView stored;
-  bool turned;
+  bool transposed;
 };
 
 class HeadMatrices {
@@ -37,7 +37,7 @@ class HeadMatrices {
     decode_rows(part.stored, 0, part.stored.rows, decoded.data());
     for (std::size_t i = 0; i < inputs_; ++i) {
       for (std::size_t o = 0; o < outputs_; ++o) {
-        const float value = part.turned ? decoded[o * inputs_ + i] : decoded[i * outputs_ + o];
+        const float value = part.transposed ? decoded[o * inputs_ + i] : decoded[i * outputs_ + o];
         put(value, to, i * outputs_ + o);
       }
     }

@@ -1,4 +1,4 @@
-// W_k and W_v of latent attention, one matrix a head, as latent_product.cuh multiplies by them: [heads,
+// W_k and W_v of latent attention, one matrix a head, as mla_product.cuh multiplies by them: [heads,
 // inputs, outputs], in the element type of the kernels.
 #pragma once
 

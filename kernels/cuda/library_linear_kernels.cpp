@@ -234,7 +234,7 @@ class Product {
   std::unique_ptr<Staging> staging_;
 };
 
-constexpr Promises kNoPromises = {
+constexpr Invariants kNoInvariants = {
     .batch_invariant = false, .chunk_invariant = false, .thread_invariant = false, .layout_invariant = false};
 // cuBLAS chooses its way by the number of tokens and by alignment, and splits sums as it likes. Tensor cores
 // keep fewer bits of a sum than float32 has: taken as 2^-22 until measured on a device; tf32 rounds operands
@@ -248,7 +248,7 @@ Kernel<LinearCall> library_kernel(Machine& machine, const LibraryLinearLaunchers
     return kind && (!only || *kind == *only) && !(tf32 && call.bias);
   };
   Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
-      machine, std::move(name), std::move(about),
+      machine, std::move(name), std::move(about), Edges(),
       [takes_kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
         return takes_kind(arithmetic, call) ? plans_of(limits, arithmetic, call) : std::vector<LaunchPlan>();
       },
@@ -256,7 +256,7 @@ Kernel<LinearCall> library_kernel(Machine& machine, const LibraryLinearLaunchers
         const Kind kind = *kind_of(ops.arithmetic(), call);
         return Product(m, ops, call, launchers, tf32 ? Kind::tf32 : kind).run();
       });
-  kernel.promises = kNoPromises;
+  kernel.invariants = kNoInvariants;
   kernel.roundoffs.accumulator = roundoff;
   kernel.unavailable = [&machine, launchers] {
     const std::string why = machine.unavailable();

@@ -95,12 +95,13 @@ std::vector<LaunchPlan> gemv_plans(const DeviceLimits& limits, const Arithmetic&
 
 void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
   registry.add(cuda_kernel<LinearCall>(machine, "cuda.gemv", "at most 8 tokens: every byte of W read once",
-                                       gemv_plans, [launchers](Machine& m, Ops& ops, const LinearCall& call) {
+                                       gemv_edges(), gemv_plans,
+                                       [launchers](Machine& m, Ops& ops, const LinearCall& call) {
                                          return run_gemv(ops, call, m, launchers);
                                        }));
   for (const GemmKind& kind : gemm_kinds()) {
     Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
-        machine, "cuda." + kind.name, kind.about,
+        machine, "cuda." + kind.name, kind.about, gemm_edges(),
         [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
           return gemm_plans(kind, limits, arithmetic, call);
         },

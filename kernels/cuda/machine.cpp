@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/system/error.h"
-#include "kernels/cuda/kept_copies.h"
+#include "kernels/cuda/device_weight_cache.h"
 
 namespace assay::cuda {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::align_val_t kScratchAlignment{256};
 
 class EmulatedStaging final : public Staging {
  public:
-  explicit EmulatedStaging(KeptCopies* kept) : kept_(kept) {}
+  explicit EmulatedStaging(DeviceWeightCache* kept) : kept_(kept) {}
   ~EmulatedStaging() override {
     for (void* memory : scratch_) operator delete(memory, kScratchAlignment);
   }
@@ -39,20 +39,20 @@ class EmulatedStaging final : public Staging {
   void finish() override {}
 
  private:
-  KeptCopies* kept_;
+  DeviceWeightCache* kept_;
   std::vector<void*> scratch_;
 };
 
 class EmulatedMachine final : public Machine {
  public:
-  EmulatedMachine(const DeviceLimits& limits, KeptCopies* kept) : limits_(limits), kept_(kept) {}
+  EmulatedMachine(const DeviceLimits& limits, DeviceWeightCache* kept) : limits_(limits), kept_(kept) {}
   std::string unavailable() const override { return {}; }
   const DeviceLimits& limits() const override { return limits_; }
   std::unique_ptr<Staging> stage() override { return std::make_unique<EmulatedStaging>(kept_); }
 
  private:
   const DeviceLimits& limits_;
-  KeptCopies* kept_;
+  DeviceWeightCache* kept_;
 };
 
 std::size_t bytes_of(const Matrix& x) {
@@ -84,7 +84,7 @@ const void* Staging::made_of(const WeightView&, const std::string&,
   return read(made_.back().data(), made_.back().size());
 }
 
-std::unique_ptr<Machine> emulated_machine(int sm, KeptCopies* kept) {
+std::unique_ptr<Machine> emulated_machine(int sm, DeviceWeightCache* kept) {
   const DeviceLimits* limits = limits_of(sm);
   if (limits == nullptr) throw Error::usage(fmt::format("nothing is known of sm_{}", sm));
   return std::make_unique<EmulatedMachine>(*limits, kept);

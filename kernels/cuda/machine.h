@@ -22,7 +22,7 @@
 
 namespace assay::cuda {
 
-class KeptCopies;
+class DeviceWeightCache;
 
 class Staging {
  public:
@@ -68,6 +68,6 @@ class Machine {
 
 // Everything of sm_`sm` but its speed: kernels run under the emulator, on memory where it lies. With `kept`,
 // what a device keeps of weights from call to call is kept there.
-std::unique_ptr<Machine> emulated_machine(int sm, KeptCopies* kept = nullptr);
+std::unique_ptr<Machine> emulated_machine(int sm, DeviceWeightCache* kept = nullptr);
 
 }  // namespace assay::cuda

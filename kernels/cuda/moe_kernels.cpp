@@ -1,4 +1,4 @@
-// moe_mix as kernels of the registry: the experts' products in one launch each.
+// fused_moe as kernels of the registry: the experts' products in one launch each.
 //
 // Rows of x are gathered expert by expert; gate and up are products of all experts' rows at once, then the
 // gate, the product with down, and a token's weighted sum in the order of its experts' numbers. Routing lies
@@ -25,7 +25,7 @@ struct Visit {
   float weight;
 };
 
-std::vector<Visit> visits_in_order(const MoeMixCall& call) {
+std::vector<Visit> visits_in_order(const FusedMoeCall& call) {
   const std::size_t tokens = call.x.rows(), experts = call.experts.down.size(), top = call.routing.top_k;
   std::vector<Visit> visits;
   const bool sparse = call.form == MoeForm::sparse;
@@ -49,7 +49,7 @@ std::vector<Visit> visits_in_order(const MoeMixCall& call) {
   return visits;
 }
 
-Visits visits_of(const MoeMixCall& call) {
+Visits visits_of(const FusedMoeCall& call) {
   const std::vector<Visit> order = visits_in_order(call);
   const std::size_t tokens = call.x.rows();
   Visits visits;
@@ -82,7 +82,8 @@ std::optional<Product> product_of_all(const std::vector<WeightView>& weights, co
 
 class Mixture {
  public:
-  Mixture(Ops& ops, const MoeMixCall& call, Machine& machine, const GemmLaunchers& launchers, TensorUnit unit)
+  Mixture(Ops& ops, const FusedMoeCall& call, Machine& machine, const GemmLaunchers& launchers,
+          TensorUnit unit)
       : call_(call),
         arithmetic_(ops.arithmetic()),
         operations_(machine, launchers),
@@ -175,7 +176,7 @@ class Mixture {
                                     args, operations_.stream());
   }
 
-  const MoeMixCall& call_;
+  const FusedMoeCall& call_;
   const Arithmetic& arithmetic_;
   Operations operations_;
   TensorUnit unit_;
@@ -184,7 +185,7 @@ class Mixture {
 
 // Every expert is planned for as if all tokens came to it: which do is known when they have.
 std::vector<LaunchPlan> plans_of(const GemmKind& kind, const DeviceLimits& limits,
-                                 const Arithmetic& arithmetic, const MoeMixCall& call) {
+                                 const Arithmetic& arithmetic, const FusedMoeCall& call) {
   const ExpertWeights& w = call.experts;
   if (call.routing.top_k == 0) return {};
   const std::vector<std::size_t> rows(w.down.size(), call.x.rows());
@@ -198,16 +199,21 @@ std::vector<LaunchPlan> plans_of(const GemmKind& kind, const DeviceLimits& limit
   return plans;
 }
 
+// Rows of x that an expert gets, in tiles of their own.
+Edges expert_edges() {
+  return {{.of = "tokens", .from = 65}, {.of = "tokens", .from = 129}};
+}
+
 }  // namespace
 
 void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
   for (const GemmKind& kind : gemm_kinds()) {
-    Kernel<MoeMixCall> kernel = cuda_kernel<MoeMixCall>(
-        machine, "cuda.grouped_" + kind.name, "all experts in one launch: " + kind.about,
-        [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const MoeMixCall& call) {
+    Kernel<FusedMoeCall> kernel = cuda_kernel<FusedMoeCall>(
+        machine, "cuda.grouped_" + kind.name, "all experts in one launch: " + kind.about, expert_edges(),
+        [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const FusedMoeCall& call) {
           return plans_of(kind, limits, arithmetic, call);
         },
-        [launchers, unit = kind.unit](Machine& m, Ops& ops, const MoeMixCall& call) {
+        [launchers, unit = kind.unit](Machine& m, Ops& ops, const FusedMoeCall& call) {
           Matrix y = ops.allocate(call.x.rows(), call.x.columns());
           if (!y.empty()) Mixture(ops, call, m, launchers, unit).run(y);
           return y;

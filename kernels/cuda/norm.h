@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/stored_vector.h"
+#include "kernels/registry/edges.h"
 
 namespace assay {
 class Registry;
@@ -47,6 +48,7 @@ struct NormShape {
 };
 LaunchPlan plan_rms_norm(const DeviceLimits& limits, const NormShape& shape);
 LaunchPlan plan_layer_norm(const DeviceLimits& limits, const NormShape& shape);
+Edges row_edges();  // of all kernels that reduce a row
 
 struct NormLaunchers {
   void (*rms_norm)(const LaunchPlan&, const RmsNormArguments&, Stream);

@@ -112,21 +112,21 @@ Matrix run_softmax(Machine& machine, Ops& ops, const SoftmaxCall& call, const So
 }  // namespace
 
 void add_norm_kernels(Registry& registry, Machine& machine, const NormLaunchers& launchers) {
-  registry.add(cuda_kernel<RmsNormCall>(machine, "cuda.fused",
-                                        "squares, root and weight in one pass over a row in shared memory",
-                                        plans_of, [launchers](Machine& m, Ops& ops, const RmsNormCall& call) {
-                                          return run_rms_norm(m, ops, call, launchers);
-                                        }));
+  registry.add(cuda_kernel<RmsNormCall>(
+      machine, "cuda.fused", "squares, root and weight in one pass over a row in shared memory", row_edges(),
+      plans_of, [launchers](Machine& m, Ops& ops, const RmsNormCall& call) {
+        return run_rms_norm(m, ops, call, launchers);
+      }));
   registry.add(cuda_kernel<LayerNormCall>(
       machine, "cuda.fused", "mean, variance about it, weight and bias over a row in shared memory",
-      plans_of_layer_norm, [launchers](Machine& m, Ops& ops, const LayerNormCall& call) {
+      row_edges(), plans_of_layer_norm, [launchers](Machine& m, Ops& ops, const LayerNormCall& call) {
         return run_layer_norm(m, ops, call, launchers);
       }));
 }
 
 void add_softmax_kernels(Registry& registry, Machine& machine, const SoftmaxLaunchers& launchers) {
   registry.add(cuda_kernel<SoftmaxCall>(
-      machine, "cuda.fused", "maximum, sum and quotient of a row in shared memory",
+      machine, "cuda.fused", "maximum, sum and quotient of a row in shared memory", row_edges(),
       [](const DeviceLimits& limits, const Arithmetic& arithmetic,
          const SoftmaxCall& call) -> std::vector<LaunchPlan> {
         if (arithmetic.storage() != Real::f32) return {};

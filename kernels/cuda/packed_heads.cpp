@@ -26,7 +26,7 @@ PackedRows packed_rows(const DeviceLimits& limits, Staging& staging, const Matri
   return {to, stride};
 }
 
-void PackedCaches::add(const CacheRows& cache, std::size_t positions) {
+void PackedCaches::add(const PagedKvView& cache, std::size_t positions) {
   if (positions == 0) return;
   Pool& pool = pools_[cache.base.row<float>(0)];
   pool.base = cache.base;
@@ -44,7 +44,7 @@ std::size_t PackedCaches::most_rows() const {
   return most;
 }
 
-PackedRows PackedCaches::find(const CacheRows& cache, const PoolReader& read) {
+PackedRows PackedCaches::find(const PagedKvView& cache, const PoolReader& read) {
   const auto it = cache.base.empty() ? pools_.end() : pools_.find(cache.base.row<float>(0));
   if (it == pools_.end()) return {};
   Pool& pool = it->second;

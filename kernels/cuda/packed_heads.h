@@ -35,8 +35,8 @@ using PoolReader = std::function<PackedRows(const Matrix& rows)>;
 class PackedCaches {
  public:
   // Adds the first `positions` of a sequence. All are to be added before the first is looked for.
-  void add(const CacheRows& cache, std::size_t positions);
-  PackedRows find(const CacheRows& cache, const PoolReader& read);
+  void add(const PagedKvView& cache, std::size_t positions);
+  PackedRows find(const PagedKvView& cache, const PoolReader& read);
   // Of the largest pool.
   std::size_t most_rows() const;
 

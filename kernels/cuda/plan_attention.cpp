@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kStep = 64;  // keys, and columns, of a tile of flash_attention.cuh
 constexpr std::size_t kNoSplit = std::numeric_limits<std::size_t>::max() / 2;
-constexpr unsigned kLatentThreads = 256, kMergeThreads = 128;
-constexpr std::size_t kMostLatent = 512;  // columns of values that a block's warps share out
+constexpr unsigned kMlaThreads = 256, kMergeThreads = 128;
+constexpr std::size_t kMostMla = 512;  // columns of values that a block's warps share out
 
 constexpr std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -184,10 +184,10 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
 
 namespace {
 
-AttentionTiling latent_tiling(const AttentionShape& shape, std::size_t rows, std::size_t keys,
-                              std::size_t stages) {
+AttentionTiling mla_tiling(const AttentionShape& shape, std::size_t rows, std::size_t keys,
+                           std::size_t stages) {
   const std::size_t vector = 16 / shape.element_bytes, pitch = round_up(shape.qk_dim, 16) + vector;
-  const std::size_t units = rows / 16 * (keys / 16), warps = kLatentThreads / 32;
+  const std::size_t units = rows / 16 * (keys / 16), warps = kMlaThreads / 32;
   AttentionTiling t = {.rows = static_cast<std::uint32_t>(rows),
                        .keys = static_cast<std::uint32_t>(keys),
                        .stages = static_cast<std::uint32_t>(stages),
@@ -211,23 +211,23 @@ AttentionTiling latent_tiling(const AttentionShape& shape, std::size_t rows, std
   return t;
 }
 
-unsigned latent_registers(unsigned element_bytes, std::size_t rows) {
+unsigned mla_registers(unsigned element_bytes, std::size_t rows) {
   if (element_bytes == 2) return rows == 64 ? 248 : rows == 32 ? 160 : 120;
   return rows == 32 ? 168 : 128;
 }
 
 // Rows first, since every block of rows reads the cache anew; then two steps under way instead of one. How
 // many rows depends on the heads alone, not on how many queries there are, and with it the order of sums.
-bool choose_latent_tiling(const DeviceLimits& limits, const AttentionShape& shape, AttentionTiling& chosen) {
+bool choose_mla_tiling(const DeviceLimits& limits, const AttentionShape& shape, AttentionTiling& chosen) {
   const bool wide = shape.element_bytes == 4;
   const std::size_t wanted = shape.heads <= 16 ? 16 : shape.heads <= 32 || wide ? 32 : 64;
   for (const std::size_t stages : {2, 1}) {
     for (std::size_t rows = wanted; rows >= 16; rows /= 2) {
       for (const std::size_t keys : {64, 32, 16}) {
         if (wide && keys > 32) continue;
-        chosen = latent_tiling(shape, rows, keys, stages);
-        if (resident_blocks(limits, kLatentThreads, chosen.shared_bytes,
-                            latent_registers(shape.element_bytes, rows)) != 0)
+        chosen = mla_tiling(shape, rows, keys, stages);
+        if (resident_blocks(limits, kMlaThreads, chosen.shared_bytes,
+                            mla_registers(shape.element_bytes, rows)) != 0)
           return true;
       }
     }
@@ -237,36 +237,52 @@ bool choose_latent_tiling(const DeviceLimits& limits, const AttentionShape& shap
 
 }  // namespace
 
-AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
+AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
   require_shape(shape);
   AttentionPlan plan;
-  choose_latent_tiling(limits, shape, plan.tiling);
-  cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedLatentSplit), plan);
+  choose_mla_tiling(limits, shape, plan.tiling);
+  cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit), plan);
   plan.tiles = checked_plan(
-      limits, {.kernel = "latent_attention",
+      limits, {.kernel = "mla_attention",
                .variant = fmt::format("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,
                                       shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
                .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
-               .threads = kLatentThreads,
+               .threads = kMlaThreads,
                .shared_bytes = plan.tiling.shared_bytes,
                .stages = static_cast<int>(plan.tiling.stages),
-               .registers = latent_registers(shape.element_bytes, plan.tiling.rows),
+               .registers = mla_registers(shape.element_bytes, plan.tiling.rows),
                .why = fmt::format("a row of the cache is read once for {} rows; {} pieces of work",
                                   plan.tiling.rows, plan.work.size())});
-  if (shape.v_dim > kMostLatent || shape.v_dim > shape.qk_dim || shape.kv_heads != 1) {
+  if (shape.v_dim > kMostMla || shape.v_dim > shape.qk_dim || shape.kv_heads != 1) {
     plan.tiles.fits = false;
     plan.tiles.why = fmt::format("values of {} columns, where latents have up to {}", shape.v_dim,
-                                 std::min(shape.qk_dim, kMostLatent));
+                                 std::min(shape.qk_dim, kMostMla));
   }
   plan.merge = merge_plan(limits, shape, plan);
   return plan;
 }
 
-LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
-                               std::size_t inputs, std::size_t outputs) {
+Edges attention_edges() {
+  return {{.of = "rows", .every = 16},  // a fragment's
+          {.of = "rows", .from = kDecodingRows + 1},
+          {.of = "keys", .from = kStep + 1},
+          {.of = "keys", .from = kLeastSplit + 1},
+          {.of = "keys", .from = kFixedSplit + 1},
+          {.of = "dim", .from = kStep + 1},
+          {.of = "v", .from = kStep + 1}};
+}
+Edges mla_edges() {
+  return {{.of = "heads", .from = 17},  // tiles of 16, 32 and 64 heads
+          {.of = "heads", .from = 33},       {.of = "heads", .from = 65},
+          {.of = "keys", .from = kStep + 1}, {.of = "keys", .from = kFixedMlaSplit + 1},
+          {.of = "queries", .from = 9}};  // of mla_product: 8 tokens
+}
+
+LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
+                            std::size_t inputs, std::size_t outputs) {
   constexpr std::size_t kThreads = 128, kTokens = 8;
   return checked_plan(
-      limits, {.kernel = "latent_product",
+      limits, {.kernel = "mla_product",
                .variant = fmt::format("{} columns, {} tokens", kThreads, kTokens),
                .grid = {static_cast<unsigned>(blocks_for(outputs, kThreads)), static_cast<unsigned>(heads),
                         static_cast<unsigned>(blocks_for(tokens, kTokens))},

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/registry/edges.h"
 
 namespace assay::cuda {
 
@@ -16,18 +17,17 @@ namespace assay::cuda {
 enum class SplitRule : std::uint8_t {
   // Not: one block sees all of a tile's keys.
   none,
-  // At multiples of kFixedSplit keys (kFixedLatentSplit for latents): what a row gets depends on nothing but
+  // At multiples of kFixedSplit keys (kFixedMlaSplit for latents): what a row gets depends on nothing but
   // its own sequence.
   fixed,
   // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the
-  // device
-  // with tiles, and the pieces' sums would be more to write than their keys are to read.
+  // device with tiles, and the pieces' sums would be more to write than their keys are to read.
   decoding,
   // As many pieces as make kWantedBlocks blocks of the whole call, of at least kLeastSplit keys each and of
   // whole steps: round_up(⌈longest / pieces⌉, 64), pieces = kWantedBlocks / blocks without a cut.
   by_shape
 };
-inline constexpr std::size_t kFixedSplit = 512, kFixedLatentSplit = 256;
+inline constexpr std::size_t kFixedSplit = 512, kFixedMlaSplit = 256;
 inline constexpr std::size_t kLeastSplit = 128;
 inline constexpr std::size_t kDecodingRows = 64;  // queries × heads that share a key head
 // Two for each of an H100's 132 SMs; the same on every device, so that pieces are too.
@@ -53,13 +53,16 @@ struct AttentionPlan {
 };
 AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
 // Of latents: kv_heads 1, and the values are the first v_dim columns of the keys.
-AttentionPlan plan_latent_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+
+Edges attention_edges();
+Edges mla_edges();
 
 // Of packed_heads.cuh.
 LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes);
-// Of latent_product.cuh.
-LaunchPlan plan_latent_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
-                               std::size_t inputs, std::size_t outputs);
+// Of mla_product.cuh.
+LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
+                            std::size_t inputs, std::size_t outputs);
 
 // Elements from one head to the next where each begins on 16 bytes.
 constexpr std::size_t padded_head(std::size_t dim, unsigned element_bytes) {

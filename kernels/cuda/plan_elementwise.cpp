@@ -10,6 +10,7 @@ namespace assay::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256, kRegisters = 32;
+constexpr std::size_t kMostOfAWarp = 1024;  // elements under one scale: 32 a thread
 
 LaunchPlan plan_elements(const DeviceLimits& limits, const char* kernel, const ElementwiseShape& shape) {
   LaunchChoice choice = {.kernel = kernel, .threads = kThreads, .registers = kRegisters};
@@ -21,6 +22,13 @@ LaunchPlan plan_elements(const DeviceLimits& limits, const char* kernel, const E
 }
 
 }  // namespace
+
+Edges element_edges(std::string_view columns) {
+  return {{.of = columns, .from = kThreads + 1}};
+}
+Edges quantize_edges() {
+  return {{.of = "n", .every = 32}, {.of = "n", .from = kMostOfAWarp + 1}};
+}
 
 LaunchPlan plan_rope(const DeviceLimits& limits, const ElementwiseShape& pairs) {
   return plan_elements(limits, "rope", pairs);
@@ -39,7 +47,6 @@ LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& s
 }
 
 LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape) {
-  constexpr std::size_t kMostOfAWarp = 1024;  // elements: 32 a thread
   const bool warp = shape.block_elements <= kMostOfAWarp;
   LaunchChoice choice = {.kernel = "quantize", .registers = 40};
   choice.variant = warp ? "a warp a scale" : "a block a scale";

@@ -99,6 +99,12 @@ bool occupies(const DeviceLimits& limits, const GemmPlan& plan) {
   return plan.launch.fits && plan.launch.grid.x >= limits.sm_count;
 }
 
+// A warp's step is 32 chunks of 16 bytes of four rows. A split of four steps keeps enough of memory under
+// way; it depends on the codes alone.
+std::size_t gemv_split(Codes codes) {
+  return 4 * (32 * 16 / static_cast<std::size_t>(bytes_of(codes)));
+}
+
 LaunchPlan plan_simple(const DeviceLimits& limits, std::string_view kernel, Extent3 grid,
                        std::size_t shared_bytes = 0) {
   return checked_plan(limits, {.kernel = std::string(kernel),
@@ -146,13 +152,33 @@ GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
   return plan_with(limits, shape, group_rows, kOneWarpgroup, "wgmma", kFewestWgmmaStages, kWgmmaStages);
 }
 
+Edges gemm_edges() {
+  const std::size_t ring = kStages * depth(GemmMath::fp8);  // the longest there is, in columns of x
+  return {{.of = "m", .from = kSmall.rows + 1},
+          {.of = "m", .from = kLarge.rows + 1},
+          {.of = "n", .from = kSmall.outputs + 1},
+          {.of = "n", .from = kLarge.outputs + 1},
+          {.of = "k", .every = 16},  // a chunk of 16 bytes, in which the last columns may not be all
+          {.of = "k", .from = depth(GemmMath::bf16) + 1},
+          {.of = "k", .from = depth(GemmMath::fp8) + 1},
+          {.of = "k", .from = ring + 1}};
+}
+
+Edges gemv_edges() {
+  Edges edges = {{.of = "m", .from = 2},  // 1, 4 or 8 tokens by an instance of their own
+                 {.of = "m", .from = 5},
+                 {.of = "m", .from = kMostTokens},
+                 {.of = "n", .every = 16},  // four rows for each of a block's warps
+                 {.of = "k", .every = 16}};
+  for (const Codes codes : {Codes::f32, Codes::bf16, Codes::e4m3})
+    edges.push_back({.of = "k", .from = gemv_split(codes) + 1});
+  return edges;
+}
+
 GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, std::size_t outputs,
                    std::size_t inputs) {
-  // A warp's step is 32 chunks of 16 bytes of four rows. A split of four steps keeps enough of memory under
-  // way; it depends on the codes alone.
-  const std::size_t step = 32 * 16 / static_cast<std::size_t>(bytes_of(codes));
   GemvPlan plan;
-  plan.split = 4 * step;
+  plan.split = gemv_split(codes);
   plan.splits = std::max<std::size_t>(1, blocks_for(inputs, plan.split));
   LaunchChoice choice = {.kernel = fmt::format("gemv {}", name(codes)),
                          .variant = tokens == 1   ? "1 token"

@@ -7,8 +7,9 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::size_t kMostOfAWarp = 1024;  // columns: 32 floats a thread
-constexpr std::size_t kSumsBytes = 128;     // a float for each of at most 32 warps
+constexpr std::size_t kMostOfAWarp = 1024;    // columns: 32 floats a thread
+constexpr std::size_t kKeptNowhere = 29'000;  // columns, of which no architecture's SM keeps two rows
+constexpr std::size_t kSumsBytes = 128;       // a float for each of at most 32 warps
 constexpr unsigned kRegisters = 40;
 
 struct Rows {
@@ -43,6 +44,12 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
 }
 
 }  // namespace
+
+Edges row_edges() {
+  return {{.of = "n", .every = 32},  // a lane each, four at a time where that ends even
+          {.of = "n", .from = kMostOfAWarp + 1},
+          {.of = "n", .from = kKeptNowhere}};
+}
 
 LaunchPlan plan_rms_norm(const DeviceLimits& limits, const NormShape& shape) {
   return plan_rows(limits, {"rms_norm", "group", shape.count, shape.group});

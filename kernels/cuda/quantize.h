@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/registry/edges.h"
 
 namespace assay {
 class Registry;
@@ -32,6 +33,7 @@ struct QuantizeShape {
   std::size_t blocks = 0, block_elements = 0;
 };
 LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape);
+Edges quantize_edges();
 
 struct QuantizeLaunchers {
   void (*quantize)(const LaunchPlan&, const QuantizeArguments&, Stream);

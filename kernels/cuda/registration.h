@@ -8,14 +8,16 @@
 
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/machine.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay::cuda {
 
 // plans(limits, arithmetic, call): every launch of the call, in order; none where element types, stored forms
-// or shapes are not this kernel's. run(machine, ops, call) computes it.
+// or shapes are not this kernel's. run(machine, ops, call) computes it. Where the code goes another way, its
+// `edges` say; a library's are its own business.
 template <class Call, class Plans, class Run>
-Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, Plans plans, Run run) {
+Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, Edges edges, Plans plans,
+                         Run run) {
   const auto fits = [](const LaunchPlan& plan) { return plan.fits; };
   return {.name = std::move(name),
           .about = std::move(about),
@@ -27,6 +29,7 @@ Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, 
                 return !planned.empty() && std::all_of(planned.begin(), planned.end(), fits);
               },
           .run = [&machine, run](Ops& ops, const Call& call) { return run(machine, ops, call); },
+          .edges = std::move(edges),
           .unavailable = [&machine] { return machine.unavailable(); },
           .plans = plans,
           .refusal = [&machine, plans](const Arithmetic& arithmetic, const Call& call) -> std::string {

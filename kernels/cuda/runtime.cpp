@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/system/error.h"
-#include "kernels/cuda/kept_copies.h"
+#include "kernels/cuda/device_weight_cache.h"
 #include "kernels/cuda/launch.h"
 
 namespace assay::cuda {
@@ -230,14 +230,14 @@ class ManagedMemory final : public ModelMemory {
 
   bool holds(const void* address) const { return pool_->holds(address); }
   // Weights on the device: a model's are mapped once, and stay.
-  KeptCopies& kept() { return kept_; }
+  DeviceWeightCache& kept() { return kept_; }
 
   static thread_local ManagedMemory* current;  // whose kernels this thread runs
 
  private:
   std::shared_ptr<ManagedPool> pool_ = std::make_shared<ManagedPool>();
   WeightBlocks blocks_;
-  KeptCopies kept_{blocks_};
+  DeviceWeightCache kept_{blocks_};
 };
 
 thread_local ManagedMemory* ManagedMemory::current = nullptr;

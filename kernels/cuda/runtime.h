@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/cuda/machine.h"
-#include "kernels/model_memory.h"
+#include "kernels/registry/model_memory.h"
 
 namespace assay::cuda {
 

@@ -12,9 +12,10 @@ namespace assay::dumps {
 namespace {
 
 constexpr std::size_t kDirections = 24;
-constexpr double kSameDirection = 0.01;           // |a - b|² of unit vectors: cosine 0.995
-constexpr std::uint64_t kMostCells = 1ull << 28;  // of the table of runs, a pass
-constexpr std::size_t kMostRuns = 512;
+constexpr double kSameDirection = 0.01;                // |a - b|² of unit vectors: cosine 0.995
+constexpr std::uint64_t kMostCells = 1ull << 28;       // of the table of runs, a pass
+constexpr std::uint64_t kMostCellsOfAll = 1ull << 32;  // passes
+constexpr std::size_t kMostRuns = 512, kFewestRuns = 16;
 
 std::uint64_t mixed(std::uint64_t x) {  // splitmix64
   x += 0x9E3779B97F4A7C15ull;
@@ -105,6 +106,63 @@ Activations picked(const RowMap& map, Activations of, bool ref) {
   return out;
 }
 
+// Rows that have a symbol.
+std::size_t wanted(std::span<const std::uint64_t> symbols) {
+  return symbols.size() -
+         static_cast<std::size_t>(std::count(symbols.begin(), symbols.end(), kMatchesNothing));
+}
+
+bool same_run(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end()) &&
+         std::find(a.begin(), a.end(), kMatchesNothing) == a.end();
+}
+
+RowMap empty_map(std::size_t ref_rows, std::size_t test_rows) {
+  RowMap map;
+  map.ref_rows = ref_rows;
+  map.test_rows = test_rows;
+  map.identity = false;
+  return map;
+}
+
+void add_run(RowMap& map, const Run& run) {
+  for (std::size_t k = 0; k < run.length; ++k) map.pairs.emplace_back(run.ref + k, run.test + k);
+}
+
+// The shorter is the beginning or the end of the longer: seen at once, however long they are.
+std::optional<RowMap> prefix_or_suffix(std::span<const std::uint64_t> ref,
+                                       std::span<const std::uint64_t> test) {
+  const std::size_t shorter = std::min(ref.size(), test.size());
+  RowMap map = empty_map(ref.size(), test.size());
+  if (same_run(ref.first(shorter), test.first(shorter)))
+    add_run(map, {0, 0, shorter});
+  else if (same_run(ref.last(shorter), test.last(shorter)))
+    add_run(map, {ref.size() - shorter, test.size() - shorter, shorter});
+  else
+    return std::nullopt;
+  map.said = describe(map, 1);
+  return map;
+}
+
+// The longest runs first, until `whole` rows have a partner or no run is left.
+std::optional<RowMap> by_runs(std::span<const std::uint64_t> ref, std::span<const std::uint64_t> test,
+                              std::size_t whole, std::size_t& runs) {
+  if (ref.empty() || test.empty() || ref.size() > kMostCells / test.size()) return std::nullopt;
+  RowMap map = empty_map(ref.size(), test.size());
+  std::vector<bool> ref_taken(ref.size()), test_taken(test.size());
+  const std::size_t most =
+      std::clamp<std::size_t>(kMostCellsOfAll / (ref.size() * test.size()), kFewestRuns, kMostRuns);
+  while (map.pairs.size() < whole && runs < most) {
+    const Run run = longest_run(ref, test, ref_taken, test_taken);
+    if (run.length == 0) break;
+    ++runs;
+    add_run(map, run);
+    for (std::size_t k = 0; k < run.length; ++k) ref_taken[run.ref + k] = test_taken[run.test + k] = true;
+  }
+  std::sort(map.pairs.begin(), map.pairs.end());
+  return map;
+}
+
 }  // namespace
 
 RowMap identity_map(std::size_t rows) {
@@ -114,34 +172,20 @@ RowMap identity_map(std::size_t rows) {
 }
 
 std::optional<RowMap> align(std::span<const std::uint64_t> ref, std::span<const std::uint64_t> test) {
-  if (ref.size() == test.size() && std::equal(ref.begin(), ref.end(), test.begin()) &&
-      std::find(ref.begin(), ref.end(), kMatchesNothing) == ref.end())
-    return identity_map(ref.size());
-  if (ref.empty() || test.empty() || ref.size() > kMostCells / test.size()) return std::nullopt;
-  RowMap map;
-  map.ref_rows = ref.size();
-  map.test_rows = test.size();
-  map.identity = false;
-  std::vector<bool> ref_taken(ref.size()), test_taken(test.size());
-  const auto wanted = [](std::span<const std::uint64_t> symbols) {
-    return symbols.size() -
-           static_cast<std::size_t>(std::count(symbols.begin(), symbols.end(), kMatchesNothing));
-  };
+  if (ref.size() == test.size() && same_run(ref, test)) return identity_map(ref.size());
   const std::size_t whole = std::min(wanted(ref), wanted(test));
+  if (whole == 0) return std::nullopt;
+  if (auto map = prefix_or_suffix(ref, test)) return map;
   std::size_t runs = 0;
-  while (map.pairs.size() < whole && runs < kMostRuns) {
-    const Run run = longest_run(ref, test, ref_taken, test_taken);
-    if (run.length == 0) return std::nullopt;
-    ++runs;
-    for (std::size_t k = 0; k < run.length; ++k) {
-      ref_taken[run.ref + k] = test_taken[run.test + k] = true;
-      map.pairs.emplace_back(run.ref + k, run.test + k);
-    }
-  }
-  if (map.pairs.size() < whole || whole == 0) return std::nullopt;
-  std::sort(map.pairs.begin(), map.pairs.end());
-  map.said = describe(map, runs);
+  auto map = by_runs(ref, test, whole, runs);
+  if (!map || map->pairs.size() < whole) return std::nullopt;
+  map->said = describe(*map, runs);
   return map;
+}
+
+std::optional<RowMap> align_partly(std::span<const std::uint64_t> ref, std::span<const std::uint64_t> test) {
+  std::size_t runs = 0;
+  return by_runs(ref, test, std::min(ref.size(), test.size()), runs);
 }
 
 std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>> symbols_of(const Activations& ref,

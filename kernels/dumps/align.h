@@ -4,7 +4,8 @@
 // of an embedding share when they point the same way. Runs of equal symbols are then taken off, the longest
 // first, from what is left of both, so that it does not matter in which order sequences come or where padding
 // stands. An alignment holds only if it covers the shorter dump whole; otherwise rows are compared as they
-// stand, and a shift is a fault to be named, not to be undone.
+// stand, and a shift is a fault to be named, not to be undone. Token ids tell more: where they do not agree,
+// the inputs were not the same (token_ids.h).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ struct RowMap {
 RowMap identity_map(std::size_t rows);
 // nullopt where no alignment covers the shorter of the two.
 std::optional<RowMap> align(std::span<const std::uint64_t> ref, std::span<const std::uint64_t> test);
+// Whatever runs there are, though they leave rows of both; nullopt where the dumps are too long to tell.
+std::optional<RowMap> align_partly(std::span<const std::uint64_t> ref, std::span<const std::uint64_t> test);
 
 // Symbols of rows by direction: equal where the angle's cosine exceeds 0.995, which roundings of any 16-bit
 // format keep and different tokens do not reach.

@@ -42,9 +42,12 @@ class Comparer {
     if (!alignment_.note.empty()) result_.notes.push_back(alignment_.note);
     precision_ = coarser(precision_of(true), precision_of(false));
     result_.precision = precision_;
-    compare_taps();
-    name_faults();
-    heat_tokens();
+    if (!alignment_.differ || !alignment_.map->pairs.empty()) {
+      compare_taps();
+      name_faults();
+      heat_tokens();
+    }
+    if (alignment_.differ || result_.first_divergence() != nullptr) result_.inputs = alignment_.inputs;
     return std::move(result_);
   }
 
@@ -183,6 +186,11 @@ class Comparer {
     const std::size_t ref_rows = ref.rows, test_rows = test.rows;
     result.width = ref.width;
     result.rows = ref.rows;
+    if (alignment_.differ &&
+        !(ref_rows == alignment_.map->ref_rows && test_rows == alignment_.map->test_rows)) {
+      result.note = "not compared: of other tokens";
+      return;
+    }
     if (!how || !pick_rows(ref, test, result.note)) {
       const std::string shapes =
           fmt::format("REF has {} tokens of {}, TEST {} of {}", ref_rows, ref.width, test_rows, test.width);
@@ -280,9 +288,14 @@ class Comparer {
     }
     result.status = result.error.ratio <= 1 ? CaseStatus::passed : CaseStatus::failed;
     if (result.status == CaseStatus::passed) return;
-    result.diagnosis = diagnose(ref, test, result.error.frobenius, limit.frobenius);
+    // The norm is that of the finite elements: without one that is no number, nothing is left to explain.
+    const double error = result.error.measure.pattern_faults > 0 ? std::numeric_limits<double>::infinity()
+                                                                 : result.error.frobenius;
+    result.diagnosis = diagnose(ref, test, error, limit.frobenius);
     if (!result.diagnosis) result.diagnosis = lost_precision(test, result);
-    if (!result.diagnosis) result.diagnosis = other_experts(ref, test, result);
+    if (!result.diagnosis || result.diagnosis->code == "elements") {
+      if (auto choice = other_experts(ref, test, result)) result.diagnosis = std::move(choice);
+    }
   }
 
   // Weights of experts, zero for those not chosen: a choice that went another way is no error of arithmetic.
@@ -369,7 +382,7 @@ std::size_t DumpComparison::count(CaseStatus status) const {
 }
 
 bool DumpComparison::good() const {
-  return vacuous.empty() && holes.empty() && first_divergence() == nullptr;
+  return vacuous.empty() && inputs.empty() && holes.empty() && first_divergence() == nullptr;
 }
 
 DumpComparison compare_dumps(const CompareRequest& request) {

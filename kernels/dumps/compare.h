@@ -41,6 +41,9 @@ struct DumpComparison {
   std::vector<std::string> holes;           // of the missing: TEST has the same of other layers
   std::vector<std::string> notes;           // alignment, what was left aside
   std::string vacuous;                      // why the whole proves nothing; empty: it does not
+  // How the two dumps' tokens differ: surely, or so that numbers that differ are no wonder. Empty: they do
+  // not, or no number is the worse for it.
+  std::string inputs;
   ElementType precision = ElementType::F32;
   std::size_t tokens = 0;
   std::vector<double> token_heat;  // of each token the largest error/limit of all taps

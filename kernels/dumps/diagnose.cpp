@@ -218,6 +218,7 @@ std::optional<Diagnosis> diagnose(const Activations& ref, const Activations& tes
   if (ref.rows != test.rows || ref.width != test.width || ref.values.empty()) return std::nullopt;
   Search search(ref, test, believable(std::isfinite(error) ? error : 1, allowed), allowed);
   search_holes(search);
+  search_elements(search);
   search_factors(search);
   search_tokens(search);
   search_transposed(search);

@@ -1,7 +1,7 @@
-// Explanations within a token's vector: rotary pairs in the other layout, heads in another order, turned by
+// Explanations within a token's vector: rotary pairs in the other layout, heads in another order, rotated by
 // other angles.
 //
-//   halves  x[i], x[i + r/2] turn together (transformers);   pairs  x[2i], x[2i + 1] do (DeepSeek, GGUF's
+//   halves  x[i], x[i + r/2] rotate together (transformers);   pairs  x[2i], x[2i + 1] do (DeepSeek, GGUF's
 //   Llama)
 //
 // The rotary part is a head's whole, or its last or first r elements (MLA: 64 of 192).
@@ -16,6 +16,7 @@ namespace assay::dumps {
 namespace {
 
 constexpr std::size_t kWidestHead = 1024;
+constexpr double kFewestRotated = 4;  // pairs: (Σ d²)² / Σ d⁴ counts those that move
 
 std::vector<std::size_t> head_widths(std::size_t width) {
   std::vector<std::size_t> heads;
@@ -122,8 +123,8 @@ void search_heads(Search& s) {
   }
 }
 
-// Every pair has REF's length and another angle: turned by other positions, another base, or the other
-// layout.
+// Every pair has REF's length and another angle: rotated by other positions, another base, or the other
+// layout. Many pairs are: of a few elements that differ, lengths may agree by chance.
 void search_angles(Search& s) {
   const Activations &ref = s.ref(), &test = s.test();
   if (s.rows().size() < 2) return;
@@ -131,7 +132,7 @@ void search_angles(Search& s) {
     if (r.count < 8) continue;
     for (const bool pairs : {true, false}) {
       const std::size_t half = r.count / 2;
-      double error = 0, size = 0, plain = 0;
+      double error = 0, size = 0, plain = 0, plain_squares = 0;
       for (const std::size_t i : s.rows()) {
         for (std::size_t j = 0; j < ref.width; ++j) {
           const double t = test.row(i)[j], x = ref.row(i)[j];
@@ -148,11 +149,13 @@ void search_angles(Search& s) {
           const double u = test.row(i)[mate], y = ref.row(i)[mate];
           const double difference = std::hypot(t, u) - std::hypot(x, y);
           error += difference * difference;
-          plain += (t - x) * (t - x) + (u - y) * (u - y);
+          const double moved = (t - x) * (t - x) + (u - y) * (u - y);
+          plain += moved;
+          plain_squares += moved * moved;
         }
         if (error > 0.05 * size) break;
       }
-      if (!(plain > 0) || !(size > 0)) continue;
+      if (!(plain * plain >= kFewestRotated * plain_squares) || !(plain > 0) || !(size > 0)) continue;
       s.offer({"rope_angles",
                fmt::format("every rotary pair has REF's length and another angle ({}, {})", describe(r),
                            pairs ? "pairs side by side" : "two halves"),

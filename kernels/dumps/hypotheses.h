@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/dumps/diagnose.h"
@@ -18,6 +19,7 @@ class Search {
       : ref_(ref), test_(test), limit_(limit), noise_(noise) {
     const std::size_t step = std::max<std::size_t>(1, test.rows / kTokens);
     for (std::size_t i = 0; i < test.rows && rows_.size() < kTokens; i += step) rows_.push_back(i);
+    if (step > 1) add_worst_rows();
   }
 
   const Activations& ref() const { return ref_; }
@@ -30,7 +32,7 @@ class Search {
   void attempt(const Expected& expected, const Told& told) {
     if (best_left_ <= noise_) return;
     const double left = remaining(expected);
-    if (!(left <= limit_) || !(left < best_left_ / 2)) return;
+    if (!believes(left) || !(left < best_left_ / 2)) return;
     best_left_ = left;
     best_ = told();
     best_->left = left;
@@ -42,8 +44,10 @@ class Search {
     attempt([&](std::size_t i, std::size_t j) { return ref_.row(i)[from[j]]; }, told);
   }
 
+  bool believes(double left) const { return left <= limit_; }
+
   void offer(Diagnosis diagnosis) {
-    if (best_left_ <= noise_ || !(diagnosis.left <= limit_) || !(diagnosis.left < best_left_ / 2)) return;
+    if (best_left_ <= noise_ || !believes(diagnosis.left) || !(diagnosis.left < best_left_ / 2)) return;
     best_left_ = diagnosis.left;
     best_ = std::move(diagnosis);
   }
@@ -68,7 +72,28 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kTokens = 32;
+  static constexpr std::size_t kTokens = 32, kWorstTokens = 8;
+
+  // What is wrong in tokens between those must be explained, too.
+  void add_worst_rows() {
+    std::vector<std::pair<double, std::size_t>> errors;  // -|TEST - REF|² of each row
+    for (std::size_t i = 0; i < test_.rows; ++i) {
+      double error = 0;
+      for (std::size_t j = 0; j < test_.width; ++j) {
+        const double difference = test_.row(i)[j] - ref_.row(i)[j];
+        error += difference * difference;
+      }
+      if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+      if (error > 0) errors.emplace_back(-error, i);
+    }
+    const std::size_t count = std::min(kWorstTokens, errors.size());
+    std::partial_sort(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(count), errors.end());
+    for (std::size_t k = 0; k < count; ++k) {
+      if (std::find(rows_.begin(), rows_.end(), errors[k].second) == rows_.end())
+        rows_.push_back(errors[k].second);
+    }
+  }
+
   const Activations& ref_;
   const Activations& test_;
   double limit_, noise_;
@@ -77,6 +102,7 @@ class Search {
   std::optional<Diagnosis> best_;
 };
 
-void search_columns(Search& search);  // heads and rotary pairs
+void search_columns(Search& search);   // heads and rotary pairs
+void search_elements(Search& search);  // a few single ones
 
 }  // namespace assay::dumps

@@ -3,11 +3,10 @@
 // No budget can be derived for the output of many layers whose weights are unknown here. Three rules, in
 // order:
 // 1. `--yardstick`: a plain computation of the same precision. At most twice its error (rule 3 of the
-// kernels').
+//    kernels').
 // 2. `--rtol R`: R for every tap.
 // 3. Otherwise, from the coarsest type that most taps of either dump were rounded to, u its unit roundoff,
-// for a
-//    tap in layer l (from 0) with vectors of K elements:
+//    for a tap in layer l (from 0) with vectors of K elements:
 //       rtol = λ · (u + 2^-24·√K) · √(10·(l + 1))
 //    A block rounds about ten results one after the other (norm, projection, rope, attention, output, sum,
 //    norm, gate, product, sum), and roundings behave as a random walk; each is a float32 sum of about K

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/system/error.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr double kSameTokens = 0.5;    // relative distance up to which rows are taken to be the same tokens
 constexpr std::size_t kNarrowest = 4;  // of vectors that tell tokens apart
-constexpr int kIdShift = 24;           // a symbol: token id above, position below
 
 template <class Key>
 Key most_common(const std::map<Key, std::size_t>& votes) {
@@ -40,17 +40,25 @@ std::optional<std::vector<double>> auxiliary_values(const Dump& dump, Auxiliary 
   return dump.load(*tap, join, flat).values;
 }
 
-std::optional<std::vector<std::uint64_t>> id_symbols(const Dump& dump, bool with_positions) {
+// Not every dump's numbers are whole ones.
+std::int64_t whole(double value) {
+  return std::isfinite(value) && std::fabs(value) < 0x1p53 ? static_cast<std::int64_t>(value) : -1;
+}
+
+std::optional<TokenIds> token_ids(const Dump& dump) {
   const auto ids = auxiliary_values(dump, Auxiliary::token_ids);
-  if (!ids) return std::nullopt;
-  const auto positions = with_positions ? auxiliary_values(dump, Auxiliary::positions) : std::nullopt;
-  std::vector<std::uint64_t> symbols;
-  for (std::size_t i = 0; i < ids->size(); ++i) {
-    const double position = positions && positions->size() == ids->size() ? (*positions)[i] : 0;
-    symbols.push_back(static_cast<std::uint64_t>(static_cast<std::int64_t>((*ids)[i])) << kIdShift ^
-                      static_cast<std::uint64_t>(static_cast<std::int64_t>(position)));
+  if (!ids || ids->empty()) return std::nullopt;
+  TokenIds result;
+  for (const double id : *ids) result.ids.push_back(whole(id));
+  const auto positions = auxiliary_values(dump, Auxiliary::positions);
+  if (positions && positions->size() == ids->size()) {
+    for (const double position : *positions) result.positions.push_back(whole(position));
   }
-  return symbols;
+  const auto mask = auxiliary_values(dump, Auxiliary::mask);
+  if (mask && mask->size() == ids->size()) {
+    for (const double kept : *mask) result.masked.push_back(kept == 0);
+  }
+  return result;
 }
 
 void strike_masked(const Dump& dump, std::vector<std::uint64_t>& symbols) {
@@ -140,13 +148,8 @@ Activations load_plainly(const Dump& dump, const Tap& tap) {
 }
 
 TokenAlignment align_tokens(const PairedDumps& dumps) {
-  const bool positions = find_auxiliary(dumps.ref, Auxiliary::positions) != nullptr &&
-                         find_auxiliary(dumps.test, Auxiliary::positions) != nullptr;
-  auto ref_ids = id_symbols(dumps.ref, positions), test_ids = id_symbols(dumps.test, positions);
-  if (ref_ids && test_ids) {
-    strike_masked(dumps.ref, *ref_ids);
-    strike_masked(dumps.test, *test_ids);
-    return aligned(*ref_ids, *test_ids, positions ? "token ids and positions" : "token ids");
+  if (const auto ref = token_ids(dumps.ref)) {
+    if (const auto test = token_ids(dumps.test)) return align_ids(*ref, *test);
   }
   for (const TapPair& pair : dumps.pairs) {
     if (!pair.ref->is_float() || !pair.test->is_float()) continue;

@@ -8,6 +8,7 @@
 
 #include "kernels/dumps/align.h"
 #include "kernels/dumps/dump.h"
+#include "kernels/dumps/token_ids.h"
 
 namespace assay::dumps {
 
@@ -34,10 +35,6 @@ std::optional<Reading> find_reading(const PairedDumps& dumps, const TapPair& pai
 // As one dump alone would be read: the first axis longer than 1 counts tokens.
 Activations load_plainly(const Dump& dump, const Tap& tap);
 
-struct TokenAlignment {
-  std::optional<RowMap> map;  // nullopt: tokens are compared as they stand
-  std::string note;
-};
 // By token ids (and positions) where both dumps have them, else by the first tap, the embedding where it is
 // there. Tokens that an attention mask strikes out match nothing.
 TokenAlignment align_tokens(const PairedDumps& dumps);

@@ -71,7 +71,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
 
   AttentionCall call(Ops& ops) const override {
     AttentionCall call = {.q = upload(ops, q_),
-                          .spans = {},
+                          .sequences = {},
                           .heads = heads_,
                           .kv_heads = kv_heads_,
                           .qk_dim = qk_dim_,
@@ -80,7 +80,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
                           .window = window_,
                           .soft_cap = cap_};
     for (const Sequence& s : sequences_)
-      call.spans.push_back(
+      call.sequences.push_back(
           {s.first, s.queries, s.keys, s.key_rows.upload_to(ops), s.value_rows.upload_to(ops)});
     if (sinks_) call.sinks = sinks_->view();
     return call;
@@ -106,19 +106,19 @@ class AttentionOperands final : public Operands<AttentionCall> {
   }
 
   std::optional<AttentionCall> first_token(const AttentionCall& call) const override {
-    if (call.spans.size() < 2) return std::nullopt;
+    if (call.sequences.size() < 2) return std::nullopt;
     AttentionCall first = call;
-    first.spans.resize(1);
-    first.q = call.q.row_range(0, first.spans[0].queries);
+    first.sequences.resize(1);
+    first.q = call.q.row_range(0, first.sequences[0].queries);
     return first;
   }
   std::optional<AttentionCall> first_chunk(const AttentionCall& call) const override {
-    if (call.spans.empty() || call.spans[0].queries < 2) return std::nullopt;
+    if (call.sequences.empty() || call.sequences[0].queries < 2) return std::nullopt;
     AttentionCall first = call;
     first.q = call.q.row_range(0, 1);
-    first.spans.resize(1);
-    first.spans[0].keys -= first.spans[0].queries - 1;
-    first.spans[0].queries = 1;
+    first.sequences.resize(1);
+    first.sequences[0].keys -= first.sequences[0].queries - 1;
+    first.sequences[0].queries = 1;
     return first;
   }
   bool spoil_last_token(AttentionCall& call) const override {

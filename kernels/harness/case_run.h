@@ -14,7 +14,7 @@
 
 #include "kernels/harness/cases.h"
 #include "kernels/harness/guarded_ops.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 

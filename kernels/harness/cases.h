@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/calls.h"
 #include "kernels/harness/case_id.h"
 #include "kernels/harness/measure.h"
-#include "kernels/registry.h"
+#include "kernels/registry/calling_ops.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 

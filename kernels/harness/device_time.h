@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "kernels/model_memory.h"
+#include "kernels/registry/model_memory.h"
 #include "refimpl/ops/reference.h"
 
 namespace assay {

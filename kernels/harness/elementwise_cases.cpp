@@ -2,8 +2,7 @@
 //
 //   embedding    y = table[token]                              a copy: equality
 //   rope         a c - b s, b c + a s                          3 u (|a c| + |b s|): two products and a sum
-//   activation   silu x σ(x)                                   8 u |y|: an exponential to 2 ulp, a sum, a
-//   quotient
+//   activation   silu x σ(x)                                   8 u |y|: exponential to 2 ulp, sum, quotient
 //                gelu ½ x (1 + erf)                            4 u |y| + 4 u |x|: erf is off by an ulp of 1
 //                gelu_tanh ½ x (1 + tanh t)                    4 u |y| + |x| (4 u + 4 u |t| (1 - tanh² t))
 //                relu                                          a choice: equality
@@ -24,8 +23,16 @@ namespace {
 // off by |x| of them.
 constexpr double kFlushed = 0x1p-126;
 
+// down=135: all inputs × 2^-135, so that they are subnormal.
+int halvings_of(const CaseId& id) {
+  return static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));
+}
+
 FillOptions shape(const CaseId& id, std::string_view rows, std::string_view columns) {
-  return {.rows = id.number(rows, 1), .columns = id.number(columns, 1), .seed = id.seed()};
+  return {.rows = id.number(rows, 1),
+          .columns = id.number(columns, 1),
+          .seed = id.seed(),
+          .halvings = halvings_of(id)};
 }
 
 // --- embedding
@@ -81,6 +88,14 @@ class EmbeddingCases final : public OpCases<EmbeddingCall> {
     }
     return cases;
   }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    if (size != "hidden") return {};
+    return {CaseId("embedding", "BF16")
+                .with("m", 3)
+                .with("vocab", 5)
+                .with("hidden", value)
+                .with(InputKind::zero_mean)};
+  }
   std::unique_ptr<Operands<EmbeddingCall>> make(const CaseId& id) const override {
     if (id.number("vocab", 1) == 0 || id.number("hidden", 1) == 0) throw Error::usage("an empty table");
     return std::make_unique<EmbeddingOperands>(id);
@@ -101,18 +116,20 @@ class RopeOperands final : public Operands<RotaryCall> {
       : tokens_(id.number("m", 1)),
         heads_(id.number("heads", 1)),
         head_dim_(id.number("dim", 64)),
-        turned_(id.number("turned", head_dim_)),
+        rotary_(id.number("rotary", head_dim_)),
         offset_(id.number("offset", 0)),
         layout_(layout_of(id)) {
-    if (turned_ % 2 != 0 || offset_ + turned_ > head_dim_)
-      throw Error::usage("turned and offset do not fit dim");
-    x_ = filled(arithmetic, id.input(), {.rows = tokens_, .columns = heads_ * head_dim_, .seed = id.seed()});
+    if (rotary_ % 2 != 0 || offset_ + rotary_ > head_dim_)
+      throw Error::usage("rotary and offset do not fit dim");
+    x_ = filled(
+        arithmetic, id.input(),
+        {.rows = tokens_, .columns = heads_ * head_dim_, .seed = id.seed(), .halvings = halvings_of(id)});
     // Su et al. 2021: angle = position · 10000^(-2i/d), positions from `first` on.
-    cos_ = sin_ = {tokens_, turned_ / 2, {}};
+    cos_ = sin_ = {tokens_, rotary_ / 2, {}};
     for (std::size_t t = 0; t < tokens_; ++t) {
-      for (std::size_t i = 0; i < turned_ / 2; ++i) {
+      for (std::size_t i = 0; i < rotary_ / 2; ++i) {
         const double frequency =
-            std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(turned_));
+            std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_));
         const double angle = static_cast<double>(id.number("first", 0) + t) * frequency;
         cos_.values.push_back(arithmetic.round(std::cos(angle)));
         sin_.values.push_back(arithmetic.round(std::sin(angle)));
@@ -126,7 +143,7 @@ class RopeOperands final : public Operands<RotaryCall> {
     ReferenceOps wide = truth_ops(jobs);
     TruthPart y = {.rows = tokens_, .columns = heads_ * head_dim_};
     y.values = wide.download(run_reference(wide, call(wide)));
-    // |a c| + |b s| of each element is the turn itself, of magnitudes and with -sin in the first half.
+    // |a c| + |b s| of each element is the rotation itself, of magnitudes and with -sin in the first half.
     for (std::size_t t = 0; t < tokens_; ++t) {
       for (std::size_t c = 0; c < y.columns; ++c) y.per_roundoff.push_back(3 * size_of_terms(t, c));
     }
@@ -145,13 +162,13 @@ class RopeOperands final : public Operands<RotaryCall> {
     fill_row_with_nan(call.x, tokens_ - 1);
     return true;
   }
-  double flops() const override { return 3.0 * static_cast<double>(tokens_ * heads_ * turned_); }
+  double flops() const override { return 3.0 * static_cast<double>(tokens_ * heads_ * rotary_); }
   double bytes() const override { return 8.0 * static_cast<double>(x_.values.size()); }
 
  private:
   double size_of_terms(std::size_t token, std::size_t column) const {
-    const std::size_t in_head = column % head_dim_, pairs = turned_ / 2;
-    if (in_head < offset_ || in_head >= offset_ + turned_) return 0;
+    const std::size_t in_head = column % head_dim_, pairs = rotary_ / 2;
+    if (in_head < offset_ || in_head >= offset_ + rotary_) return 0;
     const std::size_t j = in_head - offset_;
     const bool halves = layout_ == RopeLayout::half_split;
     const std::size_t pair = halves ? j % pairs : j / 2;
@@ -162,7 +179,7 @@ class RopeOperands final : public Operands<RotaryCall> {
     const double c = cos_.values[token * pairs + pair], s = sin_.values[token * pairs + pair];
     return std::fabs(row[column] * c) + std::fabs(row[partner] * s);
   }
-  std::size_t tokens_, heads_, head_dim_, turned_, offset_;
+  std::size_t tokens_, heads_, head_dim_, rotary_, offset_;
   RopeLayout layout_;
   Filled x_, cos_, sin_;
 };
@@ -172,7 +189,7 @@ class RopeCases final : public OpCases<RotaryCall> {
   std::vector<CaseId> grid() const override {
     std::vector<CaseId> cases;
     struct Head {
-      std::uint64_t heads, dim, turned, offset;
+      std::uint64_t heads, dim, rotary, offset;
     };
     // Llama and Qwen (128 whole), GPT-NeoX-like (a quarter), DeepSeek's last 64 of 192, ragged ones.
     for (const Head& h :
@@ -184,7 +201,7 @@ class RopeCases final : public OpCases<RotaryCall> {
                                 .with("m", m)
                                 .with("heads", h.heads)
                                 .with("dim", h.dim)
-                                .with("turned", h.turned)
+                                .with("rotary", h.rotary)
                                 .with("offset", h.offset)
                                 .with("layout", layout)
                                 .with("first", m == 9 ? 4090 : 3)
@@ -195,13 +212,24 @@ class RopeCases final : public OpCases<RotaryCall> {
     }
     return cases;
   }
-  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
-    if (size != "elements") return {};
+  std::vector<CaseId> always() const override {
     return {CaseId("rope", "F32")
-                .with("m", (value + 63) / 64)
-                .with("heads", 1)
-                .with("dim", 64)
+                .with("m", 3)
+                .with("heads", 2)
+                .with("dim", 80)
+                .with("first", 3)
+                .with("down", 135)
                 .with(InputKind::zero_mean)};
+  }
+  std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
+    CaseId id("rope", "F32");
+    if (size == "elements")
+      id.with("m", (value + 63) / 64).with("heads", 1).with("dim", 64);
+    else if (size == "pairs")
+      id.with("m", 3).with("heads", value).with("dim", 2);
+    else
+      return {};
+    return {id.with(InputKind::zero_mean)};
   }
   std::vector<CaseId> perf_grid() const override {
     return {
@@ -278,16 +306,16 @@ class ActivationOperands final : public Operands<ActivationCall> {
   Filled x_;
 };
 
-class GatedOperands final : public Operands<GatedCall> {
+class GatedActivationOperands final : public Operands<GatedActivationCall> {
  public:
-  explicit GatedOperands(const CaseId& id)
+  explicit GatedActivationOperands(const CaseId& id)
       : form_{.activation = activation_of(id)}, fine_(id.input() == InputKind::zero_mean) {
     FillOptions options = shape(id, "m", "n");
     gate_ = filled(arithmetic, id.input(), options);
     ++options.seed;
     up_ = filled(arithmetic, id.input(), options);
   }
-  GatedCall call(Ops& ops) const override { return {upload(ops, gate_), upload(ops, up_), form_}; }
+  GatedActivationCall call(Ops& ops) const override { return {upload(ops, gate_), upload(ops, up_), form_}; }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
     TruthPart y = {.rows = gate_.rows, .columns = gate_.columns};
@@ -307,11 +335,11 @@ class GatedOperands final : public Operands<GatedCall> {
     y.fine_digits = fine_ && form_.activation != Activation::relu;
     return {std::move(y)};
   }
-  std::optional<GatedCall> first_token(const GatedCall& call) const override {
+  std::optional<GatedActivationCall> first_token(const GatedActivationCall& call) const override {
     if (gate_.rows < 2) return std::nullopt;
-    return GatedCall{call.gate.row_range(0, 1), call.up.row_range(0, 1), call.form};
+    return GatedActivationCall{call.gate.row_range(0, 1), call.up.row_range(0, 1), call.form};
   }
-  bool spoil_last_token(GatedCall& call) const override {
+  bool spoil_last_token(GatedActivationCall& call) const override {
     if (gate_.rows < 2) return false;
     fill_row_with_nan(call.gate, gate_.rows - 1);
     return true;
@@ -320,7 +348,7 @@ class GatedOperands final : public Operands<GatedCall> {
   double bytes() const override { return 12.0 * static_cast<double>(gate_.values.size()); }
 
  private:
-  GatedForm form_;
+  GatedActivation form_;
   bool fine_;
   Filled gate_, up_;
 };
@@ -358,6 +386,14 @@ class ActivationCases final : public OpCases<ActivationCall> {
   std::vector<CaseId> grid() const override {
     return activation_grid("activation", {"silu", "gelu", "gelu_tanh", "relu"});
   }
+  std::vector<CaseId> always() const override {
+    return {CaseId("activation", "F32")
+                .with("act", "relu")
+                .with("m", 3)
+                .with("n", 77)
+                .with("down", 135)
+                .with(InputKind::zero_mean)};
+  }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
     return activation_at("activation", "silu", size, value);
   }
@@ -367,24 +403,27 @@ class ActivationCases final : public OpCases<ActivationCall> {
   }
 };
 
-class GatedCases final : public OpCases<GatedCall> {
+class GatedActivationCases final : public OpCases<GatedActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
-    return activation_grid("gated", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
+    return activation_grid("gated_activation", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
     std::vector<CaseId> cases;
     for (const std::string_view act : {"silu", "gelu"}) {
-      for (CaseId& id : activation_at("gated", act, size, value)) cases.push_back(std::move(id));
+      for (CaseId& id : activation_at("gated_activation", act, size, value)) cases.push_back(std::move(id));
     }
     return cases;
   }
   std::vector<CaseId> perf_grid() const override {
-    return {
-        CaseId("gated", "F32").with("act", "silu").with("m", 512).with("n", 4096).with(InputKind::zero_mean)};
+    return {CaseId("gated_activation", "F32")
+                .with("act", "silu")
+                .with("m", 512)
+                .with("n", 4096)
+                .with(InputKind::zero_mean)};
   }
-  std::unique_ptr<Operands<GatedCall>> make(const CaseId& id) const override {
-    return std::make_unique<GatedOperands>(id);
+  std::unique_ptr<Operands<GatedActivationCall>> make(const CaseId& id) const override {
+    return std::make_unique<GatedActivationOperands>(id);
   }
 };
 
@@ -406,8 +445,8 @@ const OpCases<ActivationCall>& cases_of<ActivationCall>() {
   return cases;
 }
 template <>
-const OpCases<GatedCall>& cases_of<GatedCall>() {
-  static const GatedCases cases;
+const OpCases<GatedActivationCall>& cases_of<GatedActivationCall>() {
+  static const GatedActivationCases cases;
   return cases;
 }
 

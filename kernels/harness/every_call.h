@@ -10,9 +10,9 @@
   Do(AttentionCall);             \
   Do(MlaCall);                   \
   Do(ActivationCall);            \
-  Do(GatedCall);                 \
+  Do(GatedActivationCall);       \
   Do(SoftmaxCall);               \
   Do(MoeGateCall);               \
-  Do(MoeMixCall);                \
+  Do(FusedMoeCall);              \
   Do(QuantizeCall);              \
   Do(DequantizeCall)

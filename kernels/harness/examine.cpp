@@ -59,7 +59,7 @@ struct Judge {
 
 // Another number of threads and other strides in one run; only where that differs is asked which of them, or
 // none, it was.
-void check_bits(const Runner& run, const Promises& promises, const CaseRun& first, int jobs,
+void check_bits(const Runner& run, const Invariants& invariants, const CaseRun& first, int jobs,
                 const Judge& judge) {
   const int other_jobs = jobs == 1 ? 2 : 1;
   Properties& properties = judge.result.properties;
@@ -86,11 +86,11 @@ void check_bits(const Runner& run, const Promises& promises, const CaseRun& firs
   }
   if (const auto difference = padded ? differs(jobs, padding) : std::nullopt) {
     properties.layout_invariant = Kept::no;
-    if (promises.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
+    if (invariants.layout_invariant) judge.no("layout", "with padded rows: " + *difference);
   }
   if (const auto difference = differs(other_jobs, 0)) {
     properties.thread_invariant = Kept::no;
-    if (promises.thread_invariant)
+    if (invariants.thread_invariant)
       judge.no("threads", fmt::format("{} and {} threads: {}", jobs, other_jobs, *difference));
   }
 }
@@ -236,14 +236,14 @@ namespace {
 struct KernelFacts {
   const std::string& name;
   Device device;
-  const Promises& promises;
+  const Invariants& invariants;
   const Roundoffs& roundoffs;
   const std::function<std::string()>& unavailable;
   bool foreign;  // somebody else's, who may keep what was lent to it
 
   template <class Call>
   static KernelFacts of(const Kernel<Call>& k) {
-    return {k.name, k.device, k.promises, k.roundoffs, k.unavailable, k.remote != nullptr};
+    return {k.name, k.device, k.invariants, k.roundoffs, k.unavailable, k.remote != nullptr};
   }
 };
 
@@ -252,8 +252,7 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   CaseResult result;
   result.kernel = kernel.name;
   result.device = kernel.device;
-  result.accumulator_roundoff = kernel.roundoffs.accumulator;
-  result.operand_roundoff = kernel.roundoffs.operands;
+  result.roundoffs = kernel.roundoffs;
   const int jobs = settings.jobs;
   const CaseRun first = run({.jobs = jobs});
   if (!first.taken) {
@@ -279,12 +278,12 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   result.detail = std::move(comparison.detail);
   result.measured = comparison.measured;
   if (flops > settings.flops_for_properties) return result;
-  check_bits(run, kernel.promises, first, jobs, judge);
+  check_bits(run, kernel.invariants, first, jobs, judge);
   Properties& p = result.properties;
   check_part(run, first, {.jobs = jobs, .part = CallPart::first_token}, judge, "batch", p.batch_invariant,
-             kernel.promises.batch_invariant);
+             kernel.invariants.batch_invariant);
   check_part(run, first, {.jobs = jobs, .part = CallPart::first_chunk}, judge, "chunk", p.chunk_invariant,
-             kernel.promises.chunk_invariant);
+             kernel.invariants.chunk_invariant);
   check_isolation(run, first, jobs, judge);
   if (kernel.foreign) check_reuse(run, first, jobs, judge);
   return result;
@@ -388,7 +387,7 @@ class TypedExaminer final : public OpExaminer {
  public:
   explicit TypedExaminer(const std::vector<Kernel<Call>>& kernels) : kernels_(kernels) {}
 
-  std::string_view op() const override { return OpOf<Call>::kName; }
+  std::string_view op() const override { return Call::kOp; }
   std::vector<CaseId> grid() const override { return cases_of<Call>().grid(); }
   std::vector<CaseId> always() const override {
     const OpCases<Call>& cases = cases_of<Call>();
@@ -488,7 +487,7 @@ class TypedExaminer final : public OpExaminer {
   };
 
   static KernelLabel label(const Kernel<Call>& kernel) {
-    return {std::string(OpOf<Call>::kName), kernel.name, kernel.about, kernel.device,
+    return {std::string(Call::kOp), kernel.name, kernel.about, kernel.device,
             kernel.unavailable ? kernel.unavailable() : std::string()};
   }
   const std::vector<Kernel<Call>>& kernels_;

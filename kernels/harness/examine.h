@@ -30,7 +30,7 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/harness/case_run.h"
 #include "kernels/harness/cases.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 
@@ -50,7 +50,7 @@ struct CaseResult {
   std::string detail;     // a sentence for people
   ErrorMeasure measured;  // of the worst part
   Properties properties;
-  double accumulator_roundoff = 0x1p-24, operand_roundoff = 0;  // as the kernel declares them
+  Roundoffs roundoffs;  // as the kernel declares them
 };
 
 struct ExamineSettings {

@@ -135,9 +135,9 @@ class LinearOperands final : public Operands<LinearCall> {
   std::vector<float> numbers() const {
     std::vector<float> w = weight_->values();
     if (input_major_) {
-      std::vector<float> turned(w.size());
-      for (std::size_t i = 0; i < w.size(); ++i) turned[i % outputs_ * inputs_ + i / outputs_] = w[i];
-      w = std::move(turned);
+      std::vector<float> transposed(w.size());
+      for (std::size_t i = 0; i < w.size(); ++i) transposed[i % outputs_ * inputs_ + i / outputs_] = w[i];
+      w = std::move(transposed);
     }
     if (arithmetic.precision == Precision::bf16)
       for (float& value : w) value = static_cast<float>(arithmetic.round(value));

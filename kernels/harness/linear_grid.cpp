@@ -144,6 +144,11 @@ std::vector<CaseId> linear_always() {
     }
   }
   add(linear_case("F32", {5, 33, 65}).with("major", "input").with("bias", 1), InputKind::zero_mean);
+  // Weights, products and sums that are subnormal, and exact: whatever is taken for zero is a difference.
+  for (const Shape& s : {Shape{1, 64, 19}, {3, 33, 40}, {17, 130, 67}}) {
+    add(linear_case("F32", s).with("down", 140), InputKind::exact);
+    add(linear_case("BF16", s).with("down", 130), InputKind::exact);
+  }
   // In 8 bits: as many inputs as DeepSeek-V3 has, of which each block counts; and sums without rounding,
   // under scales that differ.
   for (const InputKind kind :

@@ -24,8 +24,8 @@ MadeCache::MadeCache(Filled rows, std::size_t page_rows, std::uint64_t seed)
   capacity_ = all * page_rows;
 }
 
-CacheRows MadeCache::upload_to(Ops& ops) const {
-  CacheRows cache = {.base = ops.allocate(capacity_, rows_.columns)};
+PagedKvView MadeCache::upload_to(Ops& ops) const {
+  PagedKvView cache = {.base = ops.allocate(capacity_, rows_.columns)};
   for (std::size_t r = 0; r < capacity_; ++r) fill_row_with_nan(cache.base, r);
   if (page_rows_ != 0) {
     cache.pages = pages_.data();

@@ -18,7 +18,7 @@ class MadeCache {
   const double* row(std::size_t position) const { return &rows_.values[position * rows_.columns]; }
   std::size_t keys() const { return rows_.rows; }
   // In the memory of `ops`; the page table stays here.
-  CacheRows upload_to(Ops& ops) const;
+  PagedKvView upload_to(Ops& ops) const;
 
  private:
   Filled rows_;

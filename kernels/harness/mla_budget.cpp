@@ -64,13 +64,13 @@ MlaBudget::Scores MlaBudget::scores(const double* q, std::size_t count) const {
   const double u = unit_roundoff(ElementType::BF16);
   for (std::size_t k = 0; k < count; ++k) {
     const Sums latent = dot(taken.data(), rows_[k], rank), of_sizes = dot(taken_size.data(), rows_[k], rank),
-               turned = dot(q + nope, rows_[k] + rank, rope), expanded = dot(q, &keys_[k * nope], nope),
+               rotated = dot(q + nope, rows_[k] + rank, rope), expanded = dot(q, &keys_[k * nope], nope),
                of_key_sizes = dot(q, &key_sizes_[k * nope], nope);
-    const double score = (latent.value + turned.value) * scale;
+    const double score = (latent.value + rotated.value) * scale;
     const double absorbed = accumulation_factor(nope) * std::sqrt(of_sizes.squares) +
-                            accumulation_factor(rank + rope) * (latent.size + turned.size);
+                            accumulation_factor(rank + rope) * (latent.size + rotated.size);
     const double naive = accumulation_factor(rank) * std::sqrt(of_key_sizes.squares) +
-                         accumulation_factor(nope + rope) * (expanded.size + turned.size);
+                         accumulation_factor(nope + rope) * (expanded.size + rotated.size);
     s.values.push_back(score);
     s.errors.push_back(scale * std::max(absorbed, naive) + 4 * std::fabs(score));
     s.roundings.push_back(u * (kUniform * scale * std::sqrt(std::max(latent.squares, expanded.squares)) +

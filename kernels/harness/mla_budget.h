@@ -1,6 +1,6 @@
 // How far rounding may move one head of a latent attention, whichever order its matrices are multiplied in.
 //
-// In units of u, with λ(n) = 4·√n (measure.h), for the query's parts q and q_r, latents c and their turned
+// In units of u, with λ(n) = 4·√n (measure.h), for the query's parts q and q_r, latents c and their rotated
 // parts r, keys k = W_k c, values v = W_v c, latent queries t = W_kᵀ q. Each number of a product rounds by
 // itself, so that what is made of them is off by the root of the squares:
 //

@@ -71,7 +71,7 @@ class MlaOperands final : public Operands<MlaCall> {
                     .scale = scale_,
                     .form = form_};
     for (const Sequence& s : sequences_)
-      call.spans.push_back({s.first, queries_, s.keys, s.cache.upload_to(ops), {}});
+      call.sequences.push_back({s.first, queries_, s.keys, s.cache.upload_to(ops), {}});
     if (k_b_) {
       call.k_b = k_b_->view();
       call.v_b = v_b_->view();
@@ -112,7 +112,7 @@ class MlaOperands final : public Operands<MlaCall> {
   std::optional<MlaCall> first_token(const MlaCall& call) const override {
     if (sequences_.size() < 2) return std::nullopt;
     MlaCall first = call;
-    first.spans.resize(1);
+    first.sequences.resize(1);
     first.q = call.q.row_range(0, queries_);
     return first;
   }
@@ -120,9 +120,9 @@ class MlaOperands final : public Operands<MlaCall> {
     if (queries_ < 2) return std::nullopt;
     MlaCall first = call;
     first.q = call.q.row_range(0, 1);
-    first.spans.resize(1);
-    first.spans[0].keys -= queries_ - 1;
-    first.spans[0].queries = 1;
+    first.sequences.resize(1);
+    first.sequences[0].keys -= queries_ - 1;
+    first.sequences[0].queries = 1;
     return first;
   }
   bool spoil_last_token(MlaCall& call) const override {
@@ -143,7 +143,7 @@ class MlaOperands final : public Operands<MlaCall> {
   }
 
  private:
-  // GGUF's way: keys' part of a head turned to [rank, nope].
+  // GGUF's way: keys' part of a head rotated to [rank, nope].
   void cut_parts() {
     const std::vector<float> w = kv_b_->values();
     std::vector<float> k(heads_ * rank_ * nope_), v(heads_ * v_ * rank_);
@@ -212,7 +212,9 @@ class MlaCases final : public OpCases<MlaCall> {
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
     std::vector<CaseId> cases;
     for (const std::string_view way : {"naive", "absorbed"}) {
-      if (size == "queries") cases.push_back(mla_case(way, {3, 40, 24, 8, 20, 37, value}));
+      if (size == "queries")
+        cases.push_back(mla_case(way, {3, 40, 24, 8, 20, std::max<std::uint64_t>(37, value), value}));
+      if (size == "heads") cases.push_back(mla_case(way, {value, 16, 8, 8, 8, 37, 1}));
       if (size == "keys") cases.push_back(mla_case(way, {3, 40, 24, 8, 20, value, 1}));
     }
     for (CaseId& id : cases) id.with(InputKind::zero_mean);

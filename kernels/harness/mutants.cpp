@@ -9,6 +9,7 @@
 #include "core/system/name_filter.h"
 #include "core/system/threads.h"
 #include "kernels/harness/examine.h"
+#include "kernels/selection/select.h"
 
 namespace assay {
 namespace {
@@ -88,7 +89,7 @@ std::vector<MutantResult> hunt_all(int jobs) {
   for (Mutant<Call>& mutant : mutants_of<Call>()) {
     Hunt<Call> hunt;
     hunt.result.name = mutant.name;
-    hunt.result.op = OpOf<Call>::kName;
+    hunt.result.op = Call::kOp;
     hunt.result.family = mutant.family;
     hunt.mutant = std::move(mutant);
     hunts.push_back(std::move(hunt));
@@ -97,7 +98,7 @@ std::vector<MutantResult> hunt_all(int jobs) {
       cases_of<Call>().grid(), hunts, [](const Hunt<Call>& hunt) { return hunt.open(); }, jobs);
   // Of what the grid has not noticed at all.
   hunt_on<Call>(
-      always_of(OpOf<Call>::kName), hunts, [](const Hunt<Call>& hunt) { return hunt.noticed == 0; }, jobs);
+      always_of(Call::kOp), hunts, [](const Hunt<Call>& hunt) { return hunt.noticed == 0; }, jobs);
   std::vector<MutantResult> results;
   for (const Hunt<Call>& hunt : hunts) results.push_back(hunt.verdict());
   return results;
@@ -139,7 +140,7 @@ std::vector<MutantResult> run_mutants(const std::string& op, int jobs) {
     results.insert(results.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   };
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    take(OpOf<Call>::kName, [&] { return hunt_all<Call>(jobs); });
+    take(Call::kOp, [&] { return hunt_all<Call>(jobs); });
   });
   take(kComparator, hunt_inputs);
   if (results.empty()) throw Error::usage("no operation with mutants is called so");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,23 @@ Mutant<Call> without_last_piece(std::size_t elements) {
           }};
 }
 
+// Subnormal results are zero: a thread's mode was changed for the call, or code was made for such a mode.
+template <class Call>
+Mutant<Call> without_subnormals() {
+  return {.name = "subnormal numbers flushed to zero",
+          .family = "subnormals",
+          .run = [](ReferenceOps& ops, const Call& call, double) {
+            const Matrix y = run_reference(ops, call);
+            for (std::size_t r = 0; r < y.rows(); ++r) {
+              for (std::size_t c = 0; c < y.columns(); ++c) {
+                float& value = y.row<float>(r)[c];
+                if (std::fpclassify(value) == FP_SUBNORMAL) value = 0;
+              }
+            }
+            return y;
+          }};
+}
+
 template <class Call>
 std::vector<Mutant<Call>> mutants_of() {
   return {};
@@ -75,13 +93,15 @@ std::vector<Mutant<AttentionCall>> mutants_of();
 template <>
 std::vector<Mutant<MlaCall>> mutants_of();
 template <>
-std::vector<Mutant<GatedCall>> mutants_of();
+std::vector<Mutant<ActivationCall>> mutants_of();
+template <>
+std::vector<Mutant<GatedActivationCall>> mutants_of();
 template <>
 std::vector<Mutant<SoftmaxCall>> mutants_of();
 template <>
 std::vector<Mutant<MoeGateCall>> mutants_of();
 template <>
-std::vector<Mutant<MoeMixCall>> mutants_of();
+std::vector<Mutant<FusedMoeCall>> mutants_of();
 template <>
 std::vector<Mutant<QuantizeCall>> mutants_of();
 template <>

@@ -51,7 +51,7 @@ class FaultyAttention {
 
   Matrix run(ReferenceOps& ops) const {
     Matrix out = ops.allocate(call_.q.rows(), call_.heads * call_.v_dim);
-    for (const AttentionSpan& span : call_.spans) {
+    for (const SequenceMetadata& span : call_.sequences) {
       for (std::size_t i = 0; i < span.queries; ++i) {
         for (std::size_t h = 0; h < call_.heads; ++h)
           attend(span, i, h, out.row<float>(span.first + i) + h * call_.v_dim);
@@ -61,22 +61,22 @@ class FaultyAttention {
   }
 
  private:
-  std::size_t row_of(const CacheRows& cache, std::size_t position) const {
+  std::size_t row_of(const PagedKvView& cache, std::size_t position) const {
     if (cache.pages == nullptr || f_.pages_ignored) return position;
     if (f_.page_edge && position != 0 && position % cache.page_rows == 0)
       return static_cast<std::size_t>(cache.pages[position / cache.page_rows - 1]) * cache.page_rows +
              cache.page_rows - 1;
     return cache.row(position);
   }
-  const float* head_of(const CacheRows& cache, std::size_t position, std::size_t head,
+  const float* head_of(const PagedKvView& cache, std::size_t position, std::size_t head,
                        std::size_t width) const {
     const std::size_t kv = f_.heads_in_turn ? head % call_.kv_heads : head / (call_.heads / call_.kv_heads);
     return cache.base.row<float>(std::min(row_of(cache, position), cache.base.rows() - 1)) + kv * width;
   }
 
-  double score(const AttentionSpan& span, std::size_t query, std::size_t head, std::size_t key) const {
+  double score(const SequenceMetadata& span, std::size_t query, std::size_t head, std::size_t key) const {
     const float* q = call_.q.row<float>(span.first + query) + head * call_.qk_dim;
-    const AttentionSpan& keys = f_.first_sequence ? call_.spans[0] : span;
+    const SequenceMetadata& keys = f_.first_sequence ? call_.sequences[0] : span;
     const double scale = f_.reciprocal_scale ? 1 : call_.scale * f_.scale_factor;
     const double s = dot(q, head_of(keys.key_rows, key, head, call_.qk_dim), call_.qk_dim) * scale;
     if (call_.soft_cap == 0 || f_.cap_after_scale_lost) return s;
@@ -84,7 +84,7 @@ class FaultyAttention {
   }
 
   // Keys [first, last) into a partial result, `block` of them at a time.
-  Partial over(const AttentionSpan& span, std::size_t query, std::size_t head, std::size_t first,
+  Partial over(const SequenceMetadata& span, std::size_t query, std::size_t head, std::size_t first,
                std::size_t last) const {
     Partial p;
     p.out.resize(call_.v_dim);
@@ -103,7 +103,7 @@ class FaultyAttention {
       for (std::size_t k = begin; k < end; ++k) {
         const double weight = static_cast<float>(std::exp(scores[k - begin] - maximum));
         const auto shifted = static_cast<std::ptrdiff_t>(k) + f_.value_shift;
-        const AttentionSpan& values = f_.first_sequence ? call_.spans[0] : span;
+        const SequenceMetadata& values = f_.first_sequence ? call_.sequences[0] : span;
         const float* v =
             head_of(values.value_rows, static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, shifted)), head,
                     call_.v_dim);
@@ -114,7 +114,7 @@ class FaultyAttention {
     return p;
   }
 
-  void attend(const AttentionSpan& span, std::size_t query, std::size_t head, float* out) const {
+  void attend(const SequenceMetadata& span, std::size_t query, std::size_t head, float* out) const {
     std::size_t position = f_.mask_at_top ? query : span.keys - span.queries + query;
     position = static_cast<std::size_t>(
         std::max<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(position) + f_.causal_change));
@@ -297,17 +297,17 @@ std::vector<Mutant<MlaCall>> mutants_of() {
           [](ReferenceOps&, MlaCall& c) {
             c.scale = 1 / std::sqrt(static_cast<double>(c.kv_rank + c.rope_dim));
           }),
-      add("scaled by the unturned part alone", "softmax scale (7)",
+      add("scaled by the unrotated part alone", "softmax scale (7)",
           [](ReferenceOps&, MlaCall& c) { c.scale = 1 / std::sqrt(static_cast<double>(c.nope_dim)); }),
       add("the scale applied twice", "YaRN mscale (7)",
           [](ReferenceOps&, MlaCall& c) { c.scale *= c.scale; }),
-      add("the turned part of queries left out", "MLA (10)",
+      add("the rotary part of queries left out", "MLA (10)",
           [without](ReferenceOps& ops, MlaCall& c) { without(ops, c, c.nope_dim, c.rope_dim); }),
-      add("the unturned part of queries left out", "MLA (10)",
+      add("the unrotated part of queries left out", "MLA (10)",
           [without](ReferenceOps& ops, MlaCall& c) { without(ops, c, 0, c.nope_dim); }),
       add("the last cached token not seen", "chunked prefill (10)",
           [](ReferenceOps&, MlaCall& c) {
-            AttentionSpan& span = c.spans[0];
+            SequenceMetadata& span = c.sequences[0];
             if (span.keys > span.queries) --span.keys;
           }),
   };

@@ -58,12 +58,14 @@ std::vector<Mutant<LinearCall>> linear_shape_faults() {
                }},
           {.name = "strips of an input-major weight overwrite those before",
            .family = "strips",
-           .run = [](ReferenceOps& ops, const LinearCall& call, double) {
-             const std::size_t rows = std::max<std::size_t>(1, kStrip / call.weight.columns);
-             if (!call.weight.input_major || call.weight.rows <= rows) return run_reference(ops, call);
-             const std::size_t first = (call.weight.rows - 1) / rows * rows;
-             return over_terms(ops, call, first, call.weight.rows - first);
-           }}};
+           .run =
+               [](ReferenceOps& ops, const LinearCall& call, double) {
+                 const std::size_t rows = std::max<std::size_t>(1, kStrip / call.weight.columns);
+                 if (!call.weight.input_major || call.weight.rows <= rows) return run_reference(ops, call);
+                 const std::size_t first = (call.weight.rows - 1) / rows * rows;
+                 return over_terms(ops, call, first, call.weight.rows - first);
+               }},
+          without_subnormals<LinearCall>()};
 }
 
 std::vector<Mutant<LinearCall>> tensor_core_faults() {

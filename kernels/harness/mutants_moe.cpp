@@ -139,11 +139,11 @@ std::vector<Mutant<MoeGateCall>> mutants_of() {
 }
 
 template <>
-std::vector<Mutant<MoeMixCall>> mutants_of() {
-  const auto swap_experts = [](ReferenceOps&, MoeMixCall& c) {
+std::vector<Mutant<FusedMoeCall>> mutants_of() {
+  const auto swap_experts = [](ReferenceOps&, FusedMoeCall& c) {
     if (c.experts.down.size() > 1) std::swap(c.experts.down[0], c.experts.down[1]);
   };
-  const auto fresh_weights = [](ReferenceOps& ops, MoeMixCall& c,
+  const auto fresh_weights = [](ReferenceOps& ops, FusedMoeCall& c,
                                 const std::function<float(std::size_t, std::size_t, float)>& change) {
     const Matrix from = c.routing.weights;
     c.routing.weights = ops.allocate(from.rows(), from.columns());
@@ -153,58 +153,59 @@ std::vector<Mutant<MoeMixCall>> mutants_of() {
     }
   };
   return {
-      on_wrong_call<MoeMixCall>("two experts' down matrices swapped", "swapped expert", swap_experts),
-      on_wrong_call<MoeMixCall>("gate and up of the experts swapped", "gates",
-                                [](ReferenceOps&, MoeMixCall& c) {
-                                  std::swap(c.experts.gate, c.experts.up);
-                                  c.experts.interleaved = c.experts.interleaved != !c.experts.gate_up.empty();
-                                }),
-      on_wrong_call<MoeMixCall>("each token's last expert left out", "dispatch",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  const std::size_t last = c.routing.top_k - 1;
-                                  fresh_weights(ops, c, [last](std::size_t, std::size_t i, float w) {
-                                    return i == last ? 0.0F : w;
-                                  });
-                                }),
-      on_wrong_call<MoeMixCall>("each token's eighth expert left out", "dispatch",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  fresh_weights(ops, c, [](std::size_t, std::size_t i, float w) {
-                                    return i == 7 ? 0.0F : w;
-                                  });
-                                }),
-      on_wrong_call<MoeMixCall>("an expert's tokens beyond 64 left out", "dispatch",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  std::vector<std::size_t> tokens(c.experts.down.size());
-                                  fresh_weights(ops, c, [&](std::size_t t, std::size_t i, float w) {
-                                    const std::int32_t e = c.routing.experts[t * c.routing.top_k + i];
-                                    return ++tokens[static_cast<std::size_t>(e)] > 64 ? 0.0F : w;
-                                  });
-                                }),
-      on_wrong_call<MoeMixCall>("the last token of the batch not computed", "dispatch",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  const std::size_t last = c.x.rows() - 1;
-                                  fresh_weights(ops, c, [last](std::size_t t, std::size_t, float w) {
-                                    return t == last ? 0.0F : w;
-                                  });
-                                }),
-      on_wrong_call<MoeMixCall>("routing weights in BF16", "silent BF16",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  fresh_weights(ops, c, [](std::size_t, std::size_t, float w) {
-                                    return decode(kBF16, encode(kBF16, w, Overflow::special));
-                                  });
-                                }),
-      on_wrong_call<MoeMixCall>("weights applied twice", "routed scaling factor (5)",
-                                [fresh_weights](ReferenceOps& ops, MoeMixCall& c) {
-                                  fresh_weights(ops, c,
-                                                [](std::size_t, std::size_t, float w) { return w * w; });
-                                }),
+      on_wrong_call<FusedMoeCall>("two experts' down matrices swapped", "swapped expert", swap_experts),
+      on_wrong_call<FusedMoeCall>("gate and up of the experts swapped", "gates",
+                                  [](ReferenceOps&, FusedMoeCall& c) {
+                                    std::swap(c.experts.gate, c.experts.up);
+                                    c.experts.interleaved =
+                                        c.experts.interleaved != !c.experts.gate_up.empty();
+                                  }),
+      on_wrong_call<FusedMoeCall>("each token's last expert left out", "dispatch",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    const std::size_t last = c.routing.top_k - 1;
+                                    fresh_weights(ops, c, [last](std::size_t, std::size_t i, float w) {
+                                      return i == last ? 0.0F : w;
+                                    });
+                                  }),
+      on_wrong_call<FusedMoeCall>("each token's eighth expert left out", "dispatch",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    fresh_weights(ops, c, [](std::size_t, std::size_t i, float w) {
+                                      return i == 7 ? 0.0F : w;
+                                    });
+                                  }),
+      on_wrong_call<FusedMoeCall>("an expert's tokens beyond 64 left out", "dispatch",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    std::vector<std::size_t> tokens(c.experts.down.size());
+                                    fresh_weights(ops, c, [&](std::size_t t, std::size_t i, float w) {
+                                      const std::int32_t e = c.routing.experts[t * c.routing.top_k + i];
+                                      return ++tokens[static_cast<std::size_t>(e)] > 64 ? 0.0F : w;
+                                    });
+                                  }),
+      on_wrong_call<FusedMoeCall>("the last token of the batch not computed", "dispatch",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    const std::size_t last = c.x.rows() - 1;
+                                    fresh_weights(ops, c, [last](std::size_t t, std::size_t, float w) {
+                                      return t == last ? 0.0F : w;
+                                    });
+                                  }),
+      on_wrong_call<FusedMoeCall>("routing weights in BF16", "silent BF16",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    fresh_weights(ops, c, [](std::size_t, std::size_t, float w) {
+                                      return decode(kBF16, encode(kBF16, w, Overflow::special));
+                                    });
+                                  }),
+      on_wrong_call<FusedMoeCall>("weights applied twice", "routed scaling factor (5)",
+                                  [fresh_weights](ReferenceOps& ops, FusedMoeCall& c) {
+                                    fresh_weights(ops, c,
+                                                  [](std::size_t, std::size_t, float w) { return w * w; });
+                                  }),
       {.name = "routing weights × (1 + size)",
        .family = "routed scaling factor (5)",
        .unit = "× 1 +",
        .sizes = {0.1, 0x1p-6, 0x1p-8, 0x1p-10, 0x1p-12, 0x1p-14, 0x1p-16, 0x1p-18},
        .run =
-           [fresh_weights](ReferenceOps& ops, const MoeMixCall& call, double size) {
-             MoeMixCall wrong = call;
+           [fresh_weights](ReferenceOps& ops, const FusedMoeCall& call, double size) {
+             FusedMoeCall wrong = call;
              fresh_weights(ops, wrong, [size](std::size_t, std::size_t, float w) {
                return static_cast<float>(w * (1 + size));
              });

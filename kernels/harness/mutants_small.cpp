@@ -165,38 +165,46 @@ std::vector<Mutant<RotaryCall>> mutants_of() {
                                                         : RopeLayout::half_split;
                                 }),
       on_wrong_call<RotaryCall>("cosines of the position before", "positions", table(&RopeCall::cos, before)),
-      on_wrong_call<RotaryCall>("turned the other way", "rope sign", table(&RopeCall::sin, negative)),
+      on_wrong_call<RotaryCall>("rotated the other way", "rope sign", table(&RopeCall::sin, negative)),
       on_wrong_call<RotaryCall>("sines in BF16", "silent BF16", table(&RopeCall::sin, cut)),
       on_wrong_call<RotaryCall>("one frequency for all pairs", "rope frequencies (8)",
                                 table(&RopeCall::cos, half)),
-      on_wrong_call<RotaryCall>("the part before the offset turned", "partial rope",
+      on_wrong_call<RotaryCall>("the part before the offset rotated", "partial rope",
                                 [](ReferenceOps&, RotaryCall& c) { c.angles.offset = 0; }),
-      without_last_piece<RotaryCall>(kPiece)};
+      without_last_piece<RotaryCall>(kPiece),
+      without_subnormals<RotaryCall>()};
 }
 
 template <>
-std::vector<Mutant<GatedCall>> mutants_of() {
-  const auto scaled = [](ReferenceOps& ops, const GatedCall& c, double size) {
+std::vector<Mutant<ActivationCall>> mutants_of() {
+  return {without_subnormals<ActivationCall>()};
+}
+
+template <>
+std::vector<Mutant<GatedActivationCall>> mutants_of() {
+  const auto scaled = [](ReferenceOps& ops, const GatedActivationCall& c, double size) {
     Matrix y = run_reference(ops, c);
     return by_groups(ops, y, 1, [&](const float* g, std::size_t, std::size_t) {
       return static_cast<float>(*g * (1 + size));
     });
   };
-  return {on_wrong_call<GatedCall>("gate and up mistaken for each other", "gates",
-                                   [](ReferenceOps&, GatedCall& c) { std::swap(c.gate, c.up); }),
-          on_wrong_call<GatedCall>("GELU by tanh taken for the one by erf", "gates",
-                                   [](ReferenceOps&, GatedCall& c) {
-                                     if (c.form.activation == Activation::gelu)
-                                       c.form.activation = Activation::gelu_tanh;
-                                   }),
-          on_wrong_call<GatedCall>("the limit ignored", "gates",
-                                   [](ReferenceOps&, GatedCall& c) { c.form.limit = 1e30; }),
-          {.name = "all × (1 + size)",
-           .family = "gates",
-           .unit = "× 1 +",
-           .sizes = {0x1p-8, 0x1p-12, 0x1p-16, 0x1p-18, 0x1p-20, 0x1p-22},
-           .run = scaled},
-          without_last_piece<GatedCall>(kPiece)};
+  return {
+      on_wrong_call<GatedActivationCall>(
+          "gate and up mistaken for each other", "gates",
+          [](ReferenceOps&, GatedActivationCall& c) { std::swap(c.gate, c.up); }),
+      on_wrong_call<GatedActivationCall>("GELU by tanh taken for the one by erf", "gates",
+                                         [](ReferenceOps&, GatedActivationCall& c) {
+                                           if (c.form.activation == Activation::gelu)
+                                             c.form.activation = Activation::gelu_tanh;
+                                         }),
+      on_wrong_call<GatedActivationCall>("the limit ignored", "gates",
+                                         [](ReferenceOps&, GatedActivationCall& c) { c.form.limit = 1e30; }),
+      {.name = "all × (1 + size)",
+       .family = "gates",
+       .unit = "× 1 +",
+       .sizes = {0x1p-8, 0x1p-12, 0x1p-16, 0x1p-18, 0x1p-20, 0x1p-22},
+       .run = scaled},
+      without_last_piece<GatedActivationCall>(kPiece)};
 }
 
 template <>
@@ -284,7 +292,8 @@ std::vector<Mutant<DequantizeCall>> mutants_of() {
                                         [](ReferenceOps&, DequantizeCall& c) {
                                           for (float& s : c.x.scales)
                                             s = decode(kBF16, encode(kBF16, s, Overflow::special));
-                                        })};
+                                        }),
+          without_subnormals<DequantizeCall>()};
 }
 
 const std::vector<InputMutant>& input_mutants() {

@@ -110,13 +110,14 @@ class DequantizeOperands final : public Operands<DequantizeCall> {
     q_ = {rule, id.number("m", 1), id.number("n", 1), {}, {}};
     const Blocks blocks(rule, q_.rows, q_.columns);
     InputStream stream(id.seed());
+    const int halvings = static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));
     for (std::size_t i = 0; i < q_.rows * q_.columns; ++i) {
       // Any code whose topmost exponent bit is clear: FP8 has its NaNs and infinities among the others.
       const auto code = static_cast<std::uint8_t>(stream.next());
       q_.codes.push_back(static_cast<std::byte>(rule.codes == ElementType::I8 ? code : code & 0xBF));
     }
     for (std::size_t i = 0; i < blocks.per_column * blocks.per_row; ++i)
-      q_.scales.push_back(static_cast<float>(0.001 + stream.uniform()));
+      q_.scales.push_back(static_cast<float>(std::ldexp(0.001 + stream.uniform(), -halvings)));
   }
   DequantizeCall call(Ops&) const override { return {q_}; }
   Truth truth(int) const override {
@@ -211,6 +212,12 @@ class DequantizeCases final : public OpCases<DequantizeCall> {
   std::vector<CaseId> grid() const override {
     std::vector<CaseId> cases;
     for_rules("dequantize", [&](CaseId id) { cases.push_back(id.with("seed", 1)); });
+    return cases;
+  }
+  std::vector<CaseId> always() const override {  // results that are subnormal
+    std::vector<CaseId> cases;
+    for (const char* codes : {"F8_E4M3", "I8"})
+      cases.push_back(CaseId("dequantize", codes).with("m", 3).with("n", 130).with("down", 130));
     return cases;
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {

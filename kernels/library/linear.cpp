@@ -13,12 +13,12 @@ std::vector<float> decoded(const WeightView& weight) {
   std::vector<float> stored(weight.rows * weight.columns);
   decode_rows(weight, 0, weight.rows, stored.data());
   if (!weight.input_major) return stored;
-  std::vector<float> turned(stored.size());
+  std::vector<float> transposed(stored.size());
   for (std::size_t i = 0; i < weight.rows; ++i) {
     for (std::size_t o = 0; o < weight.columns; ++o)
-      turned[o * weight.rows + i] = stored[i * weight.columns + o];
+      transposed[o * weight.rows + i] = stored[i * weight.columns + o];
   }
-  return turned;
+  return transposed;
 }
 
 Matrix library_linear(Ops& ops, const LinearCall& call, LibraryGemm gemm) {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 

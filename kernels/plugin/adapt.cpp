@@ -53,7 +53,7 @@ template <class Call>
 bool takes(const assay_kernel& kernel, const Arithmetic& arithmetic, const Call& call) {
   if (abi_precision(arithmetic.precision) == 0) return false;
   if (kernel.activations == ASSAY_BF16 && !arithmetic.bfloat16()) return false;
-  Loan shapes({.activations = kernel.activations});
+  MarshalledCall shapes({.activations = kernel.activations});
   ResultOf<Call> result = result_of(nullptr, call);
   const auto a = described(shapes, call, result);
   if (!shapes.expressible()) return false;
@@ -88,19 +88,19 @@ void run_once(const assay_kernel& kernel, const assay_context& context, const as
   }
 }
 
-LoanTerms terms_of(const assay_kernel& kernel, LentWeights& weights) {
+MarshalTerms terms_of(const assay_kernel& kernel, MarshalledWeights& weights) {
   return {.activations = kernel.activations,
           .device = kernel.device == ASSAY_CUDA ? &cuda_memory() : nullptr,
           .weights = &weights};
 }
 
 template <class Call>
-ResultOf<Call> run(const assay_kernel& kernel, LentWeights& weights, Ops& ops, const Call& call) {
-  Loan loan(terms_of(kernel, weights));
+ResultOf<Call> run(const assay_kernel& kernel, MarshalledWeights& weights, Ops& ops, const Call& call) {
+  MarshalledCall marshalled(terms_of(kernel, weights));
   ResultOf<Call> result = result_of(&ops, call);
-  const auto a = described(loan, call, result);
+  const auto a = described(marshalled, call, result);
   run_once(kernel, context_for(kernel, ops.arithmetic(), ops.jobs(), true), wrapped<Call>(a));
-  loan.settle();
+  marshalled.settle();
   return result;
 }
 
@@ -108,7 +108,7 @@ ResultOf<Call> run(const assay_kernel& kernel, LentWeights& weights, Ops& ops, c
 template <class Visitor>
 void with_op(Registry& registry, std::string_view op, Visitor&& visit) {
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if (OpOf<Call>::kName == op) visit(Kernel<Call>());
+    if (Call::kOp == op) visit(Kernel<Call>());
   });
 }
 
@@ -117,13 +117,13 @@ void describe(Kernel<Call>& entry, const PluginKernel& kernel) {
   entry.name = kernel.name;
   entry.about = kernel.about;
   entry.device = kernel.device;
-  entry.promises = kernel.promises;
+  entry.invariants = kernel.invariants;
   entry.roundoffs.accumulator = kernel.accumulator_roundoff;
 }
 
 }  // namespace
 
-void add_adapted(Registry& registry, const PluginKernel& kernel, std::shared_ptr<LentWeights> weights) {
+void add_adapted(Registry& registry, const PluginKernel& kernel, std::shared_ptr<MarshalledWeights> weights) {
   with_op(registry, kernel.op, [&]<class Call>(Kernel<Call> entry) {
     describe(entry, kernel);
     entry.takes = [c = kernel.entry](const Arithmetic& arithmetic, const Call& call) {
@@ -145,13 +145,13 @@ void add_remote(Registry& registry, const PluginKernel& kernel, std::shared_ptr<
 }
 
 template <class Call>
-std::optional<double> time_plugin(const PluginKernel& kernel, LentWeights& weights, Ops& ops,
+std::optional<double> time_plugin(const PluginKernel& kernel, MarshalledWeights& weights, Ops& ops,
                                   const Call& call, double least) {
   const assay_kernel& c = kernel.entry;
   if (!takes(c, ops.arithmetic(), call)) return std::nullopt;
-  Loan loan(terms_of(c, weights));
+  MarshalledCall marshalled(terms_of(c, weights));
   ResultOf<Call> result = result_of(&ops, call);
-  const auto a = described(loan, call, result);
+  const auto a = described(marshalled, call, result);
   const assay_context context = context_for(c, ops.arithmetic(), ops.jobs(), true);
   const assay_call wrapped_call = wrapped<Call>(a);
   return fastest(
@@ -165,13 +165,14 @@ std::optional<double> time_plugin(const PluginKernel& kernel, LentWeights& weigh
 std::string_view op_name(std::int32_t op) {
   std::string_view name;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if (AbiOf<Call>::kOp == op) name = OpOf<Call>::kName;
+    if (AbiOf<Call>::kOp == op) name = Call::kOp;
   });
   return name;
 }
 
-#define ASSAY_INSTANTIATE(Call) \
-  template std::optional<double> time_plugin(const PluginKernel&, LentWeights&, Ops&, const Call&, double)
+#define ASSAY_INSTANTIATE(Call)                                                                          \
+  template std::optional<double> time_plugin(const PluginKernel&, MarshalledWeights&, Ops&, const Call&, \
+                                             double)
 ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE
 

@@ -42,14 +42,14 @@ Matrix result_of(Ops* ops, const LinearCall& call) {
   return shaped(ops, call.x.rows(), call.weight.outputs());
 }
 template <>
-assay_linear described(Loan& loan, const LinearCall& call, Matrix& y) {
+assay_linear described(MarshalledCall& marshalled, const LinearCall& call, Matrix& y) {
   auto a = sized<assay_linear>();
   const bool keep = call.rounding == ResultRounding::float32;
   a.keep_float32 = keep ? 1 : 0;
-  a.x = loan.input(call.x);
-  a.weight = loan.weight(call.weight);
-  a.bias = loan.weight(call.bias);
-  a.y = keep ? loan.float_output(y) : loan.output(y);
+  a.x = marshalled.input(call.x);
+  a.weight = marshalled.weight(call.weight);
+  a.bias = marshalled.weight(call.bias);
+  a.y = keep ? marshalled.float_output(y) : marshalled.output(y);
   return a;
 }
 
@@ -60,15 +60,15 @@ Matrix result_of(Ops* ops, const RmsNormCall& call) {
   return like(ops, call.x);
 }
 template <>
-assay_rms_norm described(Loan& loan, const RmsNormCall& call, Matrix& y) {
+assay_rms_norm described(MarshalledCall& marshalled, const RmsNormCall& call, Matrix& y) {
   auto a = sized<assay_rms_norm>();
   a.form = call.form == NormForm::weight_last     ? ASSAY_NORM_WEIGHT_LAST
            : call.form == NormForm::weight_inside ? ASSAY_NORM_WEIGHT_INSIDE
                                                   : ASSAY_NORM_ONE_PLUS_WEIGHT;
-  a.x = loan.input(call.x);
-  a.weight = loan.weight(call.weight);
+  a.x = marshalled.input(call.x);
+  a.weight = marshalled.weight(call.weight);
   a.epsilon = call.epsilon;
-  a.y = loan.output(y);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -77,13 +77,13 @@ Matrix result_of(Ops* ops, const LayerNormCall& call) {
   return like(ops, call.x);
 }
 template <>
-assay_layer_norm described(Loan& loan, const LayerNormCall& call, Matrix& y) {
+assay_layer_norm described(MarshalledCall& marshalled, const LayerNormCall& call, Matrix& y) {
   auto a = sized<assay_layer_norm>();
-  a.x = loan.input(call.x);
-  a.weight = loan.weight(call.weight);
-  a.bias = loan.weight(call.bias);
+  a.x = marshalled.input(call.x);
+  a.weight = marshalled.weight(call.weight);
+  a.bias = marshalled.weight(call.bias);
   a.epsilon = call.epsilon;
-  a.y = loan.output(y);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -94,15 +94,15 @@ Matrix result_of(Ops*, const RotaryCall& call) {
   return call.x;
 }
 template <>
-assay_rope described(Loan& loan, const RotaryCall& call, Matrix& x) {
+assay_rope described(MarshalledCall& marshalled, const RotaryCall& call, Matrix& x) {
   auto a = sized<assay_rope>();
   a.interleaved = call.angles.layout == RopeLayout::interleaved ? 1 : 0;
-  a.x = loan.changed(x);
+  a.x = marshalled.changed(x);
   a.heads = call.angles.heads;
   a.head_dim = call.angles.head_dim;
   a.offset = call.angles.offset;
-  a.cos = loan.input(call.angles.cos);
-  a.sin = loan.input(call.angles.sin);
+  a.cos = marshalled.input(call.angles.cos);
+  a.sin = marshalled.input(call.angles.sin);
   return a;
 }
 
@@ -113,11 +113,11 @@ Matrix result_of(Ops* ops, const AttentionCall& call) {
   return shaped(ops, call.q.rows(), call.heads * call.v_dim);
 }
 template <>
-assay_attention described(Loan& loan, const AttentionCall& call, Matrix& y) {
+assay_attention described(MarshalledCall& marshalled, const AttentionCall& call, Matrix& y) {
   auto a = sized<assay_attention>();
-  a.q = loan.input(call.q);
-  a.spans = loan.spans(call.spans);
-  a.span_count = call.spans.size();
+  a.q = marshalled.input(call.q);
+  a.sequences = marshalled.sequences(call.sequences);
+  a.sequence_count = call.sequences.size();
   a.heads = call.heads;
   a.kv_heads = call.kv_heads;
   a.qk_dim = call.qk_dim;
@@ -125,8 +125,8 @@ assay_attention described(Loan& loan, const AttentionCall& call, Matrix& y) {
   a.scale = call.scale;
   a.window = call.window;
   a.soft_cap = call.soft_cap;
-  a.sinks = loan.weight(call.sinks);
-  a.y = loan.output(y);
+  a.sinks = marshalled.weight(call.sinks);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -135,22 +135,22 @@ Matrix result_of(Ops* ops, const MlaCall& call) {
   return shaped(ops, call.q.rows(), call.heads * call.v_dim);
 }
 template <>
-assay_mla described(Loan& loan, const MlaCall& call, Matrix& y) {
+assay_mla described(MarshalledCall& marshalled, const MlaCall& call, Matrix& y) {
   auto a = sized<assay_mla>();
   a.absorbed = call.form == MlaForm::absorbed ? 1 : 0;
-  a.q = loan.input(call.q);
-  a.spans = loan.spans(call.spans);
-  a.span_count = call.spans.size();
-  a.kv_b = loan.weight(call.kv_b);
-  a.k_b = loan.weight(call.k_b);
-  a.v_b = loan.weight(call.v_b);
+  a.q = marshalled.input(call.q);
+  a.sequences = marshalled.sequences(call.sequences);
+  a.sequence_count = call.sequences.size();
+  a.kv_b = marshalled.weight(call.kv_b);
+  a.k_b = marshalled.weight(call.k_b);
+  a.v_b = marshalled.weight(call.v_b);
   a.heads = call.heads;
   a.kv_rank = call.kv_rank;
   a.nope_dim = call.nope_dim;
   a.rope_dim = call.rope_dim;
   a.v_dim = call.v_dim;
   a.scale = call.scale;
-  a.y = loan.output(y);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -161,26 +161,26 @@ Matrix result_of(Ops* ops, const ActivationCall& call) {
   return like(ops, call.x);
 }
 template <>
-assay_activation described(Loan& loan, const ActivationCall& call, Matrix& y) {
+assay_activation described(MarshalledCall& marshalled, const ActivationCall& call, Matrix& y) {
   auto a = sized<assay_activation>();
   a.kind = abi_kind(call.kind);
-  a.x = loan.input(call.x);
-  a.y = loan.output(y);
+  a.x = marshalled.input(call.x);
+  a.y = marshalled.output(y);
   return a;
 }
 
 template <>
-Matrix result_of(Ops* ops, const GatedCall& call) {
+Matrix result_of(Ops* ops, const GatedActivationCall& call) {
   return like(ops, call.gate);
 }
 template <>
-assay_gated described(Loan& loan, const GatedCall& call, Matrix& y) {
-  auto a = sized<assay_gated>();
+assay_gated_activation described(MarshalledCall& marshalled, const GatedActivationCall& call, Matrix& y) {
+  auto a = sized<assay_gated_activation>();
   a.kind = abi_kind(call.form.activation);
   a.limit = call.form.limit;
-  a.gate = loan.input(call.gate);
-  a.up = loan.input(call.up);
-  a.y = loan.output(y);
+  a.gate = marshalled.input(call.gate);
+  a.up = marshalled.input(call.up);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -189,10 +189,10 @@ Matrix result_of(Ops* ops, const SoftmaxCall& call) {
   return like(ops, call.x);
 }
 template <>
-assay_softmax described(Loan& loan, const SoftmaxCall& call, Matrix& y) {
+assay_softmax described(MarshalledCall& marshalled, const SoftmaxCall& call, Matrix& y) {
   auto a = sized<assay_softmax>();
-  a.x = loan.input(call.x);
-  a.y = loan.output(y);
+  a.x = marshalled.input(call.x);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -204,12 +204,12 @@ Routing result_of(Ops* ops, const MoeGateCall& call) {
           shaped(ops, call.logits.rows(), call.rule.top_k)};
 }
 template <>
-assay_moe_gate described(Loan& loan, const MoeGateCall& call, Routing& routing) {
+assay_moe_gate described(MarshalledCall& marshalled, const MoeGateCall& call, Routing& routing) {
   auto a = sized<assay_moe_gate>();
   const GateRule& rule = call.rule;
   a.score = rule.score == GateRule::Score::softmax ? ASSAY_SCORE_SOFTMAX : ASSAY_SCORE_SIGMOID;
-  a.logits = loan.float_input(call.logits);
-  a.correction = loan.weight(call.correction);
+  a.logits = marshalled.float_input(call.logits);
+  a.correction = marshalled.weight(call.correction);
   a.top_k_first = rule.top_k_first ? 1 : 0;
   a.renormalize = rule.renormalize ? 1 : 0;
   a.epsilon = rule.epsilon;
@@ -221,39 +221,39 @@ assay_moe_gate described(Loan& loan, const MoeGateCall& call, Routing& routing) 
       rule.group_score == GateRule::GroupScore::largest ? ASSAY_GROUP_LARGEST : ASSAY_GROUP_SUM_OF_TWO;
   a.round_weights = rule.rounding == ResultRounding::as_arithmetic ? 1 : 0;
   a.masked_is_zero = rule.masked_is_zero ? 1 : 0;
-  a.experts = loan.result_array(std::span(routing.experts));
-  a.weights = loan.float_output(routing.weights);
+  a.experts = marshalled.result_array(std::span(routing.experts));
+  a.weights = marshalled.float_output(routing.weights);
   return a;
 }
 
 template <>
-Matrix result_of(Ops* ops, const MoeMixCall& call) {
+Matrix result_of(Ops* ops, const FusedMoeCall& call) {
   return like(ops, call.x);
 }
 template <>
-assay_moe_mix described(Loan& loan, const MoeMixCall& call, Matrix& y) {
-  auto a = sized<assay_moe_mix>();
+assay_fused_moe described(MarshalledCall& marshalled, const FusedMoeCall& call, Matrix& y) {
+  auto a = sized<assay_fused_moe>();
   const ExpertWeights& e = call.experts;
   a.form = call.form == MoeForm::sparse  ? ASSAY_MOE_SPARSE
            : call.form == MoeForm::dense ? ASSAY_MOE_DENSE
                                          : ASSAY_MOE_SOFT;
-  a.x = loan.input(call.x);
+  a.x = marshalled.input(call.x);
   a.top_k = call.routing.top_k;
   a.experts = e.down.size();
-  a.chosen = loan.array(std::span<const std::int32_t>(call.routing.experts));
-  a.weights = loan.float_input(call.routing.weights);
-  a.gate = loan.weights(e.gate);
-  a.up = loan.weights(e.up);
-  a.gate_up = loan.weights(e.gate_up);
-  a.down = loan.weights(e.down);
-  a.gate_bias = loan.weights(e.gate_bias);
-  a.up_bias = loan.weights(e.up_bias);
-  a.gate_up_bias = loan.weights(e.gate_up_bias);
-  a.down_bias = loan.weights(e.down_bias);
+  a.chosen = marshalled.array(std::span<const std::int32_t>(call.routing.experts));
+  a.weights = marshalled.float_input(call.routing.weights);
+  a.gate = marshalled.weights(e.gate);
+  a.up = marshalled.weights(e.up);
+  a.gate_up = marshalled.weights(e.gate_up);
+  a.down = marshalled.weights(e.down);
+  a.gate_bias = marshalled.weights(e.gate_bias);
+  a.up_bias = marshalled.weights(e.up_bias);
+  a.gate_up_bias = marshalled.weights(e.gate_up_bias);
+  a.down_bias = marshalled.weights(e.down_bias);
   a.interleaved = e.interleaved ? 1 : 0;
   a.kind = abi_kind(e.form.activation);
   a.limit = e.form.limit;
-  a.y = loan.output(y);
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -266,15 +266,15 @@ QuantizedMatrix result_of(Ops*, const QuantizeCall& call) {
           std::vector<float>(blocks(rows, call.rule.block_rows) * blocks(columns, call.rule.block_columns))};
 }
 template <>
-assay_quantize described(Loan& loan, const QuantizeCall& call, QuantizedMatrix& result) {
+assay_quantize described(MarshalledCall& marshalled, const QuantizeCall& call, QuantizedMatrix& result) {
   auto a = sized<assay_quantize>();
   a.type = abi_type(call.rule.codes).value_or(0);
-  a.x = loan.input(call.x);
+  a.x = marshalled.input(call.x);
   a.block_rows = call.rule.block_rows;
   a.block_columns = call.rule.block_columns;
   a.power_of_two = call.rule.power_of_two ? 1 : 0;
-  a.codes = loan.result_array(std::span(result.codes));
-  a.scales = loan.result_array(std::span(result.scales));
+  a.codes = marshalled.result_array(std::span(result.codes));
+  a.scales = marshalled.result_array(std::span(result.scales));
   return a;
 }
 
@@ -283,16 +283,16 @@ Matrix result_of(Ops* ops, const DequantizeCall& call) {
   return shaped(ops, call.x.rows, call.x.columns);
 }
 template <>
-assay_dequantize described(Loan& loan, const DequantizeCall& call, Matrix& y) {
+assay_dequantize described(MarshalledCall& marshalled, const DequantizeCall& call, Matrix& y) {
   auto a = sized<assay_dequantize>();
   a.type = abi_type(call.x.rule.codes).value_or(0);
   a.rows = call.x.rows;
   a.columns = call.x.columns;
   a.block_rows = call.x.rule.block_rows;
   a.block_columns = call.x.rule.block_columns;
-  a.codes = loan.array(std::span<const std::byte>(call.x.codes));
-  a.scales = loan.array(std::span<const float>(call.x.scales));
-  a.y = loan.output(y);
+  a.codes = marshalled.array(std::span<const std::byte>(call.x.codes));
+  a.scales = marshalled.array(std::span<const float>(call.x.scales));
+  a.y = marshalled.output(y);
   return a;
 }
 
@@ -303,12 +303,12 @@ Matrix result_of(Ops* ops, const EmbeddingCall& call) {
   return shaped(ops, call.tokens.size(), call.table.columns);
 }
 template <>
-assay_embedding described(Loan& loan, const EmbeddingCall& call, Matrix& y) {
+assay_embedding described(MarshalledCall& marshalled, const EmbeddingCall& call, Matrix& y) {
   auto a = sized<assay_embedding>();
-  a.tokens = loan.array(std::span<const TokenId>(call.tokens));
+  a.tokens = marshalled.array(std::span<const TokenId>(call.tokens));
   a.token_count = call.tokens.size();
-  a.table = loan.weight(call.table);
-  a.y = loan.output(y);
+  a.table = marshalled.weight(call.table);
+  a.y = marshalled.output(y);
   return a;
 }
 

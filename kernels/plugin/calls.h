@@ -1,7 +1,7 @@
 // Each operation's call in the words of kernels/plugin.h.
 #pragma once
 
-#include "kernels/plugin/loan.h"
+#include "kernels/plugin/marshal.h"
 
 namespace assay {
 
@@ -22,10 +22,10 @@ ASSAY_ABI_OF(RotaryCall, ASSAY_ROPE, rope);
 ASSAY_ABI_OF(AttentionCall, ASSAY_ATTENTION, attention);
 ASSAY_ABI_OF(MlaCall, ASSAY_MLA, mla);
 ASSAY_ABI_OF(ActivationCall, ASSAY_ACTIVATION, activation);
-ASSAY_ABI_OF(GatedCall, ASSAY_GATED, gated);
+ASSAY_ABI_OF(GatedActivationCall, ASSAY_GATED_ACTIVATION, gated_activation);
 ASSAY_ABI_OF(SoftmaxCall, ASSAY_SOFTMAX, softmax);
 ASSAY_ABI_OF(MoeGateCall, ASSAY_MOE_GATE, moe_gate);
-ASSAY_ABI_OF(MoeMixCall, ASSAY_MOE_MIX, moe_mix);
+ASSAY_ABI_OF(FusedMoeCall, ASSAY_FUSED_MOE, fused_moe);
 ASSAY_ABI_OF(QuantizeCall, ASSAY_QUANTIZE, quantize);
 ASSAY_ABI_OF(DequantizeCall, ASSAY_DEQUANTIZE, dequantize);
 ASSAY_ABI_OF(EmbeddingCall, ASSAY_EMBEDDING, embedding);
@@ -37,6 +37,6 @@ ResultOf<Call> result_of(Ops* ops, const Call& call);
 
 // Fills in the struct; `result` is where the result goes.
 template <class Call>
-typename AbiOf<Call>::Struct described(Loan& loan, const Call& call, ResultOf<Call>& result);
+typename AbiOf<Call>::Struct described(MarshalledCall& marshalled, const Call& call, ResultOf<Call>& result);
 
 }  // namespace assay

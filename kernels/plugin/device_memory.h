@@ -1,4 +1,4 @@
-// Memory of a CUDA device, for what is lent to kernels of that device.
+// Memory of a CUDA device, for what is operand to kernels of that device.
 #pragma once
 
 #include <cstddef>

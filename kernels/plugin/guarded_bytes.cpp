@@ -55,7 +55,7 @@ GuardedBytes::GuardedBytes(const void* source, std::size_t size, bool writable)
   const std::size_t page = page_size(), body = (size + page - 1) / page * page;
   mapped_ = body + page;
   void* map = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) throw Error::from_errno("cannot allocate memory to lend", errno);
+  if (map == MAP_FAILED) throw Error::from_errno("cannot allocate memory to marshal", errno);
   map_ = static_cast<std::byte*>(map);
   data_ = map_ + (body - size);
   std::memset(map_, static_cast<int>(kPattern), body);
@@ -98,7 +98,7 @@ const char* guarded_place(const void* address) {
   for (const Place& place : places) {
     const std::uintptr_t begin = place.begin, guard = place.guard;
     if (begin == 0 || guard == 0 || at < begin || at >= guard + page_size()) continue;
-    if (at >= guard) return "behind the end of memory that was lent to it";
+    if (at >= guard) return "behind the end of memory that was operand to it";
     return place.writable ? nullptr : "in an argument, which may only be read";
   }
   return nullptr;

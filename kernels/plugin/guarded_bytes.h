@@ -1,4 +1,4 @@
-// Bytes that end where memory ends: the page behind them cannot be touched, and where they are lent for
+// Bytes that end where memory ends: the page behind them cannot be touched, and where they are operand for
 // reading only, neither can they be written. Which of that a fault's address was, is told by a table that a
 // signal handler may read.
 #pragma once
@@ -32,7 +32,7 @@ class GuardedBytes {
   bool writable_ = true;
 };
 
-// What lies at an address, for a message: "just behind memory that was lent". Null: nothing of ours.
+// What lies at an address, for a message: "just behind memory that was operand". Null: nothing of ours.
 // Safe in signal handlers.
 const char* guarded_place(const void* address);
 

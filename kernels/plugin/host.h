@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/plugin/process.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 

@@ -78,7 +78,7 @@ void check_info(const assay_plugin_info& info) {
     throw Error::input(fmt::format("the plugin claims {} kernels", info.kernel_count));
 }
 
-Promises promises_of(std::uint32_t bits) {
+Invariants invariants_of(std::uint32_t bits) {
   return {.batch_invariant = (bits & ASSAY_BATCH_INVARIANT) != 0,
           .chunk_invariant = (bits & ASSAY_CHUNK_INVARIANT) != 0,
           .thread_invariant = (bits & ASSAY_THREAD_INVARIANT) != 0,
@@ -102,7 +102,7 @@ PluginKernel checked(const assay_kernel* entry, std::size_t index, const std::st
     throw wrong("activations are ASSAY_F32 or ASSAY_BF16");
   if (entry->takes == nullptr || entry->run == nullptr)
     throw wrong(fmt::format("its callback '{}' is null", entry->takes == nullptr ? "takes" : "run"));
-  if ((entry->promises & ~ASSAY_ALL_INVARIANT) != 0) throw wrong("it promises what there is no word for");
+  if ((entry->invariants & ~ASSAY_ALL_INVARIANT) != 0) throw wrong("it promises what there is no word for");
   if (!(entry->accumulator_roundoff >= kFinest && entry->accumulator_roundoff <= kCoarsest))
     throw wrong(
         fmt::format("accumulator_roundoff {:g} is not within 2^-53 … 2^-8", entry->accumulator_roundoff));
@@ -112,7 +112,7 @@ PluginKernel checked(const assay_kernel* entry, std::size_t index, const std::st
           .name = plugin + "." + name,
           .about = text_of(entry->about, kMostText),
           .device = entry->device == ASSAY_CUDA ? Device::cuda : Device::cpu,
-          .promises = promises_of(entry->promises),
+          .invariants = invariants_of(entry->invariants),
           .accumulator_roundoff = entry->accumulator_roundoff,
           .entry = copy};
 }

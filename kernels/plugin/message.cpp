@@ -87,8 +87,8 @@ class Reader {
 void put_kernel(Writer& w, const PluginKernel& k) {
   w.text(k.op).text(k.name).text(k.about);
   w.put(static_cast<std::uint8_t>(k.device == Device::cuda ? 1 : 0));
-  for (const bool promise : {k.promises.batch_invariant, k.promises.chunk_invariant,
-                             k.promises.thread_invariant, k.promises.layout_invariant})
+  for (const bool promise : {k.invariants.batch_invariant, k.invariants.chunk_invariant,
+                             k.invariants.thread_invariant, k.invariants.layout_invariant})
     w.put(static_cast<std::uint8_t>(promise ? 1 : 0));
   w.put(k.accumulator_roundoff);
 }
@@ -99,14 +99,13 @@ PluginKernel get_kernel(Reader& r, const std::string& plugin) {
   k.name = r.text();
   k.about = r.text();
   k.device = r.flag() ? Device::cuda : Device::cpu;
-  k.promises.batch_invariant = r.flag();
-  k.promises.chunk_invariant = r.flag();
-  k.promises.thread_invariant = r.flag();
-  k.promises.layout_invariant = r.flag();
+  k.invariants.batch_invariant = r.flag();
+  k.invariants.chunk_invariant = r.flag();
+  k.invariants.thread_invariant = r.flag();
+  k.invariants.layout_invariant = r.flag();
   k.accumulator_roundoff = r.get<double>();
   bool known = false;
-  Registry().for_each_op(
-      [&]<class Call>(const std::vector<Kernel<Call>>&) { known |= OpOf<Call>::kName == k.op; });
+  Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { known |= Call::kOp == k.op; });
   if (!known) throw malformed("a kernel of no operation");
   if (!k.name.starts_with(plugin + ".") || !good_kernel_name(k.name.substr(plugin.size() + 1)))
     throw malformed("a kernel's name");

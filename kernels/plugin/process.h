@@ -22,7 +22,7 @@ struct PluginLimits {
 // Why there is no answer.
 struct Ending {
   std::string check;   // "crash", "exit", "timeout", "answer", "interrupted"
-  std::string detail;  // "killed by SIGSEGV, behind the end of memory that was lent to it"
+  std::string detail;  // "killed by SIGSEGV, behind the end of memory that was operand to it"
 };
 using Answer = std::variant<std::vector<std::byte>, Ending>;
 

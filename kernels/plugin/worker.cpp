@@ -102,7 +102,7 @@ class TypedWorker final : public OpWorker {
     }
     std::unique_ptr<GuardedOps> memory;
     CaseRun result = run_case(kernel_, *operands_, variation, &memory,
-                              [this](bool others) { weights_->lend_others(others); });
+                              [this](bool others) { weights_->marshal_others(others); });
     if (!result.check.empty()) return result;
     aftermath_.watch(std::move(memory));
     most_jobs_ = std::max(most_jobs_, variation.jobs);
@@ -125,7 +125,7 @@ class TypedWorker final : public OpWorker {
     made_of_ = id.text();
   }
   PluginKernel plugin_;
-  std::shared_ptr<LentWeights> weights_ = std::make_shared<LentWeights>();
+  std::shared_ptr<MarshalledWeights> weights_ = std::make_shared<MarshalledWeights>();
   Kernel<Call> kernel_;
   std::string made_of_;
   std::unique_ptr<Operands<Call>> operands_;
@@ -137,7 +137,7 @@ class TypedWorker final : public OpWorker {
 std::unique_ptr<OpWorker> worker_for(const PluginKernel& kernel) {
   std::unique_ptr<OpWorker> worker;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if (OpOf<Call>::kName == kernel.op) worker = std::make_unique<TypedWorker<Call>>(kernel);
+    if (Call::kOp == kernel.op) worker = std::make_unique<TypedWorker<Call>>(kernel);
   });
   return worker;
 }

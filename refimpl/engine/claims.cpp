@@ -100,8 +100,8 @@ class ClaimRunner {
     const std::size_t n = tokens_.size();
     std::vector<GenerationRequest> requests;
     for (const std::size_t length : {n, n / 2, n / 4})
-      requests.push_back(
-          {.prompt = {tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(length)}, .most = 4});
+      requests.push_back({.prompt = {tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(length)},
+                          .max_new_tokens = 4});
     std::vector<Logits> together(requests.size()), alone(requests.size());
     TextEngine(*model_, *ops_).generate(requests, [&](std::size_t i, TokenId, std::span<const double> row) {
       together[i].insert(together[i].end(), row.begin(), row.end());
@@ -157,8 +157,8 @@ class ClaimRunner {
   }
 
   Claim speculation_claim() const {
-    const GenerationRequest request = {.prompt = tokens_,
-                                       .most = std::min<std::size_t>(32, model_->context() - tokens_.size())};
+    const GenerationRequest request = {
+        .prompt = tokens_, .max_new_tokens = std::min<std::size_t>(32, model_->context() - tokens_.size())};
     const Generation plain = TextEngine(*model_, *ops_).generate({request}).front();
     const Generation guessed = speculate(*model_, *ops_, request).made;
     std::size_t differing = plain.ids.size() == guessed.ids.size() ? 0 : 1;

@@ -35,26 +35,26 @@ struct Job {
     if (listener) listener(number, id, logits);
     const bool stops = std::find(request.stop.begin(), request.stop.end(), id) != request.stop.end();
     if (stops)
-      finish(Ending::stop_token);
-    else if (made.ids.size() >= request.most)
-      finish(Ending::length);
+      finish(FinishReason::stop);
+    else if (made.ids.size() >= request.max_new_tokens)
+      finish(FinishReason::length);
     else if (sequence.tokens().size() > sequence.cache().limit())
-      finish(Ending::context);
+      finish(FinishReason::context);
   }
-  void finish(Ending ending) {
-    made.ending = ending;
+  void finish(FinishReason reason) {
+    made.finish_reason = reason;
     done = true;
   }
 };
 
 }  // namespace
 
-std::string_view name(Ending ending) {
-  switch (ending) {
-    case Ending::length: return "length";
-    case Ending::stop_token: return "stop_token";
-    case Ending::context: return "context";
-    case Ending::interrupted: return "interrupted";
+std::string_view name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::length: return "length";
+    case FinishReason::stop: return "stop";
+    case FinishReason::context: return "context";
+    case FinishReason::interrupted: return "interrupted";
   }
   return "";
 }
@@ -86,7 +86,7 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
                                              Sequence(model_, ops_, request.prompt),
                                              SampleStream(request.seed),
                                              {},
-                                             request.most == 0}));
+                                             request.max_new_tokens == 0}));
   }
   for (;;) {
     Batch batch;
@@ -95,7 +95,7 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
     bool reading = false;
     for (const auto& job : jobs) {
       if (job->done) continue;
-      if (interrupted()) job->finish(Ending::interrupted);
+      if (interrupted()) job->finish(FinishReason::interrupted);
       if (job->done) continue;
       const std::span<const TokenId> next = job->sequence.next(chunk_);
       reading |= job->made.ids.empty();
@@ -110,6 +110,7 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
     const auto start = std::chrono::steady_clock::now();
     batch.may_stop = true;
     Matrix hidden;  // [tokens, hidden]
+    taps_.step(batch.tokens);
     try {
       hidden = model_.hidden(batch, ops_, taps_);
     } catch (const Batch::Interrupted&) {

@@ -2,7 +2,7 @@
 // sequences of a call together, however long each is.
 //
 //   TextEngine engine(model, ops);
-//   auto done = engine.generate({{.prompt = ids, .most = 64, .stop = {eos}}}, show);
+//   auto done = engine.generate({{.prompt = ids, .max_new_tokens = 64, .stop = {eos}}}, show);
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,27 @@
 #include <span>
 #include <vector>
 
-#include "refimpl/engine/taps.h"
 #include "refimpl/models/model.h"
 #include "refimpl/ops/sample.h"
+#include "refimpl/step/taps.h"
 
 namespace assay {
 
 struct GenerationRequest {
   std::vector<TokenId> prompt;
-  std::size_t most = 64;  // tokens to make
+  std::size_t max_new_tokens = 64;
   SampleRule rule;
   std::uint64_t seed = 0;
   std::vector<TokenId> stop;  // each ends the text; it is among the ids
 };
 
-enum class Ending : std::uint8_t { length, stop_token, context, interrupted };
-std::string_view name(Ending ending);  // "stop_token"
+// max_new_tokens were made, a stop token came, the context is full, or Ctrl-C.
+enum class FinishReason : std::uint8_t { length, stop, context, interrupted };
+std::string_view name(FinishReason reason);  // "stop"
 
 struct Generation {
   std::vector<TokenId> ids;
-  Ending ending = Ending::length;
+  FinishReason finish_reason = FinishReason::length;
 };
 
 struct EngineTiming {

@@ -24,6 +24,7 @@ bool TextScorer::read() {
   batch.may_stop = true;
   batch.add(sequence_.next(chunk_), sequence_.cache());
   first_ = sequence_.cache().length();
+  taps_.step(batch.tokens);
   try {
     hidden_ = model_.hidden(batch, ops_, taps_);
   } catch (const Batch::Interrupted&) {

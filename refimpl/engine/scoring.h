@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "refimpl/engine/sequence.h"
-#include "refimpl/engine/taps.h"
+#include "refimpl/step/taps.h"
 
 namespace assay {
 

@@ -28,7 +28,7 @@ class Speculator {
     try {
       go();
     } catch (const Batch::Interrupted&) {
-      result_.made.ending = Ending::interrupted;
+      result_.made.finish_reason = FinishReason::interrupted;
     }
     return std::move(result_);
   }
@@ -41,7 +41,7 @@ class Speculator {
     emit(last_of(first));
     while (!done_) {
       if (interrupted()) {
-        result_.made.ending = Ending::interrupted;
+        result_.made.finish_reason = FinishReason::interrupted;
         break;
       }
       const bool room = cache_.length() + 2 <= cache_.limit();
@@ -110,13 +110,13 @@ class Speculator {
     if (listener_) listener_(id, logits);
     const bool stops = std::find(request_.stop.begin(), request_.stop.end(), id) != request_.stop.end();
     const std::size_t length = request_.prompt.size() + result_.made.ids.size();
-    done_ = stops || result_.made.ids.size() >= request_.most || length > cache_.limit();
+    done_ = stops || result_.made.ids.size() >= request_.max_new_tokens || length > cache_.limit();
     if (stops)
-      result_.made.ending = Ending::stop_token;
-    else if (result_.made.ids.size() < request_.most)
-      result_.made.ending = done_ ? Ending::context : Ending::length;
+      result_.made.finish_reason = FinishReason::stop;
+    else if (result_.made.ids.size() < request_.max_new_tokens)
+      result_.made.finish_reason = done_ ? FinishReason::context : FinishReason::length;
     else
-      result_.made.ending = Ending::length;
+      result_.made.finish_reason = FinishReason::length;
   }
 
   const LanguageModel& model_;
@@ -141,7 +141,7 @@ Speculation speculate(const LanguageModel& model, Ops& ops, const GenerationRequ
         .remedy("leave out --temperature and --repetition-penalty");
   if (request.prompt.empty()) throw Error::input("the prompt has no tokens");
   check_tokens(request.prompt, model);
-  if (request.most == 0) return {};
+  if (request.max_new_tokens == 0) return {};
   return Speculator(model, ops, request).run(listener);
 }
 

@@ -30,27 +30,26 @@ void TapRecorder::require_some(const std::string& pattern) const {
       .remedy(fmt::format("there are {} …", fmt::join(passed_, ", ")));
 }
 
-void TapRecorder::write(const fs::path& path,
-                        const std::vector<std::pair<std::string, std::string>>& metadata) const {
-  std::vector<NamedMatrix> matrices;
-  for (const auto& [name, taken] : taken_)
-    matrices.push_back({name, {taken.values.size() / taken.width, taken.width}, &taken.values});
-  write_matrices(path, matrices, ops_.arithmetic().storage() == Real::f64, metadata);
+void TapRecorder::step(std::span<const std::uint32_t> tokens) {
+  ids_.insert(ids_.end(), tokens.begin(), tokens.end());
 }
 
-void write_matrices(const fs::path& path, const std::vector<NamedMatrix>& matrices, bool wide,
-                    const std::vector<std::pair<std::string, std::string>>& metadata) {
-  const ElementType type = wide ? ElementType::F64 : ElementType::F32;
-  std::vector<safetensors::Tensor> tensors;
-  for (const NamedMatrix& matrix : matrices) tensors.push_back({matrix.name, type, matrix.shape});
+void TapRecorder::write(const fs::path& path,
+                        const std::vector<std::pair<std::string, std::string>>& metadata) const {
+  const bool wide = ops_.arithmetic().storage() == Real::f64;
+  std::vector<safetensors::Tensor> tensors = {{"input_ids", ElementType::I64, {ids_.size()}}};
+  for (const auto& [name, taken] : taken_)
+    tensors.push_back(
+        {name, wide ? ElementType::F64 : ElementType::F32, {taken.values.size() / taken.width, taken.width}});
   AtomicFile file(path);
   file.write(safetensors::serialize_header(tensors, metadata));
-  for (const NamedMatrix& matrix : matrices) {
+  file.write(std::as_bytes(std::span(ids_)));
+  for (const auto& [name, taken] : taken_) {
     if (wide) {
-      file.write(std::as_bytes(std::span(*matrix.values)));
+      file.write(std::as_bytes(std::span(taken.values)));
       continue;
     }
-    const std::vector<float> narrow(matrix.values->begin(), matrix.values->end());
+    const std::vector<float> narrow(taken.values.begin(), taken.values.end());
     file.write(std::as_bytes(std::span(narrow)));
   }
   file.commit();

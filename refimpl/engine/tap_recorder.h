@@ -1,5 +1,5 @@
 // Keeps the intermediates whose names match, and writes them as safetensors: [tokens, width] each, F32 (F64
-// under f64); the tokens of all steps on end.
+// under f64); the tokens of all steps on end. Beside them "input_ids", I64 [tokens]: whose rows they are.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "core/system/file.h"
 #include "core/system/name_filter.h"
-#include "refimpl/engine/taps.h"
 #include "refimpl/ops/interface.h"
+#include "refimpl/step/taps.h"
 
 namespace assay {
 
@@ -20,6 +20,7 @@ class TapRecorder : public TapListener {
       : ops_(ops), filter_(pattern, ""), limit_(limit) {}
 
   void see(const std::string& name, const Matrix& value) override;
+  void step(std::span<const std::uint32_t> tokens) override;
   void write(const fs::path& path, const std::vector<std::pair<std::string, std::string>>& metadata) const;
   // Throws Error::usage where the pattern matched no name, with some that there are.
   void require_some(const std::string& pattern) const;
@@ -34,16 +35,8 @@ class TapRecorder : public TapListener {
   NameFilter filter_;
   std::uint64_t limit_, bytes_ = 0;
   std::map<std::string, Taken> taken_;
+  std::vector<std::int64_t> ids_;    // of all steps
   std::vector<std::string> passed_;  // the first names that were not asked for
 };
-
-struct NamedMatrix {
-  std::string name;
-  std::vector<std::uint64_t> shape;
-  const std::vector<double>* values = nullptr;
-};
-// F64, or else F32.
-void write_matrices(const fs::path& path, const std::vector<NamedMatrix>& matrices, bool wide,
-                    const std::vector<std::pair<std::string, std::string>>& metadata);
 
 }  // namespace assay

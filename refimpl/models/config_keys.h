@@ -20,19 +20,9 @@
 #include <vector>
 
 #include "core/model/config.h"
+#include "core/model/known_keys.h"
 
 namespace assay {
-
-struct FixedKey {
-  std::string_view key;
-  std::string_view computed;  // the one value that is, as JSON
-};
-
-struct ConfigKeys {
-  std::span<const std::string_view> used;  // all of them
-  std::span<const std::string_view> idle = {};
-  std::span<const FixedKey> fixed = {};
-};
 
 // used, of every decoder with rotary positions.
 inline constexpr std::string_view kDecoderKeys[] = {

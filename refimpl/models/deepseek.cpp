@@ -35,7 +35,7 @@ struct Settings {
   double scale = 1;              // of attention scores
   RopeRule rope;
   RopeLayout layout = RopeLayout::interleaved;
-  GatedForm activation;
+  GatedActivation activation;
   GateRule gate;
   ResultRounding router = ResultRounding::float32;
   // MiniCPM3 scales what enters the first layer, what a layer adds, and what the head sees.
@@ -43,7 +43,7 @@ struct Settings {
   MlaForm mla = MlaForm::absorbed;
 };
 
-// Attention over a shared latent: what a token keeps is c = norm(W_DKV x) and one turned key part.
+// Attention over a shared latent: what a token keeps is c = norm(W_DKV x) and one rotary key part.
 struct LatentAttention {
   WeightView q;                             // V2-Lite: queries straight from x
   WeightView q_a, q_a_bias, q_a_norm, q_b;  // else through a latent of their own
@@ -135,7 +135,7 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   const Matrix kept = ops.concatenate(latent, key_part);  // [tokens, kv_rank + rope]
 
   MlaCall call{.q = q_all,
-               .spans = {},
+               .sequences = {},
                .kv_b = kv_b,
                .k_b = k_b,
                .v_b = v_b,
@@ -148,11 +148,11 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                .form = s.mla};
   for (const Batch::Sequence& sequence : batch.sequences) {
     sequence.cache->put(layer, kept.row_range(sequence.first, sequence.count));
-    call.spans.push_back({.first = sequence.first,
-                          .queries = sequence.count,
-                          .keys = sequence.cache->length() + sequence.count,
-                          .key_rows = sequence.cache->keys(layer),
-                          .value_rows = {}});
+    call.sequences.push_back({.first = sequence.first,
+                              .queries = sequence.count,
+                              .keys = sequence.cache->length() + sequence.count,
+                              .key_rows = sequence.cache->keys(layer),
+                              .value_rows = {}});
   }
   const Matrix mixed = ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);

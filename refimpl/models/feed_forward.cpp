@@ -48,7 +48,7 @@ void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& expe
 
 }  // namespace
 
-GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, const GatedForm& form) {
+GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form) {
   const auto get = [&](Role role) { return weights.get({.role = role, .part = part, .layer = layer}); };
   const auto find = [&](Role role, bool bias) {
     return weights.find({.role = role, .part = part, .layer = layer, .bias = bias});
@@ -72,14 +72,16 @@ Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
   if (gate_up) {
     const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
     const std::size_t width = both.columns() / 2;
-    return ops.linear(ops.gated(both.part(0, width), both.part(width, width), form), down, down_bias);
+    return ops.linear(ops.gated_activation(both.part(0, width), both.part(width, width), form), down,
+                      down_bias);
   }
-  const Matrix g = ops.linear(x, gate, gate_bias);            // [tokens, width]
-  const Matrix u = ops.linear(x, up, up_bias);                // [tokens, width]
-  return ops.linear(ops.gated(g, u, form), down, down_bias);  // [tokens, hidden]
+  const Matrix g = ops.linear(x, gate, gate_bias);                       // [tokens, width]
+  const Matrix u = ops.linear(x, up, up_bias);                           // [tokens, width]
+  return ops.linear(ops.gated_activation(g, u, form), down, down_bias);  // [tokens, hidden]
 }
 
-Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedForm& form, MoeForm mixing) {
+Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActivation& form,
+                      MoeForm mixing) {
   Mixture m;
   m.router = weights.get({.role = Role::router, .layer = layer});
   m.router_bias = weights.find({.role = Role::router, .layer = layer, .bias = true});
@@ -97,7 +99,7 @@ Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
   at("router_logits", logits);
   const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
-  const Matrix routed = ops.moe_mix(x, routing, experts, mixing);  // [tokens, hidden]
+  const Matrix routed = ops.fused_moe(x, routing, experts, mixing);  // [tokens, hidden]
   return shared ? ops.add(routed, shared->forward(x, ops)) : routed;
 }
 

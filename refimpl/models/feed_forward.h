@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <optional>
 
-#include "refimpl/engine/taps.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/interface.h"
+#include "refimpl/step/taps.h"
 
 namespace assay {
 
@@ -15,9 +15,9 @@ namespace assay {
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
-  GatedForm form;
+  GatedActivation form;
 
-  static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedForm& form);
+  static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
 };
 
@@ -31,7 +31,7 @@ struct Mixture {
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.
-  static Mixture read(const Weights& weights, std::size_t layer, const GatedForm& form, MoeForm mixing);
+  static Mixture read(const Weights& weights, std::size_t layer, const GatedActivation& form, MoeForm mixing);
   // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.
   Matrix forward(const Matrix& x, Ops& ops, const TapScope& at) const;  // [tokens, hidden]
 };

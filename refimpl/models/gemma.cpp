@@ -1,7 +1,7 @@
 // Gemma 2 (arXiv 2408.00118) and Gemma 3 (arXiv 2503.19786): norms before and after attention and MLP, whose
 // weight counts as 1 + w; embeddings × √hidden; GELU. Gemma 2 caps scores and logits; Gemma 3 norms q and k
 // instead of capping scores (its class reads attn_logit_softcapping and leaves it at that), and its layers
-// with a window turn with a base of their own, unstretched.
+// with a window rotate with a base of their own, unstretched.
 #include <cmath>
 
 #include "refimpl/models/rules.h"

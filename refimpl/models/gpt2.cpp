@@ -92,7 +92,7 @@ class Gpt2 final : public LanguageModel {
     at("k", k);
     at("v", v);
     AttentionCall call = {.q = q,
-                          .spans = {},
+                          .sequences = {},
                           .heads = heads_,
                           .kv_heads = heads_,
                           .qk_dim = head_dim_,
@@ -101,7 +101,7 @@ class Gpt2 final : public LanguageModel {
                           .sinks = {}};
     for (const Batch::Sequence& s : batch.sequences) {
       s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
-      call.spans.push_back(
+      call.sequences.push_back(
           {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
     }
     const Matrix context = ops.attention(call);  // [tokens, hidden]

@@ -11,33 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "refimpl/engine/kv_cache.h"
-#include "refimpl/engine/taps.h"
 #include "refimpl/models/config_keys.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/interface.h"
+#include "refimpl/step/batch.h"
+#include "refimpl/step/kv_cache.h"
+#include "refimpl/step/taps.h"
 
 namespace assay {
-
-// One step of several sequences: their new tokens on end. Tokens of a sequence stand at the positions after
-// those its cache has; the step ends with advance(), which is the caller's business.
-struct Batch {
-  // Thrown between layers where the user wants no more of it (Ctrl-C): the step never was.
-  struct Interrupted {};
-  struct Sequence {
-    std::size_t first = 0, count = 0;  // of tokens
-    SequenceCache* cache = nullptr;
-  };
-  std::vector<TokenId> tokens;
-  std::vector<std::size_t> positions;  // of each token
-  std::vector<Sequence> sequences;
-
-  // Set by a caller that catches Interrupted: a step may take seconds.
-  bool may_stop = false;
-
-  void add(std::span<const TokenId> tokens, SequenceCache& cache);  // cache.length() is the first position
-  void go_on() const;                                               // asked by forward passes, layer by layer
-};
 
 class LanguageModel {
  public:
@@ -47,7 +28,7 @@ class LanguageModel {
   virtual std::size_t context() const = 0;                   // the longest sequence it is made for
   virtual std::vector<CacheWidth> cache_widths() const = 0;  // by layer; MTP layers after the main ones
 
-  // Which elements of a head turn together in the taps q and k: checkpoints of one model may keep the rows of
+  // Which elements of a head rotate together in the taps q and k: checkpoints of one model may keep the rows of
   // its projections in either order.
   virtual RopeLayout rope_layout() const { return RopeLayout::half_split; }
 

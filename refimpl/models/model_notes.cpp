@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/model/gguf_keys.h"
 #include "core/system/text.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/precision_note.h"
@@ -12,7 +13,13 @@ namespace assay {
 std::vector<std::string> model_notes(const Weights& weights, Precision precision) {
   std::vector<std::string> notes;
   const ModelConfig& config = weights.config();
-  const std::vector<std::string> unread = unread_keys(config, rule_for(weights.tree(), config).keys);
+  const ConfigKeys& keys = rule_for(weights.tree(), config).keys;
+  if (weights.from_gguf()) {
+    if (const auto names = unread_gguf_keys(weights.checkpoint(), config, keys); !names.empty())
+      notes.push_back(escape_for_terminal(
+          fmt::format("{}: not read: {}", config.source().filename().string(), fmt::join(names, ", "))));
+  }
+  const std::vector<std::string> unread = unread_keys(config, keys);
   if (!unread.empty())
     notes.push_back(escape_for_terminal(fmt::format(
         "{}: {} of transformers does not read {}, nor does assay", config.source().filename().string(),

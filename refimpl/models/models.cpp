@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "core/model/gguf_keys.h"
 #include "core/system/error.h"
 #include "refimpl/models/rules.h"
 
@@ -44,6 +45,7 @@ std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOpt
         .remedy(rule.variants.empty() ? "it has none"
                                       : fmt::format("it has {}", fmt::join(rule.variants, ", ")));
   require_fixed_keys(weights.config(), rule.keys);
+  if (weights.from_gguf()) require_gguf_keys(weights.checkpoint(), weights.config(), rule.keys);
   return rule.make(weights, options);
 }
 

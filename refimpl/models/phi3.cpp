@@ -1,5 +1,5 @@
 // Phi-3, Phi-3.5, Phi-4 (arXiv 2404.14219): q, k and v are one matrix, gate and up another. Long-context
-// releases turn by longrope; Phi-4-mini turns 3/4 of a head only.
+// releases rotate by longrope; Phi-4-mini rotates 3/4 of a head only.
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 

@@ -102,7 +102,7 @@ RopeRule::Type longrope_type(const std::string& text, const ModelConfig& config)
       .in(config.source());
 }
 
-// How much of a head turns. A class that does not read partial_rotary_factor turns all of it by the plain
+// How much of a head rotates. A class that does not read partial_rotary_factor rotates all of it by the plain
 // rule, whatever the key says; the stretched rules of transformers read the key for every class, and make
 // frequencies that do not fit the head then.
 std::size_t rotary_part(const RopeReader& reader, const Weights& weights, std::size_t head_dim,
@@ -110,7 +110,7 @@ std::size_t rotary_part(const RopeReader& reader, const Weights& weights, std::s
   const double part = reader.real_or_outer("partial_rotary_factor", 0, 1, 1);
   const bool counts = of_class.partial || weights.from_gguf();
   if (!counts && part != 1 && type != RopeRule::Type::standard)
-    throw Error::input(fmt::format("partial_rotary_factor is {}, and the class turns whole heads", part))
+    throw Error::input(fmt::format("partial_rotary_factor is {}, and the class rotates whole heads", part))
         .in(weights.config().source());
   return counts ? static_cast<std::size_t>(static_cast<double>(head_dim) * part) : head_dim;
 }
@@ -175,7 +175,7 @@ RopeRule read_rope(const Weights& weights, std::size_t head_dim, const RopeClass
   rule.rotary_dim = rotary_part(reader, weights, head_dim, of_class, rule.type);
   if (rule.rotary_dim % 2 != 0 || rule.rotary_dim == 0)
     throw Error::input(
-        fmt::format("{} of {} elements of a head would turn: not pairs", rule.rotary_dim, head_dim))
+        fmt::format("{} of {} elements of a head would rotate: not pairs", rule.rotary_dim, head_dim))
         .in(config.source());
   read_lengths(reader, config, of_class, rule);
   rule.beta_fast = reader.real("beta_fast", 1e-6, kLargestFactor).value_or(32);

@@ -24,7 +24,7 @@ struct RopeClass {
 
 // Reads rope_theta, rope_scaling or rope_parameters, partial_rotary_factor, max_position_embeddings, and
 // GGUF's tensors of factors; `layer_type` picks one of several rope_parameters ("sliding_attention"; "" where
-// there is one only). `head_dim` is the part that may turn. Throws Error::input on an unknown type or absurd
+// there is one only). `head_dim` is the part that may rotate. Throws Error::input on an unknown type or absurd
 // numbers.
 RopeRule read_rope(const Weights& weights, std::size_t head_dim, const RopeClass& of_class,
                    std::string_view layer_type = {});
@@ -40,7 +40,7 @@ bool same_frequencies(const RopeRule& rule, std::size_t length, std::size_t othe
 
 // cos and sin for every token of the batch, each sequence by its own length.
 struct RopeAngles {
-  Matrix cos, sin;  // [tokens, turned part / 2]
+  Matrix cos, sin;  // [tokens, rotary part / 2]
 };
 RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
 

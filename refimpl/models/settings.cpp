@@ -44,7 +44,8 @@ double json_real(const ParsedJson& value, std::string_view key, const std::files
   if (!value.is_number()) throw Error::input(fmt::format("{} is not a number", key)).in(source);
   const double number = value.get<double>();
   if (!(number >= least && number <= most))
-    throw Error::input(fmt::format("{} is {}: beyond reason", key, number)).in(source);
+    throw Error::input(fmt::format("{} is {}: out of range [{:g}, {:g}]", key, number, least, most))
+        .in(source);
   return number;
 }
 

@@ -166,8 +166,8 @@ class Decoder : public LanguageModel {
     q = norm(q, layer.q_norm, ops);
     k = norm(k, layer.k_norm, ops);
     if (const auto rope = settings_.rope_of.at(index)) {
-      turn(q, h.heads, h, angles.at(*rope), ops);
-      turn(k, h.kv_heads, h, angles.at(*rope), ops);
+      rotate(q, h.heads, h, angles.at(*rope), ops);
+      rotate(k, h.kv_heads, h, angles.at(*rope), ops);
     }
     at("q", q);
     at("k", k);
@@ -195,7 +195,7 @@ class Decoder : public LanguageModel {
     v = qkv.part(q_width + kv_width, kv_width);
   }
 
-  void turn(Matrix& x, std::size_t heads, const Heads& h, const RopeAngles& angles, Ops& ops) const {
+  void rotate(Matrix& x, std::size_t heads, const Heads& h, const RopeAngles& angles, Ops& ops) const {
     ops.rope(x, {.heads = heads,
                  .head_dim = h.head_dim,
                  .cos = angles.cos,
@@ -207,7 +207,7 @@ class Decoder : public LanguageModel {
                 Ops& ops) const {
     const Heads& h = layers_[index].heads;
     AttentionCall call = {.q = q,
-                          .spans = {},
+                          .sequences = {},
                           .heads = h.heads,
                           .kv_heads = h.kv_heads,
                           .qk_dim = h.head_dim,
@@ -219,7 +219,7 @@ class Decoder : public LanguageModel {
     if (call.scale == 0) call.scale = 1 / std::sqrt(static_cast<double>(h.head_dim));
     for (const Batch::Sequence& s : batch.sequences) {
       s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
-      call.spans.push_back(
+      call.sequences.push_back(
           {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
     }
     return ops.attention(call);

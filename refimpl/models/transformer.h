@@ -20,11 +20,11 @@ namespace assay {
 struct DecoderSettings {
   NormForm norm = NormForm::weight_last;
   double epsilon = 1e-6;
-  GatedForm mlp;
+  GatedActivation mlp;
   RopeLayout rope_layout = RopeLayout::half_split;
   std::vector<RopeRule> ropes;  // one, or one for each kind of layer
   std::vector<std::optional<std::size_t>>
-      rope_of;                 // by layer: which of `ropes`; nullopt: the layer turns nothing
+      rope_of;                 // by layer: which of `ropes`; nullopt: the layer rotates nothing
   double attention_scale = 0;  // 0: 1 / √head_dim
   double attention_cap = 0, final_cap = 0;
   double embedding_scale = 1;

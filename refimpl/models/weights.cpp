@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/model/expert_layout.h"
 #include "core/model/gguf_names.h"
+#include "core/model/open_model.h"
 #include "core/model/reconcile.h"
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
@@ -54,20 +56,13 @@ GgufPart gguf_part(Role role, std::string_view name) {
   return {role};
 }
 
-ModelConfig read_config(const Checkpoint& checkpoint, const std::filesystem::path& path) {
-  if (checkpoint.gguf)
-    return ModelConfig::from_gguf(*checkpoint.gguf, checkpoint.files.front().path, checkpoint.tensors);
-  if (checkpoint.config.empty())
-    throw Error::input("no config.json beside the weights").in(path).remedy("bring the model's config.json");
-  return ModelConfig::read(checkpoint.config);
-}
-
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open_checkpoint(path, jobs)) {
   fail_on_errors(checkpoint_.findings, path);
-  config_ = read_config(checkpoint_, path);
-  tree_ = describe(*config_);
+  DescribedModel said = describe_model(checkpoint_);
+  config_ = std::move(said.config);
+  tree_ = in_layout_of(std::move(said.tree), checkpoint_);
   const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);
   if (!reconciled.complete())
     throw Error::input(fmt::format("only {} of {} files of the model are here", reconciled.shards_here,
@@ -207,17 +202,17 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   view.block_columns = tensor.form.block_columns;
   view.reader = stored_readers_[place].get();
   view.reader_row = slice * tensor.rows;
-  // gpt-oss: codes lie turned, and are taken as they lie.
-  const bool turned = view.kind == FormKind::fp4 && tensor.form.transposed;
-  if (turned) {
+  // gpt-oss: codes lie transposed, and are taken as they lie.
+  const bool transposed = view.kind == FormKind::fp4 && tensor.form.transposed;
+  if (transposed) {
     std::swap(view.rows, view.columns);
     std::swap(view.block_rows, view.block_columns);
     view.input_major = !view.input_major;
   }
   const bool known =
       view.kind == FormKind::plain || view.kind == FormKind::scaled || view.kind == FormKind::fp4;
-  const bool direct =
-      known && turned == tensor.form.transposed && tensor.form.scale_factor == 1 && !tensor.input_factors;
+  const bool direct = known && transposed == tensor.form.transposed && tensor.form.scale_factor == 1 &&
+                      tensor.composed == nullptr && !tensor.input_factors;
   const auto row_bytes = storage_bytes(tensor.form.codes, view.columns);
   if (!direct || !row_bytes) return view;
   const CheckpointTensor& codes = checkpoint_.tensors[tensor.codes];
@@ -226,7 +221,7 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
   if (!tensor.scale) return view;
   const CheckpointTensor& scales = checkpoint_.tensors[*tensor.scale];
   view.scale_type = tensor.form.scales;
-  view.scale_columns = turned ? tensor.scale_rows() : tensor.scale_columns();
+  view.scale_columns = transposed ? tensor.scale_rows() : tensor.scale_columns();
   view.scales = files_[scales.file].bytes().data() + scales.offset +
                 slice * tensor.scale_rows() * tensor.scale_columns() * info(view.scale_type).block_bytes;
   view.global = tensor.form.global;

@@ -38,25 +38,27 @@ double gpt_oss(double gate, double up, double limit, const Arithmetic& arithmeti
 
 }  // namespace
 
-Matrix ReferenceOps::activation(const Matrix& x, Activation kind) {
+Matrix ReferenceOps::run(const ActivationCall& call) {
+  const Matrix& x = call.x;
   Matrix y = allocate(x.rows(), x.columns());
   with_elements(x.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t r = 0; r < x.rows(); ++r) {
       for (std::size_t i = 0; i < x.columns(); ++i)
-        y.row<T>(r)[i] = static_cast<T>(arithmetic().round(activate(x.row<T>(r)[i], kind)));
+        y.row<T>(r)[i] = static_cast<T>(arithmetic().round(activate(x.row<T>(r)[i], call.kind)));
     }
   });
   return y;
 }
 
-Matrix ReferenceOps::gated(const Matrix& gate, const Matrix& up, const GatedForm& form) {
-  Matrix y = allocate(gate.rows(), gate.columns());
+Matrix ReferenceOps::run(const GatedActivationCall& call) {
+  const GatedActivation& form = call.form;
+  Matrix y = allocate(call.gate.rows(), call.gate.columns());
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t r = 0; r < y.rows(); ++r) {
       for (std::size_t i = 0; i < y.columns(); ++i) {
-        const double g = gate.row<T>(r)[i], u = up.row<T>(r)[i];
+        const double g = call.gate.row<T>(r)[i], u = call.up.row<T>(r)[i];
         const double value = form.activation == Activation::gpt_oss
                                  ? gpt_oss(g, u, form.limit, arithmetic())
                                  : arithmetic().stage(activate(g, form.activation)) * u;

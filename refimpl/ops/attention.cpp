@@ -4,6 +4,8 @@
 // is causal and aligned at the end; a window lets a query see that many keys, itself included. A sink is one
 // more score in the softmax that brings no value. Under bf16 every step is rounded where PyTorch's "eager"
 // attention rounds: product, scale, each step of the cap, probabilities, output.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/system/threads.h"
@@ -30,7 +32,7 @@ double score(const Head& head, double product) {
 }
 
 template <class T>
-void attend(const Head& head, const AttentionSpan& span, std::size_t query, T* out) {
+void attend(const Head& head, const SequenceMetadata& span, std::size_t query, T* out) {
   const AttentionCall& call = head.call;
   const std::size_t position = span.keys - span.queries + query;
   const std::size_t first = call.window != 0 && position + 1 > call.window ? position + 1 - call.window : 0;
@@ -54,23 +56,22 @@ void attend(const Head& head, const AttentionSpan& span, std::size_t query, T* o
 }
 
 void check(const AttentionCall& call) {
-  const bool fits =
-      call.kv_heads != 0 && call.heads % call.kv_heads == 0 && call.q.columns() == call.heads * call.qk_dim;
-  if (!fits) throw Error::internal("queries do not fit their heads");
-  for (const AttentionSpan& span : call.spans) {
-    if (span.queries > span.keys) throw Error::internal("more queries than keys");
+  check_heads(call);
+  for (const SequenceMetadata& span : call.sequences) {
+    if (span.queries > span.keys)
+      throw Error::internal(fmt::format("attention: {} queries for {} keys", span.queries, span.keys));
   }
 }
 
 }  // namespace
 
-Matrix ReferenceOps::attention(const AttentionCall& call) {
+Matrix ReferenceOps::run(const AttentionCall& call) {
   check(call);
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);  // [tokens, heads · v_dim]
   const std::vector<double> sinks = vector_of(call.sinks, arithmetic());
   with_elements(out.real(), [&](auto element) {
     using T = decltype(element);
-    for (const AttentionSpan& span : call.spans) {
+    for (const SequenceMetadata& span : call.sequences) {
       parallel_for(jobs(), span.queries * call.heads, [&](std::size_t i) {
         const std::size_t query = i / call.heads, h = i % call.heads;
         attend<T>({call, arithmetic(), sinks, h}, span, query,

@@ -1,4 +1,6 @@
 // Sums, factors and caps, element by element; two matrices side by side.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +27,8 @@ Matrix each(ReferenceOps& ops, const Matrix& x, Function function) {
 
 Matrix ReferenceOps::add(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows() || a.columns() != b.columns())
-    throw Error::internal("a sum of matrices of different shapes");
+    throw Error::internal(
+        fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
   return each(*this, a, [&](auto x, std::size_t r, std::size_t i) -> double {
     return static_cast<double>(x) + static_cast<double>(b.row<decltype(x)>(r)[i]);
   });
@@ -42,7 +45,8 @@ Matrix ReferenceOps::soft_cap(const Matrix& x, double cap) {
 }
 
 Matrix ReferenceOps::concatenate(const Matrix& a, const Matrix& b) {
-  if (a.rows() != b.rows()) throw Error::internal("matrices side by side differ in height");
+  if (a.rows() != b.rows())
+    throw Error::internal(fmt::format("concatenate: {} and {} rows", a.rows(), b.rows()));
   Matrix y = allocate(a.rows(), a.columns() + b.columns());
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);

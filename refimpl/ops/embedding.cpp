@@ -7,7 +7,9 @@
 
 namespace assay {
 
-Matrix ReferenceOps::embed(std::span<const TokenId> tokens, const WeightView& table) {
+Matrix ReferenceOps::run(const EmbeddingCall& call) {
+  const std::vector<TokenId>& tokens = call.tokens;
+  const WeightView& table = call.table;
   Matrix y = allocate(tokens.size(), table.columns);  // [tokens, hidden]
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);

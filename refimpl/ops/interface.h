@@ -2,145 +2,16 @@
 //
 // ReferenceOps (reference.h) is their meaning, in plain loops. An implementation of its own derives from it
 // and overrides what it does faster; the engine runs on any. All results are fresh matrices in the memory of
-// the implementation; arguments are never changed, but where a function says so.
+// the implementation; arguments are never changed, but where a call says so.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "refimpl/ops/arithmetic.h"
-#include "refimpl/ops/matrix.h"
-#include "refimpl/ops/weight_view.h"
+#include "refimpl/ops/calls.h"
 
 namespace assay {
-
-using TokenId = std::uint32_t;
-
-// Under arithmetics that round to bfloat16: some results stay float32 in the references (a router's logits).
-enum class ResultRounding : std::uint8_t { as_arithmetic, float32 };
-
-// y = x / rms(x) · w. What is rounded before the weight comes in differs from family to family:
-//   weight_last     round(round(x / rms) · w)        Llama, Qwen, DeepSeek
-//   weight_inside   round(x / rms · w)               gpt-oss, OLMo-2
-//   one_plus_weight round(x / rms · (1 + w))         Gemma
-enum class NormForm : std::uint8_t { weight_last, weight_inside, one_plus_weight };
-
-// Which elements of a head turn together: (i, i + d/2), or (2i, 2i + 1).
-enum class RopeLayout : std::uint8_t { half_split, interleaved };
-struct RopeCall {
-  std::size_t heads = 1, head_dim = 0;
-  std::size_t offset = 0;  // where the turned part of a head begins
-  Matrix cos, sin;         // [tokens, turned part / 2]: it is 2 · cos.columns() wide
-  RopeLayout layout = RopeLayout::half_split;
-};
-
-enum class Activation : std::uint8_t {
-  silu,       // x σ(x)
-  gelu,       // x Φ(x)
-  gelu_tanh,  // ½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))
-  relu,
-  gpt_oss,  // only gated: g = min(gate, limit), u = clamp(up, ±limit): g σ(1.702 g) (u + 1)
-};
-struct GatedForm {
-  Activation activation = Activation::silu;
-  double limit = 7;  // gpt_oss
-};
-
-// Rows of keys or values of one sequence in one layer, by position. Page p of the sequence is page
-// pages[p] of `base`; without a table all rows lie on end.
-struct CacheRows {
-  Matrix base;                          // [pages × page_rows, width], or [capacity, width]
-  const std::int32_t* pages = nullptr;  // in ordinary memory
-  std::size_t page_rows = 0;
-  std::size_t row(std::size_t position) const {
-    if (pages == nullptr) return position;
-    return static_cast<std::size_t>(pages[position / page_rows]) * page_rows + position % page_rows;
-  }
-};
-
-// The queries of one sequence within a batch, and the keys they may look at: query i of `queries` stands at
-// position keys - queries + i and sees keys 0 … that position (causal, aligned at the end), of these the last
-// `window` only.
-struct AttentionSpan {
-  std::size_t first = 0, queries = 0;  // rows of AttentionCall::q
-  std::size_t keys = 0;                // in the cache, this step's included
-  CacheRows key_rows, value_rows;      // [keys, kv_heads · qk_dim], [keys, kv_heads · v_dim]
-};
-struct AttentionCall {
-  Matrix q;  // [tokens, heads · qk_dim]
-  std::vector<AttentionSpan> spans;
-  std::size_t heads = 0, kv_heads = 0, qk_dim = 0, v_dim = 0;
-  double scale = 1;
-  std::size_t window = 0;  // how many keys a query sees, itself included; 0: all
-  double soft_cap = 0;     // 0: none; else scores become cap · tanh(score / cap), before the mask
-  WeightView sinks;        // [heads], or none: a score that takes its share and gives no value
-};
-
-// Multi-head latent attention (DeepSeek-V2, §2.1): the cache holds [latent | turned key part] a token, and
-// kv_b expands a latent to the keys' unturned parts and the values of all heads, head by head.
-//   naive     keys and values are expanded, then attention as ever
-//   absorbed  queries are taken to the latent space, attention is over 1 shared head, its result taken back
-enum class MlaForm : std::uint8_t { naive, absorbed };
-struct MlaCall {
-  Matrix q;                          // [tokens, heads · (nope_dim + rope_dim)], turned already
-  std::vector<AttentionSpan> spans;  // key_rows: [keys, kv_rank + rope_dim]; value_rows unused
-  WeightView kv_b;                   // [heads · (nope_dim + v_dim), kv_rank]
-  WeightView k_b, v_b;               // in place of kv_b, as GGUF has them: [heads · kv_rank, nope_dim] and
-                                     // [heads · v_dim, kv_rank]
-  std::size_t heads = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, v_dim = 0;
-  double scale = 1;
-  MlaForm form = MlaForm::absorbed;
-};
-
-// How a router's logits become experts and weights.
-struct GateRule {
-  enum class Score : std::uint8_t { softmax, sigmoid };
-  enum class GroupScore : std::uint8_t { largest, sum_of_two };
-  Score score = Score::softmax;
-  bool top_k_first = false;  // softmax over the chosen logits only (gpt-oss)
-  std::size_t top_k = 1;
-  bool renormalize = false;  // weights /= their sum + epsilon
-  double epsilon = 0;        // transformers' DeepSeek: 1e-20
-  double scale = 1;          // routed_scaling_factor
-  std::size_t groups = 1, chosen_groups = 1;
-  GroupScore group_score = GroupScore::largest;
-  bool masked_is_zero = false;  // of groups not chosen: score 0 (transformers 4), else -inf
-  ResultRounding rounding = ResultRounding::float32;  // of the weights
-};
-struct Routing {
-  std::size_t top_k = 0;
-  std::vector<std::int32_t> experts;  // [tokens, top_k], in ordinary memory; best first
-  Matrix weights;                     // [tokens, top_k]
-};
-
-// The matrices of all experts of a layer: gate and up, or the two fused in gate_up.
-struct ExpertWeights {
-  std::vector<WeightView> gate, up, gate_up, down;
-  std::vector<WeightView> gate_bias, up_bias, gate_up_bias, down_bias;  // empty: none
-  bool interleaved = false;  // gate_up: rows gate, up, gate, up … (gpt-oss), not all gates first
-  GatedForm form;
-};
-// sparse: each expert sees its tokens only. dense: all experts see all tokens, weights of those not chosen
-// are 0. soft: as dense, and the routing names every expert. Sums run over a token's experts in the order of
-// their numbers.
-enum class MoeForm : std::uint8_t { sparse, dense, soft };
-
-// Quantized activations: codes with a scale for 1 × block_columns of them (0: the whole row).
-struct QuantizeRule {
-  ElementType codes = ElementType::F8_E4M3;  // or F8_E5M2, I8
-  std::size_t block_rows = 1;                // 0: all rows
-  std::size_t block_columns = 128;           // 0: the whole row
-  bool power_of_two = false;                 // scales rounded up to 2^n (ue8m0)
-};
-struct QuantizedMatrix {
-  QuantizeRule rule;
-  std::size_t rows = 0, columns = 0;
-  std::vector<std::byte> codes;
-  std::vector<float> scales;  // [ceil(rows / block_rows), ceil(columns / block_columns)]
-};
 
 class Ops {
  public:
@@ -157,35 +28,62 @@ class Ops {
   virtual Matrix upload(std::span<const double> values, std::size_t rows, std::size_t columns) = 0;
   virtual std::vector<double> download(const Matrix& x) = 0;
   // Copies row i of `source` to row `position + i` of the cache: changes `cache`.
-  virtual void store(const CacheRows& cache, std::size_t position, const Matrix& source) = 0;
+  virtual void store(const PagedKvView& cache, std::size_t position, const Matrix& source) = 0;
   // Rows of x in the order given: the last of each sequence.
   virtual Matrix gather(const Matrix& x, std::span<const std::size_t> rows) = 0;
 
-  virtual Matrix embed(std::span<const TokenId> tokens, const WeightView& table) = 0;  // [tokens, hidden]
-  // x · Wᵀ + bias
-  virtual Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias = {},
-                        ResultRounding rounding = ResultRounding::as_arithmetic) = 0;  // [tokens, outputs]
-  // Over groups of `weight.columns` columns: a whole row, or each head of it.
-  virtual Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) = 0;
-  virtual Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                            double epsilon) = 0;
-  virtual void rope(Matrix& x, const RopeCall& call) = 0;   // changes x
-  virtual Matrix attention(const AttentionCall& call) = 0;  // [tokens, heads · v_dim]
-  virtual Matrix mla(const MlaCall& call) = 0;              // [tokens, heads · v_dim]
-  virtual Matrix activation(const Matrix& x, Activation kind) = 0;
-  virtual Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) = 0;
-  virtual Matrix softmax(const Matrix& x) = 0;  // over each row
+  virtual Matrix run(const EmbeddingCall& call) = 0;
+  virtual Matrix run(const LinearCall& call) = 0;
+  virtual Matrix run(const RmsNormCall& call) = 0;
+  virtual Matrix run(const LayerNormCall& call) = 0;
+  virtual Matrix run(const RotaryCall& call) = 0;     // changes call.x
+  virtual Matrix run(const AttentionCall& call) = 0;  // [tokens, heads · v_dim]
+  virtual Matrix run(const MlaCall& call) = 0;        // [tokens, heads · v_dim]
+  virtual Matrix run(const ActivationCall& call) = 0;
+  virtual Matrix run(const GatedActivationCall& call) = 0;
+  virtual Matrix run(const SoftmaxCall& call) = 0;
+  virtual Routing run(const MoeGateCall& call) = 0;
+  virtual Matrix run(const FusedMoeCall& call) = 0;
+  virtual QuantizedMatrix run(const QuantizeCall& call) = 0;
+  virtual Matrix run(const DequantizeCall& call) = 0;
+
+  // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
   virtual Matrix multiply(const Matrix& x, double factor) = 0;       // the factor is taken as it is
   virtual Matrix soft_cap(const Matrix& x, double cap) = 0;          // cap · tanh(x / cap)
   virtual Matrix concatenate(const Matrix& a, const Matrix& b) = 0;  // [tokens, a + b]
 
-  virtual Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) = 0;
-  virtual Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                         MoeForm form = MoeForm::sparse) = 0;
-
-  virtual QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) = 0;
-  virtual Matrix dequantize(const QuantizedMatrix& x) = 0;
+  // The same calls, as models write them.
+  Matrix embed(std::span<const TokenId> tokens, const WeightView& table) {
+    return run(EmbeddingCall{{tokens.begin(), tokens.end()}, table});
+  }
+  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias = {},
+                ResultRounding rounding = ResultRounding::as_arithmetic) {
+    return run(LinearCall{x, weight, bias, rounding});
+  }
+  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) {
+    return run(RmsNormCall{x, weight, epsilon, form});
+  }
+  Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias, double epsilon) {
+    return run(LayerNormCall{x, weight, bias, epsilon});
+  }
+  void rope(const Matrix& x, const RopeCall& angles) { run(RotaryCall{x, angles}); }
+  Matrix attention(const AttentionCall& call) { return run(call); }
+  Matrix mla(const MlaCall& call) { return run(call); }
+  Matrix activation(const Matrix& x, Activation kind) { return run(ActivationCall{x, kind}); }
+  Matrix gated_activation(const Matrix& gate, const Matrix& up, const GatedActivation& form) {
+    return run(GatedActivationCall{gate, up, form});
+  }
+  Matrix softmax(const Matrix& x) { return run(SoftmaxCall{x}); }
+  Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) {
+    return run(MoeGateCall{logits, correction, rule});
+  }
+  Matrix fused_moe(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
+                   MoeForm form = MoeForm::sparse) {
+    return run(FusedMoeCall{x, routing, experts, form});
+  }
+  QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) { return run(QuantizeCall{x, rule}); }
+  Matrix dequantize(const QuantizedMatrix& x) { return run(DequantizeCall{x}); }
 
  private:
   Arithmetic arithmetic_;

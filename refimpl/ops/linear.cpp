@@ -27,19 +27,19 @@ class DecodedRows {
     if (!weight.input_major) return;
     std::vector<T> stored(weight.rows * weight.columns);  // [inputs, outputs]
     decode_rows(weight, 0, weight.rows, stored.data());
-    turned_.resize(stored.size());
+    transposed_.resize(stored.size());
     for (std::size_t i = 0; i < weight.rows; ++i) {
       for (std::size_t o = 0; o < weight.columns; ++o)
-        turned_[o * weight.rows + i] = stored[i * weight.columns + o];
+        transposed_[o * weight.rows + i] = stored[i * weight.columns + o];
     }
   }
 
   void read(std::size_t first, std::size_t count, std::vector<T>& out) const {
     out.resize(count * weight_.inputs());
-    if (turned_.empty())
+    if (transposed_.empty())
       decode_rows(weight_, first, count, out.data());
     else
-      std::copy_n(turned_.begin() + static_cast<std::ptrdiff_t>(first * weight_.inputs()), out.size(),
+      std::copy_n(transposed_.begin() + static_cast<std::ptrdiff_t>(first * weight_.inputs()), out.size(),
                   out.begin());
     if (has_int16_floats(weight_) && takes_int16(weight_, arithmetic_)) {
       for (std::size_t o = 0; o < count; ++o)
@@ -52,31 +52,33 @@ class DecodedRows {
  private:
   const WeightView& weight_;
   const Arithmetic& arithmetic_;
-  std::vector<T> turned_;
+  std::vector<T> transposed_;
 };
 
 }  // namespace
 
-Matrix ReferenceOps::linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                            ResultRounding rounding) {
+Matrix ReferenceOps::run(const LinearCall& call) {
+  const Matrix& x = call.x;
+  const WeightView& weight = call.weight;
   if (x.columns() != weight.inputs())
     throw Error::input(fmt::format("takes {} inputs and is given {}", weight.inputs(), x.columns()))
         .tensor(*weight.name);
-  if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, bias);
+  if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, call.bias);
   if (takes_int16(weight, arithmetic()) && x.real() == Real::f32)
-    return exact_linear(rounded_to_int16(*this, x, weight), weight, bias, rounding);
+    return exact_linear({rounded_to_int16(*this, x, weight), weight, call.bias, call.rounding});
   if (takes_int8_block(weight, arithmetic()) && x.real() == Real::f32)
-    return exact_linear(rounded_to_int8_block(*this, x), weight, bias, rounding);
-  return exact_linear(x, weight, bias, rounding);
+    return exact_linear({rounded_to_int8_block(*this, x), weight, call.bias, call.rounding});
+  return exact_linear(call);
 }
 
 // Of the activations as they are.
-Matrix ReferenceOps::exact_linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                                  ResultRounding rounding) {
+Matrix ReferenceOps::exact_linear(const LinearCall& call) {
+  const Matrix& x = call.x;
+  const WeightView& weight = call.weight;
   const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
   Matrix y = allocate(x.rows(), outputs);  // [tokens, outputs]
-  const std::vector<double> b = vector_of(bias, arithmetic());
-  const bool keep = rounding == ResultRounding::float32;
+  const std::vector<double> b = vector_of(call.bias, arithmetic());
+  const bool keep = call.rounding == ResultRounding::float32;
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);
     const DecodedRows<T> rows(weight, arithmetic());

@@ -40,7 +40,7 @@ std::vector<double> ReferenceOps::download(const Matrix& x) {
   return values;
 }
 
-void ReferenceOps::store(const CacheRows& cache, std::size_t position, const Matrix& source) {
+void ReferenceOps::store(const PagedKvView& cache, std::size_t position, const Matrix& source) {
   with_elements(source.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t r = 0; r < source.rows(); ++r)

@@ -1,9 +1,11 @@
-// Multi-head latent attention (DeepSeek-V2, §2.1). The cache holds c = [latent (kv_rank) | turned key part];
+// Multi-head latent attention (DeepSeek-V2, §2.1). The cache holds c = [latent (kv_rank) | rotary key part];
 // with kv_b = [W_k; W_v] head by head, the two forms are the same sum, bracketed differently:
 //
 //   naive      k = [W_k c | r],  v = W_v c                         attention over heads, keys expanded
 //   absorbed   q·k = (W_kᵀ q_nope)·c + q_rope·r,  out = W_v Σ p c   attention over one shared head, of width
 //                                                                   kv_rank + rope_dim (576 in DeepSeek-V3)
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "refimpl/ops/mla_matrices.h"
@@ -52,15 +54,15 @@ Matrix absorbed(Ops& ops, const MlaCall& call) {
     place(head.part(call.nope_dim, call.rope_dim), q, h * width + call.kv_rank);
   }
   AttentionCall shared = {.q = q,
-                          .spans = call.spans,
+                          .sequences = call.sequences,
                           .heads = call.heads,
                           .kv_heads = 1,
                           .qk_dim = width,
                           .v_dim = call.kv_rank,
                           .scale = call.scale};
-  for (AttentionSpan& span : shared.spans) span.value_rows = span.key_rows;  // the latent comes first
-  const Matrix mixed = ops.attention(shared);                                // [tokens, heads · kv_rank]
-  Matrix out = ops.allocate(call.q.rows(), call.heads * call.v_dim);         // [tokens, heads · v]
+  for (SequenceMetadata& span : shared.sequences) span.value_rows = span.key_rows;  // the latent comes first
+  const Matrix mixed = ops.attention(shared);                         // [tokens, heads · kv_rank]
+  Matrix out = ops.allocate(call.q.rows(), call.heads * call.v_dim);  // [tokens, heads · v]
   for (std::size_t h = 0; h < call.heads; ++h)
     place(ops.linear(mixed.part(h * call.kv_rank, call.kv_rank), mla_value_matrix(call, h, true)), out,
           h * call.v_dim);
@@ -68,20 +70,20 @@ Matrix absorbed(Ops& ops, const MlaCall& call) {
 }
 
 // Keys and values of one sequence, all heads.
-AttentionSpan expand(Ops& ops, const MlaCall& call, const AttentionSpan& span) {
+SequenceMetadata expand(Ops& ops, const MlaCall& call, const SequenceMetadata& span) {
   const std::size_t qk = call.nope_dim + call.rope_dim;
   std::vector<std::size_t> rows(span.keys);
   for (std::size_t k = 0; k < span.keys; ++k) rows[k] = span.key_rows.row(k);
   const Matrix cached = ops.gather(span.key_rows.base, rows);  // [keys, kv_rank + rope]
-  const Matrix latent = cached.part(0, call.kv_rank), turned = cached.part(call.kv_rank, call.rope_dim);
+  const Matrix latent = cached.part(0, call.kv_rank), rotated = cached.part(call.kv_rank, call.rope_dim);
   const Matrix keys = ops.allocate(span.keys, call.heads * qk);
   const Matrix values = ops.allocate(span.keys, call.heads * call.v_dim);
   for (std::size_t h = 0; h < call.heads; ++h) {
     place(ops.linear(latent, mla_key_matrix(call, h, false)), keys, h * qk);
-    place(turned, keys, h * qk + call.nope_dim);
+    place(rotated, keys, h * qk + call.nope_dim);
     place(ops.linear(latent, mla_value_matrix(call, h, false)), values, h * call.v_dim);
   }
-  AttentionSpan expanded = span;
+  SequenceMetadata expanded = span;
   expanded.key_rows = {.base = keys};
   expanded.value_rows = {.base = values};
   return expanded;
@@ -89,21 +91,22 @@ AttentionSpan expand(Ops& ops, const MlaCall& call, const AttentionSpan& span) {
 
 Matrix naive(Ops& ops, const MlaCall& call) {
   AttentionCall full = {.q = call.q,
-                        .spans = {},
+                        .sequences = {},
                         .heads = call.heads,
                         .kv_heads = call.heads,
                         .qk_dim = call.nope_dim + call.rope_dim,
                         .v_dim = call.v_dim,
                         .scale = call.scale};
-  for (const AttentionSpan& span : call.spans) full.spans.push_back(expand(ops, call, span));
+  for (const SequenceMetadata& span : call.sequences) full.sequences.push_back(expand(ops, call, span));
   return ops.attention(full);
 }
 
 }  // namespace
 
-Matrix ReferenceOps::mla(const MlaCall& call) {
+Matrix ReferenceOps::run(const MlaCall& call) {
   if (call.q.columns() != call.heads * (call.nope_dim + call.rope_dim))
-    throw Error::internal("queries do not fit their heads");
+    throw Error::internal(fmt::format("mla: q [{}, {}] for {} heads of {} + {}", call.q.rows(),
+                                      call.q.columns(), call.heads, call.nope_dim, call.rope_dim));
   return call.form == MlaForm::absorbed ? absorbed(*this, call) : naive(*this, call);
 }
 

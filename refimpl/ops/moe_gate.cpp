@@ -9,6 +9,8 @@
 // their largest), DeepSeek-V3 §2.1.2 (σ, correction for the choice alone, groups by two). What a masked
 // group's experts count differs: -inf in DeepSeek's inference/model.py and in transformers 5; 0 in
 // transformers 4, which chooses otherwise where the correction makes scores negative.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -85,11 +87,14 @@ Chosen choose(const std::vector<double>& logits, const std::vector<double>& corr
 
 }  // namespace
 
-Routing ReferenceOps::moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) {
+Routing ReferenceOps::run(const MoeGateCall& call) {
+  const Matrix& logits = call.logits;
+  const GateRule& rule = call.rule;
   if (rule.top_k == 0 || rule.top_k > logits.columns() || rule.groups == 0 ||
       logits.columns() % rule.groups != 0 || rule.chosen_groups > rule.groups)
-    throw Error::internal("a gate's numbers do not fit its experts");
-  const std::vector<double> bias = correction ? decode_vector(correction) : std::vector<double>();
+    throw Error::internal(fmt::format("moe_gate: top {} of {} experts in {} of {} groups", rule.top_k,
+                                      logits.columns(), rule.chosen_groups, rule.groups));
+  const std::vector<double> bias = call.correction ? decode_vector(call.correction) : std::vector<double>();
   Routing routing = {rule.top_k, {}, allocate(logits.rows(), rule.top_k)};
   with_elements(logits.real(), [&](auto element) {
     using T = decltype(element);

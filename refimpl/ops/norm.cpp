@@ -26,8 +26,9 @@ void check_groups(const Matrix& x, std::size_t group) {
 
 }  // namespace
 
-Matrix ReferenceOps::rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) {
-  const std::vector<double> w = vector_of(weight, arithmetic());
+Matrix ReferenceOps::run(const RmsNormCall& call) {
+  const Matrix& x = call.x;
+  const std::vector<double> w = vector_of(call.weight, arithmetic());
   check_groups(x, w.size());
   Matrix y = allocate(x.rows(), x.columns());
   with_elements(x.real(), [&](auto element) {
@@ -37,18 +38,19 @@ Matrix ReferenceOps::rms_norm(const Matrix& x, const WeightView& weight, double 
         const T* in = x.row<T>(r) + first;
         T* out = y.row<T>(r) + first;
         const double mean_square = dot(in, in, w.size()) / static_cast<double>(w.size());
-        const double factor = 1 / std::sqrt(mean_square + epsilon);
+        const double factor = 1 / std::sqrt(mean_square + call.epsilon);
         for (std::size_t i = 0; i < w.size(); ++i)
-          out[i] = static_cast<T>(arithmetic().round(normalized(in[i], factor, w[i], form, arithmetic())));
+          out[i] =
+              static_cast<T>(arithmetic().round(normalized(in[i], factor, w[i], call.form, arithmetic())));
       }
     }
   });
   return y;
 }
 
-Matrix ReferenceOps::layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                                double epsilon) {
-  const std::vector<double> w = vector_of(weight, arithmetic()), b = vector_of(bias, arithmetic());
+Matrix ReferenceOps::run(const LayerNormCall& call) {
+  const Matrix& x = call.x;
+  const std::vector<double> w = vector_of(call.weight, arithmetic()), b = vector_of(call.bias, arithmetic());
   check_groups(x, w.size());
   Matrix y = allocate(x.rows(), x.columns());
   with_elements(x.real(), [&](auto element) {
@@ -61,7 +63,7 @@ Matrix ReferenceOps::layer_norm(const Matrix& x, const WeightView& weight, const
         for (std::size_t i = 0; i < w.size(); ++i) sum += in[i];
         const double mean = sum / static_cast<double>(w.size());
         for (std::size_t i = 0; i < w.size(); ++i) square += (in[i] - mean) * (in[i] - mean);
-        const double factor = 1 / std::sqrt(square / static_cast<double>(w.size()) + epsilon);
+        const double factor = 1 / std::sqrt(square / static_cast<double>(w.size()) + call.epsilon);
         for (std::size_t i = 0; i < w.size(); ++i)
           out[i] =
               static_cast<T>(arithmetic().round((in[i] - mean) * factor * w[i] + (b.empty() ? 0.0 : b[i])));

@@ -32,7 +32,9 @@ float activation_scale(const BlockQuantizer& quantizer, float amax) {
   return quantizer.scale_for(quantizer.codes == ElementType::I8 ? amax : std::max(amax, kLeastMagnitude));
 }
 
-QuantizedMatrix ReferenceOps::quantize(const Matrix& x, const QuantizeRule& rule) {
+QuantizedMatrix ReferenceOps::run(const QuantizeCall& call) {
+  const Matrix& x = call.x;
+  const QuantizeRule& rule = call.rule;
   const std::size_t block_rows = block_or_all(rule.block_rows, x.rows());
   const std::size_t block_columns = block_or_all(rule.block_columns, x.columns());
   const auto blocks = [](std::size_t size, std::size_t block) { return (size + block - 1) / block; };
@@ -51,7 +53,8 @@ QuantizedMatrix ReferenceOps::quantize(const Matrix& x, const QuantizeRule& rule
   return q;
 }
 
-Matrix ReferenceOps::dequantize(const QuantizedMatrix& q) {
+Matrix ReferenceOps::run(const DequantizeCall& call) {
+  const QuantizedMatrix& q = call.x;
   const std::size_t block_rows = block_or_all(q.rule.block_rows, q.rows);
   const std::size_t block_columns = block_or_all(q.rule.block_columns, q.columns);
   const std::size_t scales_a_row = (q.columns + block_columns - 1) / block_columns;

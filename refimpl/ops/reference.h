@@ -14,36 +14,37 @@ class ReferenceOps : public Ops {
   Matrix allocate(std::size_t rows, std::size_t columns) override;
   Matrix upload(std::span<const double> values, std::size_t rows, std::size_t columns) override;
   std::vector<double> download(const Matrix& x) override;
-  void store(const CacheRows& cache, std::size_t position, const Matrix& source) override;
+  void store(const PagedKvView& cache, std::size_t position, const Matrix& source) override;
   Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override;
 
-  Matrix embed(std::span<const TokenId> tokens, const WeightView& table) override;
-  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                ResultRounding rounding) override;
-  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override;
-  Matrix layer_norm(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                    double epsilon) override;
-  void rope(Matrix& x, const RopeCall& call) override;
-  Matrix attention(const AttentionCall& call) override;
-  Matrix mla(const MlaCall& call) override;
-  Matrix activation(const Matrix& x, Activation kind) override;
-  Matrix gated(const Matrix& gate, const Matrix& up, const GatedForm& form) override;
-  Matrix softmax(const Matrix& x) override;
+  Matrix run(const EmbeddingCall& call) override;
+  Matrix run(const LinearCall& call) override;
+  Matrix run(const RmsNormCall& call) override;
+  Matrix run(const LayerNormCall& call) override;
+  Matrix run(const RotaryCall& call) override;
+  Matrix run(const AttentionCall& call) override;
+  Matrix run(const MlaCall& call) override;
+  Matrix run(const ActivationCall& call) override;
+  Matrix run(const GatedActivationCall& call) override;
+  Matrix run(const SoftmaxCall& call) override;
+  Routing run(const MoeGateCall& call) override;
+  Matrix run(const FusedMoeCall& call) override;
+  QuantizedMatrix run(const QuantizeCall& call) override;
+  Matrix run(const DequantizeCall& call) override;
+
   Matrix add(const Matrix& a, const Matrix& b) override;
   Matrix multiply(const Matrix& x, double factor) override;
   Matrix soft_cap(const Matrix& x, double cap) override;
   Matrix concatenate(const Matrix& a, const Matrix& b) override;
 
-  Routing moe_gate(const Matrix& logits, const WeightView& correction, const GateRule& rule) override;
-  Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                 MoeForm form) override;
-
-  QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) override;
-  Matrix dequantize(const QuantizedMatrix& x) override;
-
  private:
-  Matrix exact_linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                      ResultRounding rounding);
+  Matrix exact_linear(const LinearCall& call);
 };
+
+// The meaning, whatever `ops` itself would do: ReferenceOps' own function, in the memory of `ops`.
+template <class Call>
+ResultOf<Call> run_reference(ReferenceOps& ops, const Call& call) {
+  return ops.ReferenceOps::run(call);
+}
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Rotary position embedding (Su et al. 2021): the pair (a, b) of a head turns by its position's angle φ,
+// Rotary position embedding (Su et al. 2021): the pair (a, b) of a head rotates by its position's angle φ,
 //
 //   a' = a cos φ - b sin φ,   b' = b cos φ + a sin φ
 //
@@ -9,11 +9,11 @@
 
 namespace assay {
 
-void ReferenceOps::rope(Matrix& x, const RopeCall& call) {
+Matrix ReferenceOps::run(const RotaryCall& rotary) {
+  const Matrix& x = rotary.x;
+  const RopeCall& call = rotary.angles;
+  check_angles(rotary);
   const std::size_t pairs = call.cos.columns();
-  if (call.cos.rows() != x.rows() || call.offset + 2 * pairs > call.head_dim ||
-      call.heads * call.head_dim != x.columns())
-    throw Error::internal("rotary angles do not fit the heads");
   const bool halves = call.layout == RopeLayout::half_split;
   const auto product = [&](double a, double b) { return arithmetic().stage(a * b); };
   with_elements(x.real(), [&](auto element) {
@@ -32,6 +32,7 @@ void ReferenceOps::rope(Matrix& x, const RopeCall& call) {
       }
     }
   });
+  return x;
 }
 
 }  // namespace assay

@@ -1,8 +1,8 @@
-// A pair i of a rotary part d wide turns by θ^(-2i/d) radians a position: its wavelength is 2π θ^(2i/d).
+// A pair i of a rotary part d wide rotates by θ^(-2i/d) radians a position: its wavelength is 2π θ^(2i/d).
 //
 //   linear     every frequency / factor                                    (Chen et al. 2023)
 //   dynamic    beyond the context, θ grows: θ · (f L/C - (f - 1))^(d/(d-2))       ("NTK-aware")
-//   yarn       fast pairs as they are, slow ones / factor, a ramp between; which is fast: turns more than
+//   yarn       fast pairs as they are, slow ones / factor, a ramp between; which is fast: rotates more than
 //              beta_fast times within the original context                  (Peng et al. 2023)
 //   llama3     by wavelength against the original context: short ones stay, long ones / factor, between them
 //              a blend                                                      (Llama 3.1's reference code)
@@ -27,14 +27,14 @@ double dynamic_theta(const RopeRule& rule, std::size_t sequence_length) {
   return rule.theta * std::pow(rule.factor * length / context - (rule.factor - 1), d / (d - 2));
 }
 
-// The pair, as a fraction, that turns so many times within the original context.
-double pair_turning(const RopeRule& rule, double turns) {
-  const double ratio = static_cast<double>(rule.original_context) / (turns * kTurn);
+// The pair, as a fraction, that rotates so many times within the original context.
+double pair_rotating(const RopeRule& rule, double rotations) {
+  const double ratio = static_cast<double>(rule.original_context) / (rotations * kTurn);
   return static_cast<double>(rule.rotary_dim) * std::log(ratio) / (2 * std::log(rule.theta));
 }
 
 void stretch_as_yarn(const RopeRule& rule, std::vector<double>& inverse) {
-  double low = pair_turning(rule, rule.beta_fast), high = pair_turning(rule, rule.beta_slow);
+  double low = pair_rotating(rule, rule.beta_fast), high = pair_rotating(rule, rule.beta_slow);
   if (rule.truncate) {
     low = std::floor(low);
     high = std::ceil(high);

@@ -1,4 +1,4 @@
-// How fast each pair of a head turns, and how cos and sin are scaled, for a sequence of some length.
+// How fast each pair of a head rotates, and how cos and sin are scaled, for a sequence of some length.
 // Formulas: rope_frequencies.cpp.
 #pragma once
 
@@ -12,7 +12,7 @@ struct RopeRule {
   enum class Type : std::uint8_t { standard, linear, dynamic, yarn, llama3, longrope };
   Type type = Type::standard;
   double theta = 10000;
-  std::size_t rotary_dim = 0;  // the part of a head that turns
+  std::size_t rotary_dim = 0;  // the part of a head that rotates
   double factor = 1;
   std::size_t context = 0;           // max_position_embeddings
   std::size_t original_context = 0;  // what the model was first trained on

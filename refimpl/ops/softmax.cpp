@@ -42,7 +42,8 @@ double OnlineSoftmax::log_sum_exp() const {
   return sum_ > 0 ? maximum_ + std::log(sum_) : kNothing;
 }
 
-Matrix ReferenceOps::softmax(const Matrix& x) {
+Matrix ReferenceOps::run(const SoftmaxCall& call) {
+  const Matrix& x = call.x;
   Matrix y = allocate(x.rows(), x.columns());
   with_elements(x.real(), [&](auto element) {
     using T = decltype(element);

@@ -36,4 +36,8 @@ inline std::vector<double> vector_of(const WeightView& weight, const Arithmetic&
   return values;
 }
 
+// Error::internal with the shapes, where they do not fit each other.
+void check_angles(const RotaryCall& call);
+void check_heads(const AttentionCall& call);
+
 }  // namespace assay

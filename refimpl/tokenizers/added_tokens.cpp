@@ -74,8 +74,8 @@ std::vector<TextPiece> AddedTokenFinder::split(std::string_view text, bool parse
     if (token.special && !parse_special) continue;
     if (token.single_word && (ends_in_word(text.substr(0, begin)) || begins_with_word(text.substr(end))))
       continue;
-    if (begin < done) continue;  // the token before took its white space
-    if (token.lstrip) begin -= spaces_at_end(text.substr(done, begin - done));
+    // Where the token before took this one for white space, both count, and the text goes on behind this one.
+    if (token.lstrip && begin > done) begin -= spaces_at_end(text.substr(done, begin - done));
     if (token.rstrip) end += spaces_at_start(text.substr(end));
     if (begin > done) pieces.push_back({text.substr(done, begin - done), std::nullopt});
     pieces.push_back({text.substr(begin, end - begin), token.id});

@@ -144,11 +144,11 @@ class Bpe::WordSession : public CachedSession {
     unknown_->length += static_cast<std::uint32_t>(length);
   }
 
+  // An unknown character before it that waits for more of its kind goes on waiting: the crate puts it behind.
   bool add_bytes(std::string_view text, std::uint32_t begin) {
     for (const char c : text) {
       if (!model_.bytes_[static_cast<unsigned char>(c)]) return false;
     }
-    flush_unknown();
     for (const char c : text) queue_.add(begin++, 1, *model_.bytes_[static_cast<unsigned char>(c)]);
     return true;
   }

@@ -181,8 +181,7 @@ class Reader {
       for (const ParsedJson& each : list_member(processor, "processors", source_)) {
         const SpecialFrame inner = frame(each, vocabulary);
         const auto text = std::find(plain.begin(), plain.end(), std::nullopt);
-        if (inner.size() > 1 && text != plain.end())
-          plain.insert(plain.erase(text), inner.begin(), inner.end());
+        if (text != plain.end()) plain.insert(plain.erase(text), inner.begin(), inner.end());
       }
       return plain;
     }

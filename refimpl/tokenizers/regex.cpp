@@ -125,7 +125,7 @@ void Regex::for_each_match(std::string_view text,
   std::size_t last_end = std::string_view::npos;
   for (std::size_t base = 0; base < text.size();) {
     const std::string_view run = text.substr(base, unicode::valid_prefix(text.substr(base)));
-    for (std::size_t at = 0; at < run.size() && compiled_->match(run, at, search);) {
+    for (std::size_t at = 0; at <= run.size() && compiled_->match(run, at, search);) {
       const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(search.data.get());
       const std::size_t begin = ends[0], end = ends[1];
       const bool empty = begin == end;

@@ -19,31 +19,60 @@ namespace {
 // White_Space. PCRE2's \s has U+180E besides.
 constexpr std::string_view kSpace =
     R"(\x{09}-\x{0D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-// Alphabetic, M and Pc; with Oniguruma all of N, with Rust Nd, Nl and Join_Control (UTS #18). PCRE2 10.42 has
-// L, N and the underscore.
-#define ASSAY_LETTERS_AND_MARKS                                                      \
-  "\\p{L}\\p{M}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}" \
+// Alphabetic, M, Nd, Nl and Pc (UTS #18), with Rust Join_Control as well. PCRE2 10.42 has L, N and the
+// underscore. Oniguruma asks a table of Latin-1 first, in which the superscripts and fractions are words, but
+// not within brackets.
+#define ASSAY_WORD                                                                                 \
+  "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}" \
   "\\x{1F170}-\\x{1F189}"
-constexpr std::string_view kWord = ASSAY_LETTERS_AND_MARKS "\\p{N}";
-constexpr std::string_view kRustWord = ASSAY_LETTERS_AND_MARKS "\\p{Nd}\\p{Nl}\\x{200C}\\x{200D}";
+constexpr std::string_view kWord = ASSAY_WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWordInClass = ASSAY_WORD;
+constexpr std::string_view kRustWord = ASSAY_WORD "\\x{200C}\\x{200D}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr int kDeepest = 20;  // classes within classes
 
 struct NamedClass {
   std::string_view name, meaning;
 };
-// Long names of general categories, and POSIX names used as properties.
-constexpr std::array<NamedClass, 22> kProperties = {{{"letter", "\\p{L}"},   {"mark", "\\p{M}"},
-                                                     {"number", "\\p{N}"},   {"punctuation", "\\p{P}"},
-                                                     {"symbol", "\\p{S}"},   {"separator", "\\p{Z}"},
-                                                     {"other", "\\p{C}"},    {"any", "\\x{0}-\\x{10FFFF}"},
-                                                     {"alnum", "[:alnum:]"}, {"alpha", "[:alpha:]"},
-                                                     {"blank", "[:blank:]"}, {"cntrl", "[:cntrl:]"},
-                                                     {"digit", "\\p{Nd}"},   {"graph", "[:graph:]"},
-                                                     {"lower", "[:lower:]"}, {"print", "[:print:]"},
-                                                     {"punct", "[:punct:]"}, {"space", kSpace},
-                                                     {"upper", "[:upper:]"}, {"xdigit", kHex},
-                                                     {"word", kWord},        {"ascii", "\\x{00}-\\x{7F}"}}};
+// Long names of general categories, and POSIX names used as properties: what Oniguruma's tables hold.
+constexpr std::array<NamedClass, 22> kProperties = {
+    {{"letter", "\\p{L}"},
+     {"mark", "\\p{M}"},
+     {"number", "\\p{N}"},
+     {"punctuation", "\\p{P}"},
+     {"symbol", "\\p{S}"},
+     {"separator", "\\p{Z}"},
+     {"other", "\\p{C}"},
+     {"any", "\\x{0}-\\x{10FFFF}"},
+     {"alnum", "\\p{Alphabetic}\\p{Nd}"},
+     {"alpha", "\\p{Alphabetic}"},
+     {"blank", "\\p{Zs}\\x{09}"},
+     {"cntrl", "\\p{Cc}"},
+     {"digit", "\\p{Nd}"},
+     {"graph", "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}"},
+     {"lower", "\\p{Lowercase}"},
+     {"print", "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}\\p{Zs}"},
+     {"punct", "\\p{P}"},
+     {"space", kSpace},
+     {"upper", "\\p{Uppercase}"},
+     {"xdigit", kHex},
+     {"word", kWord},
+     {"ascii", "\\x{00}-\\x{7F}"}}};
+// [[:alpha:]] of Rust is ASCII's.
+constexpr std::array<NamedClass, 14> kAsciiClasses = {{{"alnum", "0-9A-Za-z"},
+                                                       {"alpha", "A-Za-z"},
+                                                       {"ascii", "\\x{00}-\\x{7F}"},
+                                                       {"blank", "\\t "},
+                                                       {"cntrl", "\\x{00}-\\x{1F}\\x{7F}"},
+                                                       {"digit", "0-9"},
+                                                       {"graph", "!-~"},
+                                                       {"lower", "a-z"},
+                                                       {"print", " -~"},
+                                                       {"punct", "!-/:-@\\[-`{-~"},
+                                                       {"space", "\\x{09}-\\x{0D} "},
+                                                       {"upper", "A-Z"},
+                                                       {"word", "0-9A-Za-z_"},
+                                                       {"xdigit", kHex}}};
 constexpr std::array<std::string_view, 8> kBinaryProperties = {
     "alphabetic",           "lowercase",   "uppercase", "whitespace", "emoji",
     "extendedpictographic", "ideographic", "math"};
@@ -58,8 +87,9 @@ std::string folded(std::string_view name) {
 }
 
 // What stands inside [...] for a property; negation is the caller's.
-std::string property_items(std::string_view name) {
+std::string property_items(std::string_view name, bool in_class) {
   const std::string key = folded(name);
+  if (key == "word" && in_class) return std::string(kWordInClass);
   for (const NamedClass& known : kProperties) {
     if (known.name == key) return std::string(known.meaning);
   }
@@ -108,7 +138,9 @@ class Translator {
 
  private:
   bool oniguruma() const { return dialect_ == RegexDialect::oniguruma; }
-  std::string_view word() const { return oniguruma() ? kWord : kRustWord; }
+  std::string_view word(bool in_class) const {
+    return !oniguruma() ? kRustWord : in_class ? kWordInClass : kWord;
+  }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < in_.size() ? in_[at_ + ahead] : '\0'; }
   bool starts(std::string_view text) const { return in_.substr(at_).starts_with(text); }
   [[noreturn]] void fail(std::string_view what) const {
@@ -200,6 +232,8 @@ class Translator {
       return;
     }
     std::string letters(in_.substr(at_ + 2, end - at_ - 2));
+    if (letters.find_first_not_of(oniguruma() ? "imx-" : "imsxU-") != std::string::npos)
+      fail("has a group with an option that its dialect does not have");
     if (oniguruma()) std::replace(letters.begin(), letters.end(), 'm', 's');  // m: the dot takes newlines
     const bool scoped = in_[end] == ':';
     if (scoped) groups_.push_back(out_.size());
@@ -209,7 +243,7 @@ class Translator {
   }
 
   // A set that a backslash names, or nothing; `at_` is behind it then.
-  std::optional<CharacterSet> named_set() {
+  std::optional<CharacterSet> named_set(bool in_class) {
     const char kind = peek(1);
     const auto set = [&](std::string_view items, bool negated) {
       at_ += 2;
@@ -218,8 +252,8 @@ class Translator {
     switch (kind) {
       case 's': return set(kSpace, false);
       case 'S': return set(kSpace, true);
-      case 'w': return set(word(), false);
-      case 'W': return set(word(), true);
+      case 'w': return set(word(in_class), false);
+      case 'W': return set(word(in_class), true);
       case 'd': return set("\\p{Nd}", false);
       case 'D': return set("\\p{Nd}", true);
       case 'h':
@@ -227,12 +261,14 @@ class Translator {
         if (!oniguruma()) fail("uses \\h, which Rust's dialect does not have");
         return set(kHex, kind == 'H');
       case 'p':
-      case 'P': return property();
+      case 'P':
+        if (oniguruma() && peek(2) != '{') return set(kind == 'p' ? "p" : "P", false);  // \pL: "pL"
+        return property(in_class);
       default: return std::nullopt;
     }
   }
 
-  CharacterSet property() {
+  CharacterSet property(bool in_class) {
     bool negated = peek(1) == 'P';
     at_ += 2;
     std::string_view name;
@@ -254,7 +290,23 @@ class Translator {
              c == '=' || c == '&';
     };
     if (name.empty() || !std::all_of(name.begin(), name.end(), plain)) fail("has a property without a name");
-    return {property_items(name), {}, negated, {}};
+    return {property_items(name, in_class), {}, negated, {}};
+  }
+
+  // At "[:name:]" or "[:^name:]" within a class.
+  CharacterSet posix_class() {
+    const std::size_t end = in_.find(":]", at_);
+    std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    at_ = end + 2;
+    for (const NamedClass& known : kAsciiClasses) {
+      if (known.name != name) continue;
+      if (!oniguruma()) return {std::string(known.meaning), {}, negated, {}};
+      // Symbols are punctuation here, though not in \p{Punct}.
+      return {property_items(name, true) + (name == "punct" ? "\\p{S}" : ""), {}, negated, {}};
+    }
+    fail("names a class that there is not");
   }
 
   // An escaped single character, in PCRE2's words; `at_` is behind it then.
@@ -286,7 +338,7 @@ class Translator {
   }
 
   void escape() {
-    if (const auto set = named_set()) return atom(set->expression());
+    if (const auto set = named_set(false)) return atom(set->expression());
     atom(escaped_character());
   }
 
@@ -309,13 +361,11 @@ class Translator {
         operands.push_back(std::move(operand));
         operand = {};
       } else if (starts("[:") && in_.find(":]", at_) != std::string_view::npos) {
-        const std::size_t end = in_.find(":]", at_) + 2;
-        operand.items += in_.substr(at_, end - at_);
-        at_ = end;
+        merge(operand, posix_class());
       } else if (peek() == '[') {
         merge(operand, read_class(depth + 1));
       } else if (peek() == '\\') {
-        if (const auto named = named_set())
+        if (const auto named = named_set(true))
           merge(operand, *named);
         else
           operand.items += escaped_character();

@@ -153,14 +153,15 @@ constexpr std::array<std::string_view, 141> kScripts = {"Common",
 
 std::string script_run_pattern() {
   const std::string han = R"(\p{Han}\p{Hiragana}\p{Katakana}\x{30FC})";
-  std::string pattern = "[" + han + "][" + han + " ]*";
+  std::string pattern = "[" + han + "][" + han + "\\p{Unknown} ]*";
+  // Of no script are the space, though Unicode counts it as Common, and what is unassigned.
+  const std::string none = "\\p{Unknown}";
   for (const std::string_view script : kScripts) {
     const std::string name = "\\p{" + std::string(script) + "}";
-    // A space is of no script, though Unicode counts it as Common.
     if (script == "Common")
-      pattern += "|(?:(?![ \\x{30FC}])" + name + ")(?:(?!\\x{30FC})" + name + ")*";
+      pattern += "|(?:(?![ \\x{30FC}])" + name + ")(?:(?!\\x{30FC})[" + name + none + "])*";
     else
-      pattern += "|" + name + "[" + name + " ]*";
+      pattern += "|" + name + "[" + name + none + " ]*";
   }
   return pattern;
 }

@@ -76,18 +76,13 @@ class ScoredMerger {
   std::unordered_map<std::string, std::size_t> parts_;  // unused piece -> bytes of its left part
 };
 
-// "▁ab▁c" -> "▁ab", "▁c"; with the mark behind words, "ab▁", "c▁".
-void split_words(std::string_view text, bool mark_behind, const TakePiece& take) {
-  std::size_t begin = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = text.find(kSpaceMark, at);
-    if (mark == std::string_view::npos) break;
-    const std::size_t cut = mark_behind ? mark + kSpaceMark.size() : mark;
-    if (cut > begin) take(text.substr(begin, cut - begin));
-    begin = std::max(begin, cut);
-    at = mark + kSpaceMark.size();
+// "▁ab▁c" -> "▁ab", "▁c". The library cuts so, too, where the normalizer puts marks behind words.
+void split_words(std::string_view text, const TakePiece& take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(kSpaceMark, 1), text.size());
+    take(text.substr(0, end));
+    text.remove_prefix(end);
   }
-  if (begin < text.size()) take(text.substr(begin));
 }
 
 class SentencePieceTokenizer : public Tokenizer {
@@ -138,7 +133,7 @@ class SentencePieceTokenizer : public Tokenizer {
     bool after_unknown = false;
     const auto take = [&](std::string_view piece) { after_unknown = add_piece(piece, after_unknown, ids); };
     switch (model_.type) {
-      case SentencePieceModel::Type::word: return split_words(text, model_.space_as_suffix, take);
+      case SentencePieceModel::Type::word: return split_words(text, take);
       case SentencePieceModel::Type::character: return split_characters(text, take);
       default: break;
     }
@@ -158,7 +153,7 @@ class SentencePieceTokenizer : public Tokenizer {
   // The id of a piece, its bytes, or the unknown token, once for a run of them. True: it was unknown.
   bool add_piece(std::string_view piece, bool after_unknown, std::vector<TokenId>& ids) const {
     const auto id = vocabulary().find(piece);
-    if (id && vocabulary().kind(*id) != PieceKind::unknown) {
+    if (id && stands_for_text(vocabulary().kind(*id))) {
       ids.push_back(*id);
       return false;
     }
@@ -170,6 +165,12 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!special().unk) throw Error::input("the text holds a character the vocabulary has no piece for");
     if (!after_unknown || options_.as_llama_cpp) ids.push_back(*special().unk);
     return true;
+  }
+
+  bool stands_for_text(PieceKind kind) const {
+    if (kind == PieceKind::unknown || options_.as_llama_cpp) return kind != PieceKind::unknown;
+    const bool merged = model_.type == SentencePieceModel::Type::bpe;
+    return kind != PieceKind::control && (kind != PieceKind::unused || merged);
   }
 
   SentencePieceModel model_;

@@ -143,7 +143,8 @@ def run(root, options, mutants, say):
     commands = []
     if options.gate and (assay := build.link("assay", mutated)):
         commands = [(name, [str(assay), *arguments], seconds) for name, arguments, seconds in GATE]
-    runner = Runner(linked, options.build / "tests", commands, options.jobs, options.budget, FILTERS)
+    filters = {name: options.tests for name in linked} if options.tests else FILTERS
+    runner = Runner(linked, options.build / "tests", commands, options.jobs, options.budget, filters)
     say(f"{len(mutated)} objects, {len(refused)} mutants refused by the compiler; recording what tests reach")
     runner.record(say)
 

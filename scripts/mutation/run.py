@@ -63,8 +63,11 @@ class Runner:
         for program, numbers in at_start.items():
             for number in numbers:
                 self.tests[number] += passing[program]
-        for tests in self.tests.values():
+        for tests in [*passing.values(), *self.tests.values()]:
             tests.sort(key=lambda test: test.seconds)
+        for tests in self.tests.values():
+            if len(tests) <= self.jobs:  # once a process: what makes a static object, which other tests use as well
+                tests += [test for test in passing[tests[0].program] if test not in tests]
         if failing:
             say("fail without any mutant, and are left out: " + ", ".join(failing[:10]))
 

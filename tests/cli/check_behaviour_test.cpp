@@ -15,9 +15,9 @@ class OneWrongLogit : public ReferenceOps {
  public:
   OneWrongLogit(const Arithmetic& arithmetic, int jobs, float wrong)
       : ReferenceOps(arithmetic, jobs), wrong_(wrong) {}
-  Matrix linear(const Matrix& x, const WeightView& weight, const WeightView& bias,
-                ResultRounding rounding) override {
-    Matrix y = ReferenceOps::linear(x, weight, bias, rounding);
+  using ReferenceOps::run;
+  Matrix run(const LinearCall& call) override {
+    Matrix y = ReferenceOps::run(call);
     if (y.columns() == kVocabulary) y.row<float>(y.rows() - 1)[3] += wrong_;
     return y;
   }

@@ -147,6 +147,14 @@ TEST_F(Check, NaNIsFoundInNumbersAndSoIsANegativeScale) {
   expect_caught(check(), {"FAILED    numbers", "holds 1 NaN", "scales are positive"});
 }
 
+TEST_F(Check, NaNMayBeAllowed) {
+  edit("model.norm.weight", [](std::string& bytes, const auto&) { bytes[1] = '\x7f', bytes[0] = '\xc1'; });
+  EXPECT_NE(check().out.find("FAILED    numbers"), std::string::npos);
+  const ProcessResult allowed = check_at(model_, {"--allow-nonfinite"});
+  EXPECT_NE(allowed.out.find("PASSED    numbers"), std::string::npos) << allowed.out;
+  EXPECT_NE(allowed.out.find("holds 1 NaN"), std::string::npos) << allowed.out;
+}
+
 TEST_F(Check, AgainstTheOriginalAConversionMayRound) {
   const fs::path out = dir_ / "bf16", back = dir_ / "int8";
   ASSERT_EQ(assay({"convert", model_.string(), out.string(), "--to", "bf16"}).exit_code, 0);

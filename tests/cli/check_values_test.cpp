@@ -1,6 +1,5 @@
 // `assay check` of models whose bytes are all well formed and whose values are not: warnings of the stage
-// `numbers`, which
-// --strict makes a no, and copies of one weight that hold two.
+// `numbers`, which --strict makes a no, and copies of one weight that hold two.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -35,7 +35,7 @@ TEST(CompareKernelsCommand, RefusesWhatDoesNotGoTogether) {
       {{"--perf", "--dry-run"}, "exclude one another"},
       {{"--sm", "89"}, "--sm goes with --dry-run"},
       {{"--dry-run", "--device", "cpu"}, "GPUs"},
-      {{"--mutants", "--kernel", "cpu.rows"}, "only --op chooses"},
+      {{"--mutants", "--kernel", "cpu.gemv"}, "only --op chooses"},
       {{"--mutants", "--device", "cpu"}, "only --op chooses"},
       {{"--list", "--csv", "/dev/null"}, "--csv goes with"},
       {{"--mutants", "--csv", "/dev/null"}, "--csv goes with"},
@@ -70,7 +70,7 @@ TEST(CompareKernelsCommand, KnowsThatItCannotWriteBeforeItComputes) {
 TEST(CompareKernelsCommand, TimesGoIntoATable) {
   const TempDir folder;
   const fs::path csv = folder / "perf.csv";
-  const std::string id = "rope:F32:m=3:heads=2:dim=8:turned=8:offset=0:layout=half:first=3:in=zero:seed=1";
+  const std::string id = "rope:F32:m=3:heads=2:dim=8:rotary=8:offset=0:layout=half:first=3:in=zero:seed=1";
   const ProcessResult result =
       compare("kernels", {"--perf", "--case", id, "--kernel", "cpu", "--csv", csv.string()});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -142,7 +142,7 @@ TEST(Fallbacks, AreToldWhereThereAreSome) {
 
   // Linear layers and attention have kernels in bfloat16.
   const ProcessResult some_taken = with({"--kernels", "cpu", "--precision", "bf16"});
-  EXPECT_NE(some_taken.err.find(note + "gated (all "), std::string::npos) << some_taken.err;
+  EXPECT_NE(some_taken.err.find(note + "gated_activation (all "), std::string::npos) << some_taken.err;
   EXPECT_EQ(some_taken.err.find("linear"), std::string::npos) << some_taken.err;
 
   const ProcessResult none_taken = with({"--kernels", "cpu", "--precision", "f64"});
@@ -169,7 +169,7 @@ TEST(Fallbacks, AreToldWhereThereAreSome) {
 TEST(Fallbacks, SayWhichFormsOfWeights) {
   // FP8 with scales under a kernel that takes plain rows only in part.
   const ProcessResult result =
-      assay({"run", data("tinylm"), "--tokens", "1,5,9", "-n", "1", "--kernels", "linear=cpu.rows_int24"});
+      assay({"run", data("tinylm"), "--tokens", "1,5,9", "-n", "1", "--kernels", "linear=cpu.gemv_int24"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("linear (all "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("; BF16, F8_E4M3 with scales)"), std::string::npos) << result.err;

@@ -23,7 +23,7 @@ TEST_P(Scripts, AreExecutableBash) {
 
 INSTANTIATE_TEST_SUITE_P(, Scripts,
                          testing::Values("scripts/setup", "scripts/test", "scripts/bench", "scripts/demo",
-                                         ".ci/run"));
+                                         "scripts/skips", ".ci/run"));
 
 class ScriptOptions : public testing::TestWithParam<const char*> {};
 
@@ -36,7 +36,8 @@ TEST_P(ScriptOptions, HelpWorksFromAnyDirectoryAndUnknownOptionsAreRefused) {
   EXPECT_EQ(run({script, "--no-such-option"}, elsewhere).exit_code, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ScriptOptions, testing::Values("scripts/setup", "scripts/test", "scripts/bench"));
+INSTANTIATE_TEST_SUITE_P(, ScriptOptions,
+                         testing::Values("scripts/setup", "scripts/test", "scripts/bench", "scripts/skips"));
 
 TEST(Mutate, ListsWhatCouldBeChanged) {
   ASSAY_PROGRAM_OR_SKIP("python3");

@@ -13,7 +13,14 @@ class Streams : public ::testing::Test {
     arguments.insert(arguments.begin(), {"sh", "-c", "exec \"$@\" " + redirection, "sh", assay_binary()});
     return run(arguments);
   }
+  // The program writing to a pipe that nobody reads any more.
+  ProcessResult into_closed_pipe(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"bash", "-c", "exec 3> >(true); wait $!; exec \"$@\" >&3", "bash", assay_binary()});
+    return run(arguments);
+  }
   TempDir dir_;
+  const std::string tinylm_ = (source_dir() / "data/tinylm").string();
 };
 
 TEST_F(Streams, AnErrorThatCannotBeToldKeepsItsExitCode) {
@@ -56,6 +63,28 @@ TEST_F(Streams, MessagesDoNotEndUpInFiles) {
 TEST_F(Streams, AClosedStandardOutputIsAnError) {
   EXPECT_EQ(redirected(">&-", {"verify", (dir_ / "m").string()}).exit_code, 2);
   EXPECT_EQ(redirected(">/dev/full", {"verify", (dir_ / "m").string()}).exit_code, 2);
+}
+
+// '| head -1' has read what it wanted: no message, and the exit code is still the answer.
+TEST_F(Streams, AReaderThatHasLeftIsNoError) {
+  const std::string model = (dir_ / "m").string();
+  const std::vector<std::vector<std::string>> commands = {{"inspect", tinylm_},
+                                                          {"inspect", tinylm_, "--json", "-"},
+                                                          {"paramcount", tinylm_, "--formulas"},
+                                                          {"verify", model, "--sha256", "0"},
+                                                          {"compare", "kernels", "--list"},
+                                                          {"tokenize", tinylm_, "a b c"}};
+  for (const auto& command : commands) {
+    const int usual = assay(command).exit_code;
+    const ProcessResult left = into_closed_pipe(command);
+    EXPECT_EQ(left.exit_code, usual) << command[0];
+    if (usual == 0) {
+      EXPECT_EQ(left.err, "") << command[0];
+    }
+  }
+  // Of what is made token by token, no more is made.
+  const ProcessResult run = into_closed_pipe({"run", tinylm_, "-p", "a", "-n", "1000000", "--ignore-eos"});
+  EXPECT_EQ(run.exit_code, 141);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "convert/equal.h"
 #include "core/model/value_judge.h"
 #include "core/model/zero_scales.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::test {
@@ -233,6 +234,72 @@ TEST(ZeroScales, OverCodesThatAreNotZeroAreFound) {
   const Side zeros(dir / "made", 1);
   for (const LogicalTensor& tensor : zeros.stored.tensors)
     EXPECT_EQ(find_zero_scales(zeros.reader, tensor).over_codes, 0u);
+}
+
+// GPTQ, AWQ, MLX and compressed-tensors: what was packed by their own libraries
+// (data/make_forms_fixtures.py), the scales then set to zero. Hardly a group of random weights holds nothing
+// but its zero point.
+TEST(ZeroScales, OfPackedIntegersAreFound) {
+  for (const char* form : {"gptq", "gptq-v2", "gptq-3", "awq", "compressed-tensors", "mlx"}) {
+    const TempDir dir(memory_folder());
+    fs::copy(source_dir() / "data/fixtures/convert/forms" / form, dir / "made");
+    std::uint64_t judged = 0;
+    {
+      const Side whole(dir / "made", 1);
+      for (const LogicalTensor& tensor : whole.stored.tensors) {
+        EXPECT_EQ(find_zero_scales(whole.reader, tensor).over_codes, 0u) << form << ' ' << tensor.name;
+        if (tensor.form.kind != FormKind::packed) continue;
+        const CheckpointTensor& scale = whole.checkpoint.tensors[*tensor.scale];
+        change(dir / "made", scale.name, 0, scale.bytes, [](std::string& b) { b.assign(b.size(), '\0'); });
+      }
+    }
+    const Side zeroed(dir / "made", 1);
+    for (const LogicalTensor& tensor : zeroed.stored.tensors) {
+      if (tensor.form.kind != FormKind::packed) continue;
+      ++judged;
+      const std::uint64_t scales = tensor.all_rows() * tensor.scale_columns();
+      EXPECT_EQ(find_zero_scales(zeroed.reader, tensor).over_codes, scales) << form << ' ' << tensor.name;
+    }
+    EXPECT_GT(judged, 0u) << form;
+  }
+}
+
+// One scale of many, of symmetric INT4 in groups of 32; over a group of zero points it is as good as any.
+TEST(ZeroScales, OfPackedIntegersOverZeroPointsAreNone) {
+  const TempDir dir(memory_folder());
+  write_original(dir / "original", 5);
+  ASSERT_EQ(assay({"convert", dir / "original", dir / "made", "--to", "int4:group=32"}).exit_code, 0);
+  const std::uint64_t groups = kColumns / 32, row = 17, group = 3;
+  change(dir / "made", std::string(kDamaged) + "_scale", (row * groups + group) * 4, 4,
+         [](std::string& b) { b.assign(b.size(), '\0'); });
+  const auto found = [&] {
+    const Side side(dir / "made", 1);
+    for (const LogicalTensor& tensor : side.stored.tensors) {
+      if (tensor.name == kDamaged) return find_zero_scales(side.reader, tensor);
+    }
+    return ZeroScales{};
+  };
+  const ZeroScales one = found();
+  EXPECT_EQ(one.over_codes, 1u);
+  EXPECT_EQ(one.first_row, row);
+  EXPECT_EQ(one.first_column / 32, group);
+  change(dir / "made", std::string(kDamaged) + "_packed", (row * kColumns / 8 + group * 4) * 4, 16,
+         [](std::string& b) { b.assign(b.size(), '\x88'); });
+  EXPECT_EQ(found().over_codes, 0u);
+}
+
+TEST(ZeroScales, OfPackedIntegersFailACheck) {
+  const TempDir dir(memory_folder());
+  ASSERT_EQ(assay({"convert", source_dir() / "data/models/mixtral", dir / "made", "--to", "int4:channel",
+                   "--include", "w2"})
+                .exit_code,
+            0);
+  EXPECT_EQ(assay({"check", dir / "made"}).exit_code, 0);
+  change(dir / "made", "model.layers.1.block_sparse_moe.experts.2.w2.weight_scale", 0, 80,
+         [](std::string& b) { b.assign(b.size(), '\0'); });
+  const ProcessResult result = assay({"check", dir / "made", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  EXPECT_NE(result.out.find("numbers.scale_zero"), std::string::npos) << result.out;
 }
 
 }  // namespace

@@ -89,8 +89,7 @@ TEST(Convert, AnUnfinishedFolderIsNotTakenOverUnasked) {
   EXPECT_FALSE(fs::exists(dir / "out"));
 }
 
-// --- small files made here
-// --------------------------------------------------------------------------------------
+// --- small files made here ---------------------------------------------------------------------------------
 
 std::string f32(std::initializer_list<float> values) {
   std::string bytes;

@@ -7,6 +7,7 @@
 #include "core/formats/checkpoint.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/file.h"
+#include "tests/convert/convert_support.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -73,6 +74,175 @@ TEST(StoredForms, DecodeToWhatTheirOwnersMakeOfThem) {
 // (data/make_tool_forms_fixtures.py).
 TEST(StoredForms, DecodeToWhatTheToolsThatWriteThemMean) {
   expect_values("TOOL_FORMS.tsv", "tool_forms", 18);
+}
+
+// Quark's integers, torchao's packed tensors, scales of query, keys and values
+// (data/make_packed_forms_fixtures.py).
+TEST(StoredForms, PackedOnesDecodeToWhatTheirToolsMean) {
+  expect_values("PACKED_FORMS.tsv", "packed_forms", 40);
+}
+
+TEST(StoredForms, PackedModelsAreReadByEveryCommand) {
+  for (const char* form : {"model-quark", "model-torchao"}) {
+    const TempDir dir;
+    const fs::path model = dir / "model";  // outside of this clone, whose digests verify would take
+    fs::copy(kFixtures / "packed_forms" / form, model);
+    const auto verified = assay({"verify", model});
+    EXPECT_EQ(verified.exit_code, 0) << form << verified.out << verified.err;
+    EXPECT_EQ(verified.out.find("warning"), std::string::npos) << form << verified.out;
+    const auto counted = assay({"paramcount", model});
+    EXPECT_EQ(counted.exit_code, 0) << form << counted.out << counted.err;
+    EXPECT_NE(counted.out.find("the checkpoint holds exactly these"), std::string::npos)
+        << form << counted.out;
+    const auto checked = assay({"check", model});
+    EXPECT_EQ(checked.exit_code, 0) << form << checked.out << checked.err;
+    EXPECT_EQ(checked.out.find("warning"), std::string::npos) << form << checked.out;
+    test::expect_ok(assay({"convert", model, dir / "plain", "--to", "f32"}));
+    const auto run = [&](const fs::path& path) {
+      const auto result = assay({"run", path, "--tokens", "1,5,9", "-n", "6"});
+      EXPECT_EQ(result.exit_code, 0) << form << result.out << result.err;
+      return result.out;
+    };
+    EXPECT_EQ(run(model), run(dir / "plain")) << form;
+  }
+}
+
+// A packed form under another config.json.
+test::ProcessResult converted_under(const TempDir& dir, const std::string& form, const std::string& was,
+                                    const std::string& is) {
+  const fs::path from = kFixtures / "packed_forms" / form, to = dir / "changed";
+  fs::remove_all(to);
+  fs::remove_all(dir / "out");
+  fs::create_directories(to);
+  fs::copy(from / "model.safetensors", to / "model.safetensors");
+  std::string config = test::read_file(from / "config.json");
+  const auto at = config.find(was);
+  if (at != std::string::npos) config.replace(at, was.size(), is);
+  test::write_file(to / "config.json", config);
+  return assay({"convert", to, dir / "out", "--to", "bf16", "--allow-large"});
+}
+
+// The same file with an entry in the header's __metadata__.
+void with_metadata(const fs::path& file, const std::string& entry) {
+  const std::string bytes = test::read_file(file);
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  const std::string header = "{\"__metadata__\":{" + entry + "}," + bytes.substr(sizeof size + 1, size - 1);
+  test::write_file(file, test::safetensors_bytes(header, bytes.substr(sizeof size + size)));
+}
+
+TEST(StoredForms, PackedOnesNobodyDescribesAreRefusedByName) {
+  struct Case {
+    const char *form, *was, *is, *reason;
+  };
+  const TempDir dir;
+  for (const Case& c : {
+           Case{"quark-int4", "\"reorder\"", "\"other\"", "pack_method is \"other\""},
+           Case{"quark-int4", "\"dtype\": \"int4\"", "\"dtype\": \"int3\"", "Quark's int3 is not read here"},
+           Case{"quark-int4", "\"quark\"", "\"awq\"", "no stored form known here"},
+           Case{"quark-int4", "\"group_size\": 32", "\"group_size\": 64", "no grid of scales"},
+           Case{"fused-qkv", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4",
+                "do not make up 64 rows"},
+           Case{"fused-qkv", "\"num_attention_heads\": 4", "\"other\": 4", "do not make up 64 rows"},
+       }) {
+    const auto result = converted_under(dir, c.form, c.was, c.is);
+    EXPECT_EQ(result.exit_code, 1) << c.form << c.is << result.out << result.err;
+    EXPECT_NE((result.out + result.err).find(c.reason), std::string::npos)
+        << c.is << result.out << result.err;
+    EXPECT_FALSE(fs::exists(dir / "out")) << c.form;
+  }
+}
+
+// Shapes that no tool writes: one line, and no division by them.
+TEST(StoredForms, EmptyPackedOnesAreRefused) {
+  using Shape = std::vector<std::uint64_t>;
+  const auto tensor = [](std::string name, ElementType type, Shape shape) {
+    const std::uint64_t bytes = storage_bytes(type, element_count(shape).value()).value();
+    return test::TensorBytes{std::move(name), type, std::move(shape), std::string(bytes, '\0')};
+  };
+  const std::string quark =
+      R"({"quantization_config":{"quant_method":"quark","export":{"pack_method":"reorder"},"global_quant_config":)"
+      R"({"weight":{"dtype":"int4","qscheme":"per_group"}}}})";
+  const std::string heads =
+      R"({"num_attention_heads":1,"hidden_size":8,"quantization_config":{"quant_method":"fp8"}})";
+  struct Case {
+    std::vector<test::TensorBytes> tensors;
+    std::string config;
+  };
+  using enum ElementType;
+  const std::vector<Case> cases = {
+      {{tensor("a.weight", I32, {0, 1}), tensor("a.weight_scale", BF16, {2, 8}),
+        tensor("a.weight_zero_point", I32, {2, 1})},
+       quark},
+      {{tensor("a.weight", I32, {8, 0}), tensor("a.weight_scale", BF16, {8}),
+        tensor("a.weight_zero_point", I32, {1})},
+       quark},
+      {{tensor("a.qkv_proj.weight", F8_E4M3, {24, 0}), tensor("a.qkv_proj.weight_scale", F32, {3})}, heads},
+      {{tensor("a._weight_qdata", I8, {8, 0}), tensor("a._weight_scale", BF16, {8, 1}),
+        tensor("a._weight_zero_point", I8, {8, 1})},
+       R"({"quantization_config":{"quant_method":"torchao"}})"},
+  };
+  const TempDir dir;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const fs::path in = dir / fmt::format("in{}", i), out = dir / fmt::format("out{}", i);
+    for (const std::string type : {"", "Int4Tensor", "IntxUnpackedToInt8Tensor"}) {
+      test::write_checkpoint(in, cases[i].tensors, cases[i].config);
+      if (!type.empty())
+        with_metadata(in / "model.safetensors", R"("a.weight":"{\"_type\":\")" + type + R"(\"}")");
+      const auto result = assay({"convert", in, out, "--to", "bf16"});
+      EXPECT_EQ(result.exit_code, 1) << i << type << result.out << result.err;
+      EXPECT_FALSE(fs::exists(out)) << i;
+    }
+  }
+}
+
+// What is copied keeps its bytes, details and all.
+TEST(StoredForms, PackedOnesAreCopiedAsTheyAre) {
+  const TempDir dir;
+  for (const char* form : {"quark-int4", "torchao-packed", "fused-qkv"}) {
+    const fs::path in = dir / "in" / form, out = dir / form;
+    fs::create_directories(dir / "in");
+    fs::copy(kFixtures / "packed_forms" / form, in);
+    const auto made = assay({"convert", in, out, "--to", "copy"});
+    ASSERT_EQ(made.exit_code, 0) << form << made.out << made.err;
+    EXPECT_EQ(assay({"convert", "--equal", in, out}).exit_code, 0) << form;
+    const auto verified = assay({"verify", in});
+    EXPECT_EQ(verified.exit_code, 0) << form << verified.out << verified.err;
+  }
+}
+
+// A model whose fused matrices have a scale for each of query, keys and values is the model with one for all,
+// where the three are the same.
+TEST(StoredForms, ScalesOfPartsAreReadByEveryCommand) {
+  const TempDir dir;
+  const fs::path one = dir / "one", three = dir / "three";
+  test::expect_ok(assay(
+      {"convert", test::source_dir() / "data/models/phi3/model.safetensors", one, "--to", "fp8:tensor"}));
+  const Checkpoint made = open_checkpoint(one, 1);
+  std::vector<test::TensorBytes> tensors;
+  int parts = 0;
+  for (const CheckpointTensor& tensor : made.tensors) {
+    test::TensorBytes copy{tensor.name, tensor.type, tensor.shape, test::stored_bytes(made, tensor)};
+    if (copy.name.ends_with("qkv_proj.weight_scale")) {
+      ASSERT_EQ(copy.bytes.size(), sizeof(float));
+      copy.bytes = copy.bytes + copy.bytes + copy.bytes;
+      copy.shape = {3};
+      ++parts;
+    }
+    tensors.push_back(std::move(copy));
+  }
+  ASSERT_GT(parts, 0);
+  test::write_checkpoint(three, tensors, test::read_file(one / "config.json"));
+  EXPECT_EQ(assay({"convert", "--equal", one, three}).exit_code, 0);
+  const auto verified = assay({"verify", three});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_EQ(assay({"paramcount", three}).exit_code, 0);
+  const auto run = [](const fs::path& model) {
+    const auto result = assay({"run", model, "--tokens", "1,5,9", "-n", "6"});
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(run(one), run(three));
 }
 
 // The int8-sq fixture with another tensor in its layer, or another config.

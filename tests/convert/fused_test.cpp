@@ -126,6 +126,80 @@ TEST(Fused, RoundingAgainIsANoteOfEqual) {
   EXPECT_NE(equal.out.find("rounded again"), std::string::npos) << equal.out;
 }
 
+// Static scales of activations beside what `model` holds, a float each.
+void add_input_scales(const fs::path& model, const fs::path& folder, const std::string& suffix,
+                      const std::map<std::string, float>& scales) {
+  std::vector<test::TensorBytes> tensors;
+  const Checkpoint checkpoint = open_checkpoint(model, 1);
+  for (const CheckpointTensor& tensor : checkpoint.tensors)
+    tensors.push_back({tensor.name, tensor.type, tensor.shape, test::stored_bytes(checkpoint, tensor)});
+  for (const auto& [module, scale] : scales)
+    tensors.push_back({module + suffix, ElementType::F32, {1}, test::float32_bytes(std::span(&scale, 1))});
+  test::write_checkpoint(folder, tensors, test::read_file(model / "config.json"));
+}
+
+nlohmann::json fused_stage(const fs::path& model) {
+  const auto checked = assay({"check", model, "--json", "-"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  const auto report = nlohmann::json::parse(checked.out);
+  for (const auto& stage : report.at("stages")) {
+    if (stage.at("name") == "fused") return stage;
+  }
+  ADD_FAILURE() << checked.out;
+  return {};
+}
+
+// vLLM: input_scale.max() of the members.
+TEST(Fused, InputScalesThatDifferAreWarnedOf) {
+  const TempDir dir;
+  const std::string q = "model.layers.0.self_attn.q_proj", k = "model.layers.0.self_attn.k_proj",
+                    v = "model.layers.0.self_attn.v_proj";
+  struct Case {
+    const char *to, *suffix, *effect;
+  };
+  for (const Case& c : {Case{"fp8:tensor", ".input_scale", "rounded under 4 times its own scale"},
+                        Case{"nvfp4", ".input_global_scale", "above 1/4 of the range is cut off"}}) {
+    const fs::path plain = dir / "plain", alike = dir / "alike", apart = dir / "apart", copy = dir / "copy";
+    expect_ok(assay({"convert", kData / "models/llama", plain, "--to", c.to, "--include", "[qkv]_proj"}));
+    add_input_scales(plain, alike, c.suffix, {{q, 0.5F}, {k, 0.5F}, {v, 0.5F}});
+    add_input_scales(plain, apart, c.suffix, {{q, 0.5F}, {k, 0.125F}, {v, 0.5F}});
+
+    EXPECT_EQ(fused_stage(alike).at("status"), "PASSED");
+    const auto stage = fused_stage(apart);
+    EXPECT_EQ(stage.at("detail").at("input_sets"), 1);
+    EXPECT_EQ(stage.at("detail").at("input_differing"), 1);
+    EXPECT_DOUBLE_EQ(stage.at("detail").at("largest_input_factor").get<double>(), 4);
+    EXPECT_NE(stage.dump().find("fused.input_scales_differ"), std::string::npos) << stage.dump(1);
+    EXPECT_NE(stage.dump().find(c.effect), std::string::npos) << stage.dump(1);
+    EXPECT_NE(stage.dump().find(k + c.suffix), std::string::npos) << stage.dump(1);
+    EXPECT_EQ(assay({"check", apart, "--strict"}).exit_code, 1);
+
+    const auto equal = assay({"convert", "--equal", alike, apart});
+    expect_ok(equal);
+    EXPECT_NE(equal.out.find("inputs of 1 sets of the second"), std::string::npos) << equal.out;
+    const auto same = assay({"convert", "--equal", apart, apart});
+    expect_ok(same);
+    EXPECT_EQ(same.out.find("inputs of"), std::string::npos) << same.out;
+    // What is only copied keeps them.
+    expect_ok(assay({"convert", apart, copy, "--max-shard-size", "20KB"}));
+    test::expect_same_tensors(apart, copy);
+    for (const fs::path& made : {plain, alike, apart, copy}) fs::remove_all(made);
+  }
+}
+
+// FusedMoE.weight_loader of vLLM raises where gate's and up's are more than 1e-5 apart.
+TEST(Fused, InputScalesOfAnExpertThatDifferAreRefusedByEngines) {
+  const TempDir dir;
+  const fs::path plain = dir / "plain", apart = dir / "apart";
+  expect_ok(
+      assay({"convert", kData / "models/qwen3-moe", plain, "--to", "fp8:tensor", "--include", "experts"}));
+  const std::string expert = "model.layers.1.mlp.experts.4.";
+  add_input_scales(plain, apart, ".input_scale", {{expert + "gate_proj", 0.5F}, {expert + "up_proj", 0.25F}});
+  const auto stage = fused_stage(apart);
+  EXPECT_NE(stage.dump().find("refuses to load experts"), std::string::npos) << stage.dump(1);
+  EXPECT_NE(stage.dump().find(expert + "{gate_proj, up_proj}"), std::string::npos) << stage.dump(1);
+}
+
 // What the trees of the known families call q, k and v, gate and up is known here by name.
 TEST(Fused, TheNamesOfEveryFamilyAreKnown) {
   const auto group_of = [](Role role) -> std::string {

@@ -120,6 +120,39 @@ TEST(Layouts, StackedExpertsBecomeTheSameGguf) {
   }
 }
 
+std::string values_of(const fs::path& file) {  // of the one tensor in it
+  const Checkpoint checkpoint = open_checkpoint(file, 1);
+  return test::stored_bytes(checkpoint, checkpoint.tensors.at(0));
+}
+
+// Saved as transformers 5 computes with them: verify, check, paramcount and run take that for a layout of the
+// model, and no tensor is missing or too many.
+TEST(Layouts, StackedExpertsAreTheModelToEveryCommand) {
+  const TempDir dir;
+  const fs::path apart = kData / "models/qwen3-moe", stacked = dir / "stacked";
+  stack_experts("qwen3-moe", stacked, kTransformers5);
+  const auto verified = assay({"verify", stacked, "--json", "-"});
+  EXPECT_EQ(verified.out.find("model.tensor_"), std::string::npos) << verified.out;
+  const auto checked = assay({"check", stacked, "--json", "-"});
+  expect_ok(checked);
+  EXPECT_EQ(checked.out.find("model.tensor_"), std::string::npos) << checked.out;
+  nlohmann::json counted[2];
+  std::string logits[2];
+  for (const bool is_stacked : {false, true}) {
+    const fs::path& model = is_stacked ? stacked : apart;
+    const auto count = assay({"paramcount", model, "--format", "json"});
+    expect_ok(count);
+    counted[is_stacked ? 1 : 0] = nlohmann::json::parse(count.out);
+    const fs::path file = dir / "logits.safetensors";
+    expect_ok(assay({"run", model, "--tokens", "3,14,15,92,6", "-n", "0", "--logits", file}));
+    logits[is_stacked ? 1 : 0] = values_of(file);
+  }
+  for (const char* key : {"total", "active", "active_without_embedding"})
+    EXPECT_EQ(counted[0].at(key), counted[1].at(key)) << key;
+  EXPECT_EQ(counted[1].at("checkpoint").at("difference"), 0);
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
 // kv_b_proj in MLX's halves: embed_q [heads, rank, nope], unembed_out [heads, v, rank].
 TEST(Layouts, LatentAttentionOfMlxIsJoined) {
   const TempDir dir;

@@ -210,8 +210,18 @@ TEST(Targets, TransformersLoadsThem) {
   EXPECT_EQ(loaded.exit_code, 0) << loaded.out << loaded.err;
 }
 
+// Of experts that it stacks, `CompressedTensorsDequantize.convert` of transformers 5.23
+// (integrations/compressed_tensors.py) knows two forms: FP8 in `weight` with `weight_scale`, and what lies in
+// `weight_packed` with `weight_scale` and `weight_shape`. INT8 lies in `weight`, which it passes over, and
+// NVFP4's `weight_global_scale` is not given to the module that it decompresses: that loads, to other
+// weights.
+bool is_known_not_to_load(const std::string& model, const std::string& spec) {
+  return model == "phimoe" && (spec == "int8:channel" || spec == "nvfp4");
+}
+
 // Models whose modules transformers names otherwise than their checkpoints (a router that moves, stacked
-// experts, a vision tower): what stays plain is listed so that it finds it.
+// experts, a vision tower): what stays plain is listed so that it finds it. gpt-oss's experts, which
+// transformers loads in stacks alone, are left out.
 TEST(Targets, TransformersLoadsModelsWhoseModulesItRenames) {
   const char* python = std::getenv("ASSAY_PYTHON");
   if (python == nullptr) GTEST_SKIP() << "SKIPPED: set ASSAY_PYTHON to one with transformers and torch";
@@ -224,13 +234,18 @@ TEST(Targets, TransformersLoadsModelsWhoseModulesItRenames) {
   for (const char* model : {"phimoe", "gpt-oss", "llava"}) {
     for (const char* spec :
          {"fp8:channel", "fp8:block=32x32", "int8:channel", "mxfp4", "nvfp4", "int4:group=32"}) {
-      // transformers 5.23 fills stacked experts wrongly from INT8 and NVFP4.
-      const std::string what = spec;
-      if (std::string(model) == "phimoe" && (what == "int8:channel" || what == "nvfp4")) continue;
-      const fs::path out = dir / std::to_string(command.size()), f32 = out.string() + "-f32";
-      expect_ok(assay({"convert", dir / model, out, "--to", spec}));
+      const fs::path out = dir / fmt::format("{}-{}", model, std::string(spec).substr(0, 8)),
+                     f32 = out.string() + "-f32";
+      std::vector<std::string> convert = {"convert", dir / model, out, "--to", spec};
+      if (std::string(model) == "gpt-oss") convert.insert(convert.end(), {"--exclude", "experts"});
+      expect_ok(assay(convert));
       expect_ok(assay({"convert", out, f32, "--to", "f32"}));
-      command.insert(command.end(), {out.string(), f32.string()});
+      if (!is_known_not_to_load(model, spec)) {
+        command.insert(command.end(), {out.string(), f32.string()});
+        continue;
+      }
+      const test::ProcessResult refused = test::run({python, scripts + "load_in_transformers.py", out, f32});
+      EXPECT_NE(refused.exit_code, 0) << model << ' ' << spec << ": transformers loads it now: say so here";
     }
   }
   const auto loaded = test::run(command);

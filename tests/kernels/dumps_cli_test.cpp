@@ -56,7 +56,45 @@ TEST(CompareDumps, OneTokenOfAnotherPromptIsFound) {
   const test::ProcessResult result = test::assay(
       {"compare", "dumps", ref.string(), fixture("transformers.safetensors").string(), "--map", map_file()});
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.out.find("first divergence embed at token 10"), std::string::npos) << result.out;
+  EXPECT_NE(
+      result.out.find("FAILED: different inputs: token 10 is 13 in REF, 12 in TEST; 27 taps of 10 tokens"),
+      std::string::npos)
+      << result.out;
+}
+
+// A BOS that a server adds: what it changes is no fault of the arithmetic. And what it does not change, is
+// none at all.
+TEST(CompareDumps, ABosTooManyIsSaidFirst) {
+  const test::TempDir folder;
+  const std::string ids = prompt("prompt");
+  const fs::path ref = dump(folder, "llama", {"--tokens", ids});
+  const fs::path bos = dump(folder, "llama", {"--tokens", "1," + ids, "-n", "0"});
+  const test::ProcessResult result = test::assay({"compare", "dumps", ref.string(), bos.string()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(result.out.starts_with("different inputs: TEST has token 1 at 0, which REF lacks\n"))
+      << result.out;
+  EXPECT_NE(
+      result.out.find("FAILED: different inputs: TEST has token 1 at 0, which REF lacks; the numbers part"),
+      std::string::npos)
+      << result.out;
+  const test::ProcessResult embedded =
+      test::assay({"compare", "dumps", ref.string(), bos.string(), "--include", "embed"});
+  EXPECT_EQ(embedded.exit_code, 0) << embedded.out;
+  EXPECT_NE(embedded.out.find("11 tokens of REF and 12 of TEST aligned by content; 1 of TEST left out"),
+            std::string::npos)
+      << embedded.out;
+}
+
+// What is read after the prompt stands behind it: the prompt's own numbers are the same.
+TEST(CompareDumps, APromptAloneAgreesWithThePromptGoneOnWith) {
+  const test::TempDir folder;
+  const std::string ids = prompt("prompt");
+  const fs::path ref = dump(folder, "llama", {"--tokens", ids});
+  const fs::path more = dump(folder, "llama", {"--tokens", ids, "-n", "4", "--ignore-eos"});
+  const test::ProcessResult result =
+      test::assay({"compare", "dumps", ref.string(), more.string(), "--exclude", "logits"});
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_NE(result.out.find("3 of TEST left out"), std::string::npos) << result.out;
 }
 
 TEST(CompareDumps, ABatchPaddedOnTheLeft) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ inline constexpr std::size_t kTokens = 12, kHidden = 32, kHeads = 4, kLayers = 4
 struct Array {
   std::vector<std::uint64_t> shape;
   std::vector<double> values;
+  std::optional<ElementType> type = {};  // in the file; none: that of the dump
   double& at(std::size_t i, std::size_t j) { return values[i * shape.back() + j]; }
 };
 using Arrays = std::map<std::string, Array>;
@@ -59,6 +61,11 @@ inline std::vector<std::byte> encoded(const Array& array, ElementType type) {
     std::memcpy(bytes.data(), array.values.data(), bytes.size());
     return bytes;
   }
+  if (type == ElementType::I64) {
+    const std::vector<std::int64_t> whole(array.values.begin(), array.values.end());
+    std::memcpy(bytes.data(), whole.data(), bytes.size());
+    return bytes;
+  }
   const std::vector<float> narrow(array.values.begin(), array.values.end());
   encode(type, narrow, Overflow::special, bytes.data());
   return bytes;
@@ -66,11 +73,11 @@ inline std::vector<std::byte> encoded(const Array& array, ElementType type) {
 
 inline void write_dump(const fs::path& path, const Arrays& arrays, ElementType type = ElementType::F32) {
   std::vector<safetensors::Tensor> tensors;
-  for (const auto& [name, array] : arrays) tensors.push_back({name, type, array.shape});
+  for (const auto& [name, array] : arrays) tensors.push_back({name, array.type.value_or(type), array.shape});
   fs::create_directories(path.parent_path());
   AtomicFile file(path);
   file.write(safetensors::serialize_header(tensors, {}));
-  for (const auto& [name, array] : arrays) file.write(encoded(array, type));
+  for (const auto& [name, array] : arrays) file.write(encoded(array, array.type.value_or(type)));
   file.commit();
 }
 
@@ -137,7 +144,7 @@ inline Array rows(const Array& in, const std::function<std::size_t(std::size_t)>
 inline void each(Array& array, const std::function<double(double)>& f) {
   for (double& value : array.values) value = f(value);
 }
-inline Array turned(const Array& in) {  // transposed, in its own shape
+inline Array transposed(const Array& in) {  // transposed, in its own shape
   Array out = {{in.shape[1], in.shape[0]}, in.values};
   for (std::size_t i = 0; i < in.shape[0]; ++i) {
     for (std::size_t j = 0; j < in.shape[1]; ++j)

@@ -154,7 +154,7 @@ TEST_F(Dumps, MapsNameTransposeScaleAndTurn) {
   Arrays test;
   for (const auto& [name, array] : ref) test["model." + name] = array;
   test["model.rotary_emb"] = Array{{2, 2}, {1, 2, 3, 4}};
-  test["model.layers.0.v"] = turned(ref.at("layers.0.v"));
+  test["model.layers.0.v"] = transposed(ref.at("layers.0.v"));
   each(test["model.logits"], [](double x) { return x * 4; });
   test["model.layers.1.q"] =
       columns(ref.at("layers.1.q"), [](std::size_t j) { return j / 8 * 8 + j % 8 / 2 + j % 2 * 4; });

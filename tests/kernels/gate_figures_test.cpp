@@ -1,9 +1,9 @@
 // Figures of suites: which moves are deviations, and that baselines keep them.
-#include "kernels/gate_figures.h"
+#include "kernels/gate/figures.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/gate_baseline.h"
+#include "kernels/gate/baseline.h"
 #include "tests/support/support.h"
 
 namespace assay {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/system/error.h"
-#include "kernels/gate_baseline.h"
+#include "kernels/gate/baseline.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -19,7 +19,7 @@ CaseResult passed(const std::string& kernel, const std::string& id, double ratio
 }
 
 std::vector<CaseResult> results() {
-  return {passed("cpu.rows", "linear:F32:m=1", 0.2), passed("cpu.rows", "linear:F32:m=2", 0.1),
+  return {passed("cpu.gemv", "linear:F32:m=1", 0.2), passed("cpu.gemv", "linear:F32:m=2", 0.1),
           passed("cpu.simd", "rope:F32:m=1", 0.4)};
 }
 std::vector<MutantResult> mutants() {
@@ -71,8 +71,8 @@ TEST(Gate, TellsWhatTheBaselineDoesNotKnow) {
   more.push_back(passed("cpu.fast", "linear:F32:m=1", 0.3));
   EXPECT_EQ(unknown(before, baseline_of(more, mutants())), Kinds{"linear cpu.fast: the kernel is"});
   more = results();
-  more.push_back(passed("cpu.rows", "linear:F32:m=3", 0.3));
-  EXPECT_EQ(unknown(before, baseline_of(more, mutants())), Kinds{"linear cpu.rows: 1 case is"});
+  more.push_back(passed("cpu.gemv", "linear:F32:m=3", 0.3));
+  EXPECT_EQ(unknown(before, baseline_of(more, mutants())), Kinds{"linear cpu.gemv: 1 case is"});
 
   auto planted = mutants();
   planted.push_back(planted.front());
@@ -89,7 +89,7 @@ TEST(Gate, AnEmptyBaselineKnowsNothingOfAnything) {
   EXPECT_FALSE(baseline_of(results(), {}).empty());
   EXPECT_FALSE(baseline_of({}, mutants()).empty());
   EXPECT_EQ(unknown({}, baseline_of(results(), mutants())),
-            (Kinds{"linear cpu.rows: the kernel is", "rope cpu.simd: the kernel is",
+            (Kinds{"linear cpu.gemv: the kernel is", "rope cpu.simd: the kernel is",
                    "mutants: 1 planted fault is"}));
 }
 
@@ -109,10 +109,13 @@ TEST(Gate, KernelsOfAGpuAreTheBusinessOfABaselineMadeWithOne) {
 
 TEST(Gate, NoticesADeclaredRoundoffThatGrows) {
   auto now = results();
-  for (CaseResult& r : now) r.accumulator_roundoff = 0x1p-12;
+  for (CaseResult& r : now) r.roundoffs.accumulator = 0x1p-12;
   EXPECT_EQ(kinds(now), (Kinds{"changed", "changed"}));  // of each kernel
   now = results();
-  now[2].operand_roundoff = 0x1p-9;
+  now[2].roundoffs.operands = 0x1p-9;
+  EXPECT_EQ(kinds(now), Kinds{"changed"});
+  now = results();
+  now[2].roundoffs.promoted = 128;
   EXPECT_EQ(kinds(now), Kinds{"changed"});
 }
 
@@ -173,13 +176,13 @@ TEST(Gate, HoldsTheLedgerToItsDayAndItsWord) {
   now = results();
   now[1].status = CaseStatus::mistrusted;
   EXPECT_EQ(kinds(now), Kinds{"failed"});
-  const KnownFailure known = {"cpu.rows", "linear:F32:m=2", "an issue", "2026-06-15"};
+  const KnownFailure known = {"cpu.gemv", "linear:F32:m=2", "an issue", "2026-06-15"};
   EXPECT_EQ(kinds(now, mutants(), {known}), Kinds{"known failed"});
-  EXPECT_EQ(kinds(now, mutants(), {{"linear cpu.rows", known.id, known.reason, known.expires}}),
+  EXPECT_EQ(kinds(now, mutants(), {{"linear cpu.gemv", known.id, known.reason, known.expires}}),
             Kinds{"known failed"});  // as the report writes the kernel
   EXPECT_EQ(kinds(now, mutants(), {{known.kernel, known.id, known.reason, "2026-06-14"}}), Kinds{"expired"});
   EXPECT_EQ(kinds(results(), mutants(), {known}), Kinds{"unexpected_pass"});
-  EXPECT_EQ(kinds(results(), mutants(), {{"cpu.rows", "linear:F32:m=9", "an issue", "2026-12-31"}}),
+  EXPECT_EQ(kinds(results(), mutants(), {{"cpu.gemv", "linear:F32:m=9", "an issue", "2026-12-31"}}),
             Kinds{"vanished"});
 }
 
@@ -189,7 +192,7 @@ TEST(Gate, ABaselineReadsBackAsItWasWritten) {
   test::write_file(folder / "b.json", dump_json(to_json(written)));
   const Baseline read = read_baseline(folder / "b.json");
   EXPECT_EQ(to_json(read), to_json(written));
-  EXPECT_EQ(read.kernels.at("linear cpu.rows").ratios.at("linear:F32:m=1"), 0.2);
+  EXPECT_EQ(read.kernels.at("linear cpu.gemv").ratios.at("linear:F32:m=1"), 0.2);
 }
 
 TEST(Gate, RefusesFilesThatAreNone) {
@@ -223,12 +226,12 @@ std::string refusal_of(const std::string& text, std::vector<KnownFailure>* ledge
 TEST(Gate, ReadsALedger) {
   std::vector<KnownFailure> ledger;
   ASSERT_EQ(refusal_of(R"({"known_failures": [
-    {"kernel": "cpu.rows", "case": "linear:F32:m=2", "reason": "issue 12", "expires": "2026-12-31"},
+    {"kernel": "cpu.gemv", "case": "linear:F32:m=2", "reason": "issue 12", "expires": "2026-12-31"},
     {"kernel": "models", "case": "llama: cpu", "reason": "issue 13", "expires": "2027-01-01", "by": "me"}]})",
                        &ledger),
             "");
   ASSERT_EQ(ledger.size(), 2u);
-  EXPECT_EQ(ledger[0].kernel, "cpu.rows");
+  EXPECT_EQ(ledger[0].kernel, "cpu.gemv");
   EXPECT_EQ(ledger[0].id, "linear:F32:m=2");
   EXPECT_EQ(ledger[0].reason, "issue 12");
   EXPECT_EQ(ledger[0].expires, "2026-12-31");
@@ -255,19 +258,19 @@ TEST(Gate, SaysWhatALedgerLacks) {
 }
 
 TEST(Gate, MarkupAndAnnotationsEscapeWhatTheyCarry) {
-  const Deviation d = {"failed", "linear cpu.rows", "linear:F32:m=1", "a < b & \"c\"\n100%", false};
+  const Deviation d = {"failed", "linear cpu.gemv", "linear:F32:m=1", "a < b & \"c\"\n100%", false};
   const std::string xml = to_junit(results(), {}, {d});
   EXPECT_NE(xml.find("tests=\"3\" failures=\"1\" errors=\"0\""), std::string::npos) << xml;
   EXPECT_NE(xml.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos) << xml;
   EXPECT_EQ(to_annotation(d),
-            "::error title=assay gate: failed::linear cpu.rows linear:F32:m=1: a < b & \"c\"%0A100%25");
+            "::error title=assay gate: failed::linear cpu.gemv linear:F32:m=1: a < b & \"c\"%0A100%25");
   EXPECT_EQ(to_html({}, baseline_of(results(), mutants()), {d}, "no").find("a < b"), std::string::npos);
 }
 
 TEST(Gate, JunitTellsErrorsFromFailures) {
-  const Deviation failure = {"failed", "linear cpu.rows", "linear:F32:m=1", "no", false};
+  const Deviation failure = {"failed", "linear cpu.gemv", "linear:F32:m=1", "no", false};
   const Deviation error = {"error", "models", "", "could not be run: no such file", false};
-  const Deviation known = {"failed", "linear cpu.rows", "linear:F32:m=2", "known", true};
+  const Deviation known = {"failed", "linear cpu.gemv", "linear:F32:m=2", "known", true};
   const std::string xml = to_junit(results(), {}, {failure, error, known});
   EXPECT_NE(xml.find("tests=\"4\" failures=\"1\" errors=\"1\""), std::string::npos) << xml;
   EXPECT_NE(xml.find("<error type=\"error\" message=\"could not be run"), std::string::npos) << xml;

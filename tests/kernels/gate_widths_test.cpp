@@ -9,8 +9,9 @@
 #include "cli/gate/suites.h"
 #include "core/numeric/simd_targets.h"
 #include "core/system/threads.h"
-#include "kernels/gate_baseline.h"
-#include "kernels/registry.h"
+#include "kernels/gate/baseline.h"
+#include "kernels/registry/registry.h"
+#include "kernels/selection/select.h"
 #include "tests/support/paths.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
+#include "kernels/selection/select.h"
 
 namespace assay {
 namespace {
@@ -67,8 +68,8 @@ TEST(Registry, NamesAreUniqueWithinAnOperation) {
     std::vector<std::string> names;
     for (const Kernel<Call>& kernel : kernels) names.push_back(kernel.name);
     std::sort(names.begin(), names.end());
-    EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << OpOf<Call>::kName;
-    EXPECT_EQ(names.empty() ? "" : kernels.front().name, "reference") << OpOf<Call>::kName;
+    EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << Call::kOp;
+    EXPECT_EQ(names.empty() ? "" : kernels.front().name, "reference") << Call::kOp;
   });
 }
 

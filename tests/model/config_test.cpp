@@ -9,6 +9,7 @@
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -91,7 +92,7 @@ TEST(Config, ModelTypeServesWhereNoArchitectureIsNamed) {
 }
 
 TEST(Config, DefaultsTakenAreNoted) {
-  ASSAY_CASE_OR_SKIP(path, "configs/gemma-3-4b-it.json");
+  const fs::path path = test::published_config("gemma-3-4b-it");
   const ModuleTree tree = describe(ModelConfig::read(path));
   std::map<std::string, std::string> taken;
   for (const DefaultTaken& entry : tree.defaults) taken[entry.key] = entry.value;
@@ -230,7 +231,7 @@ TEST(Config, CutsFollowHeads) {
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
     if (spec.role != Role::qkv) return;
     seen = true;
-    EXPECT_EQ(spec.parallel.cut, Cut::columns);
+    EXPECT_EQ(spec.parallel.partition, Partition::columns);
     EXPECT_EQ(spec.parallel.dimension, 0u);
     ASSERT_EQ(spec.parallel.members.size(), 3u);
     EXPECT_EQ(spec.parallel.members[1].units, 8u);

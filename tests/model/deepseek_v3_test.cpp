@@ -7,6 +7,7 @@
 #include "core/model/module_tree.h"
 #include "core/system/file.h"
 #include "core/system/text.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -28,7 +29,7 @@ const Module& top(const ModuleTree& tree, std::string_view title) {
 
 // ../shared/cases/configs/TOTALS.md, "DeepSeek-V3 per module".
 TEST(DeepSeekV3, ModulesAreExact) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const ModuleTree tree = describe(ModelConfig::read(path));
   EXPECT_EQ(parameters(top(tree, "embedding")), 926'679'040u);
   EXPECT_EQ(parameters(top(tree, "output head")), 926'679'040u);
@@ -55,7 +56,7 @@ TEST(DeepSeekV3, ModulesAreExact) {
 }
 
 TEST(DeepSeekV3, FormulasReadAsAPersonWouldWriteThem) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const ModuleTree tree = describe(ModelConfig::read(path));
   const Module& moe = top(tree, "MoE layers");
   const Module& attention = child(moe, "self_attn");
@@ -68,7 +69,7 @@ TEST(DeepSeekV3, FormulasReadAsAPersonWouldWriteThem) {
 }
 
 TEST(DeepSeekV3, AttentionIsLatent) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const ModuleTree tree = describe(ModelConfig::read(path));
   ASSERT_EQ(tree.attention.size(), 1u);
   const AttentionGeometry& a = tree.attention[0];
@@ -106,7 +107,7 @@ std::string joined(const std::vector<std::uint64_t>& shape) {
 // Each tensor of ours is in the checkpoint with our shape, and what is left over there are the blocks'
 // scales.
 TEST(DeepSeekV3, EveryTensorOfTheCheckpoint) {
-  ASSAY_CASE_OR_SKIP(config, "configs/DeepSeek-V3.json");
+  const fs::path config = test::published_config("DeepSeek-V3");
   ASSAY_CASE_OR_SKIP(gz, "deepseek-v3-tensors.tsv.gz");
   ASSAY_PROGRAM_OR_SKIP("gzip");
   std::map<std::string, Listed> list = read_list(gz);
@@ -144,7 +145,7 @@ TEST(DeepSeekV3, EveryTensorOfTheCheckpoint) {
 }
 
 TEST(DeepSeekV3, UnknownNamesAreNotFound) {
-  ASSAY_CASE_OR_SKIP(config, "configs/DeepSeek-V3.json");
+  const fs::path config = test::published_config("DeepSeek-V3");
   const ModuleTree tree = describe(ModelConfig::read(config));
   const TensorLookup lookup(tree);
   EXPECT_TRUE(lookup.find("model.layers.3.mlp.experts.255.up_proj.weight"));

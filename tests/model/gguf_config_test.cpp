@@ -5,6 +5,7 @@
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -108,7 +109,7 @@ TEST(GgufConfig, Llama4NamesItsWidthsTheOtherWayRound) {
                                  {"interleave_moe_layer_step", 1}},
                                 {"token_embd.weight", "output.weight"});
   const ModuleTree tree = describe(ModelConfig::from_gguf(header, "scout.gguf"));
-  ASSAY_CASE_OR_SKIP(config, "configs/Llama-4-Scout-17B-16E-Instruct.json");
+  const fs::path config = test::published_config("Llama-4-Scout-17B-16E-Instruct");
   EXPECT_EQ(count(tree).total, count(describe(ModelConfig::read(config))).total);
 }
 

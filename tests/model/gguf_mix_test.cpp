@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GgufMix,
 TEST_P(GgufMix, TensorsGetTheTypesOfLlamaQuantize) {
   const Fixture fixture = read_fixture(GetParam());
   ASSERT_GE(fixture.tensors.size(), 10u);
-  ASSERT_EQ(fixture.file_types.size(), gguf_file_types().size());
+  ASSERT_EQ(fixture.file_types.size(), 20u);
   for (std::size_t column = 0; column < fixture.file_types.size(); ++column) {
     const auto file = gguf_file_type_from_text(fixture.file_types[column]);
     ASSERT_TRUE(file) << fixture.file_types[column];
@@ -92,7 +92,26 @@ TEST_P(GgufMix, TheOrderTensorsComeInDoesNotMatter) {
   for (std::size_t i = 0; i < shuffled.size(); ++i) EXPECT_EQ(shuffled[i].name, fixture.tensors[i].name);
 }
 
+// By llama-quant.cpp (llama_tensor_get_type_impl, tensor_type_fallback), not held against the program.
+TEST(GgufMixOfFewBits, FollowsLlamaQuant) {
+  const MixModel model{.architecture = "llama", .layers = 1, .heads = 8, .heads_kv = 8};
+  const std::vector<MixTensor> tensors = {{"token_embd.weight", {256, 8}, ElementType::F32},
+                                          {"output.weight", {256, 8}, ElementType::F32},
+                                          {"blk.0.attn_q.weight", {256, 8}, ElementType::F32},
+                                          {"blk.0.ffn_up.weight", {160, 8}, ElementType::F32}};
+  using enum ElementType;
+  const auto types = [&](GgufFileType file) { return gguf_mix(file, model, tensors); };
+  EXPECT_EQ(types(GgufFileType::TQ1_0), (std::vector{Q4_K, Q6_K, TQ1_0, Q4_0}));
+  EXPECT_EQ(types(GgufFileType::TQ2_0), (std::vector{Q4_K, Q6_K, TQ2_0, Q4_0}));
+  EXPECT_EQ(types(GgufFileType::Q2_0), (std::vector{Q4_K, Q6_K, Q2_0, Q4_0}));
+  EXPECT_THROW((void)types(GgufFileType::Q1_0), Error);  // there is no stand-in for rows of 160
+  EXPECT_EQ(gguf_mix(GgufFileType::Q1_0, model, std::span(tensors).first(3)),
+            (std::vector{Q1_0, Q6_K, Q1_0}));
+}
+
 TEST(GgufFileTypes, AreNumberedAsInLlamaH) {
+  EXPECT_EQ(stored_number(GgufFileType::MXFP4), 38u);
+  EXPECT_EQ(stored_number(GgufFileType::NVFP4), 39u);
   EXPECT_EQ(static_cast<int>(GgufFileType::Q4_K_M), 15);
   for (const GgufFileType type : gguf_file_types()) EXPECT_EQ(gguf_file_type_from_text(name(type)), type);
   EXPECT_EQ(gguf_file_type_from_text("q4_k"), GgufFileType::Q4_K_M);

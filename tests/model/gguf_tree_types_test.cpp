@@ -1,4 +1,4 @@
-// The sizes that paramcount foretells are those of the file that convert writes: one list of tensors, one
+// The sizes that paramcount predicts are those of the file that convert writes: one list of tensors, one
 // mix.
 #include "core/model/gguf_tree_types.h"
 

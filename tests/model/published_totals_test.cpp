@@ -4,18 +4,18 @@
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
 #include "core/system/file.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
-Totals totals_of(const fs::path& configs, const std::string& name) {
-  return count(describe(ModelConfig::read(configs / (name + ".json"))));
+Totals totals_of(const std::string& name) {
+  return count(describe(ModelConfig::read(test::published_config(name))));
 }
 
 // ../shared/cases/configs/TOTALS.md, column "computed (main)", and "computed only".
 TEST(PublishedTotals, AreExact) {
-  ASSAY_CASE_OR_SKIP(configs, "configs");
   const std::pair<const char*, std::uint64_t> published[] = {
       {"Llama-2-7b-hf", 6'738'415'616},
       {"Llama-3.1-8B", 8'030'261'248},
@@ -43,7 +43,7 @@ TEST(PublishedTotals, AreExact) {
       {"glm-4-9b-chat", 9'399'951'360},
       {"MiniMax-M2.5", 228'689'764'864},
   };
-  for (const auto& [name, total] : published) EXPECT_EQ(totals_of(configs, name).total, total) << name;
+  for (const auto& [name, total] : published) EXPECT_EQ(totals_of(name).total, total) << name;
 }
 
 // Totals the hub shows for models whose sizes fit in a line; the first four have no oracle or no config
@@ -89,7 +89,6 @@ TEST(PublishedTotals, OfConfigsWrittenDown) {
 }
 
 TEST(PublishedTotals, ActivatedAreExact) {
-  ASSAY_CASE_OR_SKIP(configs, "configs");
   struct Activated {
     const char* config;
     std::uint64_t with_embedding, without;
@@ -107,30 +106,28 @@ TEST(PublishedTotals, ActivatedAreExact) {
       {"DeepSeek-V3.2", 38'403'822'336, 37'477'143'296},
   };
   for (const Activated& a : published) {
-    const Totals totals = totals_of(configs, a.config);
+    const Totals totals = totals_of(a.config);
     EXPECT_EQ(totals.active, a.with_embedding) << a.config;
     EXPECT_EQ(totals.active_without_embedding, a.without) << a.config;
   }
 }
 
 TEST(PublishedTotals, MultiTokenPrediction) {
-  ASSAY_CASE_OR_SKIP(configs, "configs");
-  const Totals v3 = totals_of(configs, "DeepSeek-V3");
+  const Totals v3 = totals_of("DeepSeek-V3");
   EXPECT_EQ(v3.mtp_own, 11'610'068'224u);
   EXPECT_EQ(v3.mtp_duplicates, 2 * 926'679'040u);
   EXPECT_EQ(v3.mtp_active, 688'100'608u);
-  const Totals glm = totals_of(configs, "GLM-4.5");
+  const Totals glm = totals_of("GLM-4.5");
   EXPECT_EQ(glm.mtp_own, 3'988'069'792u);
   EXPECT_EQ(glm.mtp_duplicates, 2 * 775'946'240u);
-  const Totals v32 = totals_of(configs, "DeepSeek-V3.2");
+  const Totals v32 = totals_of("DeepSeek-V3.2");
   EXPECT_EQ(v32.mtp_own + v32.mtp_duplicates, 13'477'385'728u);
-  EXPECT_EQ(totals_of(configs, "Kimi-K2-Instruct").mtp_own, 0u);
+  EXPECT_EQ(totals_of("Kimi-K2-Instruct").mtp_own, 0u);
 }
 
 // What a multiplication touches: no norms, no biases, no lookup.
 TEST(PublishedTotals, MatrixParametersOfDeepSeekV3) {
-  ASSAY_CASE_OR_SKIP(configs, "configs");
-  EXPECT_EQ(totals_of(configs, "DeepSeek-V3").matmul_active, 36'624'596'992u);
+  EXPECT_EQ(totals_of("DeepSeek-V3").matmul_active, 36'624'596'992u);
 }
 
 }  // namespace

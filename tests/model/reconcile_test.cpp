@@ -8,6 +8,7 @@
 
 #include "core/formats/json.h"
 #include "tests/support/checkpoints.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -276,12 +277,10 @@ TEST(Reconcile, GgufNamesAreUnderstood) {
 class DeepSeekV3Checkpoint : public testing::Test {
  protected:
   void SetUp() override {
-    const fs::path cases = test::cases();
-    if (!fs::exists(cases / "configs/DeepSeek-V3.json") || !fs::exists(cases / "deepseek-v3-tensors.tsv.gz"))
-      GTEST_SKIP() << "SKIPPED: ../shared/cases absent";
-    config.emplace(ModelConfig::read(cases / "configs/DeepSeek-V3.json"));
+    ASSAY_CASE_OR_SKIP(list, "deepseek-v3-tensors.tsv.gz");
+    config.emplace(ModelConfig::read(test::published_config("DeepSeek-V3")));
     tree = describe(*config);
-    tensors = test::read_tensor_list(cases / "deepseek-v3-tensors.tsv.gz");
+    tensors = test::read_tensor_list(list);
   }
   std::optional<ModelConfig> config;
   ModuleTree tree;

@@ -6,6 +6,7 @@
 
 #include "core/formats/json.h"
 #include "core/model/reconcile.h"
+#include "core/model/scale_grid.h"
 #include "core/model/stored_form.h"
 #include "tests/support/checkpoints.h"
 
@@ -121,6 +122,36 @@ TEST(ScaleGrid, GroupsOfAnotherSizeThanTheConfigSaysAreRefused) {
   const Answers apart =
       answers(gptq(4), int4(128, R"(, "dynamic": {"+:.*up_proj": {"bits": 4, "group_size": 64}})"));
   EXPECT_TRUE(apart.reconciled && apart.resolved) << apart.message;
+}
+
+std::string pack_quantized(const std::vector<std::string>& schemes) {
+  std::string groups;
+  for (const std::string& scheme : schemes)
+    groups += (groups.empty() ? "" : ", ") + std::string("\"group_") + std::to_string(groups.size()) +
+              R"(": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", )" + scheme + "}}";
+  return R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {)" + groups +
+         "}}";
+}
+
+// "channel" is a scale a row; where several schemes stand side by side, one of them it must be.
+TEST(ScaleGrid, GroupsOfPackedIntegersAreThoseOfTheirSchemes) {
+  const std::string channel = R"("strategy": "channel", "group_size": null)";
+  const std::string by_64 = R"("strategy": "group", "group_size": 64)",
+                    by_128 = R"("strategy": "group", "group_size": 128)";
+  struct Case {
+    std::vector<std::string> schemes;
+    std::vector<std::uint64_t> groups;  // of 256 inputs, that are taken
+  };
+  for (const Case& c : {Case{{channel}, {1}}, Case{{by_64}, {4}}, Case{{by_128}, {2}},
+                        Case{{by_64, by_128}, {2, 4}}, Case{{channel, by_128}, {1, 2}}}) {
+    const auto quantization =
+        parse_quantization(parse_json(pack_quantized(c.schemes), "config.json"), "config.json");
+    for (const std::uint64_t groups : {1, 2, 4, 8}) {
+      const bool wanted = std::find(c.groups.begin(), c.groups.end(), groups) != c.groups.end();
+      EXPECT_EQ(group_columns(256, groups, quantization).has_value(), wanted)
+          << pack_quantized(c.schemes) << ' ' << groups;
+    }
+  }
 }
 
 }  // namespace

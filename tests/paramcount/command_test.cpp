@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/formats/json.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -27,7 +28,7 @@ constexpr const char* kSmall = R"({"architectures": ["LlamaForCausalLM"], "model
   "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": false})";
 
 TEST(Paramcount, DeepSeekV3ToTheLastParameter) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const auto result = assay({"paramcount", path.string(), "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const ParsedJson document = parse_json(result.out, "stdout");
@@ -51,7 +52,7 @@ TEST(Paramcount, DeepSeekV3ToTheLastParameter) {
 }
 
 TEST(Paramcount, FormulasAreWrittenOut) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const auto result = assay({"paramcount", path.string(), "--formulas"});
   EXPECT_NE(result.out.find("7168 × 1536 + 1536 + 1536 × 128 × (128 + 64) = 48,760,320"), std::string::npos);
   for (const char* number : {"926,679,040", "20,906,496", "117,440,512", "583,483,392", "11,507,286,272",
@@ -60,7 +61,7 @@ TEST(Paramcount, FormulasAreWrittenOut) {
 }
 
 TEST(Paramcount, PlanThatCannotLaunchExitsWithOne) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const auto result = assay({"paramcount", path.string(), "--plan", "tp=32", "--gpu-memory", "48GB"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.out.find("intermediate_size 18432/32 = 576 = 4.5 × 128"), std::string::npos);
@@ -116,8 +117,8 @@ TEST(Paramcount, CheckpointAgainstConfig) {
 }
 
 TEST(Paramcount, DiffNamesWhatOnlyOneHas) {
-  ASSAY_CASE_OR_SKIP(v3, "configs/DeepSeek-V3.json");
-  ASSAY_CASE_OR_SKIP(v32, "configs/DeepSeek-V3.2.json");
+  const fs::path v3 = test::published_config("DeepSeek-V3");
+  const fs::path v32 = test::published_config("DeepSeek-V3.2");
   const auto result = assay({"paramcount", v3.string(), "--diff", v32.string(), "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const ParsedJson document = parse_json(result.out, "stdout");

@@ -5,13 +5,14 @@
 
 #include <cmath>
 
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
 TEST(Compute, DeepSeekV3) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const ComputeReport report = compute(describe(ModelConfig::read(path)), 8192);
   EXPECT_EQ(report.matmul_active, 36'624'596'992u);
   EXPECT_EQ(report.decode, 114'190'598'144u);
@@ -20,7 +21,7 @@ TEST(Compute, DeepSeekV3) {
 }
 
 TEST(Compute, KimiHasHalfTheHeads) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Kimi-K2-Instruct.json");
+  const fs::path path = test::published_config("Kimi-K2-Instruct");
   EXPECT_NEAR(compute(describe(ModelConfig::read(path)), 1).attention_intensity, 120.9, 0.05);
 }
 
@@ -34,7 +35,7 @@ void PrintTo(const CrossingCase& c, std::ostream* out) {
 class Crossings : public testing::TestWithParam<CrossingCase> {};
 
 TEST_P(Crossings, LastKindOfLayer) {
-  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
+  const fs::path path = test::published_config(GetParam().config);
   const ComputeReport report = compute(describe(ModelConfig::read(path)), 1);
   const Crossing* last = nullptr;
   for (const Crossing& crossing : report.crossings) {
@@ -62,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Crossings,
                                          CrossingCase{"DeepSeek-V3", 5'109, 9'677, 14'245}));
 
 TEST(Compute, DeepSeekV3AbsorbedCrossing) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const Crossing last = compute(describe(ModelConfig::read(path)), 1).crossings.back();
   ASSERT_TRUE(last.absorbed);
   EXPECT_EQ(std::llround(last.block_equals_mlp), 1'503);
@@ -71,7 +72,7 @@ TEST(Compute, DeepSeekV3AbsorbedCrossing) {
 }
 
 TEST(Roofline, IsTheLowerOfTwoBounds) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   const ModuleTree tree = describe(ModelConfig::read(path));
   const ComputeReport report = compute(tree, 1000);
   const Roofline r = roofline(tree, *weight_format("bf16"), report, 2, 1, {1e12, 1e15});

@@ -5,6 +5,7 @@
 
 #include "core/formats/json.h"
 #include "paramcount/weight_format.h"
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -22,7 +23,7 @@ void PrintTo(const KvCase& c, std::ostream* out) {
 class KvBytesPerToken : public testing::TestWithParam<KvCase> {};
 
 TEST_P(KvBytesPerToken, Bf16) {
-  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
+  const fs::path path = test::published_config(GetParam().config);
   const KvCache cache = kv_cache(describe(ModelConfig::read(path)), {});
   EXPECT_EQ(cache.per_token, GetParam().per_token);
   EXPECT_EQ(cache.per_token_beyond, GetParam().beyond_windows);
@@ -53,12 +54,12 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(KvCache, ExpandedLatentAttention) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   EXPECT_EQ(kv_cache(describe(ModelConfig::read(path)), {}).expanded_per_token, 4'997'120u);
 }
 
 TEST(KvCache, WindowsStopGrowing) {
-  ASSAY_CASE_OR_SKIP(path, "configs/gpt-oss-20b.json");
+  const fs::path path = test::published_config("gpt-oss-20b");
   KvOptions options;
   options.context = 1000;
   options.batch = 3;
@@ -68,7 +69,7 @@ TEST(KvCache, WindowsStopGrowing) {
 }
 
 TEST(KvCache, HeadsAreRepeatedOverMoreRanksThanThereAre) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   const ModuleTree tree = describe(ModelConfig::read(path));
   KvOptions options;
   options.tensor_parallel = 8;
@@ -78,7 +79,7 @@ TEST(KvCache, HeadsAreRepeatedOverMoreRanksThanThereAre) {
 }
 
 TEST(WeightBytes, DeepSeekV3AsItsFilesHold) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const ModelConfig config = ModelConfig::read(path);
   EXPECT_EQ(weight_bytes(describe(config), configured_format(config)).total, 688'574'839'360u);
   EXPECT_EQ(weight_bytes(describe(config), *weight_format("fp8-block")).total, 688'574'839'360u);
@@ -134,14 +135,14 @@ TEST(WeightFormat, BytesOfAMatrix) {
 }
 
 TEST(WeightBytes, Bf16IsTwoAParameter) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   EXPECT_EQ(weight_bytes(describe(ModelConfig::read(path)), *weight_format("bf16")).main,
             2u * 8'030'261'248u);
 }
 
 // gpt-oss-20b's repository holds 13,761,264,768 bytes of tensors: MXFP4 experts, the rest BF16.
 TEST(WeightBytes, GptOssMxfp4) {
-  ASSAY_CASE_OR_SKIP(path, "configs/gpt-oss-20b.json");
+  const fs::path path = test::published_config("gpt-oss-20b");
   const ModelConfig config = ModelConfig::read(path);
   // 20,914,757,184 parameters, of which 24 × 32 × 3 × 2880 × 2880 in experts, at 17 bytes for 32.
   const std::uint64_t experts = 24ull * 32 * 3 * 2880 * 2880;
@@ -151,7 +152,7 @@ TEST(WeightBytes, GptOssMxfp4) {
 
 // Published GGUF files are some megabytes of metadata larger than their tensors.
 TEST(WeightBytes, LlamaGgufFiles) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   const ModuleTree tree = describe(ModelConfig::read(path));
   const auto megabytes = [&](const char* format) {
     return weight_bytes(tree, *weight_format(format)).main / 1'000'000;
@@ -161,7 +162,7 @@ TEST(WeightBytes, LlamaGgufFiles) {
 }
 
 TEST(WeightBytes, DeepSeekR1Q4KM) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-R1.json");
+  const fs::path path = test::published_config("DeepSeek-R1");
   const double gib =
       static_cast<double>(weight_bytes(describe(ModelConfig::read(path)), *weight_format("q4_k_m")).main) /
       (1024.0 * 1024 * 1024);

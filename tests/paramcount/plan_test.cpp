@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -32,7 +33,7 @@ bool says(const Plan& plan, const std::string& text) {
 
 // sglang#3345, #3491, vllm#12256: DeepSeek-V3 and R1 at tp=32.
 TEST(Plan, DeepSeekV3At32) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const Loaded m = load(path, {Engine::vllm, Engine::sglang});
   const Plan plan = make_plan(m.tree, parse_layout("tp=32"), m.options);
   EXPECT_FALSE(plan.launches());
@@ -50,7 +51,7 @@ TEST(Plan, DeepSeekV3At32) {
 }
 
 TEST(Plan, ExpertParallelExemptsRoutedExpertsOnly) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const Loaded m = load(path, {Engine::vllm, Engine::sglang});
   std::set<std::string> parts;
   for (const Refusal& r : make_plan(m.tree, parse_layout("tp=32,ep=32"), m.options).refusals)
@@ -68,7 +69,7 @@ void PrintTo(const LegalTp& c, std::ostream* out) {
 class LegalTensorParallel : public testing::TestWithParam<LegalTp> {};
 
 TEST_P(LegalTensorParallel, Fp8Blocks) {
-  ASSAY_CASE_OR_SKIP(path, std::filesystem::path("configs") / (std::string(GetParam().config) + ".json"));
+  const fs::path path = test::published_config(GetParam().config);
   Loaded m = load(path, {kVllm[0]});
   m.options.format = *weight_format("fp8-block");
   std::set<std::uint64_t> legal;
@@ -87,21 +88,21 @@ INSTANTIATE_TEST_SUITE_P(Models, LegalTensorParallel,
                                          LegalTp{"Qwen3-30B-A3B-FP8", {1, 2}}));
 
 TEST(Plan, QwenAt8) {  // vllm#17569
-  ASSAY_CASE_OR_SKIP(path, "configs/Qwen3-235B-A22B-FP8.json");
+  const fs::path path = test::published_config("Qwen3-235B-A22B-FP8");
   const Loaded m = load(path, {Engine::vllm});
   EXPECT_TRUE(
       says(make_plan(m.tree, {8, 1, 1, 1}, m.options), "moe_intermediate_size 1536/8 = 192 = 1.5 × 128"));
 }
 
 TEST(Plan, HeadsMustDivide) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Qwen2.5-7B-Instruct.json");
+  const fs::path path = test::published_config("Qwen2.5-7B-Instruct");
   const Loaded m = load(path, {Engine::vllm});
   EXPECT_TRUE(says(make_plan(m.tree, {8, 1, 1, 1}, m.options),
                    "Total number of attention heads (28) must be divisible by tensor parallel size (8)."));
 }
 
 TEST(Plan, TensorRtLlmLowersTheMlpSilently) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const Loaded m = load(path, {Engine::trtllm});
   const Plan plan = make_plan(m.tree, {32, 1, 1, 32}, m.options);
   EXPECT_TRUE(plan.refusals.empty());
@@ -113,7 +114,7 @@ TEST(Plan, TensorRtLlmLowersTheMlpSilently) {
 }
 
 TEST(Plan, TensorRtLlmLosesExperts) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   const Loaded m = load(path, {Engine::trtllm});
   const Plan plan = make_plan(m.tree, {3, 1, 1, 3}, m.options);
   EXPECT_TRUE(
@@ -121,7 +122,7 @@ TEST(Plan, TensorRtLlmLosesExperts) {
 }
 
 TEST(Plan, WaysOutComeInOrderAndWork) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   Loaded m = load(path, {Engine::sglang});
   m.options.gpu_memory = 48'000'000'000;
   const Plan plan = make_plan(m.tree, parse_layout("tp=32"), m.options);
@@ -138,7 +139,7 @@ TEST(Plan, WaysOutComeInOrderAndWork) {
 }
 
 TEST(Plan, RanksHoldTheirShare) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   const Loaded m = load(path, {Engine::vllm});
   const Plan whole = make_plan(m.tree, {1, 1, 1, 1}, m.options);
   EXPECT_EQ(whole.load.weight_bytes, 2u * 8'030'261'248u);
@@ -148,7 +149,7 @@ TEST(Plan, RanksHoldTheirShare) {
 }
 
 TEST(Plan, PipelineStagesCarryWhatTheyMust) {
-  ASSAY_CASE_OR_SKIP(path, "configs/Llama-3.1-8B.json");
+  const fs::path path = test::published_config("Llama-3.1-8B");
   const Loaded m = load(path, {Engine::vllm});
   const Plan plan = make_plan(m.tree, {1, 2, 1, 1}, m.options);
   const std::uint64_t vocabulary = 128'256ull * 4096, layer = (8'030'261'248ull - 2 * vocabulary - 4096) / 32;
@@ -157,7 +158,7 @@ TEST(Plan, PipelineStagesCarryWhatTheyMust) {
 }
 
 TEST(Plan, TooLargeIsInfeasible) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   Loaded m = load(path, {Engine::vllm});
   m.options.gpu_memory = 80'000'000'000;
   const Plan plan = make_plan(m.tree, {8, 1, 1, 1}, m.options);
@@ -166,7 +167,7 @@ TEST(Plan, TooLargeIsInfeasible) {
 }
 
 TEST(Plan, SearchFindsOnlyWhatLaunches) {
-  ASSAY_CASE_OR_SKIP(path, "configs/DeepSeek-V3.json");
+  const fs::path path = test::published_config("DeepSeek-V3");
   Loaded m = load(path, {Engine::vllm, Engine::sglang});
   m.options.gpu_memory = 48'000'000'000;
   const std::vector<Plan> plans = search_plans(m.tree, 32, m.options);

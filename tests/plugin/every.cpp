@@ -116,7 +116,7 @@ int activation(const assay_activation& a) {
   return 0;
 }
 
-int gate_and_up(const assay_gated& a) {
+int gate_and_up(const assay_gated_activation& a) {
   for (size_t t = 0; t < a.gate.rows; ++t)
     for (size_t i = 0; i < a.gate.columns; ++i)
       out_row(&a.y, t)[i] = float(gated(a.kind, a.limit, row_of(&a.gate, t)[i], row_of(&a.up, t)[i]));
@@ -134,13 +134,14 @@ int softmax_rows(const assay_softmax& a) {
 
 // --- attention
 
-const float* cache_row(const assay_cache_rows& cache, size_t position) {
+const float* cache_row(const assay_paged_kv& cache, size_t position) {
   if (cache.pages == nullptr) return row_of(&cache.base, position);
   return row_of(&cache.base, size_t(cache.pages[position / cache.page_rows]) * cache.page_rows +
                                  position % cache.page_rows);
 }
 
-void attend(const assay_attention& a, const Dense& sinks, const assay_span& s, size_t query, size_t head) {
+void attend(const assay_attention& a, const Dense& sinks, const assay_sequence& s, size_t query,
+            size_t head) {
   const size_t position = s.keys - s.queries + query, kv = head / (a.heads / a.kv_heads);
   const size_t first = a.window != 0 && position + 1 > a.window ? position + 1 - a.window : 0;
   const float* q = row_of(&a.q, s.first + query) + head * a.qk_dim;
@@ -163,9 +164,9 @@ void attend(const assay_attention& a, const Dense& sinks, const assay_span& s, s
 
 int attention(const assay_attention& a) {
   const Dense sinks(a.sinks);
-  for (size_t s = 0; s < a.span_count; ++s)
-    for (size_t i = 0; i < a.spans[s].queries; ++i)
-      for (size_t h = 0; h < a.heads; ++h) attend(a, sinks, a.spans[s], i, h);
+  for (size_t s = 0; s < a.sequence_count; ++s)
+    for (size_t i = 0; i < a.sequences[s].queries; ++i)
+      for (size_t h = 0; h < a.heads; ++h) attend(a, sinks, a.sequences[s], i, h);
   return 0;
 }
 
@@ -183,7 +184,7 @@ struct Expansion {
   }
 };
 
-void attend(const Expansion& w, const assay_span& s, size_t query, size_t h) {
+void attend(const Expansion& w, const assay_sequence& s, size_t query, size_t h) {
   const assay_mla& a = w.a;
   const float* q = row_of(&a.q, s.first + query) + h * (a.nope_dim + a.rope_dim);
   Values latent(a.kv_rank), p, mixed(a.kv_rank);
@@ -208,9 +209,9 @@ void attend(const Expansion& w, const assay_span& s, size_t query, size_t h) {
 
 int mla(const assay_mla& a) {
   const Expansion w(a);
-  for (size_t s = 0; s < a.span_count; ++s)
-    for (size_t i = 0; i < a.spans[s].queries; ++i)
-      for (size_t h = 0; h < a.heads; ++h) attend(w, a.spans[s], i, h);
+  for (size_t s = 0; s < a.sequence_count; ++s)
+    for (size_t i = 0; i < a.sequences[s].queries; ++i)
+      for (size_t h = 0; h < a.heads; ++h) attend(w, a.sequences[s], i, h);
   return 0;
 }
 
@@ -278,7 +279,7 @@ const assay_weight* one(const assay_weight* const* list, size_t expert) {
   return list == nullptr ? nullptr : list[expert];
 }
 
-Values expert_result(const assay_moe_mix& a, size_t e, const Values& x) {
+Values expert_result(const assay_fused_moe& a, size_t e, const Values& x) {
   Values gate, up;
   if (a.gate_up != nullptr) {
     const Values both = times(Dense(a.gate_up[e]), x, Dense(one(a.gate_up_bias, e)));
@@ -295,7 +296,7 @@ Values expert_result(const assay_moe_mix& a, size_t e, const Values& x) {
   return times(Dense(a.down[e]), gate, Dense(one(a.down_bias, e)));
 }
 
-int moe_mix(const assay_moe_mix& a) {
+int fused_moe(const assay_fused_moe& a) {
   for (size_t t = 0; t < a.x.rows; ++t) {
     const Values x(row_of(&a.x, t), row_of(&a.x, t) + a.x.columns);
     Values y(a.x.columns);
@@ -356,8 +357,8 @@ int takes(void*, const assay_context* context, const assay_call* call) {
     case ASSAY_RMS_NORM: return can_decode(call->as.rms_norm->weight);
     case ASSAY_LAYER_NORM:
       return can_decode(call->as.layer_norm->weight) && absent_or_decodable(call->as.layer_norm->bias);
-    case ASSAY_MOE_MIX: {
-      const assay_moe_mix& a = *call->as.moe_mix;
+    case ASSAY_FUSED_MOE: {
+      const assay_fused_moe& a = *call->as.fused_moe;
       return a.form == ASSAY_MOE_SPARSE && a.experts > 0 && can_decode(a.down[0]);
     }
     case ASSAY_QUANTIZE: return call->as.quantize->type == ASSAY_I8 && !call->as.quantize->power_of_two;
@@ -375,10 +376,10 @@ int run(void*, const assay_context*, const assay_call* call, char*, size_t) {
     case ASSAY_ATTENTION: return attention(*call->as.attention);
     case ASSAY_MLA: return mla(*call->as.mla);
     case ASSAY_ACTIVATION: return activation(*call->as.activation);
-    case ASSAY_GATED: return gate_and_up(*call->as.gated);
+    case ASSAY_GATED_ACTIVATION: return gate_and_up(*call->as.gated_activation);
     case ASSAY_SOFTMAX: return softmax_rows(*call->as.softmax);
     case ASSAY_MOE_GATE: return moe_gate(*call->as.moe_gate);
-    case ASSAY_MOE_MIX: return moe_mix(*call->as.moe_mix);
+    case ASSAY_FUSED_MOE: return fused_moe(*call->as.fused_moe);
     case ASSAY_QUANTIZE: return quantize(*call->as.quantize);
     case ASSAY_DEQUANTIZE: return dequantize(*call->as.dequantize);
     case ASSAY_EMBEDDING: return embedding(*call->as.embedding);

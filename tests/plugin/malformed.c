@@ -64,7 +64,7 @@ const assay_plugin_info* assay_plugin(uint32_t abi) {
     case 13: one.accumulator_roundoff = 1; break;
     case 14: info.kernel_count = 0; break;
     case 15: kernels[1] = NULL; break;
-    case 16: one.promises = 1u << 20; break;
+    case 16: one.invariants = 1u << 20; break;
     case 17: info.name = NULL; break;
     case 18: return NULL;
     case 19: abort();

@@ -22,30 +22,44 @@ enum fault {
   HANG,
   STACK,
   HOG,
-  BEHIND,        /* writes one element behind the last row */
-  PADDING,       /* writes between rows */
-  INPUT,         /* scales its argument in place */
-  WEIGHT,        /* writes to the weight */
-  READS_BEYOND,  /* reads a word behind the weight */
-  READS_PADDING, /* adds up what lies between rows */
-  LATE,          /* a thread goes on writing after the kernel has returned */
-  SAYS_NO,       /* fails, and says why */
-  FLUSHES,       /* leaves the thread flushing subnormal numbers */
-  NOISY,         /* writes nonsense to every open descriptor, then exits */
-  FORGETS,       /* leaves the last output as it was */
-  CHANCE,        /* another order of sums each time */
-  STALE,         /* keeps the rows of the last weight it saw by their address */
-  STALE_INPUT,   /* and the last result by the address of its argument */
-  SAME_VALUE,    /* writes to its argument what stands there */
-  THREADS,       /* leaves a thread waiting for ever, each time */
-  CHILD,         /* leaves a process behind */
+  BEHIND,         /* writes one element behind the last row */
+  PADDING,        /* writes between rows */
+  INPUT,          /* scales its argument in place */
+  WEIGHT,         /* writes to the weight */
+  READS_BEYOND,   /* reads a word behind the weight */
+  READS_PADDING,  /* adds up what lies between rows */
+  LATE,           /* a thread goes on writing after the kernel has returned */
+  SAYS_NO,        /* fails, and says why */
+  FLUSHES,        /* leaves the thread flushing subnormal numbers */
+  FLUSHES_INSIDE, /* flushes them, and restores the mode before it returns */
+  NOISY,          /* writes nonsense to every open descriptor, then exits */
+  FORGETS,        /* leaves the last output as it was */
+  CHANCE,         /* another order of sums each time */
+  STALE,          /* keeps the rows of the last weight it saw by their address */
+  STALE_INPUT,    /* and the last result by the address of its argument */
+  SAME_VALUE,     /* writes to its argument what stands there */
+  THREADS,        /* leaves a thread waiting for ever, each time */
+  CHILD,          /* leaves a process behind */
+  IGNORES_MAJOR,  /* takes a weight stored [inputs, outputs] for one stored [outputs, inputs] */
   KINDS
 };
 
 static int takes(void* user, const assay_context* context, const assay_call* call) {
   const assay_linear* a = call->as.linear;
-  (void)user;
-  return context->precision == ASSAY_PRECISION_F32 && can_decode(a->weight) && a->bias == NULL;
+  assay_weight weight;
+  if (context->precision != ASSAY_PRECISION_F32 || a->weight == NULL || a->bias != NULL) return 0;
+  weight = *a->weight;
+  if ((enum fault)(intptr_t)user == IGNORES_MAJOR) weight.input_major = 0;
+  return can_decode(&weight);
+}
+
+/* Rows of the output's width, whichever way round they are stored. */
+static void ignore_major(assay_weight* weight) {
+  const size_t bytes = weight->row_bytes / weight->columns, rows = weight->rows;
+  if (!weight->input_major || weight->form != ASSAY_PLAIN || weight->type == ASSAY_Q8_0) return;
+  weight->rows = weight->columns;
+  weight->columns = rows;
+  weight->row_bytes = bytes * weight->columns;
 }
 
 static void* go_on_writing(void* at) {
@@ -114,6 +128,7 @@ static void before(enum fault fault, const assay_linear* a) {
       for (;;) usleep(1000);
     case STACK: descend(0); break;
     case HOG: fill_memory(); break;
+    case FLUSHES_INSIDE: _mm_setcsr(_mm_getcsr() | 0x8040); break;
     case INPUT: out_row(&a->x, 0)[0] *= 2; break;
     case SAME_VALUE: {
       volatile float* at = out_row(&a->x, 0);
@@ -158,7 +173,7 @@ static float scale_of(enum fault fault, const assay_weight* w, size_t o, size_t 
 static float product(enum fault fault, const assay_linear* a, const float* codes, size_t t, size_t o) {
   static unsigned turn;
   const float* x = row_of(&a->x, t);
-  const size_t inputs = a->weight->columns;
+  const size_t inputs = a->x.columns;
   size_t n = fault == TAIL ? inputs & ~(size_t)1 : inputs, i;
   const size_t begin = fault == CHANCE ? ++turn % inputs : 0;
   float sum = 0;
@@ -181,6 +196,7 @@ static int run(void* user, const assay_context* context, const assay_call* call,
   static float kept_codes[1 << 17], kept_result[1 << 12];
   size_t t, o, first = 0;
   int fresh = 0;
+  const unsigned mode = _mm_getcsr();
   (void)context;
   if (fault == SAYS_NO) {
     snprintf(message, message_size, "no workspace for %zu x %zu\nand a second line", a->y.rows, a->y.columns);
@@ -188,6 +204,7 @@ static int run(void* user, const assay_context* context, const assay_call* call,
   }
   if (a->x.rows == 0 || a->y.columns == 0) return 0;
   before(fault, a);
+  if (fault == IGNORES_MAJOR) ignore_major(&plain);
   plain.form = ASSAY_PLAIN; /* codes only: the scale comes in product() */
   if (fault == STALE_INPUT && a->y.columns <= 1 << 12) {
     if (seen_input == a->x.data) {
@@ -215,6 +232,7 @@ static int run(void* user, const assay_context* context, const assay_call* call,
   if (fault == STALE_INPUT && a->y.columns <= 1 << 12)
     memcpy(kept_result, out_row(&a->y, 0), a->y.columns * sizeof(float));
   free(row);
+  if (fault == FLUSHES_INSIDE) _mm_setcsr(mode);
   after(fault, a);
   return 0;
 }
@@ -241,6 +259,7 @@ static const assay_kernel all[] = {WRONG(TAIL, "tail", ASSAY_ALL_INVARIANT),
                                    WRONG(LATE, "late", ASSAY_ALL_INVARIANT),
                                    WRONG(SAYS_NO, "says-no", ASSAY_ALL_INVARIANT),
                                    WRONG(FLUSHES, "flushes", ASSAY_ALL_INVARIANT),
+                                   WRONG(FLUSHES_INSIDE, "flushes-inside", ASSAY_ALL_INVARIANT),
                                    WRONG(NOISY, "noisy", ASSAY_ALL_INVARIANT),
                                    WRONG(FORGETS, "forgets", ASSAY_ALL_INVARIANT),
                                    WRONG(CHANCE, "chance", 0),
@@ -248,7 +267,8 @@ static const assay_kernel all[] = {WRONG(TAIL, "tail", ASSAY_ALL_INVARIANT),
                                    WRONG(STALE_INPUT, "stale-input", ASSAY_ALL_INVARIANT),
                                    WRONG(SAME_VALUE, "same-value", ASSAY_ALL_INVARIANT),
                                    WRONG(THREADS, "threads", ASSAY_ALL_INVARIANT),
-                                   WRONG(CHILD, "child", ASSAY_ALL_INVARIANT)};
+                                   WRONG(CHILD, "child", ASSAY_ALL_INVARIANT),
+                                   WRONG(IGNORES_MAJOR, "ignores-major", ASSAY_ALL_INVARIANT)};
 
 const assay_plugin_info* assay_plugin(uint32_t abi) {
   static const assay_kernel* kernels[KINDS];

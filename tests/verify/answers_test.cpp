@@ -70,6 +70,12 @@ std::function<Question(const fs::path&)> clone(std::function<void(const Clone&)>
   };
 }
 
+void check_out_with_crlf(const Clone& clone) {
+  clone.repository.git({"config", "core.autocrlf", "true"});
+  fs::remove(clone.model.folder / "config.json");
+  clone.repository.git({"checkout", "-q", "--", "config.json"});
+}
+
 // `git worktree add`, filled as git-lfs would, copied with `cp -r`; the copy is damaged.
 Question copied_work_tree(const fs::path& dir) {
   const Clone made(dir / "clone");
@@ -133,6 +139,12 @@ std::function<Question(const fs::path&)> cache(CacheChange happen) {
   };
 }
 
+std::function<Question(const fs::path&)> blobs(CacheChange happen) {
+  return [happen](const fs::path& dir) {
+    return Question{cache(happen)(dir).path.parent_path().parent_path() / "blobs"};
+  };
+}
+
 std::function<Question(const fs::path&)> download(std::function<void(const SmallModel&)> happen) {
   return [happen](const fs::path& dir) {
     const SmallModel model = write_small_model(dir / "local");
@@ -193,6 +205,12 @@ const std::map<Key, std::function<Question(const fs::path&)>>& cases() {
       {{"git clone", "a weight is damaged"}, clone([](const Clone& c) { flip(c.weight(1)); })},
       {{"git clone", "a text is missing"},
        clone([](const Clone& c) { fs::remove(c.model.folder / "config.json"); })},
+      {{"git clone", "a text was checked out with other line ends (`core.autocrlf`)"},
+       clone([](const Clone& c) { check_out_with_crlf(c); })},
+      {{"git clone", "the same, and a byte of that text is damaged"}, clone([](const Clone& c) {
+         check_out_with_crlf(c);
+         flip(c.model.folder / "config.json", 5);
+       })},
       {{"git clone", "a work tree was copied, and a weight of the copy is damaged"}, copied_work_tree},
       {{"git clone", "`core.worktree` names another folder, and a weight here is damaged"}, other_work_tree},
       {{"git clone", "`.git/HEAD` is gone"},
@@ -246,6 +264,10 @@ const std::map<Key, std::function<Question(const fs::path&)>>& cases() {
       {{"Hugging Face cache", "a blob is gone"}, cache([](const CacheLayout& c, const SmallModel& m) {
          fs::remove(fs::canonical(c.snapshot / m.shards[1]));
        })},
+      {{"Hugging Face cache", "its folder `blobs`"}, blobs([](const CacheLayout&, const SmallModel&) {})},
+      {{"Hugging Face cache", "its folder `blobs`, and a blob is damaged"},
+       blobs(
+           [](const CacheLayout& c, const SmallModel& m) { flip(fs::canonical(c.snapshot / m.shards[0])); })},
       {{"Hugging Face cache", "`trees/<commit>.json` is truncated or lists nothing"},
        cache([](const CacheLayout& c, const SmallModel&) { cut(c.tree); })},
       {{"Hugging Face cache", "no `trees/<commit>.json`: blobs' names alone"},

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/git.h"
 #include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 #include "tests/support/support.h"
@@ -283,6 +284,50 @@ TEST_F(VerifyClone, DamagedRangesAreNamedForCurl) {
   EXPECT_TRUE(contains(result.out, "curl -r 20480-24575")) << result.out;
 }
 
+// A download that stopped: what is missing is a range like any other, from the chunk that was cut to the end.
+TEST_F(VerifyClone, RangesOfATruncatedFileGoToItsEnd) {
+  const std::string chunked = (dir_ / "chunks.json").string();
+  ASSERT_EQ(assay({"manifest", model_.folder.string(), "--chunks", "4KiB", "-o", chunked}).exit_code, 0);
+  const std::uint64_t size = fs::file_size(shard(0));
+  const std::string last = std::to_string(size - 1);
+  const auto ranges = [&] {
+    const ProcessResult result = verify({"--manifest", chunked, "--ranges"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_TRUE(contains(result.out, "is truncated by")) << result.out;
+    return result.out;
+  };
+  const std::string whole = read_file(shard(0));
+  fs::resize_file(shard(0), 4096 * 3 + 100);
+  EXPECT_TRUE(contains(ranges(), "curl -r 12288-" + last + " ")) << ranges();
+  fs::resize_file(shard(0), 4096 * 3);
+  EXPECT_TRUE(contains(ranges(), "curl -r 12288-" + last + " ")) << ranges();
+  std::string damaged = whole.substr(0, 4096 * 3);
+  damaged[10] ^= 1;
+  write_file(shard(0), damaged);
+  EXPECT_TRUE(contains(ranges(), "curl -r 0-4095 ")) << ranges();
+  EXPECT_TRUE(contains(ranges(), "curl -r 12288-" + last + " ")) << ranges();
+}
+
+// Small texts are not looked at before they are hashed; what they are instead is said all the same.
+TEST_F(VerifyClone, WhatASmallTextIsInsteadIsSaid) {
+  const std::string sums = (dir_ / "SUMS").string();
+  write_file(sums, run({"sh", "-c", "sha256sum *"}, {.directory = model_.folder}).out);
+  write_file(model_.folder / "config.json", "<!DOCTYPE html>\n<html><body>Too many requests</body></html>\n");
+  EXPECT_TRUE(contains(entry(verify_json({"--manifest", sums}), "config.json").at("diagnosis"), "HTML page"));
+  write_file(model_.folder / "config.json", lfs_pointer(std::string(64, 'a'), 22));
+  EXPECT_TRUE(contains(entry(verify_json({"--manifest", sums}), "config.json").at("diagnosis"),
+                       "still a git-lfs pointer"));
+}
+
+TEST_F(VerifyClone, QuickAnswersNoQuestionsAboutWeights) {
+  for (const char* question : {"--numbers", "--tensor-digests"}) {
+    const ProcessResult result = verify({"--quick", question});
+    EXPECT_EQ(result.exit_code, 2) << question;
+    EXPECT_TRUE(contains(result.err, "--quick reads no weights")) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST_F(VerifyClone, JsonOnStdoutStandsAlone) {
   const ProcessResult result = verify({"--json", "-"});
   EXPECT_TRUE(json::accept(result.out)) << result.out;
@@ -351,6 +396,34 @@ TEST(VerifyFolder, UnreadableFilesAreReportedAndTheRestGoesOn) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.out, model.shards[0] + ": FAILED open or read")) << result.out;
   fs::permissions(dir / model.shards[0], fs::perms::owner_all);
+}
+
+// `verify . > log` within the folder: the log is no part of it, to the verdict, a receipt or a later look.
+TEST(VerifyFolder, ItsOwnOutputInTheFolderIsNoPartOfIt) {
+  const TempDir dir;
+  const SmallModel model = write_small_model(dir / "m");
+  const auto in_shell = [&](const std::string& line) {
+    return run({"sh", "-c", line, "sh", test::assay_binary()}, {.directory = model.folder});
+  };
+  ASSERT_EQ(in_shell("sha256sum -- * > ../SUMS").exit_code, 0);
+  for (const char* source : {"", " --manifest ../SUMS --fail-on-extra"}) {
+    const std::string verify = std::string("\"$1\" verify .") + source;
+    EXPECT_EQ(in_shell(verify + " > log 2> messages").exit_code, 0) << read_file(model.folder / "log");
+    const std::string said = read_file(model.folder / "log");
+    EXPECT_FALSE(contains(said, "log: ")) << said;
+    EXPECT_FALSE(contains(said, "messages: ")) << said;
+    for (const char* name : {"log", "messages"}) fs::remove(model.folder / name);
+    EXPECT_EQ(in_shell(verify + " --json - > report.json").exit_code, 0);
+    EXPECT_FALSE(contains(read_file(model.folder / "report.json"), "report.json"));
+    fs::remove(model.folder / "report.json");
+  }
+  ASSERT_EQ(in_shell("\"$1\" verify . --manifest ../SUMS --receipt ../r.json > log").exit_code, 0);
+  EXPECT_EQ(in_shell("\"$1\" verify . --check-receipt ../r.json > log").exit_code, 0)
+      << read_file(model.folder / "log");
+  EXPECT_EQ(in_shell("\"$1\" verify . --check-receipt ../r.json > other 2> log").exit_code, 0)
+      << read_file(model.folder / "other");
+  write_file(model.folder / "later", "x");
+  EXPECT_EQ(in_shell("\"$1\" verify . --check-receipt ../r.json > log").exit_code, 1);
 }
 
 TEST(VerifyFolder, FilesThatCanRunCodeAreNamed) {

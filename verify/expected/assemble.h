@@ -2,6 +2,7 @@
 // asked.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ void finish(Expectation& expectation);
 void narrow_to_folder(Expectation& expectation, std::string_view subfolder);
 // Keeps the one file; its folder becomes the root. False when the expectation does not list it.
 bool narrow_to_file(Expectation& expectation, std::string_view name);
+// Keeps these files of `folder`; those that the expectation does not list are looked at all the same, with no
+// digest.
+void narrow_to_files(Expectation& expectation, const fs::path& folder, std::span<const std::string> names);
 
 // Adds every file below the root that is not yet listed, with no digest: structure can still be checked.
 void add_unlisted_files(Expectation& expectation);

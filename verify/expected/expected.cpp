@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <mutex>
+#include <tuple>
 
 namespace assay {
 namespace {
@@ -98,45 +99,59 @@ std::string describe(const Trust& trust) {
   return "nobody";
 }
 
-std::string trust_summary(const Expectation& expectation) {
-  std::vector<Trust> trusts;
-  for (const ExpectedFile& file : expectation.files) trusts.push_back(file.digest ? file.trust : Trust{});
-  return trust_summary(trusts);
+const Trust SharedTrust::kNobody;
+
+SharedTrust::SharedTrust(Trust trust) {
+  if (trust.source == TrustSource::none) return;
+  static std::mutex mutex;
+  static std::map<std::tuple<TrustSource, std::string, bool, std::string>, Trust> known;
+  const std::lock_guard lock(mutex);
+  auto key = std::tuple(trust.source, trust.detail, trust.stored_beside, trust.commit);
+  words_ = &known.try_emplace(std::move(key), std::move(trust)).first->second;
 }
 
-std::string trust_summary(std::span<const Trust> trusts) {
-  std::map<std::pair<TrustSource, std::string>, std::pair<Trust, std::size_t>> sources;
-  std::size_t unvouched = 0;
-  for (const Trust& trust : trusts) {
-    if (trust.source == TrustSource::none) {
-      ++unvouched;
-      continue;
-    }
-    auto& entry = sources[{trust.source, trust.detail}];
-    entry.first = trust;
-    ++entry.second;
+std::string trust_summary(const Expectation& expectation) {
+  TrustTally tally;
+  for (const ExpectedFile& file : expectation.files) tally.add(file.digest ? file.trust : SharedTrust());
+  return tally.summary();
+}
+
+void TrustTally::add(const SharedTrust& trust) {
+  if (trust->source == TrustSource::none) {
+    ++unvouched_;
+  } else if (count_of_last_ != nullptr && trust == last_) {
+    ++*count_of_last_;
+  } else {
+    auto& [first, files] = sources_[{trust->source, trust->detail}];
+    if (files++ == 0) first = trust;
+    last_ = trust;
+    count_of_last_ = &files;
   }
-  const auto count_of = [&](TrustSource source, const std::string& detail) {
-    const auto it = sources.find({source, detail});
-    return it == sources.end() ? std::size_t{0} : it->second.second;
-  };
+}
+
+std::size_t TrustTally::count_of(TrustSource source, const std::string& detail) const {
+  const auto it = sources_.find({source, detail});
+  return it == sources_.end() ? 0 : it->second.second;
+}
+
+std::string TrustTally::summary() const {
   std::vector<std::string> sentences;
-  for (const auto& [key, entry] : sources) {
+  for (const auto& [key, entry] : sources_) {
     const auto& [trust, count] = entry;
     if (key.first == TrustSource::git_blob && count_of(TrustSource::lfs_pointer, key.second) > 0) continue;
     if (key.first == TrustSource::lfs_pointer || key.first == TrustSource::git_blob) {
-      sentences.push_back(git_sentence(trust, count_of(TrustSource::lfs_pointer, key.second),
+      sentences.push_back(git_sentence(*trust, count_of(TrustSource::lfs_pointer, key.second),
                                        count_of(TrustSource::git_blob, key.second)));
     } else if (key.first == TrustSource::command_line) {
-      sentences.push_back(fmt::format("The digest comes from the command line: {}.", proof(trust)));
+      sentences.push_back(fmt::format("The digest comes from the command line: {}.", proof(*trust)));
     } else {
-      sentences.push_back(fmt::format("Digests come from {}: {}.", provenance(trust, count), proof(trust)));
+      sentences.push_back(fmt::format("Digests come from {}: {}.", provenance(*trust, count), proof(*trust)));
     }
   }
-  if (sources.empty()) return "Nobody said what the bytes should be: only structure can be checked.";
-  if (unvouched > 0)
+  if (sources_.empty()) return "Nobody said what the bytes should be: only structure can be checked.";
+  if (unvouched_ > 0)
     sentences.push_back(fmt::format("{} no expected digest.",
-                                    plural(unvouched, "file") + (unvouched == 1 ? " has" : " have")));
+                                    plural(unvouched_, "file") + (unvouched_ == 1 ? " has" : " have")));
   return fmt::format("{}", fmt::join(sentences, " "));
 }
 

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/formats/digest.h"
+#include "core/system/compact.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
 
@@ -40,13 +42,28 @@ struct Trust {
 std::string describe(const Trust& trust);         // "LFS pointer in commit 1a2b3c4d5e"
 std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and receipts
 
+// One source vouches for many files, in the same words: these are kept once, for as long as the program runs.
+class SharedTrust {
+ public:
+  SharedTrust() = default;  // nobody's
+  SharedTrust(Trust trust);
+  const Trust& operator*() const { return words_ != nullptr ? *words_ : kNobody; }
+  const Trust* operator->() const { return &**this; }
+  friend bool operator==(const SharedTrust&, const SharedTrust&) = default;
+
+ private:
+  static const Trust kNobody;
+  const Trust* words_ = nullptr;
+};
+
+// A list may hold a million of these: what few have takes little room where it is not there.
 struct ExpectedFile {
   std::string name;  // relative to Expectation::root, '/' separators, safe
-  fs::path path;     // where the bytes are looked for (a snapshot name may link to a blob)
   std::optional<Digest> digest = {};
-  std::optional<std::uint64_t> size = {};
-  Trust trust = {};
-  std::vector<Digest> chunks = {};  // with a chunked manifest
+  KnownSize size = {};
+  SharedTrust trust = {};
+  Box<std::vector<Digest>> chunks = {};  // with a chunked manifest
+  Box<fs::path> elsewhere = {};          // where the bytes are, if not under that name: a hub cache's blob
   // A second, independent expectation of the same file (tree listing and blob name, say) that disagrees with
   // the first is a finding of the source, not kept here.
 };
@@ -65,6 +82,10 @@ struct Expectation {
   std::vector<std::string> settled;
   std::uint64_t chunk_bytes = 0;
   Findings findings;  // dangling links, *.incomplete, unsafe names, unreadable metadata
+
+  fs::path path_of(const ExpectedFile& file) const {
+    return file.elsewhere ? *file.elsewhere : root / file.name;
+  }
 };
 
 // For the end of a report, one sentence a source: where the digests come from and what they can prove.
@@ -72,6 +93,20 @@ struct Expectation {
 //   Digests come from LFS pointers in commit 1a2b3c4d5e of this clone: they prove that the files match that
 //   commit; compare the commit id with the publisher's.
 std::string trust_summary(const Expectation& expectation);
-std::string trust_summary(std::span<const Trust> trusts);  // one a file; source `none` where it has no digest
+
+// The same, of files that come one by one.
+class TrustTally {
+ public:
+  void add(const SharedTrust& trust);  // of a file; nobody's where it has no digest
+  std::string summary() const;
+
+ private:
+  using Key = std::pair<TrustSource, std::string>;
+  std::size_t count_of(TrustSource source, const std::string& detail) const;
+  std::map<Key, std::pair<SharedTrust, std::size_t>> sources_;
+  std::size_t unvouched_ = 0;
+  SharedTrust last_;
+  std::size_t* count_of_last_ = nullptr;
+};
 
 }  // namespace assay

@@ -17,11 +17,6 @@
 namespace assay {
 namespace {
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 void note(Expectation& out, std::string code, std::string message, std::string remedy = {}) {
   out.findings.push_back({.severity = Severity::note,
                           .code = std::move(code),
@@ -37,15 +32,16 @@ struct CommitWord {
   std::string unused;                  // of one that is about other things
 };
 
-CommitWord ask_commit(const fs::path& path) {
+CommitWord ask_commit(const fs::path& path, const std::vector<std::string>& only) {
   CommitWord word;
   try {
     if (!git::Repository::find(path)) return word;
     Expectation out = expect_from_git(path);
     // A folder of which the commit cannot be read may well be the one that held them.
     const bool unknown = has_errors(out.findings);
-    const bool holds = std::any_of(out.files.begin(), out.files.end(), [](const ExpectedFile& file) {
-      return file.trust.source == TrustSource::lfs_pointer || may_hold_weights(file.name);
+    const bool holds = std::any_of(out.files.begin(), out.files.end(), [&](const ExpectedFile& file) {
+      return file.trust->source == TrustSource::lfs_pointer || may_hold_weights(file.name) ||
+             std::find(only.begin(), only.end(), file.name) != only.end();
     });
     if (holds || unknown || !is_folder(path))
       word.expectation = std::move(out);
@@ -86,10 +82,12 @@ void join(Expectation& commit, Expectation download) {
   std::error_code ignored;
   for (ExpectedFile& file : download.files) {
     const auto it = known.find(file.name);
-    const bool here = file.trust.source == TrustSource::download_metadata ||
-                      fs::exists(fs::symlink_status(file.path, ignored));
+    const bool here = file.trust->source == TrustSource::download_metadata ||
+                      fs::exists(fs::symlink_status(download.path_of(file), ignored));
     if (it == known.end()) {
-      if (here) more.push_back(std::move(file));
+      if (!here) continue;
+      if (download.root != commit.root) file.elsewhere = download.path_of(file);
+      more.push_back(std::move(file));
       continue;
     }
     ExpectedFile& by_commit = *it->second;
@@ -141,7 +139,7 @@ Expectation named_by_user(const fs::path& path, const FindOptions& options) {
     throw Error::usage("--rev and --root ask a git commit, --no-git none").remedy("give one of them");
   const std::optional<fs::path> root = options.root ? std::optional(plain_path(*options.root)) : std::nullopt;
   if (options.sha256) return expect_from_sha256(*options.sha256, root.value_or(path));
-  if (options.manifest) return expect_from_manifest(*options.manifest, root.value_or(path));
+  if (options.manifest) return expect_from_manifest(*options.manifest, root.value_or(path), options.only);
   return expect_from_git(path, options.rev.value_or("HEAD"), root);
 }
 
@@ -157,8 +155,9 @@ fs::path plain_path(const fs::path& path) {
   return fs::canonical(fs::absolute(named).parent_path()) / named.filename();
 }
 
-Expectation find_expectation(const fs::path& given, const FindOptions& options) {
-  const fs::path path = plain_path(given);
+namespace {
+
+Expectation find_for(const fs::path& path, const FindOptions& options) {
   if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
   if (hub_cache_place(path)) {
     Expectation out = expect_from_hub_cache(path);
@@ -166,7 +165,7 @@ Expectation find_expectation(const fs::path& given, const FindOptions& options) 
     if (!out.files.empty() || !out.findings.empty() || is_folder(path)) return out;
   }
 
-  CommitWord commit = options.git ? ask_commit(path) : CommitWord{};
+  CommitWord commit = options.git ? ask_commit(path, options.only) : CommitWord{};
   auto download = download_around(path);
   if (commit.no_word && !download) throw *commit.no_word;
   if (commit.no_word) commit.unused = "its git repository says nothing: " + commit.no_word->message();
@@ -177,6 +176,15 @@ Expectation find_expectation(const fs::path& given, const FindOptions& options) 
   Expectation out = download ? std::move(*download) : expect_nothing(path);
   if (!commit.unused.empty()) note(out, "find.git_unused", commit.unused);
   if (!download) mention_manifests(path, out);
+  return out;
+}
+
+}  // namespace
+
+Expectation find_expectation(const fs::path& given, const FindOptions& options) {
+  const fs::path path = plain_path(given);
+  Expectation out = find_for(path, options);
+  if (!options.only.empty()) narrow_to_files(out, path, options.only);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "verify/expected/expected.h"
 
@@ -14,6 +15,8 @@ struct FindOptions {
   std::optional<fs::path> manifest;   // --manifest
   std::optional<std::string> sha256;  // --sha256
   bool git = true;                    // false (--no-git): the repository that PATH lies in is not asked
+  // Of the folder PATH these files alone, by their names in it; empty: all of it.
+  std::vector<std::string> only = {};
 };
 
 // PATH as every spelling of it is understood: absolute, without links, "." and ".." in its folders; a folder

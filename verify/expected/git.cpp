@@ -7,6 +7,7 @@
 
 #include "core/formats/lfs_pointer.h"
 #include "verify/expected/assemble.h"
+#include "verify/expected/git_checkout.h"
 #include "verify/expected/git_objects.h"
 
 namespace assay {
@@ -103,12 +104,12 @@ class Walk {
   };
 
   void file(const std::string& name, const git_oid& id) {
-    ExpectedFile file{.name = name, .path = out_.root / name};
+    ExpectedFile file{.name = name};
     try {
       const BlobFacts& blob = facts(id);
       file.digest = blob.digest;
       file.size = blob.size;
-      file.trust = {blob.source, commit_detail(commit_), beside_, commit_};
+      file.trust = Trust{blob.source, commit_detail(commit_), beside_, commit_};
       if (!blob.canonical) {
         out_.findings.push_back({.severity = Severity::note,
                                  .code = "git.pointer_not_canonical",
@@ -298,6 +299,7 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
   out.complete = true;
   if (!root) mention_other_work_tree(*repository, out.findings);
   Walk walk(*repository, out, commit_hex, place.beside);
+  std::string above = place.subpath.empty() ? "" : place.subpath + "/";  // the names found, in the commit
   if (place.subpath.empty()) {
     walk.folder(repository->root_tree(commit));
   } else {
@@ -306,7 +308,9 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
       walk.folder(*git_tree_entry_id(entry.get()));
     } else {
       if (!root) out.root = place.root.parent_path();
-      walk.entry(*entry, fs::path(place.subpath).filename().string());
+      const std::string name = fs::path(place.subpath).filename().string();
+      walk.entry(*entry, name);
+      above.resize(place.subpath.size() - name.size());
       out.complete = false;
       out.owns_root = false;
     }
@@ -314,6 +318,7 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
   if (out.files.empty() && out.settled.empty() && !has_errors(out.findings)) {
     throw git::NoWord(Error::input(fmt::format("commit {} holds no files here", commit_hex)).in(inside));
   }
+  git::expect_as_checked_out(*repository, commit, above, out);
   finish(out);
   return out;
 }

@@ -89,6 +89,10 @@ std::optional<Repository> Repository::find(const fs::path& inside) {
   }
 }
 
+fs::path Repository::git_folder() const {
+  return git_repository_path(repository_.get());
+}
+
 fs::path Repository::configured_work_tree() const {
   const char* path = git_repository_workdir(repository_.get());
   if (path == nullptr) return {};
@@ -127,6 +131,15 @@ git_oid Repository::root_tree(const git_oid& commit) const {
   }
   const Owned<git_commit, git_commit_free> owner(raw);
   return *git_commit_tree_id(raw);
+}
+
+std::optional<git_oid> Repository::find_file(const git_oid& commit, const std::string& path) const {
+  git_tree_entry* raw = nullptr;
+  const TreePtr tree = read_tree(root_tree(commit));
+  if (git_tree_entry_bypath(&raw, tree.get(), path.c_str()) != 0) return std::nullopt;
+  const TreeEntryPtr entry(raw);
+  if (git_tree_entry_type(raw) != GIT_OBJECT_BLOB) return std::nullopt;
+  return *git_tree_entry_id(raw);
 }
 
 std::optional<ObjectHeader> Repository::header(const git_oid& id) const {

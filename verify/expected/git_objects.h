@@ -58,6 +58,8 @@ class Repository {
   // The folder in which it was found, canonical. Its files lie there and nowhere else: where the repository
   // says that its work tree is may be the place it was copied from, or anybody's (core.worktree).
   const fs::path& folder() const { return folder_; }
+  // The repository's own folder: .git, or wherever that leads.
+  fs::path git_folder() const;
   // That folder is the repository's own (.git, bare): files do not lie there.
   bool is_bare() const { return bare_; }
   // Where the repository says that its files lie, canonical; empty where it says nothing.
@@ -65,6 +67,8 @@ class Repository {
   // "HEAD", a branch, a tag, an abbreviated id: the id of its commit.
   git_oid resolve_commit(const std::string& revision) const;
   git_oid root_tree(const git_oid& commit) const;
+  // The blob that the commit has under this path.
+  std::optional<git_oid> find_file(const git_oid& commit, const std::string& path) const;
 
   // nullopt: not in this clone. Size and type without reading the contents.
   std::optional<ObjectHeader> header(const git_oid& id) const;

@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::string_view kKinds[] = {"models--", "datasets--", "spaces--"};
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 bool is_repository_name(std::string_view name) {
   return std::any_of(std::begin(kKinds), std::end(kKinds), [&](auto kind) { return name.starts_with(kind); });
 }
@@ -116,10 +111,10 @@ class Repository {
     for (const std::string& name : needed) {
       const HubListing::Entry& said = listing->files.at(name);
       out_.files.push_back({.name = name_prefix + name,
-                            .path = place / name,
                             .digest = said.digest,
                             .size = said.size,
-                            .trust = tree_trust()});
+                            .trust = tree_trust(),
+                            .elsewhere = elsewhere(place / name, name_prefix + name)});
     }
     std::erase_if(part.absent, [&](const std::string& name) { return needed.contains(name); });
     note_left_out(part.absent, name_prefix, out_.findings);
@@ -132,7 +127,7 @@ class Repository {
     std::uint64_t bytes = 0;
     for (const TreeEntry& entry : list_tree(folder_ / "blobs")) {
       if (is_incomplete(entry.name))
-        incomplete(entry);
+        incomplete(entry, prefix_ + "blobs/");
       else if (entry.kind == TreeEntry::Kind::regular && !linked_.contains(entry.name))
         ++orphans, bytes += entry.size;
     }
@@ -144,6 +139,13 @@ class Repository {
                                 orphans == 1 ? "blob" : "blobs", human_bytes(bytes), orphans == 1 ? "s" : ""),
          .file = prefix_ + "blobs",
          .remedy = "'hf cache prune' removes them"});
+  }
+
+  // Downloads that were not finished, by their names in the folder of blobs.
+  void unfinished() {
+    for (const TreeEntry& entry : list_tree(folder_ / "blobs")) {
+      if (is_incomplete(entry.name)) incomplete(entry, "");
+    }
   }
 
   void references() {
@@ -168,6 +170,10 @@ class Repository {
   }
 
  private:
+  Box<fs::path> elsewhere(fs::path path, const std::string& name) const {
+    return path == out_.root / name ? Box<fs::path>() : Box<fs::path>(std::move(path));
+  }
+
   Trust tree_trust() const {
     return {TrustSource::hub_tree_cache, "trees/" + commit_.substr(0, 10) + ".json", true, commit_};
   }
@@ -184,7 +190,7 @@ class Repository {
 
   void file(const fs::path& path, const std::string& name, const TreeEntry& entry,
             const HubListing::Entry* said) {
-    ExpectedFile file{.name = name, .path = path};
+    ExpectedFile file{.name = name, .elsewhere = elsewhere(path, name)};
     if (said != nullptr) {
       file.digest = said->digest;
       file.size = said->size;
@@ -193,7 +199,7 @@ class Repository {
     if (entry.kind == TreeEntry::Kind::link) {
       const auto blob = blob_of(path, name);
       if (!blob) return out_.settled.push_back(name);
-      file.path = folder_ / "blobs" / *blob;
+      file.elsewhere = folder_ / "blobs" / *blob;
       check_blob_name(*blob, file);
     } else if (entry.kind != TreeEntry::Kind::regular) {
       say(Severity::error, "hub_cache.not_a_file", "is neither a file nor a link to a blob", name);
@@ -238,7 +244,7 @@ class Repository {
     const Digest named = *digest_named(blob);
     if (!file.digest) {
       file.digest = named;
-      file.trust = {TrustSource::blob_name, "", true, commit_};
+      file.trust = Trust{TrustSource::blob_name, "", true, commit_};
     } else if (file.digest->kind == named.kind && *file.digest != named) {
       say(Severity::error, "hub_cache.contradiction",
           fmt::format("links to blob {}, but the tree listing says {}", blob.substr(0, 10),
@@ -247,7 +253,7 @@ class Repository {
     }
   }
 
-  void incomplete(const TreeEntry& entry) {
+  void incomplete(const TreeEntry& entry, const std::string& prefix) {
     const auto digest = digest_of_incomplete(entry.name);
     std::error_code ignored;
     const bool finished = digest && fs::exists(folder_ / "blobs" / digest->hex(), ignored);
@@ -255,7 +261,7 @@ class Repository {
         finished ? fmt::format("is left over from a download that was finished later ({})",
                                human_bytes(entry.size))
                  : fmt::format("is an unfinished download ({} so far)", human_bytes(entry.size)),
-        prefix_ + "blobs/" + entry.name, finished ? "delete it" : "run the download again");
+        prefix + entry.name, finished ? "delete it" : "run the download again");
   }
 
   void say(Severity severity, std::string code, std::string message, std::string file,
@@ -292,15 +298,36 @@ void use_repository(const fs::path& folder, const std::string& prefix, Expectati
   repository.leftovers(true);
 }
 
+ExpectedFile named_after_itself(const fs::path& blob) {
+  const std::string name = blob.filename().string();
+  return {.name = name, .digest = digest_named(name), .trust = Trust{TrustSource::blob_name, "", true}};
+}
+
 void use_blob(const fs::path& blob, Expectation& out) {
   out.root = blob.parent_path();
   out.owns_root = false;
   out.origin = "blob of " + blob.parent_path().parent_path().filename().string();
-  const std::string name = blob.filename().string();
-  out.files.push_back({.name = name,
-                       .path = blob,
-                       .digest = digest_named(name),
-                       .trust = {TrustSource::blob_name, "", true}});
+  out.files.push_back(named_after_itself(blob));
+}
+
+// Every blob by its name; which files of which snapshots they are is not asked.
+void use_blobs(const fs::path& folder, Expectation& out) {
+  out.origin = "blobs of " + folder.parent_path().filename().string();
+  Repository(folder.parent_path(), "", out).unfinished();
+  for (const TreeEntry& entry : list_tree(folder)) {
+    if (digest_named(entry.name)) out.files.push_back(named_after_itself(folder / entry.name));
+    if (is_incomplete(entry.name)) out.settled.push_back(entry.name);
+  }
+}
+
+bool is_folder_of_blobs(const fs::path& path) {
+  if (path.filename() != "blobs" || !is_folder(path)) return false;
+  const std::vector<TreeEntry> entries = list_tree(path);
+  const auto is_blob = [](const TreeEntry& entry) { return digest_named(entry.name).has_value(); };
+  if (std::none_of(entries.begin(), entries.end(), is_blob)) return false;
+  return is_repository(path.parent_path()) ||
+         std::all_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return is_blob(entry) || is_incomplete(entry.name); });
 }
 
 }  // namespace
@@ -313,6 +340,7 @@ std::optional<HubCachePlace> hub_cache_place(const fs::path& given) {
       digest_named(path.filename().string())) {
     return HubCachePlace::blob;
   }
+  if (is_folder_of_blobs(path)) return HubCachePlace::blobs;
   if (!repositories_in(path).empty() || !repositories_in(path / "hub").empty()) return HubCachePlace::cache;
   return std::nullopt;
 }
@@ -330,6 +358,8 @@ Expectation expect_from_hub_cache(const fs::path& given) {
     use_snapshot(*snapshot, out);
   } else if (*place == HubCachePlace::blob) {
     use_blob(path, out);
+  } else if (*place == HubCachePlace::blobs) {
+    use_blobs(path, out);
   } else if (const auto commits = folders_in(path / "snapshots");
              *place == HubCachePlace::model && commits.size() == 1) {
     use_snapshot({path, commits[0], ""}, out);

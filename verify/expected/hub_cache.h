@@ -16,9 +16,10 @@
 
 namespace assay {
 
-enum class HubCachePlace { cache, model, snapshot, blob };
-// What `path` is: the folder of many models--…, one of them, a snapshot (or something in it), a blob; by its
-// shape, without following links.
+enum class HubCachePlace { cache, model, snapshot, blobs, blob };
+// What `path` is: the folder of many models--…, one of them, a snapshot (or something in it), the folder of
+// blobs, one of them; by its shape, without following links. A folder `blobs` that was copied out of its
+// cache is known by its files: all of them have digests for names.
 std::optional<HubCachePlace> hub_cache_place(const fs::path& path);
 
 // `path`: any of the above. One snapshot becomes the root; several keep their path below the model's or the

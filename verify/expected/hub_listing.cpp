@@ -243,10 +243,9 @@ Expectation expect_from_hub_listing(std::string_view text, const fs::path& path,
   out.findings = std::move(listing.findings);
   const bool beside = lies_in(path, root);
   if (beside) out.ignored.push_back(path.filename().string());
-  const Trust trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
+  const SharedTrust trust = Trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
   for (auto& [name, entry] : listing.files) {
-    out.files.push_back(
-        {.name = name, .path = root / name, .digest = entry.digest, .size = entry.size, .trust = trust});
+    out.files.push_back({.name = name, .digest = entry.digest, .size = entry.size, .trust = trust});
   }
   finish(out);
   return out;

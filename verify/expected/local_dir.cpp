@@ -88,7 +88,7 @@ class LocalDir {
   void metadata(const std::string& entry) {
     const std::string name = entry.substr(0, entry.size() - kMetadata.size());
     if (!accept_name(name, out_.findings)) return;
-    ExpectedFile file{.name = name, .path = folder_ / name};
+    ExpectedFile file{.name = name};
     try {
       const auto known =
           parse_metadata(read_small_file(folder_ / kFolder / "download" / entry, kMaxMetadataBytes));
@@ -96,7 +96,7 @@ class LocalDir {
       file.digest = digest_named(known->etag);
       if (!file.digest)
         throw Error::input(fmt::format("holds the etag '{}', which is no digest", known->etag));
-      file.trust = {TrustSource::download_metadata, commit_detail(known->commit), true, known->commit};
+      file.trust = Trust{TrustSource::download_metadata, commit_detail(known->commit), true, known->commit};
       commit_of_[name] = known->commit;
       double& newest = commits_[known->commit];
       newest = std::max(newest, known->written);
@@ -121,7 +121,7 @@ class LocalDir {
     if (!listing) return;
     out_.complete = true;
     out_.findings.insert(out_.findings.end(), listing->findings.begin(), listing->findings.end());
-    const Trust trust{TrustSource::hub_tree_cache, path.filename().string(), true, commit};
+    const SharedTrust trust = Trust{TrustSource::hub_tree_cache, path.filename().string(), true, commit};
     std::map<std::string, ExpectedFile*> known;
     for (ExpectedFile& file : out_.files) known[file.name] = &file;
     DownloadedPart part;
@@ -133,9 +133,8 @@ class LocalDir {
         agree(*it->second, entry, trust, commit);
         continue;
       }
-      ExpectedFile file{
-          .name = name, .path = folder_ / name, .digest = entry.digest, .size = entry.size, .trust = trust};
-      if (fs::exists(fs::symlink_status(file.path, ignored)))
+      ExpectedFile file{.name = name, .digest = entry.digest, .size = entry.size, .trust = trust};
+      if (fs::exists(fs::symlink_status(folder_ / name, ignored)))
         part.present.insert(name);
       else
         part.absent.push_back(name);
@@ -173,7 +172,7 @@ class LocalDir {
   }
 
   // A file downloaded at another commit keeps its own digest; at this one, both sources must say the same.
-  void agree(ExpectedFile& file, const HubListing::Entry& entry, const Trust& trust,
+  void agree(ExpectedFile& file, const HubListing::Entry& entry, const SharedTrust& trust,
              const std::string& commit) {
     const auto it = commit_of_.find(file.name);
     const bool comparable = file.digest && entry.digest && file.digest->kind == entry.digest->kind;

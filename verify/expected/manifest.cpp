@@ -10,6 +10,7 @@
 #include "core/formats/chunked_manifest.h"
 #include "core/system/die_when_interrupted.h"
 #include "core/system/error.h"
+#include "core/system/memory_pages.h"
 #include "core/system/text.h"
 #include "verify/expected/assemble.h"
 #include "verify/expected/hub_listing.h"
@@ -54,11 +55,6 @@ bool is_hub_listing(std::string_view document) {
   return text.starts_with('[') || (text.starts_with('{') && text.find(kManifestSchema) == text.npos);
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
@@ -72,8 +68,24 @@ void name_the_nameless(ChecksumManifest& manifest, const fs::path& source, const
   manifest.entries[0].name = path.filename().string();
 }
 
-Expectation from_checksums(const Given& given, const fs::path& root, const fs::path& path) {
-  ChecksumManifest manifest = parse_checksum_manifest(given.text, given.source);
+// The last part of a name, under whatever folder a manifest has it.
+std::string_view base_of(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+// `wanted`: the names of the files that are meant; none: all. `given` is read once: its text goes.
+Expectation from_checksums(Given& given, const fs::path& root, const fs::path& path,
+                           const std::vector<std::string>& wanted) {
+  static_assert(kEntriesAlwaysKept >= kNamesTried, "fit_names() is to see what it would of the whole");
+  PassingText passing(given.text.data(), given.text.size());
+  ManifestReading reading{.passing = &passing};
+  if (!wanted.empty()) {
+    reading.wanted = [&](std::string_view name) {
+      return std::find(wanted.begin(), wanted.end(), base_of(name)) != wanted.end();
+    };
+  }
+  ChecksumManifest manifest = parse_checksum_manifest(given.text, given.source, reading);
+  std::string().swap(given.text);
   name_the_nameless(manifest, given.source, path);
   fit_names(manifest, root);
   Expectation out;
@@ -85,43 +97,52 @@ Expectation from_checksums(const Given& given, const fs::path& root, const fs::p
   out.ignored = {".git", ".cache"};
   const bool beside = lies_in(given.source, root);
   if (beside) out.ignored.push_back(given.source.filename().string());
-  const Trust trust{TrustSource::manifest, given.source.filename().string(), beside};
-  for (ManifestEntry& entry : manifest.entries) {
-    const std::string& name = entry.name;
-    if (!accept_name(name, out.findings)) continue;
-    out.files.push_back({.name = name,
-                         .path = root / name,
-                         .digest = entry.digest,
-                         .size = entry.size,
-                         .trust = trust,
-                         .chunks = std::move(entry.chunks)});
-  }
+  const SharedTrust trust = Trust{TrustSource::manifest, given.source.filename().string(), beside};
+  std::erase_if(manifest.entries,
+                [&](const ManifestEntry& entry) { return !accept_name(entry.name, out.findings); });
+  out.files = drain<ExpectedFile>(manifest.entries, [&](ManifestEntry&& entry) {
+    return ExpectedFile{.name = std::move(entry.name),
+                        .digest = entry.digest,
+                        .size = entry.size,
+                        .trust = trust,
+                        .chunks = std::move(entry.chunks)};
+  });
   finish(out);
   return out;
 }
 
-// The manifest's line for one file: by its name, or by the only line whose last part is that name.
-void select_file(Expectation& out, const fs::path& manifest, const fs::path& path) {
-  const std::string base = path.filename().string();
-  std::vector<ExpectedFile> matches;
-  for (const ExpectedFile& file : out.files) {
-    if (file.name == base)
-      matches.insert(matches.begin(), file);
-    else if (file.name.ends_with("/" + base))
-      matches.push_back(file);
-  }
-  if (matches.empty()) throw Error::input(fmt::format("does not list {}", base)).in(manifest);
-  if (matches.size() > 1 && matches[0].name != base) {
+// The manifest's line for one file: by its name, or by the only line whose last part is that name. `files`
+// are sorted.
+const ExpectedFile& line_of(const std::string& base, const std::vector<ExpectedFile>& files,
+                            const fs::path& manifest) {
+  const auto exact = std::lower_bound(files.begin(), files.end(), base,
+                                      [](const ExpectedFile& file, const auto& b) { return file.name < b; });
+  if (exact != files.end() && exact->name == base) return *exact;
+  const auto ends_so = [end = "/" + base](const ExpectedFile& file) { return file.name.ends_with(end); };
+  const auto first = std::find_if(files.begin(), files.end(), ends_so);
+  if (first == files.end()) throw Error::input(fmt::format("does not list {}", base)).in(manifest);
+  if (std::find_if(std::next(first), files.end(), ends_so) != files.end()) {
     throw Error::input(fmt::format("lists {} in several folders", base))
         .in(manifest)
         .remedy("verify the folder that the manifest was made in");
   }
-  matches[0].name = base;
-  matches[0].path = path;
-  out.files = {matches[0]};
+  return *first;
+}
+
+void select_files(Expectation& out, const fs::path& manifest, const fs::path& folder,
+                  const std::vector<std::string>& names) {
+  std::vector<ExpectedFile> selected;
+  for (const std::string& name : names) {
+    selected.push_back(line_of(name, out.files, manifest));
+    selected.back().name = name;
+    selected.back().elsewhere = folder == out.root ? Box<fs::path>() : Box<fs::path>(folder / name);
+  }
+  out.files = std::move(selected);
   out.owns_root = false;
-  std::erase_if(out.findings, [&](const Finding& finding) { return finding.file != base; });
   out.complete = false;
+  std::erase_if(out.findings, [&](const Finding& finding) {
+    return std::find(names.begin(), names.end(), finding.file) == names.end();
+  });
 }
 
 // A source that names no file, no digest, or weights without saying what they should be, would let everything
@@ -146,13 +167,17 @@ void require_digests(const Expectation& e, const fs::path& manifest) {
 
 }  // namespace
 
-Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path) {
+Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path,
+                                 const std::vector<std::string>& only) {
   const fs::path root = is_folder(path) ? path : folder_of(path);
-  const Given given = read_given(manifest);
+  Given given = read_given(manifest);
+  const std::vector<std::string> wanted =
+      is_folder(path) ? only : std::vector<std::string>{path.filename().string()};
   Expectation out = is_hub_listing(given.text) ? expect_from_hub_listing(given.text, given.source, root)
-                                               : from_checksums(given, root, path);
+                                               : from_checksums(given, root, path, wanted);
   require_digests(out, given.source);
-  if (!is_folder(path)) select_file(out, given.source, path);
+  if (!is_folder(path)) select_files(out, given.source, root, {path.filename().string()});
+  if (!only.empty()) select_files(out, given.source, root, only);
   return out;
 }
 
@@ -170,9 +195,8 @@ Expectation expect_from_sha256(std::string_view hex, const fs::path& file) {
   out.root = folder_of(file);
   out.owns_root = false;
   out.files.push_back({.name = file.filename().string(),
-                       .path = file,
                        .digest = digest,
-                       .trust = {TrustSource::command_line, "--sha256", false}});
+                       .trust = Trust{TrustSource::command_line, "--sha256", false}});
   return out;
 }
 
@@ -190,7 +214,7 @@ Expectation expect_nothing(const fs::path& path) {
   out.origin = path.string();
   out.root = folder_of(path);
   out.owns_root = false;
-  out.files.push_back({.name = path.filename().string(), .path = path});
+  out.files.push_back({.name = path.filename().string()});
   return out;
 }
 

@@ -12,8 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kNamesTried = 1000;
-
 // `sha256sum ./*` and `find . -exec sha256sum` write "./name".
 std::string_view without_leading_dot(std::string_view name) {
   while (name.starts_with("./")) {
@@ -45,7 +43,10 @@ void note(ChecksumManifest& manifest, std::string code, std::string message) {
 
 void fit_names(ChecksumManifest& manifest, const fs::path& root) {
   auto& entries = manifest.entries;
-  for (ManifestEntry& entry : entries) entry.name = std::string(without_leading_dot(entry.name));
+  for (ManifestEntry& entry : entries) {
+    const std::size_t dots = entry.name.size() - without_leading_dot(entry.name).size();
+    if (dots > 0) entry.name.erase(0, dots);
+  }
   std::map<std::string, std::size_t> prefixes;  // and how many names are found without each
   for (std::size_t i = 0; i < std::min(kNamesTried, entries.size()); ++i) {
     if (is_below(root, entries[i].name)) return;

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <string>
 
 namespace assay {
 namespace {
 
-std::string lower_base(std::string_view name) {
-  const auto slash = name.rfind('/');
-  std::string base(slash == name.npos ? name : name.substr(slash + 1));
-  std::transform(base.begin(), base.end(), base.begin(), [](unsigned char c) { return std::tolower(c); });
-  return base;
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// `text` in any case, `lower_case` in lower case.
+bool is_same(std::string_view text, std::string_view lower_case) {
+  return std::equal(text.begin(), text.end(), lower_case.begin(), lower_case.end(),
+                    [](char a, char b) { return lower(a) == b; });
+}
+
+std::string_view base_of(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);  // npos + 1: all of it
 }
 
 }  // namespace
@@ -23,17 +28,18 @@ bool may_hold_weights(std::string_view name) {
                                           ".onnx.data",   ".msgpack",  ".h5",     ".npz",       ".npy",
                                           ".nemo",        ".ot",       ".keras",  ".tflite",    ".mlmodel",
                                           ".distcp",      ".pdparams", ".params", ".llamafile", ".engine"};
-  const std::string base = lower_base(name);
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view end) { return base.ends_with(end); });
+  const std::string_view base = base_of(name);
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view end) {
+    return base.size() >= end.size() && is_same(base.substr(base.size() - end.size()), end);
+  });
 }
 
 bool is_training_state(std::string_view name) {
   static constexpr std::array kBeginnings = {"training_args", "optimizer", "scheduler", "rng_state",
                                              "scaler"};
-  const std::string base = lower_base(name);
+  const std::string_view base = base_of(name);
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                     [&](std::string_view begin) { return base.starts_with(begin); });
+                     [&](std::string_view begin) { return is_same(base.substr(0, begin.size()), begin); });
 }
 
 bool is_shard_index_name(std::string_view name) {

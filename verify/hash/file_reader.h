@@ -2,8 +2,8 @@
 //
 // The file is looked at in windows. What a window holds decides how it is read:
 //   in the page cache       by the caller's own thread, straight into its small buffer; or, when cores are
-//   idle, a
-//                           ring of pieces ahead by the read pool, so that copying and hashing overlap
+//                           idle, a ring of pieces ahead by the read pool, so that copying and hashing
+//                           overlap
 //   not in the page cache   a ring of larger pieces ahead by the read pool, past the cache (or through it)
 #pragma once
 

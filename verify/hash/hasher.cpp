@@ -18,22 +18,19 @@ using sha256::KernelPlan;
 constexpr std::uint64_t kWorthMeasuring = 64 << 20;  // below, hashing ends before a calibration has paid
 
 struct Workload {
-  std::vector<std::size_t> order;  // largest first
+  std::vector<std::uint32_t> order;  // largest first
   std::uint64_t bytes = 0;
 };
 
-Workload survey(std::span<const HashJob> jobs) {
-  std::vector<std::uint64_t> sizes(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(jobs[i].path, error);
-    sizes[i] = error ? 0 : size;  // met again, and reported, when the file's turn comes
-  }
+Workload survey(const HashJobs& jobs) {
   Workload work;
-  for (const std::uint64_t size : sizes) work.bytes += size;
-  work.order.resize(jobs.size());
-  std::iota(work.order.begin(), work.order.end(), std::size_t{0});
-  std::stable_sort(work.order.begin(), work.order.end(), [&](auto a, auto b) { return sizes[a] > sizes[b]; });
+  for (std::size_t i = 0; i < jobs.count; ++i) work.bytes += jobs.size(i);
+  work.order.resize(jobs.count);
+  std::iota(work.order.begin(), work.order.end(), std::uint32_t{0});
+  std::sort(work.order.begin(), work.order.end(), [&](auto a, auto b) {
+    const std::uint64_t first = jobs.size(a), second = jobs.size(b);
+    return first != second ? first > second : a < b;
+  });
   return work;
 }
 
@@ -54,15 +51,29 @@ std::size_t lanes_that_descriptors_allow() {
 
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done) {
-  if (jobs.empty()) return;
+  std::vector<std::uint64_t> sizes(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    std::error_code error;
+    const std::uintmax_t size = jobs[i].size ? *jobs[i].size : fs::file_size(jobs[i].path, error);
+    sizes[i] = error ? 0 : size;  // met again, and reported, when the file's turn comes
+  }
+  const HashJobs listed{.count = jobs.size(),
+                        .size = [&](std::size_t i) { return sizes[i]; },
+                        .job = [&](std::size_t i) { return jobs[i]; }};
+  hash_jobs(listed, options, done);
+}
+
+void hash_jobs(const HashJobs& jobs, const HashOptions& options,
+               const std::function<void(std::size_t, HashResult&&)>& done) {
+  if (jobs.count == 0) return;
   Workload work = survey(jobs);
   const KernelPlan plan = choose_plan(options.kernel, work.bytes);
 
   const std::size_t descriptors = lanes_that_descriptors_allow();
   const auto wanted = static_cast<std::size_t>(std::max(1, options.jobs));
-  const std::size_t count = std::min({wanted, jobs.size(), descriptors});
+  const std::size_t count = std::min({wanted, jobs.count, descriptors});
   const std::size_t lanes =
-      std::min({static_cast<std::size_t>(plan.lanes()), (jobs.size() + count - 1) / count,
+      std::min({static_cast<std::size_t>(plan.lanes()), (jobs.count + count - 1) / count,
                 std::max<std::size_t>(1, descriptors / count)});
 
   Dealer dealer(std::move(work.order), count, lanes);

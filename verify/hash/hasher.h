@@ -31,7 +31,15 @@ class ByteSink {
 struct HashJob {
   fs::path path;
   DigestKind kind = DigestKind::sha256;
-  ByteSink* sink = nullptr;  // not owned
+  ByteSink* sink = nullptr;                // not owned
+  std::optional<std::uint64_t> size = {};  // where it is known already; the largest file is begun first
+};
+
+// Jobs that are made when their turn comes: of a million files no list of paths is kept, nor a sink of each.
+struct HashJobs {
+  std::size_t count = 0;
+  std::function<std::uint64_t(std::size_t)> size;  // the largest file is begun first
+  std::function<HashJob(std::size_t)> job;         // called by any thread, also several at once
 };
 
 struct HashResult {
@@ -55,6 +63,8 @@ struct HashOptions {
 // call at a time, from any thread. Per-file failures, and an Error thrown by a sink, are results; what else a
 // sink or `done` throws ends the run and is rethrown here. Stops early, with incomplete results, when
 // interrupted() (core/system/threads.h) becomes true.
+void hash_jobs(const HashJobs& jobs, const HashOptions& options,
+               const std::function<void(std::size_t, HashResult&&)>& done);
 void hash_files(std::span<const HashJob> jobs, const HashOptions& options,
                 const std::function<void(std::size_t, HashResult&&)>& done);
 

@@ -2,8 +2,8 @@
 
 namespace assay {
 
-void Lane::start(std::size_t index, const HashJob& job) {
-  job_ = &job;
+void Lane::start(std::size_t index, HashJob given) {
+  const HashJob& job = job_.emplace(std::move(given));
   index_ = index;
   result_ = {};
   result_.digest.kind = job.kind;
@@ -74,7 +74,7 @@ void Lane::fail(Error error) {
 HashResult Lane::take_result() {
   reader_.close();
   git_sha1_.reset();
-  job_ = nullptr;
+  job_.reset();
   return std::move(result_);
 }
 

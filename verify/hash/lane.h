@@ -17,7 +17,7 @@ class Lane {
       : reader_(pool, wakeup, keep_cache, stagger) {}
 
   // Starts a file. A failure to open it is an ended lane with an error.
-  void start(std::size_t index, const HashJob& job);
+  void start(std::size_t index, HashJob job);
 
   enum class Step {
     blocks,   // blocks() wait to be compressed
@@ -27,7 +27,7 @@ class Lane {
   // Fetches bytes, feeds the sink, and hashes what needs no other lane, until one of these holds.
   Step prepare(Progress* progress, bool idle_cores);
 
-  bool busy() const { return job_ != nullptr; }
+  bool busy() const { return job_.has_value(); }
   std::size_t blocks() const { return pending_.size() / sha256::kBlock; }
   const std::byte* data() const { return pending_.data(); }
   sha256::State& state() { return state_; }
@@ -42,7 +42,7 @@ class Lane {
   void fail(Error error);
 
   FileReader reader_;
-  const HashJob* job_ = nullptr;
+  std::optional<HashJob> job_;
   std::size_t index_ = 0;
   HashResult result_;
   bool ended_ = false;

@@ -1,5 +1,7 @@
 #include "verify/hash/worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,7 +21,7 @@ std::size_t stagger(std::size_t lane) {
 
 }  // namespace
 
-Dealer::Dealer(std::vector<std::size_t> order, std::size_t workers, std::size_t lanes)
+Dealer::Dealer(std::vector<std::uint32_t> order, std::size_t workers, std::size_t lanes)
     : order_(std::move(order)),
       workers_(workers),
       first_round_(std::min(order_.size(), workers * lanes)),
@@ -27,20 +29,40 @@ Dealer::Dealer(std::vector<std::size_t> order, std::size_t workers, std::size_t 
 
 std::optional<std::size_t> Dealer::first(std::size_t worker, std::size_t lane) const {
   const std::size_t at = lane * workers_ + worker;
-  return at < first_round_ ? std::optional(order_[at]) : std::nullopt;
+  return at < first_round_ ? std::optional<std::size_t>(order_[at]) : std::nullopt;
 }
 
 std::optional<std::size_t> Dealer::next() {
   const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
-  return at < order_.size() ? std::optional(order_[at]) : std::nullopt;
+  return at < order_.size() ? std::optional<std::size_t>(order_[at]) : std::nullopt;
 }
 
 bool Crew::stopped() const {
   return interrupted() || failed_.load(std::memory_order_relaxed);
 }
 
+void Crew::begin(std::size_t index, const fs::path& file) {
+  if (options.progress == nullptr || !options.progress->shown()) return;
+  const std::lock_guard lock(mutex_);
+  in_flight_.emplace_back(index, file.filename().string());
+  name_in_flight();
+}
+
+void Crew::name_in_flight() {
+  if (in_flight_.empty()) return options.progress->item("");
+  std::string text = in_flight_.front().second;
+  if (in_flight_.size() > 1) text += fmt::format(" and {} more", in_flight_.size() - 1);
+  options.progress->item(text);
+}
+
 void Crew::report(std::size_t index, HashResult&& result) {
   const std::lock_guard lock(mutex_);
+  const auto it = std::find_if(in_flight_.begin(), in_flight_.end(),
+                               [&](const auto& begun) { return begun.first == index; });
+  if (it != in_flight_.end()) {
+    in_flight_.erase(it);
+    name_in_flight();
+  }
   if (!failed_.load(std::memory_order_relaxed)) done_(index, std::move(result));
 }
 
@@ -87,11 +109,11 @@ void Worker::hash_all() {
 
 void Worker::start(Lane& lane, std::optional<std::size_t> job) {
   if (!job) return;
-  const HashJob& what = crew_.jobs[*job];
-  if (crew_.options.progress != nullptr) crew_.options.progress->item(what.path.filename().string());
+  HashJob made = crew_.jobs.job(*job);
+  crew_.begin(*job, made.path);
   ++busy_;
   ++crew_.busy_lanes;
-  lane.start(*job, what);
+  lane.start(*job, std::move(made));
 }
 
 bool Worker::prepare(Lane& lane) {
@@ -132,7 +154,7 @@ void Worker::report_the_rest() {
   if (!crew_.stopped()) return;
   while (const auto job = crew_.dealer.next()) {
     HashResult untouched;
-    untouched.digest.kind = crew_.jobs[*job].kind;
+    untouched.digest.kind = crew_.jobs.job(*job).kind;
     crew_.report(*job, std::move(untouched));
   }
 }

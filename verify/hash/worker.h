@@ -7,7 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/formats/hash/kernel_plan.h"
@@ -21,12 +22,12 @@ namespace assay {
 // with all the large ones; afterwards whoever has a free lane takes the next.
 class Dealer {
  public:
-  Dealer(std::vector<std::size_t> order, std::size_t workers, std::size_t lanes);
+  Dealer(std::vector<std::uint32_t> order, std::size_t workers, std::size_t lanes);
   std::optional<std::size_t> first(std::size_t worker, std::size_t lane) const;
   std::optional<std::size_t> next();
 
  private:
-  const std::vector<std::size_t> order_;
+  const std::vector<std::uint32_t> order_;
   const std::size_t workers_, first_round_;
   std::atomic<std::size_t> next_;
 };
@@ -35,11 +36,11 @@ class Dealer {
 class Crew {
  public:
   using Done = std::function<void(std::size_t, HashResult&&)>;
-  Crew(std::span<const HashJob> jobs, const HashOptions& options, const Done& done,
-       const sha256::KernelPlan& plan, Dealer& dealer)
+  Crew(const HashJobs& jobs, const HashOptions& options, const Done& done, const sha256::KernelPlan& plan,
+       Dealer& dealer)
       : jobs(jobs), options(options), plan(plan), dealer(dealer), done_(done) {}
 
-  const std::span<const HashJob> jobs;
+  const HashJobs& jobs;
   const HashOptions& options;
   const sha256::KernelPlan& plan;
   Dealer& dealer;
@@ -48,13 +49,17 @@ class Crew {
   bool stopped() const;
   // A busy lane keeps a core hashing; may there be a second one to read for it?
   bool idle_cores() const { return 2 * busy_lanes.load(std::memory_order_relaxed) <= options.jobs; }
-  void report(std::size_t index, HashResult&& result);  // one at a time
+  void begin(std::size_t index, const fs::path& file);
+  void report(std::size_t index, HashResult&& result);  // one at a time; also of what was never begun
   void fail(std::exception_ptr exception);
   void rethrow_failure() const;
 
  private:
+  void name_in_flight();
+
   const Done& done_;
   std::mutex mutex_;
+  std::vector<std::pair<std::size_t, std::string>> in_flight_;  // what the progress line names, oldest first
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};
 };

@@ -1,6 +1,6 @@
 // Baichuan and Baichuan2: a Llama whose q, k and v are one matrix, W_pack.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -20,12 +20,12 @@ void describe_baichuan(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"BaichuanForCausalLM", "BaiChuanForCausalLM"};
-constexpr std::string_view kTypes[] = {"baichuan"};
+constexpr std::string_view kBaichuanArchitectures[] = {"BaichuanForCausalLM", "BaiChuanForCausalLM"};
+constexpr std::string_view kBaichuanTypes[] = {"baichuan"};
 
 }  // namespace
 
-const Family kBaichuan = {"baichuan", "Baichuan, Baichuan2", kArchitectures, kTypes,
-                          kTypes,     describe_baichuan};
+const Family kBaichuan = {"baichuan",     "Baichuan, Baichuan2", kBaichuanArchitectures,
+                          kBaichuanTypes, kBaichuanTypes,        describe_baichuan};
 
 }  // namespace assay::families

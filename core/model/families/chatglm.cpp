@@ -1,7 +1,7 @@
 // ChatGLM2, ChatGLM3 and GLM-4 in their own code (modeling_chatglm.py), whose config has words of its own:
 // padded_vocab_size, num_layers, ffn_hidden_size, kv_channels, multi_query_group_num.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -55,12 +55,16 @@ void describe_chatglm(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"ChatGLMModel", "ChatGLMForConditionalGeneration"};
-constexpr std::string_view kTypes[] = {"chatglm"};
+constexpr std::string_view kChatglmArchitectures[] = {"ChatGLMModel", "ChatGLMForConditionalGeneration"};
+constexpr std::string_view kChatglmTypes[] = {"chatglm"};
 
 }  // namespace
 
-const Family kChatglm = {
-    "chatglm", "ChatGLM2, ChatGLM3, GLM-4 (own code)", kArchitectures, kTypes, kTypes, describe_chatglm};
+const Family kChatglm = {"chatglm",
+                         "ChatGLM2, ChatGLM3, GLM-4 (own code)",
+                         kChatglmArchitectures,
+                         kChatglmTypes,
+                         kChatglmTypes,
+                         describe_chatglm};
 
 }  // namespace assay::families

@@ -1,7 +1,7 @@
 // Command-R and Aya (Cohere): attention and MLP run in parallel behind one LayerNorm without bias; tied
 // embeddings. Cohere2 (Command-R7B, Command-A) looks at a window in three layers of four.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

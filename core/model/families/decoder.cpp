@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/model/families/blocks.h"
+#include "core/model/blocks.h"
 
 namespace assay::blocks {
 namespace {

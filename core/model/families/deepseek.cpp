@@ -3,8 +3,8 @@
 // adds an indexer that picks the keys each query attends to.
 #include <fmt/format.h>
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

@@ -1,7 +1,7 @@
 // Falcon 7B, 40B, 180B and their kin: q, k, v in one matrix; one or two LayerNorms a layer, as attention and
 // MLP run in parallel or one after the other.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -67,12 +67,12 @@ void describe_falcon(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"FalconForCausalLM", "RWForCausalLM"};
-constexpr std::string_view kTypes[] = {"falcon", "RefinedWeb", "RefinedWebModel"};
-constexpr std::string_view kGguf[] = {"falcon"};
+constexpr std::string_view kFalconArchitectures[] = {"FalconForCausalLM", "RWForCausalLM"};
+constexpr std::string_view kFalconTypes[] = {"falcon", "RefinedWeb", "RefinedWebModel"};
+constexpr std::string_view kFalconGguf[] = {"falcon"};
 
 }  // namespace
 
-const Family kFalcon = {"falcon", "Falcon", kArchitectures, kTypes, kGguf, describe_falcon};
+const Family kFalcon = {"falcon", "Falcon", kFalconArchitectures, kFalconTypes, kFalconGguf, describe_falcon};
 
 }  // namespace assay::families

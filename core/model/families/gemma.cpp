@@ -1,14 +1,14 @@
 // Gemma 1, 2 and 3 (text): tied embeddings, wide heads. Gemma 2 has four norms a layer and a window in every
 // other layer; Gemma 3 adds norms on q and k and looks at a window in five layers of six.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
 
-HeadAttention read_attention(ConfigReader& config, const Decoder& d) {
+HeadAttention gemma_attention(ConfigReader& config, const Decoder& d) {
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
   return a;
@@ -24,7 +24,7 @@ void describe_gemma(ConfigReader& config, ModuleTree& tree) {
                                   .kv_heads = 16,
                                   .head_dim = 256,
                                   .tied = true});
-  const HeadAttention a = read_attention(config, d);
+  const HeadAttention a = gemma_attention(config, d);
   Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);
   layer.children = {attention(a), gated_mlp(d.mlp())};
@@ -62,7 +62,7 @@ void describe_gemma2(ConfigReader& config, ModuleTree& tree) {
                                   .kv_heads = 4,
                                   .head_dim = 256,
                                   .tied = true});
-  add_gemma2_layers(config, tree, d, read_attention(config, d), "", 2);
+  add_gemma2_layers(config, tree, d, gemma_attention(config, d), "", 2);
 }
 
 // SigLIP (transformers SiglipVisionConfig, whose defaults these are) and the projector into the text's width.
@@ -93,7 +93,7 @@ void describe_gemma3(ConfigReader& config, ModuleTree& tree) {
                                   .kv_heads = 4,
                                   .head_dim = 256,
                                   .tied = true});
-  HeadAttention a = read_attention(config, d);
+  HeadAttention a = gemma_attention(config, d);
   a.qk_norm = QkNorm::per_head;
   const bool nested = !config.config().nested_in().empty();
   const std::uint64_t pattern = config.size("sliding_window_pattern|_sliding_window_pattern", 6).value();

@@ -1,7 +1,7 @@
 // GLM-4 as transformers has it (GlmForCausalLM, Glm4ForCausalLM): biased q, k, v; gate and up in one matrix.
 // The 2025 models (Glm4) norm the outputs of attention and MLP too.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

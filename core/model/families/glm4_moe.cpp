@@ -1,7 +1,7 @@
 // GLM-4.5, 4.6 and their Air: grouped attention with partly rotated heads, DeepSeek-V3's experts and MTP
 // layer.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -48,12 +48,13 @@ void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
   tree.mtp_attention.push_back(geometry(a, mtp));
 }
 
-constexpr std::string_view kArchitectures[] = {"Glm4MoeForCausalLM"};
-constexpr std::string_view kTypes[] = {"glm4_moe"};
-constexpr std::string_view kGguf[] = {"glm4moe"};
+constexpr std::string_view kGlm4MoeArchitectures[] = {"Glm4MoeForCausalLM"};
+constexpr std::string_view kGlm4MoeTypes[] = {"glm4_moe"};
+constexpr std::string_view kGlm4MoeGguf[] = {"glm4moe"};
 
 }  // namespace
 
-const Family kGlm4Moe = {"glm4_moe", "GLM-4.5, GLM-4.6", kArchitectures, kTypes, kGguf, describe_glm4_moe};
+const Family kGlm4Moe = {"glm4_moe",    "GLM-4.5, GLM-4.6", kGlm4MoeArchitectures,
+                         kGlm4MoeTypes, kGlm4MoeGguf,       describe_glm4_moe};
 
 }  // namespace assay::families

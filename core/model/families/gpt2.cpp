@@ -1,6 +1,6 @@
 // GPT-2: learned positions, LayerNorms, biases everywhere; its matrices are stored [in, out] (Conv1D).
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -53,11 +53,11 @@ void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"GPT2LMHeadModel"};
-constexpr std::string_view kTypes[] = {"gpt2"};
+constexpr std::string_view kGpt2Architectures[] = {"GPT2LMHeadModel"};
+constexpr std::string_view kGpt2Types[] = {"gpt2"};
 
 }  // namespace
 
-const Family kGpt2 = {"gpt2", "GPT-2", kArchitectures, kTypes, kTypes, describe_gpt2};
+const Family kGpt2 = {"gpt2", "GPT-2", kGpt2Architectures, kGpt2Types, kGpt2Types, describe_gpt2};
 
 }  // namespace assay::families

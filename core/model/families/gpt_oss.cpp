@@ -1,7 +1,7 @@
 // gpt-oss: attention with sinks and biases, a window in every other layer; the experts of a layer are stacked
 // in one tensor, [experts, in, out], gate and up rows interleaved.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -10,8 +10,8 @@ using namespace blocks;
 
 Module stacked_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
   Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
-  const std::vector<CutMember> both = {{Role::mlp_gate, width.value(), width.value()},
-                                       {Role::mlp_up, width.value(), width.value()}};
+  const std::vector<PartitionedPart> both = {{Role::mlp_gate, width.value(), width.value()},
+                                             {Role::mlp_up, width.value(), width.value()}};
   const auto add = [&](const std::string& name, const std::vector<Quantity>& shape, Role role, bool bias,
                        Parallel parallel) {
     TensorSpec spec = parameter(name, shape, role, Part::routed_expert);
@@ -24,10 +24,10 @@ Module stacked_experts(const Quantity& hidden, const Quantity& width, const Expe
   };
   const Quantity& e = experts.count;
   const Quantity gate_up = Quantity(2) * width;
-  add("gate_up_proj", {e, hidden, gate_up}, Role::mlp_gate_up, false, {Cut::columns, 2, both, true});
-  add("gate_up_proj_bias", {e, gate_up}, Role::mlp_gate_up, true, {Cut::columns, 1, both, true});
+  add("gate_up_proj", {e, hidden, gate_up}, Role::mlp_gate_up, false, {Partition::columns, 2, both, true});
+  add("gate_up_proj_bias", {e, gate_up}, Role::mlp_gate_up, true, {Partition::columns, 1, both, true});
   add("down_proj", {e, width, hidden}, Role::mlp_down, false,
-      {Cut::rows, 1, {{Role::mlp_down, width.value(), width.value()}}});
+      {Partition::rows, 1, {{Role::mlp_down, width.value(), width.value()}}});
   add("down_proj_bias", {e, hidden}, Role::mlp_down, true, {});
   return module;
 }
@@ -62,12 +62,13 @@ void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 
-constexpr std::string_view kArchitectures[] = {"GptOssForCausalLM"};
-constexpr std::string_view kTypes[] = {"gpt_oss"};
-constexpr std::string_view kGguf[] = {"gpt-oss"};
+constexpr std::string_view kGptOssArchitectures[] = {"GptOssForCausalLM"};
+constexpr std::string_view kGptOssTypes[] = {"gpt_oss"};
+constexpr std::string_view kGptOssGguf[] = {"gpt-oss"};
 
 }  // namespace
 
-const Family kGptOss = {"gpt_oss", "gpt-oss", kArchitectures, kTypes, kGguf, describe_gpt_oss};
+const Family kGptOss = {"gpt_oss",    "gpt-oss",   kGptOssArchitectures,
+                        kGptOssTypes, kGptOssGguf, describe_gpt_oss};
 
 }  // namespace assay::families

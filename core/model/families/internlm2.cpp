@@ -1,6 +1,6 @@
 // InternLM2 and 2.5: a Llama under other names, q, k and v in one matrix (grouped by key head).
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -28,12 +28,12 @@ void describe_internlm2(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"InternLM2ForCausalLM"};
-constexpr std::string_view kTypes[] = {"internlm2"};
+constexpr std::string_view kInternlm2Architectures[] = {"InternLM2ForCausalLM"};
+constexpr std::string_view kInternlm2Types[] = {"internlm2"};
 
 }  // namespace
 
-const Family kInternlm2 = {"internlm2", "InternLM2, InternLM2.5", kArchitectures, kTypes,
-                           kTypes,      describe_internlm2};
+const Family kInternlm2 = {"internlm2",     "InternLM2, InternLM2.5", kInternlm2Architectures,
+                           kInternlm2Types, kInternlm2Types,          describe_internlm2};
 
 }  // namespace assay::families

@@ -4,8 +4,8 @@
 //   x = x + o(attention(q, k, v of norm(x)));  x = x + down(silu(gate(norm(x))) * up(norm(x)))
 #include <algorithm>
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

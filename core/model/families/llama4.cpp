@@ -3,8 +3,8 @@
 // weights.
 #include <algorithm>
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -24,8 +24,9 @@ Module stacked_experts(const Quantity& hidden, const Quantity& width, const Expe
     module.tensors.push_back(std::move(spec));
   };
   add("gate_up_proj", {experts.count, hidden, Quantity(2) * width}, Role::mlp_gate_up,
-      {Cut::columns, 2, {{Role::mlp_gate, w, w}, {Role::mlp_up, w, w}}});
-  add("down_proj", {experts.count, width, hidden}, Role::mlp_down, {Cut::rows, 1, {{Role::mlp_down, w, w}}});
+      {Partition::columns, 2, {{Role::mlp_gate, w, w}, {Role::mlp_up, w, w}}});
+  add("down_proj", {experts.count, width, hidden}, Role::mlp_down,
+      {Partition::rows, 1, {{Role::mlp_down, w, w}}});
   return module;
 }
 
@@ -92,12 +93,13 @@ void describe_llama4(ConfigReader& config, ModuleTree& tree) {
   if (nested) tree.not_counted.push_back({"vision tower and multimodal projector", std::nullopt});
 }
 
-constexpr std::string_view kArchitectures[] = {"Llama4ForConditionalGeneration", "Llama4ForCausalLM"};
-constexpr std::string_view kTypes[] = {"llama4", "llama4_text"};
-constexpr std::string_view kGguf[] = {"llama4"};
+constexpr std::string_view kLlama4Architectures[] = {"Llama4ForConditionalGeneration", "Llama4ForCausalLM"};
+constexpr std::string_view kLlama4Types[] = {"llama4", "llama4_text"};
+constexpr std::string_view kLlama4Gguf[] = {"llama4"};
 
 }  // namespace
 
-const Family kLlama4 = {"llama4", "Llama 4", kArchitectures, kTypes, kGguf, describe_llama4};
+const Family kLlama4 = {"llama4",     "Llama 4",   kLlama4Architectures,
+                        kLlama4Types, kLlama4Gguf, describe_llama4};
 
 }  // namespace assay::families

@@ -1,6 +1,6 @@
 // MiniCPM3: DeepSeek's latent attention in a small dense model with tied embeddings.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -31,11 +31,12 @@ void describe_minicpm3(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"MiniCPM3ForCausalLM"};
-constexpr std::string_view kTypes[] = {"minicpm3"};
+constexpr std::string_view kMinicpm3Architectures[] = {"MiniCPM3ForCausalLM"};
+constexpr std::string_view kMinicpm3Types[] = {"minicpm3"};
 
 }  // namespace
 
-const Family kMinicpm3 = {"minicpm3", "MiniCPM3", kArchitectures, kTypes, kTypes, describe_minicpm3};
+const Family kMinicpm3 = {"minicpm3",     "MiniCPM3",     kMinicpm3Architectures,
+                          kMinicpm3Types, kMinicpm3Types, describe_minicpm3};
 
 }  // namespace assay::families

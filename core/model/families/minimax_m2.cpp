@@ -2,8 +2,8 @@
 // experts, DeepSeek-V3's bias for choosing them.
 #include <fmt/format.h>
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -42,12 +42,13 @@ void describe_minimax_m2(ConfigReader& config, ModuleTree& tree) {
   }
 }
 
-constexpr std::string_view kArchitectures[] = {"MiniMaxM2ForCausalLM"};
-constexpr std::string_view kTypes[] = {"minimax_m2"};
-constexpr std::string_view kGguf[] = {"minimax-m2"};
+constexpr std::string_view kMinimaxM2Architectures[] = {"MiniMaxM2ForCausalLM"};
+constexpr std::string_view kMinimaxM2Types[] = {"minimax_m2"};
+constexpr std::string_view kMinimaxM2Gguf[] = {"minimax-m2"};
 
 }  // namespace
 
-const Family kMinimaxM2 = {"minimax_m2", "MiniMax-M2", kArchitectures, kTypes, kGguf, describe_minimax_m2};
+const Family kMinimaxM2 = {"minimax_m2",    "MiniMax-M2",   kMinimaxM2Architectures,
+                           kMinimaxM2Types, kMinimaxM2Gguf, describe_minimax_m2};
 
 }  // namespace assay::families

@@ -1,7 +1,7 @@
 // Mixtral: Mistral's attention, eight experts of which two; w1 is the gate, w3 up, w2 down. Phi-3.5-MoE keeps
 // the names and has LayerNorms with biases instead of RMSNorms.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

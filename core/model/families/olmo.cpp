@@ -1,7 +1,7 @@
 // OLMo-2 and OLMo-3: norms come after attention and MLP, and q and k are normed over their full width. OLMo-3
 // looks at a window in three layers of four.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

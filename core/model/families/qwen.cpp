@@ -1,6 +1,6 @@
 // Qwen (1): one matrix makes q, k and v, with a bias; `intermediate_size` is the width of w1 and w2 together.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -35,11 +35,11 @@ void describe_qwen(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-constexpr std::string_view kArchitectures[] = {"QWenLMHeadModel"};
-constexpr std::string_view kTypes[] = {"qwen"};
+constexpr std::string_view kQwenArchitectures[] = {"QWenLMHeadModel"};
+constexpr std::string_view kQwenTypes[] = {"qwen"};
 
 }  // namespace
 
-const Family kQwen = {"qwen", "Qwen (1)", kArchitectures, kTypes, kTypes, describe_qwen};
+const Family kQwen = {"qwen", "Qwen (1)", kQwenArchitectures, kQwenTypes, kQwenTypes, describe_qwen};
 
 }  // namespace assay::families

@@ -1,7 +1,7 @@
 // Qwen1.5, Qwen2 and Qwen2.5: a Llama with biases on q, k and v. Qwen3: no biases, but a norm on each head's
 // q and k.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {

@@ -2,8 +2,8 @@
 // In both, `decoder_sparse_step` and `mlp_only_layers` say which layers keep a dense MLP.
 #include <algorithm>
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -72,18 +72,18 @@ void describe_qwen3_moe(ConfigReader& config, ModuleTree& tree) {
                window.value_or(0));
 }
 
-constexpr std::string_view kQwen2Architectures[] = {"Qwen2MoeForCausalLM"};
-constexpr std::string_view kQwen2Types[] = {"qwen2_moe"};
-constexpr std::string_view kQwen2Gguf[] = {"qwen2moe"};
-constexpr std::string_view kQwen3Architectures[] = {"Qwen3MoeForCausalLM"};
-constexpr std::string_view kQwen3Types[] = {"qwen3_moe"};
-constexpr std::string_view kQwen3Gguf[] = {"qwen3moe"};
+constexpr std::string_view kQwen2MoeArchitectures[] = {"Qwen2MoeForCausalLM"};
+constexpr std::string_view kQwen2MoeTypes[] = {"qwen2_moe"};
+constexpr std::string_view kQwen2MoeGguf[] = {"qwen2moe"};
+constexpr std::string_view kQwen3MoeArchitectures[] = {"Qwen3MoeForCausalLM"};
+constexpr std::string_view kQwen3MoeTypes[] = {"qwen3_moe"};
+constexpr std::string_view kQwen3MoeGguf[] = {"qwen3moe"};
 
 }  // namespace
 
-const Family kQwen2Moe = {"qwen2_moe", "Qwen1.5-MoE, Qwen2-MoE", kQwen2Architectures, kQwen2Types,
-                          kQwen2Gguf,  describe_qwen2_moe};
-const Family kQwen3Moe = {"qwen3_moe", "Qwen3-MoE", kQwen3Architectures,
-                          kQwen3Types, kQwen3Gguf,  describe_qwen3_moe};
+const Family kQwen2Moe = {"qwen2_moe",   "Qwen1.5-MoE, Qwen2-MoE", kQwen2MoeArchitectures, kQwen2MoeTypes,
+                          kQwen2MoeGguf, describe_qwen2_moe};
+const Family kQwen3Moe = {"qwen3_moe",    "Qwen3-MoE",   kQwen3MoeArchitectures,
+                          kQwen3MoeTypes, kQwen3MoeGguf, describe_qwen3_moe};
 
 }  // namespace assay::families

@@ -1,6 +1,6 @@
 // StarCoder2: biases everywhere, LayerNorms, and an MLP of two matrices.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
-#include "core/model/families/blocks.h"
 
 namespace assay::families {
 namespace {
@@ -32,11 +32,12 @@ void describe_starcoder2(ConfigReader& config, ModuleTree& tree) {
                window.value_or(0));
 }
 
-constexpr std::string_view kArchitectures[] = {"Starcoder2ForCausalLM"};
-constexpr std::string_view kTypes[] = {"starcoder2"};
+constexpr std::string_view kStarcoder2Architectures[] = {"Starcoder2ForCausalLM"};
+constexpr std::string_view kStarcoder2Types[] = {"starcoder2"};
 
 }  // namespace
 
-const Family kStarcoder2 = {"starcoder2", "StarCoder2", kArchitectures, kTypes, kTypes, describe_starcoder2};
+const Family kStarcoder2 = {"starcoder2",     "StarCoder2",     kStarcoder2Architectures,
+                            kStarcoder2Types, kStarcoder2Types, describe_starcoder2};
 
 }  // namespace assay::families

@@ -201,6 +201,32 @@ TEST(ChecksumManifest, ManyLines) {
   EXPECT_EQ(manifest.findings.back().message, "99980 more of the same");
 }
 
+TEST(ChecksumManifest, FindsANameAmongManyAgain) {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += fmt::format("{}  shard-{}.bin\n", kAbc, i);
+  const ChecksumManifest manifest = parse(text + kEmpty + "  shard-0.bin\n" + kAbc + "  shard-49999.bin\n" +
+                                          kEmpty + "  shard-50000.bin\n");
+  EXPECT_EQ(manifest.entries.size(), 50'001u);
+  ASSERT_EQ(codes(manifest), (std::vector<std::string>{"manifest.name_conflict", "manifest.name_twice"}));
+  EXPECT_EQ(manifest.findings[0].message, "line 50001 gives \"shard-0.bin\" a second, different digest");
+  EXPECT_EQ(manifest.findings[1].message, "line 50002 gives \"shard-49999.bin\" a second time");
+}
+
+TEST(ChecksumManifest, KeepsOfALongListWhatIsWanted) {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += fmt::format("{}  folder/shard-{}.bin\n", kAbc, i);
+  PassingText passing(text.data(), text.size());
+  const auto wanted = [](std::string_view name) { return name == "folder/shard-49990.bin"; };
+  const ChecksumManifest manifest =
+      parse_checksum_manifest(text, "SHA256SUMS", {.wanted = wanted, .passing = &passing});
+  ASSERT_EQ(manifest.entries.size(), kEntriesAlwaysKept + 1);
+  EXPECT_EQ(manifest.entries[999].name, "folder/shard-999.bin");
+  EXPECT_EQ(manifest.entries.back().name, "folder/shard-49990.bin");
+  EXPECT_TRUE(manifest.findings.empty());
+  EXPECT_EQ(text[text.size() / 2], '\0') << "read, and gone";
+  EXPECT_EQ(text.back(), '\n');
+}
+
 // Names that need escaping, written by sha256sum and read by us, and the other way round.
 TEST(ChecksumManifest, AgreesWithSha256sum) {
   ASSAY_PROGRAM_OR_SKIP("sha256sum");
@@ -254,7 +280,7 @@ ChecksumManifest chunked() {
   ChecksumManifest manifest;
   manifest.chunk_bytes = 1 << 20;
   manifest.entries.push_back(
-      {"dir/模型 \"1\"\n.bin", digest(kAbc), (1 << 20) + 1, {digest(kAbc), digest(kEmpty)}});
+      {"dir/模型 \"1\"\n.bin", digest(kAbc), (1 << 20) + 1, std::vector{digest(kAbc), digest(kEmpty)}});
   manifest.entries.push_back({"empty", digest(kEmpty), 0, {}});
   return manifest;
 }
@@ -267,8 +293,8 @@ TEST(ChunkedManifest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.entries[0].name, "dir/模型 \"1\"\n.bin");
   EXPECT_EQ(read.entries[0].size, (1u << 20) + 1);
   EXPECT_EQ(read.entries[0].digest, digest(kAbc));
-  EXPECT_EQ(read.entries[0].chunks, (std::vector<Digest>{digest(kAbc), digest(kEmpty)}));
-  EXPECT_EQ(read.entries[1].chunks.size(), 0u);
+  EXPECT_EQ(*read.entries[0].chunks, (std::vector<Digest>{digest(kAbc), digest(kEmpty)}));
+  EXPECT_EQ(read.entries[1].chunks->size(), 0u);
   EXPECT_EQ(render_chunked_manifest(read), text);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);  // two of the head, one a file, one of the end
 }

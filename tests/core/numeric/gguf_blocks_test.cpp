@@ -13,6 +13,7 @@
 #include "core/numeric/simd_targets.h"
 #include "core/system/error.h"
 #include "tests/core/numeric/fixtures.h"
+#include "tests/support/fenced.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -21,9 +22,10 @@ namespace {
 using test::bits_of;
 
 std::vector<float> dequantized(ElementType type, std::string_view blocks) {
-  std::vector<float> out(blocks.size() / info(type).block_bytes * info(type).block_elements);
-  dequantize(type, std::as_bytes(std::span(blocks)), out.data());
-  return out;
+  test::Fenced<char> stored{std::span(blocks)};
+  test::Fenced<float> out(blocks.size() / info(type).block_bytes * info(type).block_elements);
+  dequantize(type, std::as_bytes(stored.all()), out.data());
+  return {out.all().begin(), out.all().end()};
 }
 
 // Each test on every instruction set of this machine.

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "core/system/error.h"
+#include "core/system/tree_names.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -86,6 +87,23 @@ TEST(ListTree, ListsLinksWithoutFollowingThem) {
   EXPECT_EQ(entries[0].size, 1u);
   EXPECT_EQ(entries[1].name, "a/loop");
   EXPECT_EQ(entries[1].kind, TreeEntry::Kind::link);
+  const auto names = list_names(dir.path(), skip);
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_EQ(names[0].name, "a/b.txt");
+  EXPECT_EQ(names[0].kind, TreeEntry::Kind::regular);
+  EXPECT_EQ(names[1].kind, TreeEntry::Kind::link);
+}
+
+TEST(ListTree, OfAFolderThatMayNotBeSearchedListsUnreadableEntries) {
+  if (::geteuid() == 0) GTEST_SKIP() << "SKIPPED: root may read everything";
+  const test::TempDir dir;
+  test::write_file(dir / "closed/x", "x");
+  fs::permissions(dir / "closed", fs::perms::owner_read);
+  for (const auto& entries : {list_tree(dir.path()), list_names(dir.path())}) {
+    ASSERT_EQ(entries.size(), 1u);
+    EXPECT_EQ(entries[0].kind, TreeEntry::Kind::unreadable);
+  }
+  fs::permissions(dir / "closed", fs::perms::owner_all);
 }
 
 TEST(AtomicFile, WritesIntoAPipeInsteadOfReplacingIt) {

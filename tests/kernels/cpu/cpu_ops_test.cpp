@@ -162,9 +162,9 @@ TEST(CpuLinear, APanelsRowIsTheSameAloneAndAmongOthers) {
   const std::vector<float> x = filled(40, 515, InputKind::zero_mean, 5);
   const Matrix all = upload(ops.cpu, x, 40, 515);
   const Matrix together = ops.cpu.allocate(40, 100), alone = ops.cpu.allocate(1, 100);
-  cpu::linear_by(cpu::LinearWay::panels, all, w.view, together, 2);
+  cpu::linear_by(cpu::LinearWay::gemm, all, w.view, together, 2);
   for (const std::size_t row : {std::size_t{0}, std::size_t{13}, std::size_t{39}}) {
-    cpu::linear_by(cpu::LinearWay::panels, all.row_range(row, 1), w.view, alone, 1);
+    cpu::linear_by(cpu::LinearWay::gemm, all.row_range(row, 1), w.view, alone, 1);
     EXPECT_EQ(ops.cpu.download(alone), ops.cpu.download(together.row_range(row, 1)));
   }
 }
@@ -203,15 +203,15 @@ struct AttentionShape {
   std::size_t heads, kv_heads, qk_dim, v_dim, window;
   double soft_cap;
   bool sinks;
-  std::vector<std::pair<std::size_t, std::size_t>> spans;  // queries, keys
-  std::size_t page_rows;                                   // 0: no pages
+  std::vector<std::pair<std::size_t, std::size_t>> sequences;  // queries, keys
+  std::size_t page_rows;                                       // 0: no pages
 };
 
 class CpuAttention : public ::testing::TestWithParam<AttentionShape> {};
 
 // Pages of a sequence in scattered order, its rows of NaN where no key is.
-CacheRows paged(Ops& ops, const std::vector<float>& rows, std::size_t keys, std::size_t width,
-                std::size_t page_rows, std::vector<std::int32_t>& pages) {
+PagedKvView paged(Ops& ops, const std::vector<float>& rows, std::size_t keys, std::size_t width,
+                  std::size_t page_rows, std::vector<std::int32_t>& pages) {
   if (page_rows == 0) return {.base = upload(ops, rows, keys, width)};
   const std::size_t count = (keys + page_rows - 1) / page_rows;
   pages.resize(count);
@@ -235,7 +235,7 @@ struct AttentionInputs {
 
 AttentionCall make_call(Ops& ops, const AttentionShape& s, AttentionInputs& in, const WeightView& sinks) {
   std::size_t tokens = 0;
-  for (const auto& [queries, keys] : s.spans) tokens += queries;
+  for (const auto& [queries, keys] : s.sequences) tokens += queries;
   AttentionCall call;
   call.q = upload(ops, in.q, tokens, s.heads * s.qk_dim);
   call.heads = s.heads;
@@ -247,15 +247,15 @@ AttentionCall make_call(Ops& ops, const AttentionShape& s, AttentionInputs& in, 
   call.soft_cap = s.soft_cap;
   if (s.sinks) call.sinks = sinks;
   std::size_t first = 0;
-  for (std::size_t i = 0; i < s.spans.size(); ++i) {
-    AttentionSpan span;
+  for (std::size_t i = 0; i < s.sequences.size(); ++i) {
+    SequenceMetadata span;
     span.first = first;
-    span.queries = s.spans[i].first;
-    span.keys = s.spans[i].second;
+    span.queries = s.sequences[i].first;
+    span.keys = s.sequences[i].second;
     span.key_rows = paged(ops, in.keys[i], span.keys, s.kv_heads * s.qk_dim, s.page_rows, in.key_pages[i]);
     span.value_rows =
         paged(ops, in.values[i], span.keys, s.kv_heads * s.v_dim, s.page_rows, in.value_pages[i]);
-    call.spans.push_back(span);
+    call.sequences.push_back(span);
     first += span.queries;
   }
   return call;
@@ -271,7 +271,7 @@ double attention_budget(const AttentionShape& s, const AttentionInputs& in) {
   for (std::size_t i = 0; i + s.qk_dim <= in.q.size(); i += s.qk_dim)
     longest_q = std::max(longest_q, squares(&in.q[i], s.qk_dim));
   for (std::size_t i = 0; i < in.keys.size(); ++i) {
-    most_keys = std::max(most_keys, s.spans[i].second);
+    most_keys = std::max(most_keys, s.sequences[i].second);
     for (std::size_t k = 0; k + s.qk_dim <= in.keys[i].size(); k += s.qk_dim)
       largest_product = std::max(largest_product, std::sqrt(longest_q * squares(&in.keys[i][k], s.qk_dim)));
     for (const float v : in.values[i]) largest_value = std::max<double>(largest_value, std::fabs(v));
@@ -287,13 +287,13 @@ TEST_P(CpuAttention, IsWithinItsBudget) {
     Pair ops;
     AttentionInputs in;
     std::size_t tokens = 0;
-    for (const auto& [queries, keys] : s.spans) {
+    for (const auto& [queries, keys] : s.sequences) {
       in.keys.push_back(filled(keys, s.kv_heads * s.qk_dim, kind, 20 + keys));
       in.values.push_back(filled(keys, s.kv_heads * s.v_dim, InputKind::zero_mean, 40 + keys));
       tokens += queries;
     }
-    in.key_pages.resize(s.spans.size());
-    in.value_pages.resize(s.spans.size());
+    in.key_pages.resize(s.sequences.size());
+    in.value_pages.resize(s.sequences.size());
     in.q = filled(tokens, s.heads * s.qk_dim, InputKind::zero_mean, 17);
     const StoredWeight sinks(ElementType::F32, 1, s.heads, InputKind::zero_mean);
     AttentionInputs again = in;
@@ -361,9 +361,10 @@ TEST(CpuElementwise, GatesAgree) {
   const std::vector<float> gate = filled(3, 37, InputKind::large, 4), up = filled(3, 37, InputKind::large, 5);
   for (const Activation activation :
        {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::gpt_oss}) {
-    const GatedForm form{activation, 7};
-    const Matrix y = ops.cpu.gated(upload(ops.cpu, gate, 3, 37), upload(ops.cpu, up, 3, 37), form);
-    const Matrix t = ops.truth.gated(upload(ops.truth, gate, 3, 37), upload(ops.truth, up, 3, 37), form);
+    const GatedActivation form{activation, 7};
+    const Matrix y = ops.cpu.gated_activation(upload(ops.cpu, gate, 3, 37), upload(ops.cpu, up, 3, 37), form);
+    const Matrix t =
+        ops.truth.gated_activation(upload(ops.truth, gate, 3, 37), upload(ops.truth, up, 3, 37), form);
     const std::vector<double> out = ops.cpu.download(y), truth = ops.truth.download(t);
     for (std::size_t i = 0; i < out.size(); ++i) {
       // Arguments up to 100 carry their own rounding into the exponential: 100·u, a few times.

@@ -73,7 +73,7 @@ void expect_sums_written_out(const Product& p, const std::string& target) {
   std::vector<float> w = made.values();
   for (float& value : w) value = rounded(value);
   Matrix y = ops.allocate(p.tokens, p.outputs);
-  cpu::linear_by(cpu::LinearWay::panels_bf16,
+  cpu::linear_by(cpu::LinearWay::gemm_bf16,
                  ops.upload(std::vector<double>(x.begin(), x.end()), p.tokens, p.inputs), made.view(), y, 2);
   const bool by_instruction = cpu::has_bf16_products() && p.smallest >= 0x1p-40F;
   std::size_t wrong = 0;
@@ -118,7 +118,7 @@ TEST(Bf16Linear, CarriesNaNAndInfinity) {
                nan = std::numeric_limits<double>::quiet_NaN();
   Matrix y = ops.allocate(3, 2);
   const std::vector<double> x = {infinity, 0, nan, 1, 1, 1};
-  cpu::linear_by(cpu::LinearWay::panels_bf16, ops.upload(x, 3, 2), w.view(), y, 1);
+  cpu::linear_by(cpu::LinearWay::gemm_bf16, ops.upload(x, 3, 2), w.view(), y, 1);
   EXPECT_EQ(y.row<float>(0)[0], std::numeric_limits<float>::infinity());
   EXPECT_EQ(y.row<float>(0)[1], -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(y.row<float>(1)[0]) && std::isnan(y.row<float>(1)[1]));

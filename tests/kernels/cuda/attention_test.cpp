@@ -40,6 +40,11 @@ TEST(CudaAttention, PassesTheRatiosOfTheKnownFamilies) {
   EXPECT_GT(pass_emulated(89, add_attention, wanted, true), 4u);
 }
 
+TEST(CudaAttention, PassesAtItsEdges) {
+  const auto wanted = [](const CaseId& id) { return is_small(id) && in_turn(id, 4); };
+  EXPECT_GT(pass_emulated(89, add_attention, wanted, true), 50u);
+}
+
 TEST(CudaAttention, PassesInPieces) {
   EXPECT_GT(pass_emulated(90, add_attention,
                           [](const CaseId& id) {

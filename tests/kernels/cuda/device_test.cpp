@@ -10,6 +10,7 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/harness/inputs.h"
 #include "kernels/harness/survey.h"
+#include "kernels/selection/select.h"
 
 namespace assay {
 namespace {

@@ -19,6 +19,9 @@ void add_elementwise(Registry& registry, cuda::Machine& machine) {
                                  .activation = cuda::launch_activation,
                                  .dequantize = cuda::launch_dequantize});
 }
+void add_embedding(Registry& registry, cuda::Machine& machine) {
+  cuda::add_embedding_kernels(registry, machine, {.convert = cuda::launch_convert});
+}
 void add_quantize(Registry& registry, cuda::Machine& machine) {
   cuda::add_quantize_kernels(registry, machine, {.quantize = cuda::launch_quantize});
 }
@@ -27,8 +30,11 @@ TEST(CudaElementwise, PassesItsGrids) {
   EXPECT_GT(pass_emulated(89, add_elementwise), 200u);
 }
 
-void add_embedding(Registry& registry, cuda::Machine& machine) {
-  cuda::add_embedding_kernels(registry, machine, {.convert = cuda::launch_convert});
+const auto kAll = [](const CaseId&) { return true; };
+TEST(CudaElementwise, PassAtTheirEdges) {
+  EXPECT_GT(pass_emulated(89, add_elementwise, kAll, true), 15u);
+  EXPECT_GE(pass_emulated(89, add_embedding, kAll, true), 3u);
+  EXPECT_GT(pass_emulated(89, add_quantize, kAll, true), 60u);
 }
 
 TEST(CudaEmbedding, PassesItsGrid) {
@@ -105,16 +111,16 @@ TEST(CudaElementwise, RoundsToBfloat16AsTheReferenceDoes) {
   const Arithmetic bf16{Precision::bf16};
   ReferenceOps ops(bf16, 1);
   std::size_t compared = 0;
-  for (const CaseId& id : cases_of<GatedCall>().grid()) {
-    const auto operands = cases_of<GatedCall>().make(id);
-    const GatedCall call = operands->call(ops);
+  for (const CaseId& id : cases_of<GatedActivationCall>().grid()) {
+    const auto operands = cases_of<GatedActivationCall>().make(id);
+    const GatedActivationCall call = operands->call(ops);
     // The reference's own 1 + erf and 1 + tanh cancel, in double: no measure of small results.
     const bool cancels =
         call.form.activation == Activation::gelu || call.form.activation == Activation::gelu_tanh;
     if (call.gate.empty() || cancels) continue;
     const std::vector<double> due = ops.download(run_reference(ops, call));
     const std::vector<double> gate = ops.download(call.gate), up = ops.download(call.up);
-    const std::vector<double> out = ops.download(registry.of<GatedCall>()[0].run(ops, call));
+    const std::vector<double> out = ops.download(registry.of<GatedActivationCall>()[0].run(ops, call));
     for (std::size_t i = 0; i < due.size(); ++i, ++compared) {
       EXPECT_EQ(out[i], bf16.round(out[i]));
       // float32 inside may fall on the other side of a tie, once a rounding stage; exponentials below the

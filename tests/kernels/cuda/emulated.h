@@ -8,9 +8,16 @@
 
 #include "kernels/cuda/machine.h"
 #include "kernels/harness/examine.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
+
+// One of `turns` cases, whichever: of those that differ in little.
+inline bool in_turn(const CaseId& id, std::size_t turns) {
+  std::size_t hash = 0;
+  for (const char c : id.text()) hash = hash * 31 + static_cast<unsigned char>(c);
+  return hash % turns == 0;
+}
 
 // Cases of the grid, or of those it is never without (OpCases::always), for which `wanted` says yes. Each has
 // to be passed by every kernel that `add` put into the registry; returns how many examinations were passed,
@@ -18,7 +25,7 @@ namespace assay {
 inline std::size_t pass_emulated(
     int sm, const std::function<void(Registry&, cuda::Machine&)>& add,
     const std::function<bool(const CaseId&)>& wanted = [](const CaseId&) { return true; },
-    bool always = false) {
+    bool always = false) {  // of always, what the kernels themselves declare (kernels/edges.h) is most
   const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
   Registry registry;
   add(registry, *machine);

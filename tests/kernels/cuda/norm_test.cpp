@@ -8,30 +8,36 @@
 namespace assay {
 namespace {
 
+void add_norm(Registry& registry, cuda::Machine& machine) {
+  cuda::add_norm_kernels(registry, machine,
+                         {.rms_norm = cuda::launch_rms_norm, .layer_norm = cuda::launch_layer_norm});
+}
+void add_softmax(Registry& registry, cuda::Machine& machine) {
+  cuda::add_softmax_kernels(registry, machine, {.softmax = cuda::launch_softmax});
+}
+void add_gate(Registry& registry, cuda::Machine& machine) {
+  cuda::add_gate_kernels(registry, machine, {.gate = cuda::launch_gate});
+}
+
 TEST(CudaNorm, PassesItsGrid) {
-  EXPECT_GT(pass_emulated(89,
-                          [](Registry& registry, cuda::Machine& machine) {
-                            cuda::add_norm_kernels(
-                                registry, machine,
-                                {.rms_norm = cuda::launch_rms_norm, .layer_norm = cuda::launch_layer_norm});
-                          }),
-            110u);
+  EXPECT_GT(pass_emulated(89, add_norm), 110u);
 }
-
 TEST(CudaSoftmax, PassesItsGrid) {
-  EXPECT_GT(pass_emulated(89,
-                          [](Registry& registry, cuda::Machine& machine) {
-                            cuda::add_softmax_kernels(registry, machine, {.softmax = cuda::launch_softmax});
-                          }),
-            20u);
+  EXPECT_GT(pass_emulated(89, add_softmax), 20u);
+}
+TEST(CudaGate, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(89, add_gate), 100u);
 }
 
-TEST(CudaGate, PassesItsGrid) {
-  EXPECT_GT(pass_emulated(89,
-                          [](Registry& registry, cuda::Machine& machine) {
-                            cuda::add_gate_kernels(registry, machine, {.gate = cuda::launch_gate});
-                          }),
-            100u);
+const auto kAll = [](const CaseId&) { return true; };
+TEST(CudaNorm, PassesAtItsEdges) {
+  EXPECT_GT(pass_emulated(89, add_norm, kAll, true), 70u);
+}
+TEST(CudaSoftmax, PassesAtItsEdges) {
+  EXPECT_GT(pass_emulated(89, add_softmax, kAll, true), 35u);
+}
+TEST(CudaGate, PassesAtItsEdges) {
+  EXPECT_GT(pass_emulated(89, add_gate, kAll, true), 35u);
 }
 
 // The grid's results have the strides of their arguments; here they do not.

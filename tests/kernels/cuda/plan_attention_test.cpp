@@ -72,7 +72,7 @@ TEST(AttentionPlans, TakeSmallerTilesWhereThereIsLessSharedMemory) {
   EXPECT_LT(l40s.tiling.rows, a100.tiling.rows);
 }
 
-TEST(LatentPlans, FitEveryArchitecture) {
+TEST(MlaPlans, FitEveryArchitecture) {
   for (const DeviceLimits& limits : all_device_limits()) {
     for (const std::size_t heads : {1, 16, 20, 32, 64, 128}) {
       for (const unsigned bytes : {2u, 4u}) {
@@ -80,13 +80,13 @@ TEST(LatentPlans, FitEveryArchitecture) {
           AttentionShape shape = shape_of(widths, bytes, {{1, 4099}, {2, 70}});
           shape.heads = heads;
           shape.kv_heads = 1;
-          const AttentionPlan plan = plan_latent_attention(limits, shape, SplitRule::fixed);
+          const AttentionPlan plan = plan_mla_attention(limits, shape, SplitRule::fixed);
           SCOPED_TRACE(heads);
           expect_within(limits, plan.tiles);
           expect_within(limits, plan.merge);
           EXPECT_EQ(plan.tiles.block.x, 256u);
           EXPECT_LE(plan.tiling.rows, bytes == 2 ? 64u : 32u);
-          // Fragments along the keys of a step: latent_attention.cuh keeps four.
+          // Fragments along the keys of a step: mla_attention.cuh keeps four.
           EXPECT_LE(plan.tiling.keys / (bytes == 2 ? 16 : 8), 4u);
         }
       }
@@ -94,23 +94,23 @@ TEST(LatentPlans, FitEveryArchitecture) {
   }
 }
 
-TEST(LatentPlans, ReadTheCacheOnceForAllHeadsWhereThereIsRoom) {
+TEST(MlaPlans, ReadTheCacheOnceForAllHeadsWhereThereIsRoom) {
   AttentionShape shape = shape_of({576, 512}, 2, {{1, 4096}});
   shape.heads = 64;
   shape.kv_heads = 1;
   for (const int sm : {80, 90}) {
-    const AttentionPlan plan = plan_latent_attention(*limits_of(sm), shape, SplitRule::none);
+    const AttentionPlan plan = plan_mla_attention(*limits_of(sm), shape, SplitRule::none);
     EXPECT_EQ(plan.tiling.rows, 64u) << sm;
     EXPECT_EQ(plan.tiling.stages, 2u) << sm;
     EXPECT_EQ(plan.work.size(), 1u) << sm;
   }
-  EXPECT_LT(plan_latent_attention(*limits_of(89), shape, SplitRule::none).tiling.rows, 64u);
+  EXPECT_LT(plan_mla_attention(*limits_of(89), shape, SplitRule::none).tiling.rows, 64u);
 }
 
-TEST(LatentPlans, RefuseValuesThatAreNoLatents) {
+TEST(MlaPlans, RefuseValuesThatAreNoLatents) {
   AttentionShape shape = shape_of({1024, 1024}, 2, {{1, 10}});
   shape.kv_heads = 1;
-  EXPECT_FALSE(plan_latent_attention(*limits_of(90), shape, SplitRule::none).tiles.fits);
+  EXPECT_FALSE(plan_mla_attention(*limits_of(90), shape, SplitRule::none).tiles.fits);
 }
 
 TEST(AttentionPlans, SayWhatDoesNotFit) {
@@ -192,7 +192,7 @@ TEST(AttentionPlans, CoverWhatEveryRowSees) {
     expect_covered(shape, plan_attention(limits, shape, SplitRule::fixed), kFixedSplit);
     expect_covered(shape, plan_attention(limits, shape, SplitRule::none), 1u << 30);
     shape.kv_heads = 1;
-    expect_covered(shape, plan_latent_attention(limits, shape, SplitRule::fixed), kFixedLatentSplit);
+    expect_covered(shape, plan_mla_attention(limits, shape, SplitRule::fixed), kFixedMlaSplit);
   }
 }
 

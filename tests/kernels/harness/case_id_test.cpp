@@ -6,6 +6,7 @@
 
 #include "core/system/error.h"
 #include "kernels/harness/examine.h"
+#include "kernels/selection/select.h"
 
 namespace assay {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "kernels/cpu/team.h"
+#include "kernels/selection/select.h"
 
 namespace assay {
 namespace {

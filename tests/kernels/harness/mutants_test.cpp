@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/system/error.h"
-#include "kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace assay {
 namespace {
@@ -23,7 +23,7 @@ TEST(Mutants, AreManyAndNamedOnce) {
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
     for (const Mutant<Call>& m : mutants_of<Call>()) {
       ++count;
-      EXPECT_TRUE(names.insert(std::string(OpOf<Call>::kName) + std::string(m.name)).second) << m.name;
+      EXPECT_TRUE(names.insert(std::string(Call::kOp) + std::string(m.name)).second) << m.name;
       EXPECT_FALSE(m.sizes.empty()) << m.name;
     }
   });

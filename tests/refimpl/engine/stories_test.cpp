@@ -39,7 +39,7 @@ TEST(Stories260k, GreedyTextIsThePublishedOne) {
   const auto model = make_model(weights, {});
   ReferenceOps ops({Precision::f32}, 1);
   const std::string expected = test::read_file(folder / "expected_greedy_200.txt");
-  const auto made = TextEngine(*model, ops).generate({{.prompt = {1}, .most = 200}});
+  const auto made = TextEngine(*model, ops).generate({{.prompt = {1}, .max_new_tokens = 200}});
   std::string text = text_of(made.front().ids, pieces);
   if (text.starts_with(" ")) text.erase(0, 1);
   const std::string trimmed = expected.substr(0, expected.find_last_not_of('\n') + 1);

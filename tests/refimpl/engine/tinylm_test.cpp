@@ -40,7 +40,7 @@ TEST_P(TinyModels, LastLogitsAreTorchs) {
   Tiny tiny(GetParam());
   const auto expected = tiny.golden.at("last").at("logits_f64").get<std::vector<double>>();
   TextEngine(*tiny.model, *tiny.ops)
-      .generate({{.prompt = tiny.prompt, .most = 1}},
+      .generate({{.prompt = tiny.prompt, .max_new_tokens = 1}},
                 [&](std::size_t, TokenId, std::span<const double> logits) {
                   ASSERT_EQ(logits.size(), expected.size());
                   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -51,18 +51,18 @@ TEST_P(TinyModels, LastLogitsAreTorchs) {
 TEST_P(TinyModels, GreedyTextIsTorchs) {
   Tiny tiny(GetParam(), {Precision::f32});
   const auto expected = tiny.golden.at("greedy").get<std::vector<TokenId>>();
-  const auto made =
-      TextEngine(*tiny.model, *tiny.ops).generate({{.prompt = tiny.prompt, .most = expected.size()}});
+  const auto made = TextEngine(*tiny.model, *tiny.ops)
+                        .generate({{.prompt = tiny.prompt, .max_new_tokens = expected.size()}});
   EXPECT_EQ(made.front().ids, expected);
 }
 
 TEST_P(TinyModels, SpeculationSaysTheSameInFewerSteps) {
   Tiny tiny(GetParam(), {Precision::f32});
-  const GenerationRequest request = {.prompt = tiny.prompt, .most = 64};
+  const GenerationRequest request = {.prompt = tiny.prompt, .max_new_tokens = 64};
   const auto plain = TextEngine(*tiny.model, *tiny.ops).generate({request}).front();
   const Speculation guessed = speculate(*tiny.model, *tiny.ops, request);
   EXPECT_EQ(guessed.made.ids, plain.ids);
-  EXPECT_EQ(guessed.made.ending, plain.ending);
+  EXPECT_EQ(guessed.made.finish_reason, plain.finish_reason);
   EXPECT_GT(guessed.acceptance(), 0.5);  // trained to: an untrained layer guesses one in 448
   EXPECT_LT(guessed.steps, 1 + 64 * 3 / 4);
 }
@@ -85,8 +85,11 @@ class LeakyOps : public ReferenceOps {
  public:
   using ReferenceOps::ReferenceOps;
   // A row's result depends on how many rows there are: what batch-dependent kernels do.
-  Matrix rms_norm(const Matrix& x, const WeightView& weight, double epsilon, NormForm form) override {
-    return ReferenceOps::rms_norm(x, weight, epsilon * static_cast<double>(1 + x.rows()), form);
+  using ReferenceOps::run;
+  Matrix run(const RmsNormCall& call) override {
+    RmsNormCall other = call;
+    other.epsilon *= static_cast<double>(1 + call.x.rows());
+    return ReferenceOps::run(other);
   }
 };
 
@@ -114,9 +117,9 @@ TEST(Engine, RefusesWhatCannotBe) {
 TEST(Engine, StopsWhereTheContextEnds) {
   Tiny tiny("tinylm", {Precision::f32});
   const auto made = TextEngine(*tiny.model, *tiny.ops)
-                        .generate({{.prompt = std::vector<TokenId>(250, 5), .most = 100}})
+                        .generate({{.prompt = std::vector<TokenId>(250, 5), .max_new_tokens = 100}})
                         .front();
-  EXPECT_EQ(made.ending, Ending::context);
+  EXPECT_EQ(made.finish_reason, FinishReason::context);
   EXPECT_EQ(made.ids.size(), 7U);  // the last needs no place of its own
 }
 
@@ -124,7 +127,8 @@ TEST(Engine, SamplingFollowsItsSeed) {
   Tiny tiny("tinylm", {Precision::f32});
   TextEngine engine(*tiny.model, *tiny.ops);
   const auto draw = [&](std::uint64_t seed) {
-    return engine.generate({{.prompt = tiny.prompt, .most = 24, .rule = {.temperature = 1.5}, .seed = seed}})
+    return engine
+        .generate({{.prompt = tiny.prompt, .max_new_tokens = 24, .rule = {.temperature = 1.5}, .seed = seed}})
         .front()
         .ids;
   };

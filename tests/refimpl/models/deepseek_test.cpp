@@ -5,7 +5,9 @@
 namespace assay {
 namespace {
 
+using test::difference_beyond_float32;
 using test::folder;
+using test::kOfDoubles;
 using test::largest;
 using test::largest_difference;
 using test::Runner;
@@ -31,8 +33,8 @@ class DeepseekCode : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(DeepseekCode, BothFormsInDouble) {
-  EXPECT_LE(error(Precision::f64, MlaForm::naive, "logits.naive.f64"), 2e-6);
-  EXPECT_LE(error(Precision::f64, MlaForm::absorbed, "logits.absorb.f64"), 2e-6);
+  EXPECT_LE(error(Precision::f64, MlaForm::naive, "logits.naive.f64"), kOfDoubles);
+  EXPECT_LE(error(Precision::f64, MlaForm::absorbed, "logits.absorb.f64"), kOfDoubles);
 }
 
 TEST_P(DeepseekCode, Single) {
@@ -53,7 +55,7 @@ TEST_P(DeepseekCode, DiffersWhereTheReferencesDo) {
   if (std::string(GetParam()) == "deepseek-v2")
     EXPECT_GT(gap, 0.1);  // two mscales
   else
-    EXPECT_LE(gap, 2e-6);
+    EXPECT_LE(gap, kOfDoubles);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DeepseekCode,
@@ -68,7 +70,7 @@ TEST(Deepseek, GroupsMaskedWithZeroAsInTransformers4) {
     return largest_difference(Runner("deepseek-v3", Precision::f64, {.variant = variant})(prompt), truth) /
            largest(truth);
   };
-  EXPECT_LE(gap("transformers-4"), 2e-6);
+  EXPECT_LE(gap("transformers-4"), kOfDoubles);
   EXPECT_GT(gap("transformers"), 1e-3);
 }
 
@@ -106,14 +108,14 @@ TEST(Deepseek, DenseMixtureEqualsSparse) {
   }
 }
 
-// transformers lays the turned part of a head out in halves, where DeepSeek's pairs stand side by side; but
+// transformers lays the rotary part of a head out in halves, where DeepSeek's pairs stand side by side; but
 // for DeepSeek-V2, where it keeps the pairs.
-std::vector<double> halves(std::vector<double> heads, std::size_t head_dim, std::size_t turned) {
+std::vector<double> halves(std::vector<double> heads, std::size_t head_dim, std::size_t rotated) {
   for (std::size_t head = 0; head < heads.size(); head += head_dim) {
-    const std::size_t first = head + head_dim - turned;
+    const std::size_t first = head + head_dim - rotated;
     const std::vector<double> pairs(heads.begin() + static_cast<std::ptrdiff_t>(first),
-                                    heads.begin() + static_cast<std::ptrdiff_t>(first + turned));
-    for (std::size_t i = 0; i < turned; ++i) heads[first + i % 2 * (turned / 2) + i / 2] = pairs[i];
+                                    heads.begin() + static_cast<std::ptrdiff_t>(first + rotated));
+    for (std::size_t i = 0; i < rotated; ++i) heads[first + i % 2 * (rotated / 2) + i / 2] = pairs[i];
   }
   return heads;
 }
@@ -124,24 +126,24 @@ TEST(Deepseek, QueriesAndTheSharedKeyPart) {
     Runner run(model, Precision::f64);
     run(tokens_of(golden.at("tokens")));
     const AttentionGeometry& g = run.weights().tree().attention.at(0);
-    const std::size_t turned = g.rope_head_dim, head_dim = g.qk_head_dim;
+    const std::size_t rotated = g.rope_head_dim, head_dim = g.qk_head_dim;
     const bool permuted = model == "deepseek-v3";
     for (std::size_t layer = 0; layer < run.weights().tree().layers; ++layer) {
       const std::string at = "layers." + std::to_string(layer) + ".";
       const std::vector<double>& q = run.taps().at(at + "q");
       const std::vector<double>& q_truth = golden.at("tap." + at + "q").values;
-      EXPECT_LE(largest_difference(permuted ? halves(q, head_dim, turned) : q, q_truth),
-                2e-6 * largest(q_truth))
+      EXPECT_LE(difference_beyond_float32(permuted ? halves(q, head_dim, rotated) : q, q_truth),
+                kOfDoubles * largest(q_truth))
           << model << ' ' << at;
 
       std::vector<double> k_truth;  // of head 0, as of every head
       const std::vector<double>& keys = golden.at("tap." + at + "k").values;
       for (std::size_t token = 0; token < keys.size(); token += g.heads * head_dim)
-        k_truth.insert(k_truth.end(), keys.begin() + static_cast<std::ptrdiff_t>(token + head_dim - turned),
+        k_truth.insert(k_truth.end(), keys.begin() + static_cast<std::ptrdiff_t>(token + head_dim - rotated),
                        keys.begin() + static_cast<std::ptrdiff_t>(token + head_dim));
       const std::vector<double>& k = run.taps().at(at + "k_rope");
-      EXPECT_LE(largest_difference(permuted ? halves(k, turned, turned) : k, k_truth),
-                2e-6 * largest(k_truth))
+      EXPECT_LE(difference_beyond_float32(permuted ? halves(k, rotated, rotated) : k, k_truth),
+                kOfDoubles * largest(k_truth))
           << model << ' ' << at;
     }
   }
@@ -151,7 +153,8 @@ TEST(Deepseek, MultiTokenPrediction) {
   const Tensors golden = transformers("deepseek-v3");
   const std::vector<double>& truth = golden.at("mtp_logits.f64").values;
   Runner run("deepseek-v3", Precision::f64);
-  EXPECT_LE(largest_difference(run.draft(tokens_of(golden.at("tokens"))), truth), 2e-6 * largest(truth));
+  EXPECT_LE(largest_difference(run.draft(tokens_of(golden.at("tokens"))), truth),
+            kOfDoubles * largest(truth));
 }
 
 }  // namespace

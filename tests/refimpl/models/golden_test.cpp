@@ -6,7 +6,9 @@
 namespace assay {
 namespace {
 
+using test::difference_beyond_float32;
 using test::folder;
+using test::kOfDoubles;
 using test::largest;
 using test::largest_difference;
 using test::Numbers;
@@ -48,7 +50,7 @@ class Golden : public testing::TestWithParam<const char*> {
 TEST_P(Golden, DoubleAgreesWithDoubleTransformers) {
   const std::vector<double>& truth = golden.at("logits.f64").values;
   const double error = largest_difference(Runner(GetParam(), Precision::f64)(prompt), truth);
-  EXPECT_LE(error, 2e-6 * largest(truth));
+  EXPECT_LE(error, kOfDoubles * largest(truth));
 }
 
 TEST_P(Golden, SingleAgreesWithTransformers) {
@@ -75,8 +77,8 @@ TEST_P(Golden, EveryNamedIntermediateAgrees) {
   std::size_t compared = 0;
   for (const auto& [name, numbers] : golden) {
     if (!name.starts_with("tap.") || is_expanded(name, run.weights().tree())) continue;
-    EXPECT_LE(largest_difference(tap(run, name.substr(4)), numbers.values),
-              2e-6 * std::max(1e-3, largest(numbers.values)))
+    EXPECT_LE(difference_beyond_float32(tap(run, name.substr(4)), numbers.values),
+              kOfDoubles * largest(numbers.values))
         << name;
     ++compared;
   }
@@ -88,7 +90,7 @@ class GoldenLong : public Golden {};
 TEST_P(GoldenLong, BeyondTheOriginalContext) {
   const std::vector<double>& truth = golden.at("long.logits.f64").values;
   Runner run(GetParam(), Precision::f64);
-  EXPECT_LE(largest_difference(run(tokens_of(golden.at("long.tokens"))), truth), 2e-6 * largest(truth));
+  EXPECT_LE(largest_difference(run(tokens_of(golden.at("long.tokens"))), truth), kOfDoubles * largest(truth));
 }
 
 TEST_P(Golden, GreedyTextIsEqual) {

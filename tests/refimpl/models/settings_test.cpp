@@ -34,14 +34,14 @@ struct Changed {
 class Spy : public ReferenceOps {
  public:
   Spy() : ReferenceOps({Precision::f32}, 1) {}
-  Matrix moe_mix(const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                 MoeForm form) override {
-    forms.push_back(form);
-    gated = experts.form;
-    return ReferenceOps::moe_mix(x, routing, experts, form);
+  using ReferenceOps::run;
+  Matrix run(const FusedMoeCall& call) override {
+    forms.push_back(call.form);
+    gated = call.experts.form;
+    return ReferenceOps::run(call);
   }
   std::vector<MoeForm> forms;
-  GatedForm gated;
+  GatedActivation gated;
 };
 
 void look(const fs::path& place, const ModelOptions& options, Spy& ops) {

@@ -34,7 +34,7 @@ TEST_F(Guards, OfAGate) {
 TEST_F(Guards, OfAttention) {
   const Matrix keys = matrix(3, 4);
   const AttentionCall fits = {.q = matrix(2, 8),
-                              .spans = {{0, 2, 3, {.base = keys}, {.base = keys}}},
+                              .sequences = {{0, 2, 3, {.base = keys}, {.base = keys}}},
                               .heads = 4,
                               .kv_heads = 2,
                               .qk_dim = 2,
@@ -43,13 +43,13 @@ TEST_F(Guards, OfAttention) {
   for (const auto change : std::vector<void (*)(AttentionCall&)>{
            [](AttentionCall& call) { call.kv_heads = 0; }, [](AttentionCall& call) { call.kv_heads = 3; },
            [](AttentionCall& call) { call.qk_dim = 3; },
-           [](AttentionCall& call) { call.spans[0].keys = 1; }}) {
+           [](AttentionCall& call) { call.sequences[0].keys = 1; }}) {
     AttentionCall call = fits;
     change(call);
     EXPECT_THROW(ops.attention(call), Error);
   }
   AttentionCall all = fits;  // as many queries as keys
-  all.spans[0].keys = 2;
+  all.sequences[0].keys = 2;
   EXPECT_NO_THROW(ops.attention(all));
 }
 

@@ -142,7 +142,7 @@ TEST_P(OpTruths, RopeOfHalves) {
   c.expect(x);
 }
 
-// transformers leaves the turned pairs as two halves; we where they stood.
+// transformers leaves the rotated pairs as two halves; we where they stood.
 TEST_P(OpTruths, RopeOfPairs) {
   Case c("rope.interleaved_to_halves", GetParam());
   Matrix x = c.matrix("x");
@@ -157,19 +157,19 @@ TEST_P(OpTruths, RopeOfPairs) {
   c.agrees(halves, c.expected().values);
 }
 
-// Only the last part of every head turns: the same numbers, with something before them that stays.
+// Only the last part of every head rotates: the same numbers, with something before them that stays.
 TEST_P(OpTruths, RopeOfTheEndOfAHead) {
   Case c("rope.half_split", GetParam());
   const std::vector<double>&x = c.numbers("x").values, &y = c.expected().values;
-  std::vector<double> wide, turned;
+  std::vector<double> wide, rotated;
   for (std::size_t i = 0; i < x.size(); i += 8) {
-    for (std::vector<double>* of : {&wide, &turned}) of->insert(of->end(), {0.25, -3});
+    for (std::vector<double>* of : {&wide, &rotated}) of->insert(of->end(), {0.25, -3});
     wide.insert(wide.end(), &x[i], &x[i] + 8);
-    turned.insert(turned.end(), &y[i], &y[i] + 8);
+    rotated.insert(rotated.end(), &y[i], &y[i] + 8);
   }
   Matrix z = c.ops.upload(wide, 5, 30);
   c.ops.rope(z, {.heads = 3, .head_dim = 10, .offset = 2, .cos = c.matrix("cos"), .sin = c.matrix("sin")});
-  c.agrees(c.ops.download(z), turned);
+  c.agrees(c.ops.download(z), rotated);
 }
 
 struct Heads {
@@ -195,16 +195,17 @@ TEST_P(OpTruths, Attention) {
     if (c.has("sinks")) sinks.emplace(c.numbers("sinks"));
     c.rounded_elsewhere =
         sinks ? 0.25 : 0;  // gpt-oss rounds what is left of a score after the largest is taken off
-    AttentionCall call = {.q = c.matrix("q"),
-                          .spans = {{0, h.queries, h.keys, {.base = c.matrix("k")}, {.base = c.matrix("v")}}},
-                          .heads = h.heads,
-                          .kv_heads = h.kv_heads,
-                          .qk_dim = 12,
-                          .v_dim = 8,
-                          .scale = 0.3,
-                          .window = h.window,
-                          .soft_cap = h.cap,
-                          .sinks = sinks ? sinks->view : WeightView()};
+    AttentionCall call = {
+        .q = c.matrix("q"),
+        .sequences = {{0, h.queries, h.keys, {.base = c.matrix("k")}, {.base = c.matrix("v")}}},
+        .heads = h.heads,
+        .kv_heads = h.kv_heads,
+        .qk_dim = 12,
+        .v_dim = 8,
+        .scale = 0.3,
+        .window = h.window,
+        .soft_cap = h.cap,
+        .sinks = sinks ? sinks->view : WeightView()};
     c.expect(c.ops.attention(call));
   }
 }
@@ -221,10 +222,10 @@ TEST_P(OpTruths, AttentionOverPages) {
       const std::size_t row = i / width;
       on_pages[(static_cast<std::size_t>(pages[row / 4]) * 4 + row % 4) * width + i % width] = n.values[i];
     }
-    return CacheRows{c.ops.upload(on_pages, 16, width), pages.data(), 4};
+    return PagedKvView{c.ops.upload(on_pages, 16, width), pages.data(), 4};
   };
   c.expect(c.ops.attention({.q = c.matrix("q"),
-                            .spans = {{0, 4, 11, paged("k"), paged("v")}},
+                            .sequences = {{0, 4, 11, paged("k"), paged("v")}},
                             .heads = 10,
                             .kv_heads = 2,
                             .qk_dim = 12,
@@ -244,10 +245,11 @@ TEST_P(OpTruths, Activations) {
     alone.expect(alone.ops.activation(alone.matrix("x"), kind));
     Case gated(std::string("gated.") + name, GetParam());
     gated.rounded_elsewhere = alone.rounded_elsewhere;
-    gated.expect(gated.ops.gated(gated.matrix("x"), gated.matrix("u"), {.activation = kind}));
+    gated.expect(gated.ops.gated_activation(gated.matrix("x"), gated.matrix("u"), {.activation = kind}));
   }
   Case c("gated.gpt_oss", GetParam());
-  c.expect(c.ops.gated(c.matrix("x"), c.matrix("u"), {.activation = Activation::gpt_oss, .limit = 1.75}));
+  c.expect(c.ops.gated_activation(c.matrix("x"), c.matrix("u"),
+                                  {.activation = Activation::gpt_oss, .limit = 1.75}));
 }
 
 TEST_P(OpTruths, ElementByElement) {
@@ -339,7 +341,7 @@ TEST_P(OpTruths, Mixtures) {
     ExpertWeights experts;
     experts.gate_up = gate_up.views;
     experts.down = down.views;
-    c.expect(c.ops.moe_mix(c.matrix("x"), routing_of(c), experts, form));
+    c.expect(c.ops.fused_moe(c.matrix("x"), routing_of(c), experts, form));
   }
 }
 
@@ -356,7 +358,7 @@ TEST_P(OpTruths, MixtureWithBiases) {
   experts.down_bias = down_bias.views;
   experts.interleaved = true;
   experts.form = {.activation = Activation::gpt_oss, .limit = 1.75};
-  c.expect(c.ops.moe_mix(c.matrix("x"), routing_of(c), experts, MoeForm::sparse));
+  c.expect(c.ops.fused_moe(c.matrix("x"), routing_of(c), experts, MoeForm::sparse));
 }
 
 // Which of several equals are kept is left open: the probabilities, largest first.

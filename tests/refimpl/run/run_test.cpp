@@ -126,8 +126,36 @@ TEST(Run, DumpsTheIntermediatesAskedFor) {
       run_tiny({"--tokens", "0,382,302", "--dump", file, "--taps", "layers\\.[01]\\.(attn_norm|out)$"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto taken = read_tensors(file);
-  ASSERT_EQ(taken.size(), 4U);
+  ASSERT_EQ(taken.size(), 5U);
   EXPECT_EQ(taken.at("layers.1.attn_norm").shape, (std::vector<std::uint64_t>{3, 160}));
+  EXPECT_EQ(taken.at("input_ids").shape, (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(taken.at("input_ids").values, (std::vector<double>{0, 382, 302}));
+}
+
+// Two prompts, read at once and then gone on with token by token.
+TEST(Run, DumpsTheTokenOfEachRow) {
+  const TempDir dir;
+  const std::string file = (dir / "taps.safetensors").string();
+  const auto document =
+      document_of(run_tiny({"--tokens", "0,382,302", "--tokens", "0,9", "-n", "3", "--ignore-eos", "--dump",
+                            file, "--taps", "^(embed|layers\\.0\\.out)$", "--json", "-"}));
+  std::vector<double> expected = {0, 382, 302, 0, 9};
+  for (std::size_t step = 0; step < 2; ++step) {
+    for (const auto& sequence : document["sequences"])
+      expected.push_back(sequence["ids"][step].get<double>());
+  }
+  const auto taken = read_tensors(file);
+  EXPECT_EQ(taken.at("input_ids").values, expected);
+  const Numbers& embed = taken.at("embed");  // equal tokens, equal rows
+  ASSERT_EQ(embed.shape, (std::vector<std::uint64_t>{expected.size(), 160}));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool same = std::equal(embed.values.begin() + static_cast<std::ptrdiff_t>(160 * i),
+                                   embed.values.begin() + static_cast<std::ptrdiff_t>(160 * (i + 1)),
+                                   embed.values.begin() + static_cast<std::ptrdiff_t>(160 * j));
+      EXPECT_EQ(same, expected[i] == expected[j]) << i << ", " << j;
+    }
+  }
 }
 
 TEST(Run, LogProbabilitiesAreThoseOfTheLogits) {

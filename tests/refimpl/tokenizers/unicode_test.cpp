@@ -38,6 +38,8 @@ TEST(Unicode, IdeographsThatBertSetsApart) {
                                   {0x2B920, 0x2CEAF},
                                   {0xF900, 0xFAFF},
                                   {0x2F800, 0x2FA1F}});
+  // Where two of its ranges meet.
+  EXPECT_TRUE(unicode::is_cjk(0x2B73F) && unicode::is_cjk(0x2B740));
 }
 
 // PropList.txt, White_Space.

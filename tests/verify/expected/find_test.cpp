@@ -75,7 +75,7 @@ TEST(Find, ObeysTheUser) {
   repository.write("model.safetensors", lfs_pointer(kWeightsSha256, 5000));
   repository.commit();
   const Expectation elsewhere = find_expectation(repository.path(), {.root = dir / "local"});
-  EXPECT_EQ(elsewhere.files[0].path, dir / "local" / "model.safetensors");
+  EXPECT_EQ(elsewhere.path_of(elsewhere.files[0]), dir / "local" / "model.safetensors");
 }
 
 TEST(Find, MentionsAManifestItWasNotGiven) {

@@ -36,9 +36,9 @@ void expect_filled(const Expectation& e, const GitRepository& repository) {
   EXPECT_EQ(digest(e, "model.safetensors"), test::sha256sum(kWeights));
   ASSERT_NE(find(e, "model.safetensors"), nullptr);
   EXPECT_EQ(find(e, "model.safetensors")->size, 5000u);
-  EXPECT_EQ(find(e, "model.safetensors")->trust.source, TrustSource::lfs_pointer);
+  EXPECT_EQ(find(e, "model.safetensors")->trust->source, TrustSource::lfs_pointer);
   EXPECT_EQ(find(e, "sub/deep/big.txt")->size, 3000u);
-  EXPECT_EQ(find(e, "sub/deep/big.txt")->trust.source, TrustSource::git_blob);
+  EXPECT_EQ(find(e, "sub/deep/big.txt")->trust->source, TrustSource::git_blob);
   EXPECT_EQ(digest(e, "empty"), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");  // git's id of the empty blob
   EXPECT_TRUE(e.complete);
   EXPECT_TRUE(e.findings.empty()) << to_line(e.findings[0]);
@@ -52,7 +52,7 @@ TEST(GitExpectation, ReadsLooseAndPackedObjects) {
   const Expectation loose = expect_from_git(repository.path());
   expect_filled(loose, repository);
   EXPECT_EQ(loose.origin, "commit " + commit);
-  EXPECT_EQ(loose.files[0].path, repository.path() / "config.json");
+  EXPECT_EQ(loose.path_of(loose.files[0]), repository.path() / "config.json");
   repository.git({"gc", "-q", "--prune=now"});
   expect_filled(expect_from_git(repository.path()), repository);
 }
@@ -68,8 +68,8 @@ TEST(GitExpectation, AsksTheCommitNotTheWorkTree) {
   repository.commit();
   const Expectation e = expect_from_git(repository.path());
   EXPECT_EQ(digest(e, "model one.safetensors"), test::sha256sum(kWeights));
-  EXPECT_EQ(find(e, "model one.safetensors")->trust.source, TrustSource::lfs_pointer);
-  EXPECT_EQ(find(e, ".gitattributes")->trust.source, TrustSource::git_blob);
+  EXPECT_EQ(find(e, "model one.safetensors")->trust->source, TrustSource::lfs_pointer);
+  EXPECT_EQ(find(e, ".gitattributes")->trust->source, TrustSource::git_blob);
 }
 
 TEST(GitExpectation, TakesTheRevisionAskedFor) {
@@ -97,7 +97,7 @@ TEST(GitExpectation, OfASubfolderOrAFileIsOnlyThat) {
   EXPECT_EQ(folder.root / "deep/big.txt", repository.path() / "sub/deep/big.txt");
   const Expectation file = expect_from_git(repository.path() / "model.safetensors");
   EXPECT_EQ(names(file), std::vector<std::string>{"model.safetensors"});
-  EXPECT_EQ(file.files[0].path, repository.path() / "model.safetensors");
+  EXPECT_EQ(file.path_of(file.files[0]), repository.path() / "model.safetensors");
   EXPECT_FALSE(file.complete);
   fs::create_directory(repository.path() / "untracked");
   EXPECT_THROW(expect_from_git(repository.path() / "untracked"), Error);
@@ -118,12 +118,12 @@ TEST(GitExpectation, ReadsBareRepositoriesWorkTreesAndShallowClones) {
   EXPECT_THROW(expect_from_git(dir / "bare"), Error);
   const Expectation bare = expect_from_git(dir / "bare", "HEAD", dir / "elsewhere");
   expect_filled(bare, repository);
-  EXPECT_EQ(bare.files[0].path, dir / "elsewhere" / "config.json");
-  EXPECT_FALSE(bare.files[0].trust.stored_beside);
+  EXPECT_EQ(bare.path_of(bare.files[0]), dir / "elsewhere" / "config.json");
+  EXPECT_FALSE(bare.files[0].trust->stored_beside);
   expect_filled(expect_from_git(dir / "shallow"), repository);
   const Expectation linked = expect_from_git(dir / "linked");
   expect_filled(linked, repository);
-  EXPECT_EQ(linked.files[0].path, dir / "linked" / "config.json");
+  EXPECT_EQ(linked.path_of(linked.files[0]), dir / "linked" / "config.json");
 }
 
 TEST(GitExpectation, KeepsOddNames) {
@@ -245,6 +245,19 @@ TEST(GitExpectation, SaysPlainlyWhatItCannotRead) {
   } catch (const Error& error) {
     EXPECT_NE(error.line().find("SHA-256"), std::string::npos) << error.line();
   }
+}
+
+// git itself does without: `git -C bare log` answers.
+TEST(GitExpectation, ReadsABareRepositoryWithoutItsConfig) {
+  const test::TempDir dir;
+  const GitRepository repository(dir / "r");
+  fill(repository);
+  const std::string commit = repository.commit();
+  repository.git({"clone", "-q", "--bare", repository.path().string(), (dir / "bare").string()});
+  fs::remove(dir / "bare/config");
+  ASSERT_EQ(repository.git({"-C", (dir / "bare").string(), "rev-parse", "HEAD"}), commit);
+  expect_filled(expect_from_git(dir / "bare", "HEAD", repository.path()), repository);
+  EXPECT_THROW(expect_from_git(dir / "bare"), Error) << "no files lie in it";
 }
 
 TEST(GitExpectation, ReadsARepositoryOfAnotherUser) {

@@ -3,6 +3,7 @@
 #include "core/system/error.h"
 #include "tests/verify/expected/hub_fixture.h"
 #include "tests/verify/expected/lookup.h"
+#include "verify/expected/find.h"
 
 namespace assay {
 namespace {
@@ -16,8 +17,8 @@ void expect_model(const Expectation& e, const HubCache& cache) {
   EXPECT_EQ(digest(e, "config.json"), kConfigId);
   EXPECT_EQ(digest(e, "model.safetensors"), kWeightsSha256);
   EXPECT_EQ(e.files[0].digest->kind, DigestKind::git_sha1);
-  EXPECT_EQ(e.files[1].path, cache.repository / "blobs" / kWeightsSha256);
-  EXPECT_TRUE(e.files[1].trust.stored_beside);
+  EXPECT_EQ(e.path_of(e.files[1]), cache.repository / "blobs" / kWeightsSha256);
+  EXPECT_TRUE(e.files[1].trust->stored_beside);
 }
 
 TEST(HubCache, NamesItsDigestsByItsBlobs) {
@@ -28,7 +29,7 @@ TEST(HubCache, NamesItsDigestsByItsBlobs) {
     const Expectation e = expect_from_hub_cache(path);
     expect_model(e, cache);
     EXPECT_EQ(e.root, cache.snapshot());
-    EXPECT_EQ(e.files[0].trust.source, TrustSource::blob_name);
+    EXPECT_EQ(e.files[0].trust->source, TrustSource::blob_name);
     EXPECT_FALSE(e.complete);  // nobody says what else the commit holds
     EXPECT_TRUE(e.findings.empty());
   }
@@ -42,9 +43,9 @@ TEST(HubCache, TakesTheTreeListingWhenThereIsOne) {
   const Expectation e = expect_from_hub_cache(cache.snapshot());
   EXPECT_EQ(names(e), kNames);
   EXPECT_TRUE(e.complete);
-  EXPECT_EQ(e.files[0].path, cache.snapshot() / "config.json");  // to be found missing
+  EXPECT_EQ(e.path_of(e.files[0]), cache.snapshot() / "config.json");  // to be found missing
   EXPECT_EQ(e.files[0].size, 24u);
-  EXPECT_EQ(e.files[1].trust.source, TrustSource::hub_tree_cache);
+  EXPECT_EQ(e.files[1].trust->source, TrustSource::hub_tree_cache);
   EXPECT_EQ(e.files[1].size, 5000u);
 }
 
@@ -132,7 +133,7 @@ TEST(HubCache, ReadsSnapshotsOfRealFiles) {
   cache.write_tree();
   const Expectation seeing = expect_from_hub_cache(cache.snapshot());
   EXPECT_EQ(digest(seeing, "model.safetensors"), kWeightsSha256);
-  EXPECT_EQ(seeing.files[1].path, cache.snapshot() / "model.safetensors");
+  EXPECT_EQ(seeing.path_of(seeing.files[1]), cache.snapshot() / "model.safetensors");
 }
 
 TEST(HubCache, ReadsSeveralSnapshotsAndRepositories) {
@@ -147,7 +148,7 @@ TEST(HubCache, ReadsSeveralSnapshotsAndRepositories) {
   EXPECT_EQ(names(model), (std::vector<std::string>{"snapshots/" + kCommit + "/config.json",
                                                     "snapshots/" + kCommit + "/model.safetensors",
                                                     "snapshots/" + second + "/model.safetensors"}));
-  EXPECT_EQ(model.files[1].path, model.files[2].path);  // one blob: hashed once
+  EXPECT_EQ(model.path_of(model.files[1]), model.path_of(model.files[2]));  // one blob: hashed once
 
   for (const fs::path& path : {dir / "hub", dir.path()}) {  // HF_HUB_CACHE, HF_HOME
     const Expectation whole = expect_from_hub_cache(path);
@@ -168,6 +169,35 @@ TEST(HubCache, NarrowsToAFileAFolderOrABlob) {
   EXPECT_EQ(folder.root, cache.snapshot() / "sub");
   const Expectation blob = expect_from_hub_cache(cache.repository / "blobs" / kConfigId);
   EXPECT_EQ(digest(blob, kConfigId), kConfigId);
+}
+
+// The folder of blobs itself: of a cache, or copied out of one.
+TEST(HubCache, ChecksAFolderOfBlobsByTheirNames) {
+  const test::TempDir dir;
+  const HubCache cache = make_hub_cache(dir / "hub");
+  const fs::path blobs = cache.repository / "blobs";
+  fs::create_directories(dir / "copy");
+  fs::copy(blobs, dir / "copy/blobs", fs::copy_options::recursive);
+  fs::copy(blobs, dir / "copy/other", fs::copy_options::recursive);
+  for (const fs::path& folder : {blobs, dir / "copy/blobs"}) {
+    const Expectation e = find_expectation(folder);
+    EXPECT_EQ(e.kind, "Hugging Face cache");
+    EXPECT_EQ(names(e), (std::vector<std::string>{kWeightsSha256, kConfigId}));
+    EXPECT_EQ(digest(e, kConfigId), kConfigId);
+    EXPECT_EQ(find(e, kConfigId)->trust->source, TrustSource::blob_name);
+    EXPECT_EQ(test::assay({"verify", folder.string()}).exit_code, 0);
+    test::write_file(folder / (std::string(64, 'c') + ".12345678.incomplete"), "half");
+    EXPECT_NE(finding(find_expectation(folder), "hub_cache.incomplete"), nullptr);
+    EXPECT_EQ(test::assay({"verify", folder.string()}).exit_code, 1);
+    fs::remove(folder / (std::string(64, 'c') + ".12345678.incomplete"));
+    std::string bytes = kWeights;
+    bytes[4000] = 'v';
+    test::write_file(folder / kWeightsSha256, bytes);
+    EXPECT_EQ(test::assay({"verify", folder.string()}).exit_code, 1);
+  }
+  EXPECT_EQ(find_expectation(dir / "copy/other").kind, "plain folder") << "by its name alone no cache's";
+  test::write_file(dir / "copy/blobs/README.md", "mine");
+  EXPECT_EQ(find_expectation(dir / "copy/blobs").kind, "plain folder");
 }
 
 TEST(HubCache, NotesRefsWithoutSnapshotAndOrphanBlobs) {

@@ -110,12 +110,12 @@ TEST(HubListing, BecomesAnExpectation) {
   fs::create_directory(dir / "model");
   const Expectation away =
       expect_from_hub_listing(test::read_file(dir / "list.json"), dir / "list.json", dir / "model");
-  EXPECT_EQ(away.files[0].path, dir / "model" / "config.json");
+  EXPECT_EQ(away.path_of(away.files[0]), dir / "model" / "config.json");
   EXPECT_TRUE(away.complete);
-  EXPECT_FALSE(away.files[0].trust.stored_beside);
+  EXPECT_FALSE(away.files[0].trust->stored_beside);
   EXPECT_TRUE(expect_from_hub_listing(test::read_file(dir / "list.json"), dir / "list.json", dir.path())
                   .files[0]
-                  .trust.stored_beside);
+                  .trust->stored_beside);
 }
 
 }  // namespace

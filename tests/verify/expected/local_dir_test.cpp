@@ -19,8 +19,8 @@ TEST(LocalDir, ReadsDownloadMetadata) {
   EXPECT_EQ(names(e), (std::vector<std::string>{"config.json", "model.safetensors", "sub/n.txt"}));
   EXPECT_EQ(digest(e, "model.safetensors"), kWeightsSha256);
   EXPECT_EQ(digest(e, "sub/n.txt"), kConfigId);
-  EXPECT_EQ(e.files[0].trust.source, TrustSource::download_metadata);
-  EXPECT_TRUE(e.files[0].trust.stored_beside);
+  EXPECT_EQ(e.files[0].trust->source, TrustSource::download_metadata);
+  EXPECT_TRUE(e.files[0].trust->stored_beside);
   EXPECT_EQ(e.origin, "commit " + kCommit);
   EXPECT_FALSE(e.complete);
   EXPECT_TRUE(e.findings.empty());

@@ -17,12 +17,12 @@ TEST(ManifestExpectation, ReadsChecksumFiles) {
              kWeightsSha256 + "  ./model.safetensors\n" + kWeightsSha256 + "  sub/name with  spaces\n");
   const Expectation e = expect_from_manifest(dir / "sums", dir / "model");
   EXPECT_EQ(names(e), (std::vector<std::string>{"model.safetensors", "sub/name with  spaces"}));
-  EXPECT_EQ(e.files[0].path, dir / "model" / "model.safetensors");
-  EXPECT_EQ(e.files[0].trust.source, TrustSource::manifest);
-  EXPECT_FALSE(e.files[0].trust.stored_beside);
+  EXPECT_EQ(e.path_of(e.files[0]), dir / "model" / "model.safetensors");
+  EXPECT_EQ(e.files[0].trust->source, TrustSource::manifest);
+  EXPECT_FALSE(e.files[0].trust->stored_beside);
   EXPECT_FALSE(e.complete);
   write_file(dir / "model" / "sums", test::read_file(dir / "sums"));
-  EXPECT_TRUE(expect_from_manifest(dir / "model" / "sums", dir / "model").files[0].trust.stored_beside);
+  EXPECT_TRUE(expect_from_manifest(dir / "model" / "sums", dir / "model").files[0].trust->stored_beside);
 }
 
 TEST(ManifestExpectation, TellsTheFormatsApart) {
@@ -33,7 +33,7 @@ TEST(ManifestExpectation, TellsTheFormatsApart) {
                                   kWeightsSha256 + R"("]}]})");
   const Expectation chunked = expect_from_manifest(dir / "chunked", dir.path());
   EXPECT_EQ(chunked.chunk_bytes, 4096u);
-  EXPECT_EQ(chunked.files[0].chunks.size(), 2u);
+  EXPECT_EQ(chunked.files[0].chunks->size(), 2u);
   EXPECT_EQ(chunked.files[0].size, 5000u);
   write_file(dir / "tree", tree_json());
   EXPECT_EQ(expect_from_manifest(dir / "tree", dir.path()).kind, "hub listing");
@@ -71,7 +71,7 @@ TEST(ManifestExpectation, OfOneFileIsItsLine) {
   write_file(dir / "x" / "f", "");
   const Expectation e = expect_from_manifest(dir / "sums", dir / "x" / "f");
   EXPECT_EQ(names(e), std::vector<std::string>{"f"});
-  EXPECT_EQ(e.files[0].path, dir / "x" / "f");
+  EXPECT_EQ(e.path_of(e.files[0]), dir / "x" / "f");
   write_file(dir / "x" / "g", "");
   EXPECT_THROW(expect_from_manifest(dir / "sums", dir / "x" / "g"), Error);
 }
@@ -81,7 +81,7 @@ TEST(ManifestExpectation, TakesASha256) {
   write_file(dir / "f", kWeights);
   const Expectation e = expect_from_sha256(kWeightsSha256, dir / "f");
   EXPECT_EQ(digest(e, "f"), kWeightsSha256);
-  EXPECT_EQ(e.files[0].trust.source, TrustSource::command_line);
+  EXPECT_EQ(e.files[0].trust->source, TrustSource::command_line);
   EXPECT_THROW(expect_from_sha256(kWeightsSha256.substr(1), dir / "f"), Error);
   EXPECT_THROW(expect_from_sha256(kWeightsSha256, dir.path()), Error);
 }

@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <random>
 #include <stdexcept>
+#include <thread>
 
 #include "core/formats/hash/sha256_kernels.h"
 #include "core/system/threads.h"
 #include "tests/support/support.h"
+#include "verify/hash/file_reader.h"
 #include "verify/hash/page_cache.h"
 
 namespace assay {
@@ -214,6 +217,30 @@ TEST(Hasher, TakesTheLargestFirst) {
   hash_files(jobs, {.jobs = 1, .kernel = "openssl"},
              [&](std::size_t, HashResult&& result) { order.push_back(result.bytes); });
   EXPECT_EQ(order, (std::vector<std::uint64_t>{30, 20, 10}));
+}
+
+class Slow : public ByteSink {
+ public:
+  void consume(std::span<const std::byte>) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  }
+};
+
+// The small file is begun last and ends first.
+TEST(Hasher, NamesTheFilesThatAreStillBeingRead) {
+  const TempDir dir;
+  write_file(dir / "large", noise(4 * FileReader::kChunk, 1));
+  write_file(dir / "small", noise(1000, 2));
+  Slow slow;
+  const std::vector<HashJob> jobs = {{.path = dir / "large", .sink = &slow}, {.path = dir / "small"}};
+  testing::internal::CaptureStderr();
+  {
+    Progress progress(ProgressMode::always, "verifying", 1);
+    hash_all(jobs, {.jobs = 1, .progress = &progress});
+  }
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_NE(shown.find("  large"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("  small"), std::string::npos) << shown;
 }
 
 TEST(Hasher, HasNothingToDoWithoutFiles) {

@@ -1,0 +1,172 @@
+// The pieces decoders are made of. A family file picks pieces and gives them its checkpoint's names; paths
+// and tensor names here are relative, and describe() joins them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/module_tree.h"
+
+namespace assay::blocks {
+
+// A matrix in -> out, "name.weight" and, with a bias, "name.bias".
+struct Linear {
+  std::string name;
+  Quantity in, out;
+  Role role;
+  Part part;
+  Partition partition = Partition::replicated;
+  std::uint64_t units = 0;  // indivisible pieces along the cut: heads; 0: any row may be cut
+  std::vector<PartitionedPart> members = {};  // of a fused matrix; empty: the matrix alone
+  bool bias = false;
+  bool quantizable = true;
+  bool input_major = false;  // stored [in, out]
+  bool interleaved = false;  // members alternate, as Parallel::interleaved has it
+};
+void add_linear(Module& module, const Linear& linear);
+
+// "name.weight" [width] and, for a LayerNorm that has one, "name.bias".
+void add_norm(Module& module, const std::string& name, const Quantity& width, Role role, bool bias = false,
+              Part part = Part::norm);
+// A bare vector or table of its own, its name written out.
+TensorSpec parameter(std::string name, const std::vector<Quantity>& shape, Role role, Part part);
+// A tensor that checkpoints may hold and no model counts.
+void add_buffer(Module& module, std::string name, std::vector<std::uint64_t> shape);
+
+// Self-attention with heads: MHA, GQA, MQA.
+enum class QkNorm { none, per_head, full_width };
+struct HeadAttention {
+  Quantity hidden, heads, kv_heads, head_dim;
+  bool qkv_bias = false, output_bias = false;
+  QkNorm qk_norm = QkNorm::none;
+  bool sinks = false;
+  bool input_major = false;
+  std::string path = "self_attn";
+  std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
+  std::string fused = {};    // one matrix of q, k and v rows; replaces q, k, v
+  bool interleaved = false;  // its rows are grouped by key head
+};
+Module attention(const HeadAttention& a);
+AttentionGeometry geometry(const HeadAttention& a, std::vector<std::uint64_t> layers,
+                           std::uint64_t window = 0);
+
+// Multi-head latent attention (DeepSeek-V2 paper, §2.1).
+struct LatentAttention {
+  Quantity hidden, heads;
+  std::optional<Quantity> q_rank;  // absent: queries are projected directly
+  Quantity kv_rank, nope_dim, rope_dim, v_dim;
+  bool bias = false;
+};
+Module attention(const LatentAttention& a);
+AttentionGeometry geometry(const LatentAttention& a, std::vector<std::uint64_t> layers);
+
+// Feed-forward networks. `part` says whether it is the dense MLP, a shared or a routed expert.
+struct GatedMlp {  // down(act(gate(x)) * up(x))
+  Quantity hidden, intermediate;
+  std::string path = "mlp";
+  Part part = Part::dense_mlp;
+  bool bias = false;
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+  std::string fused = {};  // one matrix of gate and up rows; replaces gate, up
+};
+Module gated_mlp(const GatedMlp& m);
+struct PlainMlp {  // down(act(up(x)))
+  Quantity hidden, intermediate;
+  std::string path = "mlp";
+  bool bias = true;
+  bool input_major = false;
+  std::string up = "c_fc", down = "c_proj";
+};
+Module plain_mlp(const PlainMlp& m);
+
+// `count` copies of `one`, whose path becomes "experts.{expert}" or what `path` says.
+Module routed_experts(const GatedMlp& one, const Quantity& count, std::uint64_t active,
+                      std::string path = "experts.{expert}");
+// The matrix that scores experts: never quantized, never cut.
+void add_router(Module& module, const std::string& name, const Quantity& hidden, const Quantity& experts,
+                bool bias = false);
+
+// Router, routed experts, and the shared expert every token also visits.
+struct Experts {
+  Quantity count;
+  std::uint64_t active = 0;
+};
+struct Mixture {
+  Quantity hidden;
+  Experts experts;
+  Quantity expert_width;
+  std::string path = "mlp";
+  std::string router = "gate";
+  std::string correction = {};  // DeepSeek-V3's bias for choosing experts: its name, where there is one
+  std::optional<Quantity> shared_width = {};
+  std::string shared_path = "shared_experts";
+  bool shared_gate = false;  // Qwen2-MoE scales the shared expert by a gate of its own
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+Module mixture(const Mixture& m);
+
+Module embedding(std::string path, const Quantity& vocabulary, const Quantity& hidden);
+// Untied: a matrix of its own, with a bias where the family has one. Tied: named, and not counted.
+Module output_head(std::string path, const Quantity& vocabulary, const Quantity& hidden, bool tied,
+                   const std::string& embedding_name, bool bias = false);
+Module norm(std::string path, const Quantity& width, Role role, bool bias = false);
+
+// Everything around the layers: embedding, final norm, output head.
+struct Frame {
+  std::string embedding = "model.embed_tokens", final_norm = "model.norm", head = "lm_head";
+  bool norm_bias = false, head_bias = false;
+};
+struct Decoder;
+void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, const Frame& frame = {});
+
+// DeepSeek-V3's multi-token prediction: `layer` with a projection of [embedding, hidden state] in front and a
+// norm behind; embedding and head are stored again with it (DeepSeek-V3, README_WEIGHTS.md).
+void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
+             const std::string& head_name);
+
+// Both norms of a pre-norm layer, under the names most checkpoints give them.
+void add_pre_norms(Module& layer, const Quantity& hidden, bool bias = false);
+// An empty module for the layers with these indices.
+Module layers(std::string path, std::string title, std::vector<std::uint64_t> indices);
+std::vector<std::uint64_t> all_layers(const Quantity& count);
+std::vector<std::uint64_t> layers_where(const Quantity& count,
+                                        const std::function<bool(std::uint64_t)>& holds);
+
+// The sizes every decoder has, with the class defaults of one family.
+struct DecoderDefaults {
+  std::uint64_t vocabulary, hidden, intermediate, layers, heads;
+  std::optional<std::uint64_t> kv_heads = {};  // absent: as many as heads
+  std::optional<std::uint64_t> head_dim = {};  // absent: hidden / heads
+  bool tied = false;
+};
+struct Decoder {
+  Quantity vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim;
+  bool tied;
+  HeadAttention attention() const { return {hidden, heads, kv_heads, head_dim}; }
+  GatedMlp mlp() const { return {hidden, intermediate}; }
+};
+// Latent attention has head sizes of its own, and head_dim says nothing about it.
+enum class HeadDim { used, unused };
+Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults,
+                     HeadDim head_dim = HeadDim::used);
+// For families with names of their own: the number of layers, bounded; and the sizes into the tree.
+Quantity read_layers(ConfigReader& config, std::string_view keys, std::uint64_t class_default);
+void note_sizes(ModuleTree& tree, const Decoder& d);
+std::uint64_t read_mtp_layers(ConfigReader& config, std::uint64_t class_default);
+// The indices of `extra` layers behind the last.
+std::vector<std::uint64_t> layers_after(const Quantity& count, std::uint64_t extra);
+// Reads experts and experts a token, which must not exceed them, into the tree.
+Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,
+                     std::string_view active_keys, std::uint64_t active);
+// Which layers look at a window only, by layer_types where the config has it, else by `otherwise`.
+std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
+                                           const std::function<bool(std::uint64_t)>& otherwise);
+// Splits the geometry into layers with the window and layers without.
+void add_geometry(ModuleTree& tree, const HeadAttention& a, const Quantity& layers,
+                  const std::vector<std::uint64_t>& windowed, std::uint64_t window);
+
+}  // namespace assay::blocks

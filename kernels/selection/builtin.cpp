@@ -1,0 +1,270 @@
+// The kernels that come with assay.
+#include <utility>
+
+#include "core/system/error.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/mla.h"
+#include "kernels/cpu/moe.h"
+#include "kernels/cpu/quantize.h"
+#include "kernels/cpu/row_dot_int.h"
+#include "kernels/cpu/softmax.h"
+#include "kernels/cpu/tile_rows.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/library/linear.h"
+#include "kernels/registry/registry.h"
+#include "kernels/selection/select.h"
+#include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/int8_block_activations.h"
+
+namespace assay {
+namespace {
+
+constexpr Invariants kNoInvariants = {
+    .batch_invariant = false, .chunk_invariant = false, .thread_invariant = false, .layout_invariant = false};
+constexpr Invariants kNoBatch = {.batch_invariant = false};
+constexpr Invariants kNoChunk = {.chunk_invariant = false};
+constexpr Invariants kNeither = {.batch_invariant = false, .chunk_invariant = false};
+
+template <class Call>
+void add_reference(Registry& registry) {
+  registry.add(Kernel<Call>{.name = "reference",
+                            .about = "the meaning: plain loops, sums in double",
+                            .takes = [](const Arithmetic&, const Call&) { return true; },
+                            .run =
+                                [](Ops& ops, const Call& call) {
+                                  auto* reference = dynamic_cast<ReferenceOps*>(&ops);
+                                  if (reference == nullptr)
+                                    throw Error::internal("the reference computes in ordinary memory only");
+                                  return run_reference(*reference, call);
+                                }});
+}
+
+template <class Call>
+using Shapes = std::function<bool(const Call&)>;
+
+using TakesArithmetic = bool (*)(const Arithmetic&);
+bool float32_alone(const Arithmetic& arithmetic) {
+  return arithmetic.float32();
+}
+// A bfloat16 result is a float32 one rounded: linear and attention, and what is made of them.
+bool float32_inside(const Arithmetic& arithmetic) {
+  return arithmetic.float32() || arithmetic.bfloat16();
+}
+
+// Where the code of kernels/cpu goes another way. The widest vectors have 16 float32 or 64 bytes.
+constexpr std::size_t kLanes = 16, kPanel = 2 * kLanes, kOfBytes = 64;
+// A tile of tokens is of 12, 6, 4, 2 or 1 rows; two of 12 are packed together.
+constexpr Edge kTiles = {.of = "m", .every = 2 * cpu::kMostTileRows};
+
+Edges row_edges() {
+  return {{.of = "k", .every = kLanes}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+}
+Edges panel_edges() {
+  return {kTiles,
+          {.of = "k", .every = kLanes},
+          {.of = "k", .from = cpu::kTermsAtOnce},
+          {.of = "n", .every = kPanel}};
+}
+// Codes under a scale for 32 or more; of small blocks eight at a time, of large ones the scales of eight.
+Edges integer_row_edges() {
+  return {{.of = "blocks", .every = 8}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+}
+Edges integer_panel_edges() {
+  return {kTiles, {.of = "blocks", .from = cpu::kTermsAtOnce / kInt16Group}, {.of = "n", .every = kPanel}};
+}
+Edges linear_edges() {
+  return {{.of = "m", .from = cpu::kPackFrom},
+          {.of = "k", .every = kLanes},
+          {.of = "strip", .from = cpu::kDecodedAtOnce}};
+}
+Edges attention_edges() {
+  return {{.of = "rows", .from = cpu::kPackRows},  {.of = "rows", .from = cpu::kTileQueries},
+          {.of = "keys", .every = kPanel},         {.of = "keys", .from = cpu::kSplitKeys},
+          {.of = "keys", .from = cpu::kSplitFrom}, {.of = "keys", .from = cpu::kSplitFrom + cpu::kSplitKeys},
+          {.of = "dim", .every = kPanel},          {.of = "v", .every = kPanel}};
+}
+Edges elementwise_edges() {
+  return {{.of = "n", .every = kLanes}, {.of = "elements", .from = cpu::kWorthAThread}};
+}
+Edges softmax_edges() {
+  return {{.of = "n", .every = kLanes},
+          {.of = "n", .from = cpu::kSoftmaxBlock},
+          {.of = "elements", .from = cpu::kSoftmaxPiece}};
+}
+Edges moe_edges() {  // tokens of an expert
+  return {{.of = "tokens", .from = cpu::kPackFrom}, {.of = "tokens", .every = cpu::kMostTileRows}};
+}
+Edges quantize_edges() {
+  return {{.of = "m", .from = cpu::kQuantizePiece}, {.of = "n", .every = kOfBytes}};
+}
+
+// What CpuOps itself does.
+constexpr auto kOfCpuOps = [](CpuOps& cpu, const auto& call) { return cpu.run(call); };
+
+// `shapes`: of these calls only.
+template <class Call, class Run>
+void add_cpu(Registry& registry, std::string name, std::string about, Edges edges, Run run,
+             Invariants invariants = {}, Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
+  registry.add(Kernel<Call>{
+      .name = std::move(name),
+      .about = std::move(about),
+      .takes = [shapes, takes](const Arithmetic& arithmetic,
+                               const Call& call) { return takes(arithmetic) && (!shapes || shapes(call)); },
+      .run =
+          [run](Ops& ops, const Call& call) {
+            CpuOps cpu(ops);
+            return run(cpu, call);
+          },
+      .invariants = invariants,
+      .edges = std::move(edges)});
+}
+
+// One way of multiplying: what it takes, and how.
+using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
+
+Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way,
+                           Edges edges) {
+  return {.name = std::move(name),
+          .about = std::move(about),
+          .takes = [takes](const Arithmetic& arithmetic,
+                           const LinearCall& call) { return !call.bias && takes(call.weight, arithmetic); },
+          .run =
+              [way](Ops& ops, const LinearCall& call) {
+                Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
+                if (y.empty()) return y;
+                cpu::linear_by(way, call.x, call.weight, y, ops.jobs());
+                const bool keep = call.rounding == ResultRounding::float32;
+                if (ops.arithmetic().bfloat16()) cpu::finish_bf16({}, keep, y, ops.jobs());
+                return y;
+              },
+          .edges = std::move(edges)};
+}
+
+bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return arithmetic.float32() && !takes_int16(weight, arithmetic) && !takes_int8_block(weight, arithmetic);
+}
+bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
+}
+// Whose numbers are those of the arithmetic as they lie in memory.
+bool rows_of_numbers(const WeightView& weight, const Arithmetic& arithmetic) {
+  return rows_in_float32(weight, arithmetic) ||
+         (cpu::takes_bf16(weight, arithmetic) && cpu::is_stored_bf16(weight));
+}
+bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
+  return multiplied_in_float32(weight, arithmetic) && has_integer_rows(weight);
+}
+
+void add_linear(Registry& registry) {
+  Kernel<LinearCall> automatic = {
+      .name = "cpu.auto",
+      .about = "rows for few tokens, panels for many",
+      .takes =
+          [](const Arithmetic& arithmetic, const LinearCall& call) {
+            return arithmetic.float32() || cpu::takes_bf16(call.weight, arithmetic);
+          },
+      .run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops).run(call); },
+      .invariants = kNoBatch,  // where the two ways meet, the order of sums changes
+      .edges = linear_edges()};
+  registry.add(std::move(automatic));
+  using cpu::LinearWay;
+  registry.add(one_way("cpu.gemv", "each row of W read once, straight from its bytes", rows_of_numbers,
+                       LinearWay::gemv, row_edges()));
+  registry.add(one_way("cpu.gemv_int24", "W's codes by inputs of 24 bits, in integers",
+                       integer_rows_as_float32, LinearWay::gemv_int24, integer_row_edges()));
+  registry.add(one_way("cpu.gemm", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
+                       LinearWay::gemm, panel_edges()));
+  registry.add(one_way("cpu.gemm_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
+                       LinearWay::gemm_bf16, panel_edges()));
+  registry.add(one_way("cpu.gemv_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
+                       LinearWay::gemv_int16, integer_row_edges()));
+  registry.add(one_way("cpu.gemm_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
+                       LinearWay::gemm_int16, integer_panel_edges()));
+  registry.add(one_way("cpu.gemv_int8", "W's codes by inputs of 8 bits, in integers", takes_int8_block,
+                       LinearWay::gemv_int8, integer_row_edges()));
+  registry.add(one_way("cpu.gemm_int8", "W's codes in panels by inputs of 8 bits, in integers",
+                       takes_int8_block, LinearWay::gemm_int8, integer_panel_edges()));
+  for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
+    kernel.invariants = kNoInvariants;
+    registry.add(std::move(kernel));
+  }
+}
+
+void add_cpu_kernels(Registry& registry) {
+  add_cpu<RmsNormCall>(registry, "cpu.simd", "sums of squares in vector lanes", elementwise_edges(),
+                       kOfCpuOps);
+  add_cpu<RotaryCall>(registry, "cpu.simd", "pairs of elements in vectors",
+                      {{.of = "elements", .from = cpu::kWorthAThread}}, kOfCpuOps);
+  add_cpu<AttentionCall>(registry, "cpu.flash", "keys in blocks under an online softmax", attention_edges(),
+                         kOfCpuOps, kNoChunk, {}, float32_inside);
+  add_cpu<AttentionCall>(
+      registry, "cpu.split_kv", "parts of the keys by themselves, then merged", attention_edges(),
+      [](CpuOps& cpu, const AttentionCall& call) {
+        Matrix out = cpu.allocate(call.q.rows(), call.heads * call.v_dim);
+        cpu::split_attention(call, out, cpu.jobs());
+        if (cpu.arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, cpu.jobs());
+        return out;
+      },
+      kNoChunk, {}, float32_inside);
+  add_cpu<MlaCall>(
+      registry, "cpu.absorbed", "the latent cache read once for all heads",
+      {{.of = "queries", .from = cpu::kPackFrom}},
+      [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call); }, kNeither,
+      [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
+  add_cpu<MlaCall>(registry, "cpu.composed", "the CPU's linear and attention",
+                   {{.of = "keys", .from = cpu::kPackFrom}}, kOfCpuOps, kNeither, {},
+                   float32_inside);  // as its linear: few tokens and many
+  add_cpu<GatedActivationCall>(registry, "cpu.simd", "exponentials in vectors", elementwise_edges(),
+                               kOfCpuOps);
+  add_cpu<SoftmaxCall>(registry, "cpu.online", "a row read once, its maximum found on the way",
+                       softmax_edges(), [](CpuOps& cpu, const SoftmaxCall& call) {
+                         Matrix y = cpu.allocate(call.x.rows(), call.x.columns());
+                         cpu::online_softmax(call.x, y, cpu.jobs());
+                         return y;
+                       });
+  add_cpu<MoeGateCall>(registry, "cpu.top_k", "the best kept in order, scores in vectors",
+                       {{.of = "m", .from = cpu::kGatePiece}, {.of = "experts", .every = kLanes}},
+                       [](CpuOps& cpu, const MoeGateCall& call) {
+                         const Matrix weights = cpu.allocate(call.logits.rows(), call.rule.top_k);
+                         return cpu::top_k_gate(call.logits, call.correction, call.rule, weights, cpu.jobs());
+                       });
+  add_cpu<QuantizeCall>(
+      registry, "cpu.simd", "vector codecs, rows on all threads", quantize_edges(),
+      [](CpuOps& cpu, const QuantizeCall& call) { return cpu::quantize_rows(call.x, call.rule, cpu.jobs()); },
+      {}, [](const QuantizeCall& call) { return call.rule.block_rows == 1 && !call.x.empty(); });
+  add_cpu<DequantizeCall>(registry, "cpu.simd", "vector codecs, rows on all threads", quantize_edges(),
+                          [](CpuOps& cpu, const DequantizeCall& call) {
+                            Matrix y = cpu.allocate(call.x.rows, call.x.columns);
+                            cpu::dequantize_rows(call.x, y, cpu.jobs());
+                            return y;
+                          });
+  add_cpu<FusedMoeCall>(
+      registry, "cpu.grouped", "all experts' rows in one loop over threads", moe_edges(),
+      [](CpuOps& cpu, const FusedMoeCall& call) {
+        return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form);
+      },
+      kNoBatch, [](const FusedMoeCall& call) { return cpu::grouped_moe_takes(call.experts); });
+  add_cpu<FusedMoeCall>(registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
+                        moe_edges(), kOfCpuOps, kNoBatch, {}, float32_inside);
+}
+
+Registry make_builtin() {
+  Registry registry;
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
+  add_linear(registry);
+  add_cpu_kernels(registry);
+  add_cuda_kernels(registry);
+  return registry;
+}
+
+}  // namespace
+
+const Registry& builtin_kernels() {
+  static const Registry registry = make_builtin();
+  return registry;
+}
+
+}  // namespace assay

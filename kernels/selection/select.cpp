@@ -1,0 +1,238 @@
+// An Ops that hands each call to the first of its chosen kernels that takes it, and else to the reference.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/registry/calling_ops.h"
+#include "kernels/registry/model_memory.h"
+#include "kernels/selection/matrix_memory.h"
+#include "kernels/selection/select.h"
+
+namespace assay {
+namespace {
+
+// The weight whose form decides which kernels take a call; none: its form decides nothing.
+template <class Call>
+const WeightView* weight_of(const Call& call) {
+  if constexpr (std::is_same_v<Call, LinearCall>)
+    return &call.weight;
+  else if constexpr (std::is_same_v<Call, EmbeddingCall>)
+    return &call.table;
+  else if constexpr (std::is_same_v<Call, FusedMoeCall>)
+    return call.experts.down.empty() ? nullptr : &call.experts.down.front();
+  else
+    return nullptr;
+}
+
+std::string form_of(const WeightView& weight) {
+  switch (weight.kind) {
+    case FormKind::plain: return std::string(name(weight.type));
+    case FormKind::scaled: return std::string(name(weight.type)) + " with scales";
+    case FormKind::fp4: return weight.scale_type == ElementType::F8_E8M0 ? "MXFP4" : "NVFP4";
+    case FormKind::packed: return "packed integers";
+    case FormKind::codebook: return "a codebook";
+  }
+  return {};
+}
+
+class SelectedOps final : public CallingOps<SelectedOps> {
+ public:
+  // Without `device` all is ordinary memory, and no kernel runs on after it returned.
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device,
+              std::shared_ptr<Fallbacks> fallbacks)
+      : CallingOps(arithmetic, jobs),
+        chosen_(std::move(chosen)),
+        device_(std::move(device)),
+        fallbacks_(std::move(fallbacks)) {}
+
+  Matrix allocate(std::size_t rows, std::size_t columns) override {
+    const Real real = arithmetic().storage();
+    if (!device_) return memory_->allocate(rows, columns, real);
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(rows, columns, &bytes) ||
+        __builtin_mul_overflow(bytes, real == Real::f64 ? sizeof(double) : sizeof(float), &bytes))
+      throw Error::input("a matrix beyond all memory");
+    if (!on_device_) settle();  // kernels may still be at what this memory was before
+    return {device_->allocate(bytes), real, rows, columns};
+  }
+  std::vector<double> download(const Matrix& x) override {
+    settle();
+    return ReferenceOps::download(x);
+  }
+  void store(const PagedKvView& cache, std::size_t position, const Matrix& source) override {
+    settle();
+    ReferenceOps::store(cache, position, source);
+  }
+  Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
+    settle();
+    return ReferenceOps::gather(x, rows);
+  }
+  Matrix multiply(const Matrix& x, double factor) override {
+    settle();
+    return ReferenceOps::multiply(x, factor);
+  }
+  Matrix soft_cap(const Matrix& x, double cap) override {
+    settle();
+    return ReferenceOps::soft_cap(x, cap);
+  }
+  Matrix concatenate(const Matrix& a, const Matrix& b) override {
+    settle();
+    return ReferenceOps::concatenate(a, b);
+  }
+
+  // In float32 the sum of two numbers is the same bits however it is computed.
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    settle();
+    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (a.rows() != b.rows() || a.columns() != b.columns())
+      throw Error::internal(
+          fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
+    Matrix y = allocate(a.rows(), a.columns());
+    cpu::add(a, b, y, jobs());
+    return y;
+  }
+
+  template <class Call>
+  ResultOf<Call> call(const Call& call) {
+    for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
+      if (!kernel.takes(arithmetic(), call)) continue;
+      count(call, false);
+      const Side side(*this, device_ && kernel.device == Device::cuda);
+      return kernel.run(*this, call);
+    }
+    count(call, true);
+    const Side side(*this, false);
+    return run_reference(*this, call);
+  }
+
+ private:
+  template <class Call>
+  void count(const Call& call, bool by_reference) {
+    if (!fallbacks_ || chosen_.of<Call>().empty()) return;
+    Fallbacks::Op& op = fallbacks_->ops[std::string(Call::kOp)];
+    ++op.calls;
+    if (!by_reference) return;
+    ++op.by_reference;
+    if (const WeightView* weight = weight_of(call)) op.forms.insert(form_of(*weight));
+  }
+
+  // Whose code runs now; a kernel may call other operations, of either side.
+  class Side {
+   public:
+    Side(SelectedOps& ops, bool device) : ops_(ops), before_(ops.on_device_) {
+      if (device) ops_.under_way_ = true;
+      if (!device) ops_.settle();
+      turn(device);
+    }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+    ~Side() { turn(before_); }
+
+   private:
+    void turn(bool device) {
+      if (ops_.on_device_ == device) return;
+      ops_.on_device_ = device;
+      device ? ops_.device_->enter() : ops_.device_->leave();
+    }
+    SelectedOps& ops_;
+    bool before_;
+  };
+
+  // Before host code looks at, or writes to, what kernels may still be at.
+  void settle() {
+    if (!under_way_) return;
+    under_way_ = false;
+    device_->synchronise();
+  }
+
+  Registry chosen_;
+  std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
+  std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
+  bool on_device_ = false, under_way_ = false;
+  std::shared_ptr<Fallbacks> fallbacks_;
+};
+
+// The kernels chosen for one operation, first choice first.
+template <class Call>
+void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::string>& wanted,
+            Registry& chosen) {
+  for (auto entry = wanted.rbegin(); entry != wanted.rend(); ++entry) {
+    if (*entry == "reference") return;
+    const auto equals = entry->find('=');
+    const std::string_view op = std::string_view(*entry).substr(0, equals);
+    for (const Kernel<Call>& kernel : kernels) {
+      const bool group = equals == std::string::npos && kernel_group(kernel.name) == *entry;
+      const bool named = equals != std::string::npos && op == Call::kOp &&
+                         kernel.name == std::string_view(*entry).substr(equals + 1);
+      if (group || named) chosen.add(kernel);
+    }
+  }
+}
+
+// Whether an entry of a selection names anything, and why it can run nothing here, if so.
+struct Named {
+  bool known = false;
+  std::string unavailable;
+};
+Named named(const Registry& registry, std::string_view entry) {
+  const auto equals = entry.find('=');
+  if (entry == "reference") return {true, {}};
+  Named found;
+  bool available = false;
+  registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>& kernels) {
+    const bool group = equals == std::string_view::npos;
+    if (!group && entry.substr(0, equals) != Call::kOp) return;
+    for (const Kernel<Call>& kernel : kernels) {
+      if (group ? kernel_group(kernel.name) != entry : kernel.name != entry.substr(equals + 1)) continue;
+      found.known = true;
+      const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
+      available |= why.empty();
+      if (!why.empty()) found.unavailable = why;
+    }
+  });
+  if (available) found.unavailable.clear();
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs) {
+  return select_kernels(registry, selection, arithmetic, jobs, nullptr);
+}
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks) {
+  std::vector<std::string> wanted;
+  for (std::size_t begin = 0; begin <= selection.size();) {
+    const std::size_t end = std::min(selection.find(',', begin), selection.size());
+    const std::string entry(trim(selection.substr(begin, end - begin)));
+    const Named name = named(registry, entry);
+    if (!name.known)
+      throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
+          .remedy("use reference, cpu, cuda, or OP=NAME of 'assay compare kernels --list'");
+    if (!name.unavailable.empty())
+      throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
+          .remedy("use --kernels cpu or reference");
+    wanted.push_back(entry);
+    begin = end + 1;
+  }
+  Registry chosen;
+  registry.for_each_op([&](const auto& kernels) { choose(kernels, wanted, chosen); });
+  bool cuda = false;
+  chosen.for_each_op([&](const auto& kernels) {
+    for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
+  });
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
+                                       cuda ? cuda_model_memory() : nullptr, std::move(fallbacks));
+}
+
+}  // namespace assay

@@ -1,0 +1,33 @@
+// Kernels chosen for a forward pass.
+//
+//   auto ops = select_kernels(builtin_kernels(), "cpu", arithmetic, jobs);    // an Ops like any other
+//   auto ops = select_kernels(registry, "linear=library.openblas", arithmetic, jobs);
+//
+// A selection is a comma-separated list, later entries on top of earlier ones:
+//   reference   nothing but the meaning of the operations
+//   cpu, cuda   our kernels of that device, for each operation the first registered that takes a call
+//   OP=NAME     for this operation the kernel of this name, where it takes the call
+// What no chosen kernel takes is computed by the reference.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "kernels/registry/registry.h"
+#include "refimpl/ops/fallbacks.h"
+
+namespace assay {
+
+// The reference, our own kernels, and those of the libraries found when assay was built.
+const Registry& builtin_kernels();
+
+// Throws Error::usage for a selection that names what there is not.
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs);
+// Counts in `fallbacks` what is left to the reference; of several Ops, as long as they do not compute at the
+// same time.
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks);
+
+}  // namespace assay

@@ -1,0 +1,162 @@
+// mla_attention.cuh and mla_product.cuh under the emulator, and what is kept of their matrices.
+#include "kernels/cuda/attention_launch.cuh"
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cuda/device_weight_cache.h"
+#include "kernels/cuda/mla_launch.cuh"
+#include "kernels/harness/made_weight.h"
+#include "tests/kernels/cuda/emulated.h"
+
+namespace assay {
+namespace {
+
+void add_mla(Registry& registry, cuda::Machine& machine) {
+  cuda::add_mla_kernels(registry, machine,
+                        {.attention = {.pack = cuda::launch_pack_heads,
+                                       .tiles = cuda::launch_mla_attention,
+                                       .merge = cuda::launch_attention_merge},
+                         .into = cuda::launch_into_latents,
+                         .out_of = cuda::launch_out_of_latents});
+}
+
+void add_expanded(Registry& registry, cuda::Machine& machine) {
+  cuda::add_expanded_kernels(registry, machine,
+                             {.attention = {.pack = cuda::launch_pack_heads,
+                                            .tiles = cuda::launch_attention,
+                                            .merge = cuda::launch_attention_merge},
+                              .into = cuda::launch_into_latents,
+                              .out_of = cuda::launch_out_of_latents});
+}
+
+bool is_long(const CaseId& id) {
+  return id.number("keys", 1) > 2000;
+}
+
+bool is_wide(const CaseId& id) {
+  return id.number("rank", 64) == 512;
+}
+bool is_zero_mean(const CaseId& id) {
+  return id.input() == InputKind::zero_mean;
+}
+
+TEST(CudaLatent, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(90, add_mla, [](const CaseId& id) { return !is_long(id) && !is_wide(id); }), 20u);
+}
+
+// DeepSeek's 576 and 512 columns. Of sm_90 steps are as long as they get, with two of them under way; of
+// sm_89 they are short, and in float32 there is one.
+TEST(CudaLatent, PassesAtFullWidth) {
+  for (const int sm : {89, 90})
+    EXPECT_GT(pass_emulated(sm, add_mla,
+                            [](const CaseId& id) { return !is_long(id) && is_wide(id) && is_zero_mean(id); }),
+              8u);
+}
+
+TEST(CudaLatent, PassesInPieces) {
+  EXPECT_GT(pass_emulated(90, add_mla, [](const CaseId& id) { return is_long(id) && is_zero_mean(id); }), 1u);
+}
+
+TEST(CudaLatent, PassesAtItsEdges) {
+  const auto small = [](const CaseId& id) { return id.number("rank") <= 40 && id.number("heads") <= 66; };
+  EXPECT_GT(pass_emulated(90, add_mla, small, true), 15u);
+  EXPECT_GT(pass_emulated(89, add_expanded, small, true), 4u);
+}
+
+TEST(CudaExpanded, PassesItsGrid) {
+  EXPECT_GT(pass_emulated(89, add_expanded,
+                          [](const CaseId& id) {
+                            const bool first = is_zero_mean(id) && id.number("parts") == 0;
+                            return !is_long(id) && (!is_wide(id) || first);
+                          }),
+            15u);
+}
+
+// --- what is kept from call to call
+
+// Ordinary memory in the place of a device's.
+class CountedBlocks final : public cuda::DeviceBlocks {
+ public:
+  ~CountedBlocks() override { EXPECT_EQ(live, 0); }
+  void* allocate(std::size_t bytes) override {
+    ++live;
+    return operator new(bytes);
+  }
+  void upload(void* to, const void* host, std::size_t bytes) override {
+    ++uploads;
+    std::memcpy(to, host, bytes);
+  }
+  void free(void* block) override {
+    --live;
+    operator delete(block);
+  }
+  int live = 0, uploads = 0;
+};
+
+TEST(CudaKept, BytesAreCopiedOnceAndAnewWhereOthersLieInTheirPlace) {
+  CountedBlocks blocks;
+  cuda::DeviceWeightCache kept(blocks);
+  std::vector<float> weight(1000, 1.0F);
+  const auto first = [&](std::size_t count) {
+    return static_cast<const float*>(kept.of_bytes(weight.data(), count * sizeof(float)))[0];
+  };
+  EXPECT_EQ(first(1000), 1.0F);
+  EXPECT_EQ(first(1000), 1.0F);
+  EXPECT_EQ(blocks.uploads, 1);
+  EXPECT_EQ(first(500), 1.0F);  // a part of it is another
+  EXPECT_EQ(blocks.uploads, 2);
+  std::fill(weight.begin(), weight.end(), 2.0F);
+  EXPECT_EQ(first(1000), 2.0F);
+  EXPECT_EQ(blocks.uploads, 3);
+  EXPECT_EQ(blocks.live, 2);
+}
+
+// Two layers of one model, the same layer again, its other way of multiplying, and another model in its
+// place.
+TEST(CudaKept, MatricesOfLatentAttentionAreMadeOnceAWeight) {
+  CountedBlocks blocks;
+  cuda::DeviceWeightCache kept(blocks);
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(90, &kept);
+  Registry registry;
+  add_mla(registry, *machine);
+  add_expanded(registry, *machine);
+  const auto compute = [&](ReferenceOps& ops, const MlaCall& call) {
+    for (const Kernel<MlaCall>& kernel : registry.of<MlaCall>()) {
+      if (kernel.takes(ops.arithmetic(), call)) return ops.download(kernel.run(ops, call));
+    }
+    return std::vector<double>();
+  };
+  const auto near = [](const std::vector<double>& a, const std::vector<double>& b) {
+    if (a.size() != b.size() || a.empty()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (!(std::fabs(a[i] - b[i]) <= 1e-4)) return false;
+    }
+    return true;
+  };
+  ReferenceOps ops(Arithmetic{Precision::f32}, 1);
+  const auto operands = cases_of<MlaCall>().make(CaseId::parse(
+      "mla:F32:way=absorbed:heads=3:rank=40:nope=24:rope=8:v=20:keys=37:queries=5:in=zero:seed=1"));
+  MlaCall call = operands->call(ops);
+  std::vector<float> w(call.kv_b.rows * call.kv_b.columns);
+  std::memcpy(w.data(), call.kv_b.codes, w.size() * sizeof(float));
+  call.kv_b.codes = reinterpret_cast<const std::byte*>(w.data());
+  EXPECT_TRUE(near(compute(ops, call), ops.download(run_reference(ops, call))));
+  EXPECT_EQ(blocks.uploads, 2);  // keys' and values'
+  EXPECT_TRUE(near(compute(ops, call), ops.download(run_reference(ops, call))));
+  EXPECT_EQ(blocks.uploads, 2);
+  call.form = MlaForm::naive;  // keys' matrices lie the other way, values' are the same
+  EXPECT_TRUE(near(compute(ops, call), ops.download(run_reference(ops, call))));
+  EXPECT_EQ(blocks.uploads, 3);
+  for (float& x : w) x = -2 * x;
+  EXPECT_TRUE(near(compute(ops, call), ops.download(run_reference(ops, call))));
+  call.form = MlaForm::absorbed;
+  EXPECT_TRUE(near(compute(ops, call), ops.download(run_reference(ops, call))));
+  ReferenceOps rounded(Arithmetic{Precision::bf16}, 1);
+  const int before = blocks.uploads;
+  compute(rounded, call);  // of other elements
+  EXPECT_EQ(blocks.uploads, before + 2);
+}
+
+}  // namespace
+}  // namespace assay

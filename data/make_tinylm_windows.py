@@ -1,4 +1,4 @@
-"""Makes data/fixtures/perplexity/windows.json: the loss of tinylm-bf16 on the first 3,000 letters of heldout.txt, by `transformers`, under two rules for windows.
+"""Makes data/fixtures/perplexity/windows.json: the loss of tinylm-bf16 on the first 1,000 letters of heldout.txt, by `transformers`, under two rules for windows.
 
     python data/make_tinylm_windows.py
 
@@ -15,7 +15,7 @@ from transformers import DeepseekV3ForCausalLM
 from transformers.utils import logging
 
 DATA = Path(__file__).parent
-CONTEXT, STRIDE, LETTERS = 64, 24, 3000
+CONTEXT, STRIDE, LETTERS = 64, 24, 1000
 
 
 @torch.no_grad()

@@ -12,10 +12,10 @@ namespace {
 const fs::path kData = test::source_dir() / "data";
 const std::string kModel = (kData / "tinylm-bf16").string();
 
-// The first 3,000 letters of the held-out text.
+// The first 1,000 letters of the held-out text.
 nlohmann::json loss_of(const std::vector<std::string>& options) {
   const TempDir dir;
-  write_file(dir / "text.txt", read_file(kData / "tinylm/heldout.txt").substr(0, 3000));
+  write_file(dir / "text.txt", read_file(kData / "tinylm/heldout.txt").substr(0, 1000));
   std::vector<std::string> arguments = {"run",    kModel, "--perplexity", (dir / "text.txt").string(),
                                         "--json", "-"};
   arguments.insert(arguments.end(), options.begin(), options.end());

@@ -125,7 +125,7 @@ std::optional<StateEntry> HashPass::recall(const FileReport& file) const {
 void HashPass::reuse(FileReport& file, StateEntry&& entry) {
   file.reused = true;
   file.set_actual(entry.digest);
-  if (!entry.tensors.empty()) file.set_tensors(parse_json(entry.tensors, *options_.state));
+  if (!entry.tensors.empty()) file.set_tensors(read_tensor_reports(entry.tensors, *options_.state));
   add_number_findings(file);
   report_.bytes_reused += file.size();
   judge(file);
@@ -237,7 +237,7 @@ void HashPass::remember(const FileReport& file, std::int64_t started_ns) {
   state_->record(report_.path_of(file),
                  {.identity = file.identity(),
                   .digest = *file.actual(),
-                  .tensors = file.tensors().is_null() ? std::string() : dump_json(file.tensors(), -1),
+                  .tensors = file.tensors() ? dump_json(to_json(*file.tensors()), -1) : std::string(),
                   .numbers = options_.numbers,
                   .tensor_digests = options_.tensor_digests},
                  started_ns);
@@ -256,8 +256,8 @@ void HashPass::save_state() {
 
 // From the numbers kept in the report, so that a file recalled from the state is judged like one just read.
 void HashPass::add_number_findings(FileReport& file) const {
-  if (!options_.numbers || !file.tensors().is_array()) return;
-  for (const Json& tensor : file.tensors()) {
+  if (!options_.numbers || !file.tensors()) return;
+  for (const TensorReport& tensor : *file.tensors()) {
     Findings findings = judge_numbers(tensor, options_.allow_nonfinite);
     for (Finding& finding : findings) finding.file = file.name;
     file.add(std::move(findings));
@@ -271,7 +271,7 @@ void HashPass::judge(FileReport& file, ZeroRun zeros) {
   if (same == same_as_.end()) return;
   for (const std::size_t other : same->second) {
     report_.files[other].set_actual(*file.actual());
-    if (!file.tensors().is_null()) report_.files[other].set_tensors(file.tensors());
+    if (file.tensors()) report_.files[other].set_tensors(*file.tensors());
     settle(report_.files[other], zeros);
   }
 }

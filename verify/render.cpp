@@ -142,7 +142,7 @@ Json file_json(const FileReport& file) {
     json["damaged_ranges"] = std::move(ranges);
   }
   if (!file.findings().empty()) json["findings"] = to_json(file.findings());
-  if (!file.tensors().is_null()) json["tensors"] = file.tensors();
+  if (file.tensors()) json["tensors"] = to_json(*file.tensors());
   return json;
 }
 
@@ -245,10 +245,10 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
                  const Output& output) {
   if (render.tensor_digests) {
     for (const FileReport& file : report.files) {
-      if (!file.tensors().is_array()) continue;
-      for (const Json& tensor : file.tensors()) {
-        output.line(fmt::format("{}  {}:{}", tensor.value("sha256", ""), escape_for_terminal(file.name),
-                                escape_for_terminal(tensor.value("name", ""))));
+      if (!file.tensors()) continue;
+      for (const TensorReport& tensor : *file.tensors()) {
+        output.line(fmt::format("{}  {}:{}", tensor.sha256 ? tensor.sha256->hex() : "",
+                                escape_for_terminal(file.name), escape_for_terminal(tensor.name)));
       }
     }
   }

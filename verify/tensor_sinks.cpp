@@ -1,13 +1,6 @@
 #include "verify/tensor_sinks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "core/model/stored_names.h"
-#include "core/system/error.h"
 
 namespace assay {
 
@@ -50,48 +43,15 @@ void TensorSink::begin_tensor() {
 
 void TensorSink::end_tensor() {
   const TensorRange& tensor = tensors_[current_];
-  Json json = {{"name", tensor.name}, {"type", name(tensor.type)}, {"shape", tensor.shape}};
-  if (digest_) json["sha256"] = digest_->finish().hex();
-  if (statistics_) {
-    const Numbers n = statistics_->numbers();
-    json["count"] = n.count;
-    json["nan"] = n.nan;
-    json["inf"] = n.inf;
-    json["zeros"] = n.zero;
-    json["subnormals"] = n.subnormal;
-    const bool any_finite = n.finite() > 0;
-    json["min"] = any_finite ? Json(n.min) : Json();
-    json["max"] = any_finite ? Json(n.max) : Json();
-    json["amax"] = any_finite ? Json(n.amax) : Json();
-  }
-  results_.push_back(std::move(json));
+  TensorReport found{
+      .name = tensor.name, .type = tensor.type, .shape = tensor.shape, .sha256 = {}, .numbers = {}};
+  if (digest_) found.sha256 = digest_->finish();
+  if (statistics_) found.numbers = statistics_->numbers();
+  results_.push_back(std::move(found));
   statistics_.reset();
   digest_.reset();
   open_ = false;
   ++current_;
-}
-
-Findings judge_numbers(const Json& tensor, bool allow_nonfinite) {
-  Findings findings;
-  const auto add = [&](Severity severity, const char* code, std::string message) {
-    findings.push_back({.severity = severity,
-                        .code = code,
-                        .message = std::move(message),
-                        .tensor = tensor.at("name").get<std::string>()});
-  };
-  const auto number = [&](const char* key) { return tensor.value(key, std::uint64_t{0}); };
-  const std::uint64_t count = number("count"), nan = number("nan"), inf = number("inf");
-  if (nan + inf > 0) {
-    add(allow_nonfinite ? Severity::warning : Severity::error, "numbers.nonfinite",
-        fmt::format("holds {} NaN and {} Inf among {} values", nan, inf, count));
-  }
-  const auto stored = parse_stored_name(tensor.at("name").get<std::string>());
-  const bool zero_points =
-      stored && stored->part == StoredPart::zero_point;  // of symmetric weights they are 0
-  if (count > 1 && number("zeros") == count && !zero_points) {
-    add(Severity::warning, "numbers.all_zero", fmt::format("all {} values are zero", count));
-  }
-  return findings;
 }
 
 }  // namespace assay

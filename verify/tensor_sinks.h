@@ -8,9 +8,9 @@
 
 #include "core/formats/stream_digest.h"
 #include "core/numeric/statistics.h"
-#include "core/system/report.h"
 #include "verify/hash/hasher.h"
 #include "verify/structure.h"
+#include "verify/tensor_report.h"
 
 namespace assay {
 
@@ -27,7 +27,7 @@ class TensorSink : public ByteSink {
   void consume(std::span<const std::byte> bytes) override;
   void finish() override;
 
-  Json take_results() { return std::move(results_); }  // array of {name, type, shape, sha256, nan, …}
+  std::vector<TensorReport> take_results() { return std::move(results_); }
 
  private:
   void begin_tensor();
@@ -40,11 +40,8 @@ class TensorSink : public ByteSink {
   bool open_ = false;
   std::optional<TensorStatistics> statistics_;
   std::optional<StreamDigest> digest_;
-  Json results_ = Json::array();
+  std::vector<TensorReport> results_;
 };
-
-// The verdict on one of the results above: NaN or Inf, all zeros. File names are left to the caller.
-Findings judge_numbers(const Json& tensor, bool allow_nonfinite);
 
 // Hands the same bytes to several sinks.
 class FanOut : public ByteSink {

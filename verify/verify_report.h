@@ -11,9 +11,9 @@
 #include "core/formats/digest.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
-#include "core/system/report.h"
 #include "verify/chunks.h"
 #include "verify/expected/expected.h"
+#include "verify/tensor_report.h"
 
 namespace assay {
 
@@ -60,14 +60,13 @@ class FileReport {
 
   const Findings& findings() const { return told_->findings; }  // structure: header deviations, numbers, …
   const std::vector<ByteRange>& damaged() const { return told_->damaged; }  // against a chunked manifest
-  // Array of {name, …} with --numbers or --tensor-digests; else null.
-  const Json& tensors() const { return told_->tensors; }
+  const TensorReports& tensors() const { return told_->tensors; }
   const std::vector<Digest>& chunks() const { return told_->chunks; }  // as the chunked manifest has them
   const fs::path& elsewhere() const { return told_->elsewhere; }  // see ExpectedFile; empty: under its name
   void add(Findings findings);
   void drop_findings(std::string_view code);
   void set_damaged(std::vector<ByteRange> ranges) { told().damaged = std::move(ranges); }
-  void set_tensors(Json tensors) { told().tensors = std::move(tensors); }
+  void set_tensors(std::vector<TensorReport> tensors) { told().tensors = std::move(tensors); }
   void set_chunks(std::vector<Digest> chunks) { told().chunks = std::move(chunks); }
   void set_elsewhere(fs::path path) { told().elsewhere = std::move(path); }
 
@@ -87,7 +86,7 @@ class FileReport {
     std::vector<ByteRange> damaged;
     std::vector<Digest> chunks;
     fs::path elsewhere;
-    Json tensors;
+    TensorReports tensors;
   };
   Told& told() {
     if (!told_ && status == FileStatus::missing) told_.make().diagnosis = kNotThere;

@@ -44,17 +44,16 @@ struct StoredScales {
   }
 };
 
-void say(Findings& findings, Severity severity, const char* code, std::string message, const Json& tensor) {
-  findings.push_back({.severity = severity,
-                      .code = code,
-                      .message = std::move(message),
-                      .tensor = tensor.at("name").get<std::string>()});
+void say(Findings& findings, Severity severity, const char* code, std::string message,
+         const TensorReport& tensor) {
+  findings.push_back(
+      {.severity = severity, .code = code, .message = std::move(message), .tensor = tensor.name});
 }
 
-void judge_scale(const Json& tensor, const LogicalTensor& weight, const StoredScales& all,
+void judge_scale(const TensorReport& tensor, const LogicalTensor& weight, const StoredScales& all,
                  Findings& findings) {
-  if (!tensor.at("min").is_number()) return;
-  const double least = tensor.at("min"), most = tensor.at("max");
+  if (!tensor.has_finite()) return;
+  const double least = tensor.numbers->min, most = tensor.numbers->max;
   if (weight.form.kind == FormKind::scaled) {
     const double largest_code = largest_code_value(weight.form.codes);
     if (least < 0)
@@ -65,7 +64,7 @@ void judge_scale(const Json& tensor, const LogicalTensor& weight, const StoredSc
           fmt::format("its largest scale, {:.4g}, makes weights of {:.3g}", most, most * largest_code),
           tensor);
   }
-  if (tensor.value("zeros", std::uint64_t{0}) == 0) return;
+  if (tensor.numbers->zero == 0) return;
   const ZeroScales zero = find_zero_scales(all.model->reader, weight);
   if (zero.over_codes == 0) return;
   say(findings, Severity::error, "numbers.scale_zero",
@@ -76,27 +75,28 @@ void judge_scale(const Json& tensor, const LogicalTensor& weight, const StoredSc
       tensor);
 }
 
-bool is_matrix(const Json& tensor) {
-  const Json& shape = tensor.at("shape");
-  return shape.size() >= 2 && shape.back() != 1 && shape.at(shape.size() - 2) != 1;
+bool is_matrix(const TensorReport& tensor) {
+  const std::vector<std::uint64_t>& shape = tensor.shape;
+  return shape.size() >= 2 && shape.back() != 1 && shape[shape.size() - 2] != 1;
+}
+
+bool is_plain_float(ElementType type) {
+  return type == ElementType::F32 || type == ElementType::BF16 || type == ElementType::F16 ||
+         type == ElementType::F64;
 }
 
 // Norms and biases may well be constant; a matrix that is, multiplies everything alike.
-void judge_constant(const Json& tensor, Findings& findings) {
-  if (!is_matrix(tensor) || !tensor.at("min").is_number() || tensor.at("min") != tensor.at("max")) return;
-  if (tensor.value("nan", std::uint64_t{0}) + tensor.value("inf", std::uint64_t{0}) > 0) return;
-  if (tensor.at("max") == 0) return;  // numbers.all_zero
+void judge_constant(const TensorReport& tensor, Findings& findings) {
+  if (!is_matrix(tensor) || !tensor.has_finite() || tensor.numbers->min != tensor.numbers->max) return;
+  if (tensor.numbers->finite() != tensor.numbers->count) return;
+  if (tensor.numbers->max == 0) return;  // numbers.all_zero
   say(findings, Severity::warning, "numbers.constant",
-      fmt::format("all {} values are {:.6g}", tensor.at("count").get<std::uint64_t>(),
-                  tensor.at("max").get<double>()),
-      tensor);
+      fmt::format("all {} values are {:.6g}", tensor.numbers->count, tensor.numbers->max), tensor);
 }
 
-void judge_large(const Json& tensor, Findings& findings) {
-  const std::string type = tensor.at("type");
-  const bool plain = type == "F32" || type == "BF16" || type == "F16" || type == "F64";
-  if (!plain || !is_matrix(tensor) || !tensor.at("amax").is_number()) return;
-  if (const double amax = tensor.at("amax"); amax > kImplausibleWeight)
+void judge_large(const TensorReport& tensor, Findings& findings) {
+  if (!is_plain_float(tensor.type) || !is_matrix(tensor) || !tensor.has_finite()) return;
+  if (const double amax = tensor.numbers->amax; amax > kImplausibleWeight)
     say(findings, Severity::warning, "numbers.large", fmt::format("its largest value is {:.3g}", amax),
         tensor);
 }
@@ -121,29 +121,27 @@ std::string of_any_layer(std::string_view name) {
 
 // Of codes, the scales tell how large the weight is; codes themselves reach their largest value in every
 // block.
-bool tells_a_size(const Json& tensor, bool is_scale) {
-  if (!tensor.at("amax").is_number() || !(tensor.at("amax") > 0)) return false;
-  const std::string type = tensor.at("type");
-  const bool is_float = type == "F32" || type == "BF16" || type == "F16" || type == "F64";
-  return is_float && (is_scale || is_matrix(tensor));
+bool tells_a_size(const TensorReport& tensor, bool is_scale) {
+  if (!tensor.has_finite() || tensor.numbers->amax <= 0) return false;
+  return is_plain_float(tensor.type) && (is_scale || is_matrix(tensor));
 }
 
-using BySameName = std::map<std::string, std::vector<const Json*>>;
+using BySameName = std::map<std::string, std::vector<const TensorReport*>>;
 
 void judge_against_other_layers(const BySameName& groups, Findings& findings) {
   for (const auto& [name, tensors] : groups) {
     if (tensors.size() < kEnoughLayers) continue;
     std::vector<double> sizes;
-    for (const Json* tensor : tensors) sizes.push_back(tensor->at("amax"));
+    for (const TensorReport* tensor : tensors) sizes.push_back(tensor->numbers->amax);
     const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
     std::nth_element(sizes.begin(), middle, sizes.end());
-    for (const Json* tensor : tensors) {
-      const double times = tensor->at("amax").get<double>() / *middle;
+    for (const TensorReport* tensor : tensors) {
+      const double times = tensor->numbers->amax / *middle;
       if (times <= kFarFromOtherLayers && times >= 1 / kFarFromOtherLayers) continue;
       say(findings, Severity::warning, "numbers.scale_differs",
           fmt::format(
               "its largest value is {:.3g}, {:.3g} × the median of the same tensor of {} layers and experts",
-              tensor->at("amax").get<double>(), times, tensors.size()),
+              tensor->numbers->amax, times, tensors.size()),
           *tensor);
     }
   }
@@ -162,17 +160,17 @@ Stage judge_all_numbers(const VerifyReport& report, const CheckSettings& setting
   BySameName same;
   std::uint64_t tensors = 0, values = 0;
   for (const FileReport& file : report.files) {
-    for (const Json& tensor : file.tensors()) {
-      if (!tensor.contains("count")) continue;
+    if (!file.tensors()) continue;
+    for (const TensorReport& tensor : *file.tensors()) {
+      if (!tensor.numbers) continue;
       ++tensors;
-      values += tensor.at("count").get<std::uint64_t>();
-      const std::string name = tensor.at("name");
-      const auto scale = scales.by_scale.find(name);
+      values += tensor.numbers->count;
+      const auto scale = scales.by_scale.find(tensor.name);
       const bool is_scale = scale != scales.by_scale.end();
       if (is_scale) judge_scale(tensor, *scale->second, scales, stage.findings);
       if (!is_scale) judge_constant(tensor, stage.findings);
       if (!is_scale) judge_large(tensor, stage.findings);
-      if (tells_a_size(tensor, is_scale)) same[of_any_layer(name)].push_back(&tensor);
+      if (tells_a_size(tensor, is_scale)) same[of_any_layer(tensor.name)].push_back(&tensor);
     }
   }
   judge_against_other_layers(same, stage.findings);

@@ -72,10 +72,10 @@ void excuse_undeclared_int8(const Reconciliation& found, Findings& findings) {
 std::vector<TensorDigest> digests_of(const VerifyReport& report) {
   std::vector<TensorDigest> digests;
   for (const FileReport& file : report.files) {
-    for (const Json& tensor : file.tensors()) {
-      if (!tensor.contains("sha256")) continue;
-      digests.push_back({tensor.at("name"), tensor.at("type"), tensor.at("sha256"),
-                         tensor.at("shape").get<std::vector<std::uint64_t>>()});
+    if (!file.tensors()) continue;
+    for (const TensorReport& tensor : *file.tensors()) {
+      if (tensor.sha256)
+        digests.push_back({tensor.name, std::string(name(tensor.type)), tensor.sha256->hex(), tensor.shape});
     }
   }
   return digests;

@@ -226,7 +226,7 @@ class Schema:
         equals = source.find(first, last, {"="})
         if equals is None:
             return self._brackets(first, last, sizes=True)
-        fixed = tokens[first].text in ("constexpr", "static") and "constexpr" in (tokens[first].text, tokens[first + 1].text)
+        fixed = any(tokens[i].text == "constexpr" for i in range(first, equals))
         if fixed:
             return self._scalar_constant(first, last, equals) or self._verbatim(first, last)
         pieces = source.split(equals + 1, last)

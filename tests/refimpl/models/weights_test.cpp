@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <span>
 
+#include "core/formats/safetensors.h"
 #include "core/system/error.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
@@ -44,6 +48,39 @@ TEST(Weights, OfACheckpointWithErrorsAreRefused) {
   EXPECT_NO_THROW(Weights(dir / "m", 1));
   fs::copy_file(dir / "m/model.safetensors", dir / "m/more.safetensors");
   EXPECT_THROW(Weights(dir / "m", 1), Error);
+}
+
+// llama ties its head to the embeddings. Here its file holds a head as well: `head` made of the embeddings' bytes.
+void store_head(const fs::path& folder, const std::function<void(std::string&)>& change) {
+  const fs::path path = folder / "model.safetensors";
+  const std::string file = test::read_file(path);
+  const auto header = safetensors::parse_header(std::as_bytes(std::span(file)), file.size(),
+                                                safetensors::Reading::strict, path);
+  std::vector<safetensors::Tensor> tensors = header.tensors;
+  const auto table = std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.name == "model.embed_tokens.weight";
+  });
+  ASSERT_NE(table, tensors.end());
+  std::string bytes = file.substr(header.buffer_offset());
+  std::string head = bytes.substr(table->begin, table->bytes());
+  change(head);
+  safetensors::Tensor stored = *table;
+  stored.name = "lm_head.weight";
+  tensors.push_back(stored);
+  test::write_file(path, safetensors::serialize_header(tensors, {}) + bytes + head);
+}
+
+TEST(Weights, ATiedHeadThatIsStoredIsItsOwnWhereItDiffers) {
+  const auto own = [](const std::function<void(std::string&)>& change) {
+    const test::TempDir dir;
+    copy_model(model("llama"), dir / "m");
+    store_head(dir / "m", change);
+    return Weights(dir / "m", 1).has_own_head();
+  };
+  EXPECT_FALSE(Weights(model("llama"), 1).has_own_head());
+  EXPECT_FALSE(own([](std::string&) {}));
+  EXPECT_TRUE(own([](std::string& head) { head.front() ^= 1; }));
+  EXPECT_TRUE(own([](std::string& head) { head.back() ^= 1; }));
 }
 
 }  // namespace

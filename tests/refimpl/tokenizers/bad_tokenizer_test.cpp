@@ -39,6 +39,18 @@ TEST(TokenizerJson, OldFilesAreToldByTheirFields) {
   EXPECT_EQ(model(R"("vocab": {"a": 0})")->description(), "tokenizer.json: WordLevel");
 }
 
+// As tokenizers 0.23.3 does.
+TEST(TokenizerJson, AnUnknownTokenHasTheIdOfTheVocabulary) {
+  const auto wordpiece = model(R"("type": "WordPiece", "unk_token": "u", "vocab": {"a": 0, "u": 1})");
+  EXPECT_EQ(wordpiece->encode("zz"), Ids{1});
+}
+
+TEST(TokenizerJson, AnEmptyAddedTokenIsNone) {
+  const auto tokenizer = with(R"("added_tokens": [{"id": 3, "content": ""}])");
+  EXPECT_EQ(tokenizer->vocab_size(), 3U);
+  EXPECT_EQ(tokenizer->encode("<s>"), Ids{1});
+}
+
 TEST(TokenizerJson, DefaultsAreTheCrates) {
   // WordPiece: "##" and 100 characters.
   const std::string word(100, 'a');

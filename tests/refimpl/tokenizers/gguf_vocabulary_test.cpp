@@ -250,8 +250,17 @@ TEST(GgufVocabulary, MarkedTextIsCutAtEndsOfLines) {
   EXPECT_EQ(keys.read()->encode("a\n\na"), (Ids{0, 3, 0}));
 }
 
-// ------------------------------------------------------------------------------------------- as
-// SentencePiece
+// Neither the character nor its bytes are in the vocabulary.
+TEST(GgufVocabulary, MarkedTextHasAnUnknownToken) {
+  Keys keys;
+  keys.text("ggml.model", "gemma4")
+      .strings("tokens", {"a", "aa", "?"})
+      .strings("merges", {"a a"})
+      .id("unknown", 2);
+  EXPECT_EQ(keys.read()->encode("aab", {.add_special = false}), (Ids{1, 2}));
+}
+
+// ------------------------------------------------------------------------------------------ as SentencePiece
 
 Keys keys_of(const SentencePieceModel& model, const std::string& kind) {
   std::vector<std::string> pieces;

@@ -70,5 +70,12 @@ TEST(TokenizerParts, DecodersJoinAsTheCrateDoes) {
   }
 }
 
+// SentencePiece's own way (sentencepiece_processor.cc, Decode): the mark that begins the text was not in it.
+TEST(TokenizerParts, TheFirstMarkOfATextIsNoSpace) {
+  const DecoderPlan plan = marked_decoder();
+  EXPECT_EQ(joined(DecodeChain(plan), {"▁a", "▁b", "▁▁c", "<0x21>"}), "a b  c!");
+  EXPECT_EQ(joined(DecodeChain(plan), {"a▁", "▁"}), "a  ");
+}
+
 }  // namespace
 }  // namespace assay

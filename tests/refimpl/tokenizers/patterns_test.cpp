@@ -36,6 +36,12 @@ TEST(Patterns, EveryOneCompilesAndLosesNothing) {
   }
 }
 
+TEST(Patterns, OfMarkedTextAreKnownByName) {
+  for (const char* name : {"gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe"})
+    EXPECT_TRUE(is_marked_pattern(name)) << name;
+  EXPECT_FALSE(is_marked_pattern("gpt-2"));
+}
+
 TEST(Patterns, WordsAreThoseOfTheTokenizersCrate) {
   const ParsedJson expected = read_json(test::source_dir() / "data/fixtures/patterns/EXPECTED.json");
   const ParsedJson& texts = expected.at("texts");

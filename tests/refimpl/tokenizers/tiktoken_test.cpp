@@ -143,6 +143,13 @@ TEST(TiktokenFamilies, AreToldByName_TypeAndCount) {
   EXPECT_EQ(named("gpt2.tiktoken", qwen)->description(), "tiktoken ranks: gpt2");
 }
 
+// 0xFF is in no UTF-8, yet a text may be no UTF-8.
+TEST(TiktokenFamilies, EveryByteHasItsRank) {
+  const auto tokenizer = named("gpt2.tiktoken");
+  for (const char* byte : {"\x7f", "\xc3", "\xfe", "\xff"})
+    EXPECT_EQ(tokenizer->encode(byte), std::vector<TokenId>{static_cast<unsigned char>(*byte)});
+}
+
 TEST(TiktokenFamilies, APatternOfOnesOwn) {
   const auto read = [](std::string_view pattern) {
     return read_tiktoken(ranks(258), pattern, {}, "qwen.tiktoken");

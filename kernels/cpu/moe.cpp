@@ -1,5 +1,7 @@
 #include "kernels/cpu/moe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/system/error.h"
@@ -77,7 +79,8 @@ bool grouped_moe_takes(const ExpertWeights& experts) {
 Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const ExpertWeights& experts,
                    MoeForm form) {
   if (form == MoeForm::soft && routing.top_k != experts.down.size())
-    throw Error::internal("a soft mixture names every expert");
+    throw Error::internal(
+        fmt::format("a soft mixture names {} of {} experts", routing.top_k, experts.down.size()));
   std::vector<Group> groups = groups_of(routing, experts.down.size(), x.rows(), form);
   multiply_gates_and_ups(ops, x, experts, groups);
   team_for(ops.jobs(), groups.size(),

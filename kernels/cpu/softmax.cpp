@@ -1,5 +1,7 @@
 #include "kernels/cpu/softmax.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -160,7 +162,8 @@ Routing top_k_gate(const Matrix& logits, const WeightView& correction, const Gat
                    const Matrix& weights, int jobs) {
   if (rule.top_k == 0 || rule.top_k > logits.columns() || rule.groups == 0 ||
       logits.columns() % rule.groups != 0 || rule.chosen_groups > rule.groups)
-    throw Error::internal("a gate's numbers do not fit its experts");
+    throw Error::internal(fmt::format("a gate takes top {} and {} of {} groups of {} experts", rule.top_k,
+                                      rule.chosen_groups, rule.groups, logits.columns()));
   std::vector<float> bias(correction ? correction.rows * correction.columns : 0);
   if (correction) decode_rows(correction, 0, correction.rows, bias.data());
   Routing routing = {rule.top_k, std::vector<std::int32_t>(logits.rows() * rule.top_k), weights};

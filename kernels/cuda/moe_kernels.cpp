@@ -3,6 +3,8 @@
 // Rows of x are gathered expert by expert; gate and up are products of all experts' rows at once, then the
 // gate, the product with down, and a token's weighted sum in the order of its experts' numbers. Routing lies
 // in ordinary memory, so that the host knows which rows go where.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/cuda/gemm_operands.h"
@@ -36,7 +38,8 @@ std::vector<Visit> visits_in_order(const FusedMoeCall& call) {
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t i = 0; i < top; ++i) {
       const auto expert = static_cast<std::size_t>(call.routing.experts[t * top + i]);
-      if (expert >= experts) throw Error::internal("a routing names an expert there is not");
+      if (expert >= experts)
+        throw Error::internal(fmt::format("a routing names expert {} of {}", expert, experts));
       const float weight = call.routing.weights.row<float>(t)[i];
       if (sparse)
         visits.push_back({expert, t, weight});

@@ -106,7 +106,8 @@ LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, c
 
 void require_shape(const AttentionShape& shape) {
   if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0 || shape.qk_dim == 0 || shape.v_dim == 0)
-    throw Error::internal("an attention without heads, or with heads that do not fit");
+    throw Error::internal(fmt::format("attention of {} heads over {} KV heads, {} wide and {} for values",
+                                      shape.heads, shape.kv_heads, shape.qk_dim, shape.v_dim));
 }
 
 // The rows that one sequence fills, in whole fragments.

@@ -1,5 +1,7 @@
 #include "kernels/harness/inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -81,7 +83,8 @@ ExactFill exact_fill(std::uint64_t terms, int digits, std::int64_t largest_code)
 
 void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> values) {
   if (values.size() != options.rows * options.columns)
-    throw Error::internal("inputs of another size than their shape");
+    throw Error::internal(
+        fmt::format("{} inputs for [{}, {}]", values.size(), options.rows, options.columns));
   if (ShapesOnly::asked()) return std::fill(values.begin(), values.end(), 0.0F);
   InputStream stream(options.seed * 0xD1342543DE82EF95ull + static_cast<std::uint64_t>(kind));
   const ExactFill exact = exact_fill(options.terms, options.digits, options.largest_code);

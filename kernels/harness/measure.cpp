@@ -60,7 +60,8 @@ template <class Out>
 ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth,
                          std::span<const double> budget, ElementType type) {
   if (out.size() != truth.size() || (!budget.empty() && budget.size() != truth.size()))
-    throw Error::internal("an output of another size than its truth");
+    throw Error::internal(fmt::format("an output of {} values, a truth of {}, a budget of {}", out.size(),
+                                      truth.size(), budget.size()));
   ErrorMeasure m;
   m.elements = truth.size();
   Sums sums;

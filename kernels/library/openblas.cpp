@@ -1,4 +1,6 @@
 #ifdef ASSAY_HAS_OPENBLAS
+#include <fmt/format.h>
+
 #include <cblas.h>
 
 #include <limits>
@@ -14,7 +16,8 @@ void openblas_gemm(const GemmArguments& a) {
   const std::lock_guard lock(one_at_a_time);
   constexpr std::size_t kMost = std::numeric_limits<blasint>::max();
   if (a.tokens > kMost || a.inputs > kMost || a.outputs > kMost || a.x_stride > kMost)
-    throw Error::internal("a matrix too large for OpenBLAS");
+    throw Error::internal(fmt::format("[{}, {}] by [{}, {}] is too large for OpenBLAS", a.tokens, a.inputs,
+                                      a.inputs, a.outputs));
   openblas_set_num_threads(a.jobs);
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(a.tokens),
               static_cast<blasint>(a.outputs), static_cast<blasint>(a.inputs), 1.0F, a.x,

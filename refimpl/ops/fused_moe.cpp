@@ -1,4 +1,6 @@
 // y[t] = Σₑ w[t, e] · downₑ(act(gateₑ(x[t])) · upₑ(x[t])), e over the token's experts.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "refimpl/ops/reference.h"
@@ -70,7 +72,8 @@ Matrix ReferenceOps::run(const FusedMoeCall& call) {
   const Matrix& x = call.x;
   const ExpertWeights& experts = call.experts;
   if (call.form == MoeForm::soft && call.routing.top_k != experts.down.size())
-    throw Error::internal("a soft mixture names every expert");
+    throw Error::internal(
+        fmt::format("a soft mixture names {} of {} experts", call.routing.top_k, experts.down.size()));
   std::vector<double> sums(x.rows() * x.columns());  // [tokens, hidden]
   with_elements(x.real(), [&](auto element) {
     using T = decltype(element);

@@ -10,6 +10,8 @@
 //                                                                           (Ding et al. 2024; Phi-3)
 #include "refimpl/ops/rope_frequencies.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -99,7 +101,8 @@ RopeFrequencies rope_frequencies(const RopeRule& rule, std::size_t sequence_leng
       const bool beyond = sequence_length > rule.original_context;
       const std::vector<double>& factors = beyond ? rule.long_factor : rule.short_factor;
       if (factors.size() != result.inverse.size())
-        throw Error::internal("longrope has as many factors as pairs");
+        throw Error::internal(
+            fmt::format("longrope has {} factors for {} pairs", factors.size(), result.inverse.size()));
       for (std::size_t i = 0; i < factors.size(); ++i) result.inverse[i] /= factors[i];
       result.scale = longrope_scale(rule);
       break;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/model/composed_tensor.h"
+#include "core/model/zero_scales.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -34,32 +35,11 @@ class ScaleCheck {
  private:
   void check(float scale, std::uint64_t block_row, std::uint64_t block_column) const {
     if (scale > 0 || scale != scale) return;  // a NaN shows in the values
-    if (scale == 0 && !holds_codes(block_row, block_column)) return;
+    if (scale == 0 && !block_holds_codes(source_, tensor_, block_row, block_column)) return;
     throw Error::refused(fmt::format("the scale of block row {}, column {} is {}{}", block_row, block_column,
                                      scale, scale == 0 ? " over codes that are not zero" : ""))
         .tensor(source_.checkpoint().tensors[*tensor_.scale].name)
         .remedy("the source is damaged: no quantizer writes such a scale");
-  }
-
-  bool holds_codes(std::uint64_t block_row, std::uint64_t block_column) const {
-    const bool two_a_byte = tensor_.form.kind == FormKind::fp4;
-    const std::byte magnitude{two_a_byte                              ? std::uint8_t{0x77}
-                              : tensor_.form.codes == ElementType::I8 ? std::uint8_t{0xFF}
-                                                                      : std::uint8_t{0x7F}};
-    const std::uint64_t per_byte = two_a_byte ? 2 : 1, row_bytes = tensor_.columns / per_byte;
-    const std::uint64_t slice = block_row / tensor_.scale_rows(), within = block_row % tensor_.scale_rows();
-    const std::uint64_t top = slice * tensor_.rows + within * tensor_.form.block_rows;
-    const std::uint64_t bottom = std::min(top + tensor_.form.block_rows, (slice + 1) * tensor_.rows);
-    const std::uint64_t left = block_column * tensor_.form.block_columns / per_byte;
-    const std::uint64_t right = std::min(left + tensor_.form.block_columns / per_byte, row_bytes);
-    std::vector<std::byte> codes(right - left);
-    for (std::uint64_t row = top; row < bottom; ++row) {
-      source_.read(source_.checkpoint().tensors[tensor_.codes], row * row_bytes + left, codes);
-      if (std::any_of(codes.begin(), codes.end(),
-                      [&](std::byte code) { return (code & magnitude) != std::byte{0}; }))
-        return true;
-    }
-    return false;
   }
 
   const CheckpointReader& source_;

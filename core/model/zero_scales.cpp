@@ -17,19 +17,15 @@ std::byte nonzero_bits(const LogicalTensor& tensor) {
   return tensor.form.codes == ElementType::I8 ? std::byte{0xFF} : std::byte{0x7F};
 }
 
-bool holds_codes(const CheckpointReader& reader, const LogicalTensor& tensor, std::uint64_t first_row,
-                 std::uint64_t rows, std::uint64_t column, std::uint64_t columns) {
-  const std::uint64_t in_a_byte = tensor.form.kind == FormKind::fp4 ? 2 : 1;
-  const CheckpointTensor& codes = reader.checkpoint().tensors[tensor.codes];
-  const std::uint64_t row_bytes = tensor.columns / in_a_byte;
-  std::vector<std::byte> bytes(columns / in_a_byte);
-  const std::byte mask = nonzero_bits(tensor);
-  for (std::uint64_t row = first_row; row < first_row + rows; ++row) {
-    reader.read(codes, row * row_bytes + column / in_a_byte, bytes);
-    if (std::any_of(bytes.begin(), bytes.end(), [&](std::byte b) { return (b & mask) != std::byte{0}; }))
-      return true;
-  }
-  return false;
+struct BlockPlace {
+  std::uint64_t row, rows, column, columns;  // rows over all slices
+};
+BlockPlace place_of(const LogicalTensor& tensor, std::uint64_t block_row, std::uint64_t block_column) {
+  const StoredForm& form = tensor.form;
+  const std::uint64_t down = tensor.scale_rows(), in_slice = block_row % down * form.block_rows;
+  const std::uint64_t column = block_column * form.block_columns;
+  return {block_row / down * tensor.rows + in_slice, std::min(form.block_rows, tensor.rows - in_slice),
+          column, std::min(form.block_columns, tensor.columns - column)};
 }
 
 // A packed form as numbers for every group and row: its scales lie [rows, groups], or [groups, rows].
@@ -104,7 +100,8 @@ class PackedRows {
 bool is_judged(const LogicalTensor& tensor) {
   const FormDetails& details = details_of(tensor);
   return tensor.form.kind == FormKind::packed && tensor.scale && !is_put_together(tensor) &&
-         !details.groups_first && !details.tiled && details.offset == FormDetails::Offset::zero_point;
+         !details.groups_first && details.decode == nullptr &&
+         details.offset == FormDetails::Offset::zero_point;
 }
 
 ZeroScales find_in_packed(const CheckpointReader& reader, const LogicalTensor& tensor) {
@@ -130,18 +127,29 @@ ZeroScales find_zero_scales(const CheckpointReader& reader, const LogicalTensor&
   std::vector<float> scales(across);
   for (std::uint64_t block_row = 0; block_row < tensor.slices * down && !interrupted(); ++block_row) {
     stored.decode_scales(block_row, 1, scales);
-    const std::uint64_t in_slice = block_row % down * tensor.form.block_rows;
-    const std::uint64_t first_row = block_row / down * tensor.rows + in_slice;
-    const std::uint64_t rows = std::min(tensor.form.block_rows, tensor.rows - in_slice);
     for (std::uint64_t i = 0; i < across; ++i) {
-      const std::uint64_t column = i * tensor.form.block_columns;
-      if (scales[i] != 0 || !holds_codes(reader, tensor, first_row, rows, column,
-                                         std::min(tensor.form.block_columns, tensor.columns - column)))
-        continue;
-      if (found.over_codes++ == 0) found.first_row = first_row, found.first_column = column;
+      if (scales[i] != 0 || !block_holds_codes(reader, tensor, block_row, i)) continue;
+      const BlockPlace block = place_of(tensor, block_row, i);
+      if (found.over_codes++ == 0) found.first_row = block.row, found.first_column = block.column;
     }
   }
   return found;
+}
+
+bool block_holds_codes(const CheckpointReader& reader, const LogicalTensor& tensor, std::uint64_t block_row,
+                       std::uint64_t block_column) {
+  const BlockPlace block = place_of(tensor, block_row, block_column);
+  const std::uint64_t in_a_byte = tensor.form.kind == FormKind::fp4 ? 2 : 1;
+  const CheckpointTensor& codes = reader.checkpoint().tensors[tensor.codes];
+  const std::uint64_t row_bytes = tensor.columns / in_a_byte;
+  std::vector<std::byte> bytes(block.columns / in_a_byte);
+  const std::byte mask = nonzero_bits(tensor);
+  for (std::uint64_t row = block.row; row < block.row + block.rows; ++row) {
+    reader.read(codes, row * row_bytes + block.column / in_a_byte, bytes);
+    if (std::any_of(bytes.begin(), bytes.end(), [&](std::byte b) { return (b & mask) != std::byte{0}; }))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace assay

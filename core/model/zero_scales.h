@@ -18,4 +18,9 @@ struct ZeroScales {
 // Others (code books) have none.
 ZeroScales find_zero_scales(const CheckpointReader& reader, const LogicalTensor& tensor);
 
+// Whether any code of that block is not zero, of forms whose codes are numbers. Rows of blocks count over all
+// slices.
+bool block_holds_codes(const CheckpointReader& reader, const LogicalTensor& tensor, std::uint64_t block_row,
+                       std::uint64_t block_column);
+
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include "convert/gguf_command.h"
 #include "convert/render.h"
 #include "convert/report.h"
+#include "core/model/weight_encoder.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -111,10 +112,8 @@ constexpr const char* kExamples =
     "together\n"
     "  assay convert IN OUT.gguf --to gguf:q4_k_m           for llama.cpp; OUT.gguf back with --to bf16\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
-    "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32 | fp8:block=RxC | fp8:channel | fp8:tensor [,scale=ue8m0] "
-    "[,e5m2] [,fnuz]\n"
-    "      | int8:block=RxC | int8:channel [,config=none] | mxfp4 | mxfp8 [,scale=floor|ceil|even|rceil]\n"
-    "      | nvfp4 [,layout=modelopt] | int4:group=N | int4:channel [,asym]   (mxfp4, nvfp4: [,ties=down])\n"
+    "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32\n";
+constexpr const char* kExitCodes =
     "      | gguf:TYPE (q4_k_m, q5_k_m, q6_k, q8_0, bf16, …)\n"
     "Exit codes: 0 all well, 1 refused or different, 2 wrong usage or unreadable input, 130 interrupted.";
 
@@ -178,7 +177,7 @@ void add_convert(CLI::App& program, Action& action) {
                   "With --equal: relative Frobenius error allowed of a tensor, whatever its values")
       ->type_name("X");
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kExamples + weight_target_usage() + kExitCodes);
   command.callback([settings, &action] { action = [settings] { return run_convert(*settings); }; });
 }
 

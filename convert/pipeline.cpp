@@ -11,9 +11,9 @@
 #include <list>
 #include <mutex>
 
-#include "convert/encoder.h"
 #include "convert/scale_map.h"
 #include "convert/shard_pieces.h"
+#include "core/model/weight_encoder.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
 

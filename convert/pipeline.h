@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "convert/errors.h"
-#include "convert/given_scales.h"
 #include "convert/plan.h"
 #include "convert/sink.h"
+#include "core/model/error_sums.h"
+#include "core/model/given_scales.h"
 #include "core/model/stored_reader.h"
 #include "core/system/progress.h"
 

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "convert/config_rewrite.h"
-#include "convert/encoder.h"
 #include "convert/layout.h"
 #include "convert/merge.h"
 #include "convert/mtp.h"
@@ -110,7 +109,6 @@ class Planner {
 
   void choose() {
     std::optional<Roles> roles;
-    if (plan_.spec.kind == Spec::Kind::quantize) plan_.encoder = make_encoder(plan_.spec);
     if (plan_.spec.kind == Spec::Kind::quantize && !plan_.stored.any_quantized) {
       roles.emplace(plan_.checkpoint);
       plan_.roles_from = roles->source();
@@ -130,7 +128,7 @@ class Planner {
       acted += work.action != WorkAction::copy ? 1 : 0;
       plan_.works.push_back(std::move(work));
     }
-    if (plan_.encoder && plan_.encoder->needs_whole_amax()) share_scales();
+    if (plan_.spec.encoder && plan_.spec.encoder->needs_whole_amax()) share_scales();
     if (acted == 0 && plan_.spec.kind != Spec::Kind::keep && plan_.feasible()) note_nothing_to_do();
   }
 
@@ -230,24 +228,24 @@ class Planner {
       return fault("convert.stacked", tensor.name, "only two-dimensional weights are quantized");
     if (tensor.rows == 0 || tensor.columns == 0)
       return fault("convert.empty", tensor.name, "an empty matrix cannot be quantized");
-    if (const auto why = plan_.encoder->refuses(tensor))
+    if (const auto why = plan_.spec.encoder->refuses(tensor))
       return fault("convert.blocks_do_not_divide", tensor.name, *why, "leave it out with --exclude");
     work.action = is_recoding(tensor) ? WorkAction::recode : WorkAction::quantize;
-    work.to = plan_.encoder->form(tensor);
+    work.to = plan_.spec.encoder->form(tensor);
   }
 
   // FP8 with the zero, the NaN and the exponents of fnuz, from FP8 without, in the same blocks: the codes
   // stay.
   bool is_recoding(const LogicalTensor& tensor) const {
-    const Spec& spec = plan_.spec;
+    const auto wanted = plan_.spec.encoder->quantizer(tensor.rows, tensor.columns);
+    if (!wanted) return false;
     const bool is_pair =
-        (tensor.form.codes == ElementType::F8_E4M3 && spec.type == ElementType::F8_E4M3FNUZ) ||
-        (tensor.form.codes == ElementType::F8_E5M2 && spec.type == ElementType::F8_E5M2FNUZ);
+        (tensor.form.codes == ElementType::F8_E4M3 && wanted->codes == ElementType::F8_E4M3FNUZ) ||
+        (tensor.form.codes == ElementType::F8_E5M2 && wanted->codes == ElementType::F8_E5M2FNUZ);
     if (!is_pair || tensor.composed || tensor.input_factors || tensor.form.kind != FormKind::scaled ||
-        spec.scale != ScaleRounding::none || !options_.scales_from.empty())
+        wanted->rounding != ScaleRounding::none || !options_.scales_from.empty())
       return false;
-    const BlockQuantizer wanted = spec.quantizer(tensor.rows, tensor.columns);
-    return tensor.form.block_rows == wanted.block_rows && tensor.form.block_columns == wanted.block_columns;
+    return tensor.form.block_rows == wanted->block_rows && tensor.form.block_columns == wanted->block_columns;
   }
 
   void set_reblock(const LogicalTensor& tensor, Work& work) {
@@ -320,7 +318,7 @@ class Planner {
       case WorkAction::quantize: break;
     }
     std::uint32_t part = 0;
-    for (EncodedPart& made : plan_.encoder->parts(tensor)) {
+    for (EncodedPart& made : plan_.spec.encoder->parts(tensor)) {
       OutputTensor output{tensor.name + made.suffix, made.type, std::move(made.shape),
                           made.is_scale ? OutputTensor::Source::scales : OutputTensor::Source::codes, at};
       output.part = part++;

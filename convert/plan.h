@@ -20,8 +20,6 @@
 
 namespace assay {
 
-class Encoder;
-
 enum class Mtp : std::uint8_t { keep, drop, only };  // multi-token prediction layers
 
 struct ConvertOptions {
@@ -66,7 +64,7 @@ struct OutputTensor {
   Source source;  // stored: the bytes of a tensor of the checkpoint; gathered: of the parts that ranks hold
                   // of it; else what the work makes
   std::uint32_t from;      // place in Checkpoint::tensors, ConversionPlan::gathered or ConversionPlan::works
-  std::uint32_t part = 0;  // of Encoder::parts()
+  std::uint32_t part = 0;  // of WeightEncoder::parts()
   std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
   std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
 };
@@ -87,7 +85,6 @@ struct ConversionPlan {
   StoredTensors stored;
   std::vector<bool> left_out;  // of Checkpoint::tensors, by --drop-mtp or --only-mtp; empty: none
   Spec spec;
-  std::shared_ptr<const Encoder> encoder;         // Spec::Kind::quantize
   std::vector<Work> works;                        // one for every logical tensor, in their order
   std::vector<std::vector<std::uint32_t>> fused;  // works whose matrices engines fuse: one scale for all
   std::vector<OutputShard> shards;

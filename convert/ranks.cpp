@@ -57,10 +57,8 @@ std::uint64_t scale_block(const ConversionPlan& plan, const OutputTensor& output
     case WorkAction::recode: return pick(tensor.form.block_rows, tensor.form.block_columns);
     case WorkAction::quantize: break;
   }
-  // Groups of the other families divide the columns: the shape of their scales tells.
-  if (plan.spec.family != Spec::Family::scaled) return 1;
-  const BlockQuantizer quantizer = plan.spec.quantizer(tensor.rows, tensor.columns);
-  return pick(quantizer.block_rows, quantizer.block_columns);
+  const auto quantizer = plan.spec.encoder->quantizer(tensor.rows, tensor.columns);
+  return quantizer ? pick(quantizer->block_rows, quantizer->block_columns) : 1;
 }
 
 bool holds_scales(const ConversionPlan& plan, const OutputTensor& output) {
@@ -285,7 +283,7 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   if (product(output.shape) <= 1 || (stored && is_companion(tensor, output.from))) return std::nullopt;
   if (stored && tensor.form.kind == FormKind::codebook) return kUnknown;  // its blocks run on over rows
   const FormDetails& details = details_of(tensor);
-  if (stored && (details.tiled || details.groups_first || details.swizzled)) return kUnknown;
+  if (stored && (details.decode != nullptr || details.groups_first || details.swizzled)) return kUnknown;
   if (stored && !details.parts.empty()) return std::nullopt;  // every rank has a share of each part
   if (dimensions == 1) {
     // For each input its group, or its factor; of anything else it is a scale a row.

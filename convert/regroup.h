@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "convert/convert.h"
-#include "convert/errors.h"
 #include "convert/plan.h"
 #include "core/formats/digest.h"
 #include "core/model/derived_tensor.h"
+#include "core/model/error_sums.h"
 #include "core/system/progress.h"
 
 namespace assay {

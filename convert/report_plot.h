@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/errors.h"
+#include "core/model/error_sums.h"
 
 namespace assay {
 

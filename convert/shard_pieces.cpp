@@ -8,13 +8,13 @@
 #include <cstring>
 #include <limits>
 
-#include "convert/encoder.h"
 #include "convert/plausible.h"
 #include "convert/scale_check.h"
 #include "convert/scale_map.h"
 #include "core/model/composed_tensor.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
+#include "core/model/weight_encoder.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
 #include "core/system/scratch.h"
@@ -38,7 +38,8 @@ const OutputTensor* find(const std::vector<const OutputTensor*>& outputs, Output
 
 std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
   const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
-  const std::uint64_t block_rows = work.action == WorkAction::quantize ? plan.encoder->rows_together() : 1;
+  const std::uint64_t block_rows =
+      work.action == WorkAction::quantize ? plan.spec.encoder->rows_together() : 1;
   const std::uint64_t rows =
       std::max({std::uint64_t{1}, kPieceElements / std::max<std::uint64_t>(1, tensor.columns),
                 rows_read_together(tensor)});
@@ -224,7 +225,7 @@ void ShardPieces::queue_work(std::uint32_t work, const Outputs& outputs) {
   const auto largest = std::max_element(outputs.begin(), outputs.end(),
                                         [](const auto* a, const auto* b) { return a->bytes < b->bytes; });
   Group& group = group_at((*largest)->offset);
-  if (plan_.encoder->needs_whole_amax()) group.needs = &whole_amax_of(work);
+  if (plan_.spec.encoder->needs_whole_amax()) group.needs = &whole_amax_of(work);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t first = i * step, rows = std::min(step, tensor.all_rows() - first);
     group.pieces.push_back([=, this, &tensor, &outputs, &sums, needs = group.needs] {
@@ -326,7 +327,7 @@ void ShardPieces::quantize(const LogicalTensor& tensor, std::uint64_t first, std
   thread_local EncodedRows made;
   const auto before = read(tensor, first, rows);
   check_values(tensor, before);
-  plan_.encoder->encode({tensor, first, rows, before, whole_amax, context_.given}, made);
+  plan_.spec.encoder->encode({tensor, first, rows, before, whole_amax, context_.given}, made);
   for (const OutputTensor* output : outputs) {
     const auto [bytes, at] = made.part(output->part);
     if (!bytes.empty()) sink_.write(*output, at, bytes.size(), made.memory(output->part));

@@ -47,13 +47,13 @@ void parse_block(const std::string& text, WeightFormat& format) {
   if (text.empty()) return;
   const auto x = text.find('x');
   const auto rows = parse_u64(text.substr(0, x));
-  const auto columns = x == std::string::npos ? std::nullopt : parse_u64(text.substr(x + 1));
+  const auto columns = parse_u64(x == std::string::npos ? std::string() : text.substr(x + 1));
   if (!rows || !columns || *rows == 0 || *columns == 0 || *rows > 65536 || *columns > 65536)
     throw Error::usage(fmt::format("--block {}: not a block", text)).remedy("write it like 128x128");
   // A block given for a model that is not in blocks means: if it were.
   if (format.kind != WeightFormat::Kind::blocks || format.block_rows <= 1)
     format = *weight_format("fp8-block");
-  set_block(format, *rows, *columns);
+  format.set_block(*rows, *columns);
 }
 
 std::vector<Engine> parse_engines(const std::string& text) {

@@ -11,7 +11,7 @@
 #include "paramcount/memory.h"
 #include "paramcount/plan.h"
 #include "paramcount/rows.h"
-#include "paramcount/weight_format.h"
+#include "paramcount/weight_bytes.h"
 
 namespace assay {
 

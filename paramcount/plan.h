@@ -15,7 +15,7 @@
 
 #include "core/model/module_tree.h"
 #include "paramcount/memory.h"
-#include "paramcount/weight_format.h"
+#include "paramcount/weight_bytes.h"
 
 namespace assay {
 

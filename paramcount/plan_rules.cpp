@@ -182,9 +182,7 @@ class Judge {
       refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, g), group_refusal());
       return;
     }
-    if (f.bits != 4 || !f.name.starts_with("int4") || engine_ == Engine::trtllm ||
-        spec.part == Part::routed_expert)
-      return;
+    if (!f.marlin || engine_ == Engine::trtllm || spec.part == Part::routed_expert) return;
     const std::uint64_t least = rows ? 128 : 64;  // marlin_utils.py: min_thread_k, min_thread_n
     if (share % least == 0) return;
     refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, least),

@@ -138,7 +138,7 @@ class WayFinder {
     const std::uint64_t block = largest_block(tree_, plan_.layout, options_.format);
     if (block == 0 || block == options_.format.block_rows) return;
     PlanOptions smaller = options_;
-    set_block(smaller.format, block, block);
+    smaller.format.set_block(block, block);
     const Plan plan = make_plan(tree_, plan_.layout, smaller);
     ways_.push_back({fmt::format("{0}x{0} blocks: the largest that fit, same codes, scales repeated", block),
                      outcome_of(plan), plan.launches(),

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,19 @@
 
 namespace assay {
 
+class CheckpointReader;
+
+// Rows of a form that none of FormKind's arithmetics reads, as StoredReader::decode_rows() gives them.
+using RowDecoder = void (*)(const CheckpointReader& source, const LogicalTensor& tensor, std::uint64_t first,
+                            std::uint64_t count, std::span<float> out);
+
 struct FormDetails {
   std::string_view maker = {};  // for people: "Quark", where the form alone would not tell
+  std::string_view title = {};  // all of form_name(), of a form with a decoder of its own
+
+  // Then the form is FormKind::packed, whose bits and block_columns say what rounding to it costs; no other
+  // detail and no other part of it is looked at, and it is not cut over ranks.
+  RowDecoder decode = nullptr;
 
   // FormKind::scaled, of matrices fused with a scale each (query, keys, values): how many block rows each
   // has.
@@ -31,7 +43,6 @@ struct FormDetails {
   // FormKind::packed:
   bool twos_complement = false;  // of the codes, and of zero points packed as they are
   bool groups_first = false;     // scales and zero points lie [groups, rows]; codes do not
-  bool tiled = false;            // codes lie as a tensor core's lanes take them; scale and bias side by side
   bool unscaled = false;         // read as q - z, under scales of 1 and without biases
   enum class Offset : std::uint8_t {
     zero_point,  // as PackedForm::zero says

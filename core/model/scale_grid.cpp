@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/module_tree.h"
 #include "core/numeric/ceil_div.h"
 
 namespace assay {
@@ -46,6 +47,23 @@ MatrixSizes as_matrices(const StoredShape& shape) {
   if (shape.size() >= 2) sizes.rows = shape[shape.size() - 2];
   for (std::size_t i = 0; i + 2 < shape.size(); ++i) sizes.slices *= shape[i];
   return sizes;
+}
+
+bool WeightMatrix::stacks(const StoredShape& shape, std::initializer_list<std::uint64_t> rest) const {
+  if (shape.size() != leading.size() + rest.size()) return false;
+  return std::equal(leading.begin(), leading.end(), shape.begin()) &&
+         std::equal(rest.begin(), rest.end(), shape.begin() + static_cast<std::ptrdiff_t>(leading.size()));
+}
+
+WeightMatrix weight_matrix(const TensorSpec& spec) {
+  WeightMatrix m;
+  m.elements = spec.elements.value();
+  if (spec.shape.size() < 2) return m;
+  m.leading.assign(spec.shape.begin(), spec.shape.end() - 2);
+  m.out = spec.shape[spec.shape.size() - 2];
+  m.in = spec.shape.back();
+  if (spec.input_major) std::swap(m.out, m.in);
+  return m;
 }
 
 std::optional<ScaleBlock> configured_block(const std::optional<QuantizationConfig>& quantization) {

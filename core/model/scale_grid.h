@@ -2,8 +2,11 @@
 // asks gets the answer here, so that no command takes a checkpoint that another refuses.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/formats/checkpoint.h"
@@ -12,13 +15,30 @@
 
 namespace assay {
 
+struct TensorSpec;
+
 using StoredShape = std::vector<std::uint64_t>;
+
+// What FP8 and INT8 weights, and FP4 ones, keep their scales under.
+inline constexpr std::array<std::string_view, 8> kWeightScales = {
+    "weight_scale_inv",  "weight_scale",   "scale",      "proj_weight_scale_inv",
+    "proj_weight_scale", "proj_scale_inv", "proj_scale", "qscale_weight"};
 
 // A shape as `slices` matrices: stacked experts are slices, of what has one dimension there is one row.
 struct MatrixSizes {
   std::uint64_t slices = 1, rows = 1, columns = 1;
 };
 MatrixSizes as_matrices(const StoredShape& shape);
+
+// A weight as a matrix [out, in], whatever the stored order; leading dimensions (stacked experts) apart.
+struct WeightMatrix {
+  StoredShape leading;
+  std::uint64_t out = 1, in = 1;
+  std::uint64_t elements = 0;
+  // `shape` is `rest` behind the leading dimensions.
+  bool stacks(const StoredShape& shape, std::initializer_list<std::uint64_t> rest) const;
+};
+WeightMatrix weight_matrix(const TensorSpec& spec);
 
 struct ScaleBlock {
   std::uint64_t rows = 1, columns = 1;

@@ -146,7 +146,10 @@ void StoredReader::decode_rows(std::uint64_t first, std::uint64_t count, std::sp
     return DerivedReader(source_, *tensor_.composed->sources).read(tensor_.composed->made, first, count, out);
   if (const auto factors = details_of(tensor_).factors)
     return decode_times_factors(source_, tensor_, at(*factors), first, count, out);
-  decode_stored(first, count, out);
+  if (const RowDecoder decode = details_of(tensor_).decode)
+    decode(source_, tensor_, first, count, out);
+  else
+    decode_stored(first, count, out);
   if (tensor_.input_factors) multiply_inputs(count, out);
 }
 

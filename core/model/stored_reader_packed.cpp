@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/model/composed_tensor.h"
+#include "core/model/read_rectangle.h"
 #include "core/model/stored_reader.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
@@ -13,29 +14,6 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kWord = sizeof(std::uint32_t);
-
-// A rectangle of a stored matrix of elements, row by row.
-template <class Element>
-std::vector<Element> read_rectangle(const CheckpointReader& source, const CheckpointTensor& tensor,
-                                    std::uint64_t row_elements, std::uint64_t first_row, std::uint64_t rows,
-                                    std::uint64_t first, std::uint64_t count) {
-  std::vector<Element> out(rows * count);
-  source.read_rectangle(tensor, row_elements * sizeof(Element), first_row, rows, first * sizeof(Element),
-                        std::as_writable_bytes(std::span(out)));
-  return out;
-}
-
-// The same of floats of any type.
-std::vector<float> read_floats(const CheckpointReader& source, const CheckpointTensor& tensor,
-                               std::uint64_t row_elements, std::uint64_t first_row, std::uint64_t rows,
-                               std::uint64_t first, std::uint64_t count) {
-  const std::uint64_t size = info(tensor.type).block_bytes;
-  const auto bytes = read_rectangle<std::byte>(source, tensor, row_elements * size, first_row, rows,
-                                               first * size, count * size);
-  std::vector<float> out(rows * count);
-  simd::decode(tensor.type, bytes, out.data());
-  return out;
-}
 
 // GPTQ's first format stores z - 1. GPTQModel adds 1 to every field of a word at once, a carry running into
 // the next field as the borrow did when it was written; 3-bit fields, which cross words, one by one.
@@ -76,37 +54,6 @@ std::vector<float> group_scales(const CheckpointReader& source, const LogicalTen
   return group_numbers(source, tensor, *tensor.scale, first, count);
 }
 
-// torchao's INT4 for tensor cores. Eight rows by 16·k columns are a tile of 32 lanes; lane 4·(row % 8) +
-// (column % 8) / 2 has, of each 16 columns, four values, and a word holds those of two times 16: the even
-// ones in its lower half. Scale and bias of a group and row lie side by side. Rows and columns are padded.
-// Source: ATen's int4mm.cu, matrix_to_m16n8k16_Bint4_layout (NVIDIA's lanes; AMD's differ).
-void decode_tiled(const CheckpointReader& source, const LogicalTensor& tensor, std::uint64_t first,
-                  std::uint64_t count, std::span<float> out) {
-  constexpr std::uint64_t kRows = 8, kLanes = 32, kColumns = 16;
-  const CheckpointTensor& stored = source.checkpoint().tensors[tensor.codes];
-  const CheckpointTensor& numbers = source.checkpoint().tensors[*tensor.scale];
-  const std::uint64_t lane_words = stored.shape[3], across = lane_words * 2 * kColumns;  // of a tile
-  const std::uint64_t row_words = stored.shape[1] * kLanes * lane_words;                 // of eight rows
-  const std::uint64_t padded = numbers.shape[1], groups = tensor.scale_columns(), columns = tensor.columns;
-  const std::uint64_t begin = first / kRows, end = (first + count - 1) / kRows + 1;
-  const auto words =
-      read_rectangle<std::uint32_t>(source, stored, row_words, begin, end - begin, 0, row_words);
-  const auto pairs = read_floats(source, numbers, 2 * padded, 0, groups, 2 * first, 2 * count);
-  for (std::uint64_t r = 0; r < count; ++r) {
-    const std::uint64_t row = first + r;
-    const std::uint32_t* band = &words[(row / kRows - begin) * row_words];
-    for (std::uint64_t c = 0; c < columns; ++c) {
-      const std::uint64_t within = c % across, lane = row % kRows * 4 + c % 8 / 2;
-      const std::uint64_t word = (c / across * kLanes + lane) * lane_words + within / (2 * kColumns);
-      const std::uint64_t value = within / kColumns % 2 * 4 + within % kColumns / 8 * 2;  // of eight
-      const int q = static_cast<int>(band[word] >> (c % 2 * 16 + value / 2 * 4) & 0xF);
-      const float* pair = &pairs[(c / tensor.form.block_columns * count + r) * 2];
-      const float product = static_cast<float>(q - 8) * pair[0];
-      out[r * columns + c] = product + pair[1];
-    }
-  }
-}
-
 }  // namespace
 
 // For every column its group; empty where columns follow one another. compressed-tensors fills an index that
@@ -144,7 +91,6 @@ void StoredReader::decode_paired_rows(std::uint64_t first, std::uint64_t count, 
 }
 
 void StoredReader::decode_packed(std::uint64_t first, std::uint64_t count, std::span<float> out) const {
-  if (details_of(tensor_).tiled) return decode_tiled(source_, tensor_, first, count, out);
   if (tensor_.form.packed.paired_rows) return decode_paired_rows(first, count, out);
   const PackedForm& form = tensor_.form.packed;
   const std::uint64_t columns = tensor_.columns, groups = tensor_.scale_columns();

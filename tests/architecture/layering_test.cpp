@@ -34,6 +34,7 @@ const std::vector<Room>& rooms() {
       {"core/formats", {"core/system", "core/numeric", "core/formats/hash"}},
       {"core/model", {"core/system", "core/numeric", "core/formats"}},
       {"core/model/families", {"core/system", "core/model"}},
+      {"core/model/formats", {"core/system", "core/numeric", "core/formats", "core/model"}},
 
       {"refimpl/ops", {"core/system", "core/numeric", "core/model"}},
       {"refimpl/step", {"core/system", "refimpl/ops"}},

@@ -1,4 +1,4 @@
-#include "convert/given_scales.h"
+#include "core/model/given_scales.h"
 
 namespace assay {
 

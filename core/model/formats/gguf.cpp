@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include "core/model/composed_tensor.h"
+#include "core/model/formats/all.h"
 #include "core/model/stored_checks.h"
-#include "core/model/stored_resolve.h"
 
-namespace assay {
+namespace assay::formats {
+namespace {
 
 // llama.cpp multiplies what a matrix gives by the number in .scale: one for the whole, or one an expert.
 // NVFP4 keeps its tensor-wide scale there; .input_scale is for activations.
@@ -30,4 +31,25 @@ void resolve_gguf(StoredResolution& resolution, LogicalTensor& tensor, const Sto
   resolution.finish(tensor, codes.shape);
 }
 
-}  // namespace assay
+bool claims_gguf(const StoredResolution& resolution, const LogicalTensor&, const StoredGroup& group) {
+  return resolution.container() == Checkpoint::Container::gguf && group.plain;
+}
+
+std::vector<WeightFormat> gguf_sizes() {
+  const auto mix = [](std::string name, std::string title, GgufFileType type) {
+    WeightFormat format = WeightFormat::plain(std::move(name), std::move(title), 4);
+    format.kind = WeightFormat::Kind::gguf;
+    format.file_type = type;
+    return format;
+  };
+  return {mix("q8_0", "GGUF Q8_0", GgufFileType::Q8_0), mix("q6_k", "GGUF Q6_K", GgufFileType::Q6_K),
+          mix("q5_k_m", "GGUF Q5_K_M", GgufFileType::Q5_K_M),
+          mix("q4_k_m", "GGUF Q4_K_M", GgufFileType::Q4_K_M)};
+}
+
+}  // namespace
+
+const StoredFormat kGguf = {
+    .name = "GGUF", .claims = claims_gguf, .resolve = resolve_gguf, .sizes = gguf_sizes};
+
+}  // namespace assay::formats

@@ -1,4 +1,4 @@
-#include "convert/errors.h"
+#include "core/model/error_sums.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,11 +14,28 @@
 
 #include "core/formats/json.h"
 #include "core/model/composed_tensor.h"
+#include "core/model/formats/all.h"
+#include "core/model/read_rectangle.h"
 #include "core/model/stored_checks.h"
-#include "core/model/stored_resolve.h"
+#include "core/numeric/ceil_div.h"
 
-namespace assay {
+namespace assay::formats {
 namespace {
+
+using Belief = NameEnding::Belief;
+
+constexpr NameEnding kTorchaoEndings[] = {
+    {"._weight_qdata", ".weight", StoredPart::codes},
+    {"._weight_scale", ".weight", StoredPart::scale},
+    {"._weight_zero_point", ".weight", StoredPart::zero_point},
+    {"._weight_per_tensor_scale", ".weight", StoredPart::scale},
+    {"._weight_scale_and_zero", ".weight", StoredPart::scale},
+    {"._weight_act_per_tensor_scale", ".weight", StoredPart::scale, Belief::always, true},
+    {"._weight_act_quant_scale", ".weight", StoredPart::scale, Belief::always, true},
+    {"._weight_act_quant_zero_point", ".weight", StoredPart::zero_point, Belief::always, true},
+    {"._weight_act_pre_scale", ".weight", StoredPart::scale},
+};
+constexpr std::string_view kTorchaoMethods[] = {"torchao"};
 
 const ParsedJson* member(const ParsedJson& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
@@ -111,6 +128,37 @@ void resolve_int4(StoredResolution& resolution, LogicalTensor& tensor, const Sto
   resolution.finish(tensor, shape);
 }
 
+// torchao's INT4 for tensor cores. Eight rows by 16·k columns are a tile of 32 lanes; lane 4·(row % 8) +
+// (column % 8) / 2 has, of each 16 columns, four values, and a word holds those of two times 16: the even
+// ones in its lower half. Scale and bias of a group and row lie side by side. Rows and columns are padded.
+// Source: ATen's int4mm.cu, matrix_to_m16n8k16_Bint4_layout (NVIDIA's lanes; AMD's differ).
+void decode_tiles(const CheckpointReader& source, const LogicalTensor& tensor, std::uint64_t first,
+                  std::uint64_t count, std::span<float> out) {
+  constexpr std::uint64_t kRows = 8, kLanes = 32, kColumns = 16;
+  const CheckpointTensor& stored = source.checkpoint().tensors[tensor.codes];
+  const CheckpointTensor& numbers = source.checkpoint().tensors[*tensor.scale];
+  const std::uint64_t lane_words = stored.shape[3], across = lane_words * 2 * kColumns;  // of a tile
+  const std::uint64_t row_words = stored.shape[1] * kLanes * lane_words;                 // of eight rows
+  const std::uint64_t padded = numbers.shape[1], groups = tensor.scale_columns(), columns = tensor.columns;
+  const std::uint64_t begin = first / kRows, end = (first + count - 1) / kRows + 1;
+  const auto words =
+      read_rectangle<std::uint32_t>(source, stored, row_words, begin, end - begin, 0, row_words);
+  const auto pairs = read_floats(source, numbers, 2 * padded, 0, groups, 2 * first, 2 * count);
+  for (std::uint64_t r = 0; r < count; ++r) {
+    const std::uint64_t row = first + r;
+    const std::uint32_t* band = &words[(row / kRows - begin) * row_words];
+    for (std::uint64_t c = 0; c < columns; ++c) {
+      const std::uint64_t within = c % across, lane = row % kRows * 4 + c % 8 / 2;
+      const std::uint64_t word = (c / across * kLanes + lane) * lane_words + within / (2 * kColumns);
+      const std::uint64_t value = within / kColumns % 2 * 4 + within % kColumns / 8 * 2;  // of eight
+      const int q = static_cast<int>(band[word] >> (c % 2 * 16 + value / 2 * 4) & 0xF);
+      const float* pair = &pairs[(c / tensor.form.block_columns * count + r) * 2];
+      const float product = static_cast<float>(q - 8) * pair[0];
+      out[r * columns + c] = product + pair[1];
+    }
+  }
+}
+
 // qdata I32 [rows/8, columns/(32·k), 32, k], scale_and_zero [groups, rows, 2]; both padded.
 void resolve_tiled(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group,
                    const StoredShape& shape) {
@@ -121,7 +169,7 @@ void resolve_tiled(StoredResolution& resolution, LogicalTensor& tensor, const St
     return resolution.unknown_form(tensor, "no Int4TilePackedTo4dTensor of torchao");
   tensor.form = {.kind = FormKind::packed, .codes = codes.type};
   tensor.form.packed.codes = {4, IntPacking::Fill::dense};
-  set_details(tensor, {.maker = "torchao", .tiled = true, .offset = FormDetails::Offset::bias});
+  set_details(tensor, {.maker = "torchao", .decode = decode_tiles, .offset = FormDetails::Offset::bias});
   if (!resolution.take_scale_type(tensor)) return;
   const StoredShape &tiles = codes.shape, &grid = resolution.stored(*tensor.scale).shape;
   constexpr std::uint64_t kPadding = 1024;
@@ -198,10 +246,8 @@ void resolve_one_a_value(StoredResolution& resolution, LogicalTensor& tensor, co
   resolve_scaled(resolution, tensor);
 }
 
-}  // namespace
-
-void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group,
-                     const ParsedJson& described) {
+void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
+  const ParsedJson described = resolution.described(tensor);
   const std::string type = class_of(described);
   tensor.input_factors = group.place("_weight_act_pre_scale");
   if (type == "Int4Tensor") return resolve_int4(resolution, tensor, group);
@@ -221,4 +267,24 @@ void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const 
                                       type));
 }
 
-}  // namespace assay
+bool claims_torchao(const StoredResolution&, const LogicalTensor&, const StoredGroup& group) {
+  return group.codes_are("_weight_qdata");
+}
+
+// INT4: tiles of eight rows and 32 lanes; rows and columns are padded.
+bool holds_in_tiles(const WeightMatrix& m, const CheckpointTensor& codes) {
+  const StoredShape& shape = codes.shape;
+  return m.leading.empty() && shape.size() == 4 && shape[2] == 32 && shape[0] == ceil_div(m.out, 8) &&
+         shape[3] != 0 && shape[3] <= 4 && shape[1] >= ceil_div(m.in, 32 * shape[3]);
+}
+
+}  // namespace
+
+const StoredFormat kTorchao = {.name = "torchao",
+                               .endings = kTorchaoEndings,
+                               .methods = kTorchaoMethods,
+                               .claims = claims_torchao,
+                               .resolve = resolve_torchao,
+                               .holds = holds_in_tiles};
+
+}  // namespace assay::formats

@@ -1,4 +1,4 @@
-#include "convert/ignored_modules.h"
+#include "core/model/ignored_modules.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kWeightEnding = ".weight";
 
 // Encoders of other things than text, and what joins them to the language model.
 constexpr std::array<std::string_view, 16> kTowers = {
@@ -70,35 +70,33 @@ void sort_and_unify(std::vector<std::string>& names) {
 
 }  // namespace
 
-IgnoredModules ignored_modules(const ConversionPlan& plan) {
-  IgnoredModules modules;
-  for (const Work& work : plan.works) {
-    const LogicalTensor& tensor = plan.stored.tensors[work.tensor];
-    const std::string_view name = tensor.name;
-    const bool is_weight = name.ends_with(kWeight);
-    const std::string_view module =
-        is_weight ? name.substr(0, name.size() - kWeight.size()) : name.substr(0, name.rfind('.'));
-    const bool becomes_plain = work.action == WorkAction::copy || work.action == WorkAction::cast;
-    if (!becomes_plain) {
-      modules.quantized.emplace_back(module);
-      continue;
-    }
-    const bool is_matrix = tensor.shape.size() == 2 && is_weight && !is_table(module);
-    const bool is_stack = tensor.shape.size() == 3 && name.find("expert") != std::string_view::npos &&
-                          name.find('.') != std::string_view::npos;
-    if (tensor.quantized() || (!is_matrix && !is_stack)) continue;
-    modules.names.emplace_back(module);
-    if (const std::string_view tower = tower_of(module); !tower.empty()) modules.towers.emplace_back(tower);
+void IgnoredModules::add(const LogicalTensor& tensor, bool becomes_plain) {
+  const std::string_view name = tensor.name;
+  has_head |= name == "lm_head.weight";
+  const bool is_weight = name.ends_with(kWeightEnding);
+  const std::string_view module =
+      is_weight ? name.substr(0, name.size() - kWeightEnding.size()) : name.substr(0, name.rfind('.'));
+  if (!becomes_plain) {
+    quantized.emplace_back(module);
+    return;
   }
-  sort_and_unify(modules.names);
-  sort_and_unify(modules.towers);
-  sort_and_unify(modules.quantized);
+  const bool is_matrix = tensor.shape.size() == 2 && is_weight && !is_table(module);
+  const bool is_stack = tensor.shape.size() == 3 && name.find("expert") != std::string_view::npos &&
+                        name.find('.') != std::string_view::npos;
+  if (tensor.quantized() || (!is_matrix && !is_stack)) return;
+  names.emplace_back(module);
+  if (const std::string_view tower = tower_of(module); !tower.empty()) towers.emplace_back(tower);
+}
+
+void IgnoredModules::finish() {
+  sort_and_unify(names);
+  sort_and_unify(towers);
+  sort_and_unify(quantized);
   // A tower that is quantized in part is listed module by module.
-  std::erase_if(modules.towers, [&](const std::string& tower) {
-    return std::any_of(modules.quantized.begin(), modules.quantized.end(),
+  std::erase_if(towers, [&](const std::string& tower) {
+    return std::any_of(quantized.begin(), quantized.end(),
                        [&](const std::string& module) { return tower_of(module) == tower; });
   });
-  return modules;
 }
 
 std::vector<std::string> IgnoredModules::for_compressed_tensors() const {

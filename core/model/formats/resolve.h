@@ -1,5 +1,5 @@
-// Inside find_stored(): a weight with whatever stands beside it under its name, and the families of forms
-// that may explain it. A family fills in the LogicalTensor, or says what is wrong.
+// Inside find_stored(): a weight with whatever stands beside it under its name, and what the formats that may
+// explain it are given to do so.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/model/scale_grid.h"
@@ -16,10 +17,12 @@
 
 namespace assay {
 
+struct NameEnding;  // core/model/formats/format.h
+
 struct StoredPiece {
-  std::string_view suffix;
+  std::string_view suffix;  // "weight_scale_inv"
   std::uint32_t place;
-  StoredPart part;
+  const NameEnding* ending;
 };
 
 struct StoredGroup {
@@ -35,6 +38,11 @@ struct StoredGroup {
     const StoredPiece* piece = find(suffix);
     return piece == nullptr ? std::nullopt : std::optional(piece->place);
   }
+  const StoredPiece* codes() const;  // nullptr: the weight's own name holds them
+  bool codes_are(std::string_view suffix) const {
+    const StoredPiece* piece = codes();
+    return piece != nullptr && piece->suffix == suffix;
+  }
 };
 
 class StoredResolution {
@@ -43,6 +51,7 @@ class StoredResolution {
       : checkpoint_(checkpoint), quantization_(quantization) {}
 
   const CheckpointTensor& stored(std::uint32_t place) const { return checkpoint_.tensors[place]; }
+  Checkpoint::Container container() const { return checkpoint_.container; }
   const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
   // Of the config.json beside; nullopt where that is silent.
   std::optional<AttentionSizes> attention();
@@ -57,6 +66,9 @@ class StoredResolution {
   void bad_grid(const LogicalTensor& tensor, const StoredShape& shape);
   // The bytes of a small tensor that describes another; nullopt when it is larger than `most`.
   std::optional<std::string> small_tensor(std::uint32_t place, std::uint64_t most);
+  // What the file's header says, in JSON, of a weight that was flattened into several tensors; null where it
+  // is silent.
+  ParsedJson described(const LogicalTensor& tensor);
 
   StoredTensors result;
 
@@ -65,6 +77,9 @@ class StoredResolution {
   const std::optional<QuantizationConfig>& quantization_;
   std::optional<std::optional<AttentionSizes>> attention_;  // once asked for
   std::unique_ptr<CheckpointReader> reader_;                // opened when the first small tensor is read
+  // The metadata of all files, once asked for.
+  std::optional<std::unordered_map<std::string, std::string>> descriptions_;
+  void read_descriptions();
 };
 
 // Of a group's pieces, how many a tensor knows already: companions and factors of its inputs.
@@ -72,36 +87,20 @@ inline std::size_t known_beside(const LogicalTensor& tensor) {
   return tensor.companions.size() + (tensor.input_factors ? 1 : 0);
 }
 
-// Each takes a tensor whose name, codes, companions and factors of inputs are set.
+// The scales beside a weight's own name, `weight_scale` and what others call it, and a second, tensor-wide one,
+// into the tensor. False, with the fault told, where something else stands beside.
+bool take_weight_scales(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+// The place of the first of them; nullopt: there is none.
+std::optional<std::uint32_t> weight_scale_place(const StoredGroup& group);
 
-// One code an element under tensor.scale; two E2M1 codes a byte, in blocks of 16 or 32. What the families
-// below share.
+// What formats share once tensor.scale is known: one code an element; two E2M1 codes a byte, in blocks of 16
+// or 32.
 void resolve_scaled(StoredResolution& resolution, LogicalTensor& tensor);
 void resolve_fp4(StoredResolution& resolution, LogicalTensor& tensor);
-
-// FP8 and INT8 with a scale a block (`scale` beside the weight's own name); FP4 under such names.
-void resolve_weight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// compressed-tensors: FP4 in weight_packed.
-void resolve_packed_fp4(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// gpt-oss: MXFP4 in …_blocks.
-void resolve_gpt_oss(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-
-// compressed-tensors: integers in weight_packed.
-void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// GPTQ and AWQ: integers in qweight.
-void resolve_qweight(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// MLX: integers in weight, beside scales and biases; or small floats, beside scales.
-void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-void resolve_mlx_float(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// torchao: FP8, INT8, INT4 and small floats in _weight_qdata. `described`: what the file's header says of the
-// tensor that was flattened into several; null where that is silent.
-void resolve_torchao(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group,
-                     const ParsedJson& described);
-// AMD Quark: integers in weight, beside weight_scale and weight_zero_point.
-void resolve_quark(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// GGUF: blocks, or floats, and perhaps a factor on the whole of them in .scale.
-void resolve_gguf(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
-// bitsandbytes: NF4 and FP4; its INT8 is a scaled form.
-void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
+// Whether codes are two E2M1 values a byte under scales of that type's kind: powers of two, or others.
+enum class Fp4Scales : std::uint8_t { powers_of_two, others };
+bool holds_fp4(const StoredResolution& resolution, const LogicalTensor& tensor, const StoredGroup& group,
+               Fp4Scales scales);
+void resolve_fp4_beside_scales(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group);
 
 }  // namespace assay

@@ -11,10 +11,10 @@
 #include <algorithm>
 
 #include "core/model/composed_tensor.h"
+#include "core/model/formats/all.h"
 #include "core/model/stored_checks.h"
-#include "core/model/stored_resolve.h"
 
-namespace assay {
+namespace assay::formats {
 namespace {
 
 using Fill = IntPacking::Fill;
@@ -117,8 +117,6 @@ void resolve_symmetric(StoredResolution& resolution, LogicalTensor& tensor) {
   resolve_scaled(resolution, tensor);
 }
 
-}  // namespace
-
 void resolve_quark(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
   tensor.scale = group.place("weight_scale");
   tensor.zeros = group.place("weight_zero_point");
@@ -140,4 +138,15 @@ void resolve_quark(StoredResolution& resolution, LogicalTensor& tensor, const St
   resolution.unknown_form(tensor, fmt::format("Quark's {} is not read here", settings->type));
 }
 
-}  // namespace assay
+constexpr std::string_view kQuarkMethods[] = {"quark"};
+
+bool claims_quark(const StoredResolution& resolution, const LogicalTensor&, const StoredGroup& group) {
+  return group.plain && resolution.method() == "quark" && group.find("weight_zero_point") != nullptr;
+}
+
+}  // namespace
+
+const StoredFormat kQuark = {
+    .name = "Quark", .methods = kQuarkMethods, .claims = claims_quark, .resolve = resolve_quark};
+
+}  // namespace assay::formats

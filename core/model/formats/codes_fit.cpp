@@ -1,0 +1,38 @@
+#include <algorithm>
+
+#include "core/model/formats/format.h"
+#include "core/model/module_tree.h"
+#include "core/model/stored_checks.h"
+#include "core/numeric/ceil_div.h"
+
+namespace assay {
+namespace {
+
+// Packed along rows or columns, whatever comes first, in whole words of 1 to 8 bits an element. Sizes are below
+// 2^32, so nothing overflows.
+bool packs(const WeightMatrix& m, const CheckpointTensor& codes) {
+  const ElementInfo& type = info(codes.type);
+  const std::uint64_t word = std::uint64_t{8} * type.block_bytes / type.block_elements;
+  for (const std::uint64_t bits : {4, 8, 2, 3, 6, 5, 1}) {
+    if (bits > word && word >= 8) continue;
+    const std::uint64_t in = ceil_div(m.in * bits, word), out = ceil_div(m.out * bits, word);
+    if (m.stacks(codes.shape, {m.out, in})) return true;  // compressed-tensors, ModelOpt, MLX
+    if (m.stacks(codes.shape, {in, m.out})) return true;  // GPTQ
+    if (m.stacks(codes.shape, {m.in, out})) return true;  // AWQ
+  }
+  return false;
+}
+
+}  // namespace
+
+bool codes_fit(const TensorSpec& spec, const CheckpointTensor& stored) {
+  if (spec.shape.size() < 2) return false;
+  const WeightMatrix matrix = weight_matrix(spec);
+  const auto formats = stored_formats();
+  return packs(matrix, stored) ||
+         std::any_of(formats.begin(), formats.end(), [&](const StoredFormat* format) {
+           return format->holds != nullptr && format->holds(matrix, stored);
+         });
+}
+
+}  // namespace assay

@@ -1,0 +1,109 @@
+#include "core/model/weight_format.h"
+
+#include <fmt/format.h>
+
+#include "core/model/config.h"
+#include "core/model/formats/format.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+WeightFormat unquantized(const ModelConfig& config) {
+  if (config.dtype() == "float32") return *weight_format("f32");
+  if (config.dtype() == "float16") return *weight_format("f16");
+  return *weight_format("bf16");
+}
+
+// What the config stores; nullopt where it says nothing that is known.
+std::optional<WeightFormat> quantized(const QuantizationConfig& config) {
+  const auto formats = stored_formats();
+  for (auto format = formats.rbegin(); format != formats.rend(); ++format) {
+    if ((*format)->configured == nullptr) continue;
+    if (auto found = (*format)->configured(config)) return found;
+  }
+  return std::nullopt;
+}
+
+const QuantizationConfig::Group& first_group(const QuantizationConfig& config) {
+  static const QuantizationConfig::Group kNone;
+  return config.groups.empty() ? kNone : config.groups.front();
+}
+
+}  // namespace
+
+bool says(const QuantizationConfig& config, std::string_view word) {
+  const QuantizationConfig::Group& group = first_group(config);
+  const auto holds = [&](const std::string& text) { return text.find(word) != std::string::npos; };
+  return holds(config.method) || holds(config.format) || holds(group.format) || holds(group.type);
+}
+
+std::uint64_t said_bits(const QuantizationConfig& config) {
+  return config.bits.value_or(first_group(config).bits.value_or(0));
+}
+
+std::uint64_t said_group(const QuantizationConfig& config) {
+  return config.group_size.value_or(first_group(config).group_size.value_or(0));
+}
+
+WeightFormat WeightFormat::plain(std::string name, std::string title, std::uint64_t bytes) {
+  WeightFormat format;
+  format.name = std::move(name);
+  format.title = std::move(title);
+  format.plain_bytes = bytes;
+  format.bits = bytes * 8;
+  return format;
+}
+
+WeightFormat WeightFormat::in_blocks(std::string name, std::string title, std::uint64_t bits,
+                                     std::uint64_t rows, std::uint64_t columns, std::uint64_t scale_bytes) {
+  WeightFormat format = plain(std::move(name), std::move(title), 2);
+  format.kind = Kind::blocks;
+  format.bits = bits;
+  format.block_rows = rows;
+  format.block_columns = columns;
+  format.scale_bytes = scale_bytes;
+  return format;
+}
+
+void WeightFormat::set_block(std::uint64_t rows, std::uint64_t columns) {
+  if (codes_title.empty()) return;
+  block_rows = rows;
+  block_columns = columns;
+  title = fmt::format("{} in {}x{} blocks", codes_title, rows, columns);
+}
+
+std::vector<WeightFormat> weight_formats() {
+  std::vector<WeightFormat> all;
+  for (const StoredFormat* format : stored_formats()) {
+    if (format->sizes == nullptr) continue;
+    for (WeightFormat& size : format->sizes()) all.push_back(std::move(size));
+  }
+  return all;
+}
+
+std::optional<WeightFormat> weight_format(std::string_view name) {
+  for (WeightFormat& format : weight_formats()) {
+    if (format.name == name) return std::move(format);
+  }
+  if (name == "f32") return WeightFormat::plain("f32", "F32", 4);
+  if (name == "f16") return WeightFormat::plain("f16", "F16", 2);
+  return std::nullopt;
+}
+
+WeightFormat configured_format(const ModelConfig& config) {
+  const WeightFormat otherwise = unquantized(config);
+  const auto& quantization = config.quantization();
+  if (!quantization) return otherwise;
+  auto format = quantized(*quantization);
+  if (!format) {
+    format = otherwise;
+    format->title += fmt::format("; what quantization method \"{}\" stores is not known",
+                                 escape_for_terminal(quantization->method));
+  }
+  format->plain_bytes = otherwise.plain_bytes;
+  format->ignored = quantization->ignored;
+  return *format;
+}
+
+}  // namespace assay

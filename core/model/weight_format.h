@@ -1,0 +1,56 @@
+// How many bytes a weight takes in the forms releases come in, scales included: what a plan of memory asks of a
+// stored format (core/model/formats) before there is a checkpoint.
+//
+//   WeightFormat fp8 = *weight_format("fp8-block");       8 bits a code, 4 bytes for each block of 128 × 128
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/gguf_mix.h"
+
+namespace assay {
+
+class ModelConfig;
+
+struct WeightFormat {
+  enum class Kind {
+    plain,   // plain_bytes an element
+    blocks,  // codes, and a scale for each block of rows × columns; rows 0: the whole column, likewise
+             // columns
+    gguf,    // a mix of block types, by llama.cpp's rules (core/model/gguf_mix)
+  };
+  std::string name, title;
+  Kind kind = Kind::plain;
+  std::uint64_t bits = 16;  // of one code
+  std::uint64_t block_rows = 0, block_columns = 0;
+  std::uint64_t scale_bytes = 0;       // of one block's scale
+  std::uint64_t per_matrix_bytes = 0;  // global scales, stored shapes
+  std::uint64_t word_bytes = 1;        // codes of a row fill whole words of so many bytes
+  std::uint64_t plain_bytes = 2;       // an element of what is not quantized
+  bool routed_experts_only = false;
+  // Engines multiply it with Marlin's kernels, which take inputs by 128 and outputs by 64 (marlin_utils.py).
+  bool marlin = false;
+  std::string codes_title = {};                // "FP8", where its blocks may have any size
+  std::vector<std::string> ignored = {};       // modules_to_not_convert, as the config writes them
+  GgufFileType file_type = GgufFileType::F16;  // gguf
+
+  static WeightFormat plain(std::string name, std::string title, std::uint64_t bytes);
+  static WeightFormat in_blocks(std::string name, std::string title, std::uint64_t bits, std::uint64_t rows,
+                                std::uint64_t columns, std::uint64_t scale_bytes);
+  // Blocks of another size ("64x64"), where they may have any; else nothing changes.
+  void set_block(std::uint64_t rows, std::uint64_t columns);
+};
+
+// "bf16", "fp8-block", "fp8-channel", "int8-channel", "int4-g128", "nvfp4", "mxfp4", "q8_0", "q6_k",
+// "q5_k_m", "q4_k_m": those that every format offers under a name.
+std::vector<WeightFormat> weight_formats();
+std::optional<WeightFormat> weight_format(std::string_view name);  // f32 and f16, too
+// What config.json says the checkpoint holds: its dtype, or its quantization_config.
+WeightFormat configured_format(const ModelConfig& config);
+
+}  // namespace assay

@@ -1,0 +1,126 @@
+#include "paramcount/weight_bytes.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "core/numeric/ceil_div.h"
+
+namespace assay {
+namespace {
+
+using Kind = WeightFormat::Kind;
+
+// "*" stands for anything; a plain entry names a module and all below it.
+bool glob(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return p == pattern.size() && text[t] == '.';
+    }
+  }
+  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
+                     [](char c) { return c == '*'; });
+}
+
+bool names_it(std::string_view entry, std::string_view tensor) {
+  // Regular expressions are used for suffixes: "re:.*lm_head", "re:.*self_attn.*".
+  if (entry.starts_with("re:")) {
+    std::string pattern;
+    for (const char c : entry.substr(3)) {
+      if (c == '*' && !pattern.empty() && pattern.back() == '.') pattern.pop_back();
+      if (c != '\\' && c != '$' && c != '^') pattern += c;
+    }
+    return glob(pattern, tensor);
+  }
+  return glob(entry, tensor) || (entry.find('.') == std::string_view::npos &&
+                                 tensor.find("." + std::string(entry) + ".") != std::string_view::npos);
+}
+
+std::uint64_t product(std::span<const std::uint64_t> shape) {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t d : shape) elements *= d;
+  return elements;
+}
+
+// Matrices of a stack one by one; each [out, in] once input_major is undone.
+std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
+                          std::span<const std::uint64_t> shape) {
+  std::uint64_t out = shape[shape.size() - 2], in = shape.back();
+  if (spec.input_major) std::swap(out, in);
+  const std::uint64_t matrices = product(shape.first(shape.size() - 2));
+  const std::uint64_t rows = f.block_rows == 0 ? 1 : ceil_div(out, f.block_rows);
+  const std::uint64_t columns = f.block_columns == 0 ? 1 : ceil_div(in, f.block_columns);
+  const std::uint64_t codes = out * ceil_div(in * f.bits, 8 * f.word_bytes) * f.word_bytes;
+  return matrices * (codes + rows * columns * f.scale_bytes + f.per_matrix_bytes);
+}
+
+}  // namespace
+
+bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
+  if (format.kind != Kind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2) return false;
+  if (format.ignored.empty()) return true;
+  const std::string name = expand(spec.name, {layer, 0});
+  return std::none_of(format.ignored.begin(), format.ignored.end(),
+                      [&](const std::string& entry) { return names_it(entry, name); });
+}
+
+WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : tree_(tree), format_(format) {
+  if (format.kind == Kind::gguf) gguf_.emplace(tree, format.file_type);
+}
+
+std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
+                                     std::uint64_t layer) const {
+  if (gguf_) return gguf_->bytes(spec, layer, product(shape));
+  const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
+  if (quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert))
+    return block_bytes(format_, spec, shape);
+  // The bias that corrects the choice of experts is F32 in every release.
+  const std::uint64_t element = spec.role == Role::router_correction ? 4 : format_.plain_bytes;
+  return product(shape) * element;
+}
+
+std::vector<std::uint64_t> layers_of(const Occurrence& where) {
+  for (const Module* module : where.path) {
+    if (module->repeat.over == Repeat::Over::layers) return module->repeat.indices;
+  }
+  return {0};
+}
+
+std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& where) const {
+  const std::vector<std::uint64_t> layers = layers_of(where);
+  const std::uint64_t in_a_layer = where.copies / layers.size();
+  // Only where the config exempts modules by name, or GGUF by layer, do layers differ.
+  if (format_.ignored.empty() && !gguf_) return where.copies * of_tensor(spec, spec.shape, layers.front());
+  std::uint64_t sum = 0;
+  for (const std::uint64_t layer : layers) sum += in_a_layer * of_tensor(spec, spec.shape, layer);
+  return sum;
+}
+
+WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format) {
+  WeightBytes result;
+  const WeightSizes sizes(tree, format);
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (spec.storage == Storage::buffer || spec.storage == Storage::tied) return;
+    const std::uint64_t bytes = sizes.of_spec(spec, where);
+    (where.mtp ? result.mtp : result.main) += bytes;
+    if (where.mtp) return;
+    const double share = static_cast<double>(active_elements(spec, where)) /
+                         static_cast<double>(spec.elements.value() * where.copies);
+    const bool lookup = spec.role == Role::position_embedding ||
+                        (spec.role == Role::token_embedding && !tree.tied_embeddings);
+    if (!lookup) result.active += static_cast<std::uint64_t>(static_cast<double>(bytes) * share + 0.5);
+  });
+  result.total = result.main + result.mtp;
+  return result;
+}
+
+}  // namespace assay

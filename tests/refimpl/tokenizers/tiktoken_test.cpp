@@ -148,6 +148,7 @@ TEST(TiktokenFamilies, EveryByteHasItsRank) {
   const auto tokenizer = named("gpt2.tiktoken");
   for (const char* byte : {"\x7f", "\xc3", "\xfe", "\xff"})
     EXPECT_EQ(tokenizer->encode(byte), std::vector<TokenId>{static_cast<unsigned char>(*byte)});
+  EXPECT_EQ(tokenizer->encode("\xff\xfe\xff"), (std::vector<TokenId>{255, 254, 255}));  // no piece as it is
 }
 
 TEST(TiktokenFamilies, APatternOfOnesOwn) {

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/model/weight_encoder.h"
 #include "core/numeric/block_quantizer.h"
 #include "core/numeric/codec.h"
 #include "core/numeric/gguf_quantize.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "kernels/harness/encoded_weight.h"
 
 namespace assay {
 namespace {
@@ -33,7 +35,18 @@ bool parse_block(std::string_view text, WeightForm& form) {
   return true;
 }
 
+// "INT4_CHANNEL" → the encoder of `--to int4:channel`; null: no format has the name. The options of FP8 and INT8
+// are blocks, which have a place of their own here.
+std::shared_ptr<const WeightEncoder> encoder_of(std::string_view text) {
+  if (text.starts_with("FP8_") || text.starts_with("INT8_")) return nullptr;
+  std::string target(text);
+  for (char& c : target) c = c == '_' ? ':' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return weight_encoder({.text = target});
+}
+
 }  // namespace
+
+MadeWeight::~MadeWeight() = default;
 
 std::size_t WeightForm::granularity() const {
   return info(type).block_elements;
@@ -55,9 +68,12 @@ WeightForm weight_form(std::string_view text) {
   }
   const auto type = element_type_from_text(text);
   const bool plain = type && (*type == ElementType::F32 || float_format(*type) != nullptr);
-  if (!plain && !(type && gguf_can_quantize_to(*type)))
+  if (!plain && !(type && gguf_can_quantize_to(*type))) {
+    form.encoder = encoder_of(text);
+    if (form.encoder != nullptr) return form;
     throw Error::usage(fmt::format("no weight is stored as '{}'", escape_for_terminal(text)))
-        .remedy("write F32, BF16, F16, FP8_128x128, INT8_CHANNEL, Q8_0, Q4_K …");
+        .remedy("write F32, BF16, F16, FP8_128x128, INT8_CHANNEL, Q8_0, Q4_K, MXFP8, INT4_CHANNEL …");
+  }
   form.type = *type;
   return form;
 }
@@ -65,11 +81,12 @@ WeightForm weight_form(std::string_view text) {
 MadeWeight::MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options) {
   view_.rows = options.rows;
   view_.columns = options.columns;
-  lay_out(form);
-  if (ShapesOnly::asked()) return;
+  const bool exact = kind == InputKind::exact;
+  if (form.encoder == nullptr) lay_out(form);
+  if (ShapesOnly::asked() && form.encoder == nullptr) return;
   std::vector<float> values(options.rows * options.columns);
-  fill_inputs(kind, options, values);
-  store(form, values, kind == InputKind::exact);
+  if (!ShapesOnly::asked()) fill_inputs(kind, options, values);
+  form.encoder == nullptr ? store(form, values, exact) : encode_as(form, values, exact);
 }
 
 MadeWeight::MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns) {
@@ -105,6 +122,21 @@ void MadeWeight::lay_out(const WeightForm& form) {
   view_.scale_columns = (view_.columns + across - 1) / across;
   scales_.assign((view_.rows + form.block_rows - 1) / form.block_rows * view_.scale_columns, 1.0F);
   view_.scales = reinterpret_cast<const std::byte*>(scales_.data());
+}
+
+// Decoded row by row, as what `run` finds in a checkpoint and no kernel multiplies from its bytes.
+void MadeWeight::encode_as(const WeightForm& form, std::span<const float> values, bool exact) {
+  if (exact)
+    throw Error::usage("exact numbers are made for plain weights and for FP8 and INT8 in blocks alone")
+        .remedy("leave out in=exact");
+  encoded_ = std::make_unique<const EncodedWeight>(*form.encoder, values, view_.rows, view_.columns);
+  const LogicalTensor& tensor = encoded_->tensor();
+  view_.name = &tensor.name;
+  view_.kind = tensor.form.kind;
+  view_.type = tensor.form.codes;
+  view_.block_rows = tensor.form.block_rows;
+  view_.block_columns = tensor.form.block_columns;
+  view_.reader = &encoded_->reader();
 }
 
 void MadeWeight::store(const WeightForm& form, std::vector<float>& values, bool exact) {

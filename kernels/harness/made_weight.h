@@ -5,6 +5,7 @@
 //   FP8_128x128     F8_E4M3 codes, a float32 scale for each block; also FP8_64x64, FP8_1x128 …
 //   INT8_CHANNEL    I8 codes, a scale a row; INT8_128x128 …
 //   Q8_0, Q4_K …    GGUF's blocks
+//   MXFP8, INT4_CHANNEL …   what `convert --to mxfp8`, `--to int4:channel` makes: any format with an encoder
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,14 @@
 
 namespace assay {
 
+class EncodedWeight;
+class WeightEncoder;
+
 struct WeightForm {
   ElementType type = ElementType::F32;
   bool scaled = false;
-  std::size_t block_rows = 1, block_columns = 1;  // of a scale; columns 0: the whole row
+  std::size_t block_rows = 1, block_columns = 1;      // of a scale; columns 0: the whole row
+  std::shared_ptr<const WeightEncoder> encoder = {};  // of the forms that are none of these
   // Columns come in multiples of this.
   std::size_t granularity() const;
 };
@@ -36,6 +41,7 @@ class MadeWeight {
   MadeWeight(const WeightForm& form, InputKind kind, const FillOptions& options);
   // These very numbers, as F32.
   MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns);
+  ~MadeWeight();
   MadeWeight(const MadeWeight&) = delete;
   MadeWeight& operator=(const MadeWeight&) = delete;
 
@@ -44,6 +50,7 @@ class MadeWeight {
 
  private:
   void lay_out(const WeightForm& form);
+  void encode_as(const WeightForm& form, std::span<const float> values, bool exact);
   void store(const WeightForm& form, std::vector<float>& values, bool exact);
   std::span<std::byte> codes() const { return {codes_.get(), view_.rows * view_.row_bytes}; }
 
@@ -53,6 +60,7 @@ class MadeWeight {
   std::string name_ = "weight";
   std::unique_ptr<std::byte, Free> codes_;  // zero at first, and no memory before it is touched
   std::vector<float> scales_;
+  std::unique_ptr<const EncodedWeight> encoded_;
   WeightView view_;
 };
 using MadeWeightPtr = std::shared_ptr<const MadeWeight>;

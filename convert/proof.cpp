@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kAtOnce = 1 << 20;
+constexpr std::uint64_t kBytesAtOnce = 1 << 20;
 
 // A tensor of the source or of the output, in one piece or in those of several ranks.
 struct WholeTensor {
@@ -74,10 +74,10 @@ class Made {
 
 Digest digest_of(const WholeTensor& tensor, Progress& progress) {
   StreamDigest digest(DigestKind::sha256, tensor.bytes);
-  std::vector<std::byte> buffer(std::min(tensor.bytes, kAtOnce));
-  for (std::uint64_t at = 0; at < tensor.bytes; at += kAtOnce) {
+  std::vector<std::byte> buffer(std::min(tensor.bytes, kBytesAtOnce));
+  for (std::uint64_t at = 0; at < tensor.bytes; at += kBytesAtOnce) {
     if (interrupted()) throw Interrupted{};
-    const auto piece = std::span(buffer).first(std::min(kAtOnce, tensor.bytes - at));
+    const auto piece = std::span(buffer).first(std::min(kBytesAtOnce, tensor.bytes - at));
     tensor.read(at, piece);
     digest.update(piece);
     progress.add(piece.size());
@@ -128,9 +128,9 @@ std::string recoding_fault(const ConversionPlan& plan, const CheckpointReader& s
   if (!found || found->bytes != codes.bytes) return fmt::format("{}: missing in the output", old.name);
   if (!scales || scales->bytes != count * sizeof(float))
     return fmt::format("{}: missing in the output, or of another size", scale_name);
-  std::vector<std::byte> before(std::min(codes.bytes, kAtOnce)), after(before.size());
-  for (std::uint64_t at = 0; at < codes.bytes; at += kAtOnce) {
-    const std::uint64_t size = std::min(kAtOnce, codes.bytes - at);
+  std::vector<std::byte> before(std::min(codes.bytes, kBytesAtOnce)), after(before.size());
+  for (std::uint64_t at = 0; at < codes.bytes; at += kBytesAtOnce) {
+    const std::uint64_t size = std::min(kBytesAtOnce, codes.bytes - at);
     source.read(codes, at, std::span(before).first(size));
     found->read(at, std::span(after).first(size));
     for (std::uint64_t i = 0; i < size; ++i) {

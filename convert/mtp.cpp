@@ -6,27 +6,24 @@
 #include <array>
 #include <optional>
 
+#include "convert/roles.h"
 #include "core/formats/json.h"
+#include "core/model/nested_config.h"
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kLargestConfig = 1 << 20;
-
-std::optional<std::uint64_t> hidden_layers(const fs::path& config_json) {
-  if (config_json.empty()) return std::nullopt;
-  const ParsedJson config = parse_json(read_small_file(config_json, kLargestConfig), config_json);
-  const auto of = [](const ParsedJson& object) -> std::optional<std::uint64_t> {
-    if (!object.is_object() || !object.contains("num_hidden_layers")) return std::nullopt;
-    const ParsedJson& layers = object["num_hidden_layers"];
-    return layers.is_number_unsigned() ? std::optional(layers.get<std::uint64_t>()) : std::nullopt;
-  };
-  if (const auto layers = of(config)) return layers;
-  for (const char* key : {"text_config", "llm_config"}) {
-    if (config.is_object() && config.contains(key)) {
-      if (const auto layers = of(config[key])) return layers;
-    }
+// The main ones; of an architecture nobody has described, as its config.json counts them.
+std::optional<std::uint64_t> hidden_layers(const Checkpoint& checkpoint) {
+  if (const auto tree = tree_of(checkpoint)) return tree->layers;
+  if (checkpoint.config.empty()) return std::nullopt;
+  const ParsedJson config = read_json(checkpoint.config);
+  std::vector<const ParsedJson*> objects = language_model_nests(config);
+  objects.insert(objects.begin(), &config);
+  for (const ParsedJson* object : objects) {
+    const auto layers = object->is_object() ? object->find("num_hidden_layers") : object->end();
+    if (layers != object->end() && layers->is_number_unsigned()) return layers->get<std::uint64_t>();
   }
   return std::nullopt;
 }
@@ -60,7 +57,7 @@ Finding fault(std::string code, std::string message) {
 }  // namespace
 
 void select_mtp(ConversionPlan& plan, Mtp mtp) {
-  const auto layers = hidden_layers(plan.checkpoint.config);
+  const auto layers = hidden_layers(plan.checkpoint);
   if (!layers) {
     plan.findings.push_back(fault("convert.no_layer_count",
                                   "config.json has no num_hidden_layers: which layers are for multi-token "

@@ -214,6 +214,12 @@ constexpr std::array<Alias, 63> kAliases = {{{"llama3", "llama-bpe"},
                                              {"kimi", "kimi-k2"},
                                              {"cohere2moe", "tiny_aya"}}};
 
+// Beginnings of a class or a model type, and how it cuts words.
+struct ByClass {
+  std::string_view tokenizer_class, model_type, pattern;
+};
+constexpr ByClass kByClass[] = {{"Qwen2", "qwen", "qwen2-nfc"}};
+
 }  // namespace
 
 const WordPattern* find_pattern(std::string_view name) {
@@ -226,8 +232,11 @@ const WordPattern* find_pattern(std::string_view name) {
 }
 
 const WordPattern& pattern_of_class(std::string_view tokenizer_class, std::string_view model_type) {
-  const bool qwen = tokenizer_class.starts_with("Qwen2") || model_type.starts_with("qwen");
-  return *find_pattern(qwen ? "qwen2-nfc" : "gpt-2");
+  for (const ByClass& known : kByClass) {
+    if (tokenizer_class.starts_with(known.tokenizer_class) || model_type.starts_with(known.model_type))
+      return *find_pattern(known.pattern);
+  }
+  return *find_pattern("gpt-2");
 }
 
 bool is_marked_pattern(std::string_view name) {

@@ -26,6 +26,7 @@ struct Family {
   std::size_t ranks;  // by which a file without a telling name is known; 0: by name only
   std::vector<NumberedName> special;
   std::string_view bos = {}, eos = {};
+  std::size_t reserved = 0;  // ids behind the ranks that no piece has
 };
 
 // `count` names made of a number each: first_id + i gets name(first_number + i).
@@ -103,7 +104,7 @@ const std::vector<Family>& families() {
       {"gpt2", "gpt-2", 0, {{50256, "<|endoftext|>"}}, "", "<|endoftext|>"},
       {"qwen", "qwen2-nfc", 151643, qwen_special(), "", "<|endoftext|>"},
       {"llama3", "llama-bpe", 128000, llama3_special(), "<|begin_of_text|>", "<|end_of_text|>"},
-      {"kimi", "kimi-k2", 163584, {}, "[BOS]", "[EOS]"}};
+      {"kimi", "kimi-k2", 163584, {}, "[BOS]", "[EOS]", 256}};
   return known;
 }
 
@@ -171,9 +172,9 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view text, std::string_view
     for (const NumberedName& name : family->special) added.push_back({name.id, name.name, true});
   }
   parts.added = merge_added(neighbours, std::move(added), parts.vocabulary);
-  // Kimi reserves 256 ids behind the ranks; those without a name of their own have this one.
-  if (family != nullptr && family->name == "kimi") {
-    for (TokenId id = static_cast<TokenId>(ranks); id < ranks + 256; ++id) {
+  // Those without a name of their own have this one.
+  if (family != nullptr) {
+    for (TokenId id = static_cast<TokenId>(ranks); id < ranks + family->reserved; ++id) {
       if (parts.vocabulary.kind(id) != PieceKind::absent) continue;
       parts.added.push_back({id, fmt::format("<|reserved_token_{}|>", id), true});
       parts.vocabulary.set(id, parts.added.back().content, PieceKind::control);

@@ -150,12 +150,13 @@ Quantity ConfigReader::to_size(const Value& value) const {
   return {value.key, number};
 }
 
-void ConfigReader::took_default(std::string_view keys, std::string value) {
+void ConfigReader::took_default(std::string_view keys, std::string value,
+                                std::optional<std::uint64_t> number) {
   std::string key = first_key(keys);
   for (const DefaultTaken& taken : defaults_) {
     if (taken.key == key) return;
   }
-  defaults_.push_back({std::move(key), std::move(value)});
+  defaults_.push_back({std::move(key), std::move(value), number});
 }
 
 Quantity ConfigReader::size(std::string_view keys) {
@@ -166,15 +167,17 @@ Quantity ConfigReader::size(std::string_view keys) {
 
 Quantity ConfigReader::size(std::string_view keys, std::uint64_t class_default) {
   if (const auto value = find(keys)) return to_size(*value);
-  took_default(keys, std::to_string(class_default));
+  took_default(keys, std::to_string(class_default), class_default);
   return {first_key(keys), class_default};
 }
 
 Quantity ConfigReader::size(std::string_view keys, const Quantity& derived_default) {
   if (const auto value = find(keys)) return to_size(*value);
-  took_default(keys, derived_default.name().empty() || derived_default.name() == first_key(keys)
-                         ? std::to_string(derived_default.value())
-                         : fmt::format("{} (= {})", derived_default.value(), derived_default.name()));
+  took_default(keys,
+               derived_default.name().empty() || derived_default.name() == first_key(keys)
+                   ? std::to_string(derived_default.value())
+                   : fmt::format("{} (= {})", derived_default.value(), derived_default.name()),
+               derived_default.value());
   return derived_default.named(first_key(keys));
 }
 
@@ -182,13 +185,13 @@ std::optional<Quantity> ConfigReader::optional_size(std::string_view keys,
                                                     std::optional<std::uint64_t> class_default) {
   if (const auto value = find(keys)) return to_size(*value);
   if (is_null(keys) || !class_default) return std::nullopt;
-  took_default(keys, std::to_string(*class_default));
+  took_default(keys, std::to_string(*class_default), *class_default);
   return Quantity(first_key(keys), *class_default);
 }
 
 std::uint64_t ConfigReader::number(std::string_view keys, std::uint64_t class_default) {
   if (const auto value = find(keys)) return to_number(*value);
-  took_default(keys, std::to_string(class_default));
+  took_default(keys, std::to_string(class_default), class_default);
   return class_default;
 }
 
@@ -196,7 +199,7 @@ std::optional<std::uint64_t> ConfigReader::optional_number(std::string_view keys
                                                            std::optional<std::uint64_t> class_default) {
   if (const auto value = find(keys)) return to_number(*value);
   if (is_null(keys) || !class_default) return std::nullopt;
-  took_default(keys, std::to_string(*class_default));
+  took_default(keys, std::to_string(*class_default), *class_default);
   return class_default;
 }
 
@@ -214,6 +217,25 @@ std::string ConfigReader::text(std::string_view keys, std::string_view class_def
   if (const auto value = find(keys)) return json_string(*value->json, value->key, config_.source());
   took_default(keys, std::string(class_default));
   return std::string(class_default);
+}
+
+std::optional<double> ConfigReader::optional_real(std::string_view keys, double least, double most) const {
+  const auto value = find(keys);
+  if (!value) return std::nullopt;
+  return to_real(*value->json, value->key, least, most);
+}
+
+double ConfigReader::to_real(const ParsedJson& value, std::string_view key, double least, double most) const {
+  if (!value.is_number()) throw Error::input(fmt::format("{} is not a number", key)).in(config_.source());
+  const double number = value.get<double>();
+  if (!(number >= least && number <= most))
+    throw Error::input(fmt::format("{} is {}: out of range [{:g}, {:g}]", key, number, least, most))
+        .in(config_.source());
+  return number;
+}
+
+const std::string& ConfigReader::to_text(const ParsedJson& value, std::string_view key) const {
+  return json_string(value, key, config_.source());
 }
 
 std::optional<std::vector<std::uint64_t>> ConfigReader::numbers(std::string_view keys) {

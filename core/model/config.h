@@ -93,18 +93,22 @@ class ModelConfig {
 // A default the config left to the class: "num_key_value_heads", "8".
 struct DefaultTaken {
   std::string key;
-  std::string value;
+  std::string value;                    // for people: "8", "128 (= hidden_size / heads)"
+  std::optional<std::uint64_t> number;  // of a size or count
 };
 
 // Typed reading for one family. `keys` is a name with its aliases, "hidden_size|n_embd|d_model": the first
 // that is present and not null wins, and names the value in formulas and errors.
 class ConfigReader {
  public:
+  static constexpr double kAnyReal = 1e300;
+
   ConfigReader(const ModelConfig& config, std::string_view family) : config_(config), family_(family) {}
 
   const ModelConfig& config() const { return config_; }
   bool has(std::string_view keys) const { return find(keys).has_value(); }
   bool is_list(std::string_view keys) const;
+  bool is_null(std::string_view keys) const;  // present, and null
 
   // A dimension: at least 1, at most 2^32 (no real model has a larger one).
   Quantity size(std::string_view keys);  // required
@@ -120,6 +124,16 @@ class ConfigReader {
                                                std::optional<std::uint64_t> class_default = {});
   bool flag(std::string_view keys, bool class_default);
   std::string text(std::string_view keys, std::string_view class_default);
+  // No default of these is noted: no count depends on one. Throws Error::input where the value is no finite
+  // number, or outside [least, most].
+  std::optional<double> optional_real(std::string_view keys, double least = -kAnyReal,
+                                      double most = kAnyReal) const;
+  double real(std::string_view keys, double class_default, double least = -kAnyReal,
+              double most = kAnyReal) const {
+    return optional_real(keys, least, most).value_or(class_default);
+  }
+  double to_real(const ParsedJson& value, std::string_view key, double least, double most) const;
+  const std::string& to_text(const ParsedJson& value, std::string_view key) const;
   std::optional<std::vector<std::uint64_t>> numbers(std::string_view keys);
   std::optional<std::vector<std::string>> texts(std::string_view keys);
   // tie_word_embeddings, also looked for outside a nested text_config.
@@ -143,10 +157,9 @@ class ConfigReader {
     std::string key;  // the alias that was present
   };
   std::optional<Value> find(std::string_view keys) const;  // present and not null
-  bool is_null(std::string_view keys) const;               // present, and null
   std::uint64_t to_number(const Value& value) const;
   Quantity to_size(const Value& value) const;
-  void took_default(std::string_view keys, std::string value);
+  void took_default(std::string_view keys, std::string value, std::optional<std::uint64_t> number = {});
 
   const ModelConfig& config_;
   std::string family_;

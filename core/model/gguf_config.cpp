@@ -1,4 +1,5 @@
-// GGUF metadata as a config: `<architecture>.embedding_length` and its kin under the names config.json uses.
+// GGUF metadata as a config: `<architecture>.embedding_length` and its kin under the names config.json uses,
+// by the table of gguf_keys.h; what no key says, by the tensors there are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,45 +8,11 @@
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/model/config.h"
-#include "core/model/gguf_settings.h"
+#include "core/model/gguf_keys.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-struct Renamed {
-  std::string_view gguf, config;
-};
-// Sources: gguf-py/gguf/constants.py (Keys) and the set_gguf_parameters() of convert_hf_to_gguf.py.
-constexpr Renamed kSizes[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.sliding_window", "sliding_window"},
-    {"attention.q_lora_rank", "q_lora_rank"},
-    {"attention.kv_lora_rank", "kv_lora_rank"},
-    {"vocab_size", "vocab_size"},
-    {"context_length", "max_position_embeddings"},
-    {"expert_count", "num_local_experts"},
-    {"expert_used_count", "num_experts_per_tok"},
-    {"expert_shared_count", "n_shared_experts"},
-    {"expert_feed_forward_length", "moe_intermediate_size"},
-    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
-    {"leading_dense_block_count", "first_k_dense_replace"},
-    {"interleave_moe_layer_step", "interleave_moe_layer_step"},
-    {"nextn_predict_layers", "num_nextn_predict_layers"},
-    {"attention.indexer.head_count", "index_n_heads"},
-    {"attention.indexer.key_length", "index_head_dim"},
-    {"attention.indexer.top_k", "index_topk"},
-};
-
-const ParsedJson* metadata_number(const ParsedJson& numbers, std::string_view key) {
-  const auto found = numbers.find(key);
-  return found == numbers.end() ? nullptr : &*found;
-}
 
 using TensorNames = std::set<std::string_view>;
 
@@ -70,82 +37,164 @@ std::uint64_t common_value(const gguf::Array& array, std::string_view key,
   return static_cast<std::uint64_t>(values.front());
 }
 
-ParsedJson renamed_sizes(const gguf::Header& header, const std::string& architecture,
-                         const std::filesystem::path& source) {
-  ParsedJson config = ParsedJson::object();
-  for (const Renamed& entry : kSizes) {
-    const std::string key = fmt::format("{}.{}", architecture, entry.gguf);
-    const gguf::KeyValue* found = header.find(key);
-    if (found == nullptr) continue;
-    if (const auto* array = std::get_if<gguf::Array>(&found->value)) {
-      config[entry.config] = common_value(*array, key, source);
-    } else if (const auto number = header.number(key)) {
-      config[entry.config] = *number;
-    } else {
-      throw Error::input(fmt::format("{} is not a whole number", key)).in(source);
+class Renamer {
+ public:
+  Renamer(const gguf::Header& header, const std::string& architecture, const std::filesystem::path& source)
+      : header_(header), architecture_(architecture), source_(source) {}
+
+  ParsedJson run(const TensorNames& names, std::span<const CheckpointTensor> stored) {
+    for (const GgufKey& key : gguf_key_table()) {
+      if (key.reading == GgufKey::Reading::whole) read_whole(key);
+    }
+    rename_latent_widths();
+    separate_mtp_layers();
+    if (const auto gating = number("expert_gating_func"))
+      values_["topk_method"] = gating == kGgufSigmoidGating ? "noaux_tc" : "greedy";
+    find_vocabulary(stored);
+    if (!names.empty()) note_what_tensors_tell(names);
+    read_values();
+    return std::move(values_);
+  }
+
+ private:
+  std::string full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+  std::optional<std::uint64_t> number(std::string_view key) const { return header_.number(full(key)); }
+
+  void read_whole(const GgufKey& key) {
+    const gguf::KeyValue* found = header_.find(full(key.key));
+    if (found == nullptr) return;
+    if (const auto* array = std::get_if<gguf::Array>(&found->value))
+      values_[key.config] = common_value(*array, full(key.key), source_);
+    else if (const auto whole = number(key.key))
+      values_[key.config] = *whole;
+    else
+      throw Error::input(fmt::format("{} is not a whole number", full(key.key))).in(source_);
+  }
+
+  // Numbers, flags and texts; null for a key that is not there or holds a list.
+  ParsedJson value_of(std::string_view key) const {
+    const gguf::KeyValue* found = header_.find(full(key));
+    if (found == nullptr) return nullptr;
+    return std::visit(
+        [](const auto& value) -> ParsedJson {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, gguf::Array>)
+            return nullptr;
+          else
+            return value;
+        },
+        found->value);
+  }
+
+  // Latent attention: since 2025 the converter writes key_length as the latent's width and adds *_mla; before,
+  // the expanded widths stood in key_length itself.
+  void rename_latent_widths() {
+    if (!values_.contains("kv_lora_rank")) return;
+    const auto either = [&](std::string_view newer, std::string_view older) {
+      return number(newer) ? number(newer) : number(older);
+    };
+    const auto qk = either("attention.key_length_mla", "attention.key_length");
+    const auto v = either("attention.value_length_mla", "attention.value_length");
+    const auto rope = number("rope.dimension_count");
+    if (qk && rope && *rope < *qk) {
+      values_["qk_nope_head_dim"] = *qk - *rope;
+      values_["qk_rope_head_dim"] = *rope;
+    }
+    if (v) values_["v_head_dim"] = *v;
+    // llama.cpp asks for the key of models that have no such rank, and takes 0 for none.
+    if (!values_.contains("q_lora_rank") || values_["q_lora_rank"] == 0) values_["q_lora_rank"] = nullptr;
+    values_["num_key_value_heads"] = values_["num_attention_heads"];
+    values_.erase("head_dim");
+  }
+
+  // The block count includes the layers for multi-token prediction, which are counted apart here.
+  void separate_mtp_layers() {
+    const auto extra = values_.value("num_nextn_predict_layers", std::uint64_t{0});
+    const auto blocks = values_.value("num_hidden_layers", std::uint64_t{0});
+    const bool apart = extra < blocks;
+    if (apart && extra > 0) values_["num_hidden_layers"] = blocks - extra;
+    values_["num_nextn_predict_layers"] = apart ? extra : 0;
+  }
+
+  // The tokenizer's where no key says it; without a tokenizer, the embedding's rows.
+  void find_vocabulary(std::span<const CheckpointTensor> stored) {
+    const gguf::KeyValue* tokens = header_.find("tokenizer.ggml.tokens");
+    if (!values_.contains("vocab_size") && tokens != nullptr) {
+      if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values_["vocab_size"] = list->count;
+    }
+    for (const CheckpointTensor& tensor : stored) {
+      if (!values_.contains("vocab_size") && tensor.name == "token_embd.weight" && tensor.shape.size() == 2)
+        values_["vocab_size"] = tensor.shape[0];
     }
   }
-  return config;
-}
 
-// Latent attention: since 2025 the converter writes key_length as the latent's width and adds *_mla; before,
-// the expanded widths stood in key_length itself.
-void rename_latent_widths(ParsedJson& config, const gguf::Header& header, const std::string& architecture) {
-  if (!config.contains("kv_lora_rank")) return;
-  const auto number = [&](std::string_view key) {
-    return header.number(fmt::format("{}.{}", architecture, key));
-  };
-  const auto qk = number("attention.key_length_mla") ? number("attention.key_length_mla")
-                                                     : number("attention.key_length");
-  const auto v = number("attention.value_length_mla") ? number("attention.value_length_mla")
-                                                      : number("attention.value_length");
-  const auto rope = number("rope.dimension_count");
-  if (qk && rope && *rope < *qk) {
-    config["qk_nope_head_dim"] = *qk - *rope;
-    config["qk_rope_head_dim"] = *rope;
+  // What no key says: an untied model carries its head; a bias or norm is there or it is not.
+  void note_what_tensors_tell(const TensorNames& names) {
+    values_["tie_word_embeddings"] = !names.contains("output.weight");
+    values_["attention_bias"] = names.contains("blk.0.attn_q.bias") || names.contains("blk.0.attn_qkv.bias");
+    values_["mlp_bias"] = names.contains("blk.0.ffn_gate.bias") && names.contains("blk.0.ffn_up.bias") &&
+                          names.contains("blk.0.ffn_down.bias");
+    values_["use_qk_norm"] = names.contains("blk.0.attn_q_norm.weight");
+    // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
+    if (!values_.contains("topk_method")) {
+      const bool corrected = std::any_of(names.begin(), names.end(), [](std::string_view name) {
+        return name.ends_with(".exp_probs_b.bias");
+      });
+      if (corrected) values_["topk_method"] = "noaux_tc";
+    }
+    values_["new_decoder_architecture"] = names.contains("blk.0.attn_norm_2.weight");
   }
-  if (v) config["v_head_dim"] = *v;
-  // llama.cpp asks for the key of models that have no such rank, and takes 0 for none.
-  if (!config.contains("q_lora_rank") || config["q_lora_rank"] == 0) config["q_lora_rank"] = nullptr;
-  config["num_key_value_heads"] = config["num_attention_heads"];
-  config.erase("head_dim");
-}
 
-// The block count includes the layers for multi-token prediction, which are counted apart here.
-std::uint64_t separate_mtp_layers(ParsedJson& values) {
-  const ParsedJson* extra = metadata_number(values, "num_nextn_predict_layers");
-  const ParsedJson* blocks = metadata_number(values, "num_hidden_layers");
-  if (extra == nullptr || blocks == nullptr) return 0;
-  const auto count = extra->get<std::uint64_t>(), all = blocks->get<std::uint64_t>();
-  if (count >= all) return 0;
-  values["num_hidden_layers"] = all - count;
-  return count;
-}
-
-// Llama 4's config.json calls an expert's width intermediate_size, and the dense layers'
-// intermediate_size_mlp.
-void swap_expert_width(ParsedJson& values) {
-  if (!values.contains("moe_intermediate_size") || !values.contains("intermediate_size")) return;
-  values["intermediate_size_mlp"] = values["intermediate_size"];
-  values["intermediate_size"] = values["moe_intermediate_size"];
-}
-
-// What no key says: an untied model carries its head; a bias or norm is there or it is not.
-void note_what_tensors_tell(ParsedJson& values, const TensorNames& names) {
-  values["tie_word_embeddings"] = !names.contains("output.weight");
-  values["attention_bias"] = names.contains("blk.0.attn_q.bias") || names.contains("blk.0.attn_qkv.bias");
-  values["mlp_bias"] = names.contains("blk.0.ffn_gate.bias") && names.contains("blk.0.ffn_up.bias") &&
-                       names.contains("blk.0.ffn_down.bias");
-  values["use_qk_norm"] = names.contains("blk.0.attn_q_norm.weight");
-  // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
-  if (!values.contains("topk_method")) {
-    const bool corrected = std::any_of(names.begin(), names.end(), [](std::string_view name) {
-      return name.ends_with(".exp_probs_b.bias");
-    });
-    if (corrected) values["topk_method"] = "noaux_tc";
+  void read_values() {
+    constexpr std::string_view kScaling = "rope_scaling.";
+    ParsedJson scaling = ParsedJson::object();
+    const auto add = [](ParsedJson& object, std::string_view key, ParsedJson value) {
+      if (!value.is_null()) object[key] = std::move(value);
+    };
+    for (const GgufKey& key : gguf_key_table()) {
+      if (key.reading != GgufKey::Reading::value) continue;
+      if (key.config.starts_with(kScaling))
+        add(scaling, key.config.substr(kScaling.size()), value_of(key.key));
+      else
+        add(values_, key.config, value_of(key.key));
+    }
+    // One number stands for two that are equal.
+    const GgufKey& multiplier = *find_gguf_key("rope.scaling.yarn_log_multiplier");
+    if (const ParsedJson value = value_of(multiplier.key); value.is_number())
+      scaling["mscale"] = scaling["mscale_all_dim"] = value.get<double>() / multiplier.factor;
+    // Of longrope a file holds the factors, as tensors, and how cos and sin are scaled; no type. A factor alone
+    // is linear scaling, as files of 2023 have it.
+    if (!scaling.contains("rope_type")) {
+      add(scaling, "attention_factor", value_of("rope.scaling.attn_factor"));
+      if (scaling.contains("factor")) scaling["rope_type"] = "linear";
+    }
+    if (!scaling.empty()) values_["rope_scaling"] = std::move(scaling);
+    // llama.cpp routes by groups where there are several, whatever scores them.
+    const bool grouped = values_.contains("n_group") && values_["n_group"].is_number_unsigned() &&
+                         values_["n_group"].get<std::uint64_t>() > 1;
+    if (grouped && values_.value("topk_method", "") == "greedy")
+      values_["topk_method"] = "group_limited_greedy";
+    add_partial_rotation(value_of("rope.dimension_count"));
   }
-  values["new_decoder_architecture"] = names.contains("blk.0.attn_norm_2.weight");
-}
+
+  // The rotary part of a head, where it is not all of it; latent attention tells it by its widths.
+  void add_partial_rotation(const ParsedJson& rotary) {
+    if (!rotary.is_number_unsigned() || values_.contains("kv_lora_rank")) return;
+    const auto real = [&](std::string_view key) {
+      const auto found = values_.find(key);
+      return found != values_.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
+    const double heads = real("num_attention_heads");
+    const double head_dim = values_.contains("head_dim") ? real("head_dim")
+                            : heads > 0                  ? real("hidden_size") / heads
+                                                         : 0;
+    if (head_dim > rotary.get<double>()) values_["partial_rotary_factor"] = rotary.get<double>() / head_dim;
+  }
+
+  const gguf::Header& header_;
+  const std::string& architecture_;
+  const std::filesystem::path& source_;
+  ParsedJson values_ = ParsedJson::object();
+};
 
 }  // namespace
 
@@ -157,28 +206,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   config.origin_ = Origin::gguf;
   config.source_ = source;
   config.architecture_ = config.model_type_ = *architecture;
-  ParsedJson values = renamed_sizes(header, *architecture, source);
-  rename_latent_widths(values, header, *architecture);
-  values["num_nextn_predict_layers"] = separate_mtp_layers(values);
-  // llama.cpp reads Mixtral as a Llama with experts.
-  if (*architecture == "llama" && values.contains("num_local_experts")) config.model_type_ = "mixtral";
-  if (*architecture == "llama4") swap_expert_width(values);
-  if (const auto gating = header.number(fmt::format("{}.expert_gating_func", *architecture))) {
-    constexpr std::uint64_t kSigmoid = 2;  // llama.cpp, LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID
-    values["topk_method"] = gating == kSigmoid ? "noaux_tc" : "greedy";
-  }
-  // The vocabulary is the tokenizer's where no key says it, and untied models carry their head.
-  const gguf::KeyValue* tokens = header.find("tokenizer.ggml.tokens");
-  if (!values.contains("vocab_size") && tokens != nullptr) {
-    if (const auto* list = std::get_if<gguf::Array>(&tokens->value)) values["vocab_size"] = list->count;
-  }
-  for (const CheckpointTensor& tensor : stored) {  // without a tokenizer, the embedding's rows
-    if (!values.contains("vocab_size") && tensor.name == "token_embd.weight" && tensor.shape.size() == 2)
-      values["vocab_size"] = tensor.shape[0];
-  }
-  const TensorNames names = names_of(header, stored);
-  if (!names.empty()) note_what_tensors_tell(values, names);
-  add_gguf_settings(values, header, *architecture);
+  ParsedJson values = Renamer(header, *architecture, source).run(names_of(header, stored), stored);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
   return config;
 }

@@ -90,7 +90,7 @@ class Exporter {
           .remedy("take it out of the folder, if it is no part of the model");
     }
     if (found->mtp || found->spec->storage == Storage::buffer) return;
-    if (found->spec->storage == Storage::tied && family_.architecture == "deepseek2") return;
+    if (found->spec->storage == Storage::tied && family_.omits_tied_head) return;
     if (source.shape != found->spec->shape)
       throw Error::refused("its shape is not what config.json says").tensor(source.name);
     seen_.insert(expand(found->spec->name, found->indices));

@@ -1,160 +1,208 @@
-// The keys below the architecture, in the order in which llama.cpp's converter writes them
-// (conversion/base.py, TextModel.set_gguf_parameters, and the model classes).
+// The keys below the architecture: the table of gguf_keys.h over what config.json says and, where it is
+// silent, what the module tree took from the class.
 #include <fmt/format.h>
 
 #include "core/formats/gguf_write.h"
 #include "core/formats/json.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_family.h"
-#include "core/model/gguf_gating.h"
+#include "core/model/gguf_keys.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
+bool is_given(const ParsedJson& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found != object.end() && !found->is_null();
+}
+
+// rope_parameters (transformers 5), or rope_scaling and what stands beside it (before), in one vocabulary.
+ParsedJson scaling_of(const ModelConfig& config) {
+  ParsedJson rope = ParsedJson::object();
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto found = config.text().find(key);
+    if (found != config.text().end() && found->is_object()) rope.update(*found);
+  }
+  for (const char* key : {"rope_theta", "original_max_position_embeddings"}) {
+    if (!rope.contains(key) && is_given(config.text(), key)) rope[key] = config.text()[key];
+  }
+  if (!rope.contains("rope_type")) rope["rope_type"] = rope.contains("type") ? rope["type"] : "default";
+  return rope;
+}
+
 class Keys {
  public:
   Keys(const ModelConfig& config, const GgufFamily& family)
-      : config_(config), family_(family), hf_(config, family) {}
+      : config_(config), family_(family), tree_(describe(config)), values_(config.text()) {}
 
   std::vector<gguf::KeyValue> all(std::uint64_t file_type) {
-    const bool latent = family_.architecture == "deepseek2";
     require_what_is_computed();
-    sizes(latent);
-    rope();
-    number("attention.layer_norm_rms_epsilon", hf_.find({"rms_norm_eps", "norm_eps"}));
-    experts();
-    size("attention.key_length", {"head_dim"});
-    size("attention.value_length", {"head_dim"});
+    keep_scaling();
+    add_class_values();
+    make_derived();
+    write(true);
     gguf::set_value(made_, gguf::u32_value("general.file_type", file_type));
-    if (family_.architecture == "llama") {
-      size("vocab_size", {"vocab_size"});
-      set(gguf::u32_value(key("rope.dimension_count"), hf_.head_dim()));
-    }
-    if (family_.architecture == "qwen3moe") size("expert_feed_forward_length", {"moe_intermediate_size"});
-    if (latent) latent_attention();
+    write(false);
     return std::move(made_);
   }
 
  private:
-  using Names = std::initializer_list<std::string_view>;
-
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", family_.architecture, name); }
-  void set(gguf::KeyValue value) { gguf::set_value(made_, std::move(value)); }
-
   // What llama.cpp computes for these architectures whatever the config says: no key would tell it otherwise.
   void require_what_is_computed() const {
-    const ParsedJson* act = hf_.find({"hidden_act"});
-    if (act != nullptr && *act != "silu" && *act != "swish")
+    if (is_given(values_, "hidden_act") && values_["hidden_act"] != "silu" &&
+        values_["hidden_act"] != "swish")
       throw Error::refused(fmt::format("hidden_act is {}: a GGUF has no key for it, and llama.cpp computes "
                                        "silu for {}",
-                                       act->dump(), family_.architecture))
+                                       values_["hidden_act"].dump(), family_.architecture))
           .in(config_.source());
     // The weights of the chosen experts are made to add up to 1 there.
-    const ParsedJson* norm = hf_.find({"norm_topk_prob"});
-    if (family_.architecture == "qwen3moe" && norm != nullptr && *norm == false)
+    if (family_.always_renormalizes && values_.value("norm_topk_prob", ParsedJson()) == false)
       throw Error::refused(
-          "norm_topk_prob is false: a GGUF of qwen3moe has no key for it that llama.cpp reads")
+          fmt::format("norm_topk_prob is false: a GGUF of {} has no key for it that llama.cpp "
+                      "reads",
+                      family_.architecture))
           .in(config_.source());
   }
 
-  void size(std::string_view name, Names from) {
-    const ParsedJson* value = hf_.find(from);
-    if (value == nullptr) return;
-    const std::uint64_t number = json_u64(*value, *from.begin(), config_.source());
-    if (number > UINT32_MAX)
-      throw Error::input(fmt::format("{} is too large for a GGUF", *from.begin())).in(config_.source());
-    set(gguf::u32_value(key(name), number));
-  }
-
-  void number(std::string_view name, const ParsedJson* value, double factor = 1) {
-    if (value == nullptr || value->is_null()) return;
-    if (!value->is_number()) throw Error::input(fmt::format("{} is no number", name)).in(config_.source());
-    set(gguf::f32_value(key(name), value->get<double>() * factor));
-  }
-
-  void sizes(bool latent) {
-    size("block_count", {"num_hidden_layers"});
-    size("context_length", {"max_position_embeddings"});
-    size("embedding_length", {"hidden_size"});
-    size("feed_forward_length", {"intermediate_size"});
-    size("attention.head_count", {"num_attention_heads"});
-    // Absorbed latent attention is attention with one key-value head.
-    if (latent)
-      set(gguf::u32_value(key("attention.head_count_kv"), 1));
-    else
-      size("attention.head_count_kv", {"num_key_value_heads"});
-  }
-
-  const ParsedJson* in_rope(const char* name) const {
-    const auto found = hf_.rope().find(name);
-    return found == hf_.rope().end() || found->is_null() ? nullptr : &*found;
-  }
-
-  void rope() {
-    const ParsedJson& type = hf_.rope().at("rope_type");
-    const ParsedJson* factor = in_rope("factor");
-    if (type == "linear" && factor != nullptr) {
-      set(gguf::text_value(key("rope.scaling.type"), "linear"));
-      number("rope.scaling.factor", factor);
-    } else if (type == "yarn" && factor != nullptr) {
-      set(gguf::text_value(key("rope.scaling.type"), "yarn"));
-      number("rope.scaling.factor", factor);
-      set(gguf::u32_value(key("rope.scaling.original_context_length"),
-                          json_u64(*in_rope("original_max_position_embeddings"),
-                                   "original_max_position_embeddings", config_.source())));
-      number("rope.scaling.yarn_ext_factor", in_rope("extrapolation_factor"));
-      const ParsedJson* attention = in_rope("attention_factor");
-      number("rope.scaling.yarn_attn_factor", attention != nullptr ? attention : in_rope("attn_factor"));
-      number("rope.scaling.yarn_beta_fast", in_rope("beta_fast"));
-      number("rope.scaling.yarn_beta_slow", in_rope("beta_slow"));
-    } else if (type != "default" && type != "llama3") {
+  // Of rope_scaling what has a key, as `rope_scaling`.
+  void keep_scaling() {
+    const ParsedJson rope = scaling_of(config_);
+    const ParsedJson& type = rope["rope_type"];
+    const bool linear = type == "linear", yarn = type == "yarn";
+    if (!(((linear || yarn) && is_given(rope, "factor")) || type == "default" || type == "llama3"))
       throw Error::refused(fmt::format("rope scaling {} has no keys in a GGUF of this family", type.dump()))
           .in(config_.source());
+    ParsedJson kept = ParsedJson::object();
+    const auto keep = [&](const char* key, const char* from) {
+      if (!kept.contains(key) && is_given(rope, from)) kept[key] = rope[from];
+    };
+    if (linear || yarn) {
+      keep("rope_type", "rope_type");
+      keep("factor", "factor");
     }
-    number("rope.freq_base", in_rope("rope_theta"));
+    if (yarn) {
+      for (const char* key : {"original_max_position_embeddings", "extrapolation_factor", "attention_factor",
+                              "beta_fast", "beta_slow"})
+        keep(key, key);
+      keep("attention_factor", "attn_factor");
+      if (!kept.contains("original_max_position_embeddings"))
+        kept["original_max_position_embeddings"] = hyperparameters(tree_).context;
+    }
+    keep("mscale_all_dim", "mscale_all_dim");
+    values_["rope_scaling"] = std::move(kept);
+    if (is_given(rope, "rope_theta")) values_["rope_theta"] = rope["rope_theta"];
   }
 
-  void experts() {
-    size("expert_count", {"num_local_experts", "num_experts", "n_routed_experts"});
-    size("expert_used_count", {"num_experts_per_tok", "num_experts_per_token"});
-    size("expert_group_count", {"n_group"});
-    size("expert_group_used_count", {"topk_group"});
-    if (const ParsedJson* scoring = hf_.find({"scoring_func"})) {
-      if (*scoring != "sigmoid" && *scoring != "softmax")
-        throw Error::refused(fmt::format("scoring_func {} has no GGUF value", scoring->dump()))
+  void say(std::string_view key, const ParsedJson& value) {
+    if (!is_given(values_, key)) values_[key] = value;
+  }
+
+  void add_class_values() {
+    const Hyperparameters& h = hyperparameters(tree_);
+    const AttentionGeometry& g = tree_.attention.front();
+    for (const DefaultTaken& taken : tree_.defaults) {
+      if (taken.number) say(taken.key, *taken.number);
+    }
+    values_["vocab_size"] = tree_.vocabulary;
+    values_["hidden_size"] = tree_.hidden_size;
+    values_["num_hidden_layers"] = tree_.layers;
+    values_["num_attention_heads"] = g.heads;
+    values_["num_key_value_heads"] = g.kv_heads;
+    say("max_position_embeddings", h.context);
+    say("rms_norm_eps", h.epsilon);
+    say("rope_theta", h.ropes.front().theta);
+    say("norm_topk_prob", h.routing.renormalize);
+    say("routed_scaling_factor", h.routing.scale);
+    if (!family_.topk_method.empty()) {  // V2's class has no groups of its own
+      say("n_group", h.routing.groups);
+      say("topk_group", h.routing.chosen_groups);
+    }
+    if (family_.writes_head_dim) say("head_dim", g.qk_head_dim);
+    // A model_type that transformers has no class for (Kimi K2) is read as it stands.
+    if (family_.latent && config_.model_type() == family_.family) say("head_dim", g.rope_head_dim);
+  }
+
+  // What the table has its own names for.
+  void make_derived() {
+    const AttentionGeometry& g = tree_.attention.front();
+    if (tree_.experts > 0) {
+      values_["num_local_experts"] = tree_.experts;
+      values_["num_experts_per_tok"] = tree_.experts_per_token;
+    } else {  // the converter writes what a dense model's config says of experts, too
+      for (const char* key : {"num_experts", "n_routed_experts"}) {
+        if (is_given(values_, key)) say("num_local_experts", values_[key]);
+      }
+    }
+    values_["rotary_width"] = g.qk_head_dim;
+    if (is_given(values_, "scoring_func")) {
+      const ParsedJson& scoring = values_["scoring_func"];
+      if (scoring != "sigmoid" && scoring != "softmax")
+        throw Error::refused(fmt::format("scoring_func {} has no GGUF value", scoring.dump()))
             .in(config_.source());
-      set(gguf::u32_value(key("expert_gating_func"),
-                          *scoring == "sigmoid" ? kGgufSigmoidGating : kGgufSoftmaxGating));
+      values_["gating_of_scoring_func"] = scoring == "sigmoid" ? kGgufSigmoidGating : kGgufSoftmaxGating;
+    }
+    if (!family_.latent) return;
+    values_["num_key_value_heads"] = 1;  // absorbed latent attention is attention with one key-value head
+    values_["rotary_width"] = g.rope_head_dim;
+    values_["latent_width"] = g.kv_lora_rank + g.rope_head_dim;
+    values_["qk_head_dim"] = g.qk_head_dim;
+    if (values_["norm_topk_prob"] != true) values_.erase("norm_topk_prob");  // written where it is true
+  }
+
+  bool is_written(const GgufKey& key) const {
+    switch (key.of) {
+      case GgufKey::Of::every: return true;
+      case GgufKey::Of::widths: return family_.writes_widths || (key.of_latent_too && family_.latent);
+      case GgufKey::Of::expert_width:
+        return family_.writes_expert_width || (key.of_latent_too && family_.latent);
+      case GgufKey::Of::latent: return family_.latent;
+    }
+    return false;
+  }
+
+  // "rope_scaling.factor" is a member of rope_scaling; nullptr: not given.
+  const ParsedJson* find(std::string_view name) const {
+    const auto dot = name.find('.');
+    const ParsedJson& object = dot == std::string_view::npos ? values_ : values_[name.substr(0, dot)];
+    const auto found = object.find(dot == std::string_view::npos ? name : name.substr(dot + 1));
+    return found == object.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  void write(bool of_every_family) {
+    for (const GgufKey& key : gguf_key_table()) {
+      if ((key.of == GgufKey::Of::every) != of_every_family || !is_written(key)) continue;
+      const ParsedJson* value = key.writing == GgufKey::Writing::none ? nullptr : find(key.config);
+      if (value != nullptr) gguf::set_value(made_, made(key, *value));
     }
   }
 
-  void latent_attention() {
-    const std::uint64_t rank = hf_.size("kv_lora_rank"), rope = hf_.size("qk_rope_head_dim");
-    size("leading_dense_block_count", {"first_k_dense_replace"});
-    size("vocab_size", {"vocab_size"});
-    const auto compressed = config_.text().find("q_lora_rank");  // null: queries are not compressed
-    if (compressed == config_.text().end() || !compressed->is_null())
-      size("attention.q_lora_rank", {"q_lora_rank"});
-    size("attention.kv_lora_rank", {"kv_lora_rank"});
-    set(gguf::u32_value(key("attention.key_length"), rank + rope));
-    set(gguf::u32_value(key("attention.value_length"), rank));
-    set(gguf::u32_value(key("attention.key_length_mla"), hf_.size("qk_nope_head_dim") + rope));
-    size("attention.value_length_mla", {"v_head_dim"});
-    size("expert_feed_forward_length", {"moe_intermediate_size"});
-    size("expert_count", {"n_routed_experts", "num_local_experts"});
-    size("expert_shared_count", {"n_shared_experts"});
-    number("expert_weights_scale", hf_.find({"routed_scaling_factor"}));
-    if (const ParsedJson* norm = hf_.find({"norm_topk_prob"}); norm != nullptr && *norm == true)
-      set(gguf::bool_value(key("expert_weights_norm"), true));
-    size("rope.dimension_count", {"qk_rope_head_dim"});
-    number("rope.scaling.yarn_log_multiplier", in_rope("mscale_all_dim"), 0.1);
+  gguf::KeyValue made(const GgufKey& key, const ParsedJson& value) const {
+    const std::string name = fmt::format("{}.{}", family_.architecture, key.key);
+    switch (key.writing) {
+      case GgufKey::Writing::none: break;
+      case GgufKey::Writing::u32: {
+        const std::uint64_t number = json_u64(value, key.config, config_.source());
+        if (number > UINT32_MAX)
+          throw Error::input(fmt::format("{} is {}, too large for a GGUF", key.config, number))
+              .in(config_.source());
+        return gguf::u32_value(name, number);
+      }
+      case GgufKey::Writing::f32:
+        if (!value.is_number())
+          throw Error::input(fmt::format("{} is not a number", key.config)).in(config_.source());
+        return gguf::f32_value(name, value.get<double>() * key.factor);
+      case GgufKey::Writing::flag: return gguf::bool_value(name, value == true);
+      case GgufKey::Writing::text: return gguf::text_value(name, value.get<std::string>());
+    }
+    throw Error::internal(fmt::format("{} is written as nothing", key.key));
   }
 
   const ModelConfig& config_;
   const GgufFamily& family_;
-  GgufParameters hf_;
+  const ModuleTree tree_;
+  ParsedJson values_;
   std::vector<gguf::KeyValue> made_;
 };
 
@@ -171,15 +219,16 @@ std::vector<gguf::KeyValue> gguf_hyperparameters(const ModelConfig& config, cons
 }
 
 std::vector<float> rope_frequency_factors(const ModelConfig& config, const GgufFamily& family) {
-  const GgufParameters hf(config, family);
-  const ParsedJson& rope = hf.rope();
-  if (rope.at("rope_type") != "llama3" || family.architecture != "llama") return {};
+  const ParsedJson rope = scaling_of(config);
+  if (rope.at("rope_type") != "llama3" || !family.writes_rope_factors) return {};
+  const ModuleTree tree = describe(config);
+  const auto theta = static_cast<float>(hyperparameters(tree).ropes.front().theta);
   const Llama3Rope usual;
   const Llama3Rope asked{number_or(rope, "factor", usual.factor),
                          number_or(rope, "low_freq_factor", usual.low_freq_factor),
                          number_or(rope, "high_freq_factor", usual.high_freq_factor),
                          number_or(rope, "original_max_position_embeddings", usual.original_context)};
-  return llama3_factors(asked, number_or(rope, "rope_theta", 10000.0F), hf.head_dim());
+  return llama3_factors(asked, number_or(rope, "rope_theta", theta), tree.attention.front().qk_head_dim);
 }
 
 }  // namespace assay

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/model/gguf_gating.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/system/error.h"
@@ -111,16 +110,24 @@ const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
   const auto number = [&](std::string_view key) {
     return gguf.gguf->number(fmt::format("{}.{}", architecture, key)).value_or(0);
   };
-  std::string family = architecture;
-  if (architecture == "llama" && number("expert_count") > 0) family = "mixtral";
-  if (architecture == "qwen3moe") family = "qwen3_moe";
-  if (architecture == "deepseek2") {
-    const bool corrected =
-        std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
-                    [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
-    family = corrected || number("expert_gating_func") == kGgufSigmoidGating ? "deepseek_v3" : "deepseek_v2";
+  const auto is_told = [&](const GgufFamily& family) {
+    switch (family.told_by) {
+      case GgufFamily::ToldBy::architecture: return true;
+      case GgufFamily::ToldBy::experts: return number("expert_count") > 0;
+      case GgufFamily::ToldBy::sigmoid_gating:
+        return number("expert_gating_func") == kGgufSigmoidGating ||
+               std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
+                           [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
+      case GgufFamily::ToldBy::nothing: break;
+    }
+    return false;
+  };
+  const GgufFamily* found = nullptr;
+  for (const GgufFamily* family : gguf_families()) {
+    if (family->architecture != architecture || !is_told(*family)) continue;
+    if (found == nullptr || family->told_by != GgufFamily::ToldBy::architecture) found = family;
   }
-  return gguf_family(family);
+  return found;
 }
 
 std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
@@ -147,7 +154,7 @@ namespace {
 // A key that changes numbers must have its say in config.json.
 void check_keys(const Checkpoint& gguf, const GgufFamily& family, std::vector<std::string>& notes) {
   const ModelConfig config = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
-  const ConfigKeys carried = carried_keys(family);
+  const ConfigKeys carried = family.carried;
   require_gguf_keys(gguf, config, carried,
                     fmt::format("which the config.json of a {} cannot say", family.hf_class));
   if (const auto names = unread_gguf_keys(gguf, config, carried); !names.empty())

@@ -11,7 +11,6 @@
 #include "core/formats/json.h"
 #include "core/model/derived_tensor.h"
 #include "core/model/gguf_family.h"
-#include "core/model/known_keys.h"
 #include "core/numeric/element_type.h"
 
 namespace assay {
@@ -40,10 +39,6 @@ std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& 
 // Appends rope_freqs.weight to HfModel::left_out where no rope_scaling says the same.
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
                      ElementType type, HfModel& model);
-
-// Names of config.json that hf_config() writes and the family's class computes with, of those that a key of a
-// GGUF may be told on by.
-ConfigKeys carried_keys(const GgufFamily& family);
 
 // The values of rope_freqs.weight; empty where there is no such tensor. Throws Error::input for one that is
 // no list of factors.

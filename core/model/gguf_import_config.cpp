@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "core/model/config.h"
-#include "core/model/gguf_gating.h"
 #include "core/model/gguf_import.h"
+#include "core/model/gguf_keys.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
@@ -35,34 +35,16 @@ class ConfigWriter {
     config_["dtype"] = type == ElementType::F32   ? "float32"
                        : type == ElementType::F16 ? "float16"
                                                   : "bfloat16";
-    static constexpr std::string_view kKept[] = {"hidden_size",
-                                                 "num_hidden_layers",
-                                                 "intermediate_size",
-                                                 "num_attention_heads",
-                                                 "num_key_value_heads",
-                                                 "q_lora_rank",
-                                                 "kv_lora_rank",
-                                                 "max_position_embeddings",
-                                                 "num_experts_per_tok",
-                                                 "n_shared_experts",
-                                                 "moe_intermediate_size",
-                                                 "first_k_dense_replace",
-                                                 "qk_nope_head_dim",
-                                                 "qk_rope_head_dim",
-                                                 "v_head_dim",
-                                                 "tie_word_embeddings",
-                                                 "num_local_experts",
-                                                 "rms_norm_eps",
-                                                 "vocab_size",
-                                                 "rope_theta",
-                                                 "rope_scaling",
-                                                 "n_group",
-                                                 "topk_group",
-                                                 "routed_scaling_factor"};
-    for (const std::string_view key : kKept) {
+    const auto keep = [&](std::string_view key) {
       if (const auto found = known.find(key); found != known.end())
         config_[std::string(key)] = shortest(*found);
+    };
+    for (const GgufKey& key : gguf_key_table()) {
+      if (key.writing != GgufKey::Writing::none) keep(key.config.substr(0, key.config.find('.')));
     }
+    // What the table writes in sums, and what the tensors tell.
+    for (const char* key : {"qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "tie_word_embeddings"})
+      keep(key);
     for (const LogicalTensor& tensor : stored_.tensors) {
       if (tensor.name == "token_embd.weight") config_["vocab_size"] = tensor.rows;
     }
@@ -77,8 +59,6 @@ class ConfigWriter {
   }
 
  private:
-  bool latent() const { return config_.contains("kv_lora_rank"); }
-
   // Some files say -1 where there is none.
   void token(const char* name, std::string_view key) {
     const auto value = header_.number(key);
@@ -86,29 +66,34 @@ class ConfigWriter {
   }
 
   void attention(const ParsedJson& known) {
-    if (!latent() && known.contains("head_dim")) config_["head_dim"] = known.at("head_dim");
-    if (family_.family != "qwen2" && known.value("attention_bias", false)) config_["attention_bias"] = true;
-    if (family_.family == "mixtral" && known.contains("sliding_window"))
+    for (const std::string_view key : family_.bias_keys) {
+      if (known.value(key, false)) config_[std::string(key)] = true;
+    }
+    if (carries("sliding_window") && known.contains("sliding_window"))
       config_["sliding_window"] = known.at("sliding_window");
-    if (family_.family == "llama" && known.value("mlp_bias", false)) config_["mlp_bias"] = true;
-    if (latent()) config_["num_nextn_predict_layers"] = known.value("num_nextn_predict_layers", 0);
+    if (family_.latent) config_["num_nextn_predict_layers"] = known.value("num_nextn_predict_layers", 0);
+  }
+
+  bool carries(std::string_view key) const {
+    const auto holds = [&](std::span<const std::string_view> keys) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    return holds(family_.carried.used) || holds(family_.carried.idle);
   }
 
   void experts(const ParsedJson& known) {
+    config_.erase("norm_topk_prob");
     if (!config_.contains("num_local_experts")) return;
-    if (family_.family != "mixtral") {
-      config_[latent() ? "n_routed_experts" : "num_experts"] = config_["num_local_experts"];
-      config_.erase("num_local_experts");
-    }
-    if (family_.family == "qwen3_moe")  // unsaid, as llama.cpp computes it
-      config_["norm_topk_prob"] = known.value("norm_topk_prob", true);
-    if (!latent()) return;
-    config_["norm_topk_prob"] = known.value("norm_topk_prob", false);
+    const ParsedJson count = config_["num_local_experts"];
+    config_.erase("num_local_experts");
+    config_[std::string(family_.experts_key)] = count;
+    if (carries("norm_topk_prob"))  // unsaid, as llama.cpp computes it
+      config_["norm_topk_prob"] = known.value("norm_topk_prob", family_.renormalizes_by_default);
+    if (!family_.latent) return;
     const auto gating = header_.number(fmt::format("{}.expert_gating_func", family_.architecture));
     if (gating == kGgufSigmoidGating || gating == kGgufSoftmaxGating)
       config_["scoring_func"] = gating == kGgufSigmoidGating ? "sigmoid" : "softmax";
-    const bool third = family_.family == "deepseek_v3";
-    config_["topk_method"] = third                         ? "noaux_tc"
+    config_["topk_method"] = !family_.topk_method.empty()  ? std::string(family_.topk_method)
                              : config_.contains("n_group") ? "group_limited_greedy"
                                                            : "greedy";
   }
@@ -127,7 +112,7 @@ class ConfigWriter {
     const auto theta = config_.find("rope_theta");
     const float base = theta != config_.end() && theta->is_number() ? theta->get<float>() : 10000.0F;
     const auto found = llama3_rope_of(factors, base);
-    if (!found || family_.architecture != "llama" || config_.contains("rope_scaling")) {
+    if (!found || !family_.writes_rope_factors || config_.contains("rope_scaling")) {
       left_out.emplace_back("rope_freqs.weight");
       return;
     }
@@ -146,27 +131,7 @@ class ConfigWriter {
   ParsedJson config_ = ParsedJson::object();
 };
 
-constexpr std::string_view kCarried[] = {"rms_norm_eps", "rope_theta", "rope_scaling"};
-constexpr std::string_view kCarriedByMixtral[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
-                                                  "sliding_window"};
-constexpr std::string_view kCarriedByQwen3Moe[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
-                                                   "norm_topk_prob"};
-constexpr std::string_view kCarriedByDeepseek[] = {
-    "rms_norm_eps",          "rope_theta", "rope_scaling", "first_k_dense_replace", "n_shared_experts",
-    "routed_scaling_factor", "n_group",    "topk_group",   "topk_method",           "norm_topk_prob"};
-// Without the last: the class of V2 never makes weights of experts add up to one.
-constexpr std::span kCarriedByDeepseekV2 = std::span(kCarriedByDeepseek).first<9>();
-constexpr std::string_view kIdleOfDeepseekV2[] = {"norm_topk_prob"};
-
 }  // namespace
-
-ConfigKeys carried_keys(const GgufFamily& family) {
-  if (family.family == "mixtral") return {kCarriedByMixtral};
-  if (family.family == "qwen3_moe") return {kCarriedByQwen3Moe};
-  if (family.family == "deepseek_v2") return {kCarriedByDeepseekV2, kIdleOfDeepseekV2};
-  if (family.family == "deepseek_v3") return {kCarriedByDeepseek};
-  return {kCarried};
-}
 
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
                      ElementType type, HfModel& model) {

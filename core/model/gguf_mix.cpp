@@ -129,23 +129,6 @@ constexpr std::string_view kKeptParts[] = {
     "a.rvq.codebook",
     "mm.a.code_embd",
 };
-constexpr std::string_view kKeptPartsOfGlm5Next[] = {
-    "hc_",
-    "indexer.attn_q_b",
-    "indexer.attn_k",
-    "indexer.proj",
-    "indexer_compressor_gate",
-    "indexer_compressor_ape",
-    "ssm_f_a.weight",
-    "ssm_f_b.weight",
-    "ssm_g_a.weight",
-    "ssm_g_b.weight",
-    "ssm_beta.weight",
-    "attn_kv_a_mqa.weight",
-    "attn_k_b.weight",
-    "attn_v_b.weight",
-};
-
 // Trailing ones do not count: ggml has four dimensions always.
 bool is_matrix(const MixTensor& tensor) {
   const auto& dimensions = tensor.dimensions;
@@ -153,13 +136,12 @@ bool is_matrix(const MixTensor& tensor) {
                      [](std::uint64_t n) { return n != 1; });
 }
 
-bool may_be_quantized(const MixModel& model, const MixTensor& tensor) {
+bool may_be_quantized(const MixArchitecture& architecture, const MixTensor& tensor) {
   const std::string_view name = tensor.name;
   const auto is_part = [&](std::string_view part) { return contains(name, part); };
   if (!is_matrix(tensor) || !name.ends_with("weight")) return false;
   if (name == "position_embd.weight" || name == "token_types.weight") return false;
-  if (model.architecture == "glm5-next" && std::ranges::any_of(kKeptPartsOfGlm5Next, is_part)) return false;
-  return std::ranges::none_of(kKeptParts, is_part);
+  return std::ranges::none_of(architecture.kept_parts, is_part) && std::ranges::none_of(kKeptParts, is_part);
 }
 
 // What a tensor gets whose columns are no whole number of blocks.
@@ -188,20 +170,17 @@ ElementType fitting(ElementType type, const MixTensor& tensor) {
   return fits(type) ? type : ElementType::F16;
 }
 
-// "70B" as llama.cpp names model sizes: by architecture and layers.
-bool is_70b(const MixModel& model) {
+bool is_70b(const MixModel& model, const MixArchitecture& architecture) {
   const std::uint32_t layers = model.layers - std::min(model.layers, model.mtp_layers);
-  const std::string& architecture = model.architecture;
-  if (architecture == "llama") return layers == 80 && model.experts != 8 && model.heads != model.heads_kv;
-  if (architecture == "jais2") return layers == 68;
-  return layers == 80 && (architecture == "qwen2" || architecture == "olmo" || architecture == "deci");
+  return architecture.layers_of_70b != 0 && layers == architecture.layers_of_70b &&
+         (!architecture.only_grouped_is_70b || (model.experts != 8 && model.heads != model.heads_kv));
 }
 
 class Mixer {
  public:
   Mixer(GgufFileType file, const MixModel& model, std::span<const MixTensor> tensors,
         const MixChoices& choices)
-      : file_(file), model_(model), choices_(choices) {
+      : file_(file), model_(model), architecture_(mix_architecture(model.architecture)), choices_(choices) {
     for (const MixTensor& tensor : tensors) {
       const Role role = role_of(tensor.name);
       attention_v_count_ += role == Role::attention_v ? 1 : 0;
@@ -210,7 +189,7 @@ class Mixer {
   }
 
   ElementType next(const MixTensor& tensor) {
-    if (!may_be_quantized(model_, tensor)) return tensor.stored;
+    if (!may_be_quantized(architecture_, tensor)) return tensor.stored;
     const ElementType mostly = gguf_default_type(file_);
     if (info(mostly).block_elements == 1) return mostly;
     const auto by_hand = choices_.by_hand ? choices_.by_hand(tensor.name) : std::nullopt;
@@ -230,10 +209,8 @@ class Mixer {
 
   ElementType chosen(const MixTensor& tensor, ElementType mostly) {
     const Role role = role_of(tensor.name);
-    if (model_.architecture == "glm5-next") {
-      for (const std::string_view part : {"attn_q_a", "attn_q_b", "nextn.eh_proj"}) {
-        if (contains(tensor.name, part)) return ElementType::Q8_0;
-      }
+    for (const std::string_view part : architecture_.eight_bit_parts) {
+      if (contains(tensor.name, part)) return ElementType::Q8_0;
     }
     if (role == Role::output || (role == Role::token_embedding && !has_output_)) {
       return for_output(tensor, mostly);
@@ -253,20 +230,19 @@ class Mixer {
   // Also the embedding where it serves as output.
   ElementType for_output(const MixTensor& tensor, ElementType mostly) const {
     const bool fits = tensor.dimensions.front() % info(mostly).block_elements == 0;
-    if (file_ == GgufFileType::MXFP4_MOE || model_.architecture == "falcon" || !fits) {
+    if (file_ == GgufFileType::MXFP4_MOE || architecture_.lean || !fits) {
       return ElementType::Q8_0;
     }
     return mostly == ElementType::Q8_0 ? ElementType::Q8_0 : ElementType::Q6_K;
   }
 
-  // The experts' stacked matrices; in bailingmoe3 attention has three dimensions too.
+  // The experts' stacked matrices.
   ElementType for_mxfp4(const MixTensor& tensor, Role role) const {
     const bool stacked = tensor.dimensions.size() > 2 && tensor.dimensions[2] > 1;
     const bool is_ffn =
         role == Role::ffn_down ||
         (role == Role::other && (contains(tensor.name, "ffn_up") || contains(tensor.name, "ffn_gate")));
-    return stacked && (model_.architecture != "bailingmoe3" || is_ffn) ? ElementType::MXFP4
-                                                                       : ElementType::Q8_0;
+    return stacked && (!architecture_.stacked_attention || is_ffn) ? ElementType::MXFP4 : ElementType::Q8_0;
   }
 
   ElementType for_attention_v(ElementType mostly) {
@@ -292,11 +268,11 @@ class Mixer {
     }
     // Eight query heads share these: an eighth of attn_q's size.
     const bool is_small = type == ElementType::Q3_K || type == ElementType::Q4_K;
-    return is_70b(model_) && is_small ? ElementType::Q5_K : type;
+    return is_70b(model_, architecture_) && is_small ? ElementType::Q5_K : type;
   }
 
   ElementType for_attention_output(ElementType mostly) const {
-    if (model_.architecture == "falcon") {
+    if (architecture_.lean) {
       return file_ == GgufFileType::Q3_K_L ? ElementType::Q4_K : mostly;
     }
     if (model_.experts == 8) {
@@ -322,29 +298,30 @@ class Mixer {
         throw Error::input("its name holds no layer below " + std::to_string(n)).tensor(tensor.name);
       }
     }
-    const bool falcon = model_.architecture == "falcon";
+    const bool lean = architecture_.lean;
     switch (file_) {
       case GgufFileType::Q2_K: return ElementType::Q3_K;
       case GgufFileType::Q3_K_M:
         if (i < n / 16) return ElementType::Q5_K;
-        return !falcon || more_bits(i, n) ? ElementType::Q4_K : ElementType::Q3_K;
-      case GgufFileType::Q3_K_L: return falcon ? ElementType::Q4_K : ElementType::Q5_K;
+        return !lean || more_bits(i, n) ? ElementType::Q4_K : ElementType::Q3_K;
+      case GgufFileType::Q3_K_L: return lean ? ElementType::Q4_K : ElementType::Q5_K;
       case GgufFileType::Q4_K_M:
         if (!more_bits(i, n)) return mostly;
-        return falcon && i >= n / 16 ? ElementType::Q5_K : ElementType::Q6_K;
+        return lean && i >= n / 16 ? ElementType::Q5_K : ElementType::Q6_K;
       case GgufFileType::IQ4_NL:
       case GgufFileType::IQ4_XS: return i < n / 8 && !choices_.importance ? ElementType::Q5_K : mostly;
       // With an importance matrix the first layers suffer in types without a minimum.
       case GgufFileType::Q4_0: return i < n / 8 && choices_.importance ? ElementType::Q4_1 : mostly;
       case GgufFileType::Q5_0: return i < n / 8 && choices_.importance ? ElementType::Q5_1 : mostly;
       case GgufFileType::Q5_K_M: return more_bits(i, n) ? ElementType::Q6_K : mostly;
-      case GgufFileType::Q4_K_S: return !falcon && i < n / 8 ? ElementType::Q5_K : mostly;
+      case GgufFileType::Q4_K_S: return !lean && i < n / 8 ? ElementType::Q5_K : mostly;
       default: return mostly;
     }
   }
 
   GgufFileType file_;
   const MixModel& model_;
+  const MixArchitecture architecture_;
   const MixChoices& choices_;
   bool has_output_ = false;
   std::int64_t attention_v_count_ = 0, attention_v_seen_ = 0, ffn_down_seen_ = 0;

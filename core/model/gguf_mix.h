@@ -71,6 +71,19 @@ struct MixModel {
   std::uint32_t heads_kv = 0;    // ….attention.head_count_kv, of the first layer
 };
 
+// What they ask about its architecture: core/model/families/mix_architectures.cpp.
+struct MixArchitecture {
+  std::string_view name = {};
+  std::uint32_t layers_of_70b = 0;  // so many are a model that llama.cpp calls 70B; 0: none are
+  bool only_grouped_is_70b =
+      false;                       // and of these only with fewer key heads than heads, and not eight experts
+  bool lean = false;               // fewer bits for attention's outputs and the way down (Falcon)
+  bool stacked_attention = false;  // attention's matrices have three dimensions, too, and are no experts
+  std::span<const std::string_view> kept_parts = {};       // never quantized, by a part of their name
+  std::span<const std::string_view> eight_bit_parts = {};  // Q8_0 in every mix
+};
+MixArchitecture mix_architecture(std::string_view name);
+
 struct MixTensor {
   std::string name;                       // GGUF's: "blk.0.attn_q.weight"
   std::vector<std::uint64_t> dimensions;  // GGUF's order: columns first

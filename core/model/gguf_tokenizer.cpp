@@ -52,10 +52,7 @@ bool is_byte_token(std::string_view text) {
 class Tokenizer {
  public:
   Tokenizer(const fs::path& folder, const ModelConfig& config, const GgufFamily& family, std::string_view pre)
-      : folder_(folder),
-        family_(family),
-        given_pre_(pre),
-        size_(GgufParameters(config, family).size("vocab_size")) {}
+      : folder_(folder), family_(family), given_pre_(pre), size_(describe(config).vocabulary) {}
 
   std::vector<gguf::KeyValue> metadata() {
     // Without tokens to count, llama.cpp asks a key for the size of the embedding, of every architecture.
@@ -64,12 +61,12 @@ class Tokenizer {
               gguf::u32_value(std::string(family_.architecture) + ".vocab_size", size_)};
     settings_ = there("tokenizer_config.json") ? read_json(folder_ / "tokenizer_config.json", kTokenizerJson)
                                                : ParsedJson::object();
-    const bool llama = family_.architecture == "llama";
+    const bool llama = family_.vocabulary == GgufFamily::Vocabulary::llama;
     if (llama && settings_.is_object() && settings_.contains("add_prefix_space") &&
         settings_.at("add_prefix_space").is_boolean())
       keys_.push_back(
           gguf::bool_value("tokenizer.ggml.add_space_prefix", settings_.at("add_prefix_space").get<bool>()));
-    const bool pieces_first = family_.vocabulary == GgufFamily::Vocabulary::sentencepiece_first;
+    const bool pieces_first = family_.vocabulary != GgufFamily::Vocabulary::byte_level;
     if (pieces_first && there("tokenizer.model")) {
       write("llama", "default", read_pieces());
     } else {

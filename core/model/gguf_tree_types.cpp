@@ -72,10 +72,8 @@ void GgufTreeTypes::take(const TensorSpec& spec, std::uint64_t layer) {
   std::vector<std::uint64_t> dimensions(spec.shape.rbegin(), spec.shape.rend());
   if (dimensions.size() < 2 || spec.bias) return add(name, std::move(dimensions));
   if (spec.input_major) std::swap(dimensions[0], dimensions[1]);
-  // Kept whole for MiniCPM3, absorbed in halves for DeepSeek and what is built like it.
-  const bool halves = spec.role == Role::kv_b && tree_.family != "minicpm3";
-  const AttentionGeometry* latent = halves ? latent_of(tree_, layer) : nullptr;
-  if (latent != nullptr && latent->qk_head_dim > latent->rope_head_dim) {
+  const AttentionGeometry* latent = spec.role == Role::kv_b ? latent_of(tree_, layer) : nullptr;
+  if (latent != nullptr && !latent->kv_b_whole && latent->qk_head_dim > latent->rope_head_dim) {
     const std::uint64_t nope = latent->qk_head_dim - latent->rope_head_dim;
     add(fmt::format("blk.{}.attn_k_b.weight", layer), {nope, latent->kv_lora_rank, latent->heads});
     return add(fmt::format("blk.{}.attn_v_b.weight", layer),

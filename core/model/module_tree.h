@@ -17,10 +17,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "core/model/config.h"
+#include "core/model/hyperparameters.h"
 #include "core/model/quantity.h"
+#include "core/system/error.h"
 
 namespace assay {
 
@@ -150,8 +153,9 @@ struct AttentionGeometry {
   std::uint64_t v_head_dim = 0;
   std::uint64_t rope_head_dim = 0;                  // latent only: the part cached beside the latent
   std::uint64_t q_lora_rank = 0, kv_lora_rank = 0;  // latent only; q_lora_rank 0: queries are not compressed
-  std::uint64_t window = 0;                         // 0: the whole context
-  bool chunked = false;  // the window is a fixed chunk (Llama 4), not a sliding one
+  bool kv_b_whole = false;   // latent only: a GGUF keeps kv_b_proj in one piece, not in halves
+  std::uint64_t window = 0;  // 0: the whole context
+  bool chunked = false;      // the window is a fixed chunk (Llama 4), not a sliding one
   std::uint64_t indexer_heads = 0, indexer_head_dim = 0, indexer_top_k = 0;
 };
 
@@ -181,11 +185,17 @@ struct ModuleTree {
   std::vector<DefaultTaken> defaults;
   std::vector<NotCounted> not_counted;
   std::vector<PrefixAlias> aliases;
+  // For hyperparameters(): or why there are none. What no forward pass can compute can still be counted.
+  std::variant<Hyperparameters, Error> read_hyperparameters;
 };
 
 // Throws Error::input when the architecture is unknown (naming the closest families), or a key is missing,
 // malformed or contradictory.
 ModuleTree describe(const ModelConfig& config);
+
+// Throws Error::input where the config says what cannot be, or nobody has described what the family's forward
+// pass reads.
+const Hyperparameters& hyperparameters(const ModuleTree& tree);
 
 struct Totals {
   std::uint64_t total = 0;   // tied weights once, no buffers, no MTP

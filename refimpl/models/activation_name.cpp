@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <string>
+#include <string_view>
 
 #include "core/system/error.h"
-#include "refimpl/models/settings.h"
 
 namespace assay {
 namespace {
@@ -30,12 +29,12 @@ constexpr Named kNames[] = {
 
 }  // namespace
 
-Activation read_activation(const ModelConfig& config, std::string_view key, std::string_view class_default) {
-  const std::string name = key.empty() ? std::string(class_default) : config_text(config, key, class_default);
+Activation activation_of(const Hyperparameters& h, const ModelConfig& config) {
   for (const Named& known : kNames) {
-    if (known.name == name) return known.activation;
+    if (known.name == h.activation) return known.activation;
   }
-  throw Error::input(fmt::format("{} is \"{}\", which no operation here computes", key, name))
+  throw Error::input(
+      fmt::format("{} is \"{}\", which no operation here computes", h.activation_key, h.activation))
       .in(config.source())
       .remedy("known: silu, gelu, gelu_pytorch_tanh (gelu_new, gelu_fast), relu");
 }

@@ -20,7 +20,6 @@
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/rules.h"
-#include "refimpl/models/settings.h"
 
 namespace assay {
 namespace {
@@ -231,14 +230,8 @@ double yarn_m(double s, double factor) {
   return factor <= 1 ? 1 : 0.1 * s * std::log(factor) + 1;
 }
 
-// Of the class: max_position_embeddings.
-std::size_t default_context(std::string_view family) {
-  if (family == "minicpm3") return 32768;
-  return family == "deepseek_v3" ? 4096 : 2048;
-}
-
 void read_rope_and_scale(const Weights& weights, bool as_deepseek, Settings& s) {
-  s.rope = read_rope(weights, s.rope_dim, {.context = default_context(weights.tree().family)});
+  s.rope = with_stored_factors(hyperparameters(weights.tree()).ropes.front(), weights);
   s.scale = 1 / std::sqrt(static_cast<double>(s.nope_dim + s.rope_dim));
   double m = 1;
   if (!as_deepseek) {
@@ -254,49 +247,25 @@ void read_rope_and_scale(const Weights& weights, bool as_deepseek, Settings& s) 
   s.scale *= m * m;
 }
 
-GateRule read_gate(const Weights& weights, std::string_view variant) {
-  ConfigReader config(weights.config(), weights.tree().family);
-  const bool v3 = weights.tree().family == "deepseek_v3";
-  const std::string method = config.text("topk_method", v3 ? "noaux_tc" : "greedy");
-  const bool sigmoid = method == "noaux_tc";  // the config's scoring_func says so too, where it is there
-  config.require(sigmoid || method == "greedy" || method == "group_limited_greedy",
-                 "topk_method is none of greedy, group_limited_greedy, noaux_tc");
+GateRule gate_of(const ModuleTree& tree, std::string_view variant) {
+  const ExpertRouting& routing = hyperparameters(tree).routing;
+  const bool sigmoid = routing.method == ExpertRouting::Method::noaux_tc;
   GateRule rule;
   rule.score = sigmoid ? GateRule::Score::sigmoid : GateRule::Score::softmax;
   rule.group_score = sigmoid ? GateRule::GroupScore::sum_of_two : GateRule::GroupScore::largest;
-  rule.top_k = weights.tree().experts_per_token;
-  if (method != "greedy") {
-    rule.groups = config.optional_number("n_group", v3 ? 8 : 1).value_or(1);
-    rule.chosen_groups = config.optional_number("topk_group", v3 ? 4 : 1).value_or(1);
-  }
-  const std::size_t experts = weights.tree().experts;
-  config.require(rule.groups >= 1 && experts % rule.groups == 0 && rule.chosen_groups >= 1 &&
-                     rule.chosen_groups <= rule.groups &&
-                     rule.top_k <= experts / rule.groups * rule.chosen_groups && rule.top_k >= 1,
-                 "n_group, topk_group and num_experts_per_tok do not fit the number of experts");
-  rule.scale = config_real(weights.config(), "routed_scaling_factor").value_or(v3 ? 2.5 : 1);
-  rule.renormalize = sigmoid && (variant == kDeepseek || config.flag("norm_topk_prob", true));
+  rule.top_k = tree.experts_per_token;
+  rule.groups = routing.groups;
+  rule.chosen_groups = routing.chosen_groups;
+  rule.scale = routing.scale;
+  rule.renormalize = sigmoid && (variant == kDeepseek || routing.renormalize);
   rule.epsilon = variant == kDeepseek ? 0 : 1e-20;
   rule.masked_is_zero = variant == kTransformers4;
   return rule;
 }
 
-void read_minicpm3(const Weights& weights, Settings& s) {
-  const ModelConfig& config = weights.config();
-  const auto layers = static_cast<double>(weights.tree().layers);
-  s.layout = RopeLayout::half_split;
-  s.embedding_factor = config_real(config, "scale_emb").value_or(12);
-  // null is no scaling.
-  if (!config_is_null(config, "scale_depth"))
-    s.residual_factor = config_real(config, "scale_depth").value_or(1.4) / std::sqrt(layers);
-  if (!config_is_null(config, "dim_model_base"))
-    s.head_factor = config_real(config, "dim_model_base", 1e-9).value_or(256) /
-                    static_cast<double>(weights.tree().hidden_size);
-}
-
 Settings read_settings(const Weights& weights, const ModelOptions& options) {
-  const ModelConfig& config = weights.config();
   const ModuleTree& tree = weights.tree();
+  const Hyperparameters& h = hyperparameters(tree);
   const AttentionGeometry& g = tree.attention.at(0);
   const bool as_deepseek = options.variant == kDeepseek;
   Settings s;
@@ -305,15 +274,15 @@ Settings read_settings(const Weights& weights, const ModelOptions& options) {
   s.rope_dim = g.rope_head_dim;
   s.nope_dim = g.qk_head_dim - g.rope_head_dim;
   s.v_dim = g.v_head_dim;
-  const double class_epsilon = tree.family == "minicpm3" ? 1e-5 : 1e-6;
-  if (!as_deepseek) s.epsilon = config_real(config, "rms_norm_eps", 0, 1).value_or(class_epsilon);
+  if (!as_deepseek) s.epsilon = h.epsilon;
   read_rope_and_scale(weights, as_deepseek, s);
-  const bool interleaved = tree.family != "deepseek_v3" || config_flag(config, "rope_interleave", true);
-  if (!interleaved) s.layout = RopeLayout::half_split;
-  if (tree.experts > 0) s.gate = read_gate(weights, options.variant);
+  if (!h.interleaved_pairs) s.layout = RopeLayout::half_split;
+  if (tree.experts > 0) s.gate = gate_of(tree, options.variant);
   if (as_deepseek) s.router = ResultRounding::as_arithmetic;
-  if (tree.family == "minicpm3") read_minicpm3(weights, s);
-  s.activation.activation = read_activation(config, "hidden_act", "silu");
+  s.embedding_factor = h.embedding_scale;
+  s.residual_factor = h.residual_scale;
+  s.head_factor = h.head_scale;
+  s.activation.activation = activation_of(h, weights.config());
   s.mla = options.mla;
   return s;
 }

@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "refimpl/models/activation_name.h"
-#include "refimpl/models/rope_table.h"
 #include "refimpl/models/rules.h"
-#include "refimpl/models/settings.h"
 
 namespace assay {
 namespace {
@@ -24,11 +22,8 @@ class Gpt2 final : public LanguageModel {
   explicit Gpt2(const Weights& weights)
       : heads_(weights.tree().attention.at(0).heads),
         head_dim_(weights.tree().attention.at(0).qk_head_dim),
-        context_(read_context(weights.config(), 1024)),
-        epsilon_(config_real(weights.config(), "layer_norm_epsilon", 0, 1).value_or(1e-5)),
-        activation_(read_activation(weights.config(), "activation_function", "gelu_new")),
-        scaled_by_width_(config_flag(weights.config(), "scale_attn_weights", true)),
-        scaled_by_layer_(config_flag(weights.config(), "scale_attn_by_inverse_layer_idx", false)),
+        h_(hyperparameters(weights.tree())),
+        activation_(activation_of(h_, weights.config())),
         tokens_(weights.get({.role = Role::token_embedding})),
         positions_(weights.get({.role = Role::position_embedding})),
         final_norm_(affine(weights, Role::final_norm, 0)),
@@ -41,7 +36,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   std::size_t vocabulary() const override { return head_.outputs(); }
-  std::size_t context() const override { return std::min(context_, positions_.rows); }
+  std::size_t context() const override { return std::min<std::size_t>(h_.context, positions_.rows); }
   std::vector<CacheWidth> cache_widths() const override {
     return std::vector<CacheWidth>(blocks_.size(), {heads_ * head_dim_, heads_ * head_dim_});
   }
@@ -59,7 +54,7 @@ class Gpt2 final : public LanguageModel {
       x = ops.add(x, mlp(norm(x, block.mlp_norm, "mlp_norm", ops, at), block, ops, at));
       at("out", x);
     }
-    x = ops.layer_norm(x, final_norm_.weight, final_norm_.bias, epsilon_);
+    x = ops.layer_norm(x, final_norm_.weight, final_norm_.bias, h_.epsilon);
     taps("final_norm", x);
     return x;
   }
@@ -77,7 +72,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   Matrix norm(const Matrix& x, const Affine& n, std::string_view tap, Ops& ops, const TapScope& at) const {
-    const Matrix y = ops.layer_norm(x, n.weight, n.bias, epsilon_);  // [tokens, hidden]
+    const Matrix y = ops.layer_norm(x, n.weight, n.bias, h_.epsilon);  // [tokens, hidden]
     at(tap, y);
     return y;
   }
@@ -111,10 +106,10 @@ class Gpt2 final : public LanguageModel {
     return out;
   }
 
-  // scale_attn_weights: 1/√width of a head; scale_attn_by_inverse_layer_idx: 1/(layer + 1).
   double score_scale(std::size_t layer) const {
-    const double by_width = scaled_by_width_ ? 1 / std::sqrt(static_cast<double>(head_dim_)) : 1;
-    return scaled_by_layer_ ? by_width / static_cast<double>(layer + 1) : by_width;
+    const double by_width =
+        h_.attention_scale != 0 ? h_.attention_scale : 1 / std::sqrt(static_cast<double>(head_dim_));
+    return h_.scaled_by_layer ? by_width / static_cast<double>(layer + 1) : by_width;
   }
 
   Matrix mlp(const Matrix& x, const Block& block, Ops& ops, const TapScope& at) const {
@@ -124,10 +119,9 @@ class Gpt2 final : public LanguageModel {
     return out;
   }
 
-  std::size_t heads_, head_dim_, context_;
-  double epsilon_;
+  std::size_t heads_, head_dim_;
+  Hyperparameters h_;
   Activation activation_;
-  bool scaled_by_width_, scaled_by_layer_;
   WeightView tokens_, positions_;
   Affine final_norm_;
   WeightView head_;

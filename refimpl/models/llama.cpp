@@ -1,23 +1,12 @@
-// Llama 1 to 3, Yi, Mistral: the plain decoder. Their GGUFs hold q and k with rows in interleaved order.
+// Llama 1 to 3, Yi, Mistral: the plain decoder.
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 
 namespace assay {
 namespace {
 
-std::unique_ptr<LanguageModel> make_with(const Weights& weights, const ModelOptions& options,
-                                         const RopeClass& rope) {
-  DecoderSettings settings = read_decoder_settings(weights, {.rope = rope});
-  if (weights.from_gguf()) settings.rope_layout = RopeLayout::interleaved;
-  settings.moe = options.moe;
-  return make_decoder(weights, settings);
-}
-
 std::unique_ptr<LanguageModel> make_llama(const Weights& weights, const ModelOptions& options) {
-  return make_with(weights, options, {.context = 2048});
-}
-std::unique_ptr<LanguageModel> make_mistral(const Weights& weights, const ModelOptions& options) {
-  return make_with(weights, options, {.context = 131072});
+  return make_decoder(weights, {.moe = options.moe});
 }
 
 constexpr std::string_view kLlamaFamilies[] = {"llama", "yi"};
@@ -30,6 +19,6 @@ constexpr auto kMistralUsed =
 }  // namespace
 
 const ModelRule kLlamaRule = {kLlamaFamilies, {}, {kLlamaUsed}, make_llama};
-const ModelRule kMistralRule = {kMistralFamilies, {}, {kMistralUsed}, make_mistral};
+const ModelRule kMistralRule = {kMistralFamilies, {}, {kMistralUsed}, make_llama};
 
 }  // namespace assay

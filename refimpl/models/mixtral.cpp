@@ -2,31 +2,16 @@
 // are a softmax over all experts; the weights of those chosen are made to sum to 1: always in Mixtral, where
 // norm_topk_prob says so in Qwen3-MoE. Mixtral keeps the weights in float32, Qwen3-MoE rounds them.
 #include "refimpl/models/rules.h"
-#include "refimpl/models/settings.h"
 #include "refimpl/models/transformer.h"
 
 namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_mixtral(const Weights& weights, const ModelOptions& options) {
-  DecoderSettings settings =
-      read_decoder_settings(weights, {.epsilon = 1e-5, .rope = {.theta = 1e6, .context = 131072}});
-  if (weights.from_gguf()) settings.rope_layout = RopeLayout::interleaved;
-  settings.moe = options.moe;
-  settings.gate.top_k = weights.tree().experts_per_token;
-  settings.gate.renormalize = true;
-  settings.gate.rounding = ResultRounding::float32;
-  return make_decoder(weights, settings);
+  return make_decoder(weights, {.gate = {.rounding = ResultRounding::float32}, .moe = options.moe});
 }
-
 std::unique_ptr<LanguageModel> make_qwen3_moe(const Weights& weights, const ModelOptions& options) {
-  DecoderSettings settings = read_decoder_settings(weights, {.rope = {.context = 32768}});
-  settings.moe = options.moe;
-  settings.gate.top_k = weights.tree().experts_per_token;
-  // llama.cpp knows no other way; the class of transformers has false where the config is silent.
-  settings.gate.renormalize = config_flag(weights.config(), "norm_topk_prob", weights.from_gguf());
-  settings.gate.rounding = ResultRounding::as_arithmetic;
-  return make_decoder(weights, settings);
+  return make_decoder(weights, {.gate = {.rounding = ResultRounding::as_arithmetic}, .moe = options.moe});
 }
 
 constexpr std::string_view kMixtralFamilies[] = {"mixtral"};

@@ -1,8 +1,8 @@
 // A model that can be run: what it needs of a cache, and its forward pass.
 //
 // A family joins with one ModelRule, listed in models.cpp: {families it computes, how to make one}. Its
-// constructor reads numbers from the config and views from the weights, so that everything missing or absurd
-// is an Error there; forward passes only compute.
+// constructor takes numbers from the tree (Hyperparameters) and views from the weights, so that everything
+// missing or absurd is an Error there; forward passes only compute.
 #pragma once
 
 #include <memory>

@@ -7,9 +7,7 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_olmo2(const Weights& weights, const ModelOptions&) {
-  DecoderSettings settings = read_decoder_settings(weights, {.epsilon = 1e-5, .rope = {}});
-  settings.norm = NormForm::weight_inside;
-  return make_decoder(weights, settings);
+  return make_decoder(weights, {.norm = NormForm::weight_inside});
 }
 
 constexpr std::string_view kFamilies[] = {"olmo2"};

@@ -7,9 +7,7 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_phi3(const Weights& weights, const ModelOptions&) {
-  constexpr RopeClass kRope = {
-      .context = 4096, .original_context = 4096, .partial = true, .longrope_only = true};
-  return make_decoder(weights, read_decoder_settings(weights, {.epsilon = 1e-5, .rope = kRope}));
+  return make_decoder(weights, {});
 }
 
 constexpr std::string_view kFamilies[] = {"phi3"};

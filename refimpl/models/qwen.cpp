@@ -6,7 +6,7 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_qwen(const Weights& weights, const ModelOptions&) {
-  return make_decoder(weights, read_decoder_settings(weights, {.rope = {.context = 32768}}));
+  return make_decoder(weights, {});
 }
 
 constexpr std::string_view kQwen2Families[] = {"qwen2"};

@@ -8,7 +8,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
-#include "refimpl/models/settings.h"
+#include "refimpl/models/rope_table.h"
 
 namespace assay {
 namespace {
@@ -50,7 +50,8 @@ class LayerReader {
   std::size_t layer_;
 };
 
-DecoderLayer read_layer(const Weights& weights, std::size_t index, const DecoderSettings& settings) {
+DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
+                        const DecoderForm& form) {
   const LayerReader reader(weights, index);
   DecoderLayer layer;
   layer.attention_norm = reader.norm(Role::input_norm);
@@ -68,11 +69,13 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const Decoder
   layer.k_norm = reader.norm(Role::k_norm);
   layer.sinks = reader.norm(Role::sinks);
   if (is_mixture(weights, index)) {
-    layer.mixture = Mixture::read(weights, index, settings.mlp, settings.moe);
-    layer.mixture->rule = settings.gate;
-    layer.mixture->experts.interleaved = settings.interleaved_experts;
+    layer.mixture = Mixture::read(weights, index, activation, form.moe);
+    layer.mixture->rule = form.gate;
+    layer.mixture->rule.top_k = weights.tree().experts_per_token;
+    layer.mixture->rule.renormalize = hyperparameters(weights.tree()).routing.renormalize;
+    layer.mixture->experts.interleaved = form.interleaved_experts;
   } else {
-    layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, settings.mlp);
+    layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
   }
   return layer;
 }
@@ -88,24 +91,30 @@ std::vector<Heads> read_heads(const ModuleTree& tree) {
 
 class Decoder : public LanguageModel {
  public:
-  Decoder(const Weights& weights, DecoderSettings settings)
-      : settings_(std::move(settings)),
-        context_(settings_.ropes.at(0).context),
+  Decoder(const Weights& weights, const DecoderForm& form)
+      : h_(hyperparameters(weights.tree())),
+        norm_(form.norm),
+        context_(h_.context),
         embedding_(weights.get({.role = Role::token_embedding})),
         final_norm_(weights.get({.role = Role::final_norm})),
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
     const std::vector<Heads> heads = read_heads(weights.tree());
-    for (const RopeRule& rule : settings_.ropes) context_ = std::max(context_, stretched_context(rule));
+    h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
+    for (const RopeRule& rule : h_.ropes) context_ = std::max(context_, stretched_context(rule));
+    const GatedActivation activation =
+        form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};
     for (std::size_t i = 0; i < heads.size(); ++i) {
-      layers_.push_back(read_layer(weights, i, settings_));
+      layers_.push_back(read_layer(weights, i, activation, form));
       layers_.back().heads = heads[i];
     }
   }
 
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return context_; }
-  RopeLayout rope_layout() const override { return settings_.rope_layout; }
+  RopeLayout rope_layout() const override {
+    return h_.interleaved_pairs ? RopeLayout::interleaved : RopeLayout::half_split;
+  }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     for (const DecoderLayer& layer : layers_) {
@@ -115,7 +124,7 @@ class Decoder : public LanguageModel {
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
-    for (const RopeRule& rule : settings_.ropes) {
+    for (const RopeRule& rule : h_.ropes) {
       if (!same_frequencies(rule, length, other)) return false;
     }
     return true;
@@ -123,11 +132,11 @@ class Decoder : public LanguageModel {
 
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
     Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-    if (settings_.embedding_scale != 1)              // a number of the weights' type, in transformers
-      x = ops.multiply(x, ops.arithmetic().round(settings_.embedding_scale));
+    if (h_.embedding_scale != 1)                     // a number of the weights' type, in transformers
+      x = ops.multiply(x, ops.arithmetic().round(h_.embedding_scale));
     taps("embed", x);
     std::vector<RopeAngles> angles;
-    for (const RopeRule& rule : settings_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    for (const RopeRule& rule : h_.ropes) angles.push_back(rope_angles(rule, batch, ops));
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       batch.go_on();
       const TapScope at(taps, "layers", i);
@@ -143,14 +152,14 @@ class Decoder : public LanguageModel {
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     Matrix y = ops.linear(hidden, head_, head_bias_);  // [rows, vocabulary]
-    if (settings_.final_cap != 0) y = ops.soft_cap(y, settings_.final_cap);
+    if (h_.final_cap != 0) y = ops.soft_cap(y, h_.final_cap);
     taps("logits", y);
     return y;
   }
 
  private:
   Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
-    return weight ? ops.rms_norm(x, weight, settings_.epsilon, settings_.norm) : x;
+    return weight ? ops.rms_norm(x, weight, h_.epsilon, norm_) : x;
   }
 
   Matrix attention(const Matrix& x, std::size_t index, const Batch& batch,
@@ -165,7 +174,7 @@ class Decoder : public LanguageModel {
     at("k_proj", k);
     q = norm(q, layer.q_norm, ops);
     k = norm(k, layer.k_norm, ops);
-    if (const auto rope = settings_.rope_of.at(index)) {
+    if (const auto rope = h_.rope_of.at(index)) {
       rotate(q, h.heads, h, angles.at(*rope), ops);
       rotate(k, h.kv_heads, h, angles.at(*rope), ops);
     }
@@ -200,7 +209,7 @@ class Decoder : public LanguageModel {
                  .head_dim = h.head_dim,
                  .cos = angles.cos,
                  .sin = angles.sin,
-                 .layout = settings_.rope_layout});
+                 .layout = rope_layout()});
   }
 
   Matrix attend(const Matrix& q, const Matrix& k, const Matrix& v, std::size_t index, const Batch& batch,
@@ -212,9 +221,9 @@ class Decoder : public LanguageModel {
                           .kv_heads = h.kv_heads,
                           .qk_dim = h.head_dim,
                           .v_dim = h.head_dim,
-                          .scale = settings_.attention_scale,
+                          .scale = h_.attention_scale,
                           .window = h.window,
-                          .soft_cap = settings_.attention_cap,
+                          .soft_cap = h_.attention_cap,
                           .sinks = layers_[index].sinks};
     if (call.scale == 0) call.scale = 1 / std::sqrt(static_cast<double>(h.head_dim));
     for (const Batch::Sequence& s : batch.sequences) {
@@ -234,7 +243,8 @@ class Decoder : public LanguageModel {
     return out;
   }
 
-  DecoderSettings settings_;
+  Hyperparameters h_;
+  NormForm norm_;
   std::size_t context_;
   WeightView embedding_, final_norm_, head_, head_bias_;
   std::vector<DecoderLayer> layers_;
@@ -242,19 +252,8 @@ class Decoder : public LanguageModel {
 
 }  // namespace
 
-DecoderSettings read_decoder_settings(const Weights& weights, const DecoderClass& of_class) {
-  DecoderSettings settings;
-  settings.epsilon = config_real(weights.config(), "rms_norm_eps", 0, 1).value_or(of_class.epsilon);
-  settings.mlp.activation = read_activation(weights.config(), of_class.activation_key, of_class.activation);
-  const std::vector<Heads> heads = read_heads(weights.tree());
-  const std::size_t head_dim = heads.empty() ? 0 : heads.front().head_dim;
-  settings.ropes.push_back(read_rope(weights, head_dim, of_class.rope, of_class.layer_type));
-  settings.rope_of.assign(heads.size(), 0);
-  return settings;
-}
-
-std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, DecoderSettings settings) {
-  return std::make_unique<Decoder>(weights, std::move(settings));
+std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, const DecoderForm& form) {
+  return std::make_unique<Decoder>(weights, form);
 }
 
 }  // namespace assay

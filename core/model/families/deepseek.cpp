@@ -5,6 +5,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -16,27 +17,37 @@ struct Defaults {
   std::uint64_t experts, shared, expert_width, dense_first;
   std::optional<std::uint64_t> experts_per_token;  // absent: V2's class has none
   std::string_view topk_method;
-  std::uint64_t mtp_layers;
+  std::uint64_t groups, chosen_groups;
+  double routed_scale;
+  std::uint64_t mtp_layers, context;
 };
 
 constexpr Defaults kV2Defaults = {
-    {.vocabulary = 102400, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32},
-    64,
-    2,
-    1407,
-    0,
-    std::nullopt,
-    "greedy",
-    0};
+    .decoder = {.vocabulary = 102400, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32},
+    .experts = 64,
+    .shared = 2,
+    .expert_width = 1407,
+    .dense_first = 0,
+    .experts_per_token = std::nullopt,
+    .topk_method = "greedy",
+    .groups = 1,
+    .chosen_groups = 1,
+    .routed_scale = 1,
+    .mtp_layers = 0,
+    .context = 2048};
 constexpr Defaults kV3Defaults = {
-    {.vocabulary = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128},
-    256,
-    1,
-    2048,
-    3,
-    8,
-    "noaux_tc",
-    1};
+    .decoder = {.vocabulary = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128},
+    .experts = 256,
+    .shared = 1,
+    .expert_width = 2048,
+    .dense_first = 3,
+    .experts_per_token = 8,
+    .topk_method = "noaux_tc",
+    .groups = 8,
+    .chosen_groups = 4,
+    .routed_scale = 2.5,
+    .mtp_layers = 1,
+    .context = 4096};
 
 LatentAttention read_attention(ConfigReader& config, const Decoder& d) {
   LatentAttention a;
@@ -155,6 +166,71 @@ void describe_v32(ConfigReader& config, ModuleTree& tree) {
   describe_with(config, tree, kV3Defaults, true);
 }
 
+// The config's scoring_func says what topk_method does, where it is there. The class of V2 never makes weights
+// of experts add up to one; files that choose as V3 does may say V2's architecture (GGUF).
+ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, const Defaults& defaults) {
+  using Method = ExpertRouting::Method;
+  ExpertRouting routing;
+  const std::string method = config.text("topk_method", defaults.topk_method);
+  if (method == "noaux_tc")
+    routing.method = Method::noaux_tc;
+  else if (method == "group_limited_greedy")
+    routing.method = Method::group_limited_greedy;
+  else
+    config.require(method == "greedy", "topk_method is none of greedy, group_limited_greedy, noaux_tc");
+  if (routing.method != Method::greedy) {
+    routing.groups = config.optional_number("n_group", defaults.groups).value_or(1);
+    routing.chosen_groups = config.optional_number("topk_group", defaults.chosen_groups).value_or(1);
+  }
+  config.require(routing.groups >= 1 && tree.experts % routing.groups == 0 && routing.chosen_groups >= 1 &&
+                     routing.chosen_groups <= routing.groups && tree.experts_per_token >= 1 &&
+                     tree.experts_per_token <= tree.experts / routing.groups * routing.chosen_groups,
+                 "n_group, topk_group and num_experts_per_tok do not fit the number of experts");
+  routing.scale = config.real("routed_scaling_factor", defaults.routed_scale);
+  routing.renormalize = routing.method == Method::noaux_tc && config.flag("norm_topk_prob", true);
+  return routing;
+}
+
+Hyperparameters read_with(ConfigReader& config, const ModuleTree& tree, const Defaults& defaults) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = defaults.context}});
+  h.interleaved_pairs = true;
+  h.routing = read_routing(config, tree, defaults);
+  return h;
+}
+Hyperparameters read_v2(ConfigReader& config, const ModuleTree& tree) {
+  return read_with(config, tree, kV2Defaults);
+}
+Hyperparameters read_v3(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_with(config, tree, kV3Defaults);
+  h.interleaved_pairs = config.flag("rope_interleave", true);
+  return h;
+}
+
+constexpr std::string_view kBiases[] = {"attention_bias"};
+constexpr std::string_view kCarried[] = {
+    "rms_norm_eps",          "rope_theta", "rope_scaling", "first_k_dense_replace", "n_shared_experts",
+    "routed_scaling_factor", "n_group",    "topk_group",   "topk_method",           "norm_topk_prob"};
+constexpr std::span kCarriedByV2 = std::span(kCarried).first<9>();
+constexpr std::string_view kIdleOfV2[] = {"norm_topk_prob"};
+constexpr GgufFamily kV2InGguf = {.family = "deepseek_v2",
+                                  .architecture = "deepseek2",
+                                  .hf_class = "DeepseekV2ForCausalLM",
+                                  .latent = true,
+                                  .omits_tied_head = true,
+                                  .experts_key = "n_routed_experts",
+                                  .bias_keys = kBiases,
+                                  .carried = {kCarriedByV2, kIdleOfV2}};
+constexpr GgufFamily kV3InGguf = {.family = "deepseek_v3",
+                                  .architecture = "deepseek2",
+                                  .hf_class = "DeepseekV3ForCausalLM",
+                                  .told_by = GgufFamily::ToldBy::sigmoid_gating,
+                                  .latent = true,
+                                  .omits_tied_head = true,
+                                  .experts_key = "n_routed_experts",
+                                  .bias_keys = kBiases,
+                                  .topk_method = "noaux_tc",
+                                  .carried = {kCarried}};
+
 constexpr std::string_view kV2Architectures[] = {"DeepseekV2ForCausalLM"};
 constexpr std::string_view kV2Types[] = {"deepseek_v2"};
 constexpr std::string_view kV2Gguf[] = {"deepseek2"};  // V3 and Kimi K2 too: their metadata tell them apart
@@ -165,10 +241,12 @@ constexpr std::string_view kV32Types[] = {"deepseek_v32"};
 
 }  // namespace
 
-const Family kDeepseekV2 = {"deepseek_v2", "DeepSeek V2, V2-Lite", kV2Architectures, kV2Types, kV2Gguf,
-                            describe_v2};
-const Family kDeepseekV3 = {"deepseek_v3", "DeepSeek V3, R1, V3.1; Kimi K2", kV3Architectures, kV3Types, {},
-                            describe_v3};
+const Family kDeepseekV2 = {
+    "deepseek_v2", "DeepSeek V2, V2-Lite", kV2Architectures, kV2Types, kV2Gguf, describe_v2, read_v2,
+    &kV2InGguf};
+const Family kDeepseekV3 = {
+    "deepseek_v3", "DeepSeek V3, R1, V3.1; Kimi K2", kV3Architectures, kV3Types, {}, describe_v3, read_v3,
+    &kV3InGguf};
 const Family kDeepseekV32 = {"deepseek_v32", "DeepSeek V3.2", kV32Architectures, kV32Types, {}, describe_v32};
 
 }  // namespace assay::families

@@ -49,6 +49,20 @@ void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
   }
 }
 
+std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, const ModelConfig& config,
+                                                          const ModuleTree& tree) {
+  if (family.hyperparameters == nullptr)
+    return Error::input(fmt::format("what a forward pass of {} reads is not described here", family.title))
+        .in(config.source());
+  try {
+    ConfigReader reader(config, family.name);
+    return family.hyperparameters(reader, tree);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return error;
+  }
+}
+
 }  // namespace
 
 ModuleTree describe(const ModelConfig& config) {
@@ -69,7 +83,13 @@ ModuleTree describe(const ModelConfig& config) {
     throw;
   }
   tree.defaults = reader.defaults_taken();
+  tree.read_hyperparameters = read_hyperparameters(family, config, tree);
   return tree;
+}
+
+const Hyperparameters& hyperparameters(const ModuleTree& tree) {
+  if (const auto* fault = std::get_if<Error>(&tree.read_hyperparameters)) throw Error(*fault);
+  return std::get<Hyperparameters>(tree.read_hyperparameters);
 }
 
 }  // namespace assay

@@ -80,18 +80,43 @@ const Family* nested_family(const ModelConfig& config) {
   return nullptr;
 }
 
+// Several may share an architecture: the one is it that the metadata tell.
+const Family* family_of_metadata(const ModelConfig& config) {
+  const Family* found = nullptr;
+  for (const Family* family : kFamilies) {
+    if (!contains(family->gguf_architectures, config.model_type())) continue;
+    const bool of_experts = family->gguf != nullptr && family->gguf->told_by == GgufFamily::ToldBy::experts;
+    if (of_experts && !config.text().contains("num_local_experts")) continue;
+    if (found == nullptr || of_experts) found = family;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::span<const Family* const> all_families() {
   return kFamilies;
 }
 
+std::vector<const GgufFamily*> gguf_families() {
+  std::vector<const GgufFamily*> written;
+  for (const Family* family : kFamilies) {
+    if (family->gguf != nullptr) written.push_back(family->gguf);
+  }
+  return written;
+}
+
+const GgufFamily* gguf_family(std::string_view name) {
+  for (const Family* family : kFamilies) {
+    if (family->name == name) return family->gguf;
+  }
+  return nullptr;
+}
+
 const Family& find_family(const ModelConfig& config) {
   const std::string& architecture = config.architecture();
   if (config.origin() == ModelConfig::Origin::gguf) {
-    for (const Family* family : kFamilies) {
-      if (contains(family->gguf_architectures, config.model_type())) return *family;
-    }
+    if (const Family* family = family_of_metadata(config)) return *family;
   } else {
     for (const Family* family : kFamilies) {
       if (contains(family->architectures, architecture)) return *family;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/model/config.h"
+#include "core/model/gguf_family.h"
 #include "core/model/module_tree.h"
 
 namespace assay {
@@ -18,6 +19,9 @@ struct Family {
   std::span<const std::string_view> gguf_architectures;
   // Fills modules, mtp, attention and the model-wide numbers; describe() completes names and defaults.
   void (*describe)(ConfigReader& config, ModuleTree& tree);
+  // What its forward pass reads beyond shapes; nullptr: nobody has told.
+  Hyperparameters (*hyperparameters)(ConfigReader& config, const ModuleTree& tree) = nullptr;
+  const GgufFamily* gguf = nullptr;  // how llama.cpp keeps it; nullptr: it is not written as GGUF
 };
 
 std::span<const Family* const> all_families();

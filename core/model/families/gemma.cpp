@@ -1,7 +1,11 @@
 // Gemma 1, 2 and 3 (text): tied embeddings, wide heads. Gemma 2 has four norms a layer and a window in every
 // other layer; Gemma 3 adds norms on q and k and looks at a window in five layers of six.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -109,6 +113,64 @@ void describe_gemma3(ConfigReader& config, ModuleTree& tree) {
     tree.not_counted.push_back({"vision tower (SigLIP) and projector", std::nullopt});
 }
 
+// null: no cap.
+double read_cap(const ConfigReader& config, std::string_view key, double class_default) {
+  return config.is_null(key) ? 0 : config.real(key, class_default, 1e-3, 1e6);
+}
+
+// query_pre_attn_scalar, which a GGUF does not keep: llama.cpp takes a head's width, but for the 27 B models,
+// known by their depth.
+double query_scalar(const ConfigReader& config, const ModuleTree& tree, std::uint64_t layers_of_27b) {
+  double otherwise = 256;
+  if (is_gguf(config)) {
+    const AttentionGeometry& g = tree.attention.at(0);
+    const bool is_27b = tree.layers == layers_of_27b;
+    otherwise = static_cast<double>(is_27b ? tree.hidden_size / g.heads : g.qk_head_dim);
+  }
+  return config.real("query_pre_attn_scalar", otherwise, 1e-3, 1e9);
+}
+
+Hyperparameters read_gemma(ConfigReader& config, const ModuleTree& tree, const RopeClass& rope,
+                           std::string_view layer_type, std::uint64_t layers_of_27b) {
+  Hyperparameters h = read_forward(config, tree,
+                                   {.rope = rope,
+                                    .activation_key = "hidden_activation",
+                                    .activation = "gelu_pytorch_tanh",
+                                    .layer_type = layer_type});
+  h.embedding_scale = std::sqrt(static_cast<double>(tree.hidden_size));
+  h.attention_scale = 1 / std::sqrt(query_scalar(config, tree, layers_of_27b));
+  return h;
+}
+
+Hyperparameters read_gemma2(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_gemma(config, tree, {.context = 8192}, {}, 46);
+  h.attention_cap = read_cap(config, "attn_logit_softcapping", 50);
+  h.final_cap = read_cap(config, "final_logit_softcapping", 30);
+  return h;
+}
+
+// transformers 5 gives each kind of layer its rope_parameters; before, rope_scaling meant the layers without
+// a window, and rope_local_base_freq the others.
+RopeRule read_local_rope(const ConfigReader& config, std::size_t head_dim) {
+  RopeRule rule = read_rope(config, head_dim, {.context = 131072}, "sliding_attention");
+  const ParsedJson* by_kind = object_in(config, "rope_parameters");
+  if (by_kind != nullptr && by_kind->contains("sliding_attention")) return rule;
+  rule.type = RopeRule::Type::standard;
+  rule.theta = config.real("rope_local_base_freq", 10000, 1e-3, 1e15);
+  return rule;
+}
+
+// The class reads attn_logit_softcapping and leaves it at that.
+Hyperparameters read_gemma3(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_gemma(config, tree, {.theta = 1e6, .context = 131072}, "full_attention", 62);
+  h.final_cap = read_cap(config, "final_logit_softcapping", 0);
+  h.ropes.push_back(read_local_rope(config, tree.attention.at(0).qk_head_dim));
+  for (const AttentionGeometry& geometry : tree.attention) {
+    for (const std::uint64_t layer : geometry.layers) h.rope_of.at(layer) = geometry.window == 0 ? 0 : 1;
+  }
+  return h;
+}
+
 constexpr std::string_view kGemmaArchitectures[] = {"GemmaForCausalLM"};
 constexpr std::string_view kGemmaTypes[] = {"gemma"};
 constexpr std::string_view kGemma2Architectures[] = {"Gemma2ForCausalLM"};
@@ -119,9 +181,9 @@ constexpr std::string_view kGemma3Types[] = {"gemma3", "gemma3_text"};
 }  // namespace
 
 const Family kGemma = {"gemma", "Gemma (1)", kGemmaArchitectures, kGemmaTypes, kGemmaTypes, describe_gemma};
-const Family kGemma2 = {"gemma2",     "Gemma 2",    kGemma2Architectures,
-                        kGemma2Types, kGemma2Types, describe_gemma2};
-const Family kGemma3 = {"gemma3",     "Gemma 3",    kGemma3Architectures,
-                        kGemma3Types, kGemma3Types, describe_gemma3};
+const Family kGemma2 = {"gemma2",     "Gemma 2",       kGemma2Architectures, kGemma2Types,
+                        kGemma2Types, describe_gemma2, read_gemma2};
+const Family kGemma3 = {"gemma3",     "Gemma 3",       kGemma3Architectures, kGemma3Types,
+                        kGemma3Types, describe_gemma3, read_gemma3};
 
 }  // namespace assay::families

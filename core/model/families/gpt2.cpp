@@ -1,6 +1,7 @@
 // GPT-2: learned positions, LayerNorms, biases everywhere; its matrices are stored [in, out] (Conv1D).
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -53,11 +54,23 @@ void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
+// scale_attn_weights: 1/√width of a head, or 1; scale_attn_by_inverse_layer_idx: 1/(layer + 1) of that.
+Hyperparameters read_gpt2(ConfigReader& config, const ModuleTree&) {
+  Hyperparameters h;
+  h.epsilon = config.real("layer_norm_epsilon", 1e-5, 0, 1);
+  h.activation_key = "activation_function";
+  h.activation = config.text(h.activation_key, "gelu_new");
+  h.context = read_context(config, 1024);
+  if (!config.flag("scale_attn_weights", true)) h.attention_scale = 1;
+  h.scaled_by_layer = config.flag("scale_attn_by_inverse_layer_idx", false);
+  return h;
+}
+
 constexpr std::string_view kGpt2Architectures[] = {"GPT2LMHeadModel"};
 constexpr std::string_view kGpt2Types[] = {"gpt2"};
 
 }  // namespace
 
-const Family kGpt2 = {"gpt2", "GPT-2", kGpt2Architectures, kGpt2Types, kGpt2Types, describe_gpt2};
+const Family kGpt2 = {"gpt2", "GPT-2", kGpt2Architectures, kGpt2Types, kGpt2Types, describe_gpt2, read_gpt2};
 
 }  // namespace assay::families

@@ -1,7 +1,10 @@
 // gpt-oss: attention with sinks and biases, a window in every other layer; the experts of a layer are stacked
 // in one tensor, [experts, in, out], gate and up rows interleaved.
+#include <nlohmann/json.hpp>
+
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -62,13 +65,35 @@ void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 
+// GptOssConfig: without a word of ropes, those of the published models.
+void stretch_by_default(const ConfigReader& config, RopeRule& rule) {
+  const ParsedJson* older = object_in(config, "rope_scaling");
+  const bool given = object_in(config, "rope_parameters") != nullptr || (older != nullptr && !older->empty());
+  if (given) return;
+  rule.type = RopeRule::Type::yarn;
+  rule.factor = 32;
+  rule.original_context = 4096;
+  rule.truncate = false;
+}
+
+Hyperparameters read_gpt_oss(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(
+      config, tree, {.epsilon = 1e-5, .rope = {.theta = 150000, .context = 131072}, .activation_key = {}});
+  if (is_gguf(config))
+    h.ropes.front().truncate = false;  // which no key of GGUF says
+  else
+    stretch_by_default(config, h.ropes.front());
+  h.activation_limit = config.real("swiglu_limit", 7, 1e-3, 1e6);
+  return h;
+}
+
 constexpr std::string_view kGptOssArchitectures[] = {"GptOssForCausalLM"};
 constexpr std::string_view kGptOssTypes[] = {"gpt_oss"};
 constexpr std::string_view kGptOssGguf[] = {"gpt-oss"};
 
 }  // namespace
 
-const Family kGptOss = {"gpt_oss",    "gpt-oss",   kGptOssArchitectures,
-                        kGptOssTypes, kGptOssGguf, describe_gpt_oss};
+const Family kGptOss = {"gpt_oss",   "gpt-oss",        kGptOssArchitectures, kGptOssTypes,
+                        kGptOssGguf, describe_gpt_oss, read_gpt_oss};
 
 }  // namespace assay::families

@@ -6,6 +6,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -65,6 +66,38 @@ void describe_mistral(ConfigReader& config, ModuleTree& tree) {
   describe_with(tree, d, {}, windowed, window.value_or(0));
 }
 
+// GGUFs hold q and k with rows in interleaved order.
+Hyperparameters read_llama(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 2048}});
+  h.interleaved_pairs = is_gguf(config);
+  return h;
+}
+Hyperparameters read_mistral(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 131072}});
+  h.interleaved_pairs = is_gguf(config);
+  return h;
+}
+
+constexpr std::string_view kLlamaBiases[] = {"attention_bias", "mlp_bias"};
+constexpr GgufFamily kLlamaInGguf = {.family = "llama",
+                                     .architecture = "llama",
+                                     .hf_class = "LlamaForCausalLM",
+                                     .paired_heads = true,
+                                     .writes_head_dim = true,
+                                     .writes_widths = true,
+                                     .writes_rope_factors = true,
+                                     .vocabulary = GgufFamily::Vocabulary::llama,
+                                     .bias_keys = kLlamaBiases};
+constexpr GgufFamily kMistralInGguf = {.family = "mistral",
+                                       .architecture = "llama",
+                                       .hf_class = "MistralForCausalLM",
+                                       .told_by = GgufFamily::ToldBy::nothing,
+                                       .paired_heads = true,
+                                       .writes_head_dim = true,
+                                       .writes_widths = true,
+                                       .writes_rope_factors = true,
+                                       .vocabulary = GgufFamily::Vocabulary::llama};
+
 constexpr std::string_view kLlamaArchitectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM"};
 constexpr std::string_view kLlamaTypes[] = {"llama"};
 constexpr std::string_view kLlamaGguf[] = {"llama"};
@@ -76,8 +109,9 @@ constexpr std::string_view kMistralTypes[] = {"mistral"};
 }  // namespace
 
 const Family kLlama = {"llama",    "Llama 1, 2, 3.x; Yi", kLlamaArchitectures, kLlamaTypes,
-                       kLlamaGguf, describe_llama};
-const Family kYi = {"yi", "Yi (own code)", kYiArchitectures, kYiTypes, {}, describe_yi};
-const Family kMistral = {"mistral", "Mistral", kMistralArchitectures, kMistralTypes, {}, describe_mistral};
+                       kLlamaGguf, describe_llama,        read_llama,          &kLlamaInGguf};
+const Family kYi = {"yi", "Yi (own code)", kYiArchitectures, kYiTypes, {}, describe_yi, read_llama};
+const Family kMistral = {"mistral", "Mistral",        kMistralArchitectures, kMistralTypes,
+                         {},        describe_mistral, read_mistral,          &kMistralInGguf};
 
 }  // namespace assay::families

@@ -53,15 +53,27 @@ std::vector<std::uint64_t> chunked_layers(ConfigReader& config, const Quantity& 
   return windowed_layers(config, count, [&](std::uint64_t i) { return (i + 1) % every != 0; });
 }
 
+// config.json calls an expert's width intermediate_size, and the dense layers' intermediate_size_mlp; a GGUF
+// has them the other way round.
+struct Widths {
+  Quantity expert, dense;
+};
+Widths read_widths(ConfigReader& config, const Decoder& d) {
+  if (config.config().origin() != ModelConfig::Origin::gguf || !config.has("moe_intermediate_size"))
+    return {d.intermediate, config.size("intermediate_size_mlp", 16384)};
+  return {config.size("moe_intermediate_size").named("intermediate_size"),
+          d.intermediate.named("intermediate_size_mlp")};
+}
+
 void describe_llama4(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_decoder(config, tree,
-                                 {.vocabulary = 202048,
-                                  .hidden = 5120,
-                                  .intermediate = 8192,
-                                  .layers = 48,
-                                  .heads = 40,
-                                  .kv_heads = 8,
-                                  .head_dim = 128});
+  Decoder d = read_decoder(config, tree,
+                           {.vocabulary = 202048,
+                            .hidden = 5120,
+                            .intermediate = 8192,
+                            .layers = 48,
+                            .heads = 40,
+                            .kv_heads = 8,
+                            .head_dim = 128});
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
   const Experts experts = read_experts(config, tree, "num_local_experts", 16, "num_experts_per_tok", 1);
@@ -73,9 +85,11 @@ void describe_llama4(ConfigReader& config, ModuleTree& tree) {
   const auto is_sparse = [&](std::uint64_t i) {
     return listed ? std::find(listed->begin(), listed->end(), i) != listed->end() : (i + 1) % step == 0;
   };
+  const Widths widths = read_widths(config, d);
+  d.intermediate = widths.expert;
   GatedMlp dense_mlp = d.mlp();
   dense_mlp.path = "feed_forward";
-  dense_mlp.intermediate = config.size("intermediate_size_mlp", 16384);
+  dense_mlp.intermediate = widths.dense;
   Module dense = layers(prefix + "model.layers.{layer}", "dense layers",
                         layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
   add_pre_norms(dense, d.hidden);

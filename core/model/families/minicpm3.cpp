@@ -1,6 +1,9 @@
 // MiniCPM3: DeepSeek's latent attention in a small dense model with tied embeddings.
+#include <cmath>
+
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -29,6 +32,18 @@ void describe_minicpm3(ConfigReader& config, ModuleTree& tree) {
   layer.children = {attention(a), gated_mlp(mlp)};
   add_frame(tree, d, {layer});
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  tree.attention.back().kv_b_whole = true;
+}
+
+// What enters the first layer, what a layer adds, and what the head sees are scaled; null is no scaling.
+Hyperparameters read_minicpm3(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.epsilon = 1e-5, .rope = {.context = 32768}});
+  h.embedding_scale = config.real("scale_emb", 12);
+  if (!config.is_null("scale_depth"))
+    h.residual_scale = config.real("scale_depth", 1.4) / std::sqrt(static_cast<double>(tree.layers));
+  if (!config.is_null("dim_model_base"))
+    h.head_scale = config.real("dim_model_base", 256, 1e-9) / static_cast<double>(tree.hidden_size);
+  return h;
 }
 
 constexpr std::string_view kMinicpm3Architectures[] = {"MiniCPM3ForCausalLM"};
@@ -36,7 +51,7 @@ constexpr std::string_view kMinicpm3Types[] = {"minicpm3"};
 
 }  // namespace
 
-const Family kMinicpm3 = {"minicpm3",     "MiniCPM3",     kMinicpm3Architectures,
-                          kMinicpm3Types, kMinicpm3Types, describe_minicpm3};
+const Family kMinicpm3 = {"minicpm3",     "MiniCPM3",        kMinicpm3Architectures, kMinicpm3Types,
+                          kMinicpm3Types, describe_minicpm3, read_minicpm3};
 
 }  // namespace assay::families

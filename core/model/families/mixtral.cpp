@@ -2,6 +2,7 @@
 // the names and has LayerNorms with biases instead of RMSNorms.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -46,15 +47,39 @@ void describe_phimoe(ConfigReader& config, ModuleTree& tree) {
              head_bias);
 }
 
+Hyperparameters read_mixtral(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.epsilon = 1e-5, .rope = {.theta = 1e6, .context = 131072}});
+  h.interleaved_pairs = is_gguf(config);
+  h.routing.renormalize = true;  // always
+  return h;
+}
+
+constexpr std::string_view kMixtralBiases[] = {"attention_bias"};
+constexpr std::string_view kMixtralCarried[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
+                                                "sliding_window"};
+constexpr GgufFamily kMixtralInGguf = {.family = "mixtral",
+                                       .architecture = "llama",
+                                       .hf_class = "MixtralForCausalLM",
+                                       .told_by = GgufFamily::ToldBy::experts,
+                                       .paired_heads = true,
+                                       .writes_widths = true,
+                                       .writes_rope_factors = true,
+                                       .vocabulary = GgufFamily::Vocabulary::llama,
+                                       .experts_key = "num_local_experts",
+                                       .bias_keys = kMixtralBiases,
+                                       .carried = {kMixtralCarried}};
+
 constexpr std::string_view kMixtralArchitectures[] = {"MixtralForCausalLM"};
 constexpr std::string_view kMixtralTypes[] = {"mixtral"};
+constexpr std::string_view kMixtralGguf[] = {"llama"};  // llama.cpp reads it as a Llama with experts
 constexpr std::string_view kPhimoeArchitectures[] = {"PhiMoEForCausalLM", "PhimoeForCausalLM"};
 constexpr std::string_view kPhimoeTypes[] = {"phimoe"};
 
 }  // namespace
 
-const Family kMixtral = {"mixtral",     "Mixtral",     kMixtralArchitectures,
-                         kMixtralTypes, kMixtralTypes, describe_mixtral};
+const Family kMixtral = {"mixtral",    "Mixtral",        kMixtralArchitectures, kMixtralTypes,
+                         kMixtralGguf, describe_mixtral, read_mixtral,          &kMixtralInGguf};
 const Family kPhimoe = {"phimoe",     "Phi-3.5-MoE", kPhimoeArchitectures,
                         kPhimoeTypes, kPhimoeTypes,  describe_phimoe};
 

@@ -2,6 +2,7 @@
 // looks at a window in three layers of four.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -37,6 +38,10 @@ void describe_olmo3(ConfigReader& config, ModuleTree& tree) {
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 
+Hyperparameters read_olmo2(ConfigReader& config, const ModuleTree& tree) {
+  return read_forward(config, tree, {.epsilon = 1e-5});
+}
+
 constexpr std::string_view kOlmo2Architectures[] = {"Olmo2ForCausalLM"};
 constexpr std::string_view kOlmo2Types[] = {"olmo2"};
 constexpr std::string_view kOlmo3Architectures[] = {"Olmo3ForCausalLM"};
@@ -44,7 +49,8 @@ constexpr std::string_view kOlmo3Types[] = {"olmo3"};
 
 }  // namespace
 
-const Family kOlmo2 = {"olmo2", "OLMo-2", kOlmo2Architectures, kOlmo2Types, kOlmo2Types, describe_olmo2};
+const Family kOlmo2 = {"olmo2",     "OLMo-2",       kOlmo2Architectures, kOlmo2Types,
+                       kOlmo2Types, describe_olmo2, read_olmo2};
 const Family kOlmo3 = {"olmo3", "OLMo-3", kOlmo3Architectures, kOlmo3Types, {}, describe_olmo3};
 
 }  // namespace assay::families

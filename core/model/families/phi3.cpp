@@ -1,6 +1,7 @@
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: a Llama whose q, k, v and whose gate, up are one matrix each.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -24,11 +25,18 @@ void describe_phi3(ConfigReader& config, ModuleTree& tree) {
                window.value_or(0));
 }
 
+Hyperparameters read_phi3(ConfigReader& config, const ModuleTree& tree) {
+  constexpr RopeClass kRope = {
+      .context = 4096, .original_context = 4096, .partial = true, .longrope_only = true};
+  return read_forward(config, tree, {.epsilon = 1e-5, .rope = kRope});
+}
+
 constexpr std::string_view kPhi3Architectures[] = {"Phi3ForCausalLM"};
 constexpr std::string_view kPhi3Types[] = {"phi3"};
 
 }  // namespace
 
-const Family kPhi3 = {"phi3", "Phi-3, Phi-4", kPhi3Architectures, kPhi3Types, kPhi3Types, describe_phi3};
+const Family kPhi3 = {"phi3",     "Phi-3, Phi-4", kPhi3Architectures, kPhi3Types,
+                      kPhi3Types, describe_phi3,  read_phi3};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 // q and k.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -52,6 +53,22 @@ void describe_qwen3(ConfigReader& config, ModuleTree& tree) {
   describe_with(config, tree, d, a);
 }
 
+Hyperparameters read_qwen(ConfigReader& config, const ModuleTree& tree) {
+  return read_forward(config, tree, {.rope = {.context = 32768}});
+}
+
+// Qwen2's biases are always there, and no key says so.
+constexpr GgufFamily kQwen2InGguf = {.family = "qwen2",
+                                     .architecture = "qwen2",
+                                     .hf_class = "Qwen2ForCausalLM",
+                                     .vocabulary = GgufFamily::Vocabulary::sentencepiece_first};
+constexpr std::string_view kQwen3Biases[] = {"attention_bias"};
+constexpr GgufFamily kQwen3InGguf = {.family = "qwen3",
+                                     .architecture = "qwen3",
+                                     .hf_class = "Qwen3ForCausalLM",
+                                     .vocabulary = GgufFamily::Vocabulary::sentencepiece_first,
+                                     .bias_keys = kQwen3Biases};
+
 constexpr std::string_view kQwen2Architectures[] = {"Qwen2ForCausalLM"};
 constexpr std::string_view kQwen2Types[] = {"qwen2"};
 constexpr std::string_view kQwen3Architectures[] = {"Qwen3ForCausalLM"};
@@ -59,8 +76,15 @@ constexpr std::string_view kQwen3Types[] = {"qwen3"};
 
 }  // namespace
 
-const Family kQwen2 = {
-    "qwen2", "Qwen1.5, Qwen2, Qwen2.5", kQwen2Architectures, kQwen2Types, kQwen2Types, describe_qwen2};
-const Family kQwen3 = {"qwen3", "Qwen3", kQwen3Architectures, kQwen3Types, kQwen3Types, describe_qwen3};
+const Family kQwen2 = {"qwen2",
+                       "Qwen1.5, Qwen2, Qwen2.5",
+                       kQwen2Architectures,
+                       kQwen2Types,
+                       kQwen2Types,
+                       describe_qwen2,
+                       read_qwen,
+                       &kQwen2InGguf};
+const Family kQwen3 = {"qwen3",     "Qwen3",        kQwen3Architectures, kQwen3Types,
+                       kQwen3Types, describe_qwen3, read_qwen,           &kQwen3InGguf};
 
 }  // namespace assay::families

@@ -4,6 +4,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -72,6 +73,25 @@ void describe_qwen3_moe(ConfigReader& config, ModuleTree& tree) {
                window.value_or(0));
 }
 
+// llama.cpp knows no other way than to renormalize; the class has false where the config is silent.
+Hyperparameters read_qwen3_moe(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768}});
+  h.routing.renormalize = config.flag("norm_topk_prob", is_gguf(config));
+  return h;
+}
+
+constexpr std::string_view kQwen3MoeBiases[] = {"attention_bias"};
+constexpr std::string_view kQwen3MoeCarried[] = {"rms_norm_eps", "rope_theta", "rope_scaling",
+                                                 "norm_topk_prob"};
+constexpr GgufFamily kQwen3MoeInGguf = {.family = "qwen3_moe",
+                                        .architecture = "qwen3moe",
+                                        .hf_class = "Qwen3MoeForCausalLM",
+                                        .writes_expert_width = true,
+                                        .always_renormalizes = true,
+                                        .bias_keys = kQwen3MoeBiases,
+                                        .renormalizes_by_default = true,
+                                        .carried = {kQwen3MoeCarried}};
+
 constexpr std::string_view kQwen2MoeArchitectures[] = {"Qwen2MoeForCausalLM"};
 constexpr std::string_view kQwen2MoeTypes[] = {"qwen2_moe"};
 constexpr std::string_view kQwen2MoeGguf[] = {"qwen2moe"};
@@ -83,7 +103,7 @@ constexpr std::string_view kQwen3MoeGguf[] = {"qwen3moe"};
 
 const Family kQwen2Moe = {"qwen2_moe",   "Qwen1.5-MoE, Qwen2-MoE", kQwen2MoeArchitectures, kQwen2MoeTypes,
                           kQwen2MoeGguf, describe_qwen2_moe};
-const Family kQwen3Moe = {"qwen3_moe",    "Qwen3-MoE",   kQwen3MoeArchitectures,
-                          kQwen3MoeTypes, kQwen3MoeGguf, describe_qwen3_moe};
+const Family kQwen3Moe = {"qwen3_moe",   "Qwen3-MoE",        kQwen3MoeArchitectures, kQwen3MoeTypes,
+                          kQwen3MoeGguf, describe_qwen3_moe, read_qwen3_moe,         &kQwen3MoeInGguf};
 
 }  // namespace assay::families

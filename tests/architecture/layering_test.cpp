@@ -155,7 +155,14 @@ const std::vector<Forbidden>& forbidden() {
            R"((^|[^\w.>])(printf|vprintf|fprintf|puts|fputs|putchar)\s*\(|std::(cout|cerr)|fmt::print\b)"),
        "prints",
        {"cli/", "verify/", "convert/", "paramcount/", "refimpl/run", "kernels/compare/", "kernels/gate/",
-        "core/system/report.cpp", "core/system/progress.cpp"}}};
+        "core/system/report.cpp", "core/system/progress.cpp"}},
+      // What differs between models is data that their families state; everything else knows no name.
+      {std::regex(
+           R"(\b(family|architecture|model_type)(_|\b)(\(\)|(\.|->)name)?\s*[!=]=\s*")"
+           R"(|"\s*[!=]=\s*([\w.]|->)*\b(family|architecture|model_type)(_|\b))"
+           R"(|\b(family|architecture|model_type)(_|\b)(\(\))?\.(starts_with|find|contains|compare)\(\s*")"),
+       "asks for the name of a family or an architecture",
+       {"core/model/families/", "refimpl/models/"}}};
   return rules;
 }
 
@@ -252,10 +259,24 @@ TEST(Architecture, BreachesAreFound) {
   test::write_file(tree / "cli/main.cpp",
                    "#include \"verify/verify.h\"\nint main() { std::printf(\"\"); exit(3); }\n");
   test::write_file(tree / "paramcount/j.cpp", "void f() { fmt::print(\"x\"); abort(); }\n");
+  test::write_file(
+      tree / "convert/k.cpp",
+      "bool a = tree.family == \"llama\";\n"
+      "bool b = \"qwen2\" != config->model_type();\n"
+      "bool c = family->name == \"kimi\" || x;\n"
+      "bool d = family_.architecture != \"deepseek2\";\n"
+      "bool e = config.model_type().starts_with(\"qwen\");\n"
+      "bool f = family == other; auto g = Mutant{.family = \"norms\"}; // family == \"llama\"\n");
+  test::write_file(tree / "refimpl/models/l.cpp", "bool a = tree.family == \"llama\";\n");
   test::write_file(tree / "tests/long_test.cpp", std::string(601, '\n'));
   test::write_file(tree / "tests/short_test.cpp", "#include <iostream>\n" + std::string(599, '\n'));
   EXPECT_EQ(
       joined(house_faults(tree.path())),
+      "convert/k.cpp:1: asks for the name of a family or an architecture\n"
+      "convert/k.cpp:2: asks for the name of a family or an architecture\n"
+      "convert/k.cpp:3: asks for the name of a family or an architecture\n"
+      "convert/k.cpp:4: asks for the name of a family or an architecture\n"
+      "convert/k.cpp:5: asks for the name of a family or an architecture\n"
       "core/formats/b.cpp:1: #include of verify/verify.h: verify is not below core/formats\n"
       "core/loose.h:1: #include of core/system/a.h: lies in no room of the house\n"
       "core/model/c.h:1: #include of sibling.h: not a header of the house, written from its root\n"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "core/formats/hash/kernel_plan.h"
-
 namespace assay {
 namespace {
 
@@ -16,9 +14,6 @@ constexpr std::uint64_t kMuch = 8 << 20;     // ready in one file
 constexpr std::uint64_t kToDisk = 32 << 20;  // hashed, and so complete: the disk may have it
 constexpr std::uint64_t kKept = 16 << 20;    // of writers' memory, of all files
 constexpr std::uint64_t kWorthKeeping = 4 << 10;
-// Cache lines by which a lane's buffer is moved: equal offsets of the lanes then fall into different cache
-// sets.
-constexpr std::size_t kStagger = 9 * 64;
 
 std::size_t lanes() {
   return static_cast<std::size_t>(std::min(4, sha256::KernelPlan::measured().lanes()));
@@ -30,46 +25,38 @@ std::size_t lanes() {
 class HashLane {
  public:
   HashLane(GrowingFile& file, std::uint64_t goal, std::span<std::byte> buffer)
-      : file_(file), goal_(goal), whole_(goal == file.bytes_), buffer_(buffer) {}
+      : file_(file), goal_(goal), buffer_(buffer) {}
 
-  std::uint64_t blocks() const { return (goal_ - file_.hashed_) / sha256::kBlock; }
-  // How many of them lie together in memory, or are read at once.
-  std::uint64_t blocks_together() {
-    while (!file_.next_.empty() && file_.next_.front().end < file_.hashed_ + sha256::kBlock) drop_first();
-    std::uint64_t until = file_.hashed_ + kAtOnce;
-    if (!file_.next_.empty()) {
-      const GrowingFile::Kept& kept = file_.next_.front();
-      in_memory_ = kept.begin <= file_.hashed_;
-      // Where a gap's last block reaches into what was kept, it is read as well.
-      until = std::min(until, in_memory_ ? kept.end : kept.begin + sha256::kBlock - 1);
-    } else {
-      in_memory_ = false;
+  sha256::Message& message() { return file_.message_; }
+  // Fetches what comes next. False: nothing up to the goal is left, but for what is less than a block.
+  bool prepare() {
+    if (message().blocks() == 0 && message().length() < goal_) message().accept(next());
+    if (message().blocks() > 0) return true;
+    if (message().length() == file_.bytes_ && !file_.done_) {
+      file_.digest_ = {DigestKind::sha256, message().digest()};
+      file_.done_ = true;
+      while (!file_.next_.empty()) drop_first();
     }
-    return std::min(blocks(), (until - file_.hashed_) / sha256::kBlock);
-  }
-  // The next bytes, of as many blocks as blocks_together() has said at most; `state` comes with them.
-  const std::byte* take(std::uint64_t size, sha256::State*& state) {
-    state = &file_.state_;
-    const std::byte* data = buffer_.data();
-    if (in_memory_)
-      data = file_.next_.front().memory.take(0).data() + (file_.hashed_ - file_.next_.front().begin);
-    else
-      file_.readable_->read_exactly(file_.hashed_, buffer_.first(size));
-    file_.hashed_ += size;
-    return data;
-  }
-  void finish() {
-    if (!whole_) return;
-    const auto tail = buffer_.first(goal_ - file_.hashed_);
-    file_.readable_->read_exactly(file_.hashed_, tail);
-    file_.digest_ = {DigestKind::sha256, sha256::finish(file_.state_, tail, file_.bytes_)};
-    file_.hashed_ = file_.bytes_;
-    file_.done_ = true;
-    while (!file_.next_.empty()) drop_first();
+    return false;
   }
   std::vector<GrowingFile::Kept> dropped;  // hashed
 
  private:
+  // Whole blocks that lie together in memory or are read at once, and the last bytes of the file.
+  std::span<const std::byte> next() {
+    const std::uint64_t at = message().length();
+    while (!file_.next_.empty() && file_.next_.front().end < at + sha256::kBlock) drop_first();
+    std::uint64_t until = std::min(goal_, at + kAtOnce);
+    GrowingFile::Kept* const kept = file_.next_.empty() ? nullptr : &file_.next_.front();
+    const bool in_memory = kept != nullptr && kept->begin <= at;
+    // Where a gap's last block reaches into what was kept, it is read as well.
+    if (kept != nullptr) until = std::min(until, in_memory ? kept->end : kept->begin + sha256::kBlock - 1);
+    std::uint64_t size = until - at;
+    if (until < file_.bytes_) size -= size % sha256::kBlock;
+    if (in_memory) return kept->memory.take(kept->end - kept->begin).subspan(at - kept->begin, size);
+    file_.readable_->read_exactly(at, buffer_.first(size));
+    return buffer_.first(size);
+  }
   void drop_first() {
     dropped.push_back(std::move(file_.next_.front()));
     file_.next_.pop_front();
@@ -77,7 +64,6 @@ class HashLane {
 
   GrowingFile& file_;
   std::uint64_t goal_;
-  bool whole_, in_memory_ = false;
   std::span<std::byte> buffer_;
 };
 
@@ -85,23 +71,14 @@ namespace {
 
 // All to their goals.
 void hash_together(std::vector<HashLane>& lanes) {
-  std::vector<HashLane*> running;
-  for (HashLane& lane : lanes) running.push_back(&lane);
-  const auto stop_at_goal = [](HashLane* lane) {
-    if (lane->blocks() > 0) return false;
-    lane->finish();
-    return true;
-  };
-  while (std::erase_if(running, stop_at_goal), !running.empty()) {
-    std::uint64_t blocks = running.front()->blocks_together();
-    for (HashLane* lane : running) blocks = std::min(blocks, lane->blocks_together());
-    std::array<sha256::State*, sha256::kMaxLanes> states;
-    std::array<const std::byte*, sha256::kMaxLanes> data;
-    for (std::size_t i = 0; i < running.size(); ++i)
-      data[i] = running[i]->take(blocks * sha256::kBlock, states[i]);
-    sha256::KernelPlan::measured().run(std::span(states).first(running.size()),
-                                       std::span(data).first(running.size()), blocks);
-  }
+  std::vector<sha256::Message*> ready;
+  do {
+    ready.clear();
+    for (HashLane& lane : lanes) {
+      if (lane.prepare()) ready.push_back(&lane.message());
+    }
+    if (!ready.empty()) sha256::advance_together(sha256::KernelPlan::measured(), ready);
+  } while (!ready.empty());
 }
 
 }  // namespace
@@ -214,16 +191,16 @@ std::vector<GrowingFile*> OutputDigests::work(bool& found) {
 
 void OutputDigests::hash(const std::vector<GrowingFile*>& files) {
   thread_local std::vector<std::byte> memory;
-  memory.resize(sha256::kMaxLanes * (kAtOnce + kStagger));
+  constexpr std::size_t kApart = kAtOnce + sha256::kStagger;
+  memory.resize(sha256::kMaxLanes * kApart);
   std::vector<HashLane> lanes;
   {
     const std::lock_guard lock(mutex_);
     for (GrowingFile* file : files) {
-      const std::uint64_t goal = std::min(file->written_, file->hashed_ + kTurn);
+      const std::uint64_t goal = std::min(file->written_, file->hashed() + kTurn);
       while (!file->kept_.empty() && file->kept_.begin()->first < goal)
         file->next_.push_back(std::move(file->kept_.extract(file->kept_.begin()).mapped()));
-      lanes.emplace_back(*file, goal,
-                         std::span(memory).subspan(lanes.size() * (kAtOnce + kStagger), kAtOnce));
+      lanes.emplace_back(*file, goal, std::span(memory).subspan(lanes.size() * kApart, kAtOnce));
     }
   }
   hash_together(lanes);
@@ -232,9 +209,9 @@ void OutputDigests::hash(const std::vector<GrowingFile*>& files) {
     for (GrowingFile::Kept& kept : lane.dropped) give_back(std::move(kept));
   }
   for (GrowingFile* file : files) {
-    if (file->hashed_ - file->sent_ < kToDisk) continue;
-    flush_.add(file->readable_, file->sent_, file->hashed_ - file->sent_);
-    file->sent_ = file->hashed_;
+    if (file->hashed() - file->sent_ < kToDisk) continue;
+    flush_.add(file->readable_, file->sent_, file->hashed() - file->sent_);
+    file->sent_ = file->hashed();
   }
 }
 

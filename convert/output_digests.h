@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/formats/digest.h"
-#include "core/formats/hash/sha256_kernels.h"
+#include "core/formats/hash/message.h"
 #include "core/system/file.h"
 #include "core/system/scratch.h"
 
@@ -35,17 +35,18 @@ class GrowingFile {
     std::uint64_t begin, end;
     Scratch<std::byte> memory;
   };
-  std::uint64_t ready() const { return written_ - hashed_; }
+  std::uint64_t hashed() const { return message_.length(); }
+  std::uint64_t ready() const { return written_ - hashed(); }
   bool whole() const { return written_ == bytes_; }
 
   std::shared_ptr<const File> readable_;
   std::uint64_t bytes_;
   std::map<std::uint64_t, std::uint64_t> islands_;  // begin and end of what lies beyond the first gap
   std::map<std::uint64_t, Kept> kept_;              // by where they begin
-  std::deque<Kept> next_;                // those in reach: whoever has made it busy_ alone sees them
-  std::uint64_t written_ = 0;            // up to the first gap
-  std::uint64_t hashed_ = 0, sent_ = 0;  // sent: the disk has been asked to write it
-  sha256::State state_ = sha256::kInitialState;
+  std::deque<Kept> next_;      // those in reach: whoever has made it busy_ alone sees them
+  std::uint64_t written_ = 0;  // up to the first gap
+  std::uint64_t sent_ = 0;     // the disk has been asked to write it
+  sha256::Message message_;
   bool busy_ = false, done_ = false;
   Digest digest_;
 };

@@ -26,11 +26,11 @@ FileReader::FileReader(ReadPool& pool, Wakeup& wakeup, bool keep_cache, std::siz
     : pool_(pool),
       wakeup_(wakeup),
       keep_cache_(keep_cache),
-      small_memory_(new std::byte[kChunk + (stagger + 1) * kCacheLine]),
+      small_memory_(new std::byte[kChunk + kCacheLine + stagger]),
       ring_memory_(nullptr, &std::free) {
   void* start = small_memory_.get();
   std::size_t space = kChunk + kCacheLine;
-  small_ = static_cast<std::byte*>(std::align(kCacheLine, kChunk, start, space)) + stagger * kCacheLine;
+  small_ = static_cast<std::byte*>(std::align(kCacheLine, kChunk, start, space)) + stagger;
 }
 
 void FileReader::open(const fs::path& path) {

@@ -22,8 +22,7 @@ class FileReader {
   static constexpr std::size_t kChunk = 64 << 10;
   enum class Status { chunk, waiting, end };
 
-  // `stagger` moves the small buffer by so many cache lines, so that lanes do not compete for the same cache
-  // sets.
+  // `stagger` moves the small buffer by so many bytes (sha256::kStagger).
   FileReader(ReadPool& pool, Wakeup& wakeup, bool keep_cache, std::size_t stagger);
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;

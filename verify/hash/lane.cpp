@@ -8,8 +8,7 @@ void Lane::start(std::size_t index, HashJob given) {
   result_ = {};
   result_.digest.kind = job.kind;
   ended_ = false;
-  pending_ = tail_ = {};
-  state_ = sha256::kInitialState;
+  message_ = {};
   try {
     reader_.open(job.path);
     result_.identity = reader_.file().identity();
@@ -21,7 +20,7 @@ void Lane::start(std::size_t index, HashJob given) {
 
 Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
   try {
-    while (!ended_ && blocks() == 0) {
+    while (!ended_ && message_.blocks() == 0) {
       std::span<const std::byte> chunk;
       switch (reader_.next(chunk, idle_cores)) {
         case FileReader::Status::waiting: return Step::waiting;
@@ -41,13 +40,10 @@ Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
 void Lane::accept(std::span<const std::byte> chunk) {
   result_.bytes += chunk.size();
   if (job_->sink != nullptr) job_->sink->consume(chunk);
-  if (git_sha1_) {
+  if (git_sha1_)
     git_sha1_->update(chunk);
-    return;
-  }
-  const std::size_t whole = chunk.size() / sha256::kBlock * sha256::kBlock;
-  pending_ = chunk.first(whole);
-  tail_ = chunk.subspan(whole);
+  else
+    message_.accept(chunk);
 }
 
 void Lane::finish() {
@@ -58,7 +54,7 @@ void Lane::finish() {
   if (git_sha1_) {
     result_.digest = git_sha1_->finish();
   } else {
-    result_.digest.bytes = sha256::finish(state_, tail_, result_.bytes);
+    result_.digest.bytes = message_.digest();
   }
   result_.complete = true;
   ended_ = true;
@@ -67,7 +63,7 @@ void Lane::finish() {
 void Lane::fail(Error error) {
   if (error.file().empty()) error.in(job_->path);
   result_.error = std::move(error);
-  pending_ = {};
+  message_ = {};
   ended_ = true;
 }
 

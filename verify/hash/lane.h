@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "core/formats/hash/sha256_kernels.h"
+#include "core/formats/hash/message.h"
 #include "core/formats/stream_digest.h"
 #include "verify/hash/file_reader.h"
 #include "verify/hash/hasher.h"
@@ -20,7 +20,7 @@ class Lane {
   void start(std::size_t index, HashJob job);
 
   enum class Step {
-    blocks,   // blocks() wait to be compressed
+    blocks,   // message() has blocks to be compressed
     waiting,  // for the disk
     ended,    // result() is final
   };
@@ -28,10 +28,7 @@ class Lane {
   Step prepare(Progress* progress, bool idle_cores);
 
   bool busy() const { return job_.has_value(); }
-  std::size_t blocks() const { return pending_.size() / sha256::kBlock; }
-  const std::byte* data() const { return pending_.data(); }
-  sha256::State& state() { return state_; }
-  void advance(std::size_t blocks) { pending_ = pending_.subspan(blocks * sha256::kBlock); }
+  sha256::Message& message() { return message_; }
 
   std::size_t index() const { return index_; }
   HashResult take_result();  // and be free for another file
@@ -47,9 +44,7 @@ class Lane {
   HashResult result_;
   bool ended_ = false;
 
-  sha256::State state_{};
-  std::span<const std::byte> pending_;  // whole blocks not yet compressed
-  std::span<const std::byte> tail_;     // the file's last bytes, less than a block
+  sha256::Message message_;
   std::optional<StreamDigest> git_sha1_;
 };
 

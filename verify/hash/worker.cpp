@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "core/system/threads.h"
@@ -12,12 +11,6 @@ namespace assay {
 namespace {
 
 constexpr auto kLookUp = std::chrono::milliseconds(20);  // how often a waiting thread asks whether to stop
-
-// Cache lines by which a lane's buffer is moved, so that equal offsets of the lanes fall into different cache
-// sets.
-std::size_t stagger(std::size_t lane) {
-  return 9 * lane % 64;
-}
 
 }  // namespace
 
@@ -79,7 +72,7 @@ void Crew::rethrow_failure() const {
 Worker::Worker(Crew& crew, ReadPool& pool, Wakeup& wakeup, std::size_t number, std::size_t lanes)
     : crew_(crew), wakeup_(wakeup), number_(number) {
   for (std::size_t i = 0; i < lanes; ++i) {
-    lanes_.push_back(std::make_unique<Lane>(pool, wakeup, crew.options.keep_cache, stagger(i)));
+    lanes_.push_back(std::make_unique<Lane>(pool, wakeup, crew.options.keep_cache, i * sha256::kStagger));
   }
 }
 
@@ -96,10 +89,10 @@ void Worker::hash_all() {
   while (busy_ != 0 && !crew_.stopped()) {
     ready_.clear();
     for (const auto& lane : lanes_) {
-      if (prepare(*lane)) ready_.push_back(lane.get());
+      if (prepare(*lane)) ready_.push_back(&lane->message());
     }
     if (!ready_.empty()) {
-      compress_ready();
+      sha256::advance_together(crew_.plan, ready_);
     } else if (busy_ != 0) {
       wakeup_.wait_for(kLookUp);
     }
@@ -127,20 +120,6 @@ bool Worker::prepare(Lane& lane) {
     start(lane, crew_.dealer.next());
   }
   return false;
-}
-
-// As many blocks as the lane with the fewest can give.
-void Worker::compress_ready() {
-  std::array<sha256::State*, sha256::kMaxLanes> states;
-  std::array<const std::byte*, sha256::kMaxLanes> data;
-  std::size_t blocks = ready_.front()->blocks();
-  for (std::size_t i = 0; i < ready_.size(); ++i) {
-    states[i] = &ready_[i]->state();
-    data[i] = ready_[i]->data();
-    blocks = std::min(blocks, ready_[i]->blocks());
-  }
-  crew_.plan.run(std::span(states).first(ready_.size()), std::span(data).first(ready_.size()), blocks);
-  for (Lane* lane : ready_) lane->advance(blocks);
 }
 
 // After an interrupt: what was begun ends incomplete, what was not is handed back untouched.

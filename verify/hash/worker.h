@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/formats/hash/kernel_plan.h"
 #include "verify/hash/hasher.h"
 #include "verify/hash/lane.h"
 #include "verify/hash/read_pool.h"
@@ -73,14 +72,13 @@ class Worker {
   void hash_all();
   void start(Lane& lane, std::optional<std::size_t> job);
   bool prepare(Lane& lane);  // has blocks to compress
-  void compress_ready();
   void report_the_rest();
 
   Crew& crew_;
   Wakeup& wakeup_;
   const std::size_t number_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<Lane*> ready_;
+  std::vector<sha256::Message*> ready_;
   std::size_t busy_ = 0;
 };
 

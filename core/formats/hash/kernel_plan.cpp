@@ -74,9 +74,7 @@ void KernelPlan::run(std::span<State* const> states, std::span<const std::byte* 
 }
 
 double measure_rate(const Kernel& kernel, std::size_t bytes_per_lane, int repetitions) {
-  // Lanes a few cache lines out of step, as the hasher's buffers are: equal low address bits would share
-  // cache sets.
-  const std::size_t stride = bytes_per_lane + 9 * kBlock;
+  const std::size_t stride = bytes_per_lane + kStagger;
   const std::vector<std::byte> bytes(stride * static_cast<std::size_t>(kernel.lanes), std::byte{0x5a});
   std::vector<State> states(static_cast<std::size_t>(kernel.lanes), kInitialState);
   std::vector<State*> state_at;

@@ -16,6 +16,8 @@ namespace assay::sha256 {
 
 inline constexpr std::size_t kBlock = 64;
 inline constexpr int kMaxLanes = 16;
+// By how many bytes the buffers of lanes are out of step, so that equal offsets fall into different cache sets.
+inline constexpr std::size_t kStagger = 9 * kBlock;
 
 using State = std::array<std::uint32_t, 8>;
 inline constexpr State kInitialState = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,

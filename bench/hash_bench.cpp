@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/hash/hasher.h"
 #include "core/formats/hash/kernel_plan.h"
 #include "core/system/threads.h"
-#include "verify/hash/hasher.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/formats/digest.h"
-#include "verify/hash/hasher.h"
+#include "core/formats/hash/hasher.h"
 
 namespace assay {
 

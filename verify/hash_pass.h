@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/hash/hasher.h"
 #include "core/system/progress.h"
-#include "verify/hash/hasher.h"
 #include "verify/relations.h"
 #include "verify/state.h"
 #include "verify/structure.h"

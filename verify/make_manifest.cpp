@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/formats/hash/hasher.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/chunks.h"
 #include "verify/diagnose.h"
 #include "verify/expected/assemble.h"
-#include "verify/hash/hasher.h"
 #include "verify/own_files.h"
 
 namespace assay {

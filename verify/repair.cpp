@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/formats/hash/hasher.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
-#include "verify/hash/hasher.h"
 
 namespace assay {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/hash/hasher.h"
 #include "core/formats/stream_digest.h"
 #include "core/numeric/statistics.h"
-#include "verify/hash/hasher.h"
 #include "verify/structure.h"
 #include "verify/tensor_report.h"
 

@@ -3,7 +3,7 @@
 //   expectation   what the files should be, and on whose word         verify/expected/
 //   survey        is each there, of the right size, and itself?       verify/survey
 //   structure     headers, indexes, numbering, code-bearing files     verify/structure, verify/code_files
-//   bytes         digests; on request numbers, tensor digests         verify/hash/, verify/tensor_sinks
+//   bytes         digests; on request numbers, tensor digests         verify/hash_pass, verify/tensor_sinks
 //   afterthoughts renamed files, swapped files, damaged ranges
 #pragma once
 

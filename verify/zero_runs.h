@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "verify/hash/hasher.h"
+#include "core/formats/hash/hasher.h"
 
 namespace assay {
 

@@ -30,8 +30,8 @@ const std::vector<Room>& rooms() {
   static const std::vector<Room> all = {
       {"core/system", {}},
       {"core/numeric", {"core/system"}},
-      {"core/formats/hash", {"core/system"}},
-      {"core/formats", {"core/system", "core/numeric", "core/formats/hash"}},
+      {"core/formats", {"core/system", "core/numeric"}},
+      {"core/formats/hash", {"core/system", "core/formats"}},
       {"core/model", {"core/system", "core/numeric", "core/formats"}},
       {"core/model/families", {"core/system", "core/model"}},
       {"core/model/formats", {"core/system", "core/numeric", "core/formats", "core/model"}},
@@ -69,10 +69,9 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "kernels/cuda", "kernels/selection", "kernels/harness",
         "kernels/plugin"}},
 
-      {"verify/hash", {"core/system", "core/formats", "core/formats/hash"}},
       {"verify/expected", {"core/system", "core/formats"}},
       {"verify",
-       {"core/system", "core/numeric", "core/formats", "core/model", "verify/hash", "verify/expected"}},
+       {"core/system", "core/numeric", "core/formats", "core/formats/hash", "core/model", "verify/expected"}},
       {"paramcount", {"core/system", "core/numeric", "core/formats", "core/model"}},
       {"convert", {"core/system", "core/numeric", "core/formats", "core/formats/hash", "core/model"}},
 

@@ -1,7 +1,7 @@
 // Messages on their way through SHA-256: each is handed its bytes as they come to hand, and those that have some advance
 // together, by the kernels that suit their number.
 //
-//   reading whole files   verify/hash: a few files a thread, read ahead
+//   reading whole files   hasher.h: several files a thread, read ahead
 //   writing files         convert/output_digests: each as far as it has been written without a gap
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "verify/hash/file_reader.h"
+#include "core/formats/hash/file_reader.h"
 
 #include <unistd.h>
 
@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/formats/hash/page_cache.h"
 #include "core/system/error.h"
-#include "verify/hash/page_cache.h"
 
 namespace assay {
 namespace {

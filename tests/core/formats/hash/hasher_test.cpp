@@ -1,4 +1,4 @@
-#include "verify/hash/hasher.h"
+#include "core/formats/hash/hasher.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/formats/hash/file_reader.h"
+#include "core/formats/hash/page_cache.h"
 #include "core/formats/hash/sha256_kernels.h"
 #include "core/system/threads.h"
 #include "tests/support/support.h"
-#include "verify/hash/file_reader.h"
-#include "verify/hash/page_cache.h"
 
 namespace assay {
 namespace {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <span>
 
+#include "core/formats/hash/read_pool.h"
 #include "core/system/file.h"
-#include "verify/hash/read_pool.h"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "verify/hash/read_pool.h"
+#include "core/formats/hash/read_pool.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "verify/hash/page_cache.h"
+#include "core/formats/hash/page_cache.h"
 
 namespace assay {
 namespace {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 
+#include "core/formats/hash/file_reader.h"
+#include "core/formats/hash/hasher.h"
 #include "core/formats/hash/message.h"
 #include "core/formats/stream_digest.h"
-#include "verify/hash/file_reader.h"
-#include "verify/hash/hasher.h"
 
 namespace assay {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "verify/hash/hasher.h"
-#include "verify/hash/lane.h"
-#include "verify/hash/read_pool.h"
+#include "core/formats/hash/hasher.h"
+#include "core/formats/hash/lane.h"
+#include "core/formats/hash/read_pool.h"
 
 namespace assay {
 

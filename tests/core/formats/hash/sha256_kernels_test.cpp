@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/hash/hasher.h"
 #include "core/formats/hash/kernel_plan.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
-#include "verify/hash/hasher.h"
 
 namespace assay::sha256 {
 namespace {

@@ -1,4 +1,4 @@
-#include "verify/hash/hasher.h"
+#include "core/formats/hash/hasher.h"
 
 #include <sys/resource.h>
 
@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/formats/hash/kernel_plan.h"
-#include "verify/hash/read_pool.h"
-#include "verify/hash/worker.h"
+#include "core/formats/hash/read_pool.h"
+#include "core/formats/hash/worker.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "verify/hash/page_cache.h"
+#include "core/formats/hash/page_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "verify/hash/lane.h"
+#include "core/formats/hash/lane.h"
 
 namespace assay {
 

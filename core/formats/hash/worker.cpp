@@ -1,4 +1,4 @@
-#include "verify/hash/worker.h"
+#include "core/formats/hash/worker.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 
 #include "convert/convert.h"
 #include "convert/equal_command.h"
-#include "convert/gguf_command.h"
+#include "convert/gguf_plan.h"
 #include "convert/render.h"
 #include "convert/report.h"
 #include "core/model/weight_encoder.h"
@@ -72,11 +72,12 @@ int run_convert(Settings& settings) {
   options.memory = parse_bytes(settings.memory);
   if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
   check_output(settings.in, settings.out, options);
-  if (concerns_gguf(settings.in, options.to))
-    return run_gguf(settings.in, settings.out, options, settings.gguf, settings.report,
-                    settings.common.progress, output);
-
-  const ConversionPlan plan = make_plan(settings.in, options);
+  const ConversionPlan plan = concerns_gguf(settings.in, options.to)
+                                  ? make_gguf_plan(settings.in, settings.out, options, settings.gguf)
+                                  : make_plan(settings.in, options);
+  if (!options.resume && !options.overwrite) {
+    for (const OutputShard& file : plan.shards) check_name_is_free(plan, file, settings.out);
+  }
   if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)
     throw Error::usage("--scales-from goes with fp8:… and int8:…");
   render_plan(plan, options, settings.out, output);
@@ -84,7 +85,7 @@ int run_convert(Settings& settings) {
     if (output.json_wanted()) output.json(render_json(plan, options, settings.out, nullptr));
     if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
     if (!plan.feasible()) return kExitCheckFailed;
-    rehearse(plan, options);
+    rehearse(plan, options, settings.out);
     const Space space = check_space(plan, settings.out);
     const bool fits = space.needed <= space.free;
     output.paint(fits ? "OK: a dry run, nothing was written" : "FAILED: it does not fit on the disk",

@@ -1,35 +1,29 @@
 #include "convert/convert.h"
 
-#include <fmt/format.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <iterator>
 #include <mutex>
 #include <set>
 
 #include "convert/config_rewrite.h"
 #include "convert/copy_range.h"
-#include "convert/journal.h"
+#include "convert/sections.h"
 #include "core/formats/checksum_manifest.h"
+#include "core/formats/hash/hasher.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
-#include "core/system/text.h"
 #include "core/system/threads.h"
 
 namespace assay {
 namespace {
 
-constexpr const char* kManifest = "SHA256SUMS";
-constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
-
-bool is_within(const fs::path& inner, const fs::path& outer) {
-  const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(outer));
-  return !relative.empty() && *relative.begin() != "..";
-}
+constexpr const char* kFoundWhole =
+    "an earlier run had finished this output; every byte is as its journal has it";
+constexpr const char* kFoundFinished =
+    "an earlier run had finished this output: sizes and headers are those of this conversion";
+constexpr const char* kAndDigests = ", and every file is as the SHA256SUMS there has it";
 
 // Weights in whatever container, and lists of what is no longer so.
 bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
@@ -56,6 +50,7 @@ class Conversion {
   Conversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
              const ConvertOptions& options, ProgressMode mode)
       : in_(in),
+        out_(out),
         folder_(out, begin_of(options)),
         partial_(folder_.path()),
         plan_(plan),
@@ -63,11 +58,16 @@ class Conversion {
         mode_(mode),
         source_(plan.checkpoint) {
     if (!options.scales_from.empty()) given_.emplace(options.scales_from, options.jobs);
+    if (!plan.gguf) return;
+    for (const OutputShard& file : plan.shards) {
+      auto parts = sections_of(file);
+      std::move(parts.begin(), parts.end(), std::back_inserter(sections_));
+    }
   }
 
   ConvertResult run() {
     try {
-      if (was_published()) return std::move(result_);
+      if (was_published() || was_finished()) return std::move(result_);
       check_space(plan_, folder_.out()).require(folder_.out());
       prepare();
       write_shards();
@@ -85,25 +85,52 @@ class Conversion {
   }
 
  private:
+  // What is written, and noted in the journal, at a time.
+  const std::vector<OutputShard>& units() const { return plan_.gguf ? sections_ : plan_.shards; }
+  fs::path final_folder() const { return plan_.folder_of(folder_.out()); }
+
   // By a run that was killed while it tidied up. What is left of it goes.
   bool was_published() {
     if (!options_.resume || !folder_.is_sealed()) return false;
     const auto finished = Journal::read(folder_.record(), Journal::key(plan_, options_));
-    if (whole_shards(finished, folder_.out()).size() != plan_.shards.size()) {
+    if (whole(finished, plan_.shards, final_folder()).size() != plan_.shards.size()) {
       folder_.unseal();
       return false;
     }
     folder_.remove();
-    take_errors(finished);
-    result_.shards_reused = plan_.shards.size();
+    take_results(finished);
+    result_.reused = plan_.gguf ? plan_.derived.size() : plan_.shards.size();
     result_.note = kFoundWhole;
+    return true;
+  }
+
+  // By one that had tidied up.
+  bool was_finished() {
+    if (!is_finished(plan_, options_, out_, mode_)) return false;
+    result_.note = kFoundFinished;
+    if (plan_.is_folder) result_.note += kAndDigests;
     return true;
   }
 
   void prepare() {
     remove_temporaries();
     journal_.emplace(partial_, Journal::key(plan_, options_));
-    finished_before_ = whole_shards(journal_->finished(), partial_);
+    finished_before_ = whole(journal_->finished(), units(), partial_);
+    if (plan_.gguf) begin_files();
+  }
+
+  // Files that lie beside each other have got their names one by one.
+  void begin_files() {
+    std::set<std::string> published;
+    if (!plan_.is_folder) published = whole(journal_->finished(), plan_.shards, final_folder());
+    for (const OutputShard& section : sections_) {
+      if (published.contains(section.part_of)) finished_before_.insert(section.name);
+    }
+    for (const OutputShard& file : plan_.shards) {
+      if (published.contains(file.name)) continue;
+      if (!options_.overwrite) check_name_is_free(plan_, file, out_);
+      begin_file(file, partial_);
+    }
   }
 
   // What a killed run left: AtomicFile's temporaries, in a folder that is ours alone.
@@ -117,25 +144,23 @@ class Conversion {
   }
 
   // Shards that an earlier run finished and that still are what they were: read again, every byte.
-  std::set<std::string> whole_shards(const std::map<std::string, FinishedShard>& before,
-                                     const fs::path& folder) const {
+  std::set<std::string> whole(const std::map<std::string, FinishedShard>& before,
+                              const std::vector<OutputShard>& shards, const fs::path& folder) const {
     std::set<std::string> all_there;
-    std::uint64_t bytes = 0;
-    for (const auto& [name, shard] : before)
-      for (const FinishedFile& file : shard.files) bytes += file.bytes;
     if (before.empty()) return all_there;
+    std::uint64_t bytes = 0;
+    for (const OutputShard& shard : shards) bytes += before.contains(shard.name) ? shard.bytes : 0;
     Progress progress(mode_, "Checking what is finished", bytes);
-    for (const OutputShard& shard : plan_.shards) {
+    for (const OutputShard& shard : shards) {
       const auto found = before.find(shard.name);
       if (found == before.end()) continue;
-      std::vector<char> whole(found->second.files.size());
-      parallel_for(options_.jobs, whole.size(), [&](std::size_t i) {
+      std::vector<char> ok(found->second.files.size());
+      parallel_for(options_.jobs, ok.size(), [&](std::size_t i) {
         if (interrupted()) throw Interrupted{};
-        whole[i] = is_whole(folder, found->second.files[i]);
+        ok[i] = is_whole(shard, found->second, i, folder);
         progress.add(found->second.files[i].bytes);
       });
-      if (std::all_of(whole.begin(), whole.end(), [](char ok) { return ok != 0; }))
-        all_there.insert(shard.name);
+      if (std::all_of(ok.begin(), ok.end(), [](char one) { return one != 0; })) all_there.insert(shard.name);
     }
     return all_there;
   }
@@ -145,33 +170,53 @@ class Conversion {
     const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
     check_merges(plan_, source_);
     std::vector<const OutputShard*> left;
-    for (const OutputShard& shard : plan_.shards) {
+    for (const OutputShard& shard : units()) {
       if (!finished_before_.contains(shard.name)) {
         left.push_back(&shard);
         continue;
       }
-      ++result_.shards_reused;
+      result_.reused += plan_.gguf ? shard.tensors.size() : 1;
       progress.add(shard.bytes);
     }
     assay::write_shards(context, left, partial_, [this](WrittenShard written) { close(std::move(written)); });
-    take_errors(journal_->finished());
+    if (plan_.gguf) note_files();
+    take_results(journal_->finished());
   }
 
-  void take_errors(const std::map<std::string, FinishedShard>& finished) {
+  // A file's own digest is none of its sections': what was written is read again.
+  void note_files() {
+    std::vector<HashJob> jobs;
+    std::vector<const OutputShard*> files;
+    for (const OutputShard& file : plan_.shards) {
+      if (std::error_code error; !fs::exists(partial_ / file.name, error)) continue;  // published before
+      files.push_back(&file);
+      jobs.push_back({.path = partial_ / file.name, .size = file.bytes});
+    }
+    Progress progress(mode_, "Hashing", plan_.file_bytes);
+    const HashOptions options{.jobs = options_.jobs, .keep_cache = true, .progress = &progress};
+    hash_files(jobs, options, [&](std::size_t i, HashResult&& result) {
+      if (result.error) throw *result.error;
+      if (!result.complete) throw Interrupted{};
+      journal_->add(files[i]->name, {{{files[i]->name, result.bytes, result.digest}}, {}});
+    });
+  }
+
+  void take_results(const std::map<std::string, FinishedShard>& finished) {
     for (const auto& [name, shard] : finished)
       result_.errors.insert(result_.errors.end(), shard.errors.begin(), shard.errors.end());
     std::sort(result_.errors.begin(), result_.errors.end(),
               [](const WorkError& a, const WorkError& b) { return a.work < b.work; });
+    const auto take = [&](const std::vector<OutputShard>& shards, std::map<std::string, Digest>& digests) {
+      for (const OutputShard& shard : shards)
+        for (const FinishedFile& file : finished.at(shard.name).files) digests[file.name] = file.sha256;
+    };
+    take(sections_, result_.tensor_digests);
+    take(plan_.shards, result_.file_digests);
   }
 
   void close(WrittenShard written) {
-    const std::vector<Digest> digests = written.sink.file_digests();
+    FinishedShard finished{written.sink.finished(), std::move(written.errors)};
     written.sink.commit();
-    FinishedShard finished{{}, std::move(written.errors)};
-    for (std::size_t i = 0; i < digests.size(); ++i) {
-      const std::string& name = written.sink.names()[i];
-      finished.files.push_back({name, fs::file_size(partial_ / name), digests[i]});
-    }
     source_.check_unchanged();
     const std::lock_guard lock(journal_mutex_);
     journal_->add(written.shard.name, std::move(finished));
@@ -185,8 +230,8 @@ class Conversion {
   }
 
   void write_the_rest() {
-    for (const auto& [name, shard] : journal_->finished())
-      for (const FinishedFile& file : shard.files) manifest_[file.name] = file.sha256;
+    if (!plan_.is_folder) return;
+    manifest_ = result_.file_digests;
     if (!plan_.ranks) {
       write_around(plan_.checkpoint.index || plan_.shards.size() > 1 ? weight_map() : WeightMap{},
                    plan_.tensor_bytes, "");
@@ -203,9 +248,10 @@ class Conversion {
   }
 
   // config.json, index and the other files of the model, into the folder `below` of the output.
-  using WeightMap = std::map<std::string, std::string>;
+  using WeightMap = std::vector<std::pair<std::string, std::string>>;  // a tensor's name, its file's
   void write_around(const WeightMap& map, std::uint64_t tensor_bytes, const std::string& below) {
-    if (!plan_.checkpoint.config.empty()) {
+    for (const auto& [name, text] : plan_.texts) write_text(name, text);
+    if (!plan_.gguf && !plan_.checkpoint.config.empty()) {
       const RewrittenConfig config = rewrite_config(plan_, options_);
       result_.note = config.note;
       write_text(below + "config.json", config.text);
@@ -214,18 +260,21 @@ class Conversion {
     if (!map.empty()) {
       const auto numbered = parse_shard_name(plan_.shards.front().name);
       const std::string stem = numbered ? numbered->stem : "model";
-      const Json index = {{"metadata", {{"total_size", tensor_bytes}}}, {"weight_map", map}};
+      const Json index = {{"metadata", {{"total_size", tensor_bytes}}},
+                          {"weight_map", Json::object_t(map.begin(), map.end())}};
       write_text(below + stem + ".safetensors.index.json", dump_json(index) + "\n");
     }
     std::error_code error;
-    if (options_.merge || fs::is_directory(in_, error)) copy_other_files(below);
+    if (!plan_.gguf && (options_.merge || fs::is_directory(in_, error))) copy_other_files(below);
   }
 
+  // By name; what comes from a GGUF as it lies in the files.
   WeightMap weight_map() const {
     WeightMap map;
     for (const OutputShard& shard : plan_.shards) {
-      for (const OutputTensor& tensor : shard.tensors) map[tensor.name] = shard.name;
+      for (const OutputTensor& tensor : shard.tensors) map.emplace_back(tensor.name, shard.name);
     }
+    if (!plan_.gguf) std::sort(map.begin(), map.end());
     return map;
   }
 
@@ -234,9 +283,10 @@ class Conversion {
     for (const OutputShard& shard : plan_.shards) {
       for (const RankFile& file : plan_.ranks->cut(plan_, shard).files) {
         for (const std::string& tensor : file.tensors)
-          maps[file.rank][tensor] = plan_.ranks->file_name(shard, file.rank);
+          maps[file.rank].emplace_back(tensor, plan_.ranks->file_name(shard, file.rank));
       }
     }
+    for (WeightMap& map : maps) std::sort(map.begin(), map.end());
     return maps;
   }
 
@@ -266,11 +316,19 @@ class Conversion {
   }
 
   void finish() {
+    for (const OutputShard& file : plan_.shards) {
+      std::error_code error;
+      if (!plan_.is_folder && fs::exists(partial_ / file.name, error))
+        ResumableFile(partial_ / file.name).publish(final_folder() / file.name);
+    }
     folder_.seal();
-    folder_.publish();
+    if (plan_.is_folder)
+      folder_.publish();
+    else
+      folder_.remove();
   }
 
-  const fs::path& in_;
+  const fs::path &in_, &out_;
   PartialFolder folder_;
   const fs::path& partial_;
   const ConversionPlan& plan_;
@@ -280,6 +338,7 @@ class Conversion {
   std::optional<GivenScales> given_;
   std::optional<Journal> journal_;
   std::mutex journal_mutex_;
+  std::vector<OutputShard> sections_;      // of a plan from or to GGUF
   std::set<std::string> finished_before_;  // by the run that this one resumes
   std::map<std::string, Digest> manifest_;
   ConvertResult result_;
@@ -287,99 +346,16 @@ class Conversion {
 
 }  // namespace
 
-// A GGUF where one is asked for, or a folder with the list of digests that a conversion leaves in it.
-namespace {
-bool may_be_replaced(const fs::path& out, const ConvertOptions& options) {
-  std::error_code error;
-  return (fs::is_regular_file(out, error) && options.to.starts_with("gguf:")) ||
-         (fs::is_directory(out, error) && fs::is_regular_file(out / kManifest, error));
-}
-}  // namespace
-
-PartialFolder::Begin begin_of(const ConvertOptions& options) {
-  using Begin = PartialFolder::Begin;
-  return options.overwrite ? Begin::anew : options.resume ? Begin::resume : Begin::empty;
-}
-
-bool is_whole(const fs::path& folder, const FinishedFile& file) {
-  std::error_code error;
-  if (!is_safe_relative_path(file.name)) return false;
-  const fs::path path = folder / file.name;
-  return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.bytes && !error &&
-         sha256_of_file(File::open(path)) == file.sha256;
-}
-
-void check_output(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
-  std::error_code error;
-  if (out.empty()) throw Error::usage("OUT is empty").remedy("name a new folder");
-  const fs::path source = fs::is_directory(in, error) ? in : in.parent_path();
-  if (is_within(out, source.empty() ? fs::path(".") : source) && fs::is_directory(in, error))
-    throw Error::refused("the output would lie in the source's own folder")
-        .in(out)
-        .remedy("name another folder");
-  // A file that a run gave its name before it was killed: its journal, which the conversion reads, knows it.
-  if (fs::is_symlink(parent_of_output(out) / name_of_output(out), error))
-    throw Error::refused("exists already, and is a link").in(out).remedy("name a new folder");
-  const bool is_recorded = fs::exists(publication_record(out), error);
-  const bool is_file_of_a_run = fs::is_regular_file(out, error) && fs::exists(partial_folder(out), error);
-  const bool may_be_ours = options.resume && (is_recorded || is_file_of_a_run);
-  const bool there =
-      fs::exists(out, error) && !may_be_ours && !(fs::is_directory(out, error) && fs::is_empty(out, error));
-  if (there && !options.overwrite)
-    throw Error::refused("exists already")
-        .in(out)
-        .remedy("name a new folder, or replace it with --overwrite");
-  if (there && (is_within(in, out) || !may_be_replaced(out, options)))
-    throw Error::refused("exists already, and is not what a conversion wrote")
-        .in(out)
-        .remedy("name a new folder");
-  if (!fs::is_directory(parent_of_output(out), error))
-    throw Error::input("there is no such folder").in(parent_of_output(out));
-  if (!options.overwrite && !options.resume && fs::exists(partial_folder(out), error)) {
-    throw Error::refused("an unfinished conversion is here")
-        .in(partial_folder(out))
-        .remedy("continue it with --resume, or begin anew with --overwrite");
-  }
-}
-
-Space space_for(std::uint64_t bytes, const fs::path& out) {
-  struct statvfs s {};
-  if (::statvfs(parent_of_output(out).c_str(), &s) != 0)
-    throw Error::from_errno("ask for free space", errno).in(out);
-  return {bytes + kReserve, std::uint64_t{s.f_bavail} * s.f_frsize};
-}
-
-void Space::require(const fs::path& out) const {
-  if (needed <= free) return;
-  throw Error::io(fmt::format("{} are needed, {} are free", human_bytes(needed), human_bytes(free)))
-      .in(parent_of_output(out));
-}
-
-Space check_space(const ConversionPlan& plan, const fs::path& out) {
-  Space space = space_for(plan.file_bytes, out);
-  const fs::path partial = partial_folder(out);
-  const auto there = [&](const std::string& name, std::uint64_t bytes) {
-    std::error_code error;
-    if (fs::file_size(partial / name, error) == bytes && !error) space.needed -= bytes;
-  };
-  std::error_code error;
-  if (!fs::exists(partial, error)) return space;
-  for (const OutputShard& shard : plan.shards) {
-    if (!plan.ranks) there(shard.name, shard.bytes);
-    if (plan.ranks)
-      for (const RankFile& file : plan.ranks->cut(plan, shard).files) there(file.name, file.bytes);
-  }
-  return space;
-}
-
-void rehearse(const ConversionPlan& plan, const ConvertOptions& options) {
+void rehearse(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out) {
+  if (is_finished(plan, options, out)) return;
   check_merges(plan, CheckpointReader(plan.checkpoint));
   jobs_within_memory(plan, options);
-  if (!plan.checkpoint.config.empty()) rewrite_config(plan, options);
+  if (!plan.gguf && !plan.checkpoint.config.empty()) rewrite_config(plan, options);
 }
 
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
+  jobs_within_memory(plan, options);
   return Conversion(in, out, plan, options, progress).run();
 }
 

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <span>
 
+#include "convert/layout.h"
 #include "convert/output_check.h"
 #include "convert/repack.h"
+#include "convert/reshard.h"
 #include "convert/tensor_recipe.h"
 #include "core/formats/gguf_write.h"
 #include "core/formats/imatrix.h"
-#include "core/formats/safetensors.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_import.h"
@@ -61,10 +62,10 @@ class GgufPlanner {
     throw_first_error(plan_.checkpoint.findings, in);
     plan_.stored = find_stored(plan_.checkpoint, read_quantization(plan_.checkpoint));
     throw_first_error(plan_.stored.findings, in);
-    for (const CheckpointTensor& tensor : plan_.checkpoint.tensors) plan_.read_bytes += tensor.bytes;
+    plan_.gguf = true;
   }
 
-  RegroupPlan run() {
+  ConversionPlan run() {
     const bool from_gguf = plan_.checkpoint.container == Checkpoint::Container::gguf;
     const auto type = gguf_spec(options_.to);
     if (from_gguf) check_whole();
@@ -80,10 +81,7 @@ class GgufPlanner {
       export_model(*type);
     else
       import_model();
-    for (const RegroupFile& file : plan_.files) {
-      plan_.file_bytes += file.bytes;
-      for (const RegroupTensor& tensor : file.tensors) tensor.made.check(plan_.stored);
-    }
+    for (const DerivedOutput& output : plan_.derived) output.made.check(plan_.stored);
     return std::move(plan_);
   }
 
@@ -125,9 +123,9 @@ class GgufPlanner {
     for (auto& key : gguf_tokenizer(folder, config, *family, gguf_.tokenizer_pre))
       gguf::set_value(keys, std::move(key));
 
-    plan_.to = fmt::format("GGUF {}", name(type));
-    plan_.roles = fmt::format("the module tree of {}", tree.family);
-    std::vector<RegroupTensor> made;
+    plan_.spec.text = fmt::format("GGUF {}", name(type));
+    plan_.roles_from = fmt::format("the module tree of {}", tree.family);
+    std::vector<DerivedOutput> made;
     if (keeps_fp4(type))
       return write_gguf(repacked(std::move(tensors), type), std::move(keys), gguf::kDefaultAlignment);
     for (GgufTensor& tensor : tensors) {
@@ -145,10 +143,10 @@ class GgufPlanner {
 
   // What is FP4 of that kind in its blocks, with the tensor-wide scales beside; floats as they are; all else
   // in bfloat16.
-  std::vector<RegroupTensor> repacked(std::vector<GgufTensor> tensors, GgufFileType type) const {
+  std::vector<DerivedOutput> repacked(std::vector<GgufTensor> tensors, GgufFileType type) const {
     const ElementType wanted = gguf_default_type(type);
     const CheckpointReader source(plan_.checkpoint);
-    std::vector<RegroupTensor> made;
+    std::vector<DerivedOutput> made;
     std::size_t count = 0;
     for (GgufTensor& tensor : tensors) {
       if (!can_repack(tensor.made, wanted, plan_.stored)) {
@@ -200,7 +198,7 @@ class GgufPlanner {
       throw Error::usage(fmt::format("--to gguf:{}: moves the FP4 of safetensors; this is a GGUF already",
                                      lower_case(name(type))))
           .remedy("--to gguf:mxfp4_moe quantizes");
-    std::vector<RegroupTensor> made;
+    std::vector<DerivedOutput> made;
     for (std::uint32_t i = 0; i < plan_.stored.tensors.size(); ++i) {
       const LogicalTensor& tensor = plan_.stored.tensors[i];
       made.push_back({whole(tensor.name, plan_.stored, i), tensor.form.codes});
@@ -208,13 +206,13 @@ class GgufPlanner {
     auto keys = plan_.checkpoint.gguf->metadata;
     as_llama_quantize_has_it(keys, type);
     choose_types(made, keys, type);
-    for (const RegroupTensor& tensor : made) check_requantization(tensor);
+    for (const DerivedOutput& tensor : made) check_requantization(tensor);
     take_importance(made, keys);
-    plan_.to = fmt::format("GGUF {}", name(type));
+    plan_.spec.text = fmt::format("GGUF {}", name(type));
     write_gguf(std::move(made), std::move(keys), plan_.checkpoint.gguf->alignment);
   }
 
-  void check_requantization(const RegroupTensor& tensor) const {
+  void check_requantization(const DerivedOutput& tensor) const {
     const LogicalTensor& source = plan_.stored.tensors[tensor.made.pieces.front().source];
     const bool quantized = info(source.form.codes).block_elements > 1;
     const bool kept = source.form.codes == tensor.type && !source.composed;
@@ -225,7 +223,7 @@ class GgufPlanner {
         .remedy("convert the original, or accept the loss with --allow-requantize");
   }
 
-  void take_importance(std::vector<RegroupTensor>& made, std::vector<gguf::KeyValue>& keys) {
+  void take_importance(std::vector<DerivedOutput>& made, std::vector<gguf::KeyValue>& keys) {
     if (!importance_) return;
     weigh(made);
     note_importance(keys);
@@ -237,16 +235,16 @@ class GgufPlanner {
     for (const char* key : {"split.no", "split.count", "split.tensors.count"}) gguf::remove_key(keys, key);
   }
 
-  void choose_types(std::vector<RegroupTensor>& made, const std::vector<gguf::KeyValue>& keys,
+  void choose_types(std::vector<DerivedOutput>& made, const std::vector<gguf::KeyValue>& keys,
                     GgufFileType type) const {
     std::vector<std::string> names;
-    for (const RegroupTensor& tensor : made) names.push_back(tensor.made.name);
+    for (const DerivedOutput& tensor : made) names.push_back(tensor.made.name);
     recipe_.check_used(names);
-    std::stable_sort(made.begin(), made.end(), [](const RegroupTensor& a, const RegroupTensor& b) {
+    std::stable_sort(made.begin(), made.end(), [](const DerivedOutput& a, const DerivedOutput& b) {
       return gguf_tensor_order(a.made.name, b.made.name);
     });
     std::vector<MixTensor> tensors;
-    for (RegroupTensor& tensor : made) {
+    for (DerivedOutput& tensor : made) {
       auto& shape = tensor.made.shape;  // ggml counts no dimensions of 1 beyond the last larger one
       while (shape.size() > 1 && shape.front() == 1) shape.erase(shape.begin());
       tensors.push_back({tensor.made.name, ggml_order(shape), tensor.type});
@@ -259,9 +257,9 @@ class GgufPlanner {
   }
 
   // What the matrix says of a tensor that is quantized; the embedding's is looked up, not multiplied.
-  void weigh(std::vector<RegroupTensor>& made) {
+  void weigh(std::vector<DerivedOutput>& made) {
     std::uint64_t without = 0, with = 0;
-    for (RegroupTensor& tensor : made) {
+    for (DerivedOutput& tensor : made) {
       if (info(tensor.type).block_elements == 1) continue;
       const auto found = importance_->entries.find(tensor.made.name);
       if (found == importance_->entries.end()) {
@@ -323,10 +321,10 @@ class GgufPlanner {
   // --- the files of a GGUF ---------------------------------------------------------------------------------
 
   // Parts as gguf-py's writer cuts them: the next tensor begins a new file where it would not fit.
-  std::vector<std::vector<RegroupTensor>> split(std::vector<RegroupTensor> made, std::uint64_t limit) const {
-    std::vector<std::vector<RegroupTensor>> parts(1);
+  std::vector<std::vector<DerivedOutput>> split(std::vector<DerivedOutput> made, std::uint64_t limit) const {
+    std::vector<std::vector<DerivedOutput>> parts(1);
     std::uint64_t bytes = 0;
-    for (RegroupTensor& tensor : made) {
+    for (DerivedOutput& tensor : made) {
       const auto elements = element_count(tensor.made.shape);
       const std::uint64_t size = storage_bytes(tensor.type, elements.value_or(0)).value_or(0);
       if (limit != 0 && !parts.back().empty() && size > limit - std::min(limit, bytes)) {
@@ -339,8 +337,9 @@ class GgufPlanner {
     return parts;
   }
 
-  void write_gguf(std::vector<RegroupTensor> made, std::vector<gguf::KeyValue> keys,
+  void write_gguf(std::vector<DerivedOutput> made, std::vector<gguf::KeyValue> keys,
                   std::uint64_t alignment) {
+    plan_.is_folder = false;
     const std::size_t tensors = made.size();
     auto parts = split(std::move(made), options_.max_shard_size);
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -351,10 +350,10 @@ class GgufPlanner {
         own.push_back(gguf::u16_value("split.count", parts.size()));
         own.push_back(gguf::i32_value("split.tensors.count", static_cast<std::int64_t>(tensors)));
       }
-      RegroupFile file{.name = part_name(i, parts.size()), .tensors = std::move(parts[i])};
+      OutputShard& file = add_file(part_name(i, parts.size()), std::move(parts[i]));
       std::vector<gguf::Tensor> infos;
-      for (const RegroupTensor& tensor : file.tensors)
-        infos.push_back({tensor.made.name, tensor.type, ggml_order(tensor.made.shape)});
+      for (const OutputTensor& tensor : file.tensors)
+        infos.push_back({tensor.name, tensor.type, ggml_order(tensor.shape)});
       const std::uint64_t data = gguf::place_tensors(infos, alignment);
       file.header = gguf::serialize_header(own, infos, alignment);
       file.bytes = file.header.size() + data;
@@ -362,8 +361,20 @@ class GgufPlanner {
         file.tensors[t].offset = file.header.size() + infos[t].offset;
         file.tensors[t].bytes = infos[t].bytes;
       }
-      plan_.files.push_back(std::move(file));
     }
+    sum_up(plan_);
+  }
+
+  OutputShard& add_file(std::string name, std::vector<DerivedOutput> tensors) {
+    OutputShard& file = plan_.shards.emplace_back();
+    file.name = std::move(name);
+    for (DerivedOutput& tensor : tensors) {
+      const auto place = static_cast<std::uint32_t>(plan_.derived.size());
+      file.tensors.push_back(
+          {tensor.made.name, tensor.type, tensor.made.shape, OutputTensor::Source::derived, place});
+      plan_.derived.push_back(std::move(tensor));
+    }
+    return file;
   }
 
   std::string part_name(std::size_t part, std::size_t parts) const {
@@ -388,10 +399,9 @@ class GgufPlanner {
     plan_.notes = std::move(model.notes);
     check_left_out(model);
     plan_.texts = std::move(model.files);
-    plan_.roles = model.family.empty() ? "" : fmt::format("the module tree of {}", model.family);
-    plan_.to = fmt::format("safetensors {}", name(*type));
-    plan_.folder = true;
-    std::vector<RegroupTensor> made;
+    plan_.roles_from = model.family.empty() ? "" : fmt::format("the module tree of {}", model.family);
+    plan_.spec.text = fmt::format("safetensors {}", name(*type));
+    std::vector<DerivedOutput> made;
     for (DerivedTensor& tensor : model.tensors) {
       const bool computed_in_f32 = tensor.name.ends_with("e_score_correction_bias");
       made.push_back({std::move(tensor), computed_in_f32 ? ElementType::F32 : *type});
@@ -404,16 +414,7 @@ class GgufPlanner {
     const auto config = std::find_if(plan_.texts.begin(), plan_.texts.end(),
                                      [](const auto& text) { return text.first == "config.json"; });
     if (config == plan_.texts.end()) return;
-    Checkpoint made;
-    made.root = out_;
-    for (const RegroupFile& file : plan_.files) {
-      const auto place = static_cast<std::uint32_t>(made.files.size());
-      made.files.push_back({file.name, out_ / file.name, file.bytes, {}, {}});
-      for (const RegroupTensor& tensor : file.tensors)
-        made.tensors.push_back(
-            {tensor.made.name, tensor.type, tensor.made.shape, tensor.offset, tensor.bytes, place});
-    }
-    throw_first_refusal(check_output_against_config(made, config->second, false));
+    throw_first_refusal(check_output_against_config(plan_, out_, config->second, false));
   }
 
   static void throw_first_refusal(const Findings& findings) {
@@ -436,40 +437,13 @@ class GgufPlanner {
     plan_.notes.push_back(what + "; left out, as --drop-unknown says");
   }
 
-  void write_safetensors(std::vector<RegroupTensor> made) {
+  void write_safetensors(std::vector<DerivedOutput> made) {
     auto parts =
         split(std::move(made), options_.max_shard_size != 0 ? options_.max_shard_size : kDefaultShard);
-    Json weight_map = Json::object();
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      RegroupFile file{.name = parts.size() == 1
-                                   ? "model.safetensors"
-                                   : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, parts.size())};
-      std::vector<safetensors::Tensor> described;
-      std::map<std::string, RegroupTensor> by_name;
-      for (RegroupTensor& tensor : parts[i]) {
-        described.push_back({tensor.made.name, tensor.type, tensor.made.shape});
-        by_name.emplace(tensor.made.name, std::move(tensor));
-      }
-      safetensors::sort_as_reference(described);
-      const std::vector<std::pair<std::string, std::string>> metadata = {{"format", "pt"}};
-      file.header = safetensors::serialize_header(described, metadata);
-      file.bytes = file.header.size();
-      for (const safetensors::Tensor& tensor : described) {
-        RegroupTensor& own = by_name.at(tensor.name);
-        own.offset = file.header.size() + tensor.begin;
-        own.bytes = tensor.bytes();
-        file.bytes = own.offset + own.bytes;
-        total += own.bytes;
-        weight_map[tensor.name] = file.name;
-        file.tensors.push_back(std::move(own));
-      }
-      plan_.files.push_back(std::move(file));
-    }
-    if (parts.size() > 1) {
-      const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", std::move(weight_map)}};
-      plan_.texts.emplace_back("model.safetensors.index.json", dump_json(index) + "\n");
-    }
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      add_file(numbered_shard("model", i + 1, parts.size()), std::move(parts[i])).metadata = {
+          {"format", "pt"}};
+    lay_out(plan_, options_.jobs);
   }
 
   const fs::path &in_, &out_;
@@ -477,13 +451,13 @@ class GgufPlanner {
   const GgufOptions& gguf_;
   TensorRecipe recipe_;
   std::optional<ImportanceMatrix> importance_;
-  RegroupPlan plan_;
+  ConversionPlan plan_;
 };
 
 }  // namespace
 
-RegroupPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
-                           const GgufOptions& gguf) {
+ConversionPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
+                              const GgufOptions& gguf) {
   return GgufPlanner(in, out, options, gguf).run();
 }
 

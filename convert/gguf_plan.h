@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "convert/regroup.h"
+#include "convert/plan.h"
 #include "core/model/gguf_mix.h"
 
 namespace assay {
@@ -33,7 +33,7 @@ std::string lower_case(std::string_view text);
 bool concerns_gguf(const fs::path& in, std::string_view to);
 
 // Throws Error::refused, ::input or ::usage; what it returns can be written.
-RegroupPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
-                           const GgufOptions& gguf);
+ConversionPlan make_gguf_plan(const fs::path& in, const fs::path& out, const ConvertOptions& options,
+                              const GgufOptions& gguf);
 
 }  // namespace assay

@@ -25,6 +25,11 @@ Json to_line(const std::string& shard, const FinishedShard& result) {
   return {{"shard", shard}, {"files", std::move(files)}, {"errors", std::move(errors)}};
 }
 
+template <class Contents>
+std::string sha256_hex(const Contents& contents) {
+  return digest_of(DigestKind::sha256, std::as_bytes(std::span(contents))).hex();
+}
+
 FinishedShard from_line(const Json& line) {
   FinishedShard result;
   for (const Json& file : line.at("files")) {
@@ -44,15 +49,16 @@ std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& optio
                   options.include, options.exclude, options.scales_from, plan.roles_from, options.grid.tp,
                   options.grid.ep, options.merge);
   for (const OutputShard& shard : plan.shards) text += fmt::format("{} {}\n", shard.name, shard.bytes);
-  return key(std::move(text), plan.checkpoint);
-}
-
-std::string Journal::key(std::string what, const Checkpoint& source) {
-  for (const CheckpointFile& file : source.files) {
-    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
-    what += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
+  if (plan.gguf) {
+    text += fmt::format("{}\n", options.allow_large);
+    for (const OutputShard& shard : plan.shards) text += sha256_hex(shard.header) + "\n";
+    for (const DerivedOutput& output : plan.derived) text += sha256_hex(output.importance) + "\n";
   }
-  return digest_of(DigestKind::sha256, std::as_bytes(std::span(what))).hex();
+  for (const CheckpointFile& file : plan.checkpoint.files) {
+    const FileIdentity identity = file.identity ? *file.identity : File::open(file.path).identity();
+    text += fmt::format("{} {} {} {}\n", file.name, identity.size, identity.inode, identity.mtime_ns);
+  }
+  return sha256_hex(text);
 }
 
 Journal::Journal(const fs::path& folder, const std::string& key)

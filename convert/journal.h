@@ -1,7 +1,8 @@
 // Which shards are finished, so that a conversion killed at any moment goes on where it was.
 //
 // A file of JSON lines in the unfinished folder: the first says what is being made from what, each other one
-// finished shard. A line is written after its shard is on disk; a torn last line counts for nothing.
+// finished shard, or section of one (sections.h). A line is written after its shard is on disk; a torn last
+// line counts for nothing.
 #pragma once
 
 #include <map>
@@ -13,13 +14,8 @@
 
 namespace assay {
 
-struct FinishedFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  Digest sha256;
-};
 struct FinishedShard {
-  std::vector<FinishedFile> files;  // one, or one for each rank
+  std::vector<FinishedFile> files;  // one, or one for each rank; of a section its tensors
   std::vector<WorkError> errors;
 };
 
@@ -30,7 +26,6 @@ class Journal {
   // What must be the same for the shards already written to be of use: the spec and its options, and the
   // identity of every source file.
   static std::string key(const ConversionPlan& plan, const ConvertOptions& options);
-  static std::string key(std::string what, const Checkpoint& source);
 
   // What a journal tells of; nothing where there is none. Throws Error::refused when it is of another
   // conversion.

@@ -48,13 +48,18 @@ void lay_out(OutputShard& shard, const Checkpoint& checkpoint) {
   }
   pad_header(shard, checkpoint);
   for (OutputTensor& tensor : shard.tensors) tensor.offset += shard.header.size();
-  shard.bytes = shard.tensors.back().offset + shard.tensors.back().bytes;
+  shard.bytes =
+      shard.tensors.empty() ? shard.header.size() : shard.tensors.back().offset + shard.tensors.back().bytes;
 }
 
 }  // namespace
 
 void lay_out(ConversionPlan& plan, int jobs) {
   parallel_for(jobs, plan.shards.size(), [&](std::size_t i) { lay_out(plan.shards[i], plan.checkpoint); });
+  sum_up(plan);
+}
+
+void sum_up(ConversionPlan& plan) {
   for (const OutputShard& shard : plan.shards) {
     plan.file_bytes += shard.bytes;
     for (const OutputTensor& tensor : shard.tensors) plan.tensor_bytes += tensor.bytes;

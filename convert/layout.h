@@ -10,4 +10,7 @@ namespace assay {
 // summed.
 void lay_out(ConversionPlan& plan, int jobs);
 
+// The totals alone, of shards that are laid out.
+void sum_up(ConversionPlan& plan);
+
 }  // namespace assay

@@ -32,13 +32,27 @@ std::optional<Described> describe_text(const std::string& text, const fs::path& 
   }
 }
 
+Checkpoint as_planned(const ConversionPlan& plan, const fs::path& root) {
+  Checkpoint made;
+  made.root = root;
+  for (const OutputShard& shard : plan.shards) {
+    const auto file = static_cast<std::uint32_t>(made.files.size());
+    made.files.push_back({shard.name, root / shard.name, shard.bytes, {}, {}});
+    for (const OutputTensor& tensor : shard.tensors)
+      made.tensors.push_back({tensor.name, tensor.type, tensor.shape, tensor.offset, tensor.bytes, file});
+  }
+  return made;
+}
+
 bool is_about_missing(const Finding& finding) {
   return finding.code == "model.tensor_missing";
 }
 
 }  // namespace
 
-Findings check_output_against_config(const Checkpoint& made, const std::string& config, bool partial_source) {
+Findings check_output_against_config(const ConversionPlan& plan, const fs::path& root,
+                                     const std::string& config, bool partial_source) {
+  const Checkpoint made = as_planned(plan, root);
   Findings found;
   std::string why_not;
   const auto described = describe_text(config, made.root / "config.json", why_not);

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "core/formats/checkpoint.h"
+#include "convert/plan.h"
 #include "core/system/finding.h"
 
 namespace assay {
 
-// `made`: files, tensors and root of the output as planned; `config`: the text of its config.json.
+// `root`: where the output will lie; `config`: the text of its config.json.
 // `partial_source`: the source is known to lack tensors, which are then warned of. Errors are
 // convert.not_the_model; an architecture that is not known gives a note, convert.not_reconciled.
-Findings check_output_against_config(const Checkpoint& made, const std::string& config, bool partial_source);
+Findings check_output_against_config(const ConversionPlan& plan, const fs::path& root,
+                                     const std::string& config, bool partial_source);
 
 }  // namespace assay

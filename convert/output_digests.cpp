@@ -54,7 +54,7 @@ class HashLane {
     std::uint64_t size = until - at;
     if (until < file_.bytes_) size -= size % sha256::kBlock;
     if (in_memory) return kept->memory.take(kept->end - kept->begin).subspan(at - kept->begin, size);
-    file_.readable_->read_exactly(at, buffer_.first(size));
+    file_.readable_->read_exactly(file_.begin_ + at, buffer_.first(size));
     return buffer_.first(size);
   }
   void drop_first() {
@@ -210,7 +210,7 @@ void OutputDigests::hash(const std::vector<GrowingFile*>& files) {
   }
   for (GrowingFile* file : files) {
     if (file->hashed() - file->sent_ < kToDisk) continue;
-    flush_.add(file->readable_, file->sent_, file->hashed() - file->sent_);
+    flush_.add(file->readable_, file->begin_ + file->sent_, file->hashed() - file->sent_);
     file->sent_ = file->hashed();
   }
 }

@@ -20,11 +20,13 @@
 
 namespace assay {
 
-// One file that is being written; it outlives its hashing.
+// A file that is being written, or a run of bytes of one; it outlives its hashing. Offsets are its own.
 class GrowingFile {
  public:
   GrowingFile(const AtomicFile& file, std::uint64_t bytes)
-      : readable_(std::make_shared<const File>(File::open(file.temporary()))), bytes_(bytes) {}
+      : GrowingFile(std::make_shared<const File>(File::open(file.temporary())), 0, bytes) {}
+  GrowingFile(std::shared_ptr<const File> readable, std::uint64_t begin, std::uint64_t bytes)
+      : readable_(std::move(readable)), begin_(begin), bytes_(bytes) {}
   std::uint64_t bytes() const { return bytes_; }
   const Digest& digest() const { return digest_; }  // once OutputDigests::work() has handed it back
 
@@ -40,7 +42,7 @@ class GrowingFile {
   bool whole() const { return written_ == bytes_; }
 
   std::shared_ptr<const File> readable_;
-  std::uint64_t bytes_;
+  std::uint64_t begin_, bytes_;
   std::map<std::uint64_t, std::uint64_t> islands_;  // begin and end of what lies beyond the first gap
   std::map<std::uint64_t, Kept> kept_;              // by where they begin
   std::deque<Kept> next_;      // those in reach: whoever has made it busy_ alone sees them

@@ -11,6 +11,7 @@
 #include <list>
 #include <mutex>
 
+#include "convert/derived_rows.h"
 #include "convert/scale_map.h"
 #include "convert/shard_pieces.h"
 #include "core/model/weight_encoder.h"
@@ -20,8 +21,8 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kOpenShards =
-    4;  // hashed side by side (OutputDigests); so many are begun anew after a kill
+// Hashed side by side (OutputDigests); so many, or sections of one, are begun anew after a kill.
+constexpr std::size_t kOpenShards = 4;
 constexpr std::size_t kOpenFiles = 256;
 constexpr std::size_t kClosingAtOnce = 4;
 constexpr auto kLookAgain = std::chrono::milliseconds(20);  // a thread that found nothing to do
@@ -33,7 +34,7 @@ struct OpenShard {
       : shard(what),
         sink(std::make_unique<ShardSink>(context.plan, what, folder, digests)),
         pieces(context, what, *sink),
-        files(sink->names().size()) {}
+        files(sink->digests()) {}
   const OutputShard& shard;
   std::unique_ptr<ShardSink> sink;
   ShardPieces pieces;
@@ -228,6 +229,10 @@ std::uint64_t largest_piece(const ConversionPlan& plan) {
       bytes = rows * tensor.columns * kPieceBytesAnElement;
     }
     largest = std::max(largest, bytes);
+  }
+  for (const DerivedOutput& output : plan.derived) {
+    const std::uint64_t rows = std::min(output.made.rows(), rows_a_piece(output.made));
+    largest = std::max(largest, rows * output.made.columns() * kPieceBytesAnElement);
   }
   return largest;
 }

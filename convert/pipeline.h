@@ -25,7 +25,7 @@ struct PipelineContext {
   Progress& progress;
 };
 
-// By how much each tensor of a lossy conversion moved; places in ConversionPlan::works.
+// By how much each tensor of a lossy conversion moved; places in ConversionPlan::works, or derived.
 struct WorkError {
   std::uint32_t work;
   ErrorSums sums;
@@ -33,8 +33,8 @@ struct WorkError {
 
 struct Interrupted {};
 struct WrittenShard {
-  const OutputShard& shard;
-  ShardSink& sink;  // written and flushed, its digests known, not committed yet
+  const OutputShard& shard;  // or a section of one
+  ShardSink& sink;           // written and flushed, its digests known, not committed yet
   std::vector<WorkError> errors;
 };
 // Called from several threads.

@@ -10,6 +10,7 @@
 #include "convert/merge.h"
 #include "convert/mtp.h"
 #include "convert/output_check.h"
+#include "convert/partial_folder.h"
 #include "convert/ranks.h"
 #include "convert/reshard.h"
 #include "convert/roles.h"
@@ -329,16 +330,9 @@ class Planner {
   // A difference that was there before and is only copied is the source's own.
   void hold_against_config() {
     if (plan_.checkpoint.config.empty() || options_.mtp == Mtp::only) return;
-    Checkpoint made;
-    made.root = plan_.checkpoint.root;
-    for (const OutputShard& shard : plan_.shards) {
-      const auto file = static_cast<std::uint32_t>(made.files.size());
-      made.files.push_back({shard.name, made.root / shard.name, shard.bytes, {}, {}});
-      for (const OutputTensor& tensor : shard.tensors)
-        made.tensors.push_back({tensor.name, tensor.type, tensor.shape, tensor.offset, tensor.bytes, file});
-    }
     const RewrittenConfig config = rewrite_config(plan_, options_);
-    for (Finding& finding : check_output_against_config(made, config.text, options_.allow_incomplete)) {
+    for (Finding& finding :
+         check_output_against_config(plan_, plan_.checkpoint.root, config.text, options_.allow_incomplete)) {
       if (plan_.spec.kind == Spec::Kind::keep && finding.severity == Severity::error)
         finding.severity = Severity::warning;
       plan_.findings.push_back(std::move(finding));
@@ -365,9 +359,13 @@ std::string_view name(WorkAction action) {
 }
 
 bool ConversionPlan::lossless() const {
-  return std::all_of(works.begin(), works.end(), [](const Work& work) {
+  return !gguf && std::all_of(works.begin(), works.end(), [](const Work& work) {
     return work.action != WorkAction::cast && work.action != WorkAction::quantize;
   });
+}
+
+fs::path ConversionPlan::folder_of(const fs::path& out) const {
+  return is_folder ? out : parent_of_output(out);
 }
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options) {

@@ -14,6 +14,7 @@
 #include "convert/cut.h"
 #include "convert/spec.h"
 #include "core/formats/checkpoint.h"
+#include "core/model/derived_tensor.h"
 #include "core/model/parallel_cut.h"
 #include "core/model/stored_form.h"
 #include "core/system/finding.h"
@@ -56,14 +57,22 @@ struct Work {                // on one logical tensor
       fused;  // of ConversionPlan::fused: its scale for the whole tensor is the set's
 };
 
+// From and to GGUF, whose names and shapes differ: a tensor put together from rows of others.
+struct DerivedOutput {
+  DerivedTensor made;
+  ElementType type = ElementType::F32;
+  std::vector<float> importance = {};  // of its columns; of stacked matrices one after the other; or empty
+  bool repacked = false;               // codes and scales of FP4 as they are (repack.h)
+};
+
 struct OutputTensor {
-  enum class Source : std::uint8_t { stored, values, codes, scales, gathered };
+  enum class Source : std::uint8_t { stored, values, codes, scales, gathered, derived };
   std::string name;
   ElementType type;
   std::vector<std::uint64_t> shape;
   Source source;  // stored: the bytes of a tensor of the checkpoint; gathered: of the parts that ranks hold
-                  // of it; else what the work makes
-  std::uint32_t from;      // place in Checkpoint::tensors, ConversionPlan::gathered or ConversionPlan::works
+                  // of it; derived: put together from rows of others; else what the work makes
+  std::uint32_t from;      // place in Checkpoint::tensors, or in ConversionPlan::gathered, derived or works
   std::uint32_t part = 0;  // of WeightEncoder::parts()
   std::uint32_t work = 0;  // that it belongs to: what belongs together stays in one file
   std::uint64_t offset = 0, bytes = 0;  // in the output file; set by the layout
@@ -75,6 +84,7 @@ struct OutputShard {
   std::string header;                 // whole: length, JSON, padding
   std::vector<OutputTensor> tensors;  // by offset
   std::uint64_t bytes = 0;
+  std::string part_of;  // the file that it is a section of (sections.h); empty: it is one
 };
 
 class RankPlan;
@@ -93,11 +103,24 @@ struct ConversionPlan {
   std::uint64_t tensor_bytes = 0;  // total_size of the index
   std::uint64_t file_bytes = 0;
   std::uint64_t read_bytes = 0;
-  std::vector<TensorCut> gathered;        // --merge: what is put together from the files of ranks
+  std::vector<TensorCut> gathered;  // --merge: what is put together from the files of ranks
+
+  // Where a GGUF is read or written every output is derived, and there are no works.
+  bool gguf = false;
+  std::vector<DerivedOutput> derived;
+  std::vector<std::pair<std::string, std::string>> texts;  // other files of the folder, by name
+  std::vector<std::string> notes;
+  bool is_folder = true;                  // or the files lie beside each other, under OUT's name
   std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 
   bool feasible() const { return !has_errors(findings); }
   bool lossless() const;  // every value decodes as it did: what can be proved
+  // What WorkError::work tells of: a work, or a derived output.
+  const std::string& name_of(std::uint32_t work) const {
+    return gguf ? derived[work].made.name : stored.tensors[works[work].tensor].name;
+  }
+  // Where the files are once they are whole.
+  fs::path folder_of(const fs::path& out) const;
 };
 
 ConversionPlan make_plan(const fs::path& in, const ConvertOptions& options);

@@ -8,6 +8,7 @@
 
 #include "convert/estimate.h"
 #include "convert/ranks.h"
+#include "convert/render_gguf.h"
 #include "core/model/stored_checks.h"
 #include "core/system/text.h"
 
@@ -101,7 +102,7 @@ void render_errors(const ConversionPlan& plan, const ConvertResult& result, cons
                with_thousands(e.zero_blocks), who});
   };
   for (std::size_t i = 0; i < std::min(kWorstShown, worst.size()); ++i)
-    add(worst[i].sums, escape_for_terminal(plan.stored.tensors[plan.works[worst[i].work].tensor].name));
+    add(worst[i].sums, escape_for_terminal(plan.name_of(worst[i].work)));
   add(all, fmt::format("all {} converted tensors", worst.size()));
   output.line(table.render());
 }
@@ -137,6 +138,7 @@ Json to_json(const RankPlan& ranks) {
 void render_plan(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,
                  const Output& output) {
   if (!output.text_wanted()) return;
+  if (plan.gguf) return render_gguf_plan(plan, out, output);
   for (const Finding& finding : plan.findings) output.line(to_line(finding));
   if (!plan.feasible()) return;
   if (!plan.roles_from.empty()) output.line(fmt::format("what to quantize: from {}", plan.roles_from));
@@ -164,8 +166,8 @@ void render_plan(const ConversionPlan& plan, const ConvertOptions& options, cons
 
 void render_result(const ConversionPlan& plan, const ConvertResult& result, const Output& output) {
   if (!output.text_wanted()) return;
-  if (result.shards_reused > 0)
-    output.line(fmt::format("resumed: {} files were finished already", result.shards_reused));
+  if (plan.gguf) return render_gguf_result(plan, result, output);
+  if (result.reused > 0) output.line(fmt::format("resumed: {} files were finished already", result.reused));
   if (!result.errors.empty()) render_errors(plan, result, output);
   if (result.proof) render_proof(*result.proof, output);
   if (!result.note.empty()) output.paint("note: " + result.note, Style::yellow);
@@ -173,6 +175,7 @@ void render_result(const ConversionPlan& plan, const ConvertResult& result, cons
 
 Json render_json(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,
                  const ConvertResult* result) {
+  if (plan.gguf) return gguf_json(plan, out, result);
   std::map<std::uint32_t, const ErrorSums*> errors;
   if (result != nullptr) {
     for (const WorkError& error : result->errors) errors[error.work] = &error.sums;

@@ -103,8 +103,7 @@ std::string error_sections(std::vector<PlottedTensor> tensors) {
 std::string conversion_page(const ConversionPlan& plan, const fs::path& in, const fs::path& out,
                             const ConvertResult& result) {
   std::vector<PlottedTensor> tensors;
-  for (const WorkError& error : result.errors)
-    tensors.push_back({plan.stored.tensors[plan.works[error.work].tensor].name, error.sums});
+  for (const WorkError& error : result.errors) tensors.push_back({plan.name_of(error.work), error.sums});
   std::string page =
       html::head({.title = "assay convert", .style = kPlots, .light = kLight, .dark = kDark}) + "<main>\n";
   page += fmt::format("<h1>{} to {}</h1>\n<p class=\"soft\">{}, {} in {} files</p>\n",

@@ -47,10 +47,16 @@ std::uint64_t rows_a_piece(const ConversionPlan& plan, const Work& work) {
 }
 
 ShardPieces::ShardPieces(const PipelineContext& context, const OutputShard& shard, ShardSink& sink)
-    : context_(context), plan_(context.plan), shard_(shard), sink_(sink) {
+    : context_(context),
+      plan_(context.plan),
+      shard_(shard),
+      sink_(sink),
+      derived_rows_(context.plan, context.options, context.source) {
   for (const OutputTensor& output : shard_.tensors) {
     if (output.source == OutputTensor::Source::gathered)
       queue_gathering(output);
+    else if (output.source == OutputTensor::Source::derived)
+      queue_derived(output);
     else if (output.source != OutputTensor::Source::stored)
       made_[output.from].push_back(&output);
   }
@@ -92,8 +98,8 @@ void ShardPieces::put_in_order() {
   if (!order.empty()) add_first(*order.front());
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i + 1 < order.size()) add_first(*order[i + 1]);
-    const auto* waits_for = order[i]->needs == nullptr ? nullptr : &order[i]->needs->first->unmet;
-    for (const auto& run : order[i]->pieces) pieces_.push_back({&run, waits_for});
+    const Group& first = order[i]->needs == nullptr ? *order[i] : *order[i]->needs->first;
+    for (const auto& run : order[i]->pieces) pieces_.push_back({&run, &first.unmet});
   }
 }
 
@@ -194,6 +200,32 @@ void ShardPieces::queue_gathering(const OutputTensor& output) {
       read_gathered(context_.source, cut, at, bytes);
       sink_.write(output, at, bytes);
       context_.progress.add(size);
+    });
+  }
+}
+
+// The scales that stand behind it are looked at first: what is wrong with one is the cause of what its values
+// are.
+void ShardPieces::queue_derived(const OutputTensor& output) {
+  const DerivedOutput& derived = plan_.derived[output.from];
+  Group& group = group_at(output.offset);
+  for (const DerivedTensor::Piece& piece : derived.made.pieces) {
+    if (!scales_checked_.insert(piece.source).second) continue;
+    group.before.push_back(
+        [this, &source = plan_.stored.tensors[piece.source]] { check_scales(context_.source, source); });
+  }
+  const std::uint64_t step = rows_a_piece(derived.made), rows = derived.made.rows();
+  const std::uint64_t row_bytes = storage_bytes(derived.type, derived.made.columns()).value();
+  std::vector<ErrorSums>& sums = sums_[output.from];
+  sums.resize(LogicalTensor::ceil_div(rows, step));
+  for (std::uint64_t first = 0; first < rows; first += step) {
+    const std::uint64_t count = std::min(step, rows - first);
+    group.pieces.push_back([=, this, &output, &derived, &sum = sums[first / step]] {
+      thread_local Scratch<std::byte> memory;
+      const auto stored = memory.take(count * row_bytes);
+      sum = derived_rows_.make(derived, first, count, stored);
+      sink_.write(output, first * row_bytes, stored.size(), memory);
+      context_.progress.add(count * row_bytes);
     });
   }
 }

@@ -6,8 +6,10 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
+#include "convert/derived_rows.h"
 #include "convert/pipeline.h"
 
 namespace assay {
@@ -60,6 +62,7 @@ class ShardPieces {
   void queue_cut_copies();
   void queue_checks();
   void queue_gathering(const OutputTensor& output);
+  void queue_derived(const OutputTensor& output);
   void queue_work(std::uint32_t work, const Outputs& outputs);
   WholeAmax& whole_amax_of(std::uint32_t work);
   void queue_recoding(const LogicalTensor& tensor, const Outputs& outputs, std::uint64_t step,
@@ -82,6 +85,8 @@ class ShardPieces {
   const ConversionPlan& plan_;
   const OutputShard& shard_;
   ShardSink& sink_;
+  const DerivedRows derived_rows_;
+  std::set<std::uint32_t> scales_checked_;  // of the tensors that are derived from
   std::map<std::uint32_t, Outputs> made_;
   std::map<std::uint32_t, std::vector<ErrorSums>> sums_;
   std::map<std::uint32_t, WholeAmax> whole_amax_;  // by the first work of those that share it

@@ -13,6 +13,10 @@ namespace assay {
 ShardSink::ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
                      OutputDigests& digests)
     : shard_(shard), digests_(digests) {
+  if (!shard.part_of.empty()) {
+    open_section(folder / shard.part_of);
+    return;
+  }
   if (!plan.ranks) {
     open(folder, shard.name, shard.header, shard.bytes);
     digests_.written(*growing_.front(), 0, shard.header.size());
@@ -41,12 +45,26 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
   digests_.add(*growing_.back());
 }
 
+void ShardSink::open_section(const fs::path& path) {
+  section_of_ = std::make_unique<ResumableFile>(path);
+  const auto readable = std::make_shared<const File>(File::open(path));
+  for (const OutputTensor& tensor : shard_.tensors) {
+    names_.push_back(tensor.name);
+    growing_.push_back(std::make_unique<GrowingFile>(readable, tensor.offset, tensor.bytes));
+    digests_.add(*growing_.back());
+  }
+}
+
+std::size_t ShardSink::place_of(const OutputTensor& tensor) const {
+  return static_cast<std::size_t>(&tensor - shard_.tensors.data());
+}
+
 void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::span<const std::byte> bytes) {
   if (!cut_) {
     files_.front()->write_at(tensor.offset + at, bytes);
     return digests_.written(*growing_.front(), tensor.offset + at, bytes.size());
   }
-  const TensorCut& cut = cut_->tensors[static_cast<std::size_t>(&tensor - shard_.tensors.data())];
+  const TensorCut& cut = cut_->tensors[place_of(tensor)];
   for (const RankPart& part : cut.parts) {
     scatter(cut, part, at, bytes, [&](std::uint64_t offset, std::span<const std::byte> mine) {
       files_[part.file]->write_at(offset, mine);
@@ -58,6 +76,10 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::uint64_
                       Scratch<std::byte>& memory) {
   const auto data = memory.take(bytes);
   if (cut_) return write(tensor, at, data);
+  if (section_of_) {
+    section_of_->write_at(tensor.offset + at, data);
+    return digests_.written(*growing_[place_of(tensor)], at, bytes, memory);
+  }
   files_.front()->write_at(tensor.offset + at, data);
   digests_.written(*growing_.front(), tensor.offset + at, bytes, memory);
 }
@@ -76,13 +98,15 @@ void ShardSink::all_written() {
   for (const auto& file : growing_) digests_.all_written(*file);
 }
 
-std::vector<Digest> ShardSink::file_digests() const {
-  std::vector<Digest> digests;
-  for (const auto& file : growing_) digests.push_back(file->digest());
-  return digests;
+std::vector<FinishedFile> ShardSink::finished() const {
+  std::vector<FinishedFile> files;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    files.push_back({names_[i], growing_[i]->bytes(), growing_[i]->digest()});
+  return files;
 }
 
 void ShardSink::sync() const {
+  if (section_of_) section_of_->sync();
   for (const auto& file : files_) {
     if (::fsync(file->descriptor()) != 0)
       throw Error::from_errno("flush to disk", errno).in(file->temporary());

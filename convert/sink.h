@@ -12,10 +12,16 @@
 
 namespace assay {
 
+struct FinishedFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+  Digest sha256;
+};
+
 class ShardSink {
  public:
-  // Opens the shard's files as temporaries in `folder` and writes their headers. `digests` hears of all that
-  // is written, and outlives this.
+  // Opens the shard's files as temporaries in `folder` and writes their headers; a section is written into its
+  // file, which is there. `digests` hears of all that is written, and outlives this.
   ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
             OutputDigests& digests);
   ~ShardSink();
@@ -25,25 +31,28 @@ class ShardSink {
   // The same of the first `bytes` of `memory`, which may be exchanged for other.
   void write(const OutputTensor& tensor, std::uint64_t at, std::uint64_t bytes, Scratch<std::byte>& memory);
   // The shard is one file: what is only copied need not pass through memory then.
-  bool whole() const { return !cut_; }
+  bool whole() const { return !cut_ && !section_of_; }
   void copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset, std::uint64_t bytes);
 
   bool owns(const GrowingFile& file) const;
-  const std::vector<std::string>& names() const { return names_; }
+  std::size_t digests() const { return growing_.size(); }  // to be made
   void all_written();  // there is no more to come: what was not written reads as zeros
-  // In the order of the names; once OutputDigests has done with them.
-  std::vector<Digest> file_digests() const;
+  // Each file, or each tensor of a section; once OutputDigests has done with them.
+  std::vector<FinishedFile> finished() const;
   void sync() const;  // brings to disk what is there
   void commit();      // every file durable under its name
 
  private:
   void open(const fs::path& folder, const std::string& name, const std::string& header, std::uint64_t bytes);
+  void open_section(const fs::path& path);
+  std::size_t place_of(const OutputTensor& tensor) const;  // in the shard
 
   const OutputShard& shard_;
   OutputDigests& digests_;
   std::optional<CutShard> cut_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<AtomicFile>> files_;
+  std::unique_ptr<ResumableFile> section_of_;  // and what is noted down are tensors
   std::vector<std::unique_ptr<GrowingFile>> growing_;
 };
 

@@ -77,10 +77,9 @@ std::string noise_name(std::string_view model, const char* spec) {
   return fmt::format("{} to {}: SQNR in dB", model, spec);
 }
 
-ErrorSums errors_of(const fs::path& model, const ScratchFolder& scratch, const char* spec, int jobs) {
+ErrorSums sum_of(const ConvertResult& result) {
   ErrorSums all;
-  for (const WorkError& error : run(model, scratch / spec, options_for(spec, jobs)).errors)
-    all.add(error.sums);
+  for (const WorkError& error : result.errors) all.add(error.sums);
   return all;
 }
 
@@ -98,15 +97,11 @@ void add_gguf_figures(const fs::path& model, const ScratchFolder& scratch, const
   const std::string name = model.filename().string();
   const fs::path out = scratch / fmt::format("{}-{}.gguf", name, spec + 5).c_str();
   const ConvertOptions options = options_for(spec, jobs);
-  const RegroupPlan plan = make_gguf_plan(model, out, options, {});
+  const ConversionPlan plan = make_gguf_plan(model, out, options, {});
   std::map<std::string_view, std::size_t> types;
-  for (const RegroupFile& file : plan.files) {
-    for (const RegroupTensor& tensor : file.tensors) ++types[info(tensor.type).name];
-  }
-  ErrorSums all;
-  for (const auto& [tensor, result] : regroup(plan, out, options, ProgressMode::never).tensors)
-    all.add(result.error);
-  figures.push_back(noise_figure(name, spec, all));
+  for (const DerivedOutput& output : plan.derived) ++types[info(output.type).name];
+  figures.push_back(
+      noise_figure(name, spec, sum_of(convert(model, out, plan, options, ProgressMode::never))));
   GateFigure kinds = {
       .name = fmt::format("{} to {}: tensors", name, spec), .drift = Drift::exact, .word = {}};
   for (const auto& [type, count] : types)
@@ -132,8 +127,9 @@ std::vector<GateFigure> gate_conversions(const fs::path& data, int jobs) {
   add("tinylm to bf16 and back to FP8: values", [&] { return round_trip_figure(fp8, scratch, jobs); });
   for (const char* spec : {"fp8:block=128x128", "fp8:block=128x128,scale=ue8m0", "fp8:channel",
                            "int8:channel", "int8:block=128x128"})
-    add(noise_name("tinylm-bf16", spec),
-        [&] { return noise_figure("tinylm-bf16", spec, errors_of(bf16, scratch, spec, jobs)); });
+    add(noise_name("tinylm-bf16", spec), [&] {
+      return noise_figure("tinylm-bf16", spec, sum_of(run(bf16, scratch / spec, options_for(spec, jobs))));
+    });
   const auto add_gguf = [&](const fs::path& model, std::initializer_list<const char*> specs) {
     for (const char* spec : specs) {
       const std::string name = model.filename().string();

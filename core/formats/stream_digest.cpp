@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -38,13 +39,18 @@ Digest digest_of(DigestKind kind, std::span<const std::byte> bytes) {
 }
 
 Digest sha256_of_file(const File& file) {
-  StreamDigest digest(DigestKind::sha256, file.size());
-  std::vector<std::byte> buffer(1 << 20);
-  for (std::uint64_t at = 0; at < file.size();) {
-    const std::size_t n = file.read_at(at, buffer);
+  return sha256_of_range(file, 0, file.size());
+}
+
+Digest sha256_of_range(const File& file, std::uint64_t begin, std::uint64_t bytes) {
+  StreamDigest digest(DigestKind::sha256, bytes);
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(1 << 20, bytes));
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::size_t n = file.read_at(
+        begin + done, std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes - done)));
     if (n == 0) throw Error::input("the file ends early").in(file.path());
     digest.update(std::span(buffer).first(n));
-    at += n;
+    done += n;
   }
   return digest.finish();
 }

@@ -32,5 +32,6 @@ class StreamDigest {
 Digest digest_of(DigestKind kind, std::span<const std::byte> bytes);
 // A whole file, through the page cache: of what has just been written.
 Digest sha256_of_file(const File& file);
+Digest sha256_of_range(const File& file, std::uint64_t begin, std::uint64_t bytes);
 
 }  // namespace assay

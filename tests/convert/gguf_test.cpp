@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "convert/convert.h"
 #include "convert/gguf_plan.h"
 #include "core/formats/gguf.h"
 #include "core/system/error.h"
@@ -37,6 +38,14 @@ std::vector<std::string> to_gguf(const std::string& model, const fs::path& out, 
 
 gguf::Header header_of(const fs::path& path) {
   return gguf::read_header(File::open(path));
+}
+
+// Before the first piece of work.
+bool interrupted_at_once(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options) {
+  set_interrupted(true);
+  const ConvertResult result = convert(model_folder("llama"), out, plan, options, ProgressMode::never);
+  set_interrupted(false);
+  return result.interrupted;
 }
 
 TEST(ConvertGguf, FilesAreLlamaCpps) {
@@ -172,10 +181,9 @@ TEST(ConvertGguf, AForeignFileOfThatNameIsNotTakenForItsOwn) {
   ConvertOptions options;
   options.to = "gguf:q8_0";
   const fs::path other = dir / "other.gguf";
-  const RegroupPlan plan = make_gguf_plan(model_folder("llama"), other, options, {.tokenizer_pre = "none"});
-  set_interrupted(true);
-  EXPECT_TRUE(regroup(plan, other, options, ProgressMode::never).interrupted);
-  set_interrupted(false);
+  const ConversionPlan plan =
+      make_gguf_plan(model_folder("llama"), other, options, {.tokenizer_pre = "none"});
+  EXPECT_TRUE(interrupted_at_once(other, plan, options));
   // Somebody else's file of that name is not taken for the conversion's own.
   test::write_file(other, "not ours");
   auto resumed = to_gguf("llama", other, "q8_0");
@@ -190,10 +198,17 @@ TEST(ConvertGguf, ReportIsWrittenAsJson) {
   command.insert(command.end(), {"--report", dir / "r.json"});
   expect_ok(assay(command));
   EXPECT_NE(test::read_file(dir / "r.json").find("relative_frobenius"), std::string::npos);
-  command = to_gguf("llama", dir / "no.gguf", "q8_0");
+}
+
+TEST(ConvertGguf, ReportIsAPageToo) {
+  const TempDir dir;
+  auto command = to_gguf("llama", dir / "out.gguf", "q8_0");
   command.insert(command.end(), {"--report", dir / "r.html"});
-  EXPECT_EQ(assay(command).exit_code, 2);
-  EXPECT_FALSE(fs::exists(dir / "no.gguf"));
+  expect_ok(assay(command));
+  const std::string page = test::read_file(dir / "r.html");
+  EXPECT_NE(page.find("to GGUF Q8_0</h1>"), std::string::npos);
+  for (const gguf::Tensor& tensor : header_of(dir / "out.gguf").tensors)
+    EXPECT_NE(page.find("<td>" + tensor.name + "</td>"), std::string::npos) << tensor.name;
 }
 
 TEST(ConvertGguf, FinishedTensorsAreTakenUpFromTheJournal) {
@@ -202,15 +217,14 @@ TEST(ConvertGguf, FinishedTensorsAreTakenUpFromTheJournal) {
   ConvertOptions options;
   options.to = "gguf:q8_0";
   const fs::path out = dir / "whole2.gguf";
-  const RegroupPlan plan = make_gguf_plan(model_folder("llama"), out, options, {.tokenizer_pre = "none"});
-  set_interrupted(true);  // before the first piece: a journal, and no tensor in it
-  EXPECT_TRUE(regroup(plan, out, options, ProgressMode::never).interrupted);
-  set_interrupted(false);
+  const ConversionPlan plan = make_gguf_plan(model_folder("llama"), out, options, {.tokenizer_pre = "none"});
+  EXPECT_TRUE(interrupted_at_once(out, plan, options));  // a journal, and no tensor in it
   EXPECT_FALSE(fs::exists(out));
-  const RegroupResult result = regroup(plan, out, options, ProgressMode::never);
+  options.resume = true;
+  const ConvertResult result = convert(model_folder("llama"), out, plan, options, ProgressMode::never);
   EXPECT_EQ(result.reused, 0u);
-  EXPECT_EQ(result.tensors.size(), plan.tensor_count());
-  EXPECT_EQ(result.files.at("whole2.gguf").hex(), test::sha256(test::read_file(dir / "whole.gguf")));
+  EXPECT_EQ(result.tensor_digests.size(), plan.derived.size());
+  EXPECT_EQ(result.file_digests.at("whole2.gguf").hex(), test::sha256(test::read_file(dir / "whole.gguf")));
 }
 
 TEST(ConvertGguf, AnotherConversionsPartialFileIsNotTakenUp) {
@@ -218,11 +232,8 @@ TEST(ConvertGguf, AnotherConversionsPartialFileIsNotTakenUp) {
   ConvertOptions options;
   options.to = "gguf:q8_0";
   const fs::path out = dir / "out.gguf";
-  set_interrupted(true);
-  EXPECT_TRUE(regroup(make_gguf_plan(model_folder("llama"), out, options, {.tokenizer_pre = "none"}), out,
-                      options, ProgressMode::never)
-                  .interrupted);
-  set_interrupted(false);
+  EXPECT_TRUE(interrupted_at_once(
+      out, make_gguf_plan(model_folder("llama"), out, options, {.tokenizer_pre = "none"}), options));
   const auto asked = to_gguf("llama", out, "q8_0");
   EXPECT_EQ(assay(asked).exit_code, 1) << "taken up unasked";
   auto other = to_gguf("llama", out, "f16");

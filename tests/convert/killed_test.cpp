@@ -74,6 +74,9 @@ void expect_resumed_from_every_step(const CommandTo& command_to, const std::stri
     EXPECT_TRUE(contents(own.path()) == whole);
     EXPECT_EQ(names_in(own.path()), names_in(dir / "whole")) << "something was left beside it";
     expect_refused(assay(command), "exists already");
+    const ProcessResult again = assay(with(command, "--resume"));
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_NE(again.out.find("an earlier run had finished"), std::string::npos) << again.out;
   }
   FAIL() << "never finished";
 }

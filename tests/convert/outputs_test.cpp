@@ -86,6 +86,52 @@ TEST(Outputs, OneRunAtATimeWritesIntoOne) {
   expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16", "--resume"}));
 }
 
+// A run that was killed after its last step has left no trace but the output.
+TEST(Outputs, ResumingWhatIsFinishedSaysSo) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 2, 1, 1});
+  const fs::path llama = test::source_dir() / "data/models/llama/model.safetensors";
+  const auto resumed = [&](const fs::path& in, const std::string& out, const std::string& to,
+                           std::vector<std::string> more = {}) {
+    std::vector<std::string> command = {"convert", in, dir / out, "--to", to, "--resume"};
+    if (to.starts_with("gguf:")) command.insert(command.end(), {"--tokenizer-pre", "none"});
+    command.insert(command.end(), more.begin(), more.end());
+    return assay(command);
+  };
+  const auto expect_finished = [](const test::ProcessResult& result) {
+    expect_ok(result);
+    EXPECT_NE(result.out.find("an earlier run had finished this output"), std::string::npos) << result.out;
+  };
+  const auto expect_refused = [](const test::ProcessResult& result) {
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_NE(result.err.find("exists already"), std::string::npos) << result.err;
+  };
+  const auto damage = [](const fs::path& file, std::size_t from_end) {
+    std::string bytes = test::read_file(file);
+    bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 1);
+    test::write_file(file, bytes);
+  };
+  expect_ok(assay({"convert", dir / "in", dir / "out", "--to", "bf16"}));
+  expect_ok(assay({"convert", llama, dir / "cut", "--tp", "2"}));
+  expect_ok(resumed(llama, "out.gguf", "gguf:q8_0"));  // nothing is there: it begins
+  const auto before = test::contents(dir.path());
+  expect_finished(resumed(dir / "in", "out", "bf16"));
+  expect_finished(resumed(llama, "cut", "copy", {"--tp", "2"}));
+  expect_finished(resumed(llama, "out.gguf", "gguf:q8_0"));
+  expect_ok(resumed(llama, "out.gguf", "gguf:q8_0", {"--dry-run"}));
+  // What is there is another conversion's, or no longer what it was.
+  expect_refused(resumed(dir / "in", "out", "f16"));
+  expect_refused(resumed(dir / "in", "out", "f16", {"--dry-run"}));
+  expect_refused(resumed(llama, "out.gguf", "gguf:f16"));
+  EXPECT_TRUE(test::contents(dir.path()) == before);
+  damage(dir / "out/model.safetensors", 1);
+  expect_refused(resumed(dir / "in", "out", "bf16"));
+  damage(dir / "cut/rank-01/config.json", 2);
+  expect_refused(resumed(llama, "cut", "copy", {"--tp", "2"}));
+  fs::resize_file(dir / "out.gguf", fs::file_size(dir / "out.gguf") - 1);
+  expect_refused(resumed(llama, "out.gguf", "gguf:q8_0"));
+}
+
 TEST(Outputs, ADryRunRefusesWhatARunWould) {
   const TempDir dir;
   write_blocks(dir / "in", {1, 2, 1, 1});

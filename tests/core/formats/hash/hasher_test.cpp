@@ -310,12 +310,12 @@ TEST(Hasher, NoticesAFileThatIsTouched) {
   EXPECT_TRUE(result.complete);
 }
 
-class Interrupt : public testing::Test {
+class InterruptedHash : public testing::Test {
  protected:
   void TearDown() override { set_interrupted(false); }
 };
 
-TEST_F(Interrupt, EndsEveryFileIncomplete) {
+TEST_F(InterruptedHash, EndsEveryFileIncomplete) {
   const TempDir folder;
   std::vector<HashJob> jobs;
   OnFirstBytes stop([] { set_interrupted(true); });
@@ -332,7 +332,7 @@ TEST_F(Interrupt, EndsEveryFileIncomplete) {
   EXPECT_FALSE(stop.finished);
 }
 
-TEST_F(Interrupt, StopsAReaderThatRunsAhead) {
+TEST_F(InterruptedHash, StopsAReaderThatRunsAhead) {
   const TempDir folder;
   write_file(folder / "a", noise(20 << 20, 1));
   OnFirstBytes stop([] { set_interrupted(true); });

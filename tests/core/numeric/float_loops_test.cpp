@@ -128,6 +128,15 @@ TEST_P(FloatLoops, SumValuesOfAnyMagnitude) {
   }
 }
 
+// The squares of the values are beyond float32, those of the errors are not.
+TEST_P(FloatLoops, SumSmallErrorsOfLargeValues) {
+  const std::vector<float> before(300, 1e20F), after(300, 1.0001e20F);
+  const DifferenceSums sums = difference_sums(before.data(), after.data(), before.size());
+  const double x = before[0], e = double{after[0]} - x;
+  EXPECT_NEAR(sums.before_squares / (300 * x * x), 1, 1e-9);
+  EXPECT_NEAR(sums.error_squares / (300 * e * e), 1, 1e-9);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FloatLoops, ::testing::ValuesIn(simd_targets()));
 
 }  // namespace

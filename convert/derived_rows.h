@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "core/model/error_sums.h"
 #include "convert/plan.h"
+#include "core/model/error_sums.h"
 #include "core/model/stored_reader.h"
 #include "core/numeric/gguf_quantize.h"
 

@@ -22,12 +22,12 @@ constexpr std::string_view kSpace =
 // Alphabetic, M, Nd, Nl and Pc (UTS #18), with Rust Join_Control as well. PCRE2 10.42 has L, N and the
 // underscore. Oniguruma asks a table of Latin-1 first, in which the superscripts and fractions are words, but
 // not within brackets.
-#define ASSAY_WORD                                                                                 \
+#define ASSAY_WORD_CLASS                                                                           \
   "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}" \
   "\\x{1F170}-\\x{1F189}"
-constexpr std::string_view kWord = ASSAY_WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
-constexpr std::string_view kWordInClass = ASSAY_WORD;
-constexpr std::string_view kRustWord = ASSAY_WORD "\\x{200C}\\x{200D}";
+constexpr std::string_view kWord = ASSAY_WORD_CLASS "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWordInClass = ASSAY_WORD_CLASS;
+constexpr std::string_view kRustWord = ASSAY_WORD_CLASS "\\x{200C}\\x{200D}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr int kDeepest = 20;  // classes within classes
 

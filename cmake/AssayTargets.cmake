@@ -49,10 +49,6 @@ function(assay_tests name)
   target_link_libraries(${name} PRIVATE assay_settings assay_test_support ${arg_LINK} GTest::gtest_main)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than run
   set_target_properties(${name} PROPERTIES ASSAY_COMMAND ON)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # saves a quarter of the time to compile a test; with GCC 12, nothing
-    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <nlohmann/json.hpp>)
-    target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache's sake
-  endif()
   add_dependencies(${name} assay)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/model/open_model.h"
+#include "core/model/stored_checks.h"
 #include "core/model/zero_scales.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -78,11 +79,6 @@ void judge_scale(const TensorReport& tensor, const LogicalTensor& weight, const 
 bool is_matrix(const TensorReport& tensor) {
   const std::vector<std::uint64_t>& shape = tensor.shape;
   return shape.size() >= 2 && shape.back() != 1 && shape[shape.size() - 2] != 1;
-}
-
-bool is_plain_float(ElementType type) {
-  return type == ElementType::F32 || type == ElementType::BF16 || type == ElementType::F16 ||
-         type == ElementType::F64;
 }
 
 // Norms and biases may well be constant; a matrix that is, multiplies everything alike.

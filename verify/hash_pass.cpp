@@ -90,7 +90,7 @@ void HashPass::find_same_files() {
 
 bool HashPass::may_say_more(const FileReport& file) const {
   if (file.status != FileStatus::failed || !file.expected || file.actual()) return false;
-  const bool wrong_size = file.expected_size && file.size() > 0 && file.size() != *file.expected_size;
+  const bool wrong_size = file.expected_size() && file.size() > 0 && file.size() != *file.expected_size();
   return file.malformed || (wrong_size && !file.chunks().empty());
 }
 
@@ -151,7 +151,8 @@ HashPass::Reading HashPass::listen_to(const FileReport& file) const {
 
 void HashPass::run() {
   const std::int64_t started_ns = wall_clock_ns();
-  const std::vector<std::uint32_t> files = not_remembered();
+  std::vector<std::uint32_t> unknown;
+  const std::span<const std::uint32_t> files = not_remembered(unknown);
   std::uint64_t total = 0;
   for (const std::uint32_t i : files) total += report_.files[i].size();
   progress_ = std::make_unique<Progress>(options_.progress, "verifying", total);
@@ -183,10 +184,9 @@ void HashPass::run() {
   if (state_) save_state();
 }
 
-// The files to read: all but those whose digest the state file knows.
-std::vector<std::uint32_t> HashPass::not_remembered() {
+// The files to read: all but those whose digest the state file knows; without one, the list itself.
+std::span<const std::uint32_t> HashPass::not_remembered(std::vector<std::uint32_t>& files) {
   if (!state_) return to_hash_;
-  std::vector<std::uint32_t> files;
   for (const std::uint32_t i : to_hash_) {
     FileReport& file = report_.files[i];
     if (auto entry = recall(file)) {
@@ -225,7 +225,7 @@ void HashPass::take_result(FileReport& file, HashResult&& result, Reading& readi
   if (state_) remember(file, started_ns);
   if (reading.chunks && file.expected && *file.expected != result.digest) {
     file.set_damaged(damaged_ranges(reading.chunks->digests(), file.chunks(), report_.expectation.chunk_bytes,
-                                    file.expected_size.value_or(file.size())));
+                                    file.expected_size().value_or(file.size())));
   }
   judge(file, reading.zeros ? reading.zeros->longest() : ZeroRun{});
 }
@@ -285,8 +285,8 @@ void HashPass::settle(FileReport& file, ZeroRun zeros) {
       file.status = FileStatus::failed;
       try {
         const File content = File::open(report_.path_of(file));
-        Diagnosis diagnosis = diagnose_cheaply(content, file.expected_size, file.expected);
-        if (!diagnosis) diagnosis = diagnose_content(content, file.expected_size, zeros);
+        Diagnosis diagnosis = diagnose_cheaply(content, file.expected_size(), file.expected);
+        if (!diagnosis) diagnosis = diagnose_content(content, file.expected_size(), zeros);
         file.tell(diagnosis.sentence, diagnosis.remedy);
       } catch (const Error& error) {
         file.tell(sentence_of(error), std::string(file.remedy()));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ class HashPass {
   void remember(const FileReport& file, std::int64_t started_ns);
   void save_state();
   void find_same_files();
-  std::vector<std::uint32_t> not_remembered();
+  std::span<const std::uint32_t> not_remembered(std::vector<std::uint32_t>& files);
   void settle_one(FileReport& file);
   void take_result(FileReport& file, HashResult&& result, Reading& reading, std::int64_t started_ns);
   std::size_t index_of(const FileReport& file) const {

@@ -17,19 +17,19 @@ void suspect_by_size(VerifyReport& report) {
     if (file.status == FileStatus::extra && !file.actual() && file.diagnosis().empty()) {
       extras[file.size()].push_back(&file);
     } else if (file.status == FileStatus::failed && file.size() > 0 &&
-               file.expected_size.value_or(file.size()) != file.size()) {
-      misfits[{file.size(), *file.expected_size}].push_back(&file);
+               file.expected_size().value_or(file.size()) != file.size()) {
+      misfits[{file.size(), *file.expected_size()}].push_back(&file);
     }
   }
   for (FileReport& file : report.files) {
-    if (!file.expected_size) continue;
+    if (!file.expected_size()) continue;
     if (file.status == FileStatus::missing) {
-      const auto it = extras.find(*file.expected_size);
+      const auto it = extras.find(*file.expected_size());
       if (it == extras.end() || it->second.size() != 1) continue;
       file.tell("is not there; " + it->second[0]->name + ", which nobody expected, has its size",
                 "see whether it was renamed");
     } else if (file.status == FileStatus::failed && !file.actual()) {
-      const auto it = misfits.find({*file.expected_size, file.size()});
+      const auto it = misfits.find({*file.expected_size(), file.size()});
       if (it == misfits.end() || it->second.size() != 1) continue;
       file.tell("seems swapped with " + it->second[0]->name + ": each has the other's size",
                 "swap the two names and verify again");
@@ -55,6 +55,8 @@ class ByDigest {
   // `digest_of`: an optional<Digest> of a file.
   template <typename DigestOf>
   ByDigest(const std::vector<FileReport>& files, DigestOf digest_of) : files_(files), digest_of_(digest_of) {
+    places_.reserve(static_cast<std::size_t>(std::count_if(
+        files.begin(), files.end(), [&](const auto& file) { return digest_of(file).has_value(); })));
     for (std::uint32_t i = 0; i < files.size(); ++i) {
       if (digest_of(files[i])) places_.push_back(i);
     }
@@ -82,8 +84,8 @@ class ByDigest {
 MissingFiles::MissingFiles(const VerifyReport& report) {
   for (const FileReport& file : report.files) {
     if (file.status != FileStatus::missing || !file.expected) continue;
-    if (file.expected_size)
-      sizes_.try_emplace(*file.expected_size, file.expected->kind);
+    if (file.expected_size())
+      sizes_.try_emplace(*file.expected_size(), file.expected->kind);
     else
       extensions_.try_emplace(fs::path(file.name).extension().string(), file.expected->kind);
   }

@@ -127,7 +127,7 @@ Json file_json(const FileReport& file) {
   json["actual"] = file.actual() ? Json(file.actual()->hex()) : Json();
   if (file.expected) json["digest"] = file.expected->kind_name();
   json["size"] = file.size();
-  if (file.expected_size) json["expected_size"] = *file.expected_size;
+  if (file.expected_size()) json["expected_size"] = *file.expected_size();
   json["trust"] = trust_name(file.trust->source);
   if (!file.trust->detail.empty()) json["trust_detail"] = file.trust->detail;
   json["trust_stored_beside"] = file.trust->stored_beside;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <set>
 
 #include "core/system/error.h"
@@ -40,7 +41,7 @@ void look_into(FileReport& report, const fs::path& path) {
   static_assert(kFirstLook >= kCodeLook);
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), buffer.size()));
   const auto head = std::span(buffer).first(file.read_at(0, std::span(buffer).first(wanted)));
-  const Diagnosis diagnosis = diagnose_cheaply(file, head, report.expected_size, report.expected);
+  const Diagnosis diagnosis = diagnose_cheaply(file, head, report.expected_size(), report.expected);
   if (diagnosis) return fail(report, FileStatus::failed, diagnosis.sentence, diagnosis.remedy);
   if (!code_by_name(report.name, false))
     report.set_code(code_by_content(report.name, path, head, file.size()));
@@ -122,31 +123,36 @@ std::vector<FileReport> unexpected(const Expectation& expectation, const std::ve
   if (!expectation.owns_root || !fs::is_directory(expectation.root, error)) return reports;
   const bool plain = std::none_of(known.begin(), known.end(),
                                   [](const FileReport& file) { return file.expected.has_value(); });
-  auto at = known.begin();  // both lists are sorted
+  const auto is_known = [&](const std::string& name) {
+    const auto at = std::lower_bound(known.begin(), known.end(), name,
+                                     [](const FileReport& file, const auto& n) { return file.name < n; });
+    return at != known.end() && at->name == name;
+  };
   const std::set<std::string> settled(expectation.settled.begin(), expectation.settled.end());
   const std::vector<std::string_view> skip(expectation.ignored.begin(), expectation.ignored.end());
-  for (const TreeEntry& entry : list_names(expectation.root, skip)) {
-    while (at != known.end() && at->name < entry.name) ++at;
-    if ((at != known.end() && at->name == entry.name) || is_settled(entry.name, settled)) continue;
+  std::map<std::string, Finding> folder_links;  // in order
+  visit_names(expectation.root, skip, [&](TreeEntry&& entry) {
+    if (is_known(entry.name) || is_settled(entry.name, settled) || is_ignored(entry.name, expectation))
+      return;
     const fs::path path = expectation.root / entry.name;
-    if (is_ignored(entry.name, expectation)) continue;
     std::error_code ignored;
     if (entry.kind == TreeEntry::Kind::link && fs::is_directory(path, ignored)) {
-      findings.push_back(folder_link(entry, path, expectation.root));
-      continue;
+      folder_links.emplace(entry.name, folder_link(entry, path, expectation.root));
+      return;
     }
     FileReport report;
-    report.name = entry.name;
+    report.name = std::move(entry.name);
     if (entry.kind == TreeEntry::Kind::unreadable) {
       fail(report, FileStatus::unreadable, "cannot be listed or looked at: permission denied?");
     } else {
       look_at(report, path, links, options);
-      if (own.contains(report.identity())) continue;
+      if (own.contains(report.identity())) return;
       const bool looked_at = report.status == FileStatus::unchecked || report.status == FileStatus::failed;
       if (!plain && looked_at) report.status = FileStatus::extra;
     }
     reports.push_back(std::move(report));
-  }
+  });
+  for (auto& [name, finding] : folder_links) findings.push_back(std::move(finding));
   return reports;
 }
 
@@ -154,9 +160,8 @@ FileReport report_on(ExpectedFile&& file) {
   FileReport report;
   report.name = std::move(file.name);
   report.expected = file.digest;
-  report.expected_size = file.size;
   report.trust = file.trust;
-  if (file.chunks) report.set_chunks(*file.chunks);
+  report.set_listed(file.size, std::move(file.chunks));
   if (file.elsewhere) report.set_elsewhere(*file.elsewhere);
   return report;
 }
@@ -164,7 +169,7 @@ FileReport report_on(ExpectedFile&& file) {
 }  // namespace
 
 bool seen_when_hashed(const FileReport& file, const VerifyOptions& options) {
-  const bool right_size = file.expected_size.value_or(file.size()) == file.size();
+  const bool right_size = file.expected_size().value_or(file.size()) == file.size();
   return file.status == FileStatus::ok && right_size && file.size() <= kReadAtOnce && !options.quick &&
          !may_hold_weights(file.name);
 }
@@ -182,9 +187,12 @@ std::vector<FileReport> survey(Expectation& expectation, const VerifyOptions& op
   });
   std::vector<FileReport> others = unexpected(expectation, reports, options, own, links, findings);
   if (others.empty()) return reports;  // in order, as the expected files are
-  std::move(others.begin(), others.end(), std::back_inserter(reports));
-  std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return reports;
+  std::vector<FileReport> all;         // of the right size: a list that grew by one would be held twice
+  all.reserve(reports.size() + others.size());
+  drain_tail(reports, reports.size(), all, [](FileReport&& file) { return std::move(file); });
+  drain_tail(others, others.size(), all, [](FileReport&& file) { return std::move(file); });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
 }
 
 }  // namespace assay

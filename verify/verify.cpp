@@ -215,7 +215,7 @@ bool is_about_weights(const std::string& name) {
 bool Verification::may_hash(std::uint64_t left) {
   if (options_.quick) return false;
   const auto failed = [](const FileReport& file) {
-    const bool as_published = file.malformed && file.expected_size == file.size();  // perhaps
+    const bool as_published = file.malformed && file.expected_size() == file.size();  // perhaps
     return ((file.status == FileStatus::failed && !as_published) || file.status == FileStatus::missing) &&
            is_about_weights(file.name);
   };

@@ -17,25 +17,40 @@ std::string_view status_name(FileStatus status) {
   return "unreadable";
 }
 
+void FileReport::set_actual(const Digest& digest) {
+  as_expected_ = digest == expected;
+  if (!as_expected_)
+    tell_more().actual = digest;
+  else if (is_told())
+    tell_more().actual.reset();
+}
+
+void FileReport::set_listed(KnownSize size, Box<std::vector<Digest>> chunks) {
+  if (!size && !chunks) return;
+  rare_.make().expected_size = size;
+  if (chunks) rare_.make().chunks = std::move(chunks.make());
+}
+
 void FileReport::tell(std::string diagnosis, std::string remedy) {
-  if (!told_ && remedy.empty() && diagnosis == this->diagnosis()) return;
-  Told& told = told_.make();
+  if (!is_told() && remedy.empty() && diagnosis == this->diagnosis()) return;
+  Told& told = tell_more();
   told.diagnosis = std::move(diagnosis);
   told.remedy = std::move(remedy);
 }
 
 void FileReport::add(Findings findings) {
   if (findings.empty()) return;
-  std::move(findings.begin(), findings.end(), std::back_inserter(told().findings));
+  std::move(findings.begin(), findings.end(), std::back_inserter(tell_more().findings));
 }
 
 void FileReport::drop_findings(std::string_view code) {
-  if (told_) std::erase_if(told().findings, [&](const Finding& finding) { return finding.code == code; });
+  if (is_told())
+    std::erase_if(tell_more().findings, [&](const Finding& finding) { return finding.code == code; });
 }
 
 void FileReport::set_code(Findings findings) {
   code_looked_for = true;
-  if (!findings.empty()) told().code = std::move(findings);
+  if (!findings.empty()) tell_more().code = std::move(findings);
 }
 
 const FileReport* VerifyReport::find(std::string_view name) const {

@@ -27,75 +27,82 @@ enum class FileStatus : std::uint8_t {
 };
 std::string_view status_name(FileStatus status);
 
-// A list may name a million files, here or not: a missing one has neither of the two parts that are boxed.
+// A list may name a million files: this is what each of them costs. What few have is boxed, and a digest that is the
+// expected one is kept once.
 class FileReport {
  public:
   std::string name;  // relative to the root
+  SharedTrust trust;
   std::optional<Digest> expected;
   FileStatus status = FileStatus::unchecked;
-  bool malformed = false;  // by its structure; its bytes may be what the publisher has all the same
-  bool reused = false;     // the digest comes from the state file: the file has not changed since
-  bool code_looked_for = false;
-  KnownSize expected_size;
-  SharedTrust trust;
+  bool malformed : 1 = false;  // by its structure; its bytes may be what the publisher has all the same
+  bool reused : 1 = false;     // the digest comes from the state file: the file has not changed since
+  bool code_looked_for : 1 = false;
 
   // There, readable, and nothing known against it so far.
   bool has_bytes() const {
     return status == FileStatus::ok || status == FileStatus::unchecked || status == FileStatus::extra;
   }
 
-  const FileIdentity& identity() const { return seen_->identity; }  // zeros where it was not seen
-  std::uint64_t size() const { return seen_->identity.size; }
-  const std::optional<Digest>& actual() const { return seen_->digest; }
-  void set_identity(const FileIdentity& identity) { seen_.make().identity = identity; }
-  void set_actual(const Digest& digest) { seen_.make().digest = digest; }
+  const FileIdentity& identity() const { return identity_; }  // zeros where it was not seen
+  std::uint64_t size() const { return identity_.size; }
+  const std::optional<Digest>& actual() const { return as_expected_ ? expected : told().actual; }
+  void set_identity(const FileIdentity& identity) { identity_ = identity; }
+  void set_actual(const Digest& digest);
+
+  KnownSize expected_size() const { return rare_->expected_size; }
+  const std::vector<Digest>& chunks() const { return rare_->chunks; }  // as the chunked manifest has them
+  void set_listed(KnownSize size, Box<std::vector<Digest>> chunks);
 
   // Why it failed, one sentence, and what to do; empty when it did not.
   std::string_view diagnosis() const {
-    if (told_) return told_->diagnosis;
+    if (is_told()) return told().diagnosis;
     return status == FileStatus::missing ? kNotThere : std::string_view();
   }
-  std::string_view remedy() const { return told_->remedy; }
+  std::string_view remedy() const { return told().remedy; }
   void tell(std::string diagnosis, std::string remedy = {});
 
-  const Findings& findings() const { return told_->findings; }  // structure: header deviations, numbers, …
-  const std::vector<ByteRange>& damaged() const { return told_->damaged; }  // against a chunked manifest
-  const TensorReports& tensors() const { return told_->tensors; }
-  const std::vector<Digest>& chunks() const { return told_->chunks; }  // as the chunked manifest has them
-  const fs::path& elsewhere() const { return told_->elsewhere; }  // see ExpectedFile; empty: under its name
+  const Findings& findings() const { return told().findings; }  // structure: header deviations, numbers, …
+  const std::vector<ByteRange>& damaged() const { return told().damaged; }  // against a chunked manifest
+  const TensorReports& tensors() const { return told().tensors; }
+  const fs::path& elsewhere() const { return told().elsewhere; }  // see ExpectedFile; empty: under its name
   void add(Findings findings);
   void drop_findings(std::string_view code);
-  void set_damaged(std::vector<ByteRange> ranges) { told().damaged = std::move(ranges); }
-  void set_tensors(std::vector<TensorReport> tensors) { told().tensors = std::move(tensors); }
-  void set_chunks(std::vector<Digest> chunks) { told().chunks = std::move(chunks); }
-  void set_elsewhere(fs::path path) { told().elsewhere = std::move(path); }
+  void set_damaged(std::vector<ByteRange> ranges) { tell_more().damaged = std::move(ranges); }
+  void set_tensors(std::vector<TensorReport> tensors) { tell_more().tensors = std::move(tensors); }
+  void set_elsewhere(fs::path path) { tell_more().elsewhere = std::move(path); }
 
   // What its first bytes say of code in it, where the survey has looked at them already.
-  Findings take_code() { return told_ ? std::exchange(told().code, {}) : Findings(); }
+  Findings take_code() { return is_told() ? std::exchange(tell_more().code, {}) : Findings(); }
   void set_code(Findings findings);
 
  private:
   static constexpr std::string_view kNotThere = "is not there";
-  struct Seen {
-    FileIdentity identity;
-    std::optional<Digest> digest;
-  };
   struct Told {
+    std::optional<Digest> actual;  // where it is not the expected one
     std::string diagnosis, remedy;
     Findings findings, code;
     std::vector<ByteRange> damaged;
-    std::vector<Digest> chunks;
     fs::path elsewhere;
     TensorReports tensors;
   };
-  Told& told() {
-    if (!told_ && status == FileStatus::missing) told_.make().diagnosis = kNotThere;
-    return told_.make();
+  struct Rare {
+    KnownSize expected_size;
+    std::vector<Digest> chunks;
+    Box<Told> told;
+  };
+  bool is_told() const { return static_cast<bool>(rare_->told); }
+  const Told& told() const { return *rare_->told; }
+  Told& tell_more() {
+    if (!is_told() && status == FileStatus::missing) rare_.make().told.make().diagnosis = kNotThere;
+    return rare_.make().told.make();
   }
 
-  Box<Seen> seen_;
-  Box<Told> told_;
+  bool as_expected_ : 1 = false;  // its digest is; beside the other bits, so that it takes no room
+  FileIdentity identity_;
+  Box<Rare> rare_;
 };
+static_assert(sizeof(FileReport) <= 128 || sizeof(std::string) > 32, "a million of these are kept");
 
 struct VerifyReport {
   Expectation expectation;        // its `files` are moved into `files` below

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/formats/chunked_manifest.h"
+#include "core/formats/manifest_name_index.h"
 #include "core/formats/windows_checksums.h"
 #include "core/system/error.h"
 #include "core/system/finding_collector.h"
@@ -128,45 +129,6 @@ std::string name_from(const std::filesystem::path& source) {
   return {};
 }
 
-// Which of the entries has a name: places in their list, by the names' hashes. The names stay where they are.
-class NameIndex {
- public:
-  // The place of an entry of that name; `next` becomes the place where there is none.
-  std::optional<std::size_t> find_or_add(std::string_view name, const std::vector<ManifestEntry>& entries,
-                                         std::size_t next) {
-    if (2 * (count_ + 1) > slots_.size()) grow(entries);
-    std::size_t slot = slot_of(name);
-    for (; slots_[slot] != kFree; slot = (slot + 1) % slots_.size()) {
-      if (entries[slots_[slot]].name == name) return slots_[slot];
-    }
-    slots_[slot] = static_cast<std::uint32_t>(next);
-    ++count_;
-    return std::nullopt;
-  }
-
- private:
-  static constexpr std::uint32_t kFree = ~std::uint32_t{0};
-  static constexpr std::size_t kFirstSlots = 1024;
-
-  std::size_t slot_of(std::string_view name) const {
-    return std::hash<std::string_view>()(name) % slots_.size();
-  }
-  void grow(const std::vector<ManifestEntry>& entries) {
-    std::vector<std::uint32_t> places;
-    std::swap(places, slots_);
-    slots_.assign(std::max(kFirstSlots, 2 * places.size()), kFree);
-    for (const std::uint32_t place : places) {
-      if (place == kFree) continue;
-      std::size_t slot = slot_of(entries[place].name);
-      while (slots_[slot] != kFree) slot = (slot + 1) % slots_.size();
-      slots_[slot] = place;
-    }
-  }
-
-  std::vector<std::uint32_t> slots_;  // half of them free, or more
-  std::size_t count_ = 0;
-};
-
 // Collects entries, each name once.
 class Collector {
  public:
@@ -267,7 +229,7 @@ class Collector {
   WindowsChecksumReader windows_;
   std::optional<Digest> bare_;  // of the last line that is nothing but a digest
   FindingCollector found_;
-  NameIndex by_name_;
+  ManifestNameIndex by_name_;
   std::uint64_t number_ = 0;
 };
 
@@ -290,7 +252,7 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
   std::uint64_t offset = 0;
   if (text.starts_with("\xEF\xBB\xBF")) offset = 3;
   if (trim(text.substr(offset, 4096)).starts_with('{'))
-    return parse_chunked_manifest(text.substr(offset), source);
+    return parse_chunked_manifest(text.substr(offset), source, reading);
 
   Collector collector(text, source, reading);
   while (offset < text.size()) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <unordered_set>
+#include <span>
+#include <utility>
 
-#include "core/formats/json.h"
+#include "core/formats/json_events.h"
+#include "core/formats/manifest_name_index.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
@@ -12,74 +14,211 @@
 namespace assay {
 namespace {
 
-// 16 TB in chunks of 1 MiB.
-constexpr JsonLimits kLimits{.max_bytes = 1ull << 30, .max_depth = 16, .duplicate_keys = false};
-
-const ParsedJson& member(const ParsedJson& object, const char* key, const std::filesystem::path& source) {
-  const auto it = object.find(key);
-  if (it == object.end()) throw Error::input(fmt::format("chunked manifest lacks \"{}\"", key)).in(source);
-  return *it;
-}
-
-const ParsedJson& array(const ParsedJson& object, const char* key, const std::filesystem::path& source) {
-  const ParsedJson& value = member(object, key, source);
-  if (!value.is_array()) throw Error::input(fmt::format("\"{}\" is not a list", key)).in(source);
-  return value;
-}
-
-Digest sha256(const ParsedJson& value, std::string_view what, const std::filesystem::path& source) {
-  const auto digest = Digest::parse(DigestKind::sha256, json_string(value, what, source));
-  if (!digest) throw Error::input(fmt::format("{} is not 64 hex digits", what)).in(source);
-  return *digest;
-}
+constexpr int kManifestDepth = 16;
 
 std::uint64_t chunks_of(std::uint64_t size, std::uint64_t chunk_bytes) {
   return size / chunk_bytes + (size % chunk_bytes != 0 ? 1 : 0);
 }
 
-ManifestEntry parse_entry(const ParsedJson& file, std::uint64_t chunk_bytes,
-                          const std::filesystem::path& source) {
-  if (!file.is_object()) throw Error::input("an entry of \"files\" is not an object").in(source);
-  ManifestEntry entry;
-  entry.name = json_string(member(file, "name", source), "name", source);
-  entry.size = json_u64(member(file, "size", source), fmt::format("size of \"{}\"", entry.name), source);
-  entry.digest = sha256(member(file, "sha256", source), fmt::format("sha256 of \"{}\"", entry.name), source);
-  const ParsedJson& chunks = array(file, "chunks", source);
-  if (chunks.size() != chunks_of(*entry.size, chunk_bytes)) {
-    throw Error::input(fmt::format("\"{}\" of {} bytes has {} chunks; {} bytes each make {}", entry.name,
-                                   *entry.size, chunks.size(), chunk_bytes,
-                                   chunks_of(*entry.size, chunk_bytes)))
-        .in(source);
-  }
-  for (const ParsedJson& chunk : chunks) {
-    entry.chunks.make().push_back(sha256(chunk, fmt::format("a chunk of \"{}\"", entry.name), source));
-  }
-  return entry;
+// What the schema knows: three members of the document, four of an entry.
+enum class ManifestKey : unsigned { other, schema, chunk_bytes, files, name, size, sha256, chunks };
+
+constexpr std::string_view kKeyNames[] = {"",     "schema", "chunk_bytes", "files",
+                                          "name", "size",   "sha256",      "chunks"};
+constexpr ManifestKey kDocumentKeys[] = {ManifestKey::schema, ManifestKey::chunk_bytes, ManifestKey::files};
+constexpr ManifestKey kEntryKeys[] = {ManifestKey::name, ManifestKey::size, ManifestKey::sha256,
+                                      ManifestKey::chunks};
+
+std::string_view name_of(ManifestKey key) {
+  return kKeyNames[static_cast<unsigned>(key)];
 }
+
+// The keys of one object that were there, each once.
+class KeysSeen {
+ public:
+  bool add(ManifestKey key) { return (std::exchange(seen_, seen_ | bit(key)) & bit(key)) == 0; }
+  bool has(ManifestKey key) const { return (seen_ & bit(key)) != 0; }
+
+ private:
+  static unsigned bit(ManifestKey key) { return 1u << static_cast<unsigned>(key); }
+  unsigned seen_ = 0;
+};
+
+class ChunkedManifestEvents {
+ public:
+  ChunkedManifestEvents(std::string_view text, const std::filesystem::path& source,
+                        const ManifestReading& reading)
+      : text_(text), reader_(text, kManifestDepth, *this), source_(source), reading_(reading) {}
+
+  ChecksumManifest read() {
+    reader_.read();
+    require(kDocumentKeys, document_keys_, "chunked manifest");
+    for (const ManifestEntry& entry : manifest_.entries) {  // chunk_bytes may come last
+      if (entry.chunks->size() == chunks_of(*entry.size, manifest_.chunk_bytes)) continue;
+      fail(fmt::format("\"{}\" of {} bytes has {} chunks; {} bytes each make {}", entry.name, *entry.size,
+                       entry.chunks->size(), manifest_.chunk_bytes,
+                       chunks_of(*entry.size, manifest_.chunk_bytes)));
+    }
+    return std::move(manifest_);
+  }
+
+  void null() { take("null"); }
+  void boolean() { take("a boolean"); }
+  void other_number() {
+    const std::string_view value = text_.substr(value_begins_);
+    if (wants_number() && value.substr(value.find_first_not_of(": \t\r\n")).starts_with('-'))
+      fail(fmt::format("{} is negative", what()));
+    take("a number");
+  }
+  void whole_number(std::uint64_t value) {
+    if (!wants_number()) return take("a number");
+    if (key_ == ManifestKey::size) {
+      entry_.size = value;
+    } else {
+      if (value == 0) fail("chunk_bytes is 0");
+      manifest_.chunk_bytes = value;
+    }
+  }
+  void string(std::string_view value) {
+    if (in_chunks_ && depth_ == kInChunks) {
+      chunks_.push_back(digest(value));
+    } else if (!at_member()) {
+      take("a string");
+    } else if (key_ == ManifestKey::schema) {
+      take_schema(value);
+    } else if (key_ == ManifestKey::name) {
+      if (value.empty()) fail("a file's name is empty");
+      entry_.name = value;
+    } else if (key_ == ManifestKey::sha256) {
+      entry_.digest = digest(value);
+    } else {
+      take("a string");
+    }
+  }
+
+  void key(std::string_view name) {
+    if (!at_member()) return;
+    value_begins_ = reader_.position();
+    key_ = ManifestKey::other;
+    const bool of_document = depth_ == kInDocument;
+    for (const ManifestKey known : of_document ? std::span<const ManifestKey>(kDocumentKeys) : kEntryKeys) {
+      if (name_of(known) == name) key_ = known;
+    }
+    KeysSeen& seen = of_document ? document_keys_ : entry_keys_;
+    if (key_ != ManifestKey::other && !seen.add(key_))
+      fail(fmt::format("JSON has the key \"{}\" twice", name));
+  }
+
+  void start_object() {
+    if (in_files_ && depth_ == kInFiles) {
+      entry_ = {};
+      entry_keys_ = {};
+      chunks_.clear();
+    } else if (depth_ > 0) {
+      take("an object");
+    }
+    ++depth_;
+  }
+  void end_object() {
+    if (--depth_ == kInFiles && in_files_) finish_entry();
+  }
+  void start_array() {
+    if (depth_ == 0) fail("chunked manifest is not a JSON object");
+    if (at_member() && key_ == ManifestKey::files)
+      in_files_ = true;
+    else if (at_member() && key_ == ManifestKey::chunks)
+      in_chunks_ = true;
+    else
+      take("a list");
+    ++depth_;
+  }
+  void end_array() {
+    if (--depth_ == kInEntry) in_chunks_ = false;
+    if (depth_ == kInDocument) in_files_ = false;
+  }
+  [[noreturn]] void fail(std::string message) const {
+    throw Error::input(std::move(message)).in(source_).at(reader_.position());
+  }
+
+ private:
+  // Containers open where these stand: {"files": [{"chunks": [
+  static constexpr int kInDocument = 1, kInFiles = 2, kInEntry = 3, kInChunks = 4;
+
+  bool at_member() const { return depth_ == kInDocument || (in_files_ && depth_ == kInEntry); }
+  bool wants_number() const {
+    return at_member() && (key_ == ManifestKey::size || key_ == ManifestKey::chunk_bytes);
+  }
+
+  // What is being read, for people.
+  std::string what() const {
+    if (depth_ == kInDocument) return std::string(name_of(key_));
+    const std::string of = entry_.name.empty() ? fmt::format("file {}", manifest_.entries.size() + 1)
+                                               : fmt::format("\"{}\"", entry_.name);
+    return in_chunks_ ? "a chunk of " + of : fmt::format("{} of {}", name_of(key_), of);
+  }
+
+  // A value that nothing above has taken: of a key that the schema does not know, or of the wrong kind.
+  void take(std::string_view kind) const {
+    if (depth_ == 0) fail("chunked manifest is not a JSON object");
+    if (in_files_ && depth_ == kInFiles) fail("an entry of \"files\" is not an object");
+    if (in_chunks_ && depth_ == kInChunks) fail(fmt::format("{} is {}, not a string", what(), kind));
+    if (!at_member() || key_ == ManifestKey::other) return;
+    if (key_ == ManifestKey::files || key_ == ManifestKey::chunks)
+      fail(fmt::format("\"{}\" is not a list", name_of(key_)));
+    fail(fmt::format("{} is {}, not a {}", what(), kind, wants_number() ? "whole number" : "string"));
+  }
+
+  void take_schema(std::string_view schema) const {
+    if (schema == kManifestSchema) return;
+    throw Error::input(fmt::format("has the schema \"{}\", not \"{}\"", schema, kManifestSchema))
+        .in(source_)
+        .at(reader_.position())
+        .remedy("if a newer assay wrote it, use that one");
+  }
+
+  Digest digest(std::string_view hex) const {
+    const auto digest = Digest::parse(DigestKind::sha256, hex);
+    if (!digest) fail(fmt::format("{} is not 64 hex digits", what()));
+    return *digest;
+  }
+
+  void require(std::span<const ManifestKey> keys, const KeysSeen& seen, std::string_view whose) const {
+    for (const ManifestKey key : keys) {
+      if (!seen.has(key)) fail(fmt::format("{} lacks \"{}\"", whose, name_of(key)));
+    }
+  }
+
+  void finish_entry() {
+    require(kEntryKeys, entry_keys_, "an entry of a chunked manifest");
+    auto& entries = manifest_.entries;
+    if (reading_.passing != nullptr) reading_.passing->passed(reader_.position());
+    if (entries.size() >= kEntriesAlwaysKept && reading_.wanted && !reading_.wanted(entry_.name)) return;
+    if (by_name_.find_or_add(entry_.name, entries, entries.size()))
+      fail(fmt::format("\"{}\" is listed twice", entry_.name));
+    if (!chunks_.empty()) entry_.chunks = std::vector<Digest>(chunks_);  // no larger than it has to be
+    entries.push_back(std::move(entry_));
+  }
+
+  const std::string_view text_;
+  JsonEventReader<ChunkedManifestEvents> reader_;
+  const std::filesystem::path& source_;
+  const ManifestReading& reading_;
+  ChecksumManifest manifest_;
+  ManifestNameIndex by_name_;
+  int depth_ = 0;  // containers open
+  bool in_files_ = false, in_chunks_ = false;
+  ManifestKey key_ = ManifestKey::other;  // of the innermost open object, where the schema knows that
+  std::uint64_t value_begins_ = 0;        // behind that key
+  KeysSeen document_keys_, entry_keys_;
+  ManifestEntry entry_;         // the open one
+  std::vector<Digest> chunks_;  // of it
+};
 
 }  // namespace
 
-ChecksumManifest parse_chunked_manifest(std::string_view text, const std::filesystem::path& source) {
-  const ParsedJson document = parse_json(text, source, kLimits);
-  if (!document.is_object()) throw Error::input("chunked manifest is not a JSON object").in(source);
-  const std::string& schema = json_string(member(document, "schema", source), "schema", source);
-  if (schema != kManifestSchema) {
-    throw Error::input(fmt::format("has the schema \"{}\", not \"{}\"", schema, kManifestSchema))
-        .in(source)
-        .remedy("if a newer assay wrote it, use that one");
-  }
-  ChecksumManifest manifest;
-  manifest.chunk_bytes = json_u64(member(document, "chunk_bytes", source), "chunk_bytes", source);
-  if (manifest.chunk_bytes == 0) throw Error::input("chunk_bytes is 0").in(source);
-  std::unordered_set<std::string> names;
-  for (const ParsedJson& file : array(document, "files", source)) {
-    manifest.entries.push_back(parse_entry(file, manifest.chunk_bytes, source));
-    const std::string& name = manifest.entries.back().name;
-    if (name.empty()) throw Error::input("a file's name is empty").in(source);
-    if (!names.insert(name).second)
-      throw Error::input(fmt::format("\"{}\" is listed twice", name)).in(source);
-  }
-  return manifest;
+ChecksumManifest parse_chunked_manifest(std::string_view text, const std::filesystem::path& source,
+                                        const ManifestReading& reading) {
+  return ChunkedManifestEvents(text, source, reading).read();
 }
 
 std::string render_chunked_manifest(const ChecksumManifest& manifest) {
@@ -96,11 +235,14 @@ std::string render_chunked_manifest(const ChecksumManifest& manifest) {
     if (!entry.size || entry.chunks->size() != chunks_of(*entry.size, manifest.chunk_bytes)) {
       throw Error::internal(fmt::format("the chunks of \"{}\" do not cover its size", entry.name));
     }
-    Json file = {{"name", entry.name}, {"size", *entry.size}, {"sha256", entry.digest.hex()}};
-    Json& chunks = file["chunks"] = Json::array();
-    for (const Digest& chunk : *entry.chunks) chunks.push_back(chunk.hex());
-    text += separator;
-    text += dump_json(file, -1);
+    text += fmt::format(R"({}{{"name":{},"size":{},"sha256":"{}","chunks":[)", separator,
+                        dump_json(Json(entry.name), -1), *entry.size, entry.digest.hex());
+    std::string_view comma;
+    for (const Digest& chunk : *entry.chunks) {
+      text.append(comma).append("\"").append(chunk.hex()).append("\"");
+      comma = ",";
+    }
+    text += "]}";
     separator = ",\n  ";
   }
   return text + "\n ]}\n";

@@ -296,16 +296,15 @@ bool is_folder(int folder, const dirent& entry) {
   return ::fstatat(folder, entry.d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode);
 }
 
-std::vector<TreeEntry> walk(const fs::path& root, std::span<const std::string_view> skip_folders,
-                            bool with_sizes) {
-  std::vector<TreeEntry> entries;
+void walk(const fs::path& root, std::span<const std::string_view> skip_folders, bool with_sizes,
+          const std::function<void(TreeEntry&&)>& visit) {
   std::vector<std::string> pending = {""};  // folders still to list, relative to root
   while (!pending.empty()) {
     const std::string folder = std::move(pending.back());
     pending.pop_back();
     const std::unique_ptr<DIR, CloseFolder> open(::opendir((root / folder).c_str()));
     if (open == nullptr) {
-      entries.push_back({folder, TreeEntry::Kind::unreadable});
+      visit({folder, TreeEntry::Kind::unreadable});
       continue;
     }
     const KindInFolder kinds(::dirfd(open.get()));
@@ -314,13 +313,19 @@ std::vector<TreeEntry> walk(const fs::path& root, std::span<const std::string_vi
       if (base == "." || base == "..") continue;
       std::string name = folder.empty() ? std::string(base) : folder + "/" + std::string(base);
       if (!is_folder(::dirfd(open.get()), *found)) {
-        entries.push_back(with_sizes ? entry_of(std::move(name), ::dirfd(open.get()), found->d_name)
-                                     : kinds.entry(std::move(name), *found));
+        visit(with_sizes ? entry_of(std::move(name), ::dirfd(open.get()), found->d_name)
+                         : kinds.entry(std::move(name), *found));
       } else if (std::find(skip_folders.begin(), skip_folders.end(), name) == skip_folders.end()) {
         pending.push_back(std::move(name));
       }
     }
   }
+}
+
+std::vector<TreeEntry> sorted_walk(const fs::path& root, std::span<const std::string_view> skip_folders,
+                                   bool with_sizes) {
+  std::vector<TreeEntry> entries;
+  walk(root, skip_folders, with_sizes, [&](TreeEntry&& entry) { entries.push_back(std::move(entry)); });
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return entries;
 }
@@ -328,11 +333,16 @@ std::vector<TreeEntry> walk(const fs::path& root, std::span<const std::string_vi
 }  // namespace
 
 std::vector<TreeEntry> list_tree(const fs::path& root, std::span<const std::string_view> skip_folders) {
-  return walk(root, skip_folders, true);
+  return sorted_walk(root, skip_folders, true);
 }
 
 std::vector<TreeEntry> list_names(const fs::path& root, std::span<const std::string_view> skip_folders) {
-  return walk(root, skip_folders, false);
+  return sorted_walk(root, skip_folders, false);
+}
+
+void visit_names(const fs::path& root, std::span<const std::string_view> skip_folders,
+                 const std::function<void(TreeEntry&&)>& visit) {
+  walk(root, skip_folders, false, visit);
 }
 
 bool is_safe_relative_path(std::string_view name) {

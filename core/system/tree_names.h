@@ -2,6 +2,7 @@
 // that would be a third of the work.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -12,5 +13,9 @@ namespace assay {
 
 // As list_tree(), but for the sizes, which are 0.
 std::vector<TreeEntry> list_names(const fs::path& root, std::span<const std::string_view> skip_folders = {});
+
+// The same one by one, in no order: a million of them need not be held.
+void visit_names(const fs::path& root, std::span<const std::string_view> skip_folders,
+                 const std::function<void(TreeEntry&&)>& visit);
 
 }  // namespace assay

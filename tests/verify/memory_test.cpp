@@ -38,7 +38,7 @@ class Memory : public ::testing::Test {
   // Text is written as it is made: what this process holds when it forks is the child's to begin with.
   template <typename Line>
   static void write_lines(const fs::path& path, std::size_t count, Line line, std::string_view end = "") {
-    std::ofstream file(path, std::ios::binary);
+    std::ofstream file(path, std::ios::binary | std::ios::app);
     for (std::size_t i = 0; i < count; ++i) file << line(i);
     file << end;
   }
@@ -90,6 +90,42 @@ TEST_F(Memory, OfAChecksumListForOneFileIsItsTextAtMost) {
   });
   std::ofstream(list, std::ios::app) << kDigest << "  here.txt\n";
   expect_twice(list, {"verify", (folder() / "here.txt").string(), "--manifest", list.string()}, 1);
+}
+
+// One file of many chunks, and many files of one.
+TEST_F(Memory, OfAChunkedManifestIsTwiceItsTextAtMost) {
+  constexpr std::string_view kHead = R"({"schema": "assay.manifest/1", "chunk_bytes": 65536, "files": [)";
+  const fs::path chunks = dir_ / "chunks.json", files = dir_ / "files.json";
+  write_file(chunks, std::string(kHead) + R"({"name": "here.txt", "size": 19660800000, "sha256": ")" +
+                         std::string(kDigest) + R"(", "chunks": [)");
+  write_lines(
+      chunks, kLines, [](std::size_t i) { return fmt::format("{}\"{}\"", i == 0 ? "" : ",", kDigest); },
+      "]}]}");
+  write_file(files, kHead);
+  write_lines(
+      files, kLines / 2,
+      [](std::size_t i) {
+        return fmt::format(
+            R"({}{{"name":"d{:03}/file-{:08}-of-many.dat","size":7,"sha256":"{}","chunks":["{}"]}})",
+            i == 0 ? "" : ",\n", i / 1000, i, kDigest, kDigest);
+      },
+      "]}");
+  for (const fs::path& manifest : {chunks, files})
+    expect_twice(manifest, {"verify", folder().string(), "--manifest", manifest.string(), "--quiet"}, 1);
+}
+
+// Above what a few files need: threads read many side by side.
+TEST_F(Memory, OfAListWhoseFilesAreThereIsTwiceItsTextAtMost) {
+  const fs::path list = dir_ / "SHA256SUMS";
+  write_file(dir_ / "empty", "");
+  write_lines(list, kLines,
+              [](std::size_t i) { return fmt::format("{}  d{:03}/file-{:08}.dat\n", kDigest, i / 1000, i); });
+  for (std::size_t i = 0; i < kLines; ++i) {
+    const fs::path parent = folder() / fmt::format("d{:03}", i / 1000);
+    if (i % 1000 == 0) fs::create_directory(parent);
+    fs::create_hard_link(dir_ / "empty", parent / fmt::format("file-{:08}.dat", i));
+  }
+  expect_twice(list, {"verify", folder().string(), "--manifest", list.string(), "--quiet"}, 0);
 }
 
 TEST_F(Memory, OfAReceiptIsTwiceItsTextAtMost) {

@@ -69,7 +69,7 @@ class Runner {
 
   Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
   // The tokenizer where one is known to be there: prompts of tokens need none.
-  const Tokenizer* tokenizer() { return settings_.prompts.empty() ? nullptr : &open_->tokenizer(); }
+  const Tokenizer* tokenizer() { return settings_.has_text() ? &open_->tokenizer() : nullptr; }
 
   bool needs_scoring() const {
     const bool only_prompt = settings_.tokens_to_make() == 0;
@@ -324,6 +324,7 @@ void check_company(const RunSettings& settings) {
   if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
     throw Error::usage("--by-paragraph and --windows exclude one another");
   if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
+  if (!settings.interactive) check_chat_options(settings.chat);
 }
 
 // Without a temperature the likeliest token is taken, and no rule of drawing has any say.
@@ -430,7 +431,7 @@ void add_text(CLI::App& command, RunSettings& s) {
       ->type_name("X");
   command.add_option("--seed", s.seed, "Of sampling (default: 0)")->check(kWholeNumber)->type_name("N");
   command.add_flag("--ignore-eos", s.ignore_eos, "Go on after a token that ends the text");
-  command.add_flag("--chat", s.chat, "Put the prompt into the model's chat format");
+  add_chat_options(command, s.chat, "The prompt is a user's message: the model's chat template around it");
   command.add_flag("--interactive", s.interactive, "A conversation, a line a turn");
   command.add_flag("--speculate", s.speculate, "Let the model's multi-token prediction guess ahead");
 }

@@ -6,11 +6,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/threads.h"
+#include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
-#include "refimpl/tokenizers/chat_template.h"
 #include "refimpl/tokenizers/token_stream.h"
 
 namespace assay {
@@ -18,17 +17,13 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// nullptr, and a word about it: lines are then given as they are.
-const ChatStyle* chat_style(const Tokenizer& tokenizer) {
-  try {
-    const ChatStyle& style = recognize_chat_style(tokenizer);
-    write_message(fmt::format("note: chat format {}", style.name));
-    return &style;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input) throw;
-    write_message(fmt::format("note: {}: lines are given to the model as they are", error.line()));
-    return nullptr;
+// nullopt, and a word about it: lines are then given as they are.
+std::optional<Chat> chat_of(const Tokenizer& tokenizer, const ChatOptions& options) {
+  if (tokenizer.chat_templates().empty() && options.chat_template.empty()) {
+    write_message("note: the model brings no chat template: lines are given to the model as they are");
+    return std::nullopt;
   }
+  return std::optional<Chat>(std::in_place, tokenizer, options);
 }
 
 // A line of standard input without its end; nullopt at the end of input, or when interrupted.
@@ -48,21 +43,20 @@ std::optional<std::string> read_line() {
 
 int chat(OpenModel& model, const RunSettings& settings) {
   const Tokenizer& tokenizer = model.tokenizer();
-  const ChatStyle* style = chat_style(tokenizer);
+  const std::optional<Chat> template_chat = chat_of(tokenizer, settings.chat);
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
-  std::vector<ChatMessage> messages;
+  jinja::Values turns;
   TextEngine engine(*model.model, *model.ops);
   std::uint64_t seed = settings.seed;
   while (!interrupted()) {
     if (terminal) write_unfinished("> ");
     const auto line = read_line();
     if (!line) break;
-    messages.push_back({"user", *line});
+    turns.push_back(chat_message("user", template_chat ? *line : ""));
     GenerationRequest request = {
         .max_new_tokens = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
-    request.prompt = style != nullptr
-                         ? tokenizer.encode(render_chat(*style, messages, tokenizer), {.add_special = false})
-                         : tokenizer.encode(*line);
+    request.prompt = template_chat ? tokenizer.encode(template_chat->prompt_of(turns), {.add_special = false})
+                                   : tokenizer.encode(*line);
     if (!settings.ignore_eos) request.stop = model.stop_tokens();
     TokenStream stream(tokenizer);
     std::string answer;
@@ -74,7 +68,7 @@ int chat(OpenModel& model, const RunSettings& settings) {
                     [&](std::size_t, TokenId id, std::span<const double>) { show(stream.push(id)); });
     show(stream.finish());
     stream_output("\n");
-    messages.push_back({"assistant", answer});
+    turns.push_back(chat_message("assistant", answer));
   }
   return interrupted() ? kExitInterrupted : kExitOk;
 }

@@ -8,8 +8,8 @@
 #include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/text.h"
+#include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
-#include "refimpl/tokenizers/chat_template.h"
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_list.h"
 
@@ -71,15 +71,19 @@ std::string OpenModel::title() const {
 
 std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) {
   std::vector<Prompt> prompts;
+  std::optional<Chat> chat;
+  const auto add_chat = [&](std::optional<std::string_view> text) {
+    const std::string prompt = chat->prompt(text);
+    prompts.push_back(
+        {std::string(text.value_or(prompt)), model.tokenizer().encode(prompt, {.add_special = false})});
+  };
+  if (settings.chat.wanted() && settings.has_text()) chat.emplace(model.tokenizer(), settings.chat);
+  if (chat && settings.prompts.empty()) add_chat(std::nullopt);
   for (const std::string& text : settings.prompts) {
-    const Tokenizer& tokenizer = model.tokenizer();
-    if (settings.chat) {
-      const ChatStyle& style = recognize_chat_style(tokenizer);
-      if (&text == &settings.prompts.front()) write_message(fmt::format("note: chat format {}", style.name));
-      const std::string chat = render_chat(style, {{"user", text}}, tokenizer);
-      prompts.push_back({text, tokenizer.encode(chat, {.add_special = false})});
+    if (chat) {
+      add_chat(text);
     } else {
-      prompts.push_back({text, tokenizer.encode(text)});
+      prompts.push_back({text, model.tokenizer().encode(text)});
     }
   }
   for (const std::string& list : settings.token_lists) prompts.push_back({"", parse_tokens(list)});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/system/command_line.h"
+#include "refimpl/chat_options.h"
 #include "refimpl/ops/kernel_set.h"
 #include "refimpl/ops/sample.h"
 #include "refimpl/run_windows.h"
@@ -25,9 +26,11 @@ struct RunSettings {
   std::string logits, dump, taps, perplexity, against;
   std::size_t log_probabilities = 0;  // --logprobs
   WindowRule windows;                 // of --perplexity
-  bool chat = false, interactive = false, speculate = false, claims = false, ignore_eos = false;
+  ChatOptions chat;
+  bool interactive = false, speculate = false, claims = false, ignore_eos = false;
   KernelSelector select;
 
+  bool has_text() const { return !prompts.empty() || !chat.messages.empty(); }
   bool only_numbers() const { return !logits.empty() || !dump.empty(); }
   std::size_t tokens_to_make() const { return most.value_or(only_numbers() ? 0 : 64); }
 };

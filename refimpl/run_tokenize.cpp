@@ -12,7 +12,7 @@
 #include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
-#include "refimpl/tokenizers/chat_template.h"
+#include "refimpl/chat_options.h"
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/unicode.h"
 
@@ -22,7 +22,8 @@ namespace {
 struct Settings {
   std::string model, file, pattern;
   std::optional<std::string> text;
-  bool decode = false, no_special = false, literal = false, chat = false;
+  bool decode = false, no_special = false, literal = false;
+  ChatOptions chat;
   CommonOptions common;
 };
 
@@ -66,12 +67,6 @@ std::vector<TokenId> parse_ids(std::string_view text) {
   return ids;
 }
 
-std::string chat_prompt(const Tokenizer& tokenizer, std::string_view text) {
-  const ChatStyle& style = recognize_chat_style(tokenizer);
-  write_message(fmt::format("note: chat format {}", style.name));
-  return render_chat(style, {{"user", std::string(text)}}, tokenizer);
-}
-
 Json json_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, std::string_view text) {
   Json pieces = Json::array();
   for (const TokenId id : ids) pieces.push_back(tokenizer.piece(id));
@@ -103,10 +98,12 @@ int decode(const Settings& settings, const Tokenizer& tokenizer) {
 }
 
 int encode(const Settings& settings, const Tokenizer& tokenizer) {
-  std::string text = input_text(settings);
+  const bool has_text = settings.text || !settings.file.empty();
+  std::string text = has_text || settings.chat.messages.empty() ? input_text(settings) : "";
   EncodeOptions options{!settings.no_special, !settings.literal};
-  if (settings.chat) {
-    text = chat_prompt(tokenizer, text);
+  if (settings.chat.wanted()) {
+    const Chat chat(tokenizer, settings.chat);
+    text = chat.prompt(has_text ? std::optional<std::string_view>(text) : std::nullopt);
     options = {false, true};  // the template has put them where they belong
   }
   const std::vector<TokenId> ids = tokenizer.encode(text, options);
@@ -124,7 +121,8 @@ int encode(const Settings& settings, const Tokenizer& tokenizer) {
 }
 
 int run(const Settings& settings) {
-  if (settings.decode && settings.chat) throw Error::usage("--decode and --chat exclude each other");
+  check_chat_options(settings.chat);
+  if (settings.decode && settings.chat.wanted()) throw Error::usage("--decode and --chat exclude each other");
   const auto tokenizer = load_tokenizer(settings.model, settings.pattern);
   return settings.decode ? decode(settings, *tokenizer) : encode(settings, *tokenizer);
 }
@@ -148,7 +146,7 @@ void add_tokenize(CLI::App& program, Action& action) {
   command.add_flag("--no-special", settings->no_special,
                    "Add no BOS, EOS, CLS …; with --decode: leave special tokens out");
   command.add_flag("--literal", settings->literal, "Special tokens written in TEXT are text, not tokens");
-  command.add_flag("--chat", settings->chat,
+  add_chat_options(command, settings->chat,
                    "TEXT is a user's message: put the model's chat template around it");
   command
       .add_option("--pattern", settings->pattern,

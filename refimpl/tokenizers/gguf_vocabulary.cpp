@@ -30,11 +30,26 @@ class GgufReader {
     pieces();
     special();
     auto tokenizer = make(*model);
-    tokenizer->set_chat_template(header_.text("tokenizer.chat_template").value_or(""));
+    tokenizer->set_chat_templates(chat_templates());
     return tokenizer;
   }
 
  private:
+  // tokenizer.chat_template is the default one; tokenizer.chat_templates names the others.
+  std::vector<NamedTemplate> chat_templates() const {
+    std::vector<NamedTemplate> all;
+    const auto add = [&](const std::string& name, const std::string& key) {
+      if (const auto text = header_.text(key); text && !text->empty()) all.push_back({name, *text, key});
+    };
+    add("default", "tokenizer.chat_template");
+    const gguf::KeyValue* others = header_.find("tokenizer.chat_templates");
+    const auto* names = others != nullptr ? std::get_if<gguf::Array>(&others->value) : nullptr;
+    if (names != nullptr && names->type == gguf::ValueType::string) {
+      for (const std::string& name : names->strings()) add(name, "tokenizer.chat_template." + name);
+    }
+    return all;
+  }
+
   std::unique_ptr<Tokenizer> make(const std::string& model) {
     if (model == "gpt2") return is_marked_pattern(pre()) ? marked_bpe(flag("add_bos_token", false)) : bpe();
     if (model == "gemma4") return marked_bpe(true);

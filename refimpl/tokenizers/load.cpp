@@ -87,6 +87,20 @@ std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view bytes, const Toke
   return tokenizer;
 }
 
+// Where no tokenizer_config.json names them.
+std::vector<std::pair<std::string, std::string>> own_tokens(const Tokenizer& tokenizer) {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  const SpecialTokens& special = tokenizer.special();
+  const std::pair<const char*, std::optional<TokenId>> all[] = {{"bos_token", special.bos},
+                                                                {"eos_token", special.eos},
+                                                                {"unk_token", special.unk},
+                                                                {"pad_token", special.pad}};
+  for (const auto& [name, id] : all) {
+    if (id) tokens.emplace_back(name, tokenizer.piece(*id));
+  }
+  return tokens;
+}
+
 std::unique_ptr<Tokenizer> read_file(const fs::path& path, std::string_view pattern) {
   if (has_extension(path, ".gguf")) return load_tokenizer(gguf::read_header(File::open(path)), path);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -107,7 +121,10 @@ std::unique_ptr<Tokenizer> read_file(const fs::path& path, std::string_view patt
   } else {
     tokenizer = read_sentencepiece(contents, neighbours, path);
   }
-  if (tokenizer->chat_template().empty()) tokenizer->set_chat_template(neighbours.chat_template);
+  if (tokenizer->chat_templates().empty()) tokenizer->set_chat_templates(neighbours.chat_templates);
+  if (tokenizer->template_tokens().empty())
+    tokenizer->set_template_tokens(neighbours.template_tokens.empty() ? own_tokens(*tokenizer)
+                                                                      : neighbours.template_tokens);
   return tokenizer;
 }
 
@@ -136,7 +153,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, std::string_view
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const gguf::Header& header, const fs::path& path) {
-  return read_gguf_tokenizer(header, path);
+  auto tokenizer = read_gguf_tokenizer(header, path);
+  tokenizer->set_template_tokens(own_tokens(*tokenizer));
+  return tokenizer;
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, std::size_t vocabulary) {

@@ -1,5 +1,6 @@
 #include "refimpl/tokenizers/neighbours.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/system/error.h"
@@ -25,17 +26,56 @@ std::optional<bool> optional_bool(const ParsedJson& object, std::string_view key
   return value.get<bool>();
 }
 
-// A string, or a list of named templates of which "default" is meant.
-std::string template_text(const ParsedJson& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return "";
+// A string, or a list of named templates.
+std::vector<NamedTemplate> named_templates(const ParsedJson& value) {
+  constexpr const char* kSource = "tokenizer_config.json: chat_template";
+  if (value.is_string()) return {{"default", value.get<std::string>(), kSource}};
+  std::vector<NamedTemplate> all;
+  if (!value.is_array()) return all;
   for (const ParsedJson& each : value) {
     const ParsedJson& name = member(each, "name");
     const ParsedJson& text = member(each, "template");
-    if (name.is_string() && name.get_ref<const std::string&>() == "default" && text.is_string())
-      return text.get<std::string>();
+    if (name.is_string() && text.is_string())
+      all.push_back({name.get<std::string>(), text.get<std::string>(),
+                     std::string(kSource) + " '" + name.get<std::string>() + "'"});
   }
-  return "";
+  return all;
+}
+
+// bos_token, eos_token and whatever else is called so: templates may name them.
+std::vector<std::pair<std::string, std::string>> tokens_for_templates(const ParsedJson& config) {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  if (!config.is_object()) return tokens;
+  const auto add = [&](const std::string& name, const ParsedJson& value) {
+    if (value.is_string() || member(value, "content").is_string())
+      tokens.emplace_back(name, token_text(value));
+  };
+  for (const auto& [key, value] : config.items()) {
+    if (key.ends_with("_token")) add(key, value);
+  }
+  const ParsedJson& extra = member(config, "extra_special_tokens");
+  if (!extra.is_object()) return tokens;
+  for (const auto& [key, value] : extra.items()) add(key, value);
+  return tokens;
+}
+
+// chat_template.jinja, and others under additional_chat_templates/: they go before those of tokenizer_config.json.
+void read_template_files(const fs::path& folder, TokenizerNeighbours& neighbours) {
+  std::vector<NamedTemplate> all;
+  const auto read = [&](std::string name, const fs::path& file, std::string shown) {
+    all.push_back({std::move(name), read_small_file(file, kMostTemplateBytes), std::move(shown)});
+  };
+  if (fs::is_regular_file(folder / "chat_template.jinja"))
+    read("default", folder / "chat_template.jinja", "chat_template.jinja");
+  std::error_code error;
+  std::vector<fs::path> more;
+  for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", error)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".jinja") more.push_back(entry.path());
+  }
+  std::sort(more.begin(), more.end());
+  for (const fs::path& file : more)
+    read(file.stem().string(), file, "additional_chat_templates/" + file.filename().string());
+  if (!all.empty()) neighbours.chat_templates = std::move(all);
 }
 
 void read_tokenizer_config(const fs::path& path, TokenizerNeighbours& neighbours) {
@@ -49,7 +89,8 @@ void read_tokenizer_config(const fs::path& path, TokenizerNeighbours& neighbours
   neighbours.add_bos = optional_bool(config, "add_bos_token");
   neighbours.add_eos = optional_bool(config, "add_eos_token");
   neighbours.add_prefix_space = optional_bool(config, "add_prefix_space").value_or(false);
-  neighbours.chat_template = template_text(member(config, "chat_template"));
+  neighbours.chat_templates = named_templates(member(config, "chat_template"));
+  neighbours.template_tokens = tokens_for_templates(config);
   const ParsedJson& decoder = member(config, "added_tokens_decoder");
   if (!decoder.is_object()) return;
   for (const auto& [key, value] : decoder.items()) {
@@ -111,8 +152,7 @@ TokenizerNeighbours read_neighbours(const fs::path& folder) {
     const ParsedJson config = read_json(folder / "config.json", {.duplicate_keys = true});
     neighbours.model_type = string_member(config, "model_type", "", folder / "config.json");
   }
-  if (present("chat_template.jinja"))
-    neighbours.chat_template = read_small_file(folder / "chat_template.jinja", kMostTemplateBytes);
+  read_template_files(folder, neighbours);
   return neighbours;
 }
 

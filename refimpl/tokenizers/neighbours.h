@@ -9,6 +9,7 @@
 
 #include "core/formats/json.h"
 #include "refimpl/tokenizers/added_tokens.h"
+#include "refimpl/tokenizers/tokenizer.h"
 #include "refimpl/tokenizers/vocabulary.h"
 
 namespace assay {
@@ -21,7 +22,8 @@ struct TokenizerNeighbours {
   bool add_prefix_space = false;
   std::vector<AddedToken> added;         // added_tokens_decoder, added_tokens.json
   std::vector<TokenId> generation_ends;  // eos_token_id of generation_config.json
-  std::string chat_template;
+  std::vector<NamedTemplate> chat_templates;
+  std::vector<std::pair<std::string, std::string>> template_tokens;  // "bos_token", "<s>" …
 };
 
 // Files that are absent are no fault; those that cannot be read are Error::input.

@@ -32,4 +32,12 @@ void Tokenizer::check_length(std::string_view text) const {
   }
 }
 
+const std::string& Tokenizer::chat_template() const {
+  static const std::string kNone;
+  for (const NamedTemplate& each : chat_templates_) {
+    if (each.name == "default") return each.text;
+  }
+  return kNone;
+}
+
 }  // namespace assay

@@ -28,6 +28,11 @@ struct EncodeOptions {
   bool parse_special = true;  // "<|im_end|>" in the text is the token of that name, not nine characters
 };
 
+// A chat template as a model brings it, and where it was found.
+struct NamedTemplate {
+  std::string name, text, source;
+};
+
 // Pieces in, bytes out, token by token. What it gives is final; what the next token may yet change is kept.
 class TokenDecoder {
  public:
@@ -60,9 +65,15 @@ class Tokenizer {
   // "tokenizer.json: BPE, byte level": what the file was taken for.
   const std::string& description() const { return description_; }
   void describe(std::string description) { description_ = std::move(description); }
-  // Jinja as the model brings it; empty when it brings none.
-  const std::string& chat_template() const { return chat_template_; }
-  void set_chat_template(std::string text) { chat_template_ = std::move(text); }
+  // Jinja as the model brings it, often one, called "default"; none when it brings none.
+  const std::vector<NamedTemplate>& chat_templates() const { return chat_templates_; }
+  void set_chat_templates(std::vector<NamedTemplate> all) { chat_templates_ = std::move(all); }
+  const std::string& chat_template() const;  // the default one; empty where there is none
+  // What templates can name: "bos_token" is "<s>" …
+  const std::vector<std::pair<std::string, std::string>>& template_tokens() const { return template_tokens_; }
+  void set_template_tokens(std::vector<std::pair<std::string, std::string>> all) {
+    template_tokens_ = std::move(all);
+  }
 
  protected:
   void check_length(std::string_view text) const;  // Error::input beyond kMostTextBytes
@@ -70,7 +81,9 @@ class Tokenizer {
  private:
   Vocabulary vocabulary_;
   SpecialTokens special_;
-  std::string description_, chat_template_;
+  std::string description_;
+  std::vector<NamedTemplate> chat_templates_;
+  std::vector<std::pair<std::string, std::string>> template_tokens_;
 };
 
 inline constexpr std::size_t kMostTextBytes = 1u << 30;

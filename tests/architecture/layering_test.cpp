@@ -42,10 +42,11 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "core/model", "refimpl/ops", "refimpl/step"}},
       {"refimpl/engine",
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/step", "refimpl/models"}},
-      {"refimpl/tokenizers", {"core/system", "core/formats"}},
+      {"refimpl/jinja", {"core/system"}},
+      {"refimpl/tokenizers", {"core/system", "core/formats", "refimpl/jinja"}},
       {"refimpl",
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/models", "refimpl/engine",
-        "refimpl/tokenizers"}},
+        "refimpl/jinja", "refimpl/tokenizers"}},
 
       {"kernels", {}},
       {"kernels/registry", {"refimpl/ops"}},

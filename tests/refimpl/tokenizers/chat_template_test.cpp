@@ -1,12 +1,14 @@
-// Prompts against transformers' apply_chat_template (data/make_chat_fixtures.py).
+// Prompts against transformers' apply_chat_template (data/make_jinja_fixtures.py).
 #include "refimpl/tokenizers/chat_template.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/system/error.h"
+#include "core/system/file.h"
+#include "refimpl/jinja/json_value.h"
 #include "refimpl/tokenizers/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
@@ -14,142 +16,146 @@
 namespace assay {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // A tokenizer of four pieces, BOS and EOS among them.
 std::unique_ptr<Tokenizer> small_tokenizer(const test::TempDir& folder, const std::string& chat_template) {
   test::write_file(folder / "tokenizer.json",
                    R"({"model": {"type": "WordLevel", "unk_token": "<unk>",
                        "vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3}}})");
-  test::write_file(folder / "tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  test::write_file(folder / "tokenizer_config.json",
+                   R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}})");
   test::write_file(folder / "chat_template.jinja", chat_template);
   return load_tokenizer(folder.path());
 }
 
-std::vector<ChatMessage> messages_of(const ParsedJson& chat) {
-  std::vector<ChatMessage> messages;
-  for (const ParsedJson& m : chat)
-    messages.push_back({m.at("role").get<std::string>(), m.at("content").get<std::string>()});
-  return messages;
-}
-
-// How the style's prompts compare with what the template gave: "" for one that is refused.
-struct Held {
-  std::size_t equal = 0, refused = 0;
-  std::string wrong;  // the first that is neither
-};
-Held hold(const ChatStyle& style, const ParsedJson& chats, const ParsedJson& prompts,
-          const Tokenizer& tokenizer) {
-  Held held;
-  for (std::size_t i = 0; i < chats.size(); ++i) {
-    std::string text;
-    try {
-      text = render_chat(style, messages_of(chats[i]), tokenizer);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::input);
-      ++held.refused;
-      continue;
+ChatRequest request_of(const Json& chat) {
+  ChatRequest request;
+  request.now = jinja::moment_from_text("2026-02-03T04:05:06");
+  for (const auto& [key, value] : chat.items()) {
+    if (key == "messages") {
+      request.messages = chat_messages(value.dump(), "chat");
+    } else if (key == "tools" || key == "documents") {
+      (key == "tools" ? request.tools : request.documents) = jinja::value_from_json(value.dump());
+    } else if (key == "add_generation_prompt") {
+      request.add_generation_prompt = value.get<bool>();
+    } else if (key == "continue_final_message") {
+      request.continue_final_message = value.get<bool>();
+    } else {
+      request.variables.emplace_back(jinja::text(key), jinja::value_from_json(value.dump()));
     }
-    const bool same = prompts[i].is_string() && text == prompts[i].get<std::string>();
-    held.equal += same ? 1 : 0;
-    if (!same && held.wrong.empty())
-      held.wrong = chats[i].dump() + "\n  ours: " + text + "\n  Jinja: " + prompts[i].dump();
   }
-  return held;
+  return request;
 }
 
-TEST(ChatTemplate, EveryStyleWritesWhatTransformersWrites) {
-  const ParsedJson all = read_json(test::source_dir() / "data/fixtures/chat/EXPECTED.json");
+// Every prompt as transformers makes it; where the template raises, an error. Returns how many prompts there were.
+std::size_t hold(const Json& all) {
+  std::size_t prompts = 0;
   const test::TempDir folder;
-  const auto tokenizer = small_tokenizer(folder, "");
-  ASSERT_EQ(all.at("templates").size(), chat_styles().size());
-  for (const ParsedJson& family : all.at("templates")) {
-    const std::string name = family.at("name").get<std::string>();
-    const ChatStyle* style = chat_style_named(name);
-    ASSERT_NE(style, nullptr) << name;
-    const Held held = hold(*style, all.at("chats"), family.at("prompts"), *tokenizer);
-    EXPECT_EQ(held.wrong, "") << name;
-    // What is refused, the template raises on; Qwen 3 is asked about tools' answers besides.
-    std::size_t raised = 0;
-    for (const ParsedJson& prompt : family.at("prompts")) raised += prompt.is_null() ? 1 : 0;
-    EXPECT_EQ(held.refused, name == "Qwen 3" ? 3u : raised) << name;
+  for (const Json& each : all.at("templates")) {
+    const std::string name = each.at("name").get<std::string>();
+    const auto tokenizer = small_tokenizer(folder, each.at("template").get<std::string>());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < all.at("chats").size() && wrong < 3; ++i) {
+      const Json& expected = each.at("prompts")[i];
+      std::string got;
+      bool refused = false;
+      try {
+        got = ChatTemplate::of(*tokenizer, "", false).render(request_of(all.at("chats")[i]));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::input) << error.line();
+        refused = true;
+        got = error.line();
+      }
+      const bool right = expected.is_string() ? !refused && got == expected.get<std::string>() : refused;
+      wrong += right ? 0 : 1;
+      EXPECT_TRUE(right) << name << ", chat " << i << ": " << all.at("chats")[i].dump() << "\n  ours: " << got
+                         << "\n  jinja2: " << expected.dump();
+      ++prompts;
+    }
   }
+  return prompts;
 }
 
-// Templates of the models' own repositories, where somebody has collected them: 155 at the time of writing.
-TEST(ChatTemplate, RealTemplatesRenderTheSameOrAreRefused) {
+TEST(ChatTemplate, ConversationsAsTransformersWritesThem) {
+  const Json all =
+      Json::parse(read_small_file(test::source_dir() / "data/fixtures/jinja/chats.json", 16 << 20));
+  ASSERT_GE(all.at("chats").size(), 60u);
+  EXPECT_EQ(hold(all), all.at("chats").size() * all.at("templates").size());
+}
+
+// Templates of the models' own repositories, where somebody has collected them: 180 at the time of writing.
+TEST(ChatTemplate, RealTemplates) {
   const char* collected = std::getenv("ASSAY_CHAT_TEMPLATES");
   if (collected == nullptr) GTEST_SKIP() << "SKIPPED: no ASSAY_CHAT_TEMPLATES";
-  const ParsedJson all = read_json(collected);
-  const test::TempDir folder;
-  const auto tokenizer = small_tokenizer(folder, "");
-  std::size_t known = 0;
-  for (const ParsedJson& family : all.at("templates")) {
-    const std::string name = family.at("name").get<std::string>();
-    const std::string source = family.at("template").get<std::string>();
-    if (const ChatStyle* style = chat_style_of(source)) {
-      ++known;
-      EXPECT_EQ(hold(*style, all.at("chats"), family.at("prompts"), *tokenizer).wrong, "")
-          << name << " taken for " << style->name;
-      continue;
-    }
-    for (const ChatStyle& style : chat_styles()) {
-      const Held held = hold(style, all.at("chats"), family.at("prompts"), *tokenizer);
-      if (held.wrong.empty() && held.equal > all.at("chats").size() / 2)
-        printf("%s could be known: {\"%s\", \"%s\"}\n", name.c_str(), template_fingerprint(source).c_str(),
-               std::string(style.name).c_str());
-    }
-  }
-  printf("%zu of %zu templates are known\n", known, all.at("templates").size());
+  const Json all = Json::parse(read_small_file(collected, 1 << 30));
+  printf("%zu prompts of %zu templates\n", hold(all), all.at("templates").size());
 }
 
 TEST(ChatTemplate, RealQwen3) {
   ASSAY_CASE_OR_SKIP(folder, "tokenizers/qwen3");
   const auto tokenizer = load_tokenizer(folder);
-  const std::vector<ChatMessage> messages = {
-      {"system", "S"}, {"user", "U"}, {"assistant", "<think>\nhm\n</think>\n\nA"}, {"user", "V"}};
-  const ChatStyle& style = recognize_chat_style(*tokenizer);
-  EXPECT_EQ(style.name, "Qwen 3");
+  const ChatTemplate chat = ChatTemplate::of(*tokenizer, "", false);
+  EXPECT_EQ(chat.name(), "tokenizer_config.json: chat_template");
+  ChatRequest request;
+  request.messages = chat_messages(R"([{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
+      {"role": "assistant", "content": "<think>\nhm\n</think>\n\nA"}, {"role": "user", "content": "V"}])",
+                                   "m");
   EXPECT_EQ(
-      render_chat(style, messages, *tokenizer),
+      chat.render(request),
       "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n"
       "<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n");
+  request.variables.emplace_back(jinja::text("enable_thinking"), jinja::Value::of_bool(false));
+  EXPECT_TRUE(chat.render(request).ends_with("assistant\n<think>\n\n</think>\n\n"));
 }
 
-// Recognized to the letter, or not at all: one character decides. JSON gives a newline where the template's
-// source has one, and a backslash and an n where that has these: both are templates of their own.
-TEST(ChatTemplate, ATemplateIsRecognizedToTheLetter) {
-  const ParsedJson all = read_json(test::source_dir() / "data/fixtures/chat/EXPECTED.json");
-  const std::string chatml = all.at("templates").at(0).at("template").get<std::string>();
+TEST(ChatTemplate, IsChosenByNameFileOrTools) {
   const test::TempDir folder;
-  EXPECT_EQ(recognize_chat_style(*small_tokenizer(folder, chatml)).name, "ChatML");
-  EXPECT_EQ(recognize_chat_style(*small_tokenizer(folder, chatml + "\n")).name,
-            "ChatML");  // Jinja drops the last
-  std::string windows;
-  for (const char c : chatml) windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  EXPECT_EQ(recognize_chat_style(*small_tokenizer(folder, windows)).name, "ChatML");
-  for (std::size_t i = 0; i < chatml.size(); i += 7) {
-    std::string other = chatml;
-    other[i] = other[i] == 'x' ? 'y' : 'x';
-    EXPECT_THROW(recognize_chat_style(*small_tokenizer(folder, other)), Error) << i;
-  }
-  // The same literals, another order: what looking for literals took for ChatML.
-  for (const std::string& other : {std::string("{{ messages[0].content }}"), std::string("<|im_start|>"),
-                                   "{% if false %}" + chatml + "{% endif %}", chatml + " "})
-    EXPECT_THROW(recognize_chat_style(*small_tokenizer(folder, other)), Error) << other;
-  // No template: the vocabulary does not tell what the model was trained with.
-  EXPECT_THROW(recognize_chat_style(*small_tokenizer(folder, "")), Error);
+  small_tokenizer(folder, "");
+  fs::remove(folder / "chat_template.jinja");
+  test::write_file(folder / "tokenizer_config.json",
+                   R"({"bos_token": "<s>", "image_token": "<img>", "chat_template": [
+      {"name": "default", "template": "D{{ bos_token }}{{ image_token }}"}, {"name": "tool_use", "template": "T"}]})");
+  test::write_file(folder / "mine.jinja", "M{{ messages[0].content }}");
+  const auto tokenizer = load_tokenizer(folder.path());
+  const auto prompt = [&](const std::string& choice, bool tools) {
+    ChatRequest request;
+    request.messages = {chat_message("user", "Hi")};
+    return ChatTemplate::of(*tokenizer, choice, tools).render(request);
+  };
+  EXPECT_EQ(prompt("", false), "D<s><img>");
+  EXPECT_EQ(prompt("", true), "T");
+  EXPECT_EQ(prompt("default", true), "D<s><img>");
+  EXPECT_EQ(prompt((folder / "mine.jinja").string(), false), "MHi");
+  EXPECT_THROW(prompt("other", false), Error);
+  fs::create_directories(folder / "additional_chat_templates");
+  test::write_file(folder / "additional_chat_templates/rag.jinja", "R");
+  test::write_file(folder / "chat_template.jinja", "J");
+  const auto again = load_tokenizer(folder.path());
+  ASSERT_EQ(again->chat_templates().size(), 2u);
+  EXPECT_EQ(again->chat_template(), "J");
+  EXPECT_EQ(again->chat_templates()[1].name, "rag");
+  fs::remove(folder / "chat_template.jinja");
+  fs::remove_all(folder / "additional_chat_templates");
+  test::write_file(folder / "tokenizer_config.json", "{}");
+  EXPECT_THROW(ChatTemplate::of(*load_tokenizer(folder.path()), "", false), Error);
 }
 
-TEST(ChatTemplate, RolesAreChecked) {
+TEST(ChatTemplate, RequestsAreChecked) {
   const test::TempDir folder;
-  const auto tokenizer = small_tokenizer(folder, "");
-  const ChatStyle& style = *chat_style_named("ChatML");
-  EXPECT_THROW(render_chat(style, {}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(style, {{"tool", "x"}}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(style, {{"user", "x"}, {"system", "y"}}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(style, {{"user", "x"}, {"user", "y"}}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(style, {{"user", "x"}, {"assistant", "y"}}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(style, {{"system", " "}, {"user", "y"}}, *tokenizer), Error);
-  EXPECT_THROW(render_chat(*chat_style_named("Gemma"), {{"system", "x"}, {"user", "y"}}, *tokenizer), Error);
+  const auto tokenizer = small_tokenizer(
+      folder, "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{{ tools is none }}");
+  const ChatTemplate chat = ChatTemplate::of(*tokenizer, "", false);
+  EXPECT_THROW(chat.render({}), Error);
+  EXPECT_THROW(chat_messages("5", "m"), Error);
+  EXPECT_THROW(chat_messages("[5]", "m"), Error);
+  EXPECT_THROW(chat_messages("[", "m"), Error);
+  EXPECT_THROW(chat_message("user", "\xff"), Error);
+  ChatRequest request;
+  request.messages = chat_messages(R"({"messages": [{"role": "user", "content": "a", "name": null}]})", "m");
+  EXPECT_EQ(chat.render(request), "user:a;True");
+  request.continue_final_message = true;
+  EXPECT_EQ(chat.render(request), "user:a");
 }
 
 }  // namespace

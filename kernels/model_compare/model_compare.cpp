@@ -10,7 +10,6 @@
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
-#include "kernels/model_compare/plain_ops.h"
 #include "kernels/model_compare/window_compare.h"
 #include "refimpl/engine/engine.h"
 
@@ -310,20 +309,6 @@ LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
   const double prefill = of_phase(local.prefill), decode = of_phase(local.decode);
   const bool in_decode = !(decode <= prefill);
   return {in_decode ? decode : prefill, in_decode};
-}
-
-std::map<std::string, std::vector<TapErrors>> measure_plain(const LanguageModel& model,
-                                                            const Arithmetic& arithmetic,
-                                                            const KeptTaps& kept, const TextReading& text,
-                                                            const QuantizationNoises& noises, int jobs) {
-  std::map<std::string, std::vector<TapErrors>> errors;
-  for (int order = 0; order < PlainOps::kOrders; ++order) {
-    PlainOps ops(arithmetic, jobs, order, noises);
-    ComparedTaps taps(ops, kept, {.forced = true, .prefill = text.tokens.size() - text.decode, .orders = {}});
-    read_text(model, ops, text, Taps(taps));
-    for (const auto& [tap, found] : taps.errors()) errors[tap].push_back(found);
-  }
-  return errors;
 }
 
 ModelComparison compare_models(const ModelCompareRequest& request) {

@@ -100,10 +100,4 @@ struct LocalRatio {
 LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
                        const Arithmetic& arithmetic);
 
-// By tap, the local errors of the plain computation in each of its orders.
-std::map<std::string, std::vector<TapErrors>> measure_plain(const LanguageModel& model,
-                                                            const Arithmetic& arithmetic,
-                                                            const KeptTaps& kept, const TextReading& text,
-                                                            const QuantizationNoises& noises, int jobs);
-
 }  // namespace assay

@@ -1,15 +1,19 @@
 #include "kernels/model_compare/model_mutants.h"
 
+#include <algorithm>
 #include <any>
 #include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "kernels/harness/mutants.h"
+#include "kernels/model_compare/plain_ops.h"
 #include "kernels/registry/calling_ops.h"
+#include "refimpl/engine/scoring.h"
 
 namespace assay {
 namespace {
@@ -119,6 +123,17 @@ class FirstChange final : public TapListener {
   std::string tap_;
 };
 
+using TapErrorMap = std::map<std::string, TapErrors>;
+
+// A call of an operation that a fault may be planted in: its number while the text is read up to the heads and, if
+// it is a head's, while those rows, and no others, go through it.
+struct Place {
+  std::size_t call = 0;
+  std::optional<HeadRows> rows;
+};
+
+// Logits are not kept, as in window_compare.h: a row is as wide as the vocabulary. What the head is given is, and
+// who is to see what the head says goes through it a few rows at a time, truth and clean run beside.
 class Planter {
  public:
   explicit Planter(const ModelCompareRequest& request)
@@ -130,9 +145,10 @@ class Planter {
         clean_(clean_ops_, request.most_kept),
         decode_(std::min(request.decode, request.tokens.size() / 4)),
         prefill_(request.tokens.size() - decode_) {
-    read(truth_, Taps(kept_));
-    plain_ = measure_plain(*model_, request.test.arithmetic, kept_, text(), {}, request.jobs);
-    forced(clean_ops_, &clean_);
+    truth_states_ = read_states(*model_, truth_, text(), Taps(kept_));
+    TapErrorMap unused;
+    clean_states_ = forced(clean_ops_, text(), &clean_, unused);
+    measure_plain();
   }
 
   std::vector<ModelMutantResult> run() {
@@ -154,43 +170,87 @@ class Planter {
     return {std::span(request_.tokens).first(count), decode, model_->draft_layers() > 0};
   }
   TextReading text() const { return text(request_.tokens.size(), decode_); }
-  void read(Ops& ops, const Taps& taps) const { read_text(*model_, ops, text(), taps); }
 
-  std::map<std::string, TapErrors> forced(Ops& ops, TapListener* witness) const {
+  // Reads the text up to the heads, each tap set to the truth once it has been looked at.
+  TextStates forced(Ops& ops, const TextReading& text, TapListener* witness, TapErrorMap& errors) const {
     ComparedTaps taps(ops, kept_, {.forced = true, .prefill = prefill_, .orders = {}, .also = witness});
-    read(ops, Taps(taps));
-    return taps.errors();
+    TextStates states = read_states(*model_, ops, text, Taps(taps));
+    errors = taps.errors();
+    return states;
   }
 
-  // The taps behind the calls of one operation, while the first `count` tokens are read.
-  template <class Call>
-  std::vector<std::string> calls(std::size_t count, std::size_t decode) const {
-    PlantingOps ops(request_.test.arithmetic, request_.jobs);
-    ComparedTaps taps(ops, kept_, {.forced = true, .prefill = prefill_, .orders = {}, .also = &ops});
-    read_text(*model_, ops, text(count, decode), Taps(taps));
-    const std::deque<std::string>& behind = ops.behind(Call::kOp);
-    return {behind.begin(), behind.end()};
+  // Some rows of `states` through the head, held against the truth's.
+  void through_head(Ops& ops, const TextStates& states, const HeadRows& rows, TapListener* witness,
+                    TapErrorMap& errors) {
+    KeptTaps truth(truth_, request_.most_kept);
+    head_logits(*model_, truth_, truth_states_, rows, Taps(truth));
+    ComparedTaps taps(
+        ops, truth, {.forced = true, .prefill = prefill_, .first = rows.row, .orders = {}, .also = witness});
+    head_logits(*model_, ops, states, rows, Taps(taps));
+    for (const auto& [tap, found] : taps.errors()) {
+      errors[tap].prefill.add(found.prefill);
+      errors[tap].decode.add(found.decode);
+    }
+  }
+  std::vector<HeadRows> heads() const { return head_rows(truth_states_, rows_at_once(model_->vocabulary())); }
+
+  // By tap, the local errors of the plain computation in each of its orders; and the order of all taps: those of
+  // the prediction layer come after the main model, its head.
+  void measure_plain() {
+    names_ = kept_.names();
+    for (const HeadRows& rows : heads()) {
+      if (rows.row > 0) continue;  // the same names again
+      KeptTaps of_head(truth_, request_.most_kept);
+      head_logits(*model_, truth_, truth_states_, rows, Taps(of_head));
+      names_.insert(names_.end(), of_head.names().begin(), of_head.names().end());
+    }
+    for (int order = 0; order < PlainOps::kOrders; ++order) {
+      const QuantizationNoises none;
+      PlainOps ops(request_.test.arithmetic, request_.jobs, order, none);
+      TapErrorMap errors;
+      const TextStates states = forced(ops, text(), nullptr, errors);
+      for (const HeadRows& rows : heads()) through_head(ops, states, rows, nullptr, errors);
+      for (const auto& [tap, found] : errors) plain_[tap].push_back(found);
+    }
+    std::stable_partition(names_.begin(), names_.end(),
+                          [](const std::string& name) { return first_token_of(name) == 0; });
   }
 
   // Where a fault may show: before each kind of tap once, in the middle of the model, while the text is read
   // at once and while it is read token by token.
   template <class Call>
-  std::vector<std::size_t> places() const {
-    const std::vector<std::string> behind = calls<Call>(request_.tokens.size(), decode_);
-    const std::size_t at_once = calls<Call>(prefill_, 0).size();
-    std::map<std::string, std::vector<std::size_t>> by_kind;
-    for (std::size_t i = 0; i < behind.size(); ++i) {
-      const TapName tap = split_tap_name(behind[i]);
-      by_kind[(i < at_once ? "0" : "1") + tap.kind].push_back(i);
+  std::vector<Place> places() {
+    TapErrorMap unused;
+    PlantingOps at_once(request_.test.arithmetic, request_.jobs),
+        ops(request_.test.arithmetic, request_.jobs);
+    forced(at_once, text(prefill_, 0), &at_once, unused);
+    const std::size_t prefill = at_once.behind(Call::kOp).size();
+    const TextStates states = forced(ops, text(), &ops, unused);
+    const std::deque<std::string>& behind = ops.behind(Call::kOp);
+    const std::size_t before_heads = behind.size();
+    std::map<std::string, std::vector<Place>> by_kind;
+    const auto note = [&](std::size_t i, bool decoding, Place place) {
+      by_kind[(decoding ? "1" : "0") + split_tap_name(behind[i]).kind].push_back(std::move(place));
+    };
+    const std::vector<HeadRows> all_rows = heads();
+    for (const HeadRows& rows : all_rows) {
+      const std::size_t first = behind.size();
+      through_head(ops, states, rows, &ops, unused);
+      for (std::size_t i = first; i < behind.size(); ++i)
+        note(i, rows.step > 0, {before_heads + (i - first), rows});
     }
-    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < before_heads; ++i) {
+      const bool seen_in_head = kept_.find(behind[i]) == nullptr;
+      note(i, i >= prefill, {i, seen_in_head ? std::optional(all_rows.front()) : std::nullopt});
+    }
+    std::vector<Place> places;
     for (const auto& [kind, all] : by_kind) places.push_back(all[all.size() / 2]);
     return places;
   }
 
   template <class Call>
   void plant_all() {
-    const std::vector<std::size_t> all = places<Call>();
+    const std::vector<Place> all = places<Call>();
     if (all.empty()) return;
     for (const Mutant<Call>& mutant : mutants_of<Call>()) {
       if (mutant.bits || interrupted()) continue;  // shows in bits alone, which no tap tells
@@ -201,25 +261,38 @@ class Planter {
     }
   }
 
+  // The errors of all taps that a fault planted there can change, and the first tap that it did: behind that, the
+  // truth was put in place.
+  std::string watch(PlantingOps& ops, const Place& place, TapErrorMap& errors) {
+    FirstChange change(ops, clean_);
+    const TextStates states = forced(ops, text(), &change, errors);
+    if (!place.rows || !change.tap().empty()) return change.tap();
+    KeptTaps clean(clean_ops_, request_.most_kept);
+    head_logits(*model_, clean_ops_, clean_states_, *place.rows, Taps(clean));
+    FirstChange in_head(ops, clean);
+    through_head(ops, states, *place.rows, &in_head, errors);
+    return in_head.tap();
+  }
+
   template <class Call>
-  ModelMutantResult hunt(const Mutant<Call>& mutant, std::size_t call) const {
+  ModelMutantResult hunt(const Mutant<Call>& mutant, const Place& place) {
     ModelMutantResult r = {.op = std::string(Call::kOp),
                            .name = std::string(mutant.name),
                            .family = std::string(mutant.family),
                            .expected = {},
                            .named = {}};
     PlantingOps ops(request_.test.arithmetic, request_.jobs);
-    ops.plant(mutant, call);
-    FirstChange change(ops, clean_);
-    std::map<std::string, TapErrors> errors;
+    ops.plant(mutant, place.call);
+    TapErrorMap errors;
     try {
-      errors = forced(ops, &change);
+      r.expected = watch(ops, place, errors);
     } catch (const Error&) {
       return r;  // the fault is none that such a call can have
     }
-    r.expected = change.tap();
-    for (const std::string& tap : kept_.names()) {
-      const LocalRatio found = local_ratio(errors.at(tap), plain_.at(tap), request_.test.arithmetic);
+    for (const std::string& tap : names_) {
+      const auto of_tap = errors.find(tap);
+      if (of_tap == errors.end()) continue;  // of a head that was not looked at
+      const LocalRatio found = local_ratio(of_tap->second, plain_.at(tap), request_.test.arithmetic);
       if (tap == r.expected) r.ratio = found.ratio;
       if (found.ratio <= 1) continue;
       r.named = tap;
@@ -240,6 +313,8 @@ class Planter {
   ReferenceOps clean_ops_;
   KeptTaps clean_;  // what the reference computes in the test's arithmetic, forced
   std::size_t decode_, prefill_;
+  TextStates truth_states_, clean_states_;
+  std::vector<std::string> names_;  // of all taps, in the order of computation
   std::map<std::string, std::vector<TapErrors>> plain_;
   std::vector<ModelMutantResult> results_;
 };

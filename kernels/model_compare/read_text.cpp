@@ -1,5 +1,7 @@
 #include "kernels/model_compare/read_text.h"
 
+#include <algorithm>
+
 #include "core/system/text.h"
 #include "core/system/threads.h"
 
@@ -83,6 +85,28 @@ TextStates read_states(const LanguageModel& model, Ops& ops, const TextReading& 
     if (text.draft) states.draft.push_back(drafting.follow(step, hidden));
   });
   return states;
+}
+
+std::vector<HeadRows> head_rows(const TextStates& states, std::size_t at_once) {
+  std::vector<HeadRows> all;
+  for (const bool draft : {false, true}) {
+    const std::vector<Matrix>& steps = draft ? states.draft : states.main;
+    std::size_t row = 0;
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const std::size_t rows = steps[step].rows();
+      for (std::size_t first = 0; first < rows; first += at_once)
+        all.push_back({draft, step, first, std::min(at_once, rows - first), row + first});
+      row += rows;
+    }
+  }
+  return all;
+}
+
+Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const HeadRows& rows,
+                   const Taps& taps) {
+  const Matrix given =
+      (rows.draft ? states.draft : states.main).at(rows.step).row_range(rows.first, rows.count);
+  return rows.draft ? model.draft_logits(given, ops, taps) : model.logits(given, ops, taps);
 }
 
 TapName split_tap_name(std::string_view name) {

@@ -84,50 +84,38 @@ std::map<std::string, HeadOrder> WindowComparison::head_orders() const {
 }
 
 void WindowComparison::go_through_heads() {
-  const std::size_t at_once = rows_at_once(reference_.model->vocabulary());
-  for (const bool draft : {false, true}) {
-    const std::vector<Matrix>& steps = draft ? expected_.draft : expected_.main;
-    std::size_t row = 0;
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-      const std::size_t rows = steps[step].rows();
-      for (std::size_t first = 0; first < rows && !interrupted(); first += at_once)
-        compare_piece({draft, step, first, std::min(at_once, rows - first), row + first});
-      row += rows;
-    }
+  for (const HeadRows& piece : head_rows(expected_, rows_at_once(reference_.model->vocabulary()))) {
+    if (interrupted()) return;
+    compare_piece(piece);
   }
 }
 
-std::vector<double> WindowComparison::logits(const LanguageModel& model, Ops& ops, const TextStates& states,
-                                             const Piece& piece, const Taps& taps) const {
-  const Matrix rows =
-      (piece.draft ? states.draft : states.main).at(piece.step).row_range(piece.first, piece.count);
-  return ops.download(piece.draft ? model.draft_logits(rows, ops, taps) : model.logits(rows, ops, taps));
-}
-
-void WindowComparison::compare_piece(const Piece& piece) {
+void WindowComparison::compare_piece(const HeadRows& piece) {
+  const auto logits = [&](const LanguageModel& model, Ops& ops, const TextStates& states, const Taps& taps) {
+    return ops.download(head_logits(model, ops, states, piece, taps));
+  };
   KeptTaps kept(*reference_.ops, request_.most_kept);
-  const std::vector<double> expected =
-      logits(*reference_.model, *reference_.ops, expected_, piece, Taps(kept));
+  const std::vector<double> expected = logits(*reference_.model, *reference_.ops, expected_, Taps(kept));
   note_names(kept.names());
   std::vector<double> seen;
   for (Run& run : runs_) {
     ComparedTaps taps(
         *run.ops, kept,
         {.forced = false, .prefill = text_.tokens.size() - text_.decode, .first = piece.row, .orders = {}});
-    std::vector<double> said = logits(*run.model, *run.ops, run.states, piece, Taps(taps));
+    std::vector<double> said = logits(*run.model, *run.ops, run.states, Taps(taps));
     if (&run == &runs_.front()) seen = std::move(said);
     add(*run.errors, taps.errors());
   }
   gathered_.bit_equal &= same_bits(expected, seen);
   gathered_.finite &= all_finite(expected) && all_finite(seen);
   gathered_.same_without_taps &=
-      same_bits(expected, logits(*reference_.model, *reference_.ops, bare_reference_, piece, {})) &&
-      same_bits(seen, logits(*test_.model, *test_.ops, bare_test_, piece, {}));
+      same_bits(expected, logits(*reference_.model, *reference_.ops, bare_reference_, {})) &&
+      same_bits(seen, logits(*test_.model, *test_.ops, bare_test_, {}));
   tally(piece, expected, seen);
 }
 
 // Row i of the main model predicts token i + 1, row i of the prediction layer token i + 2.
-void WindowComparison::tally(const Piece& piece, std::span<const double> expected,
+void WindowComparison::tally(const HeadRows& piece, std::span<const double> expected,
                              std::span<const double> seen) {
   const std::size_t vocabulary = expected.size() / piece.count, all = text_.tokens.size();
   for (std::size_t i = 0; i < piece.count; ++i) {

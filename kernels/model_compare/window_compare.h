@@ -51,18 +51,11 @@ class WindowComparison {
     std::map<std::string, TapErrors>* errors;
     TextStates states;
   };
-  struct Piece {
-    bool draft;
-    std::size_t step, first, count;  // rows of a step
-    std::size_t row;                 // the first of them, over all steps
-  };
   void prepare_runs();
   void read(const KeptTaps& kept);
   void go_through_heads();
-  void compare_piece(const Piece& piece);
-  void tally(const Piece& piece, std::span<const double> expected, std::span<const double> seen);
-  std::vector<double> logits(const LanguageModel& model, Ops& ops, const TextStates& states,
-                             const Piece& piece, const Taps& taps) const;
+  void compare_piece(const HeadRows& piece);
+  void tally(const HeadRows& piece, std::span<const double> expected, std::span<const double> seen);
   std::map<std::string, HeadOrder> head_orders() const;
   void note_experts(const KeptTaps& kept);
   void note_names(const std::vector<std::string>& names);

@@ -127,7 +127,7 @@ using TapErrorMap = std::map<std::string, TapErrors>;
 
 // A call of an operation that a fault may be planted in: its number while the text is read up to the heads and, if
 // it is a head's, while those rows, and no others, go through it.
-struct Place {
+struct PlantedAt {
   std::size_t call = 0;
   std::optional<HeadRows> rows;
 };
@@ -219,7 +219,7 @@ class Planter {
   // Where a fault may show: before each kind of tap once, in the middle of the model, while the text is read
   // at once and while it is read token by token.
   template <class Call>
-  std::vector<Place> places() {
+  std::vector<PlantedAt> places() {
     TapErrorMap unused;
     PlantingOps at_once(request_.test.arithmetic, request_.jobs),
         ops(request_.test.arithmetic, request_.jobs);
@@ -228,8 +228,8 @@ class Planter {
     const TextStates states = forced(ops, text(), &ops, unused);
     const std::deque<std::string>& behind = ops.behind(Call::kOp);
     const std::size_t before_heads = behind.size();
-    std::map<std::string, std::vector<Place>> by_kind;
-    const auto note = [&](std::size_t i, bool decoding, Place place) {
+    std::map<std::string, std::vector<PlantedAt>> by_kind;
+    const auto note = [&](std::size_t i, bool decoding, PlantedAt place) {
       by_kind[(decoding ? "1" : "0") + split_tap_name(behind[i]).kind].push_back(std::move(place));
     };
     const std::vector<HeadRows> all_rows = heads();
@@ -243,14 +243,14 @@ class Planter {
       const bool seen_in_head = kept_.find(behind[i]) == nullptr;
       note(i, i >= prefill, {i, seen_in_head ? std::optional(all_rows.front()) : std::nullopt});
     }
-    std::vector<Place> places;
+    std::vector<PlantedAt> places;
     for (const auto& [kind, all] : by_kind) places.push_back(all[all.size() / 2]);
     return places;
   }
 
   template <class Call>
   void plant_all() {
-    const std::vector<Place> all = places<Call>();
+    const std::vector<PlantedAt> all = places<Call>();
     if (all.empty()) return;
     for (const Mutant<Call>& mutant : mutants_of<Call>()) {
       if (mutant.bits || interrupted()) continue;  // shows in bits alone, which no tap tells
@@ -263,7 +263,7 @@ class Planter {
 
   // The errors of all taps that a fault planted there can change, and the first tap that it did: behind that, the
   // truth was put in place.
-  std::string watch(PlantingOps& ops, const Place& place, TapErrorMap& errors) {
+  std::string watch(PlantingOps& ops, const PlantedAt& place, TapErrorMap& errors) {
     FirstChange change(ops, clean_);
     const TextStates states = forced(ops, text(), &change, errors);
     if (!place.rows || !change.tap().empty()) return change.tap();
@@ -275,7 +275,7 @@ class Planter {
   }
 
   template <class Call>
-  ModelMutantResult hunt(const Mutant<Call>& mutant, const Place& place) {
+  ModelMutantResult hunt(const Mutant<Call>& mutant, const PlantedAt& place) {
     ModelMutantResult r = {.op = std::string(Call::kOp),
                            .name = std::string(mutant.name),
                            .family = std::string(mutant.family),

@@ -1,5 +1,6 @@
 // assay: the list of commands, and the one place where errors become a line on stderr and an exit code.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <exception>

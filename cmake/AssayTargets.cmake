@@ -18,8 +18,11 @@ function(assay_library name)
   target_link_libraries(${name} PUBLIC assay_settings ${arg_LINK} PRIVATE ${arg_LINK_PRIVATE})
   set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS} ASSAY_COMMAND ${arg_COMMAND})
   set_property(GLOBAL APPEND PROPERTY ASSAY_LIBRARIES ${name})
-  if(ASSAY_UNITY)
+  if(ASSAY_UNITY)  # soon compiled
     assay_unite(${name} "${sources}" "${arg_APART}")
+    if(arg_COMMAND)
+      target_compile_options(${name} PRIVATE -O1)
+    endif()
   endif()
 endfunction()
 

@@ -1,6 +1,7 @@
 #include "convert/command.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "convert/report.h"
 #include "core/model/weight_encoder.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 

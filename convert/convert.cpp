@@ -13,6 +13,8 @@
 #include "core/formats/hash/hasher.h"
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
+#include "core/system/output_paths.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
 
@@ -223,9 +225,7 @@ class Conversion {
   }
 
   void write_text(const std::string& name, const std::string& text) {
-    AtomicFile file(partial_ / name);
-    file.write(text);
-    file.commit();
+    write_whole(partial_ / name, text);
     manifest_[name] = sha256_of_file(File::open(partial_ / name));
   }
 
@@ -242,9 +242,7 @@ class Conversion {
     }
     std::string text;
     for (const auto& [name, digest] : manifest_) text += checksum_line(digest, name);
-    AtomicFile file(partial_ / kManifest);
-    file.write(text);
-    file.commit();
+    write_whole(partial_ / kManifest, text);
   }
 
   // config.json, index and the other files of the model, into the folder `below` of the output.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 

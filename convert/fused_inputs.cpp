@@ -29,7 +29,7 @@ bool is_one_float(const CheckpointTensor& tensor) {
 // Of the activations that this matrix meets; nullopt: none, or not one for all.
 std::optional<InputScale> input_scale(const CheckpointReader& source, const LogicalTensor& weight) {
   const CheckpointTensor* scale = nullptr;
-  for (const std::uint32_t place : weight.companions) {
+  for (const std::uint32_t place : weight.auxiliary) {
     const CheckpointTensor& beside = source.checkpoint().tensors[place];
     const auto name = parse_stored_name(beside.name);
     if (!name) continue;

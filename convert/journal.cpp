@@ -8,6 +8,7 @@
 
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 
 namespace assay {

@@ -99,13 +99,7 @@ class Planner {
   }
 
   void fault(std::string code, const std::string& tensor, std::string message, std::string remedy = {}) {
-    plan_.findings.push_back({.severity = Severity::error,
-                              .code = std::move(code),
-                              .message = std::move(message),
-                              .file = {},
-                              .tensor = tensor,
-                              .offset = {},
-                              .remedy = std::move(remedy)});
+    plan_.findings.push_back(tensor_error(std::move(code), tensor, std::move(message), std::move(remedy)));
   }
 
   void choose() {

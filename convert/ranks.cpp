@@ -17,6 +17,7 @@
 #include "core/model/stored_checks.h"
 #include "core/model/stored_reader.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 #include "core/system/threads.h"
 
@@ -68,8 +69,8 @@ bool holds_scales(const ConversionPlan& plan, const OutputTensor& output) {
   return output.from != tensor.codes;
 }
 
-bool is_companion(const LogicalTensor& tensor, std::uint32_t place) {
-  return std::find(tensor.companions.begin(), tensor.companions.end(), place) != tensor.companions.end();
+bool is_auxiliary(const LogicalTensor& tensor, std::uint32_t place) {
+  return std::find(tensor.auxiliary.begin(), tensor.auxiliary.end(), place) != tensor.auxiliary.end();
 }
 
 // For every input its group; empty where the index is filled with -1, compressed-tensors' "not in use".
@@ -280,7 +281,7 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   const bool stored = output.source == OutputTensor::Source::stored,
              transposed = stored && tensor.form.transposed;
   if (output.shape == tensor.shape && !transposed) return Axis{weight.dimension, 1};
-  if (product(output.shape) <= 1 || (stored && is_companion(tensor, output.from))) return std::nullopt;
+  if (product(output.shape) <= 1 || (stored && is_auxiliary(tensor, output.from))) return std::nullopt;
   if (stored && tensor.form.kind == FormKind::codebook) return kUnknown;  // its blocks run on over rows
   const FormDetails& details = details_of(tensor);
   if (stored && (details.decode != nullptr || details.groups_first || details.swizzled)) return kUnknown;

@@ -10,6 +10,8 @@
 #include "convert/ranks.h"
 #include "convert/render_gguf.h"
 #include "core/model/stored_checks.h"
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 
 namespace assay {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 
 namespace assay {

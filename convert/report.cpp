@@ -5,6 +5,7 @@
 #include "convert/render.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 
 namespace assay {
 

@@ -1,12 +1,14 @@
 #include "paramcount/command.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
+#include "core/system/output_paths.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "paramcount/paramcount.h"
@@ -110,9 +112,7 @@ void deliver(const Settings& settings, const Output& output, const std::string& 
     output.line(body);
     return;
   }
-  AtomicFile file(settings.report);
-  file.write(text);
-  file.commit();
+  write_whole(settings.report, text);
 }
 
 int run_diff(const Settings& settings, const Output& output, const Model& model) {

@@ -1,4 +1,5 @@
 #include "core/system/html_page.h"
+#include "core/system/json.h"
 #include "paramcount/html_page.h"
 #include "paramcount/render.h"
 

@@ -1,4 +1,5 @@
 // assay.paramcount/1, as docs/json.md describes it.
+#include "core/system/json.h"
 #include "core/system/text.h"
 #include "paramcount/render.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/system/table.h"
 #include "core/system/text.h"
 #include "paramcount/render.h"
 #include "paramcount/sheet.h"

@@ -1,5 +1,6 @@
 #include "paramcount/sheet.h"
 
+#include "core/system/table.h"
 #include "core/system/text.h"
 
 namespace assay {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/system/report.h"
+#include "core/system/table.h"
 
 namespace assay {
 

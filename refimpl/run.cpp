@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -12,6 +13,7 @@
 
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
@@ -38,7 +40,9 @@ class Runner {
   Runner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(load(settings)) {
     document_ = {{"schema", "assay.run/1"}, {"model", describe_run(*open_, settings)}};
-    for (const std::string& line : model_notes(open_->weights, open_->arithmetic.precision)) note(line);
+    for (const std::string& line :
+         model_notes(open_->weights, open_->arithmetic.precision, open_->kernels.name))
+      note(line);
   }
 
   int run() {

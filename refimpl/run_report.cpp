@@ -9,6 +9,8 @@
 #include <fstream>
 #include <numeric>
 
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 
 namespace assay {

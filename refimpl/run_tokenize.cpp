@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/report.h"
 #include "core/system/text.h"

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <map>
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/not_empty.h"
 #include "core/system/report.h"

@@ -1,11 +1,13 @@
 #include "verify/inspect.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "core/formats/checkpoint.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/name_filter.h"
 #include "core/system/report.h"

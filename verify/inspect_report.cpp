@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "core/system/table_lines.h"
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 
 namespace assay {

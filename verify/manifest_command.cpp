@@ -1,13 +1,16 @@
 #include "verify/manifest_command.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/not_empty.h"
+#include "core/system/output_paths.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "verify/make_manifest.h"
@@ -38,9 +41,7 @@ std::string render(const MadeManifest& made) {
 void write_manifest(const MadeManifest& made, const Settings& settings) {
   const std::string text = render(made);
   if (!settings.output.empty()) {
-    AtomicFile file(settings.output);
-    file.write(text);
-    file.commit();
+    write_whole(settings.output, text);
   } else if (settings.common.json != "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 #include "verify/receipt_mac.h"
 #include "verify/render.h"

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 
+#include "core/system/json.h"
 #include "core/system/json_stream.h"
 #include "core/system/text.h"
 #include "verify/verdict.h"

@@ -1,9 +1,11 @@
 // `assay repair FILE --from COPY`.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"

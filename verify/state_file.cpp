@@ -6,6 +6,7 @@
 
 #include "core/formats/json_events.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 
 namespace assay {

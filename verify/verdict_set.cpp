@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/system/json.h"
+
 namespace assay {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "cli/check/command.h"
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -10,7 +11,7 @@
 #include "cli/check/golden.h"
 #include "cli/check/render.h"
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
 #include "core/system/threads.h"
@@ -82,11 +83,7 @@ int run_check(const CheckSettings& settings) {
   const CheckReport report = examine(settings);
   render_text(report, settings.strict, output);
   output.json(render_json(report, settings.strict));
-  if (!settings.html.empty()) {
-    AtomicFile file(settings.html);
-    file.write(render_html(report, settings.strict));
-    file.commit();
-  }
+  if (!settings.html.empty()) write_whole(settings.html, render_html(report, settings.strict));
   if (report.interrupted) return kExitInterrupted;
   return report.good(settings.strict) ? kExitOk : kExitCheckFailed;
 }

@@ -9,6 +9,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/numeric/element_type.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 
 namespace assay {

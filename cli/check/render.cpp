@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/system/json.h"
 #include "core/system/text.h"
 
 namespace assay {

@@ -16,6 +16,7 @@
 
 #include "core/system/command_line.h"
 #include "core/system/finding.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 #include "refimpl/ops/kernel_set.h"
 #include "verify/verify_report.h"

@@ -6,7 +6,7 @@
 
 #include "core/formats/safetensors.h"
 #include "core/numeric/codec.h"
-#include "core/system/file.h"
+#include "core/system/output_paths.h"
 #include "kernels/harness/inputs.h"
 
 namespace assay {
@@ -56,26 +56,20 @@ std::vector<std::byte> numbers_of(const safetensors::Tensor& tensor, std::uint64
   return bytes;
 }
 
-void write_text(const std::filesystem::path& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 }  // namespace
 
 void write_wide_twin(const std::filesystem::path& folder, const std::filesystem::path& tokenizer_from) {
   std::filesystem::create_directories(folder);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
     std::filesystem::copy_file(tokenizer_from / name, folder / name);
-  write_text(folder / "config.json", kConfig);
+  write_whole(folder / "config.json", kConfig);
   std::vector<safetensors::Tensor> tensors = tensors_of_twin();
   std::string content = safetensors::serialize_header(tensors, {});
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::vector<std::byte> bytes = numbers_of(tensors[i], i + 1);
     content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  write_text(folder / "model.safetensors", content);
+  write_whole(folder / "model.safetensors", content);
 }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include "core/formats/json_events.h"
 #include "core/formats/manifest_name_index.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 

@@ -41,7 +41,7 @@ constexpr std::array<TypeInfo, 13> kTypes = {{{"u8", 1},
 template <class T, class Take>
 void each(const Array& array, Take take) {
   if (array.encoded.size() / sizeof(T) < array.count)
-    throw Error::internal("GGUF array is shorter than its count");
+    throw Error::internal(fmt::format("a GGUF array of {} has {} bytes", array.count, array.encoded.size()));
   for (std::uint64_t i = 0; i < array.count; ++i) {
     T value;
     std::memcpy(&value, array.encoded.data() + i * sizeof(T), sizeof(T));
@@ -81,15 +81,19 @@ std::optional<std::uint64_t> padded(std::uint64_t bytes, std::uint64_t alignment
 }
 
 std::vector<std::string> Array::strings() const {
+  const auto too_short = [&](std::uint64_t i, std::string_view rest) {
+    return Error::internal(
+        fmt::format("string {} of {} of a GGUF array: {} bytes are left", i, count, rest.size()));
+  };
   if (type != ValueType::string) wrong_type(type, "strings");
   std::vector<std::string> result;
   std::string_view rest = encoded;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t length = 0;
-    if (rest.size() < sizeof length) throw Error::internal("GGUF string array is shorter than its count");
+    if (rest.size() < sizeof length) throw too_short(i, rest);
     std::memcpy(&length, rest.data(), sizeof length);
     rest.remove_prefix(sizeof length);
-    if (rest.size() < length) throw Error::internal("GGUF string array is shorter than its strings");
+    if (rest.size() < length) throw too_short(i, rest);
     result.emplace_back(rest.substr(0, length));
     rest.remove_prefix(length);
   }

@@ -225,7 +225,9 @@ std::uint64_t header_end(std::span<const std::byte> prefix, std::uint64_t file_b
 Header parse_header(std::span<const std::byte> prefix, std::uint64_t file_bytes, const fs::path& source) {
   Header header;
   header.data_offset = header_end(prefix, file_bytes, source);
-  if (prefix.size() < header.data_offset) throw Error::internal("npy prefix shorter than its header");
+  if (prefix.size() < header.data_offset)
+    throw Error::internal(
+        fmt::format("{} bytes of an npy header of {} were read", prefix.size(), header.data_offset));
   const std::size_t begin = text_begin(prefix, source);
   const std::span<const std::byte> text = prefix.subspan(begin, header.data_offset - begin);
   try {
@@ -250,7 +252,8 @@ Header read_header(const File& file) try {
 
 std::vector<std::byte> in_c_order(const Header& header, std::vector<std::byte> stored) {
   const std::size_t width = info(header.type).block_bytes;
-  if (stored.size() != header.bytes) throw Error::internal("an npy array of another size than its header's");
+  if (stored.size() != header.bytes)
+    throw Error::internal(fmt::format("{} bytes of an npy array of {}", stored.size(), header.bytes));
   if (header.big_endian) {
     const std::size_t number = header.type == ElementType::C64 ? width / 2 : width;
     for (auto it = stored.begin(); it != stored.end(); it += static_cast<std::ptrdiff_t>(number))

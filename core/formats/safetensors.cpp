@@ -10,6 +10,7 @@
 #include "core/formats/impostor.h"
 #include "core/formats/safetensors_json.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 
 namespace assay::safetensors {
@@ -165,14 +166,15 @@ void add_notes(Header& header) {
 Header parse(std::span<const std::byte> prefix, std::uint64_t file_bytes, Reading reading,
              const fs::path& source, PassingText* passing) {
   check_size(file_bytes, source);
-  if (prefix.size() < kLengthBytes) throw Error::internal("safetensors prefix shorter than its length field");
+  const auto too_short = [&] {
+    return Error::internal(fmt::format("{} bytes of a safetensors header were read", prefix.size()));
+  };
+  if (prefix.size() < kLengthBytes) throw too_short();
   Header header;
   header.file_bytes = file_bytes;
   header.json_bytes = load_length(prefix);
   check_length(header.json_bytes, file_bytes, source);
-  if (prefix.size() - kLengthBytes < header.json_bytes) {
-    throw Error::internal("safetensors prefix shorter than its header");
-  }
+  if (prefix.size() - kLengthBytes < header.json_bytes) throw too_short();
   const std::span<const std::byte> json = prefix.subspan(kLengthBytes, header.json_bytes);
   read_header_json({reinterpret_cast<const char*>(json.data()), json.size()}, reading, source, header,
                    passing);

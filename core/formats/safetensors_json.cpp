@@ -10,6 +10,7 @@
 
 #include "core/formats/json_events.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 
 namespace assay::safetensors {
 namespace {

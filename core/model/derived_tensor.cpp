@@ -1,5 +1,7 @@
 #include "core/model/derived_tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/model/stored_columns.h"
@@ -44,11 +46,12 @@ std::uint64_t DerivedTensor::rows() const {
 
 DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
   if (order != HeadRows::kept) row = source_row(order, head_rows, row);
+  std::uint64_t left = row;
   for (const Piece& piece : pieces) {
-    if (row < piece.rows) return {piece.source, piece.first_row + row};
-    row -= piece.rows;
+    if (left < piece.rows) return {piece.source, piece.first_row + left};
+    left -= piece.rows;
   }
-  throw Error::internal("a derived tensor has fewer rows than its shape").tensor(name);
+  throw Error::internal(fmt::format("row {} of a derived tensor of {}", row, row - left)).tensor(name);
 }
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
@@ -62,7 +65,9 @@ std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored)
 
 void DerivedTensor::check(const StoredTensors& stored) const {
   if (!computed.empty()) {
-    if (computed.size() != rows() * columns()) throw Error::internal("values of another count").tensor(name);
+    if (computed.size() != rows() * columns())
+      throw Error::internal(fmt::format("{} values of {} × {}", computed.size(), rows(), columns()))
+          .tensor(name);
     return;
   }
   std::uint64_t held = 0;
@@ -76,7 +81,9 @@ void DerivedTensor::check(const StoredTensors& stored) const {
   const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
   const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
   if (!fits || held != rows() || !whole_heads)
-    throw Error::internal("what it is put together from is not of its shape").tensor(name);
+    throw Error::internal(
+        fmt::format("{} × {} is put together of {} rows, by heads of {}", rows(), columns(), held, head_rows))
+        .tensor(name);
 }
 
 DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t source) {
@@ -128,7 +135,9 @@ void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t fir
     if (begin >= first + count) break;
   }
   if (done != count)
-    throw Error::internal("a derived tensor has fewer rows than its shape").tensor(tensor.name);
+    throw Error::internal(fmt::format("rows {} to {} of a derived tensor: its pieces have {} of them", first,
+                                      first + count, done))
+        .tensor(tensor.name);
 }
 
 void DerivedReader::read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/system/json.h"
+
 namespace assay {
 
 void ErrorSums::add(std::span<const float> before, std::span<const float> after) {

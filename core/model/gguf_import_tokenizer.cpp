@@ -10,6 +10,7 @@
 #include "core/model/gguf_import.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 
 namespace assay {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/model/gguf_tokenizer.h"
+#include "core/system/json.h"
 
 namespace assay {
 namespace {

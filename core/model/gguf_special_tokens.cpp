@@ -9,6 +9,7 @@
 #include "core/formats/gguf_write.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 
 namespace assay {
 namespace {

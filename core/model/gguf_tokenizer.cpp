@@ -11,6 +11,7 @@
 #include "core/formats/sentencepiece_vocab.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 
 namespace assay {

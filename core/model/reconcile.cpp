@@ -326,7 +326,7 @@ class Reconciler {
     for (Finding& finding : faults) {
       if (judged_.contains(finding.tensor)) continue;
       const bool unknown = finding.code == "stored.method_unknown" || finding.code == "stored.form_unknown" ||
-                           finding.code == "stored.companion_unknown";
+                           finding.code == "stored.auxiliary_unknown";
       if (unknown) finding.severity = Severity::warning;
       findings_.add(std::move(finding));
     }

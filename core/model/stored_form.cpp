@@ -31,7 +31,7 @@ std::vector<std::uint32_t> LogicalTensor::places() const {
        {scale, global_scale, zeros, group_index, table, nested_table, nested_scale, input_factors}) {
     if (place) all.push_back(*place);
   }
-  all.insert(all.end(), companions.begin(), companions.end());
+  all.insert(all.end(), auxiliary.begin(), auxiliary.end());
   return all;
 }
 
@@ -67,7 +67,7 @@ void set_details(LogicalTensor& tensor, FormDetails details) {
 float largest_code_value(ElementType type) {
   if (type == ElementType::I8) return 127.0F;
   const FloatFormat* format = float_format(type);
-  if (format == nullptr) throw Error::internal("no codes of this type are known");
+  if (format == nullptr) throw Error::internal(fmt::format("{} is no type of codes", name(type)));
   return decode(*format, format->max_code());
 }
 

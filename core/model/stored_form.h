@@ -90,8 +90,8 @@ struct LogicalTensor {
   std::optional<std::uint32_t> group_index;  // of every column, the group it belongs to (GPTQ's act-order)
   std::optional<std::uint32_t> table, nested_table, nested_scale;  // of a codebook
   std::optional<std::uint32_t>
-      input_factors;                      // a factor a column, outside of it all: ModelOpt's SmoothQuant, AWQ
-  std::vector<std::uint32_t> companions;  // of no use to decoding: scales of activations, stored shapes
+      input_factors;                     // a factor a column, outside of it all: ModelOpt's SmoothQuant, AWQ
+  std::vector<std::uint32_t> auxiliary;  // of no use to decoding: scales of activations, stored shapes
 
   // Put together from others, which alone are stored: form and places are those of the first of them.
   std::shared_ptr<const ComposedTensor> composed;

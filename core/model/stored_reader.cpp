@@ -103,7 +103,9 @@ const File& CheckpointReader::file(std::uint32_t index) const {
 void CheckpointReader::read(const CheckpointTensor& tensor, std::uint64_t offset,
                             std::span<std::byte> out) const {
   if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
-    throw Error::internal("a read beyond the end of a tensor").tensor(tensor.name);
+    throw Error::internal(
+        fmt::format("{} bytes are read at {} of a tensor of {}", out.size(), offset, tensor.bytes))
+        .tensor(tensor.name);
   file(tensor.file).read_exactly(tensor.offset + offset, out);
 }
 

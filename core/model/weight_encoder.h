@@ -17,6 +17,7 @@
 #include "core/model/ignored_modules.h"
 #include "core/model/stored_form.h"
 #include "core/numeric/block_quantizer.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 #include "core/system/scratch.h"
 

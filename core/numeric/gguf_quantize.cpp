@@ -1,5 +1,7 @@
 #include "core/numeric/gguf_quantize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -116,7 +118,8 @@ std::optional<QuantizeFault> gguf_quantize(ElementType type, std::span<const flo
   const Kernel kernel = kernel_for(type);
   if (kernel == nullptr) throw Error::input("nothing quantizes into " + std::string(name(type)));
   const ElementInfo& form = info(type);
-  if (values.size() % form.block_elements != 0) throw Error::internal("values do not fill whole blocks");
+  if (values.size() % form.block_elements != 0)
+    throw Error::internal(fmt::format("{} values in blocks of {}", values.size(), form.block_elements));
   using Kind = QuantizeFault::Kind;
   const float limit = largest_input(type);
   constexpr std::size_t kPiece = 4096;  // whole blocks of any type; stays in the first cache
@@ -140,7 +143,8 @@ std::optional<QuantizeFault> gguf_quantize_row(ElementType type, std::span<const
   if (!gguf_blocks::can_weigh(type)) return gguf_quantize(type, row, out);
   const ElementInfo& form = info(type);
   if (row.size() % form.block_elements != 0 || importance.size() != row.size())
-    throw Error::internal("values do not fill whole blocks, or have no importance each");
+    throw Error::internal(fmt::format("{} values and the importance of {} in blocks of {}", row.size(),
+                                      importance.size(), form.block_elements));
   using Kind = QuantizeFault::Kind;
   if (const std::size_t i = gguf_blocks::first_beyond(row.data(), row.size(), largest_input(type));
       i < row.size())

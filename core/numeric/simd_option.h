@@ -1,7 +1,9 @@
 // --isa: the same option wherever a command's numbers may depend on the width of vectors.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace assay {
 

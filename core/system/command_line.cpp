@@ -1,5 +1,6 @@
 #include "core/system/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <map>
 
 #include "core/system/threads.h"

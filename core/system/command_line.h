@@ -5,11 +5,14 @@
 // exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
 #include "core/system/progress.h"
+
+namespace CLI {
+class App;  // who registers options includes <CLI/CLI.hpp>: it is heavy
+}
 
 namespace assay {
 

@@ -30,6 +30,17 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
+// Of a tensor, in a checkpoint whose files are the report's business.
+inline Finding tensor_error(std::string code, std::string tensor, std::string message,
+                            std::string remedy = {}) {
+  Finding finding;
+  finding.code = std::move(code);
+  finding.message = std::move(message);
+  finding.tensor = std::move(tensor);
+  finding.remedy = std::move(remedy);
+  return finding;
+}
+
 inline bool has_errors(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
                      [](const Finding& f) { return f.severity == Severity::error; });

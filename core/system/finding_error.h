@@ -6,10 +6,14 @@
 
 namespace assay {
 
+// `source`: what was examined, where the finding names no file.
 inline void throw_first_error(const Findings& findings, const std::filesystem::path& source) {
   for (const Finding& finding : findings) {
-    if (finding.severity == Severity::error)
-      throw Error::input(finding.message).in(source).tensor(finding.tensor).remedy(finding.remedy);
+    if (finding.severity != Severity::error) continue;
+    throw Error::input(finding.message)
+        .in(finding.file.empty() ? source : std::filesystem::path(finding.file))
+        .tensor(finding.tensor)
+        .remedy(finding.remedy);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 
 namespace assay {

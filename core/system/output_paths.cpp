@@ -15,4 +15,11 @@ void check_outputs(const std::vector<std::string>& paths) {
   }
 }
 
+void write_whole(const fs::path& path, std::string_view text) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 }  // namespace assay

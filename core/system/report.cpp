@@ -9,9 +9,9 @@
 #include <cstdlib>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
-#include "core/system/table_lines.h"
+#include "core/system/output_paths.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -67,9 +67,7 @@ void Output::json(const Json& document) const {
     write_output(text);
     return;
   }
-  AtomicFile file(json_target_);
-  file.write(text);
-  file.commit();
+  write_whole(json_target_, text);
 }
 
 std::string dump_json(const Json& document, int indent) {
@@ -99,29 +97,6 @@ std::string to_line(const Finding& finding) {
   if (finding.offset) text += fmt::format("byte {}: ", *finding.offset);
   text += escape_for_terminal(finding.message);
   if (!finding.remedy.empty()) text += "; " + escape_for_terminal(finding.remedy);
-  return text;
-}
-
-std::size_t display_width(std::string_view utf8) {
-  if (std::all_of(utf8.begin(), utf8.end(), [](char c) { return c >= 0; })) return utf8.size();
-  std::size_t width = 0;
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(utf8[i]);
-    if ((byte & 0xC0) == 0x80) continue;  // a continuation byte
-    if (byte == 0xCC ||
-        (byte == 0xCD && i + 1 < utf8.size() && static_cast<unsigned char>(utf8[i + 1]) < 0xB0)) {
-      continue;  // U+0300..U+036F, combining marks
-    }
-    width += (byte >= 0xE4 && byte <= 0xED) || byte >= 0xF0 ? 2 : 1;  // CJK, emoji: near enough for a table
-  }
-  return width;
-}
-
-std::string Table::render() const {
-  TableLines lines(align_);
-  for (const auto& row : rows_) lines.measure(row);
-  std::string text;
-  for (const auto& row : rows_) text += lines.line(row);
   return text;
 }
 

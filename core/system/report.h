@@ -1,7 +1,7 @@
 // What a command says: lines for people, a JSON document for scripts.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace assay {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // whoever makes or reads one includes core/system/json.h
 
 // Colours obey NO_COLOR, TERM=dumb and whether `stream` is a terminal.
 enum class Style { plain, bold, dim, red, green, yellow, cyan };
@@ -39,22 +39,5 @@ Json to_json(const Finding& finding);
 Json to_json(const Findings& findings);
 // "warning: model.safetensors: tensor x: byte 8: message; remedy"
 std::string to_line(const Finding& finding);
-
-// Columns padded to the widest cell; numbers right-aligned. Two spaces between columns, no rules.
-class Table {
- public:
-  enum class Align { left, right };
-  Table(std::vector<std::string> header, std::vector<Align> align)
-      : align_(std::move(align)), rows_{std::move(header)} {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string render() const;  // lines end with '\n'
-
- private:
-  std::vector<Align> align_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-// Columns a terminal needs for `utf8` (combining marks ignored, wide characters counted twice).
-std::size_t display_width(std::string_view utf8);
 
 }  // namespace assay

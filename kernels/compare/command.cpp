@@ -1,5 +1,6 @@
 #include "kernels/compare/command.h"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "core/numeric/simd_option.h"

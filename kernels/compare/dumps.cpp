@@ -1,21 +1,15 @@
 #include "kernels/compare/dumps.h"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/output_paths.h"
 #include "core/system/threads.h"
 
 namespace assay {
 namespace {
-
-void write_file(const std::string& path, const std::string& contents) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(contents);
-  file.commit();
-}
 
 constexpr const char* kDumpsExamples =
     "  assay run MODEL -p Hello --dump ref.safetensors       our own, in float32\n"
@@ -43,8 +37,8 @@ int run_compare_dumps(const CompareDumpsSettings& s) {
     print_comparison(output, s, found);
     output.paint(verdict_line(found), found.good() ? Style::green : Style::red);
   }
-  write_file(s.csv, s.csv.empty() ? std::string() : to_csv(found));
-  write_file(s.html, s.html.empty() ? std::string() : to_page(s, found));
+  write_whole(s.csv, s.csv.empty() ? std::string() : to_csv(found));
+  write_whole(s.html, s.html.empty() ? std::string() : to_page(s, found));
   if (output.json_wanted()) output.json(to_json(s, found));
   return found.good() ? kExitOk : kExitCheckFailed;
 }

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <map>
 
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 #include "kernels/compare/dumps.h"
+#include "kernels/compare/style.h"
 #include "kernels/harness/measure_json.h"
 
 namespace assay {
@@ -17,11 +20,6 @@ using dumps::TapResult;
 
 constexpr std::size_t kShowAll = 24;  // taps: a table of so many is read at a glance
 constexpr std::size_t kFirst = 6, kWorst = 8, kNamesTold = 5, kRangesTold = 6;
-
-Style style_of(CaseStatus status) {
-  if (status == CaseStatus::failed) return Style::red;
-  return status == CaseStatus::mistrusted ? Style::yellow : Style::green;
-}
 
 std::string percent(double share) {
   if (share == 0) return "-";

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
@@ -163,11 +163,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
     print_results(output, results, s.verbose || !s.request.cases.empty());
     output.paint(verdict, good ? Style::green : Style::red);
   }
-  if (!s.csv.empty()) {
-    AtomicFile file(s.csv);
-    file.write(to_csv(results));
-    file.commit();
-  }
+  write_whole(s.csv, to_csv(results));
   if (output.json_wanted()) {
     Json cases = Json::array(), kernels = Json::array();
     for (const CaseResult& r : results) cases.push_back(to_json(r));

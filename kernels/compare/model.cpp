@@ -2,6 +2,7 @@
 #include "kernels/compare/model.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
@@ -27,7 +29,7 @@ constexpr std::size_t kMostTextFile = 16u << 20;
 constexpr std::size_t kOwnTokens = 24;  // where no text is given
 constexpr std::size_t kBeginning = 64;  // of a text that is not cut into windows
 
-constexpr const char* kExamples =
+constexpr const char* kModelExamples =
     "  assay compare model DIR                                     our CPU kernels against float64\n"
     "  assay compare model DIR --kernels cpu,attention=reference --html page.html\n"
     "  assay compare model DIR --precision bf16 --kernels reference -p 'Once upon a time'\n"
@@ -52,8 +54,8 @@ Side side_of(const Weights& weights, const std::string& kernels, const std::stri
 }
 
 // What a side was asked for and did not do, to be told beside what it did.
-void tell_shortfalls(const Side& side, const std::string& title) {
-  std::vector<std::string> notes = model_notes(*side.model.weights, side.model.arithmetic.precision);
+void tell_shortfalls(const Side& side, const std::string& title, const std::string& kernels) {
+  std::vector<std::string> notes = model_notes(*side.model.weights, side.model.arithmetic.precision, kernels);
   if (std::string line = side.fallbacks->line(); !line.empty()) notes.push_back(std::move(line));
   for (const std::string& note : notes) write_message(fmt::format("note: {}: {}", title, note));
 }
@@ -123,13 +125,6 @@ std::string describe(const std::string& path, const std::string& precision, cons
   if (folder.filename().empty()) folder = folder.parent_path();
   return fmt::format("{} in {}, {} kernels", escape_for_terminal(folder.filename().string()), precision,
                      escape_for_terminal(kernels));
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 int show_mutants(const CompareModelSettings& s, const ModelCompareRequest& request, const Output& output) {
@@ -208,10 +203,10 @@ int run_compare_model(const CompareModelSettings& s) {
                           : result.status == CaseStatus::mistrusted ? Style::yellow
                                                                     : Style::red);
   }
-  tell_shortfalls(test_side, title.test);
-  tell_shortfalls(reference_side, title.reference);
-  write_text(s.csv, to_csv(result));
-  if (!s.html.empty()) write_text(s.html, to_page(result, title));
+  tell_shortfalls(test_side, title.test, s.kernels);
+  tell_shortfalls(reference_side, title.reference, s.against_kernels);
+  write_whole(s.csv, to_csv(result));
+  if (!s.html.empty()) write_whole(s.html, to_page(result, title));
   if (output.json_wanted()) {
     Json document = {{"schema", "assay.compare/1"},
                      {"tool", "assay " ASSAY_VERSION},
@@ -280,7 +275,7 @@ void add_compare_model(CLI::App& compare, Action& action) {
       ->excludes(mutants);
   add_isa_option(command);
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kModelExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_model(*settings); }; });
 }
 

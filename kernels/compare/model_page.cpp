@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-std::string short_number(double value) {
+std::string power_of_ten(double value) {
   if (value == 0) return "0";
   return fmt::format("{:.0e}", value);
 }
@@ -60,13 +60,13 @@ std::string about(const TapReport& tap) {
 }
 
 HeatCell ratio_cell(const TapReport& tap) {
-  return {tap.ratio, tap.ratio >= 100 ? short_number(tap.ratio) : fmt::format("{:.2f}", tap.ratio),
+  return {tap.ratio, tap.ratio >= 100 ? power_of_ten(tap.ratio) : fmt::format("{:.2f}", tap.ratio),
           about(tap)};
 }
 
 HeatCell free_cell(const TapReport& tap) {
   const double error = tap.free.all().relative();
-  return {error, short_number(error), about(tap)};
+  return {error, power_of_ten(error), about(tap)};
 }
 
 // From the smallest error to the largest.
@@ -95,7 +95,7 @@ HeatMap by_metric(const ModelComparison& r) {
     HeatRow row = {place.empty() ? r.taps[i].name : place, {}};
     for (const double value :
          {e.relative(), e.max_abs, e.nmse(), e.one_minus_cosine(), e.worst_row_error, e.beyond_16_ulps()})
-      row.cells.push_back({value, short_number(value), r.taps[i].name});
+      row.cells.push_back({value, power_of_ten(value), r.taps[i].name});
     map.rows.push_back(std::move(row));
   }
   return map;

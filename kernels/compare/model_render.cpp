@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 #include "kernels/compare/model.h"
 
@@ -14,7 +16,7 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
-std::string percent(double share) {
+std::string exact_percent(double share) {
   return fmt::format("{:.4g}%", 100 * share);
 }
 
@@ -78,10 +80,10 @@ Json greedy_json(const GreedyReport& g) {
 
 void print_predictions(const Output& output, const ModelComparison& r) {
   const LogitsReport& l = r.logits;
-  output.line(
-      fmt::format("logits: KL {:.3g} nats a token, at most {:.3g} (token {}); same first choice {}, "
-                  "{} of the first five",
-                  l.kl_mean, l.kl_max, l.kl_max_at, percent(l.same_first), percent(l.top5_overlap)));
+  output.line(fmt::format(
+      "logits: KL {:.3g} nats a token, at most {:.3g} (token {}); same first choice {}, "
+      "{} of the first five",
+      l.kl_mean, l.kl_max, l.kl_max_at, exact_percent(l.same_first), exact_percent(l.top5_overlap)));
   if (l.positions > 1)
     output.line(fmt::format(
         "loss of the text: {:.6g} against {:.6g} nats a token, difference {:+.3g} ± {:.2g}; "
@@ -90,7 +92,7 @@ void print_predictions(const Output& output, const ModelComparison& r) {
   if (r.draft)
     output.line(
         fmt::format("multi-token prediction: KL {:.3g} nats a token, at most {:.3g}; same first choice {}",
-                    r.draft->kl_mean, r.draft->kl_max, percent(r.draft->same_first)));
+                    r.draft->kl_mean, r.draft->kl_max, exact_percent(r.draft->same_first)));
   if (r.greedy.parts_at)
     output.line(
         fmt::format("greedy texts part at new token {} of {}, where the reference's first two logits "
@@ -139,7 +141,7 @@ void print_comparison(const Output& output, const ModelComparison& r) {
     table.add({place_of(shown), shown.kind + (here ? "  <- first divergence" : ""),
                fmt::format("{:.2e}", shown.local.all().relative()), fmt::format("{:.3g}", shown.ratio),
                fmt::format("{:.2e}", out.relative()), fmt::format("{:.2e}", out.max_abs),
-               fmt::format("{:.1e}", out.one_minus_cosine()), percent(out.beyond_16_ulps())});
+               fmt::format("{:.1e}", out.one_minus_cosine()), exact_percent(out.beyond_16_ulps())});
     first = end;
   }
   if (!r.taps.empty()) {

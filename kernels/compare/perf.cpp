@@ -5,8 +5,10 @@
 #include <map>
 
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/name_filter.h"
+#include "core/system/output_paths.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/compare/kernels.h"
@@ -163,11 +165,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
     output.paint("SKIPPED: " + nothing_timed(registry, s.request), Style::yellow);
   else
     output.line(table.render());
-  if (!s.csv.empty()) {
-    AtomicFile file(s.csv);
-    file.write(csv);
-    file.commit();
-  }
+  write_whole(s.csv, csv);
   output.line(fmt::format(
       "roof with {} threads, measured before and after: {:.0f} GFLOP/s in float32, {:.1f} GB/s read",
       s.request.jobs, roofs.cpu.flops / 1e9, roofs.cpu.bytes / 1e9));

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/name_filter.h"
+#include "core/system/table.h"
 #include "core/system/threads.h"
 #include "kernels/compare/kernels.h"
 #include "kernels/cuda/device_limits.h"

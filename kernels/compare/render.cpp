@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/system/json.h"
+#include "core/system/table.h"
 #include "core/system/text.h"
 #include "kernels/compare/kernels.h"
+#include "kernels/compare/style.h"
 #include "kernels/harness/measure_json.h"
 
 namespace assay {
@@ -13,17 +16,6 @@ namespace {
 
 std::string_view op_of(std::string_view id) {
   return id.substr(0, id.find(':'));
-}
-
-Style style_of(CaseStatus status) {
-  switch (status) {
-    case CaseStatus::passed: return Style::green;
-    case CaseStatus::failed: return Style::red;
-    case CaseStatus::mistrusted: return Style::yellow;
-    case CaseStatus::skipped:
-    case CaseStatus::unimplemented: break;
-  }
-  return Style::dim;
 }
 
 Kept worse(Kept a, Kept b) {

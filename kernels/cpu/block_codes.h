@@ -20,12 +20,28 @@ struct BlockShape {
   static constexpr bool kMinimum = Minimum;
 };
 
+// Numbers in half precision. Without F16C Highway takes infinities and NaN for numbers from 2^16 on.
+template <class DF>
+HWY_INLINE hn::Vec<DF> from_half(DF df, hn::Vec<hn::Rebind<std::uint16_t, DF>> bits) {
+  const hn::Rebind<hwy::float16_t, DF> d_half;
+  const auto value = hn::PromoteTo(df, hn::BitCast(d_half, bits));
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return value;
+#else
+  const hn::RebindToUnsigned<DF> du;
+  const auto wide = hn::PromoteTo(du, bits), exponent = hn::Set(du, 0x7C00);
+  const auto sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(du, 0x8000)));
+  const auto mantissa = hn::ShiftLeft<13>(hn::And(wide, hn::Set(du, 0x03FF)));
+  const auto special = hn::Or(hn::Or(sign, mantissa), hn::Set(du, 0x7F800000));
+  return hn::IfThenElse(hn::RebindMask(df, hn::Eq(hn::And(wide, exponent), exponent)),
+                        hn::BitCast(df, special), value);
+#endif
+}
+
 HWY_INLINE float widen(gguf_blocks::Half half) {
   const hn::CappedTag<float, 4> d;
-  const hn::Rebind<hwy::float16_t, decltype(d)> d_half;
   const hn::Rebind<std::uint16_t, decltype(d)> d_bits;
-  const auto bits = hn::Set(d_bits, static_cast<gguf_blocks::U16>(half).get());
-  return hn::GetLane(hn::PromoteTo(d, hn::BitCast(d_half, bits)));
+  return hn::GetLane(from_half(d, hn::Set(d_bits, static_cast<gguf_blocks::U16>(half).get())));
 }
 
 // The steps of unpacking, on as many bytes as a vector holds, 32 at most.

@@ -1,5 +1,5 @@
 // Stored floating-point numbers as vectors of float32, and as integers under a scale for each 32 of them. To
-// be included inside the namespace of an instruction set, after F32 and V32.
+// be included inside the namespace of an instruction set, after F32, V32 and block_codes.h.
 
 // A vector from any address: files do not align their tensors.
 template <class D>
@@ -31,12 +31,12 @@ struct AsBF16 {
 struct AsF16 {
   static constexpr std::size_t kBytes = 2;
   static HWY_INLINE V32 load(const std::byte* at) {
-    const hn::Rebind<hwy::float16_t, F32> half;
-    return hn::PromoteTo(F32(), load_bytes(half, at));
+    const hn::Rebind<std::uint16_t, F32> half;
+    return from_half(F32(), load_bytes(half, at));
   }
 };
 
-// Of 32 BF16 or F16 weights, as refimpl/ops/int16_activations.h says; NaN where one is not finite. 11 bits at
+// Of 32 BF16 or F16 weights, as kernels/operands/int16.h says; NaN where one is not finite. 11 bits at
 // most do not round up to 2^12, so that codes need no clamp.
 struct GroupScale {
   V32 scale, inverse;

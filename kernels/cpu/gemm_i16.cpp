@@ -10,8 +10,8 @@
 #include "core/numeric/vnni_targets.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/int16.h"
+#include "kernels/operands/int8_block.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_i16.cpp"
 #include <hwy/foreach_target.h>

@@ -1,5 +1,5 @@
 // y = x · Wᵀ of 16-bit activations and weights that are integers or become such (what and why exactly:
-// refimpl/ops/int16_activations.h), in integers:
+// kernels/operands/int16.h), in integers:
 //
 //   x [tokens, K] as codes with a scale for each 32   W [outputs, K] as codes with scales and minima a group
 //   y[t, o] = Σ_g s_x[t, g]·s_W[o, g] · (Σ_k q_x[t, k]·q_W[o, k]) + minimum[o, g] · Σ_k x[t, k]
@@ -24,7 +24,7 @@ namespace assay::cpu {
 // [K / 32][R], sums of codes at t · K / 16.
 struct IntTiles {
   // For weights stored as `weight`. `bits` of a code beside its sign: kInt8BlockBits as
-  // int8_block_activations.h says, else int16_activations.h.
+  // int8_block.h says, else int16.h.
   IntTiles(const Matrix& x, ElementType weight, int bits, int jobs);
   std::size_t tokens, terms;
   bool bytes;

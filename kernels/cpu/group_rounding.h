@@ -1,4 +1,4 @@
-// BF16 and F16 weights rounded to integers under a scale for each 32 (refimpl/ops/int16_activations.h), about
+// BF16 and F16 weights rounded to integers under a scale for each 32 (kernels/operands/int16.h), about
 // as quickly as they are read. To be included inside the namespace of an instruction set, after
 // float_elements.h.
 //

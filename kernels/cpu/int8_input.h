@@ -1,4 +1,4 @@
-// One token's inputs as 8-bit integers (refimpl/ops/int8_block_activations.h), for products with the codes of
+// One token's inputs as 8-bit integers (kernels/operands/int8_block.h), for products with the codes of
 // GGUF blocks.
 #pragma once
 

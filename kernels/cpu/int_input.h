@@ -1,6 +1,6 @@
 // One token's inputs as integers, for products with the integer codes of GGUF blocks.
 //
-//   coarse  16 bits, as refimpl/ops/int16_activations.h says
+//   coarse  16 bits, as kernels/operands/int16.h says
 //   fine    24 bits under the same scale, as 256·high + low: x ≈ (high + low / 256) · scale, off by at most
 //           2^-23 of the largest of its 32, the unit roundoff of float32. Where one channel towers over the
 //           others that is much to them, and so is rounding its code's and its minimum's products where

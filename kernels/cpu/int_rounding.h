@@ -1,4 +1,4 @@
-// Scale and codes of 32 inputs, bit for bit as refimpl/ops/int16_activations.h and int8_block_activations.h
+// Scale and codes of 32 inputs, bit for bit as kernels/operands/int16.h and int8_block.h
 // say. To be included inside the namespace of an instruction set.
 
 // The bits of the largest magnitude: without their sign, bits are ordered as integers too, NaN above all.

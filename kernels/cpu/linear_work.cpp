@@ -8,8 +8,8 @@
 #include "kernels/cpu/row_dot_int8.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/int16.h"
+#include "kernels/operands/int8_block.h"
 
 namespace assay::cpu {
 namespace {

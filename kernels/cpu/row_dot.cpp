@@ -8,7 +8,7 @@
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
 #include "kernels/cpu/int_input.h"
-#include "refimpl/ops/int16_activations.h"
+#include "kernels/operands/int16.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot.cpp"
 #include <hwy/foreach_target.h>

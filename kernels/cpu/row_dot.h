@@ -16,7 +16,7 @@ namespace assay::cpu {
 // x as row_dots wants it for a weight: beside the values, their sums over groups of 32, where it is of
 // blocks.
 struct DotInput {
-  // int16: x and W are rounded to integers (refimpl/ops/int16_activations.h), for a weight that
+  // int16: x and W are rounded to integers (kernels/operands/int16.h), for a weight that
   // has_int16_floats. x stays where it is.
   DotInput(std::span<const float> x, const WeightView& weight, bool int16 = false);
   const float* values() const { return int16 ? rounded.data() : x.data(); }

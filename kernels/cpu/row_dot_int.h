@@ -13,7 +13,7 @@
 
 namespace assay::cpu {
 
-// Of a weight that has_integer_rows (refimpl/ops/int16_activations.h).
+// Of a weight that has_integer_rows.
 // Rows [first, first + count) of `weight`.
 void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
                       float* y);

@@ -175,7 +175,7 @@ HWY_INLINE V32 small_block_sum(const Stored& block, const Codes32& group) {
 // Numbers in half precision out of as many blocks as a vector has lanes.
 template <class Stored>
 HWY_INLINE VF halves_of(const Stored* block, gguf_blocks::Half Stored::*which) {
-  const hn::Rebind<hwy::float16_t, DF> d;
+  const hn::Rebind<std::uint16_t, DF> d;
   const auto bits = [&](int i) HWY_ATTR {
     return static_cast<short>(static_cast<gguf_blocks::U16>(block[i].*which).get());
   };
@@ -184,7 +184,7 @@ HWY_INLINE VF halves_of(const Stored* block, gguf_blocks::Half Stored::*which) {
 #else
   const __m128i raw = _mm_setr_epi16(bits(0), bits(1), bits(2), bits(3), bits(4), bits(5), bits(6), bits(7));
 #endif
-  return hn::PromoteTo(DF(), hn::Vec<decltype(d)>{raw});
+  return from_half(DF(), hn::Vec<decltype(d)>{raw});
 }
 
 // Eight blocks: their scales and minima are worked out together.

@@ -16,7 +16,7 @@
 
 namespace assay::cpu {
 
-// Rows [first, first + count) of a weight that has_integer_rows (refimpl/ops/int16_activations.h).
+// Rows [first, first + count) of a weight that has_integer_rows.
 void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const Int8Input& x,
                    float* y);
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/rounded_operands.h"
 #include "refimpl/ops/w8a8.h"
 
 namespace assay::cuda {
@@ -45,7 +44,7 @@ std::size_t promotion_of(const WeightView& weight) {
 std::optional<Product> product_of(const WeightView& weight, const Arithmetic& arithmetic) {
   if (weight.codes == nullptr || weight.input_major || arithmetic.storage() != Real::f32 ||
       weight.columns == 0 || weight.rows > kMostCounted || weight.columns > kMostCounted ||
-      takes_int16(weight, arithmetic) || takes_int8_block(weight, arithmetic))
+      rounded_operands(weight, arithmetic))
     return std::nullopt;
   Product product = {.shape = {.math = arithmetic.bfloat16() ? GemmMath::bf16 : GemmMath::exact,
                                .outputs = weight.rows,

@@ -8,8 +8,7 @@
 #include "kernels/cuda/library_linear.h"
 #include "kernels/cuda/registration.h"
 #include "kernels/cuda/stored_argument.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/rounded_operands.h"
 
 namespace assay::cuda {
 namespace {
@@ -37,7 +36,7 @@ std::optional<Kind> kind_of(const Arithmetic& arithmetic, const LinearCall& call
   switch (arithmetic.precision) {
     case Precision::int8_block:
     case Precision::int16:  // elsewhere as f32
-      if (takes_int16(w, arithmetic) || takes_int8_block(w, arithmetic)) return std::nullopt;
+      if (rounded_operands(w, arithmetic)) return std::nullopt;
       [[fallthrough]];
     case Precision::f32: return plain || scaled ? std::optional(Kind::f32) : std::nullopt;
     case Precision::bf16: return plain || scaled ? std::optional(Kind::bf16) : std::nullopt;

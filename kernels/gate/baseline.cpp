@@ -379,7 +379,7 @@ std::string not_recorded(const std::vector<std::string>& names, const char* what
       counted(names.size(), what), names.front());
 }
 
-constexpr auto kFirst = [](const auto& entry) { return entry.first; };
+constexpr auto kKey = [](const auto& entry) { return entry.first; };
 
 }  // namespace
 
@@ -398,7 +398,7 @@ std::vector<Deviation> unrecorded(const Baseline& before, const Baseline& now) {
           gpu && !knows_gpu);
       continue;
     }
-    const auto cases = new_names(record.ratios, known->second.ratios, kFirst);
+    const auto cases = new_names(record.ratios, known->second.ratios, kKey);
     if (!cases.empty()) say(key, not_recorded(cases, "case"));
   }
   const auto mutants = new_names(now.mutants, before.mutants, std::identity{});
@@ -406,7 +406,7 @@ std::vector<Deviation> unrecorded(const Baseline& before, const Baseline& now) {
   for (const auto& [suite, record] : now.figures) {
     const auto known = before.figures.find(suite);
     const auto figures =
-        new_names(record, known == before.figures.end() ? FigureRecord{} : known->second, kFirst);
+        new_names(record, known == before.figures.end() ? FigureRecord{} : known->second, kKey);
     if (!figures.empty()) say(suite, not_recorded(figures, "figure"));
   }
   return found;

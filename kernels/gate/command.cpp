@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +14,7 @@
 
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
@@ -26,7 +27,7 @@
 namespace assay {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kGateExamples =
     "  assay gate --baseline data/baselines/cpu.json\n"
     "  assay gate --baseline data/baselines/cpu.json --update     after a change that was meant\n"
     "  assay gate --baseline mine.json --plugin ./libmine.so      kernels of your own\n"
@@ -131,13 +132,6 @@ std::vector<KnownFailure> of_kernels(const GateSettings& s, std::vector<KnownFai
                        [&](const GateSuite& suite) { return suite.name == known.kernel; });
   });
   return ledger;
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 std::string today() {
@@ -318,9 +312,9 @@ int run_gate(const GateSettings& s) {
     output.paint("SKIPPED: kernels on the GPU were not examined: " + gpu_skipped, Style::yellow);
   // A failure is never written down as what ought to be.
   const bool written = s.update && verdict.ok();
-  if (written) write_text(s.baseline, dump_json(to_json(completed(s, now, before, gpu.empty()))) + "\n");
-  write_text(s.junit, to_junit(measured.cases, measured.suites, found));
-  write_text(s.html, to_html(before, now, found, line));
+  if (written) write_whole(s.baseline, dump_json(to_json(completed(s, now, before, gpu.empty()))) + "\n");
+  write_whole(s.junit, to_junit(measured.cases, measured.suites, found));
+  write_whole(s.html, to_html(before, now, found, line));
   output.paint(line + (written ? "; baseline written" : ""), verdict.ok() ? Style::green : Style::red);
   output.json(gate_json(verdict, now, found, line, gpu_skipped));
   return verdict.ok() ? kExitOk : kExitCheckFailed;
@@ -354,7 +348,7 @@ void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) 
   add_plugin_options(command, s.plugins);
   add_isa_option(command);
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kGateExamples);
   command.callback([settings, &action] {
     // Models, claims and conversions say nothing of a plugin.
     if (!settings->plugins.files.empty() && settings->only.empty()) settings->only = {"kernels", "mutants"};

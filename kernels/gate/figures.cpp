@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/system/json.h"
 #include "kernels/gate/baseline.h"
 
 namespace assay {
@@ -25,9 +26,10 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : fmt::format("{:.4g}", value.get<double>());
 }
 
-class Comparing {
+class ComparingFigures {
  public:
-  Comparing(const std::string& suite, const std::vector<KnownFailure>& ledger, const std::string& today)
+  ComparingFigures(const std::string& suite, const std::vector<KnownFailure>& ledger,
+                   const std::string& today)
       : suite_(suite), ledger_(ledger), today_(today) {}
 
   void held(const GateFigure& figure) {
@@ -97,7 +99,7 @@ FigureRecords records_of(const SuiteResults& results) {
   FigureRecords records;
   for (const auto& [suite, figures] : results) {
     for (const GateFigure& figure : figures) {
-      if (figure.measured) records[suite][figure.name] = Comparing::record_of(figure);
+      if (figure.measured) records[suite][figure.name] = ComparingFigures::record_of(figure);
     }
   }
   return records;
@@ -111,7 +113,7 @@ std::vector<Deviation> figure_deviations(const FigureRecords& before, const Suit
       return std::any_of(figures.begin(), figures.end(),
                          [&](const GateFigure& f) { return f.name == figure; });
     };
-    Comparing comparing(suite, ledger, today);
+    ComparingFigures comparing(suite, ledger, today);
     const auto record = before.find(suite);
     for (const GateFigure& figure : figures) {
       comparing.held(figure);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/system/json.h"
 #include "core/system/report.h"
 
 namespace assay {

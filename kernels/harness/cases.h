@@ -13,6 +13,7 @@
 
 #include "kernels/harness/case_id.h"
 #include "kernels/harness/measure.h"
+#include "kernels/operands/rounded_operands.h"
 #include "kernels/registry/calling_ops.h"
 #include "kernels/registry/registry.h"
 
@@ -28,8 +29,8 @@ std::vector<OutputPart> parts_of(Ops& ops, const Matrix& result);           // "
 std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "experts", "weights"
 std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
 
-// What came of the numbers before they were rounded to what an arithmetic multiplies: the whole error of a
-// kernel that quantizes, by rules of its own or those of the reference.
+// What came of the numbers before they were rounded to what is multiplied: the whole error of a kernel that
+// quantizes, by rules of its own (kernels/operands) or those of the arithmetic.
 struct Unrounded {
   std::vector<double> values;
   std::vector<double> allowed;  // on top of the budget
@@ -67,6 +68,9 @@ class Operands {
   // The call, with its matrices in the memory of `ops` (which may compute in float64: then without rounding).
   virtual Call call(Ops& ops) const = 0;
   virtual Truth truth(int jobs) const = 0;
+  // For a kernel that rounds operands like this: of what they become, with the truth of what they were as
+  // `unrounded`. Of products alone.
+  virtual Truth truth_of(const RoundedOperands&, int jobs) const { return truth(jobs); }
   // The same call for the first token only (in attention, for the first sequence); nullopt where there is
   // but one, or where results depend on all tokens by their meaning.
   virtual std::optional<Call> first_token(const Call& call) const = 0;

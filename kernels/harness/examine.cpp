@@ -8,15 +8,12 @@
 #include <cstring>
 #include <limits>
 #include <set>
-#include <type_traits>
 
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
-#include "kernels/cpu/shared_loops.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/harness/device_time.h"
 #include "kernels/harness/every_call.h"
-#include "kernels/harness/guarded_ops.h"
 #include "kernels/harness/survey.h"
 
 namespace assay {
@@ -289,74 +286,7 @@ CaseResult examine_runs(const Runner& run, const KernelFacts& kernel, double flo
   return result;
 }
 
-template <class Call>
-bool vary(const Operands<Call>& operands, const Variation& variation, Call& call) {
-  if (variation.part != CallPart::whole) {
-    std::optional<Call> part =
-        variation.part == CallPart::first_token ? operands.first_token(call) : operands.first_chunk(call);
-    if (!part) return false;
-    call = std::move(*part);
-  }
-  return !variation.spoilt || operands.spoil_last_token(call);
-}
-
-// What the kernel keeps by address alone is out of date when the call's own numbers come.
-template <class Call>
-void run_on_other_contents(const Kernel<Call>& kernel, const Call& call, GuardedOps& ops,
-                           const std::function<void(bool)>& lend_others) {
-  const GuardedOps::Contents contents = ops.contents();
-  ops.reverse_inputs();
-  if (lend_others) lend_others(true);
-  try {
-    kernel.run(ops, call);
-  } catch (const RunFault&) {
-    // These numbers are not the case's: what the kernel says to them is not asked.
-  }
-  if (lend_others) lend_others(false);
-  ops.restore(contents);
-  ops.rewind();
-}
-
 }  // namespace
-
-template <class Call>
-CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, const Variation& variation,
-                 std::unique_ptr<GuardedOps>* kept, const std::function<void(bool)>& lend_others) {
-  CaseRun run;
-  auto ops = std::make_unique<GuardedOps>(operands.arithmetic, variation.jobs, variation.padding);
-  try {
-    Call call = operands.call(*ops);
-    run.taken = kernel.takes(operands.arithmetic, call);
-    if (!run.taken && kernel.refusal) run.detail = kernel.refusal(operands.arithmetic, call);
-    if (!run.taken || !vary(operands, variation, call)) {
-      run.taken = false;
-      return run;
-    }
-    ops->seal();
-    if (variation.reused) run_on_other_contents(kernel, call, *ops, lend_others);
-    const std::size_t loops = cpu::shared_loops();
-    run.parts = parts_of(*ops, kernel.run(*ops, call));
-    // Only our own loops are seen; those of the reference and of libraries are taken for shared.
-    run.shared = !kernel.name.starts_with("cpu.") || cpu::shared_loops() != loops;
-  } catch (const RunFault& fault) {
-    run.check = fault.check();
-    run.detail = fault.what();
-    return run;
-  } catch (const std::exception& error) {
-    run.check = "exception";
-    run.detail = error.what();
-    return run;
-  }
-  std::optional<std::string> damage = ops->damage();
-  if (damage) *damage += " was written";
-  if (!damage && !std::is_same_v<Call, RotaryCall>) damage = ops->changed_input();
-  if (damage) {
-    run.check = "canaries";
-    run.detail = *damage;
-  }
-  if (kept != nullptr) *kept = std::move(ops);
-  return run;
-}
 
 template <class Call>
 CaseResult examine(const Kernel<Call>& kernel, const Operands<Call>& operands, const Truth& truth,
@@ -381,6 +311,35 @@ double fastest(const std::function<void()>& work, double least) {
 }
 
 namespace {
+
+// Of one case, each kind made when the first kernel that it is for comes.
+template <class Call>
+class Truths {
+ public:
+  Truths(const Operands<Call>& operands, int jobs) : operands_(operands), jobs_(jobs) {}
+
+  const Truth& of(const Kernel<Call>& kernel) {
+    const std::optional<RoundedOperands> how = rounded_by(kernel);
+    std::optional<Truth>& truth = how ? of_rounded_ : plain_;
+    if (!truth || (how && *how != how_)) {
+      truth = how ? operands_.truth_of(*how, jobs_) : operands_.truth(jobs_);
+      if (how) how_ = *how;
+    }
+    return *truth;
+  }
+
+ private:
+  std::optional<RoundedOperands> rounded_by(const Kernel<Call>& kernel) const {
+    if (!kernel.operands) return std::nullopt;
+    ReferenceOps ops(operands_.arithmetic, jobs_);
+    return kernel.operands(operands_.arithmetic, operands_.call(ops));
+  }
+
+  const Operands<Call>& operands_;
+  int jobs_;
+  std::optional<Truth> plain_, of_rounded_;
+  RoundedOperands how_ = {};
+};
 
 template <class Call>
 class TypedExaminer final : public OpExaminer {
@@ -413,10 +372,11 @@ class TypedExaminer final : public OpExaminer {
   std::vector<CaseResult> examine(const CaseId& id, const std::function<bool(const KernelLabel&)>& wanted,
                                   const ExamineSettings& settings) const override {
     const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
-    const Truth truth = operands->truth(settings.jobs);
+    Truths<Call> truths(*operands, settings.jobs);
     std::vector<CaseResult> results;
     for (const Kernel<Call>& kernel : kernels_) {
       if (!wanted(label(kernel))) continue;
+      const Truth& truth = truths.of(kernel);
       if (kernel.remote) {
         const Runner there = [&](const Variation& variation) { return kernel.remote->run(id, variation); };
         results.push_back(examine_runs(there, KernelFacts::of(kernel), operands->flops(), truth, settings));
@@ -503,11 +463,9 @@ std::vector<std::unique_ptr<OpExaminer>> examiners(const Registry& registry) {
   return result;
 }
 
-// Both are wanted elsewhere too.
-#define ASSAY_INSTANTIATE(Call)                                                              \
-  template CaseRun run_case(const Kernel<Call>&, const Operands<Call>&, const Variation&,    \
-                            std::unique_ptr<GuardedOps>*, const std::function<void(bool)>&); \
-  template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&,      \
+// Wanted elsewhere too.
+#define ASSAY_INSTANTIATE(Call)                                                         \
+  template CaseResult examine(const Kernel<Call>&, const Operands<Call>&, const Truth&, \
                               const ExamineSettings&)
 ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE

@@ -1,9 +1,9 @@
 // linear: y = x · Wᵀ
 //
-// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Under fp8-block, int8, int16 and int8-block arithmetic
-// activations (int16: floating-point weights too) are quantized first; truth multiplies what they became, so
-// that the budget stays that of the product. That they became the right numbers is judged by a second truth,
-// of what they were: operand_rounding.h.
+// Budget: u_out·|y| + 4·√K·u_acc·(|x|·|W|), measure.h. Where activations, or weights too, are quantized first
+// (under fp8-block and int8 by the arithmetic, under int16 and int8-block by kernels that say so), truth
+// multiplies what they became, so that the budget stays that of the product. That they became the right
+// numbers is judged by a second truth, of what they were: operand_rounding.h.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +12,6 @@
 #include "kernels/harness/linear_grid.h"
 #include "kernels/harness/made_weight.h"
 #include "kernels/harness/operand_rounding.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/w8a8.h"
 
 namespace assay {
@@ -76,31 +74,20 @@ class LinearOperands final : public Operands<LinearCall> {
   LinearCall call(Ops& ops) const override { return {upload(ops, x_), stored(), bias(), {}}; }
 
   Truth truth(int jobs) const override {
-    ReferenceOps wide = truth_ops(jobs);
-    const Filled x = multiplied(jobs);
+    return product(quantized_by_arithmetic(jobs), numbers(), of_arithmetic(), jobs);
+  }
+  Truth truth_of(const RoundedOperands& how, int jobs) const override {
+    Filled x = x_;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      const std::span row = std::span(x.values).subspan(t * inputs_, inputs_);
+      std::vector<float> rounded(row.begin(), row.end());
+      how.inputs.round(rounded);
+      std::copy(rounded.begin(), rounded.end(), row.begin());
+    }
     std::vector<float> w = numbers();
-    if (rounds_weights()) {
-      for (std::size_t o = 0; o < outputs_; ++o)
-        round_to_int16(std::span(w).subspan(o * inputs_, inputs_), kInt16WeightBits);
-    }
-    TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = outputs_};
-    const MadeWeight exact(w, outputs_, inputs_);
-    y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), bias(), {}}));
-    y.unrounded = unrounded(wide);
-    if (kind_ == InputKind::exact || kind_ == InputKind::one_hot) {
-      demand_equality(y);
-      return {std::move(y)};
-    }
-    Filled sizes = x;
-    for (double& value : sizes.values) value = std::fabs(value);
-    const MadeWeight absolute(magnitudes(std::move(w)), outputs_, inputs_);
-    y.per_roundoff =
-        wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
-    y.products = y.per_roundoff;
-    for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
-    if (bias_) add_bias_error(y);
-    y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
-    return {std::move(y)};
+    for (std::size_t o = 0; how.weights && o < outputs_; ++o)
+      how.weights->round(std::span(w).subspan(o * inputs_, inputs_));
+    return product(x, std::move(w), how, jobs);
   }
 
   std::optional<LinearCall> first_token(const LinearCall& call) const override {
@@ -126,6 +113,29 @@ class LinearOperands final : public Operands<LinearCall> {
   }
 
  private:
+  // x · Wᵀ + b; `how` says what was rounded to have these.
+  Truth product(const Filled& x, std::vector<float> w, const std::optional<RoundedOperands>& how,
+                int jobs) const {
+    ReferenceOps wide = truth_ops(jobs);
+    TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = outputs_};
+    const MadeWeight exact(w, outputs_, inputs_);
+    y.values = wide.download(run_reference(wide, LinearCall{upload(wide, x), exact.view(), bias(), {}}));
+    if (how && !x_.values.empty()) y.unrounded = unrounded(wide, *how);
+    if (kind_ == InputKind::exact || kind_ == InputKind::one_hot) {
+      demand_equality(y);
+      return {std::move(y)};
+    }
+    Filled sizes = x;
+    for (double& value : sizes.values) value = std::fabs(value);
+    const MadeWeight absolute(magnitudes(std::move(w)), outputs_, inputs_);
+    y.per_roundoff =
+        wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
+    y.products = y.per_roundoff;
+    for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
+    if (bias_) add_bias_error(y);
+    y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
+    return {std::move(y)};
+  }
   WeightView stored() const {
     WeightView view = weight_->view();
     view.input_major = input_major_;
@@ -143,30 +153,16 @@ class LinearOperands final : public Operands<LinearCall> {
       for (float& value : w) value = static_cast<float>(arithmetic.round(value));
     return w;
   }
-  bool rounds_weights() const { return has_int16_floats(stored()) && takes_int16(stored(), arithmetic); }
-  std::optional<OperandRounding> rounding() const {
-    switch (arithmetic.precision) {
-      case Precision::fp8_block:
-        return is_w8a8(stored(), arithmetic) ? kFp8Inputs : std::optional<OperandRounding>();
-      case Precision::int8:
-        return is_w8a8(stored(), arithmetic) ? kInt8Inputs : std::optional<OperandRounding>();
-      case Precision::int16:
-        if (!takes_int16(stored(), arithmetic)) return std::nullopt;
-        return rounds_weights() ? kInt16InputsOfFloats : kInt16Inputs;
-      case Precision::int8_block:
-        return takes_int8_block(stored(), arithmetic) ? kInt8BlockInputs : std::optional<OperandRounding>();
-      default: return std::nullopt;
-    }
+  std::optional<RoundedOperands> of_arithmetic() const {
+    if (!is_w8a8(stored(), arithmetic)) return std::nullopt;
+    return RoundedOperands{arithmetic.precision == Precision::fp8_block ? kFp8Inputs : kInt8Inputs, {}};
   }
-  std::optional<Unrounded> unrounded(ReferenceOps& wide) const {
-    const std::optional<OperandRounding> of_x = rounding();
-    if (!of_x || x_.values.empty()) return std::nullopt;
-    Unrounded product = unrounded_product(
-        wide, x_, numbers(), *of_x, rounds_weights() ? kInt16Weights : std::optional<OperandRounding>());
+  Unrounded unrounded(ReferenceOps& wide, const RoundedOperands& how) const {
+    Unrounded result = unrounded_product(wide, x_, numbers(), how);
     const std::vector<float> b = bias_ ? bias_->values() : std::vector<float>(outputs_);
-    for (std::size_t i = 0; i < product.values.size(); ++i)
-      product.values[i] += static_cast<double>(b[i % outputs_]);
-    return product;
+    for (std::size_t i = 0; i < result.values.size(); ++i)
+      result.values[i] += static_cast<double>(b[i % outputs_]);
+    return result;
   }
   // Integers that scales of max / 448 or max / 127 leave as they are: that maximum in every block.
   void make_exact_in_eight_bits() {
@@ -189,16 +185,7 @@ class LinearOperands final : public Operands<LinearCall> {
     for (std::size_t i = 0; i < y.values.size(); ++i)
       y.per_roundoff[i] += std::fabs(y.values[i]) + std::fabs(static_cast<double>(b[i % outputs_]));
   }
-  // The activations as they are multiplied.
-  Filled multiplied(int jobs) const {
-    if (takes_int16(stored(), arithmetic) && !x_.values.empty()) {
-      ReferenceOps ops(arithmetic, jobs);
-      return {x_.rows, x_.columns, ops.download(rounded_to_int16(ops, upload(ops, x_), stored()))};
-    }
-    if (takes_int8_block(stored(), arithmetic) && !x_.values.empty()) {
-      ReferenceOps ops(arithmetic, jobs);
-      return {x_.rows, x_.columns, ops.download(rounded_to_int8_block(ops, upload(ops, x_)))};
-    }
+  Filled quantized_by_arithmetic(int jobs) const {
     const bool eight_bits =
         arithmetic.precision == Precision::fp8_block || arithmetic.precision == Precision::int8;
     if (!eight_bits || x_.values.empty()) return x_;

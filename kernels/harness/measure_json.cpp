@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/system/json.h"
+
 namespace assay {
 
 Json json_number(double value) {

@@ -53,21 +53,22 @@ std::vector<double> steps_of(const OperandRounding& rounding, std::span<const do
 }
 
 Unrounded unrounded_product(ReferenceOps& wide, const Filled& x, const std::vector<float>& w,
-                            const OperandRounding& of_x, const std::optional<OperandRounding>& of_w) {
+                            const RoundedOperands& how) {
   Unrounded result;
   result.values = product(wide, x, w);
   Filled steps = {x.rows, x.columns, {}};
   for (std::size_t t = 0; t < x.rows; ++t) {
-    const std::vector<double> row = steps_of(of_x, std::span(x.values).subspan(t * x.columns, x.columns));
+    const std::vector<double> row =
+        steps_of(how.inputs, std::span(x.values).subspan(t * x.columns, x.columns));
     steps.values.insert(steps.values.end(), row.begin(), row.end());
   }
   std::vector<double> variances = product(wide, squares(std::move(steps)), squares(w));
-  if (of_w) {
+  if (how.weights) {
     std::vector<float> w_steps;
     for (std::size_t first = 0; first < w.size(); first += x.columns) {
       const std::vector<double> row(w.begin() + static_cast<std::ptrdiff_t>(first),
                                     w.begin() + static_cast<std::ptrdiff_t>(first + x.columns));
-      const std::vector<double> of_row = steps_of(*of_w, row);
+      const std::vector<double> of_row = steps_of(*how.weights, row);
       w_steps.insert(w_steps.end(), of_row.begin(), of_row.end());
     }
     const std::vector<double> more = product(wide, squares(x), squares(std::move(w_steps)));

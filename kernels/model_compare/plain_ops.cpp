@@ -6,8 +6,7 @@
 
 #include "core/system/threads.h"
 #include "kernels/harness/made_weight.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/rounded_operands.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
 
@@ -62,9 +61,10 @@ std::vector<T> outputs_of(const WeightView& w, std::size_t first, std::size_t co
       for (std::size_t o = 0; o < count; ++o) out[o * w.rows + i] = row[first + o];
     }
   }
-  if (has_int16_floats(w) && takes_int16(w, arithmetic)) {
-    for (std::size_t o = 0; o < count; ++o)
-      round_to_int16(std::span(out).subspan(o * w.inputs(), w.inputs()), kInt16WeightBits);
+  if constexpr (std::is_same_v<T, float>) {
+    const auto how = rounded_operands(w, arithmetic);
+    for (std::size_t o = 0; how && how->weights && o < count; ++o)
+      how->weights->round(std::span(out).subspan(o * w.inputs(), w.inputs()));
   }
   for (T& value : out) value = static_cast<T>(arithmetic.round(value));
   return out;
@@ -146,17 +146,22 @@ Matrix PlainOps::run(const EmbeddingCall& call) {
   return y;
 }
 
-// Activations as the arithmetic multiplies them.
+// Activations as they are multiplied under this arithmetic, by kernels if not by the reference.
 Matrix PlainOps::multiplied(const Matrix& x, const WeightView& weight) {
   if (noise_of(weight).narrow_inputs) {
     const bool int8 = arithmetic().precision == Precision::int8;
     return dequantize(quantize(x, {.codes = int8 ? ElementType::I8 : ElementType::F8_E4M3,
                                    .block_columns = int8 ? std::size_t{0} : std::size_t{128}}));
   }
-  if (x.real() != Real::f32 || x.columns() != weight.inputs()) return x;
-  if (takes_int16(weight, arithmetic())) return rounded_to_int16(*this, x, weight);
-  if (takes_int8_block(weight, arithmetic())) return rounded_to_int8_block(*this, x);
-  return x;
+  const auto how = rounded_operands(weight, arithmetic());
+  if (!how || x.columns() != weight.inputs()) return x;
+  const Matrix y = allocate(x.rows(), x.columns());
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    const std::span row(y.row<float>(r), y.columns());
+    std::copy_n(x.row<float>(r), row.size(), row.begin());
+    how->inputs.round(row);
+  }
+  return y;
 }
 
 Matrix PlainOps::run(const LinearCall& call) {

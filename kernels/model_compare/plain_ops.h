@@ -1,6 +1,7 @@
 // The yardstick: the plain computation in the same precision. One loop, one accumulator of the type that
 // activations are stored in, sums from the first term to the last; no blocks, no vectors, no tricks. An
-// optimized kernel may be twice as far from float64 as this is (docs/compare.md).
+// optimized kernel may be twice as far from float64 as this is (docs/compare.md). Where kernels round operands
+// (kernels/operands), so does this.
 //
 // Rounding errors of few numbers are a matter of luck; so the plain computation is done in three orders: sums
 // from the first term on, from the last, and first the even ones, then the odd. Weights may be requantized first

@@ -195,9 +195,10 @@ PluginProcess::Read PluginProcess::receive_body(std::uint64_t length, std::vecto
 }
 
 PluginProcess::Read PluginProcess::exchange(message::Kind kind, std::span<const std::byte> body,
-                                            message::Header& header, std::vector<std::byte>& answer) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(limits_.seconds));
+                                            double allowed, message::Header& header,
+                                            std::vector<std::byte>& answer) {
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(allowed));
   if (!send_all(socket_, message::frame(kind, body))) return Read::gone;
   for (;;) {
     std::array<std::byte, message::kHeaderBytes> head{};
@@ -216,8 +217,10 @@ PluginProcess::Reply PluginProcess::ask(message::Kind kind, std::span<const std:
   try {
     message::Header header{};
     std::vector<std::byte> answer;
-    const Read read = exchange(kind, body, header, answer);
-    if (read != Read::done) return {{}, ended(read)};
+    const double allowed =
+        kind == message::Kind::load ? std::max(limits_.seconds, kLoadSeconds) : limits_.seconds;
+    const Read read = exchange(kind, body, allowed, header, answer);
+    if (read != Read::done) return {{}, ended(read, allowed)};
     take_output();
     if (header.kind == expected || header.kind == otherwise) return {header.kind, std::move(answer)};
     kill_group();
@@ -228,12 +231,12 @@ PluginProcess::Reply PluginProcess::ask(message::Kind kind, std::span<const std:
   }
 }
 
-Ending PluginProcess::ended(Read why) {
+Ending PluginProcess::ended(Read why, double allowed) {
   take_output();
   switch (why) {
     case Read::late:
       kill_group();
-      return {"timeout", fmt::format("no answer within {:g} s; it was killed", limits_.seconds)};
+      return {"timeout", fmt::format("no answer within {:g} s; it was killed", allowed)};
     case Read::interrupted: kill_group(); return {"interrupted", "interrupted"};
     case Read::gone:
     case Read::done: break;

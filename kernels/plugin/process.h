@@ -13,8 +13,11 @@
 
 namespace assay {
 
+inline constexpr double kLoadSeconds = 5;
+
 struct PluginLimits {
-  double seconds = 60;                               // an answer may take
+  // An answer of a kernel may take so long; loading the library kLoadSeconds at least, however busy the machine.
+  double seconds = 60;
   std::uint64_t memory = std::uint64_t{4} << 30;     // bytes on top of what it starts with; 0: any
   std::filesystem::path program = "/proc/self/exe";  // that knows `plugin-worker`
 };
@@ -49,10 +52,10 @@ class PluginProcess {
   Read receive(std::span<std::byte> into, Clock::time_point deadline);
   // In pieces, so that a length that lies costs no more memory than was really sent.
   Read receive_body(std::uint64_t length, std::vector<std::byte>& body, Clock::time_point deadline);
-  Read exchange(message::Kind kind, std::span<const std::byte> body, message::Header& header,
+  Read exchange(message::Kind kind, std::span<const std::byte> body, double allowed, message::Header& header,
                 std::vector<std::byte>& answer);
   void take_output();
-  Ending ended(Read why);
+  Ending ended(Read why, double allowed);
   Ending died();
   void kill_group();
 

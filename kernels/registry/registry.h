@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "kernels/operands/rounded_operands.h"
 #include "kernels/registry/edges.h"
 #include "refimpl/ops/interface.h"
 
@@ -55,6 +57,9 @@ struct Kernel {
   std::function<ResultOf<Call>(Ops&, const Call&)> run;
   Invariants invariants = {};
   Roundoffs roundoffs = {};
+  // How it rounds a call's operands before it multiplies them, where the arithmetic leaves that to kernels.
+  // Not set: it never does.
+  std::function<std::optional<RoundedOperands>(const Arithmetic&, const Call&)> operands = {};
   // Where its code goes another way; the grid has cases on both sides.
   Edges edges = {};
   // Of a kernel that is examined in a process of its own: it has no `takes` and no `run` here.

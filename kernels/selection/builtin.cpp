@@ -14,10 +14,11 @@
 #include "kernels/cpu/tile_rows.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
+#include "kernels/operands/int16.h"
+#include "kernels/operands/int8_block.h"
+#include "kernels/operands/rounded_operands.h"
 #include "kernels/registry/registry.h"
 #include "kernels/selection/select.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
 
 namespace assay {
 namespace {
@@ -143,8 +144,16 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
           .edges = std::move(edges)};
 }
 
+std::optional<RoundedOperands> operands_of_linear(const Arithmetic& arithmetic, const LinearCall& call) {
+  return rounded_operands(call.weight, arithmetic);
+}
+Kernel<LinearCall> rounding_operands(Kernel<LinearCall> kernel) {
+  kernel.operands = operands_of_linear;
+  return kernel;
+}
+
 bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
-  return arithmetic.float32() && !takes_int16(weight, arithmetic) && !takes_int8_block(weight, arithmetic);
+  return arithmetic.float32() && !rounded_operands(weight, arithmetic);
 }
 bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
@@ -169,7 +178,7 @@ void add_linear(Registry& registry) {
       .run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops).run(call); },
       .invariants = kNoBatch,  // where the two ways meet, the order of sums changes
       .edges = linear_edges()};
-  registry.add(std::move(automatic));
+  registry.add(rounding_operands(std::move(automatic)));
   using cpu::LinearWay;
   registry.add(one_way("cpu.gemv", "each row of W read once, straight from its bytes", rows_of_numbers,
                        LinearWay::gemv, row_edges()));
@@ -179,14 +188,18 @@ void add_linear(Registry& registry) {
                        LinearWay::gemm, panel_edges()));
   registry.add(one_way("cpu.gemm_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
                        LinearWay::gemm_bf16, panel_edges()));
-  registry.add(one_way("cpu.gemv_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
-                       LinearWay::gemv_int16, integer_row_edges()));
-  registry.add(one_way("cpu.gemm_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
-                       LinearWay::gemm_int16, integer_panel_edges()));
-  registry.add(one_way("cpu.gemv_int8", "W's codes by inputs of 8 bits, in integers", takes_int8_block,
-                       LinearWay::gemv_int8, integer_row_edges()));
-  registry.add(one_way("cpu.gemm_int8", "W's codes in panels by inputs of 8 bits, in integers",
-                       takes_int8_block, LinearWay::gemm_int8, integer_panel_edges()));
+  const auto add_rounding = [&](std::string name, std::string about, TakesWeight takes, LinearWay way,
+                                Edges edges) {
+    registry.add(rounding_operands(one_way(std::move(name), std::move(about), takes, way, std::move(edges))));
+  };
+  add_rounding("cpu.gemv_int16", "W's codes by inputs of 16 bits, in integers", takes_int16,
+               LinearWay::gemv_int16, integer_row_edges());
+  add_rounding("cpu.gemm_int16", "W's codes in panels by inputs of 16 bits, in integers", takes_int16,
+               LinearWay::gemm_int16, integer_panel_edges());
+  add_rounding("cpu.gemv_int8", "W's codes by inputs of 8 bits, in integers", takes_int8_block,
+               LinearWay::gemv_int8, integer_row_edges());
+  add_rounding("cpu.gemm_int8", "W's codes in panels by inputs of 8 bits, in integers", takes_int8_block,
+               LinearWay::gemm_int8, integer_panel_edges());
   for (Kernel<LinearCall>& kernel : library_linear_kernels()) {
     kernel.invariants = kNoInvariants;
     registry.add(std::move(kernel));

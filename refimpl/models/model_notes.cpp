@@ -10,7 +10,7 @@
 
 namespace assay {
 
-std::vector<std::string> model_notes(const Weights& weights, Precision precision) {
+std::vector<std::string> model_notes(const Weights& weights, Precision precision, std::string_view kernels) {
   std::vector<std::string> notes;
   const ModelConfig& config = weights.config();
   const ConfigKeys& keys = rule_for(weights.tree(), config).keys;
@@ -29,7 +29,8 @@ std::vector<std::string> model_notes(const Weights& weights, Precision precision
     notes.emplace_back(
         "config.json ties the output head to the embedding, but the file holds another one: it is used, as "
         "transformers 5 does (4 uses the embedding)");
-  if (std::string note = precision_note(weights, precision); !note.empty()) notes.push_back(std::move(note));
+  if (std::string note = precision_note(weights, precision, kernels); !note.empty())
+    notes.push_back(std::move(note));
   return notes;
 }
 

@@ -1,12 +1,19 @@
 #include "refimpl/models/precision_note.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "refimpl/ops/int16_activations.h"
+#include "refimpl/ops/weight_view.h"
 
 namespace assay {
 
-std::string precision_note(const Weights& weights, Precision precision) {
+std::string precision_note(const Weights& weights, Precision precision, std::string_view kernels) {
+  const bool of_kernels = precision == Precision::int16 || precision == Precision::int8_block;
+  if (of_kernels && kernels == "reference")
+    return fmt::format("{} is left to kernels (--kernels cpu): the reference computes as under f32",
+                       name(precision));
+
   constexpr ElementType kFp8[] = {ElementType::F8_E4M3, ElementType::F8_E5M2};
   constexpr ElementType kInt8[] = {ElementType::I8};
   const std::vector<CheckpointTensor>& tensors = weights.checkpoint().tensors;

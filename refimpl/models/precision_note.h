@@ -1,7 +1,8 @@
-// What a precision asks for and a checkpoint cannot give.
+// What a precision asks for, and a checkpoint or a selection of kernels cannot give.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/arithmetic.h"
@@ -9,6 +10,7 @@
 namespace assay {
 
 // "no weight is stored in FP8 with scales: everything is computed as under bf16"; empty: nothing to say.
-std::string precision_note(const Weights& weights, Precision precision);
+// `kernels`: as --kernels names them.
+std::string precision_note(const Weights& weights, Precision precision, std::string_view kernels);
 
 }  // namespace assay

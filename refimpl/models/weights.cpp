@@ -11,6 +11,7 @@
 #include "core/model/reconcile.h"
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
+#include "core/system/finding_error.h"
 
 namespace assay {
 namespace {
@@ -18,19 +19,6 @@ namespace {
 constexpr Part kParts[] = {Part::embedding,     Part::attention,     Part::dense_mlp, Part::router,
                            Part::shared_expert, Part::routed_expert, Part::norm,      Part::output,
                            Part::mtp,           Part::buffer};
-
-[[noreturn]] void fail(const Finding& finding, const std::filesystem::path& path) {
-  throw Error::input(finding.message)
-      .in(finding.file.empty() ? path : std::filesystem::path(finding.file))
-      .tensor(finding.tensor)
-      .remedy(finding.remedy);
-}
-
-void fail_on_errors(const Findings& findings, const std::filesystem::path& path) {
-  for (const Finding& finding : findings) {
-    if (finding.severity == Severity::error) fail(finding, path);
-  }
-}
 
 // That the config does not declare how weights are stored, or declares what they are not, leads other loaders
 // astray: the stored names say it here.
@@ -59,7 +47,7 @@ GgufPart gguf_part(Role role, std::string_view name) {
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open_checkpoint(path, jobs)) {
-  fail_on_errors(checkpoint_.findings, path);
+  throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
   config_ = std::move(said.config);
   tree_ = in_layout_of(std::move(said.tree), checkpoint_);
@@ -68,9 +56,9 @@ Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open
     throw Error::input(fmt::format("only {} of {} files of the model are here", reconciled.shards_here,
                                    reconciled.shards_told))
         .in(path);
-  fail_on_errors(without_declarations(reconciled.findings), path);
+  throw_first_error(without_declarations(reconciled.findings), path);
   stored_ = find_stored(checkpoint_, config_->quantization());
-  fail_on_errors(stored_.findings, path);
+  throw_first_error(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
   for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
   for (const LogicalTensor& tensor : stored_.tensors)

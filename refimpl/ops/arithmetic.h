@@ -11,12 +11,10 @@
 //                                       in float32 (DeepSeek-V3, inference/kernel.py); elsewhere as bf16
 //   int8        bfloat16 values         where a weight is INT8 with scales: activations in INT8, one scale a
 //                                       token; exact integer sums, scaled once; elsewhere as bf16
-//   int16       float32                 where a weight is GGUF blocks of integers, BF16 or F16: activations
-//                                       in 16-bit integers, BF16 and F16 in 13-bit ones
-//                                       (int16_activations.h); exact integer sums under each scale, added
-//                                       up in float32; elsewhere as f32
-//   int8_block  float32                 where a weight is GGUF blocks of integers: likewise in 8-bit integers
-//                                       (int8_block_activations.h)
+//   int16       float32                 as f32; kernels may multiply weights that are GGUF blocks of integers,
+//                                       BF16 or F16 by activations in 16-bit integers, and say how far off
+//                                       that may be (kernels/operands)
+//   int8_block  float32                 as f32; likewise, of GGUF blocks of integers, in 8-bit integers
 #pragma once
 
 #include <cstdint>

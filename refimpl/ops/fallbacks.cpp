@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/system/json.h"
+
 namespace assay {
 
 std::string Fallbacks::line() const {

@@ -7,8 +7,6 @@
 #include <algorithm>
 
 #include "core/system/threads.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
@@ -41,10 +39,6 @@ class DecodedRows {
     else
       std::copy_n(transposed_.begin() + static_cast<std::ptrdiff_t>(first * weight_.inputs()), out.size(),
                   out.begin());
-    if (has_int16_floats(weight_) && takes_int16(weight_, arithmetic_)) {
-      for (std::size_t o = 0; o < count; ++o)
-        round_to_int16(std::span(out).subspan(o * weight_.inputs(), weight_.inputs()), kInt16WeightBits);
-    }
     if (!arithmetic_.bfloat16() || weight_.type == ElementType::BF16) return;
     for (T& value : out) value = static_cast<T>(arithmetic_.round(value));
   }
@@ -64,17 +58,6 @@ Matrix ReferenceOps::run(const LinearCall& call) {
     throw Error::input(fmt::format("takes {} inputs and is given {}", weight.inputs(), x.columns()))
         .tensor(*weight.name);
   if (is_w8a8(weight, arithmetic())) return w8a8_linear(*this, x, weight, call.bias);
-  if (takes_int16(weight, arithmetic()) && x.real() == Real::f32)
-    return exact_linear({rounded_to_int16(*this, x, weight), weight, call.bias, call.rounding});
-  if (takes_int8_block(weight, arithmetic()) && x.real() == Real::f32)
-    return exact_linear({rounded_to_int8_block(*this, x), weight, call.bias, call.rounding});
-  return exact_linear(call);
-}
-
-// Of the activations as they are.
-Matrix ReferenceOps::exact_linear(const LinearCall& call) {
-  const Matrix& x = call.x;
-  const WeightView& weight = call.weight;
   const std::size_t inputs = weight.inputs(), outputs = weight.outputs();
   Matrix y = allocate(x.rows(), outputs);  // [tokens, outputs]
   const std::vector<double> b = vector_of(call.bias, arithmetic());

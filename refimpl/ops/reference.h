@@ -38,7 +38,6 @@ class ReferenceOps : public Ops {
   Matrix concatenate(const Matrix& a, const Matrix& b) override;
 
  private:
-  Matrix exact_linear(const LinearCall& call);
 };
 
 // The meaning, whatever `ops` itself would do: ReferenceOps' own function, in the memory of `ops`.

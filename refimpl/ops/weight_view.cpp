@@ -79,4 +79,23 @@ std::vector<double> decode_vector(const WeightView& weight) {
   return values;
 }
 
+bool is_integer_block(ElementType type) {
+  switch (type) {
+    case ElementType::Q4_0:
+    case ElementType::Q4_1:
+    case ElementType::Q5_0:
+    case ElementType::Q5_1:
+    case ElementType::Q8_0:
+    case ElementType::Q4_K:
+    case ElementType::Q5_K:
+    case ElementType::Q6_K: return true;
+    default: return false;
+  }
+}
+
+bool has_integer_rows(const WeightView& weight) {
+  return weight.codes != nullptr && weight.kind == FormKind::plain && !weight.input_major &&
+         is_integer_block(weight.type);
+}
+
 }  // namespace assay

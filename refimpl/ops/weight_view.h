@@ -61,6 +61,10 @@ void decode_rows(const WeightView& weight, std::size_t first, std::size_t count,
 void decode_codes(const WeightView& weight, std::size_t first, std::size_t count, float* out);
 void decode_scales(const WeightView& weight, std::size_t row, float* out);
 
+// GGUF's blocks of integers under scales that are float32; rows of them, their bytes at hand.
+bool is_integer_block(ElementType type);
+bool has_integer_rows(const WeightView& weight);
+
 // A vector (a bias, a norm's weight), whatever its shape.
 std::vector<double> decode_vector(const WeightView& weight);
 

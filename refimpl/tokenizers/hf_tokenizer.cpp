@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 #include "refimpl/tokenizers/bpe.h"
 #include "refimpl/tokenizers/json_access.h"

@@ -197,9 +197,13 @@ TEST(Precision, IntegersOnADeepSeekShapedGguf) {
 
 TEST(Precision, WithoutWeightsForItIsTold) {
   const std::string note = "everything is computed as under f32";
-  EXPECT_NE(assay({"run", data("tinylm"), "--tokens", "1,5", "-n", "1", "--precision", "int8-block"})
-                .err.find(note),
-            std::string::npos);
+  const auto told = [&](const char* kernels) {
+    return assay({"run", data("tinylm"), "--tokens", "1,5", "-n", "1", "--precision", "int8-block",
+                  "--kernels", kernels})
+        .err;
+  };
+  EXPECT_NE(told("cpu").find(note), std::string::npos);
+  EXPECT_NE(told("reference").find("int8-block is left to kernels"), std::string::npos);
   EXPECT_NE(
       compare("model", {data("models/llama"), "--tokens", "1,5", "--precision", "int8-block"}).err.find(note),
       std::string::npos);

@@ -15,6 +15,7 @@
 #include "core/model/formats/format.h"
 #include "core/model/read_rectangle.h"
 #include "core/model/weight_encoder.h"
+#include "core/system/json.h"
 
 namespace assay::test::trits {
 

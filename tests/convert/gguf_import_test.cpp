@@ -5,6 +5,7 @@
 
 #include "core/model/gguf_tokenizer.h"
 #include "core/model/llama3_rope.h"
+#include "core/system/json.h"
 #include "tests/convert/convert_support.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/paths.h"

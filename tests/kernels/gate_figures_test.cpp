@@ -1,4 +1,5 @@
 // Figures of suites: which moves are deviations, and that baselines keep them.
+#include "core/system/json.h"
 #include "kernels/gate/figures.h"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "kernels/gate/baseline.h"
 #include "tests/support/support.h"
 

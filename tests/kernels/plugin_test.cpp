@@ -10,6 +10,7 @@
 #include <random>
 
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 #include "core/system/sanitizer.h"
 #include "kernels/harness/survey.h"
@@ -297,7 +298,7 @@ TEST(Plugin, WhatContradictsTheHeaderIsOneLineAndExitCode2) {
                                            {17, "the plugin's name '' is none"},
                                            {18, "nothing for ABI 1"},
                                            {19, "while it is loaded: killed by SIGABRT"},
-                                           {20, "while it is loaded: no answer within 1 s"},
+                                           {20, "while it is loaded: no answer within 5 s"},
                                            {21, "while it is loaded: it ended its process with exit code 0"},
                                            {22, "while it is loaded: killed by SIGSEGV"},
                                            {23, "claims 18446744073709551615 kernels"},

@@ -8,6 +8,7 @@
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 

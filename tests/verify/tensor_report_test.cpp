@@ -1,5 +1,6 @@
 // What is found of tensors, as reports and state files have it: written, read again, refused where it is damaged.
 #include "verify/tensor_report.h"
+#include "core/system/json.h"
 
 #include <gtest/gtest.h>
 

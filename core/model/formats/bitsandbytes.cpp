@@ -70,7 +70,7 @@ void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const
     if (!described) described = group.place(suffix);
   }
   if (!described || !tensor.scale || codes.type != ElementType::U8) return resolution.unknown_form(tensor);
-  tensor.companions.push_back(*described);
+  tensor.auxiliary.push_back(*described);
   const auto state = quant_state(resolution, *described);
   const auto elements = state ? element_count(state->shape) : std::nullopt;
   if (!elements || *elements == 0 || LogicalTensor::ceil_div(*elements, 2) != codes.bytes)
@@ -95,7 +95,7 @@ void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const
 
 // LLM.int8: SCB is a row's largest magnitude, in place of 127.
 void resolve_row_maxima(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
-  if (const auto format = group.place("weight_format")) tensor.companions.push_back(*format);
+  if (const auto format = group.place("weight_format")) tensor.auxiliary.push_back(*format);
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   tensor.scale = group.find("SCB")->place;
   const bool is_int8 = codes.type == ElementType::I8 && codes.shape.size() == 2 &&

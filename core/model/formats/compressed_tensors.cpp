@@ -1,5 +1,7 @@
 #include "core/model/formats/compressed_tensors.h"
 
+#include "core/system/json.h"
+
 namespace assay {
 
 Json quantization_arguments(int bits, const char* type, const char* strategy, const Json& group,

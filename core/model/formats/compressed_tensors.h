@@ -6,6 +6,7 @@
 
 #include "core/model/ignored_modules.h"
 #include "core/numeric/microscaling.h"
+#include "core/system/json.h"
 #include "core/system/report.h"
 
 namespace assay {

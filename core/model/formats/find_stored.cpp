@@ -27,7 +27,7 @@ class Finder {
     std::sort(result.tensors.begin(), result.tensors.end(),
               [](const LogicalTensor& a, const LogicalTensor& b) { return a.codes < b.codes; });
     for (const LogicalTensor& tensor : result.tensors) result.any_quantized |= tensor.quantized();
-    check_companions();
+    check_auxiliary();
     return std::move(result);
   }
 
@@ -70,7 +70,7 @@ class Finder {
 
   // Inside a quantized linear layer nothing is ignored: what stands there and is not known may well be a part
   // of its weight (a low-rank residual, a rotation).
-  void check_companions() {
+  void check_auxiliary() {
     std::unordered_set<std::string_view> modules;
     for (const LogicalTensor& tensor : resolution_.result.tensors) {
       if (tensor.quantized() && tensor.form.kind != FormKind::plain && tensor.name.ends_with(kWeight))
@@ -88,7 +88,7 @@ class Finder {
       }
     }
     for (const auto& [module, name] : unknown)
-      resolution_.fault("stored.companion_unknown", name,
+      resolution_.fault("stored.auxiliary_unknown", name,
                         fmt::format("stands inside {}, whose weight is quantized, and what it does there is "
                                     "not known here",
                                     module),
@@ -146,7 +146,7 @@ class Finder {
     tensor.name = weight;
     tensor.codes = group.plain ? *group.plain : codes->place;
     for (const StoredPiece& piece : group.pieces) {
-      if (piece.ending->of_activations) tensor.companions.push_back(piece.place);
+      if (piece.ending->of_activations) tensor.auxiliary.push_back(piece.place);
     }
     // x is multiplied by it before it meets the weight (ModelOpt `pre_quant_scale`): W diag(s) x.
     tensor.input_factors = group.place("pre_quant_scale");

@@ -44,7 +44,7 @@ struct StoredFormat {
   std::span<const std::string_view> methods;  // quant_method in quantization_config
 
   // Whether a weight, with what stands beside it, is of this format; then resolve() finishes the tensor or
-  // says what is wrong. Its name, place of codes, companions and factors of inputs are set.
+  // says what is wrong. Its name, place of codes, auxiliary tensors and factors of inputs are set.
   bool (*claims)(const StoredResolution& resolution, const LogicalTensor& tensor,
                  const StoredGroup& group) = nullptr;
   void (*resolve)(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) = nullptr;

@@ -26,7 +26,7 @@ void resolve_paired_rows(StoredResolution& resolution, LogicalTensor& tensor, co
   if (!take_weight_scales(resolution, tensor, group)) return;
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   const MatrixSizes grid = as_matrices(resolution.stored(*tensor.scale).shape);
-  if (tensor.global_scale) tensor.companions.push_back(*tensor.global_scale);
+  if (tensor.global_scale) tensor.auxiliary.push_back(*tensor.global_scale);
   tensor.global_scale.reset();
   tensor.form = {.kind = FormKind::packed, .codes = codes.type};
   tensor.form.packed.codes = {4, IntPacking::Fill::dense};

@@ -10,6 +10,7 @@
 #include "core/model/weight_encoder.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/microscaling.h"
+#include "core/system/json.h"
 
 namespace assay::formats {
 namespace {

@@ -20,6 +20,7 @@
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/microscaling.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 
 namespace assay {
 

@@ -21,6 +21,7 @@
 #include "core/numeric/codec.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/microscaling.h"
+#include "core/system/json.h"
 #include "core/system/text.h"
 
 namespace assay::formats {
@@ -70,7 +71,7 @@ void resolve_packed_int(StoredResolution& resolution, LogicalTensor& tensor, con
   tensor.zeros = group.place("weight_zero_point");
   tensor.group_index = group.place("weight_g_idx");
   const auto spelled = group.place("weight_shape");
-  if (spelled) tensor.companions.push_back(*spelled);
+  if (spelled) tensor.auxiliary.push_back(*spelled);
   const std::size_t known = 1 + known_beside(tensor) + (tensor.scale ? 1 : 0) + (tensor.zeros ? 1 : 0) +
                             (tensor.group_index ? 1 : 0);
   if (!tensor.scale || known != group.pieces.size() || !is_word(codes.type) || codes.shape.size() < 2)

@@ -112,7 +112,7 @@ void resolve_symmetric(StoredResolution& resolution, LogicalTensor& tensor) {
   const auto zeros = resolution.small_tensor(*tensor.zeros, kMost);
   if (!zeros || zeros->find_first_not_of('\0') != std::string::npos)
     return resolution.unknown_form(tensor, "zero points of INT8 that are not 0");
-  tensor.companions.push_back(*tensor.zeros);
+  tensor.auxiliary.push_back(*tensor.zeros);
   tensor.zeros.reset();
   resolve_scaled(resolution, tensor);
 }

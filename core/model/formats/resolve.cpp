@@ -19,13 +19,7 @@ const StoredPiece* StoredGroup::codes() const {
 
 void StoredResolution::fault(std::string code, const std::string& tensor, std::string message,
                              std::string remedy) {
-  result.findings.push_back({.severity = Severity::error,
-                             .code = std::move(code),
-                             .message = std::move(message),
-                             .file = {},
-                             .tensor = tensor,
-                             .offset = {},
-                             .remedy = std::move(remedy)});
+  result.findings.push_back(tensor_error(std::move(code), tensor, std::move(message), std::move(remedy)));
 }
 
 void StoredResolution::unknown_form(const LogicalTensor& tensor, std::string_view why) {

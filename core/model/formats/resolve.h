@@ -82,9 +82,9 @@ class StoredResolution {
   void read_descriptions();
 };
 
-// Of a group's pieces, how many a tensor knows already: companions and factors of its inputs.
+// Of a group's pieces, how many a tensor knows already: auxiliary tensors and factors of its inputs.
 inline std::size_t known_beside(const LogicalTensor& tensor) {
-  return tensor.companions.size() + (tensor.input_factors ? 1 : 0);
+  return tensor.auxiliary.size() + (tensor.input_factors ? 1 : 0);
 }
 
 // The scales beside a weight's own name, `weight_scale` and what others call it, and a second, tensor-wide one,

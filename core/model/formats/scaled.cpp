@@ -17,6 +17,7 @@
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/row_quantizer.h"
 #include "core/system/error.h"
+#include "core/system/json.h"
 
 namespace assay {
 namespace {

@@ -236,7 +236,7 @@ bool has_no_offset(StoredResolution& resolution, const StoredGroup& group) {
 void resolve_one_a_value(StoredResolution& resolution, LogicalTensor& tensor, const StoredGroup& group) {
   tensor.scale = group.place("_weight_scale");
   if (const auto zeros = group.place("_weight_zero_point"); zeros && has_no_offset(resolution, group))
-    tensor.companions.push_back(*zeros);
+    tensor.auxiliary.push_back(*zeros);
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   const bool known = tensor.scale && only(group, tensor, 2) &&
                      (is_one_byte_float(codes.type) || codes.type == ElementType::I8);

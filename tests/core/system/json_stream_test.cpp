@@ -1,4 +1,5 @@
 #include "core/system/json_stream.h"
+#include "core/system/json.h"
 
 #include <gtest/gtest.h>
 

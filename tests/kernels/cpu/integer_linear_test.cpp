@@ -12,8 +12,9 @@
 #include "kernels/cpu/int_input.h"
 #include "kernels/harness/made_weight.h"
 #include "kernels/harness/measure.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/int16.h"
+#include "kernels/operands/int8_block.h"
+#include "kernels/operands/rounded_operands.h"
 
 namespace assay {
 namespace {
@@ -30,26 +31,22 @@ Matrix upload(Ops& ops, const std::vector<float>& values, std::size_t tokens) {
   return ops.upload(std::vector<double>(values.begin(), values.end()), tokens, kInputs);
 }
 
-Matrix what_becomes(Ops& ops, Precision precision, const Matrix& x, const WeightView& weight) {
-  if (precision == Precision::int16) return rounded_to_int16(ops, x, weight);
-  return precision == Precision::int8_block ? rounded_to_int8_block(ops, x) : x;
-}
-
 // Truth multiplies what the activations became.
 void expect_within_budget(const std::string& form, Precision precision, std::size_t tokens, InputKind kind,
                           const std::string& target) {
   const MadeWeight w(weight_form(form), InputKind::zero_mean,
                      {.rows = kOutputs, .columns = kInputs, .terms = kInputs, .seed = 7});
   CpuOps cpu(Arithmetic{precision}, 2);
-  ReferenceOps wide(Arithmetic{Precision::f64}, 2), narrow(Arithmetic{Precision::f32}, 1);
+  ReferenceOps wide(Arithmetic{Precision::f64}, 2);
   const std::vector<float> x = inputs(tokens, kind);
-  const Matrix stored = upload(narrow, x, tokens);
-  const std::vector<double> multiplied = narrow.download(what_becomes(narrow, precision, stored, w.view()));
+  std::vector<float> rounded_x = x, magnitudes = w.values();
+  if (const auto how = rounded_operands(w.view(), Arithmetic{precision})) {
+    how->inputs.round(rounded_x);  // of whole groups a row
+    if (how->weights) how->weights->round(magnitudes);
+  }
+  const std::vector<double> multiplied(rounded_x.begin(), rounded_x.end());
   std::vector<double> sizes(multiplied);
   for (double& value : sizes) value = std::fabs(value);
-  std::vector<float> magnitudes = w.values();
-  for (std::size_t o = 0; has_int16_floats(w.view()) && o < kOutputs; ++o)
-    round_to_int16(std::span(magnitudes).subspan(o * kInputs, kInputs), kInt16WeightBits);
   const MadeWeight rounded(magnitudes, kOutputs, kInputs);
   for (float& value : magnitudes) value = std::fabs(value);
   const MadeWeight absolute(magnitudes, kOutputs, kInputs);
@@ -255,6 +252,76 @@ TEST(IntInput, NaNAndInfinityMakeNaN) {
     for (const double y : cpu.download(cpu.linear(upload(cpu, x, 1), w.view(), {}, {})))
       EXPECT_TRUE(std::isnan(y));
   }
+}
+
+// Of a weight, too, under every instruction set: processors without F16C have no infinities in half precision.
+TEST(IntegerLinear, WeightsThatAreNotFiniteAreSeen) {
+  static const std::string kName = "w";
+  constexpr std::size_t kColumns = 1024;  // in groups one by one, and sixteen at a time
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    for (const auto& [type, one] : {std::pair(ElementType::F16, 0x3C00), {ElementType::BF16, 0x3F80}}) {
+      const int infinity = type == ElementType::F16 ? 0x7C00 : 0x7F80;
+      for (const int bad : {infinity, infinity | 0x8000, infinity + 1, 0xFFFF}) {
+        std::vector<std::uint16_t> codes(2 * kColumns, static_cast<std::uint16_t>(one));
+        codes[kColumns + 70] = static_cast<std::uint16_t>(bad);
+        WeightView w;
+        w.name = &kName;
+        w.rows = 2;
+        w.columns = kColumns;
+        w.type = type;
+        w.codes = std::as_bytes(std::span(codes)).data();
+        w.row_bytes = 2 * kColumns;
+        for (const Precision precision : {Precision::f32, Precision::int16}) {
+          for (const std::size_t tokens : {1, 19}) {
+            CpuOps cpu(Arithmetic{precision}, 1);
+            const Matrix y = cpu.linear(
+                cpu.upload(std::vector<double>(tokens * kColumns, 1), tokens, kColumns), w, {}, {});
+            const std::vector<double> values = cpu.download(y);
+            for (std::size_t t = 0; t < tokens; ++t) {
+              EXPECT_EQ(values[2 * t], kColumns) << target;
+              const bool seen =
+                  precision == Precision::int16 || bad > (infinity | 0x8000) || bad == infinity + 1
+                      ? std::isnan(values[2 * t + 1])
+                      : values[2 * t + 1] == (bad == infinity ? INFINITY : -INFINITY);
+              EXPECT_TRUE(seen) << target << " " << info(type).name << " " << name(precision) << ", " << bad
+                                << ": " << values[2 * t + 1];
+            }
+          }
+        }
+      }
+    }
+  }
+  use_simd_target("");
+}
+
+// A block's scale likewise.
+TEST(IntegerLinear, ScalesThatAreNotFiniteAreSeen) {
+  static const std::string kName = "w";
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
+    for (const int bad : {0x7C00, 0x7E00}) {
+      std::vector<std::byte> blocks = row_of({ElementType::Q8_0, 34, 16, 0, 1, 1});
+      blocks[34 * 5] = static_cast<std::byte>(bad & 0xFF);
+      blocks[34 * 5 + 1] = static_cast<std::byte>(bad >> 8);
+      WeightView w;
+      w.name = &kName;
+      w.rows = 1;
+      w.columns = 512;
+      w.type = ElementType::Q8_0;
+      w.codes = blocks.data();
+      w.row_bytes = blocks.size();
+      for (const Precision precision : {Precision::f32, Precision::int16, Precision::int8_block}) {
+        for (const std::size_t tokens : {1, 19}) {
+          CpuOps cpu(Arithmetic{precision}, 1);
+          const Matrix x = cpu.upload(std::vector<double>(tokens * 512, 1), tokens, 512);
+          for (const double y : cpu.download(cpu.linear(x, w, {}, {})))
+            EXPECT_FALSE(std::isfinite(y)) << target << " " << name(precision) << ", " << tokens << " tokens";
+        }
+      }
+    }
+  }
+  use_simd_target("");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// BF16 and F16 rows that are rounded to integers on the way (refimpl/ops/int16_activations.h), under every
+// BF16 and F16 rows that are rounded to integers on the way (kernels/operands/int16.h), under every
 // instruction set: groups of all magnitudes, taken one by one and many at a time.
 #include "kernels/cpu/row_dot.h"
 
@@ -11,7 +11,7 @@
 
 #include "core/numeric/codec.h"
 #include "core/numeric/simd_targets.h"
-#include "refimpl/ops/int16_activations.h"
+#include "kernels/operands/int16.h"
 
 namespace assay {
 namespace {

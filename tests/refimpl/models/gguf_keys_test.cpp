@@ -46,7 +46,7 @@ std::string error_of(const std::string& model, const KeyValue& key) {
 std::string notes_of(const fs::path& path) {
   const Weights weights(path, 1);
   std::string all;
-  for (const std::string& note : model_notes(weights, Precision::f64)) all += note + "\n";
+  for (const std::string& note : model_notes(weights, Precision::f64, "reference")) all += note + "\n";
   return all;
 }
 

@@ -157,12 +157,15 @@ TEST(Settings, WeightsThatChangeAreNoticed) {
 }
 
 TEST(Settings, WhatAPrecisionCannotHaveIsSaid) {
-  const auto note = [](const char* name, Precision precision) {
-    return precision_note(Weights(folder(name), 1), precision);
+  const auto note = [](const char* name, Precision precision, const char* kernels = "cpu") {
+    return precision_note(Weights(folder(name), 1), precision, kernels);
   };
   EXPECT_NE(note("llama", Precision::fp8_block).find("FP8"), std::string::npos);
   EXPECT_NE(note("llama", Precision::int8).find("INT8"), std::string::npos);
   EXPECT_NE(note("llama", Precision::int8_block).find("blocks of integers"), std::string::npos);
+  for (const Precision precision : {Precision::int16, Precision::int8_block})
+    EXPECT_NE(note("llama", precision, "reference").find("left to kernels"), std::string::npos);
+  EXPECT_EQ(note("llama", Precision::int16), "");
   EXPECT_EQ(note("deepseek-v3-fp8", Precision::fp8_block), "");
   EXPECT_NE(note("deepseek-v3-fp8", Precision::int8), "");
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16})

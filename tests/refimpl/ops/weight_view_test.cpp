@@ -1,5 +1,6 @@
 // Stored weights as numbers: rows of a part, scales of blocks, global scales, float64.
 #include "refimpl/ops/weight_view.h"
+#include "core/system/json.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +17,6 @@
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "refimpl/ops/fallbacks.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/w8a8.h"
 #include "tests/support/paths.h"
@@ -115,41 +114,7 @@ TEST(WeightView, RowsOfAReaderOfAPart) {
   EXPECT_THROW(decoded(weight, weight.rows, 1), Error);
 }
 
-// Which weights an arithmetic in integers takes: their type, that their bytes are at hand, row by row.
-TEST(WeightView, IntegersTakeWhatTheyCan) {
-  const std::vector<std::uint16_t> bytes(2 * 64);
-  const Arithmetic int16{Precision::int16}, int8{Precision::int8_block};
-  WeightView weight = plain(bytes, 2, ElementType::BF16);
-  EXPECT_TRUE(has_int16_floats(weight) && takes_int16(weight, int16) && !takes_int8_block(weight, int8));
-  EXPECT_FALSE(takes_int16(weight, int8) || has_integer_rows(weight));
-  weight.type = ElementType::F16;
-  EXPECT_TRUE(takes_int16(weight, int16));
-  weight.type = ElementType::F32;
-  EXPECT_FALSE(takes_int16(weight, int16));
-  weight.type = ElementType::BF16;
-  weight.columns = 48;  // not whole groups
-  EXPECT_FALSE(takes_int16(weight, int16));
-  weight.columns = 64;
-  weight.weight_only = true;
-  EXPECT_FALSE(takes_int16(weight, int16));
-  weight.weight_only = false;
-  for (const bool integers : {false, true}) {
-    weight.type = integers ? ElementType::Q6_K : ElementType::BF16;
-    const auto taken = [&] { return takes_int16(weight, int16) || takes_int8_block(weight, int8); };
-    ASSERT_TRUE(taken());
-    EXPECT_EQ(has_integer_rows(weight), integers);
-    EXPECT_EQ(int16_input_bits(weight), integers ? 15 : 14);
-    weight.input_major = true;
-    EXPECT_FALSE(taken());
-    weight.input_major = false;
-    weight.kind = FormKind::scaled;
-    EXPECT_FALSE(taken());
-    weight.kind = FormKind::plain;
-    const std::byte* codes = weight.codes;
-    weight.codes = nullptr;
-    EXPECT_FALSE(taken());
-    weight.codes = codes;
-  }
+TEST(WeightView, BlocksOfIntegers) {
   for (const ElementType type : {ElementType::Q4_0, ElementType::Q4_1, ElementType::Q5_0, ElementType::Q5_1,
                                  ElementType::Q8_0, ElementType::Q4_K, ElementType::Q5_K, ElementType::Q6_K})
     EXPECT_TRUE(is_integer_block(type)) << info(type).name;
@@ -212,27 +177,20 @@ TEST(WeightView, ARowLongerThanABlockOfDecodedWeights) {
   EXPECT_EQ(ops.download(ops.linear(x, weight, {}, {})), (std::vector<double>{65537, 65537}));
 }
 
-// Under int16 every row of a float weight becomes 12 bits under its own scales: 0.3 in steps of 2^-11, of
-// 2^-9.
-TEST(WeightView, EveryRowOfAFloatWeightIsRounded) {
-  std::vector<float> values(2 * 64);
-  values[0] = 1;
-  values[1] = values[64 + 1] = 0.3F;
-  values[64] = 4;
-  std::vector<std::byte> codes(values.size() * 2);
-  encode(ElementType::F16, values, Overflow::special, codes.data());
-  WeightView weight;
-  weight.name = &kName;
-  weight.rows = 2;
-  weight.columns = 64;
-  weight.row_bytes = 128;
-  weight.type = ElementType::F16;
-  weight.codes = codes.data();
-  std::vector<double> second(64);
-  second[1] = 1;
-  ReferenceOps ops({Precision::int16}, 1);
-  EXPECT_EQ(ops.download(ops.linear(ops.upload(second, 1, 64), weight, {}, {})),
-            (std::vector<double>{614 * 0x1p-11, 154 * 0x1p-9}));
+// Rounding operands is left to kernels: here they are multiplied as they are.
+TEST(WeightView, IntegerPrecisionsAreFloat32OfTheReference) {
+  std::vector<std::uint16_t> codes(64, 0x3C00);
+  codes[1] = 0x34CD;  // 0.3
+  const WeightView weight = plain(codes, 1, ElementType::F16);
+  std::vector<double> x(64, 1.0 / 3);
+  x[5] = 1000;
+  std::vector<std::vector<double>> results;
+  for (const Precision precision : {Precision::f32, Precision::int16, Precision::int8_block}) {
+    ReferenceOps ops({precision}, 1);
+    results.push_back(ops.download(ops.linear(ops.upload(x, 1, 64), weight, {}, {})));
+  }
+  EXPECT_EQ(results[1], results[0]);
+  EXPECT_EQ(results[2], results[0]);
 }
 
 // One scale a row of the weight, one for 128 inputs of a token: sums end where either changes.
@@ -252,29 +210,6 @@ TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
   ReferenceOps ops({Precision::fp8_block}, 1);
   EXPECT_EQ(ops.download(ops.linear(ops.upload(x, 1, kInputs), weight, {}, {})),
             std::vector<double>{448 * 128 * (1 + 2 + 4)});
-}
-
-// Rows of two groups and a half: every number is what its own group's integers stand for.
-TEST(WeightView, EightBitBlocksOfEveryRow) {
-  const std::size_t columns = 80;
-  std::vector<double> x(2 * columns);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = (i % 7) * 0.5 - 1.5 + 127.0 * (i % 32 == 3 ? i / 32 + 1 : 0);
-  ReferenceOps ops({Precision::f32}, 1);
-  const std::vector<double> y = ops.download(rounded_to_int8_block(ops, ops.upload(x, 2, columns)));
-  for (std::size_t r = 0; r < 2; ++r) {
-    for (std::size_t first = 0; first < columns; first += 32) {
-      const std::size_t end = std::min(columns, first + 32);
-      float largest = 0;
-      for (std::size_t c = first; c < end; ++c)
-        largest = std::max(largest, std::abs(static_cast<float>(x[r * columns + c])));
-      const float step = largest / 127;
-      for (std::size_t c = first; c < end; ++c) {
-        const double code = std::nearbyint(static_cast<float>(x[r * columns + c]) * (1 / step));
-        EXPECT_EQ(y[r * columns + c], static_cast<float>(code) * step) << r << " " << c;
-      }
-    }
-  }
 }
 
 TEST(Fallbacks, AreSaidByOperationAndForm) {

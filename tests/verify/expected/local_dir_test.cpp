@@ -1,4 +1,5 @@
 #include "verify/expected/local_dir.h"
+#include "core/system/json.h"
 
 #include "core/system/error.h"
 #include "tests/verify/expected/hub_fixture.h"

@@ -1,4 +1,5 @@
 #include "verify/expected/manifest.h"
+#include "core/system/json.h"
 
 #include "core/system/error.h"
 #include "tests/support/git.h"

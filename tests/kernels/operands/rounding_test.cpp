@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/numeric/codec.h"
-#include "refimpl/ops/int16_activations.h"
-#include "refimpl/ops/int8_block_activations.h"
-#include "refimpl/ops/reference.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/operands/int16.h"
+#include "kernels/operands/int8_block.h"
 
 namespace assay {
 namespace {
@@ -38,7 +38,7 @@ std::vector<double> through_identity(ElementType type, Precision precision, cons
   weight.row_bytes = kWidth * 2;
   weight.type = type;
   weight.codes = codes.data();
-  ReferenceOps ops({precision}, 1);
+  CpuOps ops(Arithmetic{precision}, 1);
   return ops.download(
       ops.linear(ops.upload(x, x.size() / kWidth, kWidth), weight, {}, ResultRounding::as_arithmetic));
 }
@@ -103,6 +103,92 @@ TEST(IntActivations, EightBitsAreAHundredAndTwentySeventhOfTheLargest) {
   EXPECT_EQ(int8_block_code(-2.54F, scale), -127);
   EXPECT_EQ(int8_block_code(1.0F, scale), 50);
   EXPECT_TRUE(std::isnan(int8_block_scale(std::array{INFINITY})));
+}
+
+// Which weights an arithmetic in integers takes: their type, that their bytes are at hand, row by row.
+TEST(IntActivations, TakenAreThoseThatCanBe) {
+  static const std::string kName = "w";
+  const std::vector<std::uint16_t> bytes(2 * 64);
+  const Arithmetic int16{Precision::int16}, int8{Precision::int8_block};
+  WeightView weight;
+  weight.name = &kName;
+  weight.rows = 2;
+  weight.columns = 64;
+  weight.row_bytes = 128;
+  weight.type = ElementType::BF16;
+  weight.codes = std::as_bytes(std::span(bytes)).data();
+  EXPECT_TRUE(has_int16_floats(weight) && takes_int16(weight, int16) && !takes_int8_block(weight, int8));
+  EXPECT_FALSE(takes_int16(weight, int8) || has_integer_rows(weight));
+  weight.type = ElementType::F16;
+  EXPECT_TRUE(takes_int16(weight, int16));
+  weight.type = ElementType::F32;
+  EXPECT_FALSE(takes_int16(weight, int16));
+  weight.type = ElementType::BF16;
+  weight.columns = 48;  // not whole groups
+  EXPECT_FALSE(takes_int16(weight, int16));
+  weight.columns = 64;
+  weight.weight_only = true;
+  EXPECT_FALSE(takes_int16(weight, int16));
+  weight.weight_only = false;
+  for (const bool integers : {false, true}) {
+    weight.type = integers ? ElementType::Q6_K : ElementType::BF16;
+    const auto taken = [&] { return takes_int16(weight, int16) || takes_int8_block(weight, int8); };
+    ASSERT_TRUE(taken());
+    EXPECT_EQ(has_integer_rows(weight), integers);
+    EXPECT_EQ(int16_input_bits(weight), integers ? 15 : 14);
+    weight.input_major = true;
+    EXPECT_FALSE(taken());
+    weight.input_major = false;
+    weight.kind = FormKind::scaled;
+    EXPECT_FALSE(taken());
+    weight.kind = FormKind::plain;
+    const std::byte* codes = weight.codes;
+    weight.codes = nullptr;
+    EXPECT_FALSE(taken());
+    weight.codes = codes;
+  }
+}
+
+// Under int16 every row of a float weight becomes 12 bits under its own scales: 0.3 in steps of 2^-11, of
+// 2^-9.
+TEST(IntActivations, EveryRowOfAFloatWeightIsRounded) {
+  static const std::string kName = "w";
+  std::vector<float> values(2 * 64);
+  values[0] = 1;
+  values[1] = values[64 + 1] = 0.3F;
+  values[64] = 4;
+  std::vector<std::byte> codes(values.size() * 2);
+  encode(ElementType::F16, values, Overflow::special, codes.data());
+  WeightView weight;
+  weight.name = &kName;
+  weight.rows = 2;
+  weight.columns = 64;
+  weight.row_bytes = 128;
+  weight.type = ElementType::F16;
+  weight.codes = codes.data();
+  std::vector<double> second(64);
+  second[1] = 1;
+  CpuOps ops(Arithmetic{Precision::int16}, 1);
+  EXPECT_EQ(ops.download(ops.linear(ops.upload(second, 1, 64), weight, {}, {})),
+            (std::vector<double>{614 * 0x1p-11, 154 * 0x1p-9}));
+}
+
+// A row of two groups and a half: every number is what its own group's integers stand for.
+TEST(IntActivations, EightBitBlocksOfARow) {
+  std::vector<float> x(80);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] =
+        static_cast<float>(i % 7) * 0.5F - 1.5F + (i % 32 == 3 ? 127.0F * static_cast<float>(i / 32 + 1) : 0);
+  std::vector<float> y = x;
+  round_to_int8_block(y);
+  for (std::size_t first = 0; first < x.size(); first += 32) {
+    const std::size_t end = std::min(x.size(), first + 32);
+    float largest = 0;
+    for (std::size_t i = first; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
+    const float step = largest / 127;
+    for (std::size_t i = first; i < end; ++i)
+      EXPECT_EQ(y[i], static_cast<float>(std::nearbyint(x[i] * (1 / step))) * step) << i;
+  }
 }
 
 }  // namespace

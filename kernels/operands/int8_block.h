@@ -11,22 +11,23 @@
 #include <cstdint>
 #include <span>
 
-#include "refimpl/ops/interface.h"
+#include "refimpl/ops/arithmetic.h"
+#include "refimpl/ops/weight_view.h"
 
 namespace assay {
 
 inline constexpr std::size_t kInt8Group = 32;
 inline constexpr int kInt8BlockBits = 7;  // of a code, beside its sign
 
-// A weight that has_integer_rows (int16_activations.h), and an arithmetic that asks for it. Matrices absorbed
-// into latent attention are no exception where a file keeps them as they are multiplied: llama.cpp's way.
+// A weight that has_integer_rows, and an arithmetic that asks for it. Matrices absorbed into latent attention
+// are no exception where a file keeps them as they are multiplied: llama.cpp's way.
 bool takes_int8_block(const WeightView& weight, const Arithmetic& arithmetic);
 
 // NaN where a value is NaN or infinite, which makes NaN of everything computed from it.
 float int8_block_scale(std::span<const float> group);
 std::int8_t int8_block_code(float x, float scale);
 
-// [tokens, inputs]: the numbers that the integers stand for.
-Matrix rounded_to_int8_block(Ops& ops, const Matrix& x);
+// The numbers that the integers stand for, in place: of a row, whose groups begin with it.
+void round_to_int8_block(std::span<float> row);
 
 }  // namespace assay

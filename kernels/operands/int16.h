@@ -1,5 +1,5 @@
-// Linear layers in 16-bit integers: activations under a scale for each 32 inputs of a token, and weights that
-// are integers under scales already (GGUF's blocks) or become such.
+// Operands of linear layers as 16-bit integers: activations under a scale for each 32 inputs of a token, and
+// weights that are integers under scales already (GGUF's blocks) or become such.
 //
 //   s = 2^(⌊log₂ max|x|⌋ - bits + 1)  over each 32 inputs, no less than 2^-126
 //   q = round(x / s)                  to nearest even, below 2^bits in magnitude;   x ≈ q · s
@@ -22,19 +22,17 @@
 #include <cstdint>
 #include <span>
 
-#include "refimpl/ops/interface.h"
+#include "refimpl/ops/arithmetic.h"
+#include "refimpl/ops/weight_view.h"
 
 namespace assay {
 
 inline constexpr std::size_t kInt16Group = 32;
 inline constexpr int kInt16WeightBits = 12;  // of floating-point weights
 
-// Rows of GGUF blocks of integers under scales that are float32, their bytes at hand.
-bool has_integer_rows(const WeightView& weight);
-bool is_integer_block(ElementType type);
 // Rows of BF16 or F16 numbers that whole groups make up, their bytes at hand.
 bool has_int16_floats(const WeightView& weight);
-// Either, and an arithmetic that asks for it.
+// That, or rows of blocks of integers (has_integer_rows), and an arithmetic that asks for it.
 bool takes_int16(const WeightView& weight, const Arithmetic& arithmetic);
 // Of the activations that such a weight is multiplied by.
 int int16_input_bits(const WeightView& weight);
@@ -44,9 +42,6 @@ float int16_scale(std::span<const float> group, int bits);
 std::int16_t int16_code(float x, float scale, int bits);
 
 // The numbers that the integers stand for, in place: of a row, whose groups begin with it.
-template <class T>
-void round_to_int16(std::span<T> row, int bits);
-// [tokens, inputs]: as this weight is multiplied by.
-Matrix rounded_to_int16(Ops& ops, const Matrix& x, const WeightView& weight);
+void round_to_int16(std::span<float> row, int bits);
 
 }  // namespace assay

@@ -1,10 +1,8 @@
-#include "refimpl/ops/int8_block_activations.h"
+#include "kernels/operands/int8_block.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "refimpl/ops/int16_activations.h"
 
 namespace assay {
 
@@ -26,18 +24,12 @@ std::int8_t int8_block_code(float x, float scale) {
   return static_cast<std::int8_t>(std::clamp(std::nearbyint(x * (1 / scale)), -127.0F, 127.0F));
 }
 
-Matrix rounded_to_int8_block(Ops& ops, const Matrix& x) {
-  Matrix y = ops.allocate(x.rows(), x.columns());
-  for (std::size_t r = 0; r < x.rows(); ++r) {
-    for (std::size_t c = 0; c < x.columns(); c += kInt8Group) {
-      const std::size_t count = std::min(kInt8Group, x.columns() - c);
-      const std::span group(x.row<float>(r) + c, count);
-      const float scale = int8_block_scale(group);
-      for (std::size_t i = 0; i < count; ++i)
-        y.row<float>(r)[c + i] = static_cast<float>(int8_block_code(group[i], scale)) * scale;
-    }
+void round_to_int8_block(std::span<float> row) {
+  for (std::size_t first = 0; first < row.size(); first += kInt8Group) {
+    const std::span group = row.subspan(first, std::min(kInt8Group, row.size() - first));
+    const float scale = int8_block_scale(group);
+    for (float& x : group) x = static_cast<float>(int8_block_code(x, scale)) * scale;
   }
-  return y;
 }
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "refimpl/chat_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "core/system/error.h"
 #include "core/system/file.h"

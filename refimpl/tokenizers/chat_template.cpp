@@ -110,9 +110,9 @@ const NamedTemplate& choose(const Tokenizer& tokenizer, const std::string& choic
   if (chosen != nullptr) return *chosen;
   std::vector<std::string> names;
   for (const NamedTemplate& each : all) names.push_back(escape_for_terminal(each.name));
-  throw Error::input(fmt::format("no file and no template of the model is called '{}'; the model's are: {}",
+  throw Error::input(fmt::format("no file and no template of the model is called '{}'; the model has {}",
                                  escape_for_terminal(choice.empty() ? "default" : choice),
-                                 fmt::join(names, ", ")))
+                                 names.empty() ? "none" : fmt::to_string(fmt::join(names, ", "))))
       .remedy("name one with --chat-template");
 }
 

@@ -17,12 +17,12 @@
 namespace assay {
 namespace {
 
-struct Totals {
+struct StatusCounts {
   std::size_t passed = 0, failed = 0, mistrusted = 0, skipped = 0, unimplemented = 0;
 };
 
-Totals count(const std::vector<CaseResult>& results) {
-  Totals totals;
+StatusCounts count(const std::vector<CaseResult>& results) {
+  StatusCounts totals;
   for (const CaseResult& r : results) {
     switch (r.status) {
       case CaseStatus::passed: ++totals.passed; break;
@@ -147,7 +147,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   if (interrupted()) return kExitInterrupted;
   add_unimplemented(s.request, results);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const Totals totals = count(results);
+  const StatusCounts totals = count(results);
   const bool good = totals.failed == 0 && totals.mistrusted == 0;
   const bool nothing_ran = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
     return r.check == kUnavailable || r.status == CaseStatus::unimplemented;

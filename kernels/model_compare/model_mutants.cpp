@@ -129,7 +129,7 @@ using TapErrorMap = std::map<std::string, TapErrors>;
 // it is a head's, while those rows, and no others, go through it.
 struct PlantedAt {
   std::size_t call = 0;
-  std::optional<HeadRows> rows;
+  std::optional<RowsOfHead> rows;
 };
 
 // Logits are not kept, as in window_compare.h: a row is as wide as the vocabulary. What the head is given is, and
@@ -180,7 +180,7 @@ class Planter {
   }
 
   // Some rows of `states` through the head, held against the truth's.
-  void through_head(Ops& ops, const TextStates& states, const HeadRows& rows, TapListener* witness,
+  void through_head(Ops& ops, const TextStates& states, const RowsOfHead& rows, TapListener* witness,
                     TapErrorMap& errors) {
     KeptTaps truth(truth_, request_.most_kept);
     head_logits(*model_, truth_, truth_states_, rows, Taps(truth));
@@ -192,13 +192,15 @@ class Planter {
       errors[tap].decode.add(found.decode);
     }
   }
-  std::vector<HeadRows> heads() const { return head_rows(truth_states_, rows_at_once(model_->vocabulary())); }
+  std::vector<RowsOfHead> heads() const {
+    return head_rows(truth_states_, rows_at_once(model_->vocabulary()));
+  }
 
   // By tap, the local errors of the plain computation in each of its orders; and the order of all taps: those of
   // the prediction layer come after the main model, its head.
   void measure_plain() {
     names_ = kept_.names();
-    for (const HeadRows& rows : heads()) {
+    for (const RowsOfHead& rows : heads()) {
       if (rows.row > 0) continue;  // the same names again
       KeptTaps of_head(truth_, request_.most_kept);
       head_logits(*model_, truth_, truth_states_, rows, Taps(of_head));
@@ -209,7 +211,7 @@ class Planter {
       PlainOps ops(request_.test.arithmetic, request_.jobs, order, none);
       TapErrorMap errors;
       const TextStates states = forced(ops, text(), nullptr, errors);
-      for (const HeadRows& rows : heads()) through_head(ops, states, rows, nullptr, errors);
+      for (const RowsOfHead& rows : heads()) through_head(ops, states, rows, nullptr, errors);
       for (const auto& [tap, found] : errors) plain_[tap].push_back(found);
     }
     std::stable_partition(names_.begin(), names_.end(),
@@ -232,8 +234,8 @@ class Planter {
     const auto note = [&](std::size_t i, bool decoding, PlantedAt place) {
       by_kind[(decoding ? "1" : "0") + split_tap_name(behind[i]).kind].push_back(std::move(place));
     };
-    const std::vector<HeadRows> all_rows = heads();
-    for (const HeadRows& rows : all_rows) {
+    const std::vector<RowsOfHead> all_rows = heads();
+    for (const RowsOfHead& rows : all_rows) {
       const std::size_t first = behind.size();
       through_head(ops, states, rows, &ops, unused);
       for (std::size_t i = first; i < behind.size(); ++i)

@@ -87,8 +87,8 @@ TextStates read_states(const LanguageModel& model, Ops& ops, const TextReading& 
   return states;
 }
 
-std::vector<HeadRows> head_rows(const TextStates& states, std::size_t at_once) {
-  std::vector<HeadRows> all;
+std::vector<RowsOfHead> head_rows(const TextStates& states, std::size_t at_once) {
+  std::vector<RowsOfHead> all;
   for (const bool draft : {false, true}) {
     const std::vector<Matrix>& steps = draft ? states.draft : states.main;
     std::size_t row = 0;
@@ -102,7 +102,7 @@ std::vector<HeadRows> head_rows(const TextStates& states, std::size_t at_once) {
   return all;
 }
 
-Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const HeadRows& rows,
+Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const RowsOfHead& rows,
                    const Taps& taps) {
   const Matrix given =
       (rows.draft ? states.draft : states.main).at(rows.step).row_range(rows.first, rows.count);

@@ -32,13 +32,13 @@ struct TextStates {
 TextStates read_states(const LanguageModel& model, Ops& ops, const TextReading& text, const Taps& taps);
 
 // A few rows of these, and what the head, or the prediction layer's, says of them.
-struct HeadRows {
+struct RowsOfHead {
   bool draft;
   std::size_t step, first, count;  // rows of a step
   std::size_t row;                 // the first of them, over all steps
 };
-std::vector<HeadRows> head_rows(const TextStates& states, std::size_t at_once);
-Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const HeadRows& rows,
+std::vector<RowsOfHead> head_rows(const TextStates& states, std::size_t at_once);
+Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const RowsOfHead& rows,
                    const Taps& taps);
 
 // Of "layers.3.attn_out": the place "3" and the kind "attn_out"; of "mtp.0.attn_out" the place "mtp.0". What

@@ -84,13 +84,13 @@ std::map<std::string, HeadOrder> WindowComparison::head_orders() const {
 }
 
 void WindowComparison::go_through_heads() {
-  for (const HeadRows& piece : head_rows(expected_, rows_at_once(reference_.model->vocabulary()))) {
+  for (const RowsOfHead& piece : head_rows(expected_, rows_at_once(reference_.model->vocabulary()))) {
     if (interrupted()) return;
     compare_piece(piece);
   }
 }
 
-void WindowComparison::compare_piece(const HeadRows& piece) {
+void WindowComparison::compare_piece(const RowsOfHead& piece) {
   const auto logits = [&](const LanguageModel& model, Ops& ops, const TextStates& states, const Taps& taps) {
     return ops.download(head_logits(model, ops, states, piece, taps));
   };
@@ -115,7 +115,7 @@ void WindowComparison::compare_piece(const HeadRows& piece) {
 }
 
 // Row i of the main model predicts token i + 1, row i of the prediction layer token i + 2.
-void WindowComparison::tally(const HeadRows& piece, std::span<const double> expected,
+void WindowComparison::tally(const RowsOfHead& piece, std::span<const double> expected,
                              std::span<const double> seen) {
   const std::size_t vocabulary = expected.size() / piece.count, all = text_.tokens.size();
   for (std::size_t i = 0; i < piece.count; ++i) {

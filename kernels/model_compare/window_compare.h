@@ -54,8 +54,8 @@ class WindowComparison {
   void prepare_runs();
   void read(const KeptTaps& kept);
   void go_through_heads();
-  void compare_piece(const HeadRows& piece);
-  void tally(const HeadRows& piece, std::span<const double> expected, std::span<const double> seen);
+  void compare_piece(const RowsOfHead& piece);
+  void tally(const RowsOfHead& piece, std::span<const double> expected, std::span<const double> seen);
   std::map<std::string, HeadOrder> head_orders() const;
   void note_experts(const KeptTaps& kept);
   void note_names(const std::vector<std::string>& names);

@@ -2,12 +2,13 @@
 #
 #   assay_library(assay_system LINK fmt::fmt)        in core/system/CMakeLists.txt
 #   assay_library(assay_ops LOOPS LINK ...)          its loops go over every number of a model
+#   assay_library(assay_formats HASHES LINK ...)     it goes over every byte of a model
 #   assay_library(assay_verify COMMAND LINK ...)     it has no loop that a sanitized run would wait for
 #   assay_library(assay_model APART a.cpp LINK ...)  with ASSAY_UNITY, a.cpp is compiled by itself: its unnamed
 #                                                    namespace has names that others of its folder have, too
 #   assay_tests(test_core DIRECTORIES core LINK assay_formats)
 function(assay_library name)
-  cmake_parse_arguments(arg "LOOPS;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS;APART" ${ARGN})
+  cmake_parse_arguments(arg "LOOPS;HASHES;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS;APART" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   foreach(folder IN LISTS arg_SUBFOLDERS)
     file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -18,9 +19,9 @@ function(assay_library name)
   target_link_libraries(${name} PUBLIC assay_settings ${arg_LINK} PRIVATE ${arg_LINK_PRIVATE})
   set_target_properties(${name} PROPERTIES ASSAY_LOOPS ${arg_LOOPS} ASSAY_COMMAND ${arg_COMMAND})
   set_property(GLOBAL APPEND PROPERTY ASSAY_LIBRARIES ${name})
-  if(ASSAY_UNITY)  # soon compiled
+  if(ASSAY_UNITY)
     assay_unite(${name} "${sources}" "${arg_APART}")
-    if(arg_COMMAND)
+    if(NOT arg_LOOPS AND NOT arg_HASHES)  # a fifth of what compiling takes; nothing here goes over every number
       target_compile_options(${name} PRIVATE -O1)
     endif()
   endif()

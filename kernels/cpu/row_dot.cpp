@@ -270,21 +270,9 @@ bool reads_directly(const WeightView& weight) {
     return (weight.type == ElementType::F8_E4M3 || weight.type == ElementType::I8) &&
            weight.global == GlobalScale::none;
   }
-  if (weight.kind != FormKind::plain) return false;
-  switch (weight.type) {
-    case ElementType::F32:
-    case ElementType::BF16:
-    case ElementType::F16:
-    case ElementType::Q4_0:
-    case ElementType::Q4_1:
-    case ElementType::Q5_0:
-    case ElementType::Q5_1:
-    case ElementType::Q8_0:
-    case ElementType::Q4_K:
-    case ElementType::Q5_K:
-    case ElementType::Q6_K: return true;
-    default: return false;
-  }
+  const bool number =
+      weight.type == ElementType::F32 || weight.type == ElementType::BF16 || weight.type == ElementType::F16;
+  return weight.kind == FormKind::plain && (number || is_integer_block(weight.type));
 }
 
 void row_dots(const WeightView& weight, std::size_t first, std::size_t count, const DotInput& x, float* y) {

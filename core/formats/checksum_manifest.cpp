@@ -251,7 +251,7 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
   }
   std::uint64_t offset = 0;
   if (text.starts_with("\xEF\xBB\xBF")) offset = 3;
-  if (trim(text.substr(offset, 4096)).starts_with('{'))
+  if (trim(text.substr(offset)).starts_with('{'))
     return parse_chunked_manifest(text.substr(offset), source, reading);
 
   Collector collector(text, source, reading);

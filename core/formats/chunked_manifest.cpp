@@ -16,6 +16,8 @@ namespace assay {
 namespace {
 
 constexpr int kManifestDepth = 16;
+constexpr int kProbeDepth = 64;  // as deep as listings may be
+constexpr std::string_view kAnySchema = "assay.manifest/";
 
 std::uint64_t chunks_of(std::uint64_t size, std::uint64_t chunk_bytes) {
   return size / chunk_bytes + (size % chunk_bytes != 0 ? 1 : 0);
@@ -215,7 +217,56 @@ class ChunkedManifestEvents {
   std::vector<Digest> chunks_;  // of it
 };
 
+// Looks for the member of a document that tells whether it is a manifest.
+class ManifestProbe {
+ public:
+  explicit ManifestProbe(std::string_view text) : reader_(text, kProbeDepth, *this) {}
+
+  bool found() {
+    try {
+      reader_.read();
+    } catch (const NotJson&) {
+      return false;
+    }
+    return found_;
+  }
+
+  void null() {}
+  void boolean() {}
+  void whole_number(std::uint64_t) {}
+  void other_number() {}
+  void string(std::string_view value) {
+    if (at_member("schema")) found_ = value.starts_with(kAnySchema);
+  }
+  void key(std::string_view name) {
+    if (depth_ == 1) key_ = name;
+  }
+  void start_object() { ++depth_; }
+  void end_object() { --depth_; }
+  void start_array() {
+    if (at_member("files")) found_ = true;
+    if (depth_++ == 0) is_list_ = true;
+  }
+  void end_array() { --depth_; }
+  bool enough() const { return found_ || is_list_; }
+  [[noreturn]] void fail(const std::string&) const { throw NotJson(); }
+
+ private:
+  struct NotJson {};
+  bool at_member(std::string_view name) const { return depth_ == 1 && key_ == name; }
+
+  JsonEventReader<ManifestProbe> reader_;
+  std::string key_;  // of the document's member that is being read
+  int depth_ = 0;    // containers open
+  bool found_ = false;
+  bool is_list_ = false;  // the document is an array: its elements tell nothing
+};
+
 }  // namespace
+
+bool is_chunked_manifest(std::string_view text) {
+  return ManifestProbe(text).found();
+}
 
 ChecksumManifest parse_chunked_manifest(std::string_view text, const std::filesystem::path& source,
                                         const ManifestReading& reading) {

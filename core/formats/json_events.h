@@ -6,7 +6,8 @@
 // A handler has, for each event, a function: null(), boolean(), whole_number(u64), other_number() (negative,
 // fractional or beyond 64 bits), string(view), key(view), start_object(), end_object(), start_array(),
 // end_array(); and [[noreturn]] fail(message), which may ask the reader for its position(). A view is good
-// until the next event.
+// until the next event. A handler that has a bool enough() is asked it now and then: once it is true, nothing
+// more is read.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,12 @@ class JsonEventReader {
 
   void read() {
     value();
-    while (!open_.empty()) continue_container();
+    while (!open_.empty()) {
+      if constexpr (requires { handler_.enough(); }) {
+        if (handler_.enough()) return;
+      }
+      continue_container();
+    }
     skip_blanks();
     if (at_ != end_) handler_.fail("trailing characters after the JSON text");
   }

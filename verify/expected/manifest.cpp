@@ -20,7 +20,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kSniffBytes = 4096;
 constexpr std::size_t kPiece = 1u << 16;
 constexpr std::uint64_t kMaxManifestBytes = 1ull << 30;
 
@@ -51,8 +50,8 @@ Given read_given(const fs::path& manifest) {
 
 // JSON that is not our own chunked manifest is a hub listing; everything else is lines of text.
 bool is_hub_listing(std::string_view document) {
-  const std::string_view text = trim(document.substr(0, kSniffBytes));
-  return text.starts_with('[') || (text.starts_with('{') && text.find(kManifestSchema) == text.npos);
+  const std::string_view text = trim(document);
+  return text.starts_with('[') || (text.starts_with('{') && !is_chunked_manifest(text));
 }
 
 fs::path folder_of(const fs::path& file) {

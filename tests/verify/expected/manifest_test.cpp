@@ -42,6 +42,32 @@ TEST(ManifestExpectation, TellsTheFormatsApart) {
   EXPECT_EQ(expect_from_manifest(dir / "page", dir.path()).kind, "hub listing");
 }
 
+// By its keys, wherever they stand, and not by how it begins or what its values hold.
+TEST(ManifestExpectation, TellsTheFormatsApartByKeysAnywhere) {
+  const TempDir dir;
+  const std::string blanks(5000, ' '), long_text(10'000, 'x');
+  const std::string files = R"("files": [{"name": "f", "size": 5, "sha256": ")" + kWeightsSha256 +
+                            R"(", "chunks": [")" + kWeightsSha256 + R"("]}])";
+  const std::string schema = R"("schema": "assay.manifest/1")", chunks = R"("chunk_bytes": 4096)";
+  const std::string made = R"("made by": {"schema": "none", "files": {}, "text": ")" + long_text + "\"}";
+  for (const std::string& document : {"{" + made + ", " + chunks + ", " + files + ", " + schema + "}",
+                                      "{" + made + ", " + schema + ", " + files + ", " + chunks + "}",
+                                      blanks + "{" + files + ", " + chunks + ", " + blanks + schema + "}"}) {
+    write_file(dir / "chunked", document);
+    const Expectation e = expect_from_manifest(dir / "chunked", dir.path());
+    EXPECT_EQ(e.kind, "chunked manifest");
+    EXPECT_EQ(e.chunk_bytes, 4096u);
+  }
+  const std::string page = R"([{"type": "file", "path": "assay.manifest/1", "oid": ")" + kConfigId + R"("}])";
+  const std::string card =
+      R"({"cardData": {"schema": "assay.manifest/1", "chunk_bytes": 1},)" +
+      (R"("siblings": [{"rfilename": "assay.manifest/1", "blobId": ")" + kConfigId + R"("}]})");
+  for (const std::string& document : {page, blanks + page, card, blanks + card}) {
+    write_file(dir / "listing", document);
+    EXPECT_EQ(expect_from_manifest(dir / "listing", dir.path()).kind, "hub listing") << document.size();
+  }
+}
+
 TEST(ManifestExpectation, RefusesNamesThatClimb) {
   const TempDir dir;
   std::string lines = kWeightsSha256 + "  ok\n";

@@ -104,7 +104,7 @@ class Build:
             blamed = set().union(*(numbers for numbers in worst))
             for (place, text), numbers in zip(failed.items(), worst):
                 if not numbers or round_ == MOST_ROUNDS - 2:
-                    blamed |= {n for path, of in places.items() if place in of for n in lines[path].values()}
+                    blamed |= {n for path, of in places.items() if place in of for said in lines[path].values() for n in said}
                     say(f"{place}: nothing of it is examined\n{text[:1500]}")
             if not blamed:
                 for path in [path for path, of in places.items() if any(place in failed for place in of)]:
@@ -162,19 +162,19 @@ class Build:
             found = COMPLAINT.match(line)
             if not found:
                 continue
-            number = by_file.get(found[1], {}).get(int(found[2]))
+            numbers = by_file.get(found[1], {}).get(int(found[2]))
             asked_for = found[3] == "  required from"
             if asked_for or found[3] != "note":
                 if open_ and not (asked_for and before):
                     blamed |= pending
                     pending = set()
                 open_, before = not asked_for, asked_for
-            if number is not None:
+            if numbers:
                 if open_ and found[3] not in ("note", "  required from"):
-                    blamed.add(number)
+                    blamed |= set(numbers)
                     pending, open_ = set(), False
                 else:
-                    pending.add(number)
+                    pending |= set(numbers)
         return blamed | (pending if open_ else set())
 
     def preprocessed_holds(self, place, number):

@@ -46,7 +46,7 @@ class Schema:
                 self._constant(first, last)
 
     def text(self):
-        """(the source with its mutants, {line: number of a mutant})"""
+        """(the source with its mutants, {line: numbers of the mutants that what is said of the line is said of})"""
         source, out, at = self.source, [], 0
         for first, last, text in sorted(self._edits):
             if first == last:
@@ -55,10 +55,18 @@ class Schema:
             out += [source.text[at:begin], text]
             at = end
         whole = "".join([*out, source.text[at:]])
-        lines = {}
+        lines, constant = {}, 0
         for number, line in enumerate(whole.split("\n"), 1):
-            if found := MARK.match(line):
-                lines[number] = int(found[1])
+            found = MARK.match(line)
+            if found:
+                lines[number] = (int(found[1]),)
+                if constant:
+                    lines[constant] += lines[number]
+            elif "(assay_mutant_now(" not in line:
+                constant = 0
+            elif not constant:
+                constant = number  # where a constant is declared: no longer one, by any of its mutants
+                lines[constant] = ()
         return whole, lines
 
     # ------------------------------------------------------------------------------------------------- mutants
@@ -119,6 +127,9 @@ class Schema:
             behind, body = self._statement(i + 1, last)
             end = source.find(behind, last, {";"})
             return end + 1, "do " + body + " " + self._verbatim(behind, end + 1)
+        if token.text == "[" and tokens[i + 1].text == "[":  # an attribute: [[fallthrough]], [[likely]]
+            end = source.match[i]
+            return end + 1, self._verbatim(i, end + 1)
         if token.text in ("case", "default"):
             end = source.find(i, last, {":"})
             return end + 1, self._verbatim(i, end + 1)

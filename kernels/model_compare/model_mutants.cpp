@@ -13,7 +13,6 @@
 #include "kernels/harness/mutants.h"
 #include "kernels/model_compare/plain_ops.h"
 #include "kernels/registry/calling_ops.h"
-#include "refimpl/engine/scoring.h"
 
 namespace assay {
 namespace {
@@ -193,7 +192,7 @@ class Planter {
     }
   }
   std::vector<RowsOfHead> heads() const {
-    return head_rows(truth_states_, rows_at_once(model_->vocabulary()));
+    return head_rows(truth_states_, rows_compared(model_->vocabulary()));
   }
 
   // By tap, the local errors of the plain computation in each of its orders; and the order of all taps: those of

@@ -4,6 +4,7 @@
 
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "refimpl/engine/scoring.h"
 
 namespace assay {
 namespace {
@@ -85,6 +86,11 @@ TextStates read_states(const LanguageModel& model, Ops& ops, const TextReading& 
     if (text.draft) states.draft.push_back(drafting.follow(step, hidden));
   });
   return states;
+}
+
+std::size_t rows_compared(std::size_t vocabulary) {
+  constexpr std::size_t kBytes = 16 << 20;  // fewer, and the head's weights are read too often
+  return rows_at_once(vocabulary, kBytes);
 }
 
 std::vector<RowsOfHead> head_rows(const TextStates& states, std::size_t at_once) {

@@ -37,6 +37,9 @@ struct RowsOfHead {
   std::size_t step, first, count;  // rows of a step
   std::size_t row;                 // the first of them, over all steps
 };
+// `at_once`: rows. Where computations are held against each other, rows_compared(vocabulary) of them: one row is
+// there six times, as a matrix and as doubles, of the truth, of what is tested and of what it is set to.
+std::size_t rows_compared(std::size_t vocabulary);
 std::vector<RowsOfHead> head_rows(const TextStates& states, std::size_t at_once);
 Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& states, const RowsOfHead& rows,
                    const Taps& taps);

@@ -27,7 +27,6 @@ double ratio(double error, double size) {
 std::vector<double> reordered(std::span<const double> values, const HeadOrder& order) {
   std::vector<double> out(values.begin(), values.end());
   const std::size_t d = order.head_dim;
-  if (d == 0) return out;
   for (std::size_t head = 0; head + d <= values.size(); head += d) {
     for (std::size_t i = 0; i < d / 2; ++i) {
       const std::size_t halves[2] = {head + i, head + i + d / 2}, pairs[2] = {head + 2 * i, head + 2 * i + 1};
@@ -159,9 +158,11 @@ void ComparedTaps::see(const std::string& name, const Matrix& value) {
         fmt::format("the two sides are not one model: \"{}\" is {} wide in one, {} in the other", name,
                     kept == nullptr ? 0 : kept->width, value.columns()));
   const std::size_t width = value.columns(), count = value.rows();
+  std::span<const double> truth = std::span(kept->values).subspan(seen * width, count * width);
+  std::vector<double> brought;  // into this side's order; most taps have but one
   const auto order = settings_.orders.find(name);
-  const std::vector<double> truth = reordered(std::span(kept->values).subspan(seen * width, count * width),
-                                              order == settings_.orders.end() ? HeadOrder{} : order->second);
+  if (order != settings_.orders.end() && order->second.head_dim > 0)
+    truth = brought = reordered(truth, order->second);
   const std::vector<double> out = ops_.download(value);
   TapErrors& errors = errors_[name];
   const std::size_t token = first_token_of(name) + settings_.first + seen;

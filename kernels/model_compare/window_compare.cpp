@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "core/system/threads.h"
-#include "refimpl/engine/scoring.h"
 
 namespace assay {
 namespace {
@@ -84,7 +83,7 @@ std::map<std::string, HeadOrder> WindowComparison::head_orders() const {
 }
 
 void WindowComparison::go_through_heads() {
-  for (const RowsOfHead& piece : head_rows(expected_, rows_at_once(reference_.model->vocabulary()))) {
+  for (const RowsOfHead& piece : head_rows(expected_, rows_compared(reference_.model->vocabulary()))) {
     if (interrupted()) return;
     compare_piece(piece);
   }

@@ -41,9 +41,8 @@ std::vector<double> TextScorer::logits(std::size_t position, std::size_t count) 
   return values;
 }
 
-std::size_t rows_at_once(std::size_t vocabulary) {
-  constexpr std::size_t kBytes = 64 << 20;
-  return std::clamp<std::size_t>(kBytes / sizeof(double) / std::max<std::size_t>(1, vocabulary), 1, 512);
+std::size_t rows_at_once(std::size_t vocabulary, std::size_t bytes) {
+  return std::clamp<std::size_t>(bytes / sizeof(double) / std::max<std::size_t>(1, vocabulary), 1, 512);
 }
 
 }  // namespace assay

@@ -41,7 +41,7 @@ class TextScorer {
   Matrix hidden_;  // [tokens of the chunk, hidden]
 };
 
-// Rows of logits that fit into 64 MiB: enough of them to be computed at the pace of many.
-std::size_t rows_at_once(std::size_t vocabulary);
+// Rows of logits that fit into so many bytes; into 64 MiB: enough of them to be computed at the pace of many.
+std::size_t rows_at_once(std::size_t vocabulary, std::size_t bytes = 64 << 20);
 
 }  // namespace assay

@@ -182,7 +182,8 @@ TEST(CompareWindows, LogitsAreNotKept) {
   EXPECT_NE(result.out.find("OK: no divergence"), std::string::npos) << result.out;
 }
 
-// Kept, the rows of 100 tokens, of the truth and of a clean run, with their copies, took 0.63 GB.
+// Kept, the rows of 100 tokens, of the truth and of a clean run, with their copies, took 0.63 GB; compared 55 at
+// a time, 0.4 GB.
 TEST(ModelMutants, LogitsAreNotKept) {
   if (kSanitized) GTEST_SKIP() << "SKIPPED: a sanitizer takes address space of its own";
   const test::TempDir dir;
@@ -191,7 +192,7 @@ TEST(ModelMutants, LogitsAreNotKept) {
       test::assay_peak({"compare", "model", dir.path().string(), "--tokens", ids(100, 151936), "--limit",
                         "100", "-n", "0", "--jobs", "2", "--mutants"});
   EXPECT_EQ(peak.exit_code, 0);
-  EXPECT_LE(peak.bytes, 450'000'000u);
+  EXPECT_LE(peak.bytes, 200'000'000u);
 }
 
 TEST(RunLogits, OfALongTextAreWrittenAsTheyCome) {

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 
 def summarize(mutants, results, ledger):
-    """Shares are of what was examined, without the survivors that the ledger calls equivalent."""
+    """Shares are of what was examined, without the survivors that the ledger calls equivalent, or a device's."""
     fates = Counter(results[m.key]["fate"] for m in mutants if m.key in results)
     folders = defaultdict(Counter)
     survivors = []
@@ -20,10 +20,12 @@ def summarize(mutants, results, ledger):
                               "tests": result.get("tests", 0), "reason": listed["reason"] if listed else None})
     equivalent = sum(s["reason"] == "equivalent" for s in survivors)
     examined = fates["killed"] + fates["survived"]
-    meant = examined - equivalent
+    device = sum(s["reason"] == "device" for s in survivors)
+    meant = examined - equivalent - device
     return {
         "schema": "assay.mutants/1", "examined": examined, "killed": fates["killed"], "survived": fates["survived"],
-        "equivalent": equivalent, "listed_for_cost": sum(s["reason"] == "cost" for s in survivors),
+        "equivalent": equivalent, "shown_on_a_device": device,
+        "listed_for_cost": sum(s["reason"] == "cost" for s in survivors),
         "refused": fates["refused"], "absent": fates["absent"],
         "killed_percent": 100.0 * fates["killed"] / meant if meant else 100.0,
         "folders": {name: dict(counts) for name, counts in sorted(folders.items())},
@@ -41,6 +43,7 @@ def print_text(summary):
         print(f"{name:20} {counts.get('killed', 0):5} killed {counts.get('survived', 0):4} survived "
               f"{counts.get('refused', 0):4} do not compile {counts.get('absent', 0):4} not in this build")
     print(f"{summary['killed']} of {summary['examined']} killed; {summary['equivalent']} survivors are equivalent, "
+          f"{summary['shown_on_a_device']} show on a device alone, "
           f"{summary['listed_for_cost']} listed for their cost: {summary['killed_percent']:.1f} %")
 
 

@@ -37,6 +37,23 @@ TEST(CudaElementwise, PassAtTheirEdges) {
   EXPECT_GT(pass_emulated(89, add_quantize, kAll, true), 60u);
 }
 
+TEST(CudaElementwise, RopeIsTakenWhereItsPartLiesWithinAHead) {
+  const auto machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_elementwise(registry, *machine);
+  const auto taken = [&](std::size_t rows, std::size_t columns, const RopeCall& angles) {
+    const RotaryCall call = {Matrix({}, Real::f32, rows, columns), angles};
+    const auto& kernels = registry.of<RotaryCall>();
+    EXPECT_EQ(kernels.size(), 1u);
+    return kernels.front().takes({Precision::f32}, call);
+  };
+  const Matrix four({}, Real::f32, 3, 4);  // 8 columns of a head
+  EXPECT_TRUE(taken(3, 20, {.heads = 2, .head_dim = 10, .offset = 2, .cos = four, .sin = four}));
+  EXPECT_FALSE(taken(3, 20, {.heads = 2, .head_dim = 10, .offset = 3, .cos = four, .sin = four}));
+  EXPECT_FALSE(taken(2, 20, {.heads = 2, .head_dim = 10, .offset = 2, .cos = four, .sin = four}));
+  EXPECT_FALSE(taken(3, 21, {.heads = 2, .head_dim = 10, .offset = 2, .cos = four, .sin = four}));
+}
+
 TEST(CudaEmbedding, PassesItsGrid) {
   EXPECT_GT(pass_emulated(89, add_embedding), 15u);
 }

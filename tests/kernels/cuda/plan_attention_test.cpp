@@ -72,6 +72,23 @@ TEST(AttentionPlans, TakeSmallerTilesWhereThereIsLessSharedMemory) {
   EXPECT_LT(l40s.tiling.rows, a100.tiling.rows);
 }
 
+// Eight warps share out fragments of 16 rows × 16 keys, several to a fragment where there are fewer; areas of
+// shared memory lie one behind the other, each of its size at least.
+void expect_mla_areas(const AttentionTiling& t, unsigned bytes) {
+  const std::size_t fragments = t.rows / 16 * (t.keys / 16);
+  EXPECT_EQ(t.score_parts, fragments < 8 ? 8 / fragments : 1);
+  EXPECT_GE(t.ring, t.rows * t.q_pitch * bytes);
+  EXPECT_GE(t.scores - t.ring, t.stages * t.keys * t.key_pitch * bytes);
+  EXPECT_GE(t.weights - t.scores, t.score_parts * t.rows * t.keys * sizeof(float));
+  EXPECT_GE(t.shares - t.weights, t.rows * t.weight_pitch * bytes);
+  EXPECT_GE(t.rows_found - t.shares, 3 * t.rows * sizeof(float));
+  EXPECT_GE(t.shared_bytes - t.rows_found, 2 * t.keys * sizeof(std::int32_t));
+  for (const std::uint32_t area : {t.ring, t.scores, t.weights}) EXPECT_EQ(area % 16, 0u);
+  // Rows begin in different banks: an odd number of 16 bytes apart.
+  for (const std::uint32_t pitch : {t.q_pitch, t.key_pitch, t.weight_pitch})
+    EXPECT_EQ(pitch * bytes / 16 % 2, 1u) << pitch;
+}
+
 TEST(MlaPlans, FitEveryArchitecture) {
   for (const DeviceLimits& limits : all_device_limits()) {
     for (const std::size_t heads : {1, 16, 20, 32, 64, 128}) {
@@ -88,6 +105,8 @@ TEST(MlaPlans, FitEveryArchitecture) {
           EXPECT_LE(plan.tiling.rows, bytes == 2 ? 64u : 32u);
           // Fragments along the keys of a step: mla_attention.cuh keeps four.
           EXPECT_LE(plan.tiling.keys / (bytes == 2 ? 16 : 8), 4u);
+          expect_mla_areas(plan.tiling, bytes);
+          EXPECT_TRUE(plan.tiles.variant.ends_with(bytes == 2 ? ", bf16" : ", 3 × tf32"));
         }
       }
     }
@@ -121,9 +140,18 @@ TEST(AttentionPlans, SayWhatDoesNotFit) {
 }
 
 TEST(AttentionPlans, RefuseHeadsThatDoNotFit) {
-  AttentionShape shape = shape_of({64, 64}, 2, {{1, 10}});
-  shape.kv_heads = 5;
-  EXPECT_THROW(plan_attention(*limits_of(90), shape, SplitRule::none), Error);
+  const AttentionShape good = shape_of({64, 64}, 2, {{1, 10}});
+  for (const std::size_t kv_heads : {0, 5}) {
+    AttentionShape shape = good;
+    shape.kv_heads = kv_heads;
+    EXPECT_THROW(plan_attention(*limits_of(90), shape, SplitRule::none), Error);
+    EXPECT_THROW(plan_mla_attention(*limits_of(90), shape, SplitRule::none), Error);
+  }
+  for (const Widths& widths : {Widths{0, 64}, {64, 0}}) {
+    const AttentionShape shape = shape_of(widths, 2, {{1, 10}});
+    EXPECT_THROW(plan_attention(*limits_of(90), shape, SplitRule::none), Error);
+    EXPECT_THROW(plan_mla_attention(*limits_of(90), shape, SplitRule::none), Error);
+  }
 }
 
 // --- pieces

@@ -17,7 +17,7 @@ void forget_pages(void* begin, std::size_t bytes);
 // that list. The old list shrinks as the new one grows: from its end, where a vector's elements can go.
 template <typename To, typename From, typename Make>
 void drain_tail(std::vector<From>& from, std::size_t count, std::vector<To>& to, Make&& make) {
-  constexpr std::size_t kAtOnce = (std::size_t{1} << 20) / sizeof(From) + 1;
+  constexpr std::size_t kAtOnce = (std::size_t{1} << 18) / sizeof(From) + 1;
   const std::size_t before = to.size(), left = from.size() - count;
   while (from.size() > left) {
     to.push_back(make(std::move(from.back())));
@@ -38,8 +38,8 @@ std::vector<To> drain(std::vector<From>& from, Make&& make) {
   return to;
 }
 
-// A text that is read once, from its beginning: what has been read goes back to the system, a megabyte at a
-// time.
+// A text that is read once, from its beginning: what has been read goes back to the system, a quarter of a
+// megabyte at a time.
 class PassingText {
  public:
   PassingText(char* begin, std::size_t bytes) : begin_(begin), bytes_(bytes) {}
@@ -51,7 +51,7 @@ class PassingText {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = std::size_t{1} << 20;
+  static constexpr std::size_t kAtOnce = std::size_t{1} << 18;
   char* begin_;
   std::size_t bytes_;
   std::size_t forgotten_ = 0;

@@ -51,7 +51,7 @@ class EmulatedMachine final : public Machine {
   std::unique_ptr<Staging> stage() override { return std::make_unique<EmulatedStaging>(kept_); }
 
  private:
-  const DeviceLimits& limits_;
+  const DeviceLimits limits_;
   DeviceWeightCache* kept_;
 };
 
@@ -87,7 +87,11 @@ const void* Staging::made_of(const WeightView&, const std::string&,
 std::unique_ptr<Machine> emulated_machine(int sm, DeviceWeightCache* kept) {
   const DeviceLimits* limits = limits_of(sm);
   if (limits == nullptr) throw Error::usage(fmt::format("nothing is known of sm_{}", sm));
-  return std::make_unique<EmulatedMachine>(*limits, kept);
+  return emulated_machine(*limits, kept);
+}
+
+std::unique_ptr<Machine> emulated_machine(const DeviceLimits& limits, DeviceWeightCache* kept) {
+  return std::make_unique<EmulatedMachine>(limits, kept);
 }
 
 }  // namespace assay::cuda

@@ -69,5 +69,7 @@ class Machine {
 // Everything of sm_`sm` but its speed: kernels run under the emulator, on memory where it lies. With `kept`,
 // what a device keeps of weights from call to call is kept there.
 std::unique_ptr<Machine> emulated_machine(int sm, DeviceWeightCache* kept = nullptr);
+// Of other limits: with few processors, small calls fill the device as large ones would.
+std::unique_ptr<Machine> emulated_machine(const DeviceLimits& limits, DeviceWeightCache* kept = nullptr);
 
 }  // namespace assay::cuda

@@ -83,6 +83,13 @@ TEST_F(Memory, OfAChecksumListIsTwiceItsTextAtMost) {
                1);
 }
 
+// The shortest names that no longer fit into a string itself cost the most, beside their text.
+TEST_F(Memory, OfAListOfNamesOf16LettersIsTwiceItsTextAtMost) {
+  const fs::path list = dir_ / "SHA256SUMS";
+  write_lines(list, 2 * kLines, [](std::size_t i) { return fmt::format("{}  file-{:08}.by\n", kDigest, i); });
+  expect_twice(list, {"verify", folder().string(), "--manifest", list.string(), "--quiet"}, 1);
+}
+
 TEST_F(Memory, OfAChecksumListForOneFileIsItsTextAtMost) {
   const fs::path list = dir_ / "SHA256SUMS";
   write_lines(list, kLines, [](std::size_t i) {

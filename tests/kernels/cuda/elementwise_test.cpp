@@ -77,6 +77,25 @@ TEST(CudaEmbedding, HasTheReferencesBits) {
   }
 }
 
+TEST(CudaEmbedding, IsOfTablesThatItCanDecode) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_embedding(registry, *machine);
+  const auto takes = [&](Precision precision, const WeightView& table) {
+    return registry.of<EmbeddingCall>()[0].takes(Arithmetic{precision}, {{1}, table});
+  };
+  const MadeWeight table(weight_form("BF16"), InputKind::zero_mean, {.rows = 4, .columns = 256});
+  const MadeWeight blocks(weight_form("Q4_K"), InputKind::zero_mean, {.rows = 4, .columns = 256});
+  EXPECT_TRUE(takes(Precision::f32, table.view()));
+  EXPECT_FALSE(takes(Precision::f64, table.view()));
+  EXPECT_FALSE(takes(Precision::f32, blocks.view()));
+  WeightView turned = table.view(), wide = table.view();
+  turned.input_major = true;
+  EXPECT_FALSE(takes(Precision::f32, turned));
+  wide.columns = std::size_t{1} << 32;
+  EXPECT_FALSE(takes(Precision::f32, wide));
+}
+
 TEST(CudaEmbedding, RefusesATokenOutsideTheVocabulary) {
   const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
   Registry registry;

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/gemm_codes.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -362,6 +364,38 @@ TEST(DeviceNumbers, AreThoseOfTheCodecs) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
     const float ours = to_float(bf16{static_cast<std::uint16_t>(bits)}), theirs = decode(kBF16, bits);
     EXPECT_TRUE(ours == theirs || (std::isnan(ours) && std::isnan(theirs))) << bits;
+  }
+}
+
+// Each code in each of the four places, among others: NaN too, which float16's fields do not give by themselves.
+TEST(DeviceNumbers, E4m3BecomesHalfOf256th) {
+  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+    for (unsigned place = 0; place < 4; ++place) {
+      for (const std::uint32_t others : {0x00000000u, 0x38B80171u, 0x7F7F7F7Fu}) {
+        const std::uint32_t codes = (others & ~(0xFFu << 8 * place)) | bits << 8 * place;
+        std::uint32_t halves[2];
+        e4m3_to_half(codes, halves[0], halves[1]);
+        for (unsigned i = 0; i < 4; ++i) {
+          const float due = decode(kE4M3FN, codes >> 8 * i & 0xFF) / 256;
+          const auto half = static_cast<std::uint16_t>(halves[i / 2] >> 16 * (i % 2));
+          const float ours = to_float(f16{half});
+          EXPECT_TRUE(ours == due || (std::isnan(ours) && std::isnan(due))) << codes << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// Products' columns as the left side of the next: tiles 2 i and 2 i + 1, rows of a lane in both halves.
+TEST(EmulatedTensorCores, WeightsOfTwoTilesAreAFragment) {
+  float p[4][4];
+  for (int i = 0; i < 16; ++i) p[i / 4][i % 4] = static_cast<float>(i + 1);
+  for (int i = 0; i < 2; ++i) {
+    const auto left = TileMath<bf16>::left(p, i);
+    for (int k = 0; k < 8; ++k) {
+      const auto half = static_cast<std::uint16_t>(left.a[k / 2] >> 16 * (k % 2));
+      EXPECT_EQ(to_float(bf16{half}), static_cast<float>(8 * i + k + 1)) << i << " " << k;
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/gemv_launch.cuh"
 #include "kernels/harness/made_weight.h"
 #include "tests/kernels/cuda/emulated.h"
+#include "tests/support/fenced.h"
 
 namespace assay {
 namespace {
@@ -78,8 +79,9 @@ TEST(CudaGemm, PassesAtItsEdges) {
   EXPECT_GT(pass_emulated(90, add_linear, wanted, true), 40u);
 }
 // How many of these cases kernels called so pass; none may fail.
-std::size_t pass_cases(std::string_view kernel, std::initializer_list<const char*> ids) {
-  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(90);
+std::size_t pass_cases(std::string_view kernel, std::initializer_list<const char*> ids,
+                       const cuda::DeviceLimits& limits = *cuda::limits_of(90)) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(limits);
   Registry registry;
   add_linear(registry, *machine);
   std::size_t passed = 0;
@@ -106,6 +108,54 @@ TEST(CudaGemm, RingsOfStagesComeRound) {
                                  "linear:Q8_0:m=2:k=704:n=5:in=zero:seed=1"}),
             15u);
 }
+// Tiles of 128 × 128 are for calls that fill the device with them: here it has one processor.
+TEST(CudaGemm, LargeTiles) {
+  for (const int sm : {89, 90}) {
+    cuda::DeviceLimits limits = *cuda::limits_of(sm);
+    limits.sm_count = 1;
+    EXPECT_EQ(pass_cases("cuda.",
+                         {"linear:FP8_128x128:act=fp8-block:m=130:k=150:n=133:in=zero:seed=1",
+                          "linear:INT8_CHANNEL:act=int8:m=130:k=150:n=133:in=zero:seed=1",
+                          "linear:BF16:act=bf16:m=130:k=150:n=133:in=zero:seed=1",
+                          "linear:Q8_0:m=70:k=96:n=133:in=zero:seed=1"},
+                         limits),
+              sm == 90 ? 7u : 5u);
+  }
+}
+
+// A ragged tile has no outputs behind the last, and reads no scales of theirs.
+TEST(CudaGemm, ReadsNoScaleBehindTheLast) {
+  for (const int sm : {89, 90}) {
+    const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
+    Registry registry;
+    add_linear(registry, *machine);
+    for (const auto& [form, precision] :
+         {std::pair{"INT8_CHANNEL", Precision::int8}, std::pair{"INT8_CHANNEL", Precision::f32},
+          std::pair{"FP8_128x128", Precision::fp8_block}}) {
+      const MadeWeight made(weight_form(form), InputKind::zero_mean,
+                            {.rows = 129, .columns = 160, .seed = 3});
+      WeightView weight = made.view();
+      const auto* scales = reinterpret_cast<const float*>(weight.scales);
+      const std::size_t count =
+          (weight.rows + weight.block_rows - 1) / weight.block_rows * weight.scale_columns;
+      test::Fenced<float> fenced(std::span(scales, count));
+      weight.scales = reinterpret_cast<const std::byte*>(fenced.data());
+      ReferenceOps ops(Arithmetic{precision}, 1);
+      const LinearCall call = {
+          upload(ops, filled(ops.arithmetic(), InputKind::zero_mean, {.rows = 9, .columns = 160, .seed = 4})),
+          weight,
+          {}};
+      std::size_t taken = 0;
+      for (const Kernel<LinearCall>& kernel : registry.of<LinearCall>()) {
+        if (!kernel.takes(ops.arithmetic(), call)) continue;
+        ++taken;
+        EXPECT_EQ(kernel.run(ops, call).columns(), 129u);
+      }
+      EXPECT_GT(taken, 0u) << form;
+    }
+  }
+}
+
 // DeepSeek-V3's inputs, of which every block and every scale counts: sums without rounding.
 TEST(CudaGemm, LongSumsInEightBits) {
   EXPECT_EQ(pass_cases("cuda.fp8", {"linear:FP8_128x128:act=fp8-block:m=2:k=7168:n=5:in=exact:seed=1",

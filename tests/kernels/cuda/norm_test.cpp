@@ -4,6 +4,7 @@
 #include "kernels/cuda/gate.cuh"
 #include "kernels/cuda/softmax.cuh"
 #include "tests/kernels/cuda/emulated.h"
+#include "tests/support/fenced.h"
 
 namespace assay {
 namespace {
@@ -38,6 +39,22 @@ TEST(CudaSoftmax, PassesAtItsEdges) {
 }
 TEST(CudaGate, PassesAtItsEdges) {
   EXPECT_GT(pass_emulated(89, add_gate, kAll, true), 35u);
+}
+
+// Logits of the last token end where memory does.
+TEST(CudaGate, ReadsNoLogitBehindTheLast) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(89);
+  Registry registry;
+  add_gate(registry, *machine);
+  for (const std::size_t experts : {32, 33, 64}) {
+    test::Fenced<float> logits(5 * experts);
+    for (std::size_t i = 0; i < 5 * experts; ++i) logits.all()[i] = static_cast<float>(i * 37 % 101) / 64;
+    ReferenceOps ops(Arithmetic{Precision::f32}, 1);
+    const Matrix matrix(std::shared_ptr<void>(logits.data(), [](void*) {}), Real::f32, 5, experts);
+    const MoeGateCall call = {matrix, {}, {.top_k = 3}};
+    const Routing due = run_reference(ops, call);
+    EXPECT_EQ(registry.of<MoeGateCall>().front().run(ops, call).experts, due.experts);
+  }
 }
 
 // The grid's results have the strides of their arguments; here they do not.

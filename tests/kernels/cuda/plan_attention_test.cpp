@@ -61,6 +61,33 @@ TEST(AttentionPlans, FitEveryArchitectureWhateverTheWidth) {
   }
 }
 
+// Of the depths of the ring the one with the most tiles under way on an SM; of equals the shallowest.
+TEST(AttentionPlans, TakeTheRingWithTheMostUnderWay) {
+  std::size_t equals = 0;
+  for (const DeviceLimits& limits : all_device_limits()) {
+    for (const Widths& widths : kWidths) {
+      for (const unsigned bytes : {2u, 4u}) {
+        for (const std::size_t queries : {1, 5, 17, 512}) {
+          const AttentionPlan plan =
+              plan_attention(limits, shape_of(widths, bytes, {{queries, 4099}}), SplitRule::none);
+          const AttentionTiling& t = plan.tiling;
+          const std::size_t a_stage = (t.rows_found - t.ring) / t.stages;
+          std::size_t best = 0, stages = 0;
+          for (const std::size_t s : {2, 3, 4}) {
+            const std::size_t shared = t.shared_bytes - (t.stages - s) * a_stage;
+            const std::size_t under_way =
+                (s - 1) * resident_blocks(limits, plan.tiles.block.x, shared, plan.tiles.registers);
+            equals += under_way == best && best > 0 ? 1 : 0;
+            if (under_way > best) best = under_way, stages = s;
+          }
+          EXPECT_EQ(t.stages, stages) << limits.sm << " " << widths.qk << " " << bytes << " " << queries;
+        }
+      }
+    }
+  }
+  EXPECT_GT(equals, 0u);
+}
+
 // What fits an A100 does not fit an L40S: 64 rows of float32 queries of 256 columns and a ring are 118,272
 // bytes and more.
 TEST(AttentionPlans, TakeSmallerTilesWhereThereIsLessSharedMemory) {

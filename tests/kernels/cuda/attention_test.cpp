@@ -70,6 +70,17 @@ std::string verdict(const AttentionLaunchers& launchers, std::string_view kernel
   return "not examined";
 }
 
+// Columns of values beyond a block's share, 128 of float32 and 256 of bfloat16, are another block's; cut into
+// pieces too.
+TEST(CudaAttention, ValuesAreSharedOutAmongBlocks) {
+  for (const char* kernel : {"cuda.flash", "cuda.split_fixed"}) {
+    for (const char* id : {"attention:F32:heads=2:kv=1:dim=16:v=200:keys=9:queries=2:in=zero:seed=1",
+                           "attention:F32:act=bf16:heads=2:kv=1:dim=16:v=330:keys=9:queries=2:in=zero:seed=1",
+                           "attention:F32:heads=1:kv=1:dim=8:v=140:keys=520:queries=1:in=zero:seed=1"})
+      EXPECT_EQ(verdict(kEmulated, kernel, id), "passed") << kernel << " " << id;
+  }
+}
+
 constexpr const char* kShort =
     "attention:F32:heads=4:kv=2:dim=24:v=24:keys=70:queries=5:page=16:in=zero:seed=1";
 constexpr const char* kCut =

@@ -21,7 +21,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kSchema = "assay.receipt/1";
+constexpr std::string_view kReceiptSchema = "assay.receipt/1";
 constexpr std::uint64_t kMaxBytes = 1ull << 30;
 constexpr JsonLimits kLimits{.max_bytes = kMaxBytes};
 
@@ -49,7 +49,7 @@ class Checker {
     const SplitJson split = without_files(text);
     const ParsedJson document = parse_json(split.rest, question_.receipt, kLimits);
     try {
-      if (document.at("schema") != kSchema)
+      if (document.at("schema") != kReceiptSchema)
         throw Error::input("is not a receipt of assay verify").in(question_.receipt);
       check_verdict(document);
       check_scope(document);

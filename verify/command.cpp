@@ -27,7 +27,7 @@
 namespace assay {
 namespace {
 
-struct Settings {
+struct VerifySettings {
   CommonOptions common;
   VerifyOptions verify;
   RenderOptions render;
@@ -68,7 +68,7 @@ class Printer : public VerifyObserver {
   bool begun_ = false;
 };
 
-std::optional<std::string> read_key(const Settings& settings) {
+std::optional<std::string> read_key(const VerifySettings& settings) {
   if (settings.receipt_key.empty()) return std::nullopt;
   if (settings.receipt.empty() && settings.check_receipt.empty())
     throw Error::usage("--receipt-key is for --receipt and --check-receipt");
@@ -80,7 +80,7 @@ std::string authenticity(const ReceiptCheck& check) {
                              : "NOT authenticated: whoever can write the receipt can say so (--receipt-key)";
 }
 
-int run_receipt_check(const Settings& settings, const Output& output) {
+int run_receipt_check(const VerifySettings& settings, const Output& output) {
   ReceiptQuestion question{.receipt = settings.check_receipt,
                            .path = settings.root.empty() ? settings.paths[0] : settings.root,
                            .key = read_key(settings)};
@@ -127,7 +127,7 @@ int exit_code(const VerifyReport& report) {
   }
 }
 
-void check_demands(const Settings& settings) {
+void check_demands(const VerifySettings& settings) {
   const VerifyOptions& options = settings.verify;
   if (options.expect_commit && !is_commit_id(*options.expect_commit)) {
     throw Error::usage(
@@ -146,7 +146,7 @@ void check_demands(const Settings& settings) {
 }
 
 // Options that speak of one file, one folder, or one verdict.
-void check_for_several(const Settings& settings) {
+void check_for_several(const VerifySettings& settings) {
   if (settings.paths.size() == 1) return;
   const auto refuse = [](bool given, std::string_view option, std::string_view why, std::string_view remedy) {
     if (given) throw Error::usage(fmt::format("{} {}, and several are given", option, why)).remedy(remedy);
@@ -159,7 +159,8 @@ void check_for_several(const Settings& settings) {
   refuse(settings.manifest == "-", "--manifest -", "is read for one PATH", "name a file");
 }
 
-VerifyReport examine(const Target& target, const Settings& settings, Printer& printer, const Output& output) {
+VerifyReport examine(const Target& target, const VerifySettings& settings, Printer& printer,
+                     const Output& output) {
   VerifyOptions options = settings.verify;
   options.find.only = target.files;
   VerifyReport report = verify(target.path, options, printer);
@@ -167,7 +168,7 @@ VerifyReport examine(const Target& target, const Settings& settings, Printer& pr
   return report;
 }
 
-int verify_one(const Target& target, const Settings& settings, Printer& printer, const Output& output,
+int verify_one(const Target& target, const VerifySettings& settings, Printer& printer, const Output& output,
                const std::optional<std::string>& key) {
   const VerifyReport report = examine(target, settings, printer, output);
   if (output.json_wanted()) write_json(report, settings.verify, settings.common.json);
@@ -176,7 +177,7 @@ int verify_one(const Target& target, const Settings& settings, Printer& printer,
 }
 
 // Each by itself: that one cannot be read does not keep the others from being verified.
-int verify_each(const std::vector<Target>& targets, const Settings& settings, Printer& printer,
+int verify_each(const std::vector<Target>& targets, const VerifySettings& settings, Printer& printer,
                 const Output& output) {
   VerdictSet verdicts;
   Json reports = Json::array();
@@ -204,7 +205,7 @@ int verify_each(const std::vector<Target>& targets, const Settings& settings, Pr
   return worst;
 }
 
-int run_verify(Settings& settings) {
+int run_verify(VerifySettings& settings) {
   const Output output(settings.common.json);
   VerifyOptions& options = settings.verify;
   check_for_several(settings);
@@ -240,7 +241,7 @@ int run_verify(Settings& settings) {
   return verify_one(targets[0], settings, printer, output, key);
 }
 
-constexpr const char* kExamples =
+constexpr const char* kVerifyExamples =
     "  assay verify .                                  a clone, a hub cache, a download, a folder, a file\n"
     "  assay verify . --quick                          sizes, headers, index: a second, no hashing\n"
     "  assay verify DIR --manifest SHA256SUMS          against a checksum file or a saved hub listing\n"
@@ -257,9 +258,9 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_verify(CLI::App& program, Action& action) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<VerifySettings>();
   CLI::App& command = *program.add_subcommand("verify", "Are these the right bytes, whole and well formed?");
-  Settings& s = *settings;
+  VerifySettings& s = *settings;
   command.add_option("PATH", s.paths,
                      "Git clones, Hugging Face caches or downloads, folders, files (default: .)");
   command
@@ -322,7 +323,7 @@ void add_verify(CLI::App& program, Action& action) {
   command.add_option("--exclude", s.verify.exclude, "Not files whose name matches")->type_name("REGEX");
   command.add_flag("--quiet", s.quiet, "No line for what is well");
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kVerifyExamples);
   command.callback([settings, &action] { action = [settings] { return run_verify(*settings); }; });
 }
 

@@ -23,10 +23,6 @@ bool is_weight_file(const fs::path& path) {
   return extension == ".safetensors" || extension == ".gguf";
 }
 
-bool all_zero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
 // The first bytes, blanks and a byte order mark skipped, in lower case: how web servers begin.
 std::string begin_of_text(std::string_view head) {
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);

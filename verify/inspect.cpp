@@ -17,13 +17,13 @@
 namespace assay {
 namespace {
 
-struct Settings {
+struct InspectSettings {
   std::string path, include, exclude;
   bool files = false, metadata = false;
   CommonOptions common;
 };
 
-void print_text(const Inspection& inspection, const Settings& settings) {
+void print_text(const Inspection& inspection, const InspectSettings& settings) {
   const Checkpoint& checkpoint = inspection.checkpoint;
   const bool gguf = checkpoint.container == Checkpoint::Container::gguf;
   write_output(fmt::format("{}: {}, {} {}{}\n\n", escape_for_terminal(settings.path),
@@ -39,7 +39,7 @@ void print_text(const Inspection& inspection, const Settings& settings) {
   write_output(totals_table(inspection));
 }
 
-int run(const Settings& settings) {
+int run(const InspectSettings& settings) {
   const NameFilter filter(settings.include, settings.exclude);
   const Checkpoint checkpoint = open_checkpoint(settings.path, settings.common.jobs);
   const Inspection inspection = inspect(checkpoint, filter);
@@ -54,7 +54,7 @@ int run(const Settings& settings) {
 }  // namespace
 
 void add_inspect(CLI::App& program, Action& action) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<InspectSettings>();
   CLI::App& command =
       *program.add_subcommand("inspect", "List tensors: name, type, shape, bytes, offset, file; metadata");
   command.add_option("path", settings->path, "A .safetensors, a .gguf, an index, or a folder of them")

@@ -21,9 +21,9 @@ namespace assay {
 namespace {
 
 constexpr std::uint64_t kSmallestChunk = 4096;  // below it the manifest approaches the size of the file
-constexpr std::size_t kNamesShown = 5;
+constexpr std::size_t kOmittedShown = 5;
 
-struct Settings {
+struct ManifestSettings {
   CommonOptions common;
   ManifestOptions manifest;
   std::vector<std::string> paths = {"."};
@@ -38,7 +38,7 @@ std::string render(const MadeManifest& made) {
   return text;
 }
 
-void write_manifest(const MadeManifest& made, const Settings& settings) {
+void write_manifest(const MadeManifest& made, const ManifestSettings& settings) {
   const std::string text = render(made);
   if (!settings.output.empty()) {
     write_whole(settings.output, text);
@@ -71,13 +71,14 @@ void explain(const MadeManifest& made, bool read) {
                   made.manifest.entries.size(), read ? "of files read" : "no file was read"));
   if (made.omitted.empty()) return;
   std::string names;
-  for (std::size_t i = 0; i < std::min(kNamesShown, made.omitted.size()); ++i) names += " " + made.omitted[i];
-  if (made.omitted.size() > kNamesShown) names += " …";
+  for (std::size_t i = 0; i < std::min(kOmittedShown, made.omitted.size()); ++i)
+    names += " " + made.omitted[i];
+  if (made.omitted.size() > kOmittedShown) names += " …";
   say(fmt::format("omitted, their sha256 not being known ({}):{}; --hash reads them", made.omitted.size(),
                   names));
 }
 
-int run_manifest(Settings& settings) {
+int run_manifest(ManifestSettings& settings) {
   ManifestOptions& options = settings.manifest;
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
@@ -115,7 +116,7 @@ int run_manifest(Settings& settings) {
   return has_errors(made.findings) ? kExitCheckFailed : kExitOk;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kManifestExamples =
     "  assay manifest . > SHA256SUMS          from the LFS pointers of HEAD: no weight is read\n"
     "  sha256sum -c SHA256SUMS                what it is for\n"
     "  assay manifest . --hash -o SHA256SUMS  by reading every file\n"
@@ -127,10 +128,10 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_manifest(CLI::App& program, Action& action) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ManifestSettings>();
   CLI::App& command =
       *program.add_subcommand("manifest", "Write a checksum manifest that sha256sum -c reads");
-  Settings& s = *settings;
+  ManifestSettings& s = *settings;
   command.add_option("PATH", s.paths,
                      "A git clone, a Hugging Face cache or download, a folder, files of one (default: .)");
   command.add_option("-o,--output", s.output, "Write to FILE instead of stdout")
@@ -151,7 +152,7 @@ void add_manifest(CLI::App& program, Action& action) {
       ->check(not_empty());
   command.add_flag("--no-git", s.no_git, "Do not ask the git repository that PATH lies in");
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kManifestExamples);
   command.callback([settings, &action] { action = [settings] { return run_manifest(*settings); }; });
 }
 

@@ -125,9 +125,9 @@ bool is_name(std::string_view text) {
   });
 }
 
-class Walk {
+class PickleWalk {
  public:
-  Walk(std::span<const std::byte> head, bool whole)
+  PickleWalk(std::span<const std::byte> head, bool whole)
       : text_(reinterpret_cast<const char*>(head.data()), head.size()), whole_(whole) {}
 
   bool sound() {
@@ -222,7 +222,7 @@ bool looks_like_pickle(std::span<const std::byte> head, bool whole) {
       head[1] <= std::byte{kHighestProtocol}) {
     return true;
   }
-  return Walk(head, whole).sound();
+  return PickleWalk(head, whole).sound();
 }
 
 }  // namespace assay

@@ -7,16 +7,13 @@
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "verify/expected/weight_files.h"
 
 namespace assay {
 namespace {
 
 constexpr std::uint64_t kConfigLimit = 16u << 20;
 constexpr std::string_view kModules = "modules.json", kModelIndex = "model_index.json";
-
-std::string_view base_of(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // npos + 1: all of it
-}
 
 // The strings below a value, at most two levels down: "m.Class", ["m.Slow", "m.Fast"], {"impl": "m.Class"}.
 void collect(const ParsedJson& value, std::set<std::string>& references, int levels = 2) {
@@ -34,9 +31,9 @@ bool is_dotted(std::string_view name) {
   return name.find('.') != name.npos;
 }
 
-class Reader {
+class ModuleReader {
  public:
-  explicit Reader(const std::string& name) : name_(name) {}
+  explicit ModuleReader(const std::string& name) : name_(name) {}
 
   RemoteCode read(const ParsedJson& document) {
     const std::string_view base = base_of(name_);
@@ -161,7 +158,7 @@ bool may_name_code(std::string_view name) {
 
 RemoteCode read_remote_code(const std::string& name, const fs::path& path) {
   try {
-    return Reader(name).read(read_json(path, {.max_bytes = kConfigLimit, .duplicate_keys = true}));
+    return ModuleReader(name).read(read_json(path, {.max_bytes = kConfigLimit, .duplicate_keys = true}));
   } catch (const Error&) {
     return {};  // no loader reads it either
   }

@@ -27,7 +27,7 @@ void stop_if_interrupted() {
   if (interrupted()) throw Interrupted{};
 }
 
-struct Target {
+struct RepairTarget {
   Digest digest;
   std::optional<std::uint64_t> size;
   std::vector<Digest> chunks;
@@ -35,7 +35,7 @@ struct Target {
   Trust trust;
 };
 
-Target target_of(const fs::path& file, const FindOptions& find) {
+RepairTarget target_of(const fs::path& file, const FindOptions& find) {
   const Expectation expectation = find_expectation(file, find);
   if (expectation.files.size() != 1 || !expectation.files[0].digest) {
     throw Error::usage("nobody says what this file should be").in(file).remedy("give --manifest or --sha256");
@@ -80,7 +80,7 @@ Digest digest_of_range(const File& file, const ByteRange& range) {
   return sink.digests().empty() ? Digest{} : sink.digests()[0];
 }
 
-void refuse_bad_copy(const File& copy, const Target& target, std::span<const ByteRange> ranges,
+void refuse_bad_copy(const File& copy, const RepairTarget& target, std::span<const ByteRange> ranges,
                      std::uint64_t size) {
   std::string bad;
   for (const ByteRange& range : ranges) {
@@ -230,7 +230,7 @@ class Repair {
   }
 
   const RepairOptions& options_;
-  Target target_;
+  RepairTarget target_;
   File file_, copy_;
   std::uint64_t size_;
   RepairReport report_;

@@ -14,7 +14,7 @@
 namespace assay {
 namespace {
 
-struct Settings {
+struct RepairSettings {
   CommonOptions common;
   RepairOptions repair;
   std::string file, copy, manifest, sha256;
@@ -55,7 +55,7 @@ int exit_code(RepairOutcome outcome) {
   }
 }
 
-int run_repair(Settings& settings) {
+int run_repair(RepairSettings& settings) {
   RepairOptions& options = settings.repair;
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
@@ -83,7 +83,7 @@ int run_repair(Settings& settings) {
   return exit_code(report.outcome);
 }
 
-constexpr const char* kExamples =
+constexpr const char* kRepairExamples =
     "  assay repair model-00007.safetensors --from /mnt/peer/model-00007.safetensors\n"
     "  assay repair model.safetensors --from COPY --manifest m.json   a chunked manifest: COPY may be "
     "damaged elsewhere\n"
@@ -95,10 +95,10 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_repair(CLI::App& program, Action& action) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<RepairSettings>();
   CLI::App& command =
       *program.add_subcommand("repair", "Patch only the damaged ranges of a file from another copy");
-  Settings& s = *settings;
+  RepairSettings& s = *settings;
   command.add_option("FILE", s.file, "The damaged file")->required();
   command.add_option("--from", s.copy, "A copy that is good where FILE is not")
       ->required()
@@ -109,7 +109,7 @@ void add_repair(CLI::App& program, Action& action) {
   command.add_option("--sha256", s.sha256, "What FILE must hash to")->type_name("HEX")->check(not_empty());
   command.add_flag("--dry-run", s.repair.dry_run, "Print the damaged ranges and write nothing");
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kRepairExamples);
   command.callback([settings, &action] { action = [settings] { return run_repair(*settings); }; });
 }
 

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kSchema = "assay.verify-state/1";
+constexpr std::string_view kStateSchema = "assay.verify-state/1";
 constexpr std::uint64_t kMaxStateBytes = 1ull << 30;
 constexpr std::size_t kWritePiece = 1u << 20;
 constexpr int kMaxDepth = 16;
@@ -49,7 +49,7 @@ class StateEvents {
   }
   void string(std::string_view value) {
     if (depth_ == 1 && key_ == "schema") {
-      if (value != kSchema) fail("is not a state file of assay verify");
+      if (value != kStateSchema) fail("is not a state file of assay verify");
       schema_seen_ = true;
     }
     if (!in_entry() || key_ != "digest") return;
@@ -149,7 +149,7 @@ StateEntries read_state_file(const fs::path& path) {
 void write_state_file(const fs::path& path, const StateEntries& entries) {
   AtomicFile file(path);
   std::string text =
-      fmt::format("{{\"schema\": \"{}\", \"tool\": \"{}\",\n \"files\": {{", kSchema, ASSAY_VERSION);
+      fmt::format("{{\"schema\": \"{}\", \"tool\": \"{}\",\n \"files\": {{", kStateSchema, ASSAY_VERSION);
   std::string_view separator = "\n  ";
   for (const auto& [key, entry] : entries) {
     text += separator;

@@ -20,10 +20,6 @@ std::string folder_of(std::string_view name) {
   return slash == std::string_view::npos ? std::string() : std::string(name.substr(0, slash + 1));
 }
 
-std::string base_of(std::string_view name) {
-  return std::string(name.substr(folder_of(name).size()));
-}
-
 Finding malformed(const Error& error, const std::string& name) {
   return {.severity = Severity::error,
           .code = name.ends_with(".gguf") ? "gguf.malformed" : "safetensors.malformed",
@@ -118,7 +114,7 @@ class FolderCheck {
       if (!index) continue;
       const std::vector<std::string> shards = index->shards();
       indexed.insert(indexed.end(), shards.begin(), shards.end());
-      check_index(base_of(present.name), *index, shards);
+      check_index(std::string(base_of(present.name)), *index, shards);
       if (!weights.index && is_first_choice(present.name)) weights.index = std::move(index);
     }
     add(check_shard_numbering(contents_.numbered, indexed));
@@ -191,7 +187,7 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
   std::map<std::string, Folder> folders;
   for (const PresentFile& file : files) {
     Folder& folder = folders[folder_of(file.name)];
-    const std::string base = base_of(file.name);
+    const std::string base(base_of(file.name));
     folder.names.insert(base);
     if (is_weight_name(base)) {
       weights.push_back(&file);

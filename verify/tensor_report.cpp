@@ -26,9 +26,9 @@ Json to_json(const TensorReport& tensor) {
   return json;
 }
 
-class Reader {
+class EntryReader {
  public:
-  Reader(const ParsedJson& entry, const fs::path& source) : entry_(entry), source_(source) {
+  EntryReader(const ParsedJson& entry, const fs::path& source) : entry_(entry), source_(source) {
     if (!entry.is_object()) fail("is no object");
   }
 
@@ -95,7 +95,7 @@ std::vector<TensorReport> read_tensor_reports(std::string_view json, const fs::p
   const ParsedJson entries = parse_json(json, source);
   if (!entries.is_array()) throw Error::input("its \"tensors\" is no list").in(source);
   std::vector<TensorReport> tensors;
-  for (const ParsedJson& entry : entries) tensors.push_back(Reader(entry, source).read());
+  for (const ParsedJson& entry : entries) tensors.push_back(EntryReader(entry, source).read());
   return tensors;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 // Larger than any tokenizer or text: tensors, whatever the file is called.
 constexpr std::uint64_t kSurelyWeights = 64ull << 20;
-constexpr std::size_t kNamesShown = 3;
+constexpr std::size_t kExtrasShown = 3;
 
 // In a folder of blobs nothing is called by a format. What is named by its SHA-256 was kept in LFS.
 bool is_lfs_blob(const FileReport& file) {
@@ -38,11 +38,11 @@ void refuse_extra(VerifyReport& report) {
   std::string names;
   std::size_t count = 0;
   for (const FileReport& file : report.files) {
-    if (file.status != FileStatus::extra || ++count > kNamesShown) continue;
+    if (file.status != FileStatus::extra || ++count > kExtrasShown) continue;
     names += (names.empty() ? "" : ", ") + file.name;
   }
   if (count == 0) return;
-  if (count > kNamesShown) names += ", …";
+  if (count > kExtrasShown) names += ", …";
   report.findings.push_back({.severity = Severity::error,
                              .code = "verify.extra",
                              .message = fmt::format("{} {} here that nobody expected: {}", count,

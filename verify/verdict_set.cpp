@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kNamesShown = 3;
+constexpr std::size_t kPathsShown = 3;
 constexpr std::string_view kUnreadable = "unreadable";
 
 std::string_view shouted(Verdict verdict) {
@@ -69,7 +69,7 @@ std::string VerdictSet::line() const {
     if (it == by_word.end()) continue;
     std::vector<std::string>& paths = it->second;
     std::string part = fmt::format("{} {}", paths.size(), spoken(word));
-    const std::size_t shown = std::min(paths.size(), kNamesShown);
+    const std::size_t shown = std::min(paths.size(), kPathsShown);
     if (it->first != "ok") {
       part += fmt::format(" ({}{})",
                           fmt::join(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(shown), ", "),

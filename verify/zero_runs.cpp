@@ -4,15 +4,11 @@
 #include <cstring>
 
 namespace assay {
-namespace {
-
 bool all_zero(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   // Equal to itself one byte further on, and the first is zero.
   return bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
-
-}  // namespace
 
 void ZeroRunSink::consume(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {

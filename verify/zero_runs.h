@@ -12,6 +12,8 @@ struct ZeroRun {
   std::uint64_t begin = 0, bytes = 0;
 };
 
+bool all_zero(std::span<const std::byte> bytes);
+
 // Whole pages of kPage bytes only: that is how storage loses data, and it costs next to nothing to look for.
 class ZeroRunSink : public ByteSink {
  public:

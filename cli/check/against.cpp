@@ -17,8 +17,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kMostNamed = 20;
-
 // What only one side has, or has in another shape.
 void tell_unpaired(const Side& here, const Side& there, Findings& findings) {
   std::map<std::string_view, const LogicalTensor*> by_name;

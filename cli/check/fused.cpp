@@ -18,7 +18,7 @@ struct Fused {
   bool nothing() const { return weights.sets == 0 && weights.mixed.empty() && inputs.sets == 0; }
 };
 
-Fused examine(const CheckSettings& settings) {
+Fused fused_sets_of(const CheckSettings& settings) {
   const OpenedModel model(settings.path, settings.common.jobs);
   return {find_fused_errors(model.reader, model.stored, settings.common.jobs),
           find_fused_inputs(model.reader, model.stored)};
@@ -44,7 +44,7 @@ std::string summary_of(const Fused& fused, double largest) {
 std::optional<Stage> examine_fused(const CheckSettings& settings) {
   Stage stage{.name = "fused", .status = StageStatus::passed};
   try {
-    const Fused fused = examine(settings);
+    const Fused fused = fused_sets_of(settings);
     const FusedReport& report = fused.weights;
     if (fused.nothing()) return std::nullopt;
     stage.findings = report.mixed;

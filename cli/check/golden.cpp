@@ -19,7 +19,6 @@ constexpr std::string_view kSchema = "assay.golden/1";
 constexpr std::uint64_t kMostRecord = 1ull << 30;
 // A tensor is transposed in memory to see whether it is the transpose of what was recorded.
 constexpr std::uint64_t kMostTransposed = 256ull << 20;
-constexpr std::size_t kMostNamed = 20;
 constexpr std::size_t kLogitsKept = 64;
 
 const ParsedJson& member(const ParsedJson& object, const char* key, const fs::path& source) {

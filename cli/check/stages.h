@@ -40,6 +40,9 @@ void settle(Stage& stage);
 // Findings whose code is wanted; those of files carry the file's name.
 Findings pick(const VerifyReport& report, const std::function<bool(std::string_view)>& wanted);
 
+// Findings of one kind that a stage names; the rest it counts.
+inline constexpr std::size_t kMostNamed = 20;
+
 struct CheckSettings {
   CommonOptions common;
   std::string path;

@@ -28,10 +28,6 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-bool is_hex(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 bool is_algorithm(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/';
 }
@@ -69,7 +65,7 @@ std::optional<std::string> unescape(std::string_view name) {
 // "HEX  NAME", "HEX *NAME", and "HEX NAME" as old BSD tools write it.
 std::optional<Line> coreutils_line(std::string_view text) {
   const auto end =
-      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_hex) - text.begin());
+      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_hex_digit) - text.begin());
   if (algorithm_of_digits(end).empty() || end == text.size() || !is_blank(text[end])) return std::nullopt;
   Line line{text.substr(0, end), {}, std::string(algorithm_of_digits(end))};
   std::string_view name = text.substr(end + 1);
@@ -90,7 +86,7 @@ std::optional<Line> tagged_line(std::string_view text) {
   std::string_view digest = trim(rest.substr(close + 1));
   if (!digest.starts_with('=')) return std::nullopt;
   digest = trim(digest.substr(1));
-  if (digest.empty() || !std::all_of(digest.begin(), digest.end(), is_hex)) return std::nullopt;
+  if (digest.empty() || !std::all_of(digest.begin(), digest.end(), is_hex_digit)) return std::nullopt;
   return Line{digest, std::string(rest.substr(1, close - 1)), std::string(text.substr(0, end))};
 }
 

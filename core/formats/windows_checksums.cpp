@@ -8,11 +8,11 @@
 #include "core/system/text.h"
 
 namespace assay {
-namespace {
-
-bool is_hex(char c) {
+bool is_hex_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
+
+namespace {
 
 std::string with_slashes(std::string_view path) {
   if (path.size() >= 2 && path[1] == ':') path.remove_prefix(2);
@@ -28,7 +28,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-bool is_algorithm(std::string_view word) {
+bool is_algorithm_name(std::string_view word) {
   return word.starts_with("SHA") || word == "MD5" || word == "MD2" || word == "MD4" ||
          word == "MACTripleDES" || word == "RIPEMD160";
 }
@@ -45,7 +45,7 @@ std::optional<std::string_view> property(std::string_view line, std::string_view
 std::optional<std::string> digits(std::string_view line) {
   std::string hex;
   std::copy_if(line.begin(), line.end(), std::back_inserter(hex), [](char c) { return c != ' '; });
-  const bool all = hex.size() >= 32 && std::all_of(hex.begin(), hex.end(), is_hex);
+  const bool all = hex.size() >= 32 && std::all_of(hex.begin(), hex.end(), is_hex_digit);
   return all ? std::optional(hex) : std::nullopt;
 }
 
@@ -53,7 +53,7 @@ std::optional<WindowsChecksum> certutil_title(std::string_view line) {
   if (!line.ends_with(':')) return std::nullopt;
   line.remove_suffix(1);
   const std::string_view algorithm = take_word(line);
-  if (!is_algorithm(algorithm) || !line.starts_with("hash of ")) return std::nullopt;
+  if (!is_algorithm_name(algorithm) || !line.starts_with("hash of ")) return std::nullopt;
   line.remove_prefix(std::string_view("hash of ").size());
   if (line.starts_with("file ")) line.remove_prefix(5);
   return WindowsChecksum{std::string(algorithm), {}, with_slashes(line)};
@@ -62,8 +62,8 @@ std::optional<WindowsChecksum> certutil_title(std::string_view line) {
 std::optional<WindowsChecksum> table_row(std::string_view line) {
   const std::string_view algorithm = take_word(line);
   const std::string_view hex = take_word(line);
-  if (!is_algorithm(algorithm) || hex.size() < 32 || !std::all_of(hex.begin(), hex.end(), is_hex) ||
-      line.empty())
+  if (!is_algorithm_name(algorithm) || hex.size() < 32 ||
+      !std::all_of(hex.begin(), hex.end(), is_hex_digit) || line.empty())
     return std::nullopt;
   return WindowsChecksum{std::string(algorithm), std::string(hex), with_slashes(line)};
 }

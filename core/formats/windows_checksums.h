@@ -34,6 +34,8 @@ class WindowsChecksumReader {
   std::optional<WindowsChecksum> open_;  // its digest, or its name, is still to come
 };
 
+bool is_hex_digit(char c);
+
 // What PowerShell's '>' writes. Throws Error::input for halves of characters.
 std::string utf8_of_utf16(std::string_view bytes, bool big_endian);
 

@@ -68,7 +68,7 @@ int layer_of(std::string_view name) {
   return layer;
 }
 
-enum class Role : std::uint8_t {
+enum class MixRole : std::uint8_t {
   output,
   token_embedding,
   attention_v,  // and what holds it: attn_qkv, MLA's attn_kv_b
@@ -78,16 +78,16 @@ enum class Role : std::uint8_t {
   other,
 };
 
-Role role_of(std::string_view name) {
-  if (name == "output.weight") return Role::output;
-  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return Role::token_embedding;
+MixRole role_of(std::string_view name) {
+  if (name == "output.weight") return MixRole::output;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return MixRole::token_embedding;
   for (const std::string_view part : {"attn_qkv.weight", "attn_kv_b.weight", "attn_v.weight"}) {
-    if (contains(name, part)) return Role::attention_v;
+    if (contains(name, part)) return MixRole::attention_v;
   }
-  if (contains(name, "attn_k.weight")) return Role::attention_k;
-  if (contains(name, "attn_output.weight")) return Role::attention_output;
-  if (contains(name, "ffn_down")) return Role::ffn_down;
-  return Role::other;
+  if (contains(name, "attn_k.weight")) return MixRole::attention_k;
+  if (contains(name, "attn_output.weight")) return MixRole::attention_output;
+  if (contains(name, "ffn_down")) return MixRole::ffn_down;
+  return MixRole::other;
 }
 
 // Small or delicate matrices, by a part of their name (tensor_allows_quantization): norms, expert routers,
@@ -182,9 +182,9 @@ class Mixer {
         const MixChoices& choices)
       : file_(file), model_(model), architecture_(mix_architecture(model.architecture)), choices_(choices) {
     for (const MixTensor& tensor : tensors) {
-      const Role role = role_of(tensor.name);
-      attention_v_count_ += role == Role::attention_v ? 1 : 0;
-      has_output_ |= role == Role::output;
+      const MixRole role = role_of(tensor.name);
+      attention_v_count_ += role == MixRole::attention_v ? 1 : 0;
+      has_output_ |= role == MixRole::output;
     }
   }
 
@@ -208,21 +208,22 @@ class Mixer {
   }
 
   ElementType chosen(const MixTensor& tensor, ElementType mostly) {
-    const Role role = role_of(tensor.name);
+    const MixRole role = role_of(tensor.name);
     for (const std::string_view part : architecture_.eight_bit_parts) {
       if (contains(tensor.name, part)) return ElementType::Q8_0;
     }
-    if (role == Role::output || (role == Role::token_embedding && !has_output_)) {
+    if (role == MixRole::output || (role == MixRole::token_embedding && !has_output_)) {
       return for_output(tensor, mostly);
     }
     if (file_ == GgufFileType::MXFP4_MOE) return for_mxfp4(tensor, role);
-    if (role == Role::token_embedding && is({GgufFileType::TQ1_0, GgufFileType::TQ2_0, GgufFileType::Q2_0}))
+    if (role == MixRole::token_embedding &&
+        is({GgufFileType::TQ1_0, GgufFileType::TQ2_0, GgufFileType::Q2_0}))
       return ElementType::Q4_K;
     switch (role) {
-      case Role::attention_v: return for_attention_v(mostly);
-      case Role::attention_k: return model_.experts == 8 ? ElementType::Q8_0 : mostly;
-      case Role::attention_output: return for_attention_output(mostly);
-      case Role::ffn_down: return for_ffn_down(tensor, mostly);
+      case MixRole::attention_v: return for_attention_v(mostly);
+      case MixRole::attention_k: return model_.experts == 8 ? ElementType::Q8_0 : mostly;
+      case MixRole::attention_output: return for_attention_output(mostly);
+      case MixRole::ffn_down: return for_ffn_down(tensor, mostly);
       default: return mostly;
     }
   }
@@ -237,11 +238,11 @@ class Mixer {
   }
 
   // The experts' stacked matrices.
-  ElementType for_mxfp4(const MixTensor& tensor, Role role) const {
+  ElementType for_mxfp4(const MixTensor& tensor, MixRole role) const {
     const bool stacked = tensor.dimensions.size() > 2 && tensor.dimensions[2] > 1;
     const bool is_ffn =
-        role == Role::ffn_down ||
-        (role == Role::other && (contains(tensor.name, "ffn_up") || contains(tensor.name, "ffn_gate")));
+        role == MixRole::ffn_down ||
+        (role == MixRole::other && (contains(tensor.name, "ffn_up") || contains(tensor.name, "ffn_gate")));
     return stacked && (!architecture_.stacked_attention || is_ffn) ? ElementType::MXFP4 : ElementType::Q8_0;
   }
 

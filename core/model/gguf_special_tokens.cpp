@@ -36,12 +36,12 @@ bool is_given(const ParsedJson& value) {
 }
 
 // The name and the GGUF key of each part a token can play; those without a key are looked for all the same.
-struct Part {
+struct SpecialPart {
   std::string_view name;
   const char* id_key;
   const char* add_key;
 };
-constexpr std::array<Part, 9> kParts = {
+constexpr std::array<SpecialPart, 9> kParts = {
     {{"bos", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token"},
      {"eos", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_eos_token"},
      {"unk", "tokenizer.ggml.unknown_token_id", nullptr},
@@ -51,8 +51,9 @@ constexpr std::array<Part, 9> kParts = {
      {"mask", "tokenizer.ggml.mask_token_id", nullptr},
      {"eot", "tokenizer.ggml.eot_token_id", nullptr},
      {"eom", "tokenizer.ggml.eom_token_id", nullptr}}};
-const Part& part_of(std::string_view name) {
-  return *std::find_if(kParts.begin(), kParts.end(), [&](const Part& part) { return part.name == name; });
+const SpecialPart& part_of(std::string_view name) {
+  return *std::find_if(kParts.begin(), kParts.end(),
+                       [&](const SpecialPart& part) { return part.name == name; });
 }
 
 class SpecialTokens {

@@ -107,7 +107,7 @@ class Median {
   std::uint64_t count_ = 0;
 };
 
-struct Part {
+struct ErrorPart {
   ValueError error;
   double amax = 0;  // of b
   std::uint64_t elements = 0;
@@ -129,10 +129,7 @@ bool exceeds(const PartError& part, double usual) {
 class PartJudge {
  public:
   PartJudge(const LogicalTensor& a, const LogicalTensor& b)
-      : matrix_(a),
-        tile_(tile_of(a, b)),
-        across_(LogicalTensor::ceil_div(a.columns, tile_.columns)),
-        tiles_(across_) {
+      : matrix_(a), tile_(tile_of(a, b)), across_(ceil_div(a.columns, tile_.columns)), tiles_(across_) {
     for (const LogicalTensor* side : {&a, &b}) {
       const Extent extent = scale_extent(*side);
       sides_.push_back({rounding_of(*side), extent.columns > tile_.columns, extent.rows > tile_.rows});
@@ -147,13 +144,13 @@ class PartJudge {
   void set_largest(double amax) { matrix_amax_ = amax; }
 
   void add_row(std::uint64_t row, std::span<const float> a, std::span<const float> b) {
-    Part whole;
+    ErrorPart whole;
     for (std::uint64_t t = 0; t < across_; ++t) {
       const std::uint64_t first = t * tile_.columns, count = std::min(tile_.columns, matrix_.columns - first);
       ValueError error;
       error.add(a.subspan(first, count), b.subspan(first, count));
       const double amax = largest(b.subspan(first, count));
-      for (Part* part : {&tiles_[t], &whole}) {
+      for (ErrorPart* part : {&tiles_[t], &whole}) {
         part->error.add(error);
         part->amax = std::max(part->amax, amax);
         part->elements += count;
@@ -190,7 +187,7 @@ class PartJudge {
   static bool worse(const PartError& x, const PartError& y) { return size(x) > size(y); }
 
   // Σ (rel·b)² + n·abs², of both sides.
-  double explained(const Part& tile, double band_amax) const {
+  double explained(const ErrorPart& tile, double band_amax) const {
     double squares = 0;
     for (const Side& side : sides_) {
       const double amax = side.beyond_rows ? matrix_amax_ : side.beyond_columns ? band_amax : tile.amax;
@@ -203,12 +200,12 @@ class PartJudge {
 
   void end_band(std::uint64_t first_row) {
     double band_amax = 0;
-    for (const Part& tile : tiles_) band_amax = std::max(band_amax, tile.amax);
+    for (const ErrorPart& tile : tiles_) band_amax = std::max(band_amax, tile.amax);
     double a_row = 0;  // what is explained of one row of the band, at most
     for (std::uint64_t t = 0; t < across_; ++t) {
       const double most = explained(tiles_[t], band_amax);
       // Of a row only the part that does not depend on its own values is known here.
-      Part empty{{}, tiles_[t].amax, tiles_[t].elements};
+      ErrorPart empty{{}, tiles_[t].amax, tiles_[t].elements};
       a_row += explained(empty, band_amax) / static_cast<double>(band_.size());
       judge({false, first_row, band_.size(), t * tile_.columns,
              std::min(tile_.columns, matrix_.columns - t * tile_.columns), tiles_[t].error, 0},
@@ -220,7 +217,7 @@ class PartJudge {
       judge({true, first_row + i, 1, 0, matrix_.columns, band_[i].error, 0},
             a_row + kSlack * kSlack * relative * band_[i].error.squares, row_median_);
     }
-    std::fill(tiles_.begin(), tiles_.end(), Part{});
+    std::fill(tiles_.begin(), tiles_.end(), ErrorPart{});
     band_.clear();
   }
 
@@ -238,7 +235,7 @@ class PartJudge {
   const LogicalTensor& matrix_;
   Extent tile_;
   std::uint64_t across_;
-  std::vector<Part> tiles_, band_;
+  std::vector<ErrorPart> tiles_, band_;
   std::vector<Side> sides_;
   double matrix_amax_ = 0;
   Median tile_median_, row_median_;

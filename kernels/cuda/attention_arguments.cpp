@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
 
-std::uint32_t narrow(std::size_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-
 template <class T>
 const T* staged(Staging& staging, const std::vector<T>& values) {
   if (values.empty()) return nullptr;

@@ -5,8 +5,8 @@
 namespace assay::cuda {
 namespace {
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const AttentionCall& call, SplitRule rule) {
+std::vector<LaunchPlan> plans_of_attention(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                           const AttentionCall& call, SplitRule rule) {
   if (arithmetic.storage() != Real::f32 || !is_sound(call)) return {};
   AttentionPlan plan = plan_attention(limits, shape_of(arithmetic, call), rule);
   std::vector<LaunchPlan> plans = {std::move(plan.tiles)};
@@ -37,7 +37,7 @@ void add_attention_kernels(Registry& registry, Machine& machine, const Attention
     Kernel<AttentionCall> kernel = cuda_kernel<AttentionCall>(
         machine, std::move(name), std::move(about), attention_edges(),
         [rule](const DeviceLimits& limits, const Arithmetic& arithmetic, const AttentionCall& call) {
-          return plans_of(limits, arithmetic, call, rule);
+          return plans_of_attention(limits, arithmetic, call, rule);
         },
         [launchers, rule](Machine& m, Ops& ops, const AttentionCall& call) {
           return run_attention(m, ops, call, launchers, rule);

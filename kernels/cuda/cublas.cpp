@@ -29,7 +29,7 @@ struct Cublas {
   decltype(&cublasGetStatusString) status_text = nullptr;
 };
 
-Cublas load() {
+Cublas load_cublas() {
   Cublas cublas;
   LoadedLibrary library("cuBLAS", "cublas", CUBLAS_VER_MAJOR);  // of the version compiled with
   library.find("cublasCreate_v2", cublas.create);
@@ -41,7 +41,7 @@ Cublas load() {
 }
 
 const Cublas& cublas() {
-  static const Cublas loaded = load();
+  static const Cublas loaded = load_cublas();
   return loaded;
 }
 
@@ -50,7 +50,7 @@ void check(cublasStatus_t status, const char* doing) {
     throw Error::io(fmt::format("cuBLAS, {}: {}", doing, cublas().status_text(status)));
 }
 
-cublasHandle_t handle_of_this_thread() {
+cublasHandle_t cublas_of_this_thread() {
   struct Owned {
     cublasHandle_t handle = nullptr;
     Owned() { check(cublas().create(&handle), "starting"); }
@@ -81,7 +81,7 @@ std::string cublas_unavailable() {
 
 void cublas_gemm(const GemmArguments& a, Stream stream) {
   if (!cublas().unavailable.empty()) throw Error::io(cublas().unavailable);
-  const cublasHandle_t handle = handle_of_this_thread();
+  const cublasHandle_t handle = cublas_of_this_thread();
   check(cublas().set_stream(handle, static_cast<cudaStream_t>(stream)), "choosing a stream");
   const Types types = types_of(a.kind);
   const float one = 1, zero = 0;

@@ -36,7 +36,7 @@ struct CublasLt {
   decltype(&cublasLtMatmul) multiply = nullptr;
 };
 
-CublasLt load() {
+CublasLt load_cublaslt() {
   CublasLt lt;
   LoadedLibrary library("cuBLASLt", "cublasLt", CUBLAS_VER_MAJOR);
   library.find("cublasLtCreate", lt.create);
@@ -57,7 +57,7 @@ CublasLt load() {
 }
 
 const CublasLt& lt() {
-  static const CublasLt loaded = load();
+  static const CublasLt loaded = load_cublaslt();
   return loaded;
 }
 
@@ -66,7 +66,7 @@ void check(cublasStatus_t status, std::string_view doing) {
     throw Error::io(fmt::format("cuBLASLt, {}: {}", doing, lt().status_text(status)));
 }
 
-cublasLtHandle_t handle_of_this_thread() {
+cublasLtHandle_t cublaslt_of_this_thread() {
   struct Owned {
     cublasLtHandle_t handle = nullptr;
     Owned() { check(lt().create(&handle), "starting"); }
@@ -134,9 +134,9 @@ cublasLtMatmulAlgo_t chosen_by_library(const Fp8GemmArguments& a, const Operatio
         "choosing an algorithm");
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
-  const cublasStatus_t status =
-      lt().choose(handle_of_this_thread(), operation.description.get(), operation.w.get(), operation.x.get(),
-                  operation.y.get(), operation.y.get(), preference.get(), 1, &result, &found);
+  const cublasStatus_t status = lt().choose(cublaslt_of_this_thread(), operation.description.get(),
+                                            operation.w.get(), operation.x.get(), operation.y.get(),
+                                            operation.y.get(), preference.get(), 1, &result, &found);
   check(status == CUBLAS_STATUS_SUCCESS && found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : status,
         fmt::format("choosing an algorithm for {} × {} × {}", a.m, a.n, a.k));
   return result.algo;
@@ -176,8 +176,8 @@ void cublaslt_fp8_gemm(const Fp8GemmArguments& a, void* workspace, Stream stream
   if (const std::string why = cublaslt_unavailable(a.scales); !why.empty()) throw Error::io(why);
   const Operation operation(a);
   const float one = 1, zero = 0;
-  check(lt().multiply(handle_of_this_thread(), operation.description.get(), &one, a.w, operation.w.get(), a.x,
-                      operation.x.get(), &zero, a.y, operation.y.get(), a.y, operation.y.get(),
+  check(lt().multiply(cublaslt_of_this_thread(), operation.description.get(), &one, a.w, operation.w.get(),
+                      a.x, operation.x.get(), &zero, a.y, operation.y.get(), a.y, operation.y.get(),
                       &algorithm(a, operation), workspace, kFp8Workspace, static_cast<cudaStream_t>(stream)),
         "multiplying");
 }

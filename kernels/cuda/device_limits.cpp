@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/cuda/launch_plan.h"
+
 namespace assay::cuda {
 namespace {
 
@@ -20,10 +22,6 @@ constexpr std::array<DeviceLimits, 7> kKnown = {{
     {100, 227_KiB, 228_KiB, 2048, 32, 148, "B200"},
     {120, 99_KiB, 100_KiB, 1536, 24, 170, "RTX 5090"},
 }};
-
-constexpr std::size_t round_up(std::size_t value, std::size_t step) {
-  return (value + step - 1) / step * step;
-}
 
 constexpr unsigned kRegisterStep = 256;  // registers are given out to a warp in steps of this
 constexpr std::size_t kSharedStep = 128;

@@ -10,11 +10,6 @@ namespace {
 
 using Plans = std::vector<LaunchPlan>;
 
-std::uint32_t narrow(std::size_t n) {
-  if (n > 0xFFFFFFFFu) throw Error::input("a matrix beyond what kernels index in 32 bits");
-  return static_cast<std::uint32_t>(n);
-}
-
 Curve curve_of(Activation kind) {
   switch (kind) {
     case Activation::silu: return Curve::silu;

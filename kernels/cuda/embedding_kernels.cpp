@@ -12,8 +12,8 @@
 namespace assay::cuda {
 namespace {
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const EmbeddingCall& call) {
+std::vector<LaunchPlan> plans_of_embedding(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                           const EmbeddingCall& call) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   const WeightView& table = call.table;
   if (arithmetic.storage() != Real::f32 || table.input_major || !is_convertible(table) ||
@@ -59,7 +59,7 @@ Matrix run_embedding(Machine& machine, Ops& ops, const EmbeddingCall& call,
 
 void add_embedding_kernels(Registry& registry, Machine& machine, const EmbeddingLaunchers& launchers) {
   registry.add(cuda_kernel<EmbeddingCall>(machine, "cuda.gather", "rows of the table decoded on the device",
-                                          element_edges("hidden"), plans_of,
+                                          element_edges("hidden"), plans_of_embedding,
                                           [launchers](Machine& m, Ops& ops, const EmbeddingCall& call) {
                                             return run_embedding(m, ops, call, launchers);
                                           }));

@@ -21,10 +21,6 @@ AttentionCall expanded_attention(const MlaCall& call) {
   return full;
 }
 
-std::uint32_t narrow(std::size_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-
 // One of a cached row's two expansions, of all heads.
 struct Expansion {
   const void* matrices;
@@ -115,8 +111,8 @@ bool is_sound_expanded(const Arithmetic& arithmetic, const MlaCall& call) {
   return call.q.columns() == call.heads * (call.nope_dim + call.rope_dim) && are_sound_sequences(latents);
 }
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const MlaCall& call) {
+std::vector<LaunchPlan> plans_of_expanded(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                          const MlaCall& call) {
   if (arithmetic.storage() != Real::f32 || !is_sound_expanded(arithmetic, call)) return {};
   PackedCaches pools;
   for (const SequenceMetadata& span : call.sequences) pools.add(span.key_rows, span.keys);
@@ -139,7 +135,7 @@ Edges expanded_edges() {
 void add_expanded_kernels(Registry& registry, Machine& machine, const MlaLaunchers& launchers) {
   Kernel<MlaCall> kernel = cuda_kernel<MlaCall>(
       machine, "cuda.expanded", "naive: latents expanded on the device, then attention as ever",
-      expanded_edges(), plans_of, [launchers](Machine& m, Ops& ops, const MlaCall& call) {
+      expanded_edges(), plans_of_expanded, [launchers](Machine& m, Ops& ops, const MlaCall& call) {
         return ExpandedRun(m, ops, call, launchers).run();
       });
   kernel.invariants = {.chunk_invariant = false};

@@ -61,20 +61,20 @@ constexpr std::size_t kStackBytes = 64 << 10;
 #endif
 
 // Memory of which only touched pages exist.
-class Stack {
+class FiberStack {
  public:
-  Stack() {
+  FiberStack() {
     memory_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory_ == MAP_FAILED) throw Error::io("no memory for the stacks of emulated threads");
   }
-  ~Stack() {
+  ~FiberStack() {
     if (memory_ == nullptr) return;
     forget_frames();
     munmap(memory_, kStackBytes);
   }
-  Stack(Stack&& other) noexcept : memory_(other.memory_) { other.memory_ = nullptr; }
-  Stack& operator=(Stack&&) = delete;
+  FiberStack(FiberStack&& other) noexcept : memory_(other.memory_) { other.memory_ = nullptr; }
+  FiberStack& operator=(FiberStack&&) = delete;
   void* bottom() const { return memory_; }
   // Of functions that will never return: AddressSanitizer still guards what lies between their variables.
   void forget_frames() const {
@@ -124,7 +124,7 @@ void begin_context(Context& context, void* bottom, void (*entry)()) {
 
 struct FiberPool::State {
   struct Fiber {
-    Stack stack;
+    FiberStack stack;
     Context context;
     bool ended = false;
     void* fake_stack = nullptr;  // AddressSanitizer's

@@ -33,7 +33,7 @@ struct Fp8GemmArguments {
   const float *x_scales = nullptr, *w_scales = nullptr;
 };
 constexpr std::size_t w_scale_stride(std::size_t k) {
-  return blocks_for(blocks_for(k, kFp8Block), 4) * 4;
+  return round_up(blocks_for(k, kFp8Block), 4);
 }
 
 struct Fp8LibraryLaunchers {

@@ -16,12 +16,6 @@
 namespace assay::cuda {
 namespace {
 
-std::size_t up_to(std::size_t n, std::size_t step) {
-  return blocks_for(n, step) * step;
-}
-std::uint32_t narrow(std::size_t n) {
-  return static_cast<std::uint32_t>(n);
-}
 bool aligned16(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
 }
@@ -64,9 +58,9 @@ class Fp8Product {
         y_(ops.allocate(m_, n_)),
         staging_(machine.stage()) {
     gemm_ = {.scales = scales,
-             .m = narrow(by_blocks_ ? up_to(m_, kFp8TokenStep) : m_),
-             .n = narrow(up_to(n_, kFp8Step)),
-             .k = narrow(up_to(k_, kFp8Step))};
+             .m = narrow(by_blocks_ ? round_up(m_, kFp8TokenStep) : m_),
+             .n = narrow(round_up(n_, kFp8Step)),
+             .k = narrow(round_up(k_, kFp8Step))};
   }
 
   Matrix run() {
@@ -206,8 +200,8 @@ class Fp8Product {
 };
 
 // The library plans its own products; these are ours around it.
-std::vector<LaunchPlan> plans_of(Fp8Scales scales, const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const LinearCall& call) {
+std::vector<LaunchPlan> plans_of_fp8(Fp8Scales scales, const DeviceLimits& limits,
+                                     const Arithmetic& arithmetic, const LinearCall& call) {
   if (!is_fp8_product(arithmetic, call)) return {};
   const std::size_t m = call.x.rows(), n = call.weight.rows, k = call.weight.columns;
   const std::size_t block = scales == Fp8Scales::blocks ? kFp8Block : k;
@@ -225,7 +219,7 @@ Kernel<LinearCall> fp8_kernel(Machine& machine, const Fp8LibraryLaunchers& launc
   Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
       machine, std::move(name), std::move(about), Edges(),
       [scales](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
-        return plans_of(scales, limits, arithmetic, call);
+        return plans_of_fp8(scales, limits, arithmetic, call);
       },
       [launchers, scales](Machine& m, Ops& ops, const LinearCall& call) {
         return Fp8Product(m, ops, call, launchers, scales).run();

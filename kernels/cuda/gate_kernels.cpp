@@ -11,7 +11,7 @@ namespace assay::cuda {
 
 std::size_t gate_bytes(std::size_t experts, std::size_t top_k, std::size_t groups) {
   const std::size_t bytes = (2 * experts + groups + top_k) * sizeof(double) + experts + groups;
-  return blocks_for(bytes, 16) * 16;
+  return round_up(bytes, 16);
 }
 
 LaunchPlan plan_gate(const DeviceLimits& limits, const GateShape& shape) {
@@ -38,8 +38,8 @@ GateShape shape_of(const MoeGateCall& call) {
           .groups = call.rule.groups};
 }
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const MoeGateCall& call) {
+std::vector<LaunchPlan> plans_of_gate(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                      const MoeGateCall& call) {
   const GateRule& rule = call.rule;
   const std::size_t experts = call.logits.columns();
   const bool fits = rule.top_k != 0 && rule.top_k <= experts && rule.groups != 0 &&
@@ -88,7 +88,7 @@ Routing run_gate(Machine& machine, Ops& ops, const MoeGateCall& call, const Gate
 void add_gate_kernels(Registry& registry, Machine& machine, const GateLaunchers& launchers) {
   registry.add(cuda_kernel<MoeGateCall>(
       machine, "cuda.fused", "scores, groups, experts and weights of a token in one warp", gate_edges(),
-      plans_of, [launchers](Machine& m, Ops& ops, const MoeGateCall& call) {
+      plans_of_gate, [launchers](Machine& m, Ops& ops, const MoeGateCall& call) {
         return run_gate(m, ops, call, launchers);
       }));
 }

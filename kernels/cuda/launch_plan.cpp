@@ -62,4 +62,10 @@ std::string describe(const LaunchPlan& plan) {
       plan.blocks_per_sm == 1 ? std::string("1 block") : fmt::format("{} blocks", plan.blocks_per_sm));
 }
 
+std::uint32_t narrow(std::size_t count) {
+  if (count > 0xFFFFFFFFu)
+    throw Error::input(fmt::format("{}: kernels index with 32 bits", with_thousands(count)));
+  return static_cast<std::uint32_t>(count);
+}
+
 }  // namespace assay::cuda

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "kernels/cuda/device_limits.h"
@@ -55,5 +56,11 @@ std::string describe(const LaunchPlan& plan);
 constexpr std::size_t blocks_for(std::size_t total, std::size_t size) {
   return (total + size - 1) / size;
 }
+// `total`, or the next multiple of `step` above it.
+constexpr std::size_t round_up(std::size_t total, std::size_t step) {
+  return blocks_for(total, step) * step;
+}
+// A count as kernels take it; one that 32 bits do not hold is an Error.
+std::uint32_t narrow(std::size_t count);
 
 }  // namespace assay::cuda

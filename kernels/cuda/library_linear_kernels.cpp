@@ -19,7 +19,7 @@ using Kind = GemmArguments::Kind;
 constexpr std::size_t kIntegerStep = 16;
 
 std::size_t padded(std::size_t n, Kind kind) {
-  return kind == Kind::i8 ? blocks_for(n, kIntegerStep) * kIntegerStep : n;
+  return kind == Kind::i8 ? round_up(n, kIntegerStep) : n;
 }
 
 // How a call is multiplied; nullopt: not by these kernels.
@@ -56,8 +56,8 @@ struct Shape {
       : m(call.x.rows()), n(call.weight.outputs()), k(call.weight.inputs()) {}
 };
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const LinearCall& call) {
+std::vector<LaunchPlan> plans_of_library_linear(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                                const LinearCall& call) {
   const std::optional<Kind> kind = kind_of(arithmetic, call);
   if (!kind) return {};
   const Shape s(call);
@@ -67,10 +67,10 @@ std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& a
   return {std::move(weight), std::move(result)};
 }
 
-class Product {
+class LibraryProduct {
  public:
-  Product(Machine& machine, Ops& ops, const LinearCall& call, const LibraryLinearLaunchers& launchers,
-          Kind kind)
+  LibraryProduct(Machine& machine, Ops& ops, const LinearCall& call, const LibraryLinearLaunchers& launchers,
+                 Kind kind)
       : machine_(machine), ops_(ops), call_(call), launch_(launchers), kind_(kind), s_(call) {}
 
   Matrix run() {
@@ -249,11 +249,12 @@ Kernel<LinearCall> library_kernel(Machine& machine, const LibraryLinearLaunchers
   Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
       machine, std::move(name), std::move(about), Edges(),
       [takes_kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const LinearCall& call) {
-        return takes_kind(arithmetic, call) ? plans_of(limits, arithmetic, call) : std::vector<LaunchPlan>();
+        return takes_kind(arithmetic, call) ? plans_of_library_linear(limits, arithmetic, call)
+                                            : std::vector<LaunchPlan>();
       },
       [launchers, tf32](Machine& m, Ops& ops, const LinearCall& call) {
         const Kind kind = *kind_of(ops.arithmetic(), call);
-        return Product(m, ops, call, launchers, tf32 ? Kind::tf32 : kind).run();
+        return LibraryProduct(m, ops, call, launchers, tf32 ? Kind::tf32 : kind).run();
       });
   kernel.invariants = kNoInvariants;
   kernel.roundoffs.accumulator = roundoff;

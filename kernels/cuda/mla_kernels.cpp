@@ -29,10 +29,6 @@ MlaPlan plan_of(const DeviceLimits& limits, const Arithmetic& arithmetic, const 
           plan_mla_product(limits, call.q.rows(), call.heads, call.kv_rank, call.v_dim)};
 }
 
-std::uint32_t narrow(std::size_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-
 class MlaRun {
  public:
   MlaRun(Machine& machine, Ops& ops, const MlaCall& call, const MlaPlan& plan, const MlaLaunchers& launchers,
@@ -117,8 +113,8 @@ bool is_sound(const MlaCall& call) {
   return are_sound_sequences(shared);
 }
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const MlaCall& call, SplitRule rule) {
+std::vector<LaunchPlan> plans_of_mla(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                     const MlaCall& call, SplitRule rule) {
   if (arithmetic.storage() != Real::f32 || !is_sound(call)) return {};
   MlaPlan plan = plan_of(limits, arithmetic, call, rule);
   std::vector<LaunchPlan> plans = {std::move(plan.into), std::move(plan.attention.tiles)};
@@ -144,7 +140,7 @@ void add_mla_kernels(Registry& registry, Machine& machine, const MlaLaunchers& l
     Kernel<MlaCall> kernel = cuda_kernel<MlaCall>(
         machine, std::move(name), std::move(about), mla_edges(),
         [rule](const DeviceLimits& limits, const Arithmetic& arithmetic, const MlaCall& call) {
-          return plans_of(limits, arithmetic, call, rule);
+          return plans_of_mla(limits, arithmetic, call, rule);
         },
         [launchers, rule](Machine& m, Ops& ops, const MlaCall& call) {
           return run_mla(m, ops, call, launchers, rule);

@@ -187,8 +187,8 @@ class Mixture {
 };
 
 // Every expert is planned for as if all tokens came to it: which do is known when they have.
-std::vector<LaunchPlan> plans_of(const GemmKind& kind, const DeviceLimits& limits,
-                                 const Arithmetic& arithmetic, const FusedMoeCall& call) {
+std::vector<LaunchPlan> plans_of_moe(const GemmKind& kind, const DeviceLimits& limits,
+                                     const Arithmetic& arithmetic, const FusedMoeCall& call) {
   const ExpertWeights& w = call.experts;
   if (call.routing.top_k == 0) return {};
   const std::vector<std::size_t> rows(w.down.size(), call.x.rows());
@@ -214,7 +214,7 @@ void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& 
     Kernel<FusedMoeCall> kernel = cuda_kernel<FusedMoeCall>(
         machine, "cuda.grouped_" + kind.name, "all experts in one launch: " + kind.about, expert_edges(),
         [kind](const DeviceLimits& limits, const Arithmetic& arithmetic, const FusedMoeCall& call) {
-          return plans_of(kind, limits, arithmetic, call);
+          return plans_of_moe(kind, limits, arithmetic, call);
         },
         [launchers, unit = kind.unit](Machine& m, Ops& ops, const FusedMoeCall& call) {
           Matrix y = ops.allocate(call.x.rows(), call.x.columns());

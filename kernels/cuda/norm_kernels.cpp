@@ -30,8 +30,8 @@ NormShape shape_of(const Matrix& x, const WeightView& weight) {
   return {.count = x.rows() * (x.columns() / group), .group = group};
 }
 
-std::vector<LaunchPlan> plans_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
-                                 const RmsNormCall& call) {
+std::vector<LaunchPlan> plans_of_norm(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                                      const RmsNormCall& call) {
   if (!takes_norm(arithmetic, call.x, call.weight)) return {};
   return {plan_rms_norm(limits, shape_of(call.x, call.weight))};
 }
@@ -114,7 +114,7 @@ Matrix run_softmax(Machine& machine, Ops& ops, const SoftmaxCall& call, const So
 void add_norm_kernels(Registry& registry, Machine& machine, const NormLaunchers& launchers) {
   registry.add(cuda_kernel<RmsNormCall>(
       machine, "cuda.fused", "squares, root and weight in one pass over a row in shared memory", row_edges(),
-      plans_of, [launchers](Machine& m, Ops& ops, const RmsNormCall& call) {
+      plans_of_norm, [launchers](Machine& m, Ops& ops, const RmsNormCall& call) {
         return run_rms_norm(m, ops, call, launchers);
       }));
   registry.add(cuda_kernel<LayerNormCall>(

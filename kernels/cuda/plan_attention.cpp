@@ -16,10 +16,6 @@ constexpr std::size_t kNoSplit = std::numeric_limits<std::size_t>::max() / 2;
 constexpr unsigned kMlaThreads = 256, kMergeThreads = 128;
 constexpr std::size_t kMostMla = 512;  // columns of values that a block's warps share out
 
-constexpr std::size_t round_up(std::size_t value, std::size_t step) {
-  return (value + step - 1) / step * step;
-}
-
 std::size_t group_of(const AttentionShape& shape) {
   return shape.heads / shape.kv_heads;
 }
@@ -70,7 +66,6 @@ Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, 
 }
 
 void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, AttentionPlan& plan) {
-  const auto narrow = [](std::size_t x) { return static_cast<std::uint32_t>(x); };
   for_each_tile(shape, rows, [&](std::size_t sequence, std::size_t row, const KeyRange& keys) {
     AttentionWork work = {.sequence = narrow(sequence), .first_row = narrow(row)};
     const std::size_t split = splits.of(shape, sequence);

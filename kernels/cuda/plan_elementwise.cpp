@@ -10,7 +10,7 @@ namespace assay::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256, kRegisters = 32;
-constexpr std::size_t kMostOfAWarp = 1024;  // elements under one scale: 32 a thread
+constexpr std::size_t kMostScaledByAWarp = 1024;  // elements under one scale: 32 a thread
 
 LaunchPlan plan_elements(const DeviceLimits& limits, const char* kernel, const ElementwiseShape& shape) {
   LaunchChoice choice = {.kernel = kernel, .threads = kThreads, .registers = kRegisters};
@@ -27,7 +27,7 @@ Edges element_edges(std::string_view columns) {
   return {{.of = columns, .from = kThreads + 1}};
 }
 Edges quantize_edges() {
-  return {{.of = "n", .every = 32}, {.of = "n", .from = kMostOfAWarp + 1}};
+  return {{.of = "n", .every = 32}, {.of = "n", .from = kMostScaledByAWarp + 1}};
 }
 
 LaunchPlan plan_rope(const DeviceLimits& limits, const ElementwiseShape& pairs) {
@@ -47,7 +47,7 @@ LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& s
 }
 
 LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape) {
-  const bool warp = shape.block_elements <= kMostOfAWarp;
+  const bool warp = shape.block_elements <= kMostScaledByAWarp;
   LaunchChoice choice = {.kernel = "quantize", .registers = 40};
   choice.variant = warp ? "a warp a scale" : "a block a scale";
   choice.threads = warp ? 128 : kThreads;

@@ -7,10 +7,10 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::size_t kMostOfAWarp = 1024;    // columns: 32 floats a thread
-constexpr std::size_t kKeptNowhere = 29'000;  // columns, of which no architecture's SM keeps two rows
-constexpr std::size_t kSumsBytes = 128;       // a float for each of at most 32 warps
-constexpr unsigned kRegisters = 40;
+constexpr std::size_t kMostNormedByAWarp = 1024;  // columns: 32 floats a thread
+constexpr std::size_t kKeptNowhere = 29'000;      // columns, of which no architecture's SM keeps two rows
+constexpr std::size_t kSumsBytes = 128;           // a float for each of at most 32 warps
+constexpr unsigned kNormRegisters = 40;
 
 struct Rows {
   const char* kernel;
@@ -19,8 +19,8 @@ struct Rows {
 };
 
 LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
-  LaunchChoice choice = {.kernel = rows.kernel, .registers = kRegisters};
-  if (rows.columns <= kMostOfAWarp) {
+  LaunchChoice choice = {.kernel = rows.kernel, .registers = kNormRegisters};
+  if (rows.columns <= kMostNormedByAWarp) {
     choice.variant = fmt::format("a warp a {}", rows.one);
     choice.threads = 128;
     choice.grid.x = static_cast<unsigned>(blocks_for(rows.count, 4));
@@ -31,7 +31,7 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
   choice.grid.x = static_cast<unsigned>(rows.count);
   const std::size_t kept = kSumsBytes + blocks_for(rows.columns, 4) * 16;
   // Kept, a row is read once; but fewer than two blocks an SM would wait for memory with nothing else to do.
-  if (resident_blocks(limits, choice.threads, kept, kRegisters) >= 2) {
+  if (resident_blocks(limits, choice.threads, kept, kNormRegisters) >= 2) {
     choice.variant = fmt::format("a block a {}, kept", rows.one);
     choice.shared_bytes = kept;
     choice.why = fmt::format("{} columns stay in shared memory between the passes", rows.columns);
@@ -47,7 +47,7 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
 
 Edges row_edges() {
   return {{.of = "n", .every = 32},  // a lane each, four at a time where that ends even
-          {.of = "n", .from = kMostOfAWarp + 1},
+          {.of = "n", .from = kMostNormedByAWarp + 1},
           {.of = "n", .from = kKeptNowhere}};
 }
 

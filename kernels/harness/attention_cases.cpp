@@ -19,8 +19,6 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kShorter = 7;  // keys by which each sequence of a batch is shorter than the one before
-
 Precision attention_precision(const CaseId& id) {
   const std::string text = id.word("act", "f32");
   if (text != "f32" && text != "bf16")
@@ -28,7 +26,7 @@ Precision attention_precision(const CaseId& id) {
   return *precision_from_text(text);
 }
 
-struct Sequence {
+struct MadeSequence {
   std::size_t first = 0, queries = 0, keys = 0;
   MadeCache key_rows, value_rows;
 };
@@ -55,9 +53,9 @@ class AttentionOperands final : public Operands<AttentionCall> {
     };
     std::size_t tokens = 0;
     for (std::size_t s = 0; s < id.number("seqs", 1); ++s) {
-      Sequence sequence = {.first = tokens,
-                           .queries = queries,
-                           .keys = std::max(queries, keys - std::min(keys, s * kShorter))};
+      MadeSequence sequence = {.first = tokens,
+                               .queries = queries,
+                               .keys = std::max(queries, keys - std::min(keys, s * kShorter))};
       sequence.key_rows = MadeCache(fill(sequence.keys, kv_heads_ * qk_dim_), page, seed);
       sequence.value_rows = MadeCache(fill(sequence.keys, kv_heads_ * v_dim_), page, seed + 500);
       tokens += queries;
@@ -79,7 +77,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
                           .scale = scale_,
                           .window = window_,
                           .soft_cap = cap_};
-    for (const Sequence& s : sequences_)
+    for (const MadeSequence& s : sequences_)
       call.sequences.push_back(
           {s.first, s.queries, s.keys, s.key_rows.upload_to(ops), s.value_rows.upload_to(ops)});
     if (sinks_) call.sinks = sinks_->view();
@@ -94,7 +92,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
     y.per_roundoff.resize(y.values.size());
     if (arithmetic.bfloat16()) y.absolute.resize(y.values.size());
     const std::vector<float> sinks = sinks_ ? sinks_->values() : std::vector<float>{};
-    for (const Sequence& s : sequences_) {
+    for (const MadeSequence& s : sequences_) {
       for (std::size_t i = 0; i < s.queries; ++i) {
         for (std::size_t h = 0; h < heads_; ++h) {
           const std::size_t at = (s.first + i) * y.columns + h * v_dim_;
@@ -128,21 +126,21 @@ class AttentionOperands final : public Operands<AttentionCall> {
   }
   double flops() const override {
     double pairs = 0;
-    for (const Sequence& s : sequences_)
+    for (const MadeSequence& s : sequences_)
       pairs += static_cast<double>(s.queries) * static_cast<double>(s.keys);
     return 2 * pairs * static_cast<double>(heads_ * (qk_dim_ + v_dim_));
   }
   double bytes() const override {
     double rows = 0;
-    for (const Sequence& s : sequences_) rows += static_cast<double>(s.keys);
+    for (const MadeSequence& s : sequences_) rows += static_cast<double>(s.keys);
     return 4 * (rows * static_cast<double>(kv_heads_ * (qk_dim_ + v_dim_)) +
                 static_cast<double>(q_.rows * heads_ * (qk_dim_ + v_dim_)));
   }
 
  private:
   // `staged`: what the arithmetic's own roundings come to, if it has any.
-  void query_error(const Sequence& s, std::size_t query, std::size_t head, const std::vector<float>& sinks,
-                   double* error, double* staged) const {
+  void query_error(const MadeSequence& s, std::size_t query, std::size_t head,
+                   const std::vector<float>& sinks, double* error, double* staged) const {
     const std::size_t position = s.keys - s.queries + query, kv = head / (heads_ / kv_heads_);
     const std::size_t first = window_ != 0 && position + 1 > window_ ? position + 1 - window_ : 0;
     const double* q = &q_.values[(s.first + query) * q_.columns + head * qk_dim_];
@@ -189,15 +187,15 @@ class AttentionOperands final : public Operands<AttentionCall> {
   std::size_t heads_, kv_heads_, qk_dim_, v_dim_, window_;
   double cap_, scale_;
   bool fine_ = false;
-  std::vector<Sequence> sequences_;
+  std::vector<MadeSequence> sequences_;
   Filled q_;
   MadeWeightPtr sinks_;
 };
 
-struct Form {
+struct AttentionForm {
   std::uint64_t heads, kv, dim, v, keys, queries;
 };
-CaseId attention_case(const Form& f) {
+CaseId attention_case(const AttentionForm& f) {
   return CaseId("attention", "F32")
       .with("heads", f.heads)
       .with("kv", f.kv)
@@ -214,17 +212,17 @@ class AttentionCases final : public OpCases<AttentionCall> {
     constexpr std::array kKinds = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
                                    InputKind::large};
     // One key; ragged prefill and decoding; MHA, GQA, MQA; DeepSeek's 192/128 and absorbed 576/512.
-    for (const Form& f : {Form{1, 1, 1, 1, 1, 1},
-                          {2, 2, 16, 16, 3, 3},
-                          {4, 2, 64, 64, 77, 1},
-                          {8, 2, 128, 128, 65, 17},
-                          {3, 1, 40, 24, 131, 9},
-                          {4, 4, 192, 128, 50, 5},
-                          {4, 1, 576, 512, 70, 2}}) {
+    for (const AttentionForm& f : {AttentionForm{1, 1, 1, 1, 1, 1},
+                                   {2, 2, 16, 16, 3, 3},
+                                   {4, 2, 64, 64, 77, 1},
+                                   {8, 2, 128, 128, 65, 17},
+                                   {3, 1, 40, 24, 131, 9},
+                                   {4, 4, 192, 128, 50, 5},
+                                   {4, 1, 576, 512, 70, 2}}) {
       for (const InputKind kind : kKinds) cases.push_back(attention_case(f).with(kind));
     }
     // What may go with it, each alone and all together.
-    const Form base = {6, 2, 32, 32, 100, 11};
+    const AttentionForm base = {6, 2, 32, 32, 100, 11};
     for (const InputKind kind : kKinds) {
       for (const std::uint64_t window : {1, 2, 33, 89, 90, 100})
         cases.push_back(attention_case(base).with("window", window).with(kind));
@@ -254,18 +252,18 @@ class AttentionCases final : public OpCases<AttentionCall> {
     cases.push_back(attention_case({4, 1, 128, 128, 300, 300}).with(InputKind::heavy_tailed));
     // Long enough to be cut into pieces, with odd ends: a sink that is to be counted once, sequences of
     // several lengths, a window that begins within a piece, the last page partly filled.
-    const Form cut = {4, 2, 64, 64, 4099, 3};
+    const AttentionForm cut = {4, 2, 64, 64, 4099, 3};
     for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean, InputKind::large}) {
       cases.push_back(attention_case(cut).with("sinks", 1).with("page", 64).with(kind));
       cases.push_back(attention_case(cut).with("seqs", 3).with("page", 48).with("window", 1500).with(kind));
     }
     // In bfloat16.
     for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean}) {
-      for (const Form& f : {Form{1, 1, 1, 1, 1, 1},
-                            {8, 2, 80, 80, 65, 17},
-                            {4, 4, 192, 128, 150, 5},
-                            {2, 1, 576, 512, 70, 2},
-                            {8, 2, 256, 256, 600, 1}})
+      for (const AttentionForm& f : {AttentionForm{1, 1, 1, 1, 1, 1},
+                                     {8, 2, 80, 80, 65, 17},
+                                     {4, 4, 192, 128, 150, 5},
+                                     {2, 1, 576, 512, 70, 2},
+                                     {8, 2, 256, 256, 600, 1}})
         cases.push_back(attention_case(f).with("act", "bf16").with(kind));
       cases.push_back(attention_case(base)
                           .with("act", "bf16")
@@ -281,7 +279,7 @@ class AttentionCases final : public OpCases<AttentionCall> {
   }
   std::vector<CaseId> always() const override {
     std::vector<CaseId> cases;
-    const auto add = [&](const Form& f, std::string_view act = "") {
+    const auto add = [&](const AttentionForm& f, std::string_view act = "") {
       CaseId id = attention_case(f);
       if (!act.empty()) id.with("act", act);
       cases.push_back(id.with(InputKind::zero_mean));
@@ -306,7 +304,9 @@ class AttentionCases final : public OpCases<AttentionCall> {
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
     std::vector<CaseId> cases;
-    const auto add = [&](const Form& f) { cases.push_back(attention_case(f).with(InputKind::zero_mean)); };
+    const auto add = [&](const AttentionForm& f) {
+      cases.push_back(attention_case(f).with(InputKind::zero_mean));
+    };
     if (size == "rows") {  // of a tile: queries, or heads that share a key head
       add({1, 1, 16, 16, value + 5, value});
       add({2 * value, 2, 16, 16, 9, 1});

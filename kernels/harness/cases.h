@@ -19,6 +19,10 @@
 
 namespace assay {
 
+// What exponentials in float32 may flush to zero: σ(x) below the smallest normal number, so that x σ(x) is off
+// by |x| of them.
+inline constexpr double kFlushed = 0x1p-126;
+
 // A part of a result: a matrix of numbers, row by row.
 struct OutputPart {
   std::string_view name;

@@ -19,10 +19,6 @@
 namespace assay {
 namespace {
 
-// What exponentials in float32 may flush to zero: σ(x) below the smallest normal number, so that x σ(x) is
-// off by |x| of them.
-constexpr double kFlushed = 0x1p-126;
-
 // down=135: all inputs × 2^-135, so that they are subnormal.
 int halvings_of(const CaseId& id) {
   return static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));

@@ -9,6 +9,9 @@
 
 namespace assay {
 
+inline constexpr std::size_t kShorter =
+    7;  // keys by which each sequence of a batch is shorter than the one before
+
 class MadeCache {
  public:
   MadeCache() = default;

@@ -26,14 +26,7 @@ std::int64_t ordered_code(ElementType type, float value) {
   return std::signbit(value) ? -magnitude : magnitude;
 }
 
-bool same_pattern(double out, double truth) {
-  if (std::isnan(out) || std::isnan(truth)) return std::isnan(out) && std::isnan(truth);
-  if (std::isinf(out) || std::isinf(truth))
-    return std::isinf(out) && std::isinf(truth) && std::signbit(out) == std::signbit(truth);
-  return true;
-}
-
-struct Sums {
+struct MeasureSums {
   double error = 0, truth = 0, out = 0, product = 0;
 };
 
@@ -64,7 +57,7 @@ ErrorMeasure measure_all(std::span<const Out> out, std::span<const double> truth
                                       truth.size(), budget.size()));
   ErrorMeasure m;
   m.elements = truth.size();
-  Sums sums;
+  MeasureSums sums;
   for (std::size_t i = 0; i < truth.size(); ++i) {
     m.zeros += truth[i] == 0 ? 1 : 0;
     if (!same_pattern(out[i], truth[i])) {

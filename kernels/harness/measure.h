@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,12 @@ namespace assay {
 
 // Half the relative gap between neighbours: 2^-24 for F32, 2^-8 for BF16, 2^-11 for F16, 2^-53 for F64.
 double unit_roundoff(ElementType type);
+
+// Both finite, both NaN, or the same infinity.
+inline bool same_pattern(double out, double truth) {
+  if (std::isfinite(out) && std::isfinite(truth)) return true;
+  return (std::isnan(out) && std::isnan(truth)) || out == truth;
+}
 
 // λ of a sum of `terms` products.
 double accumulation_factor(std::uint64_t terms);

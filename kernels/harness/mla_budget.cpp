@@ -10,7 +10,7 @@ namespace assay {
 namespace {
 
 // Σ a b, Σ |a b| and Σ (a b)².
-struct Sums {
+struct DotSums {
   double value = 0, size = 0, squares = 0;
   void add(double product) {
     value += product;
@@ -20,8 +20,8 @@ struct Sums {
 };
 
 template <class A, class B>
-Sums dot(const A* a, const B* b, std::size_t count) {
-  Sums sums;
+DotSums dot(const A* a, const B* b, std::size_t count) {
+  DotSums sums;
   for (std::size_t i = 0; i < count; ++i) sums.add(static_cast<double>(a[i]) * static_cast<double>(b[i]));
   return sums;
 }
@@ -38,12 +38,12 @@ MlaBudget::MlaBudget(const MlaHeadShape& shape, std::span<const float> w, std::s
   for (std::size_t k = 0; k < keys; ++k) {
     const double* c = rows_.emplace_back(row(k));
     for (std::size_t n = 0; n < shape.nope; ++n) {
-      const Sums s = dot(&w_k_[n * shape.rank], c, shape.rank);
+      const DotSums s = dot(&w_k_[n * shape.rank], c, shape.rank);
       keys_.push_back(s.value);
       key_sizes_.push_back(s.size);
     }
     for (std::size_t i = 0; i < shape.v; ++i) {
-      const Sums s = dot(&w_v_[i * shape.rank], c, shape.rank);
+      const DotSums s = dot(&w_v_[i * shape.rank], c, shape.rank);
       values_.push_back(s.value);
       value_sizes_.push_back(s.size);
     }
@@ -63,9 +63,10 @@ MlaBudget::Scores MlaBudget::scores(const double* q, std::size_t count) const {
   Scores s;
   const double u = unit_roundoff(ElementType::BF16);
   for (std::size_t k = 0; k < count; ++k) {
-    const Sums latent = dot(taken.data(), rows_[k], rank), of_sizes = dot(taken_size.data(), rows_[k], rank),
-               rotated = dot(q + nope, rows_[k] + rank, rope), expanded = dot(q, &keys_[k * nope], nope),
-               of_key_sizes = dot(q, &key_sizes_[k * nope], nope);
+    const DotSums latent = dot(taken.data(), rows_[k], rank),
+                  of_sizes = dot(taken_size.data(), rows_[k], rank),
+                  rotated = dot(q + nope, rows_[k] + rank, rope), expanded = dot(q, &keys_[k * nope], nope),
+                  of_key_sizes = dot(q, &key_sizes_[k * nope], nope);
     const double score = (latent.value + rotated.value) * scale;
     const double absorbed = accumulation_factor(nope) * std::sqrt(of_sizes.squares) +
                             accumulation_factor(rank + rope) * (latent.size + rotated.size);

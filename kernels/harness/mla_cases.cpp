@@ -13,9 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kShorter = 7;  // keys by which each sequence of a batch is shorter than the one before
-
-struct Sequence {
+struct MadeLatents {
   std::size_t first = 0, keys = 0;
   MadeCache cache;
 };
@@ -70,7 +68,7 @@ class MlaOperands final : public Operands<MlaCall> {
                     .v_dim = v_,
                     .scale = scale_,
                     .form = form_};
-    for (const Sequence& s : sequences_)
+    for (const MadeLatents& s : sequences_)
       call.sequences.push_back({s.first, queries_, s.keys, s.cache.upload_to(ops), {}});
     if (k_b_) {
       call.k_b = k_b_->view();
@@ -93,7 +91,7 @@ class MlaOperands final : public Operands<MlaCall> {
     y.per_roundoff.resize(y.values.size());
     if (arithmetic.bfloat16()) y.absolute.resize(y.values.size());
     const std::vector<float> w = kv_b_->values();
-    for (const Sequence& s : sequences_) {
+    for (const MadeLatents& s : sequences_) {
       for (std::size_t h = 0; h < heads_; ++h) {
         const MlaBudget budget({rank_, nope_, rope_, v_, scale_},
                                std::span(w).subspan(h * (nope_ + v_) * rank_), s.keys,
@@ -162,11 +160,11 @@ class MlaOperands final : public Operands<MlaCall> {
   double scale_;
   MlaForm form_ = MlaForm::absorbed;
   Filled q_;
-  std::vector<Sequence> sequences_;
+  std::vector<MadeLatents> sequences_;
   MadeWeightPtr kv_b_, k_b_, v_b_;
 };
 
-struct Form {
+struct MlaSizes {
   std::uint64_t heads, rank, nope, rope, v, keys, queries;
 };
 
@@ -176,10 +174,10 @@ class MlaCases final : public OpCases<MlaCall> {
     std::vector<CaseId> cases;
     for (const std::string_view way : {"naive", "absorbed"}) {
       // Small and ragged; DeepSeek-V2-Lite's head (512, 128, 64, 128), cut to 2 and 4 heads.
-      for (const Form& f : {Form{1, 8, 4, 2, 4, 1, 1},
-                            {3, 40, 24, 8, 20, 37, 5},
-                            {2, 512, 128, 64, 128, 65, 1},
-                            {4, 512, 128, 64, 128, 33, 4}}) {
+      for (const MlaSizes& f : {MlaSizes{1, 8, 4, 2, 4, 1, 1},
+                                {3, 40, 24, 8, 20, 37, 5},
+                                {2, 512, 128, 64, 128, 65, 1},
+                                {4, 512, 128, 64, 128, 33, 4}}) {
         for (const InputKind kind :
              {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed}) {
           for (const std::uint64_t parts : {0, 1})
@@ -191,7 +189,7 @@ class MlaCases final : public OpCases<MlaCall> {
         cases.push_back(
             mla_case(way, {3, 72, 24, 8, 20, 301, 2}).with("seqs", 3).with("page", 16).with(kind));
         cases.push_back(mla_case(way, {4, 64, 16, 8, 16, 4099, 1}).with("page", 64).with(kind));
-        for (const Form& f : {Form{3, 40, 24, 8, 20, 37, 5}, {2, 512, 128, 64, 128, 300, 2}})
+        for (const MlaSizes& f : {MlaSizes{3, 40, 24, 8, 20, 37, 5}, {2, 512, 128, 64, 128, 300, 2}})
           cases.push_back(mla_case(way, f).with("act", "bf16").with("page", 16).with(kind));
       }
     }
@@ -228,7 +226,7 @@ class MlaCases final : public OpCases<MlaCall> {
   }
 
  private:
-  static CaseId mla_case(std::string_view way, const Form& f) {
+  static CaseId mla_case(std::string_view way, const MlaSizes& f) {
     return CaseId("mla", "F32")
         .with("way", way)
         .with("heads", f.heads)

@@ -21,7 +21,6 @@ namespace assay {
 namespace {
 
 constexpr double kRoundoff = 0x1p-24;
-constexpr double kFlushed = 0x1p-126;
 
 // A number that the choice compares, and by how much rounding may move it.
 struct Compared {

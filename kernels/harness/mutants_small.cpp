@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 15;  // elements that kernels give a thread
+constexpr std::size_t kThreadPiece = 1 << 15;  // elements that kernels give a thread
 
 // Element by element from a row, its group's length and a place in it.
 using RowFunction = std::function<float(const float* group, std::size_t size, std::size_t i)>;
@@ -65,7 +65,7 @@ std::vector<Mutant<RmsNormCall>> mutants_of() {
                                  }),
       on_wrong_call<RmsNormCall>("x rounded to BF16 before the weight", "norms (3.4: HF casts first)",
                                  [](ReferenceOps& ops, RmsNormCall& c) { c.x = rounded_to_bf16(ops, c.x); }),
-      without_last_piece<RmsNormCall>(kPiece)};
+      without_last_piece<RmsNormCall>(kThreadPiece)};
   const auto with_mean =
       [](const std::function<double(const float*, std::size_t, std::size_t, const Matrix&)>& mean_square) {
         return [mean_square](ReferenceOps& ops, const RmsNormCall& c, double) {
@@ -171,7 +171,7 @@ std::vector<Mutant<RotaryCall>> mutants_of() {
                                 table(&RopeCall::cos, half)),
       on_wrong_call<RotaryCall>("the part before the offset rotated", "partial rope",
                                 [](ReferenceOps&, RotaryCall& c) { c.angles.offset = 0; }),
-      without_last_piece<RotaryCall>(kPiece),
+      without_last_piece<RotaryCall>(kThreadPiece),
       without_subnormals<RotaryCall>()};
 }
 
@@ -204,7 +204,7 @@ std::vector<Mutant<GatedActivationCall>> mutants_of() {
        .unit = "× 1 +",
        .sizes = {0x1p-8, 0x1p-12, 0x1p-16, 0x1p-18, 0x1p-20, 0x1p-22},
        .run = scaled},
-      without_last_piece<GatedActivationCall>(kPiece)};
+      without_last_piece<GatedActivationCall>(kThreadPiece)};
 }
 
 template <>
@@ -223,7 +223,7 @@ std::vector<Mutant<SoftmaxCall>> mutants_of() {
   };
   return {{.name = "exponentials without the maximum", .family = "overflow (24)", .run = direct(false, 0)},
           {.name = "the last element not in the sum", .family = "softmax", .run = direct(true, 1)},
-          without_last_piece<SoftmaxCall>(kPiece / 2)};
+          without_last_piece<SoftmaxCall>(kThreadPiece / 2)};
 }
 
 template <>

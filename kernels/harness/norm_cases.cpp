@@ -18,8 +18,6 @@
 namespace assay {
 namespace {
 
-constexpr double kFlushed = 0x1p-126;  // what exponentials in float32 may flush to zero
-
 NormForm norm_form(const CaseId& id) {
   const std::string word = id.word("form", "last");
   if (word == "last") return NormForm::weight_last;

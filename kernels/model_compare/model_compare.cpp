@@ -48,9 +48,9 @@ Norms norms_of(const ErrorTotals& e) {
   return {relative(e.error_squares), relative(e.row_squares * rows), relative(e.worst_column_squares())};
 }
 
-class Comparison final {
+class SideBySide final {
  public:
-  explicit Comparison(const ModelCompareRequest& request)
+  explicit SideBySide(const ModelCompareRequest& request)
       : request_(request),
         reference_(request.reference, request.options, request.jobs),
         test_(request.test, request.options, request.jobs),
@@ -312,7 +312,7 @@ LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
 }
 
 ModelComparison compare_models(const ModelCompareRequest& request) {
-  return Comparison(request).run();
+  return SideBySide(request).run();
 }
 
 }  // namespace assay

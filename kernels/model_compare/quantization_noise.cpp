@@ -9,8 +9,8 @@
 namespace assay {
 namespace {
 
-const double kUniform = std::sqrt(1.0 / 12);  // of an error spread evenly over one spacing
-constexpr std::size_t kRowsSampled = 256;     // spacings of more rows tell nothing new
+const double kUniformSpread = std::sqrt(1.0 / 12);  // of an error spread evenly over one spacing
+constexpr std::size_t kRowsSampled = 256;           // spacings of more rows tell nothing new
 
 // Bits of an integer code. What is packed into words or looked up in a table has 4.
 int code_bits(const WeightView& w) {
@@ -54,7 +54,7 @@ double integer_noise(const WeightView& w) {
     spacing += squared_spacings(w, row, values);
     for (const float value : values) square += static_cast<double>(value) * value;
   }
-  return square == 0 ? 0 : kUniform * std::sqrt(spacing / square);
+  return square == 0 ? 0 : kUniformSpread * std::sqrt(spacing / square);
 }
 
 void append(std::vector<WeightView>& all, const std::vector<WeightView>& more) {
@@ -87,9 +87,9 @@ void match(const std::vector<WeightView>& reference, const std::vector<WeightVie
 
 double rounding_noise(const WeightView& w) {
   const FloatFormat* format = float_format(w.type);
-  if (w.codes != nullptr && format != nullptr) return kUniform * power_of_two(-format->mantissa_bits);
-  if (w.codes != nullptr && w.type == ElementType::F32) return kUniform * 0x1p-23;
-  if (w.codes != nullptr && w.type == ElementType::F64) return kUniform * 0x1p-52;
+  if (w.codes != nullptr && format != nullptr) return kUniformSpread * power_of_two(-format->mantissa_bits);
+  if (w.codes != nullptr && w.type == ElementType::F32) return kUniformSpread * 0x1p-23;
+  if (w.codes != nullptr && w.type == ElementType::F64) return kUniformSpread * 0x1p-52;
   return integer_noise(w);
 }
 

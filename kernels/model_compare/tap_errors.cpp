@@ -13,11 +13,6 @@
 namespace assay {
 namespace {
 
-bool same_pattern(double out, double truth) {
-  if (std::isfinite(out) && std::isfinite(truth)) return true;
-  return (std::isnan(out) && std::isnan(truth)) || out == truth;
-}
-
 double ratio(double error, double size) {
   if (error == 0) return 0;
   return size == 0 ? std::numeric_limits<double>::infinity() : error / size;

@@ -15,8 +15,6 @@
 namespace assay {
 namespace {
 
-constexpr std::byte kPattern{0xA5};
-
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return size;

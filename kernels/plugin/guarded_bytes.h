@@ -9,6 +9,9 @@
 
 namespace assay {
 
+// What memory holds before a kernel writes there: no result looks like it.
+inline constexpr std::byte kPattern{0xA5};
+
 class GuardedBytes {
  public:
   // A copy of `size` bytes at `source`, or (null) a pattern no result looks like.

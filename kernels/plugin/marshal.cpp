@@ -14,9 +14,8 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kCanaries = 32;  // elements before and behind a staged matrix
-constexpr std::size_t kTail = 256;     // bytes behind what lies on a device
-constexpr std::byte kPattern{0xA5};
+constexpr std::size_t kGuardElements = 32;  // elements before and behind a staged matrix
+constexpr std::size_t kTail = 256;          // bytes behind what lies on a device
 
 struct NamedType {
   ElementType type;
@@ -53,14 +52,14 @@ float decoded(std::int32_t type, const std::byte* at) {
 struct BlockLayout {
   BlockLayout(const Matrix& m, std::int32_t of_type)
       : type(of_type), rows(m.rows()), columns(m.columns()), stride(m.stride()) {}
-  std::size_t elements() const { return 2 * kCanaries + rows * stride; }
+  std::size_t elements() const { return 2 * kGuardElements + rows * stride; }
   std::size_t bytes() const { return elements() * element_size(type); }
   std::size_t at(std::size_t row, std::size_t column) const {
-    return (kCanaries + row * stride + column) * element_size(type);
+    return (kGuardElements + row * stride + column) * element_size(type);
   }
   bool inside(std::size_t element) const {
-    if (element < kCanaries || element >= kCanaries + rows * stride) return false;
-    return (element - kCanaries) % stride < columns;
+    if (element < kGuardElements || element >= kGuardElements + rows * stride) return false;
+    return (element - kGuardElements) % stride < columns;
   }
   std::int32_t type;
   std::size_t rows, columns, stride;
@@ -306,9 +305,9 @@ void MarshalledCall::settle(const Staged& staged) {
     if (std::memcmp(&after[i * size], &staged.before[i * size], size) == 0) continue;
     const std::string matrix = fmt::format("a {} × {} matrix", layout.rows, layout.columns);
     if (layout.inside(i)) throw RunFault("canaries", matrix + " that is an argument was changed");
-    const std::string_view side = i < kCanaries                                  ? "before"
-                                  : i >= kCanaries + layout.rows * layout.stride ? "behind"
-                                                                                 : "between rows of";
+    const std::string_view side = i < kGuardElements                                  ? "before"
+                                  : i >= kGuardElements + layout.rows * layout.stride ? "behind"
+                                                                                      : "between rows of";
     throw RunFault("canaries", fmt::format("memory {} {} was written", side, matrix));
   }
   for (std::size_t r = 0; staged.output && r < layout.rows; ++r) {

@@ -393,7 +393,7 @@ constexpr auto kV3Used = decoder_keys({"hidden_act",
                                        "rope_interleave"});
 constexpr FixedKey kV3Fixed[] = {{"topk_method", "\"noaux_tc\""}, {"scoring_func", "\"sigmoid\""}};
 // Widths that follow from others.
-constexpr std::string_view kIdle[] = {"head_dim", "qk_head_dim", "num_key_value_heads"};
+constexpr std::string_view kDeepseekIdle[] = {"head_dim", "qk_head_dim", "num_key_value_heads"};
 constexpr std::string_view kVariants[] = {kTransformers, kTransformers4, kDeepseek};
 constexpr std::string_view kMinicpm3Families[] = {"minicpm3"};
 constexpr auto kMinicpm3Used = decoder_keys({"hidden_act", "attention_bias", "mlp_bias", "kv_lora_rank",
@@ -403,7 +403,7 @@ constexpr auto kMinicpm3Used = decoder_keys({"hidden_act", "attention_bias", "ml
 }  // namespace
 
 const ModelRule kDeepseekV2Rule = {kV2Families, kVariants, {kV2Used, kV2Idle, kV2Fixed}, make_deepseek};
-const ModelRule kDeepseekV3Rule = {kV3Families, kVariants, {kV3Used, kIdle, kV3Fixed}, make_deepseek};
-const ModelRule kMinicpm3Rule = {kMinicpm3Families, {}, {kMinicpm3Used, kIdle}, make_deepseek};
+const ModelRule kDeepseekV3Rule = {kV3Families, kVariants, {kV3Used, kDeepseekIdle, kV3Fixed}, make_deepseek};
+const ModelRule kMinicpm3Rule = {kMinicpm3Families, {}, {kMinicpm3Used, kDeepseekIdle}, make_deepseek};
 
 }  // namespace assay

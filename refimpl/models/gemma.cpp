@@ -27,11 +27,11 @@ constexpr auto kGemma3Used =
 // hidden_activation took hidden_act's place; sliding_window_size is published beside sliding_window.
 constexpr std::string_view kGemma2Idle[] = {"hidden_act", "sliding_window_size"};
 constexpr std::string_view kGemma3Idle[] = {"hidden_act", "attn_logit_softcapping"};
-constexpr FixedKey kFixed[] = {{"use_bidirectional_attention", "false"}};
+constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", "false"}};
 
 }  // namespace
 
-const ModelRule kGemma2Rule = {kGemma2Families, {}, {kGemma2Used, kGemma2Idle, kFixed}, make_gemma};
-const ModelRule kGemma3Rule = {kGemma3Families, {}, {kGemma3Used, kGemma3Idle, kFixed}, make_gemma};
+const ModelRule kGemma2Rule = {kGemma2Families, {}, {kGemma2Used, kGemma2Idle, kGemmaFixed}, make_gemma};
+const ModelRule kGemma3Rule = {kGemma3Families, {}, {kGemma3Used, kGemma3Idle, kGemmaFixed}, make_gemma};
 
 }  // namespace assay

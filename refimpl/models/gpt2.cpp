@@ -132,27 +132,27 @@ std::unique_ptr<LanguageModel> make_gpt2(const Weights& weights, const ModelOpti
   return std::make_unique<Gpt2>(weights);
 }
 
-constexpr std::string_view kFamilies[] = {"gpt2"};
-constexpr std::string_view kUsed[] = {"vocab_size",
-                                      "n_embd",
-                                      "hidden_size",
-                                      "n_layer",
-                                      "num_hidden_layers",
-                                      "n_head",
-                                      "num_attention_heads",
-                                      "n_positions",
-                                      "max_position_embeddings",
-                                      "n_inner",
-                                      "intermediate_size",
-                                      "activation_function",
-                                      "layer_norm_epsilon",
-                                      "scale_attn_weights",
-                                      "scale_attn_by_inverse_layer_idx",
-                                      "tie_word_embeddings"};
-constexpr std::string_view kIdle[] = {"reorder_and_upcast_attn"};  // how float16 avoids overflow
+constexpr std::string_view kGpt2Families[] = {"gpt2"};
+constexpr std::string_view kGpt2Used[] = {"vocab_size",
+                                          "n_embd",
+                                          "hidden_size",
+                                          "n_layer",
+                                          "num_hidden_layers",
+                                          "n_head",
+                                          "num_attention_heads",
+                                          "n_positions",
+                                          "max_position_embeddings",
+                                          "n_inner",
+                                          "intermediate_size",
+                                          "activation_function",
+                                          "layer_norm_epsilon",
+                                          "scale_attn_weights",
+                                          "scale_attn_by_inverse_layer_idx",
+                                          "tie_word_embeddings"};
+constexpr std::string_view kGpt2Idle[] = {"reorder_and_upcast_attn"};  // how float16 avoids overflow
 
 }  // namespace
 
-const ModelRule kGpt2Rule = {kFamilies, {}, {kUsed, kIdle}, make_gpt2};
+const ModelRule kGpt2Rule = {kGpt2Families, {}, {kGpt2Used, kGpt2Idle}, make_gpt2};
 
 }  // namespace assay

@@ -15,16 +15,16 @@ std::unique_ptr<LanguageModel> make_gpt_oss(const Weights& weights, const ModelO
                                 .interleaved_experts = true});  // GGUF has them apart, and so never fused
 }
 
-constexpr std::string_view kFamilies[] = {"gpt_oss"};
-constexpr auto kUsed = decoder_keys({"num_key_value_heads", "head_dim", "attention_bias", "sliding_window",
-                                     "layer_types", "num_local_experts", "num_experts", "num_experts_per_tok",
-                                     "experts_per_token", "swiglu_limit"});
+constexpr std::string_view kGptOssFamilies[] = {"gpt_oss"};
+constexpr auto kGptOssUsed = decoder_keys(
+    {"num_key_value_heads", "head_dim", "attention_bias", "sliding_window", "layer_types",
+     "num_local_experts", "num_experts", "num_experts_per_tok", "experts_per_token", "swiglu_limit"});
 // The class has its own activation; rope_scaling says what OpenAI's code calls the initial context.
-constexpr std::string_view kIdle[] = {"hidden_act", "initial_context_length"};
-constexpr FixedKey kFixed[] = {{"swiglu_alpha", "1.702"}};
+constexpr std::string_view kGptOssIdle[] = {"hidden_act", "initial_context_length"};
+constexpr FixedKey kGptOssFixed[] = {{"swiglu_alpha", "1.702"}};
 
 }  // namespace
 
-const ModelRule kGptOssRule = {kFamilies, {}, {kUsed, kIdle, kFixed}, make_gpt_oss};
+const ModelRule kGptOssRule = {kGptOssFamilies, {}, {kGptOssUsed, kGptOssIdle, kGptOssFixed}, make_gpt_oss};
 
 }  // namespace assay

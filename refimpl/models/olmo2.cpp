@@ -10,11 +10,11 @@ std::unique_ptr<LanguageModel> make_olmo2(const Weights& weights, const ModelOpt
   return make_decoder(weights, {.norm = NormForm::weight_inside});
 }
 
-constexpr std::string_view kFamilies[] = {"olmo2"};
-constexpr auto kUsed = decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias"});
+constexpr std::string_view kOlmo2Families[] = {"olmo2"};
+constexpr auto kOlmo2Used = decoder_keys({"num_key_value_heads", "head_dim", "hidden_act", "attention_bias"});
 
 }  // namespace
 
-const ModelRule kOlmo2Rule = {kFamilies, {}, {kUsed}, make_olmo2};
+const ModelRule kOlmo2Rule = {kOlmo2Families, {}, {kOlmo2Used}, make_olmo2};
 
 }  // namespace assay

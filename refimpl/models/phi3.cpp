@@ -10,14 +10,14 @@ std::unique_ptr<LanguageModel> make_phi3(const Weights& weights, const ModelOpti
   return make_decoder(weights, {});
 }
 
-constexpr std::string_view kFamilies[] = {"phi3"};
-constexpr auto kUsed = decoder_keys(
+constexpr std::string_view kPhi3Families[] = {"phi3"};
+constexpr auto kPhi3Used = decoder_keys(
     {"num_key_value_heads", "head_dim", "hidden_act", "sliding_window", "partial_rotary_factor"});
 // Of Microsoft's own code, and always off: the class has no such biases.
-constexpr std::string_view kIdle[] = {"attention_bias"};
+constexpr std::string_view kPhi3Idle[] = {"attention_bias"};
 
 }  // namespace
 
-const ModelRule kPhi3Rule = {kFamilies, {}, {kUsed, kIdle}, make_phi3};
+const ModelRule kPhi3Rule = {kPhi3Families, {}, {kPhi3Used, kPhi3Idle}, make_phi3};
 
 }  // namespace assay

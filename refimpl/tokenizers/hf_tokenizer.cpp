@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 256ull << 20;  // the largest in use have some 35 MB
 
-class Reader {
+class TokenizerReader {
  public:
-  Reader(const ParsedJson& file, const TokenizerNeighbours& neighbours, const fs::path& source)
+  TokenizerReader(const ParsedJson& file, const TokenizerNeighbours& neighbours, const fs::path& source)
       : file_(file), model_(member(file, "model")), neighbours_(neighbours), source_(source) {}
 
   std::unique_ptr<Tokenizer> read() {
@@ -241,7 +241,7 @@ std::vector<MergePair> merge_lines(std::string_view text, const fs::path& source
 std::unique_ptr<Tokenizer> read_hf_tokenizer(std::string_view text, const TokenizerNeighbours& neighbours,
                                              const fs::path& source) {
   const ParsedJson file = parse_json(text, source, {.max_bytes = kMostBytes, .duplicate_keys = true});
-  return Reader(file, neighbours, source).read();
+  return TokenizerReader(file, neighbours, source).read();
 }
 
 std::unique_ptr<Tokenizer> read_vocab_and_merges(std::string_view vocab, std::string_view merges,

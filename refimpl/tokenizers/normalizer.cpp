@@ -167,11 +167,11 @@ std::unique_ptr<TextNormalizer> form(unicode::NormalForm form) {
   return from([form](std::string_view text) { return unicode::normalized(text, form); });
 }
 
-using Reader = std::function<std::unique_ptr<TextNormalizer>(const ParsedJson&, const fs::path&)>;
+using NormalizerReader = std::function<std::unique_ptr<TextNormalizer>(const ParsedJson&, const fs::path&)>;
 
-const std::map<std::string, Reader>& readers() {
+const std::map<std::string, NormalizerReader>& normalizer_readers() {
   using unicode::NormalForm;
-  static const std::map<std::string, Reader> known = {
+  static const std::map<std::string, NormalizerReader> known = {
       {"NFC", [](const auto&, const auto&) { return form(NormalForm::nfc); }},
       {"NFD", [](const auto&, const auto&) { return form(NormalForm::nfd); }},
       {"NFKC", [](const auto&, const auto&) { return form(NormalForm::nfkc); }},
@@ -213,8 +213,8 @@ const std::map<std::string, Reader>& readers() {
 std::unique_ptr<TextNormalizer> read_normalizer(const ParsedJson& config, const fs::path& source) {
   if (config.is_null()) return nullptr;
   const std::string type = component_type(config, "the normalizer", source);
-  const auto reader = readers().find(type);
-  if (reader == readers().end()) {
+  const auto reader = normalizer_readers().find(type);
+  if (reader == normalizer_readers().end()) {
     throw Error::input(fmt::format("normalizer of a type we do not know: {}", type)).in(source);
   }
   return reader->second(config, source);

@@ -224,10 +224,10 @@ std::unique_ptr<PreTokenizer> read_delimiter(const ParsedJson& config, const fs:
   return at_characters([code](char32_t c) { return c == code; }, SplitBehavior::removed);
 }
 
-using Reader = std::function<std::unique_ptr<PreTokenizer>(const ParsedJson&, const fs::path&)>;
+using PreTokenizerReader = std::function<std::unique_ptr<PreTokenizer>(const ParsedJson&, const fs::path&)>;
 
-const std::map<std::string, Reader>& readers() {
-  static const std::map<std::string, Reader> known = {
+const std::map<std::string, PreTokenizerReader>& pre_tokenizer_readers() {
+  static const std::map<std::string, PreTokenizerReader> known = {
       {"ByteLevel", read_byte_level},
       {"Metaspace", read_metaspace},
       {"Sequence", read_sequence},
@@ -274,8 +274,8 @@ const std::map<std::string, Reader>& readers() {
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const ParsedJson& config, const fs::path& source) {
   if (config.is_null()) return nullptr;
   const std::string type = component_type(config, "the pre_tokenizer", source);
-  const auto reader = readers().find(type);
-  if (reader == readers().end()) {
+  const auto reader = pre_tokenizer_readers().find(type);
+  if (reader == pre_tokenizer_readers().end()) {
     throw Error::input(fmt::format("pre_tokenizer of a type we do not know: {}", type)).in(source);
   }
   return reader->second(config, source);

@@ -29,9 +29,9 @@ bool is_git_folder(std::string_view segment) {
 }
 
 // Walks one commit's tree, without recursion, into an Expectation.
-class Walk {
+class CommitWalk {
  public:
-  Walk(const git::Repository& repository, Expectation& out, std::string commit, bool beside)
+  CommitWalk(const git::Repository& repository, Expectation& out, std::string commit, bool beside)
       : repository_(repository), out_(out), commit_(std::move(commit)), beside_(beside) {}
 
   void folder(const git_oid& tree) {
@@ -298,7 +298,7 @@ Expectation expect_from_git(const fs::path& inside, const std::string& revision,
   out.ignored = {".git"};
   out.complete = true;
   if (!root) mention_other_work_tree(*repository, out.findings);
-  Walk walk(*repository, out, commit_hex, place.beside);
+  CommitWalk walk(*repository, out, commit_hex, place.beside);
   std::string above = place.subpath.empty() ? "" : place.subpath + "/";  // the names found, in the commit
   if (place.subpath.empty()) {
     walk.folder(repository->root_tree(commit));

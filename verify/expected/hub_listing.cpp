@@ -23,9 +23,9 @@ const ParsedJson* member(const ParsedJson& object, std::string_view key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
-class Reader {
+class ListingReader {
  public:
-  Reader(HubListing& out, const fs::path& source) : out_(out), source_(source) {}
+  ListingReader(HubListing& out, const fs::path& source) : out_(out), source_(source) {}
 
   void tree_page(const ParsedJson& page) {
     last_page_ = page.size();
@@ -181,7 +181,7 @@ const ParsedJson* model_scope_data(const ParsedJson& document) {
 
 HubListing parse_hub_listing(std::string_view text, const fs::path& source) {
   HubListing out;
-  Reader reader(out, source);
+  ListingReader reader(out, source);
   text = trim(text);
   if (text.empty()) throw Error::input("is empty, not a hub listing").in(source);
   for (std::size_t page = 0; !text.empty(); ++page) {
@@ -225,7 +225,7 @@ std::optional<HubListing> read_tree_cache(const fs::path& path) {
   if (files == nullptr || !files->is_object() || files->empty()) throw broken("lists no files");
   HubListing out;
   out.commit = path.stem().string();
-  Reader(out, path).tree_cache(*files);
+  ListingReader(out, path).tree_cache(*files);
   for (const auto& [name, entry] : out.files) {
     if (!entry.digest && out.findings.empty()) throw broken(fmt::format("names {} without a digest", name));
   }

@@ -68,10 +68,6 @@ void name_the_nameless(ChecksumManifest& manifest, const fs::path& source, const
 }
 
 // The last part of a name, under whatever folder a manifest has it.
-std::string_view base_of(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);
-}
-
 // `wanted`: the names of the files that are meant; none: all. `given` is read once: its text goes.
 Expectation from_checksums(Given& given, const fs::path& root, const fs::path& path,
                            const std::vector<std::string>& wanted) {

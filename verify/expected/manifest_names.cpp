@@ -21,7 +21,7 @@ std::string_view without_leading_dot(std::string_view name) {
   return name;
 }
 
-bool is_below(const fs::path& root, std::string_view name) {
+bool has_below(const fs::path& root, std::string_view name) {
   std::error_code ignored;
   return is_safe_relative_path(name) && fs::exists(fs::symlink_status(root / name, ignored));
 }
@@ -29,7 +29,7 @@ bool is_below(const fs::path& root, std::string_view name) {
 // The shortest beginning of `name` without which it is a file below `root`.
 std::optional<std::string> prefix_of(std::string_view name, const fs::path& root) {
   for (auto slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1)) {
-    if (is_below(root, name.substr(slash + 1))) return std::string(name.substr(0, slash + 1));
+    if (has_below(root, name.substr(slash + 1))) return std::string(name.substr(0, slash + 1));
   }
   return std::nullopt;
 }
@@ -49,7 +49,7 @@ void fit_names(ChecksumManifest& manifest, const fs::path& root) {
   }
   std::map<std::string, std::size_t> prefixes;  // and how many names are found without each
   for (std::size_t i = 0; i < std::min(kNamesTried, entries.size()); ++i) {
-    if (is_below(root, entries[i].name)) return;
+    if (has_below(root, entries[i].name)) return;
     if (auto prefix = prefix_of(entries[i].name, root)) ++prefixes[std::move(*prefix)];
   }
   if (prefixes.empty()) return;

@@ -16,11 +16,11 @@ bool is_same(std::string_view text, std::string_view lower_case) {
                     [](char a, char b) { return lower(a) == b; });
 }
 
+}  // namespace
+
 std::string_view base_of(std::string_view name) {
   return name.substr(name.rfind('/') + 1);  // npos + 1: all of it
 }
-
-}  // namespace
 
 bool may_hold_weights(std::string_view name) {
   static constexpr std::array kEndings = {".safetensors", ".gguf",     ".ggml",   ".bin",       ".pt",

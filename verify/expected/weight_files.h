@@ -5,6 +5,9 @@
 
 namespace assay {
 
+// What follows the last '/' of a file's name: all of it where there is none.
+std::string_view base_of(std::string_view name);
+
 // safetensors, GGUF, pickles, ONNX, NumPy, HDF5 and their like. In a training checkpoint the optimizer's
 // state too.
 bool may_hold_weights(std::string_view name);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace blocks;
 
-Decoder read_sizes(ConfigReader& config, ModuleTree& tree) {
+Decoder read_chatglm_sizes(ConfigReader& config, ModuleTree& tree) {
   Decoder d;
   d.vocabulary = config.size("padded_vocab_size|vocab_size", 65024);
   d.hidden = config.size("hidden_size", 4096);
@@ -25,7 +25,7 @@ Decoder read_sizes(ConfigReader& config, ModuleTree& tree) {
 }
 
 void describe_chatglm(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_sizes(config, tree);
+  const Decoder d = read_chatglm_sizes(config, tree);
   const bool bias = config.flag("add_bias_linear", false);
   HeadAttention a = d.attention();
   a.path = "self_attention";

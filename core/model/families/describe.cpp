@@ -22,14 +22,14 @@ void complete_names(Module& module, const std::string& prefix) {
   for (Module& child : module.children) complete_names(child, here);
 }
 
-std::uint64_t checked_product(std::uint64_t a, std::uint64_t b) {
+std::uint64_t product_of(std::uint64_t a, std::uint64_t b) {
   return (Quantity(a) * Quantity(b)).value();
 }
 
 std::uint64_t tensors_in(const Module& module) {
   Quantity inner = module.tensors.size();
   for (const Module& child : module.children) inner = inner + Quantity(tensors_in(child));
-  return checked_product(inner.value(), module.repeat.count.value());
+  return product_of(inner.value(), module.repeat.count.value());
 }
 
 // Everything that later code may assume: totals fit in 64 bits, and the number of tensors is sane.
@@ -39,10 +39,10 @@ void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
     for (const Module& module : *part) tensors = tensors + Quantity(tensors_in(module));
   }
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    elements = elements + Quantity(checked_product(spec.elements.value(), where.copies));
+    elements = elements + Quantity(product_of(spec.elements.value(), where.copies));
   });
   // Counts of bytes and of several copies are derived from it.
-  checked_product(elements.value(), 64);
+  product_of(elements.value(), 64);
   if (tensors.value() > kMostTensors) {
     throw Error::input(fmt::format("describes {} tensors: no checkpoint has so many", tensors.value()))
         .in(config.source());

@@ -8,7 +8,7 @@ namespace {
 
 using namespace blocks;
 
-Decoder read_sizes(ConfigReader& config, ModuleTree& tree, bool new_architecture) {
+Decoder read_falcon_sizes(ConfigReader& config, ModuleTree& tree, bool new_architecture) {
   Decoder d;
   d.vocabulary = config.size("vocab_size", 65024);
   d.hidden = config.size("hidden_size|n_embed|n_embd", 4544);
@@ -44,7 +44,7 @@ void describe_falcon(ConfigReader& config, ModuleTree& tree) {
   // The first release of the 40B ("RefinedWeb") predates the key: its own code knew no other layer.
   const bool new_architecture =
       config.flag("new_decoder_architecture", config.config().model_type() == "RefinedWeb");
-  const Decoder d = read_sizes(config, tree, new_architecture);
+  const Decoder d = read_falcon_sizes(config, tree, new_architecture);
   const bool bias = config.flag("bias", false);
   HeadAttention a = d.attention();
   a.path = "self_attention";

@@ -8,7 +8,7 @@ namespace {
 
 using namespace blocks;
 
-Decoder read_sizes(ConfigReader& config, ModuleTree& tree) {
+Decoder read_gpt2_sizes(ConfigReader& config, ModuleTree& tree) {
   Decoder d;
   d.vocabulary = config.size("vocab_size", 50257);
   d.hidden = config.size("n_embd|hidden_size", 768);
@@ -24,7 +24,7 @@ Decoder read_sizes(ConfigReader& config, ModuleTree& tree) {
 }
 
 void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_sizes(config, tree);
+  const Decoder d = read_gpt2_sizes(config, tree);
   const Quantity positions = config.size("n_positions|max_position_embeddings", 1024);
   HeadAttention a = d.attention();
   a.path = "attn";

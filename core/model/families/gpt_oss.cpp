@@ -11,7 +11,7 @@ namespace {
 
 using namespace blocks;
 
-Module stacked_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
+Module stacked_gpt_oss_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
   Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
   const std::vector<PartitionedPart> both = {{Role::mlp_gate, width.value(), width.value()},
                                              {Role::mlp_up, width.value(), width.value()}};
@@ -53,7 +53,7 @@ void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
   Module moe{"mlp", "mixture of experts", {}, {}, {}};
   Module router{"", std::string(title(Part::router)), {}, {}, {}};
   add_router(router, "router", d.hidden, experts.count, true);
-  moe.children = {std::move(router), stacked_experts(d.hidden, d.intermediate, experts)};
+  moe.children = {std::move(router), stacked_gpt_oss_experts(d.hidden, d.intermediate, experts)};
   Module layer = layers("model.layers.{layer}", "MoE layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);
   layer.children = {attention(a), std::move(moe)};

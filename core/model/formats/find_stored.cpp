@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kOfWeights = ".weight";
 
 class Finder {
  public:
@@ -73,8 +73,8 @@ class Finder {
   void check_auxiliary() {
     std::unordered_set<std::string_view> modules;
     for (const LogicalTensor& tensor : resolution_.result.tensors) {
-      if (tensor.quantized() && tensor.form.kind != FormKind::plain && tensor.name.ends_with(kWeight))
-        modules.insert(std::string_view(tensor.name).substr(0, tensor.name.size() - kWeight.size()));
+      if (tensor.quantized() && tensor.form.kind != FormKind::plain && tensor.name.ends_with(kOfWeights))
+        modules.insert(std::string_view(tensor.name).substr(0, tensor.name.size() - kOfWeights.size()));
     }
     std::vector<std::pair<std::string, std::string>> unknown;  // module, tensor
     for (const LogicalTensor& tensor : resolution_.result.tensors) {

@@ -11,7 +11,7 @@ endif()
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 option(ASSAY_WERROR "Treat warnings as errors (scripts/test does)" OFF)
-option(ASSAY_UNITY "Compile several files of a folder at once: half the work, no small rebuilds" OFF)
+option(ASSAY_UNITY "Compile several files of a folder at once: half the work, no small rebuilds, loops for AVX2 and SSE2 only" OFF)
 option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 
@@ -40,6 +40,9 @@ target_compile_options(assay_settings INTERFACE
 target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>)
 target_compile_definitions(assay_settings INTERFACE
   $<BUILD_INTERFACE:_FILE_OFFSET_BITS=64> $<BUILD_INTERFACE:ASSAY_VERSION="${PROJECT_VERSION}">)
+if(ASSAY_UNITY)
+  target_compile_definitions(assay_settings INTERFACE $<BUILD_INTERFACE:ASSAY_FEW_SIMD_TARGETS>)
+endif()
 if(ASSAY_SANITIZE)
   target_compile_options(assay_settings INTERFACE
     $<BUILD_INTERFACE:-fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)

@@ -5,7 +5,8 @@
 #   assay_library(assay_formats HASHES LINK ...)     it goes over every byte of a model
 #   assay_library(assay_verify COMMAND LINK ...)     it has no loop that a sanitized run would wait for
 #   assay_library(assay_model APART a.cpp LINK ...)  with ASSAY_UNITY, a.cpp is compiled by itself: its unnamed
-#                                                    namespace has names that others of its folder have, too
+#                                                    namespace has names that others of its folder have, too,
+#                                                    or it defines macros that they are not to see
 #   assay_tests(test_core DIRECTORIES core LINK assay_formats)
 function(assay_library name)
   cmake_parse_arguments(arg "LOOPS;HASHES;COMMAND" "" "LINK;LINK_PRIVATE;SUBFOLDERS;APART" ${ARGN})
@@ -27,16 +28,27 @@ function(assay_library name)
   endif()
 endfunction()
 
-# Ten files at once. Not those that Highway includes once for every instruction set.
+# In two units, or more of 24 files at most. Not those that Highway includes once for every instruction set.
+# That files of a library share no names which would meet there is held by an architecture test.
 function(assay_unite name sources apart)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  set(count 0)
   foreach(source IN LISTS sources)
     file(STRINGS ${source} many_targets REGEX "foreach_target.h" LIMIT_COUNT 1)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE relative)
     if(many_targets OR relative IN_LIST apart)
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    else()
+      math(EXPR count "${count} + 1")
     endif()
   endforeach()
+  math(EXPR units "(${count} + 23) / 24")
+  if(units LESS 2)
+    set(units 2)
+  endif()
+  math(EXPR batch "(${count} + ${units} - 1) / ${units}")
+  if(batch GREATER 1)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  endif()
 endfunction()
 
 function(assay_tests name)

@@ -18,47 +18,55 @@ CaseId linear_case(std::string_view form, const Shape& s) {
   return CaseId("linear", std::string(form)).with("m", s.m).with("k", s.k).with("n", s.n);
 }
 
-}  // namespace
+constexpr std::array kPowerful = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
+                                  InputKind::one_hot};
 
-std::vector<CaseId> linear_grid() {
+// Cases in the order in which they are added.
+struct Grid {
   std::vector<CaseId> cases;
-  const auto add = [&](std::string_view form, const Shape& s, InputKind kind, std::string_view act = "") {
+
+  void add(std::string_view form, const Shape& s, InputKind kind, std::string_view act = "") {
     CaseId id("linear", std::string(form));
     if (!act.empty()) id.with("act", act);
     cases.push_back(id.with("m", s.m).with("k", s.k).with("n", s.n).with(kind));
-  };
-  constexpr std::array kPowerful = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
-                                    InputKind::one_hot};
+  }
+  CaseId& last() { return cases.back(); }
+};
+
+void add_plain(Grid& cases) {
   // Plain elements: ragged, single, prime and empty.
   for (const std::string_view form : {"F32", "BF16", "F16"}) {
-    for (const Shape& s : {Shape{0, 64, 8}, {1, 1, 1}, {3, 7, 5}}) add(form, s, InputKind::zero_mean);
+    for (const Shape& s : {Shape{0, 64, 8}, {1, 1, 1}, {3, 7, 5}}) cases.add(form, s, InputKind::zero_mean);
     for (const Shape& s : {Shape{5, 31, 33}, {17, 129, 67}, {1, 1031, 63}, {6, 257, 16}, {40, 512, 96}}) {
-      for (const InputKind kind : kInputKinds) add(form, s, kind);
+      for (const InputKind kind : kInputKinds) cases.add(form, s, kind);
     }
   }
   for (const InputKind kind : kInputKinds) {
-    add("F32", {7, 65, 33}, kind);
-    cases.back().with("bias", 1);
+    cases.add("F32", {7, 65, 33}, kind);
+    cases.last().with("bias", 1);
   }
   // Subnormal weights; activations beyond what half precision holds.
-  add("F16", {5, 64, 19}, InputKind::zero_mean);
-  cases.back().with("down", 16);
+  cases.add("F16", {5, 64, 19}, InputKind::zero_mean);
+  cases.last().with("down", 16);
   for (const std::string_view form : {"F32", "F16", "BF16"}) {
-    add(form, {5, 64, 19}, InputKind::zero_mean);
-    cases.back().with("up", 16);
+    cases.add(form, {5, 64, 19}, InputKind::zero_mean);
+    cases.last().with("up", 16);
   }
+}
+
+void add_blocks(Grid& cases) {
   // A scale a block, whose edges the matrix does not respect.
   for (const std::string_view form :
        {"FP8_128x128", "FP8_64x64", "FP8_1x128", "INT8_CHANNEL", "INT8_128x128"}) {
     for (const Shape& s : {Shape{1, 200, 130}, {7, 384, 257}, {33, 129, 129}}) {
-      for (const InputKind kind : kPowerful) add(form, s, kind);
-      add(form, s, InputKind::exact);
+      for (const InputKind kind : kPowerful) cases.add(form, s, kind);
+      cases.add(form, s, InputKind::exact);
     }
   }
   for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
                                       "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"}) {
     for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) {
-      for (const InputKind kind : kPowerful) add(form, s, kind);
+      for (const InputKind kind : kPowerful) cases.add(form, s, kind);
     }
   }
   // Real ones, cut in the number of outputs: DeepSeek-V3, Llama-3-8B, Qwen3-0.6B.
@@ -71,40 +79,58 @@ std::vector<CaseId> linear_grid() {
                                            {5, 1024, 3072}}};
   std::size_t turn = 0;
   for (const std::string_view form : {"F32", "BF16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K", "Q6_K"}) {
-    for (const Shape& s : kReal) add(form, s, kPowerful[turn++ % kPowerful.size()]);
+    for (const Shape& s : kReal) cases.add(form, s, kPowerful[turn++ % kPowerful.size()]);
   }
-  // Activations that are not float32.
+}
+
+// Activations that are bfloat16 or quantized as models quantize them.
+void add_narrow_activations(Grid& cases) {
   for (const InputKind kind :
        {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed, InputKind::exact}) {
-    for (const Shape& s : {Shape{5, 33, 31}, {17, 512, 67}}) add("BF16", s, kind, "bf16");
+    for (const Shape& s : {Shape{5, 33, 31}, {17, 512, 67}}) cases.add("BF16", s, kind, "bf16");
     for (const std::string_view form : {"F32", "F16", "FP8_128x128", "INT8_CHANNEL", "Q8_0", "Q4_K"}) {
-      for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) add(form, s, kind, "bf16");
+      for (const Shape& s : {Shape{1, 256, 67}, {9, 768, 35}}) cases.add(form, s, kind, "bf16");
     }
     for (const Shape& s : {Shape{3, 200, 130}, {17, 512, 257}}) {
       if (kind == InputKind::exact) continue;
-      add("FP8_128x128", s, kind, "fp8-block");
-      add("FP8_64x64", s, kind, "fp8-block");
-      add("INT8_CHANNEL", s, kind, "int8");
+      cases.add("FP8_128x128", s, kind, "fp8-block");
+      cases.add("FP8_64x64", s, kind, "fp8-block");
+      cases.add("INT8_CHANNEL", s, kind, "int8");
     }
   }
-  for (const Shape& s : {Shape{1, 4096, 256}, {40, 1536, 131}}) add("BF16", s, InputKind::zero_mean, "bf16");
-  add("BF16", {7, 65, 33}, InputKind::zero_mean, "bf16");
-  cases.back().with("bias", 1);
+  for (const Shape& s : {Shape{1, 4096, 256}, {40, 1536, 131}})
+    cases.add("BF16", s, InputKind::zero_mean, "bf16");
+  cases.add("BF16", {7, 65, 33}, InputKind::zero_mean, "bf16");
+  cases.last().with("bias", 1);
+}
+
+// Activations that kernels round to integers.
+void add_integer_activations(Grid& cases) {
   for (const std::string_view form : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}) {
     for (const Shape& s : {Shape{1, 512, 67}, {3, 256, 9}, {17, 768, 35}, {64, 1024, 96}}) {
       for (const InputKind kind : kPowerful) {
-        add(form, s, kind, "int16");
+        cases.add(form, s, kind, "int16");
         // A scale of max / 127 makes no 1 of a 1: nothing to be equal to bit for bit.
-        if (kind != InputKind::one_hot) add(form, s, kind, "int8-block");
+        if (kind != InputKind::one_hot) cases.add(form, s, kind, "int8-block");
       }
     }
   }
   for (const std::string_view form : {"BF16", "F16"}) {
     for (const Shape& s : {Shape{1, 512, 67}, {3, 96, 9}, {17, 608, 35}, {64, 1024, 96}, {7, 33, 5}}) {
-      for (const InputKind kind : kInputKinds) add(form, s, kind, "int16");
+      for (const InputKind kind : kInputKinds) cases.add(form, s, kind, "int16");
     }
   }
-  return cases;
+}
+
+}  // namespace
+
+std::vector<CaseId> linear_grid() {
+  Grid grid;
+  add_plain(grid);
+  add_blocks(grid);
+  add_narrow_activations(grid);
+  add_integer_activations(grid);
+  return std::move(grid.cases);
 }
 
 std::vector<CaseId> linear_perf_grid() {

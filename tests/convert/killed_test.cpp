@@ -73,6 +73,7 @@ void expect_resumed_from_every_step(const CommandTo& command_to, const std::stri
     found_whole += static_cast<int>(resumed.out.find("an earlier run had finished") != std::string::npos);
     EXPECT_TRUE(contents(own.path()) == whole);
     EXPECT_EQ(names_in(own.path()), names_in(dir / "whole")) << "something was left beside it";
+    if (step > 1) continue;  // the same lies there after every step
     expect_refused(assay(command), "exists already");
     const ProcessResult again = assay(with(command, "--resume"));
     EXPECT_EQ(again.exit_code, 0) << again.err;

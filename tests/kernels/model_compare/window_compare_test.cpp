@@ -48,7 +48,7 @@ TEST(CompareWindows, LossIsThatOfTransformers) {
   const nlohmann::json found = compared(
       {"--file", (dir / "text.txt").string(), "--context", expected["context"].dump(), "--stride", "24"});
   EXPECT_NEAR(found["logits"]["loss_reference"].get<double>(), expected["transformers"]["loss"].get<double>(),
-              2e-6);
+              2e-7);  // transformers computed in float32; measured: 1.5e-7
   EXPECT_EQ(found["logits"]["positions"],
             expected["transformers"]["tokens"].get<int>() + 1);  // the last, too
   EXPECT_GT(found["windows"], 10);
@@ -170,27 +170,28 @@ test::ProcessResult within(std::size_t megabytes, std::vector<std::string> argum
   return test::run(command, {.timeout_seconds = 300});
 }
 
-// 300 rows of 151,936 are 0.36 GB as doubles, of each side, of every way it is computed.
+// 100 rows of 151,936 are 0.12 GB as doubles, of each side, of every way it is computed. With none kept it takes
+// 136 MB, of 300 as of 100.
 TEST(CompareWindows, LogitsAreNotKept) {
-  if (kSanitized) GTEST_SKIP() << "SKIPPED: a sanitizer takes address space of its own";
-  const test::TempDir dir;
-  write_wide_model(dir.path(), 151936);
-  const test::ProcessResult result =
-      within(900, {"compare", "model", dir.path().string(), "--tokens", ids(300, 151936), "--limit", "300",
-                   "-n", "0", "--jobs", "2", "--kernels", "cpu", "--against-precision", "f32"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("OK: no divergence"), std::string::npos) << result.out;
-}
-
-// Kept, the rows of 100 tokens, of the truth and of a clean run, with their copies, took 0.63 GB; compared 55 at
-// a time, 0.4 GB.
-TEST(ModelMutants, LogitsAreNotKept) {
   if (kSanitized) GTEST_SKIP() << "SKIPPED: a sanitizer takes address space of its own";
   const test::TempDir dir;
   write_wide_model(dir.path(), 151936);
   const test::Peak peak =
       test::assay_peak({"compare", "model", dir.path().string(), "--tokens", ids(100, 151936), "--limit",
-                        "100", "-n", "0", "--jobs", "2", "--mutants"});
+                        "100", "-n", "0", "--jobs", "2", "--kernels", "cpu", "--against-precision", "f32"});
+  EXPECT_EQ(peak.exit_code, 0);
+  EXPECT_LE(peak.bytes, 200'000'000u);
+}
+
+// Kept, the rows of 60 tokens would be 73 MB of the truth, as much of a clean run, and their copies. With none
+// kept it takes 133 MB, of 100 as of 60.
+TEST(ModelMutants, LogitsAreNotKept) {
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: a sanitizer takes address space of its own";
+  const test::TempDir dir;
+  write_wide_model(dir.path(), 151936);
+  const test::Peak peak =
+      test::assay_peak({"compare", "model", dir.path().string(), "--tokens", ids(60, 151936), "--limit", "60",
+                        "-n", "0", "--jobs", "2", "--mutants"});
   EXPECT_EQ(peak.exit_code, 0);
   EXPECT_LE(peak.bytes, 200'000'000u);
 }

@@ -30,7 +30,8 @@ void expect_windows(const std::string& kind, std::vector<std::string> options) {
   options.insert(options.end(), {"--windows", kind, "--context", expected["context"].dump()});
   const nlohmann::json loss = loss_of(options);
   EXPECT_EQ(loss["tokens"], expected[kind]["tokens"]);
-  EXPECT_NEAR(loss["loss"].get<double>(), expected[kind]["loss"].get<double>(), 2e-6);
+  // Transformers computed it in float32; measured: 1.6e-7 and 1.9e-8 off, in float64 as in float32.
+  EXPECT_NEAR(loss["loss"].get<double>(), expected[kind]["loss"].get<double>(), 2e-7);
   EXPECT_EQ(loss["context"], expected["context"]);
 }
 

@@ -48,10 +48,6 @@ std::shared_ptr<const WeightEncoder> encoder_of(std::string_view text) {
 
 MadeWeight::~MadeWeight() = default;
 
-std::size_t WeightForm::granularity() const {
-  return info(type).block_elements;
-}
-
 WeightForm weight_form(std::string_view text) {
   WeightForm form;
   for (const auto& [prefix, type] :

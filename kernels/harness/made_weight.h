@@ -28,8 +28,6 @@ struct WeightForm {
   bool scaled = false;
   std::size_t block_rows = 1, block_columns = 1;      // of a scale; columns 0: the whole row
   std::shared_ptr<const WeightEncoder> encoder = {};  // of the forms that are none of these
-  // Columns come in multiples of this.
-  std::size_t granularity() const;
 };
 // Throws Error::usage for a form there is not.
 WeightForm weight_form(std::string_view text);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/harness/case_id.h"
+#include "kernels/harness/every_call.h"
 #include "kernels/harness/measure.h"
 #include "kernels/operands/rounded_operands.h"
 #include "kernels/registry/calling_ops.h"
@@ -105,6 +106,11 @@ class OpCases {
 
 template <class Call>
 const OpCases<Call>& cases_of();  // the operation's own, in its file
+#define ASSAY_DECLARE_CASES(Call) \
+  template <>                     \
+  const OpCases<Call>& cases_of<Call>()
+ASSAY_FOR_EVERY_CALL(ASSAY_DECLARE_CASES);
+#undef ASSAY_DECLARE_CASES
 
 // --- what operations share
 

@@ -20,7 +20,7 @@ struct DotSums {
 };
 
 template <class A, class B>
-DotSums dot(const A* a, const B* b, std::size_t count) {
+DotSums dot_sums(const A* a, const B* b, std::size_t count) {
   DotSums sums;
   for (std::size_t i = 0; i < count; ++i) sums.add(static_cast<double>(a[i]) * static_cast<double>(b[i]));
   return sums;
@@ -38,12 +38,12 @@ MlaBudget::MlaBudget(const MlaHeadShape& shape, std::span<const float> w, std::s
   for (std::size_t k = 0; k < keys; ++k) {
     const double* c = rows_.emplace_back(row(k));
     for (std::size_t n = 0; n < shape.nope; ++n) {
-      const DotSums s = dot(&w_k_[n * shape.rank], c, shape.rank);
+      const DotSums s = dot_sums(&w_k_[n * shape.rank], c, shape.rank);
       keys_.push_back(s.value);
       key_sizes_.push_back(s.size);
     }
     for (std::size_t i = 0; i < shape.v; ++i) {
-      const DotSums s = dot(&w_v_[i * shape.rank], c, shape.rank);
+      const DotSums s = dot_sums(&w_v_[i * shape.rank], c, shape.rank);
       values_.push_back(s.value);
       value_sizes_.push_back(s.size);
     }
@@ -63,10 +63,11 @@ MlaBudget::Scores MlaBudget::scores(const double* q, std::size_t count) const {
   Scores s;
   const double u = unit_roundoff(ElementType::BF16);
   for (std::size_t k = 0; k < count; ++k) {
-    const DotSums latent = dot(taken.data(), rows_[k], rank),
-                  of_sizes = dot(taken_size.data(), rows_[k], rank),
-                  rotated = dot(q + nope, rows_[k] + rank, rope), expanded = dot(q, &keys_[k * nope], nope),
-                  of_key_sizes = dot(q, &key_sizes_[k * nope], nope);
+    const DotSums latent = dot_sums(taken.data(), rows_[k], rank),
+                  of_sizes = dot_sums(taken_size.data(), rows_[k], rank),
+                  rotated = dot_sums(q + nope, rows_[k] + rank, rope),
+                  expanded = dot_sums(q, &keys_[k * nope], nope),
+                  of_key_sizes = dot_sums(q, &key_sizes_[k * nope], nope);
     const double score = (latent.value + rotated.value) * scale;
     const double absorbed = accumulation_factor(nope) * std::sqrt(of_sizes.squares) +
                             accumulation_factor(rank + rope) * (latent.size + rotated.size);
@@ -113,8 +114,8 @@ void MlaBudget::add_result(std::span<const double> p, std::span<const double> mo
       size += p[k] * std::fabs(values_[at]);
     }
     const float* w = &w_v_[i * shape_.rank];
-    const double absorbed = over_keys * std::sqrt(dot(w, m.size.data(), shape_.rank).squares) +
-                            over_rank * dot(w, m.latent.data(), shape_.rank).size;
+    const double absorbed = over_keys * std::sqrt(dot_sums(w, m.size.data(), shape_.rank).squares) +
+                            over_rank * dot_sums(w, m.latent.data(), shape_.rank).size;
     const double naive = over_rank * std::sqrt(expansions) + over_keys * size;
     error[i] += by_weights + over_keys * std::fabs(out[i]) + std::max(absorbed, naive);
   }
@@ -132,7 +133,7 @@ void MlaBudget::add_staged(std::span<const double> p, std::span<const double> ro
       by_weights += p[k] * (moved[k] * std::fabs(v - out[i]) + u * (1 + moved[k]) * std::fabs(v));
       of_values += p[k] * v * p[k] * v;
     }
-    const double of_mixed = dot(&w_v_[i * shape_.rank], m.latent.data(), shape_.rank).squares;
+    const double of_mixed = dot_sums(&w_v_[i * shape_.rank], m.latent.data(), shape_.rank).squares;
     error[i] += by_weights + kUniform * u * std::sqrt(std::max(of_values, of_mixed));
   }
 }

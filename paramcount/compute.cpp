@@ -22,6 +22,10 @@ bool is_lookup(const TensorSpec& spec) {
 std::uint64_t keys_seen(const AttentionGeometry& g, std::uint64_t available) {
   std::uint64_t keys = available;
   if (g.window != 0) keys = std::min(keys, g.window);
+  if (g.compressed != 0) {
+    const std::uint64_t entries = available / g.compressed;
+    return keys + (g.indexer_top_k != 0 ? std::min(entries, g.indexer_top_k) : entries);
+  }
   if (g.indexer_top_k != 0) keys = std::min(keys, g.indexer_top_k);
   return keys;
 }
@@ -51,7 +55,7 @@ std::vector<LayerWork> layer_kinds(const ModuleTree& tree) {
   const Module* current = nullptr;
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     const Module* top = where.path.front();
-    if (where.mtp || top->repeat.over != Repeat::Over::layers || !is_matrix(spec)) return;
+    if (!where.main() || top->repeat.over != Repeat::Over::layers || !is_matrix(spec)) return;
     if (top != current) {
       current = top;
       kinds.push_back({fmt::format("{} {}", top->repeat.count.value(), top->title), &top->repeat.indices});
@@ -86,7 +90,7 @@ void add_crossings(const ModuleTree& tree, ComputeReport& report) {
 void add_linear_rows(const ModuleTree& tree, ComputeReport& report) {
   std::map<Part, std::uint64_t> per_part;  // in the order of Part: as computed
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (where.mtp || !is_matrix(spec) || is_lookup(spec)) return;
+    if (!where.main() || !is_matrix(spec) || is_lookup(spec)) return;
     const bool tied_head = spec.storage == Storage::tied && spec.part == Part::output;
     if (spec.storage == Storage::own || tied_head) per_part[spec.part] += 2 * active_elements(spec, where);
   });
@@ -166,7 +170,7 @@ Roofline roofline(const ModuleTree& tree, const WeightFormat& format, const Comp
   double weights = 0;
   const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (where.mtp || spec.storage != Storage::own) return;
+    if (!where.main() || spec.storage != Storage::own) return;
     if (is_lookup(spec) && !(tree.tied_embeddings && spec.role == Role::token_embedding)) return;
     double bytes = static_cast<double>(sizes.of_spec(spec, where));
     if (spec.part == Part::routed_expert && tree.experts > 0) {

@@ -6,10 +6,12 @@ namespace assay::html {
 const std::string_view kLight =
     "--on-cell: #10131a; --embedding: #f2b872; --attention: #8fb4f0; --dense_mlp: #9bd3ae; --router: #e2d16a;"
     "--shared_expert: #7cc9c0; --routed_expert: #b9a5ea; --norm: #c3c6cd; --output: #ef9f9f; --mtp: #e3a7d5;"
+    "--vision: #a8d5e2; --audio: #d8b7a0; --projector: #c9d19a;"
     "--buffer: #d8d8d8;";
 const std::string_view kDark =
     "--on-cell: #f4f5f8; --embedding: #8a5a1c; --attention: #2f568f; --dense_mlp: #2c6b43; --router: #6d6117;"
     "--shared_expert: #1d655e; --routed_expert: #57438f; --norm: #4c515d; --output: #8b3a3f; --mtp: #7b3f6d;"
+    "--vision: #2a6273; --audio: #6d4a34; --projector: #59611f;"
     "--buffer: #444444;";
 
 const std::string_view kStyle = R"html(.card { padding: 12px; }

@@ -80,8 +80,11 @@ main.append(el("div", {className: "tiles"},
   tile(compact(doc.active), exact(doc.active) + " activated a token"),
   tile(compact(doc.active_without_embedding), exact(doc.active_without_embedding) + " activated, without input embedding"),
   doc.mtp.own ? tile(compact(doc.mtp.own), exact(doc.mtp.own) + " in the MTP layer, beside the total") : null,
+  doc.towers ? tile(compact(doc.towers), exact(doc.towers) + " in towers and projectors, beside the total") : null,
+  doc.all !== doc.total ? tile(compact(doc.all), exact(doc.all) + " in all") : null,
   tile(bytes(doc.model.bytes), exact(doc.model.bytes) + " bytes of weights"),
-  tile(bytes(doc.memory.kv.bytes_per_token), "KV cache a token, " + doc.memory.kv.dtype)));
+  tile(bytes(doc.memory.kv.bytes_per_token), "KV cache a token, " + doc.memory.kv.dtype),
+  doc.memory.kv.state_bytes_per_sequence ? tile(bytes(doc.memory.kv.state_bytes_per_sequence), "recurrent state a sequence") : null));
 
 // ---- treemap: squarified (Bruls, Huizing, van Wijk 2000)
 function squarify(items, x, y, w, h, place) {
@@ -118,7 +121,7 @@ const shape = (tag, attributes, ...children) => {
   node.append(...children);
   return node;
 };
-const root = {name: "all modules", children: doc.modules, total: doc.total + doc.mtp.own, active: doc.active, bytes: doc.model.bytes, params: doc.total, count: 1, formula: ""};
+const root = {name: "all modules", children: doc.modules, total: doc.all, active: doc.active, bytes: doc.model.bytes, params: doc.total, count: 1, formula: ""};
 (function parents(node) { for (const child of node.children) child.parent = node, parents(child); })(root);
 let measure = "total", current = root;
 const kinds = [...new Set(doc.modules.flatMap(function collect(n) { return n.children.length ? n.children.flatMap(collect) : [n.part]; }))];
@@ -134,7 +137,7 @@ for (const [key, label] of [["total", "parameters"], ["active", "activated"], ["
 function explain(node) {
   const lines = [el("b", {}, node.name + (node.count > 1 ? `  × ${exact(node.count)}` : ""))];
   const all = [`${exact(node.total)} parameters`,
-    node === root ? "main model" + (doc.mtp.own ? " and multi-token prediction" : "") : `${(100 * node.total / root.total).toPrecision(3)}% of all`,
+    node === root ? "main model" + (doc.mtp.own ? ", multi-token prediction" : "") + (doc.towers ? ", towers" : "") : `${(100 * node.total / root.total).toPrecision(3)}% of all`,
     `${exact(node.active)} activated`, bytes(node.bytes)];
   lines.push(el("div", {className: "soft"}, all.join(" · ")));
   if (node.formula) lines.push(el("code", {}, (node.count > 1 ? "each " : "") + `${node.formula} = ${exact(node.params)}`));
@@ -180,7 +183,8 @@ function drawMap() {
   squarify(drawn, 0, 0, width, height, (item, x, y, w, h) => picture.append(cell(item.node, x, y, w, h, 3)));
 }
 const names = {embedding: "embedding", attention: "attention", dense_mlp: "dense MLP", router: "router", shared_expert: "shared experts",
-  routed_expert: "routed experts", norm: "norms", output: "output head", mtp: "multi-token prediction", buffer: "buffers"};
+  routed_expert: "routed experts", norm: "norms", output: "output head", mtp: "multi-token prediction",
+  vision: "vision", audio: "audio", projector: "projector", buffer: "buffers"};
 const legend = el("div", {className: "legend"}, ...kinds.map(kind => el("span", {}, el("i", {style: `background: var(--${kind in names ? kind : "buffer"})`}), names[kind] ?? kind)));
 const map = el("div", {className: "card"}, el("div", {className: "bar"}, crumbs, switches), picture, legend, hover);
 section("Where the parameters are", map);
@@ -191,7 +195,7 @@ addEventListener("resize", () => { clearTimeout(settle); settle = setTimeout(dra
 
 // ---- tables
 section("By part", table([text("part", r => r.name, "name"), count("parameters", r => r.total),
-  {title: "share", number: true, show: r => r.name === names.mtp ? "" : (100 * r.total / doc.total).toFixed(2) + "%", key: r => r.total},
+  {title: "share", number: true, show: r => r.beside ? "" : (100 * r.total / doc.total).toFixed(2) + "%", key: r => r.total},
   count("activated", r => r.active), size("bytes", r => r.bytes)], doc.parts));
 
 const flat = [];

@@ -15,36 +15,61 @@ std::uint64_t checked(double bytes) {
   return static_cast<std::uint64_t>(bytes + 0.5);
 }
 
+constexpr std::uint64_t kActivationBytes = 2, kStateBytes = 4;  // BF16, F32 (mamba_ssm_dtype's default)
+
 std::uint64_t values_per_token(const AttentionGeometry& g, std::uint64_t tensor_parallel) {
+  if (!g.cached) return 0;
+  if (g.keys_are_values) return ceil_div(g.kv_heads, tensor_parallel) * g.qk_head_dim;
   if (g.kind == AttentionGeometry::Kind::latent) return g.kv_lora_rank + g.rope_head_dim;
   return ceil_div(g.kv_heads, tensor_parallel) * (g.qk_head_dim + g.v_head_dim);
 }
 
-std::uint64_t layers_between(const AttentionGeometry& g, const KvOptions& o) {
-  return static_cast<std::uint64_t>(std::count_if(g.layers.begin(), g.layers.end(), [&](std::uint64_t layer) {
+double layers_between(const std::vector<std::uint64_t>& layers, const KvOptions& o) {
+  return static_cast<double>(std::count_if(layers.begin(), layers.end(), [&](std::uint64_t layer) {
     return layer >= o.first_layer && layer < o.end_layer;
   }));
+}
+
+// Entries kept of a context: its tokens, no more of them than the window, and the compressed ones behind it.
+double entries_kept(const AttentionGeometry& g, std::uint64_t context) {
+  const std::uint64_t tokens = g.window == 0 ? context : std::min(context, g.window);
+  return static_cast<double>(tokens + (g.compressed == 0 ? 0 : context / g.compressed));
+}
+
+void add_states(const ModuleTree& tree, const KvOptions& options, KvCache& cache) {
+  double convolutions = 0, states = 0;
+  for (const RecurrentGeometry& r : tree.recurrent) {
+    const double layers = layers_between(r.layers, options);
+    const auto share = [&](std::uint64_t values) {
+      return layers * static_cast<double>(ceil_div(values, options.tensor_parallel));
+    };
+    convolutions += share(r.conv_values) * kActivationBytes;
+    states += share(r.state_values) * kStateBytes;
+  }
+  cache.state_convolutions = checked(convolutions);
+  cache.state_per_sequence = checked(convolutions + states);
 }
 
 }  // namespace
 
 KvCache kv_cache(const ModuleTree& tree, const KvOptions& options) {
   KvCache cache;
-  double bytes = 0, per_token = 0, beyond = 0, expanded = 0;
+  add_states(tree, options, cache);
+  double bytes = static_cast<double>(cache.state_per_sequence), per_token = 0, beyond = 0, expanded = 0;
   for (const AttentionGeometry& g : tree.attention) {
-    const double layers = static_cast<double>(layers_between(g, options));
+    const double layers = layers_between(g.layers, options);
     const double token =
         layers * static_cast<double>(values_per_token(g, options.tensor_parallel)) * options.bytes_per_value;
-    const double kept =
-        static_cast<double>(g.window == 0 ? options.context : std::min(options.context, g.window));
-    per_token += token;
-    if (g.window == 0) beyond += token;
-    bytes += token * kept;
+    const double thinned = g.compressed == 0 ? 0 : token / static_cast<double>(g.compressed);
+    per_token += token + thinned;
+    beyond += g.window == 0 ? token : thinned;
+    bytes += token * entries_kept(g, options.context);
     if (g.kind == AttentionGeometry::Kind::latent)
       expanded +=
           layers * static_cast<double>(g.heads * (g.qk_head_dim + g.v_head_dim)) * options.bytes_per_value;
-    const double indexer =
-        layers * static_cast<double>(g.indexer_head_dim + 4 * ceil_div(g.indexer_head_dim, 128));
+    const double indexer = layers *
+                           static_cast<double>(g.indexer_head_dim + 4 * ceil_div(g.indexer_head_dim, 128)) /
+                           static_cast<double>(std::max<std::uint64_t>(1, g.compressed));
     cache.indexer_per_token += checked(indexer);
     bytes += indexer * static_cast<double>(options.context);
   }
@@ -69,7 +94,7 @@ ActivationEstimate activations(const ModuleTree& tree, std::uint64_t tokens, std
   // The widest output of one projection, on one rank; an expert's counts as often as a token visits experts.
   std::uint64_t widest = 0;
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (spec.shape.size() < 2 || spec.bias || spec.storage == Storage::buffer || where.mtp) return;
+    if (spec.shape.size() < 2 || spec.bias || spec.storage == Storage::buffer || !where.main()) return;
     if (spec.part == Part::embedding || spec.part == Part::output) return;
     std::uint64_t out = spec.input_major ? spec.shape.back() : spec.shape[spec.shape.size() - 2];
     if (spec.role == Role::mlp_gate || spec.role == Role::mlp_up) out *= 2;  // gate and up live together

@@ -4,6 +4,9 @@
 //   heads (MHA, GQA, MQA)   kv_heads × (qk_head_dim + v_head_dim) × b   a token and layer
 //   latent (MLA)            (kv_lora_rank + rope_head_dim) × b          V is a view of the latent
 //   window                  min(context, window) tokens of such a layer are kept
+//   shared (DeepSeek V4)    kv_heads × qk_head_dim × b                  keys are values; behind the window one entry
+//                                                                       for so many tokens
+//   recurrent state         (kernel - 1) × channels × 2 + state × 4     a sequence and layer, however long it is
 //   indexer (DSA)           index_head_dim × 1 + 4 × ceil(index_head_dim / 128): FP8 keys with F32 scales
 #pragma once
 
@@ -19,7 +22,9 @@ struct KvCache {
   std::uint64_t per_token_beyond = 0;    // once windows are full: only the layers that see everything grow
   std::uint64_t indexer_per_token = 0;   // apart: engines may recompute or compress it
   std::uint64_t expanded_per_token = 0;  // MLA as transformers' reference caches it; 0 where there is no MLA
-  std::uint64_t bytes = 0;               // for context × batch, the indexer's included
+  std::uint64_t state_per_sequence = 0;  // of recurrent layers: of these, the convolutions' last inputs take
+  std::uint64_t state_convolutions = 0;  // …so many
+  std::uint64_t bytes = 0;  // for context × batch, the indexer's and the states of `batch` sequences included
 };
 
 struct KvOptions {

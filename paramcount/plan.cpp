@@ -23,6 +23,7 @@ std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurre
                                            const Stage& stage, bool first, bool last) {
   const bool in_layers = std::any_of(where.path.begin(), where.path.end(),
                                      [](const Module* m) { return m->repeat.over == Repeat::Over::layers; });
+  if (where.tower) return first ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
   if (where.mtp) return last ? layers_of(where) : std::vector<std::uint64_t>{};
   if (!in_layers) {
     const bool lookup = spec.role == Role::token_embedding || spec.role == Role::position_embedding;
@@ -154,7 +155,7 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
 std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout) {
   std::vector<CutRow> rows;
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage != Storage::own || where.mtp || spec.bias || spec.shape.size() < 2) return;
+    if (spec.storage != Storage::own || !where.main() || spec.bias || spec.shape.size() < 2) return;
     std::string tensor = spec.name;
     if (tensor.ends_with(".weight")) tensor.resize(tensor.size() - 7);
     if (const auto at = tensor.find("{layer}."); at != std::string::npos) tensor = tensor.substr(at + 8);

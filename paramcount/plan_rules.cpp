@@ -21,7 +21,7 @@ class Judge {
     experts();
     stages();
     for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence& where) {
-      if (where.mtp && !options_.with_mtp) return;
+      if (where.tower || (where.mtp && !options_.with_mtp)) return;
       if (spec.storage == Storage::own && spec.shape.size() >= 2 && !spec.bias) matrix(spec);
     });
     return std::move(ruling_);
@@ -210,7 +210,7 @@ std::uint64_t largest_block(const ModuleTree& tree, const Layout& layout, const 
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     const bool cut =
         spec.parallel.partition == Partition::columns || spec.parallel.partition == Partition::rows;
-    if (where.mtp || !cut || spec.storage != Storage::own || !quantizes(format, spec, 0)) return;
+    if (!where.main() || !cut || spec.storage != Storage::own || !quantizes(format, spec, 0)) return;
     const std::uint64_t group = cut_group(spec, layout);
     for (const PartitionedPart& member : spec.parallel.members) {
       if (group > 1) block = std::gcd(block, member_share(member, spec.parallel.partition, group));

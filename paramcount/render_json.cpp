@@ -20,6 +20,7 @@ Json rows_json(const std::vector<Row>& rows) {
                     {"formula", row.formula},
                     {"symbols", row.symbols},
                     {"mtp", row.mtp},
+                    {"tower", row.tower},
                     {"children", rows_json(row.children)}});
   }
   return list;
@@ -35,7 +36,9 @@ Json totals_json(const Model& model) {
            {{"own", t.mtp_own},
             {"duplicates", t.mtp_duplicates},
             {"active", t.mtp_active},
-            {"active_with_shared", t.mtp_active_with_shared}}}};
+            {"active_with_shared", t.mtp_active_with_shared}}},
+          {"towers", t.towers},
+          {"all", t.all()}};
 }
 
 Json model_json(const Model& model) {
@@ -70,6 +73,7 @@ Json checkpoint_json(const Model& model) {
   return {{"stored", r.stored.elements},
           {"main", r.main.elements},
           {"mtp", r.mtp.elements},
+          {"towers", r.towers.elements},
           {"scales", r.scales.elements},
           {"duplicates", r.duplicates.elements},
           {"buffers", r.buffers.elements},
@@ -96,8 +100,11 @@ Json memory_json(const Model& model, const Question& question, const Answer& ans
   Json weights = Json::array();
   for (const WeightFormat& format : weight_formats()) {
     const WeightBytes bytes = weight_bytes(model.tree, format);
-    weights.push_back(
-        {{"format", format.name}, {"title", format.title}, {"main", bytes.main}, {"mtp", bytes.mtp}});
+    weights.push_back({{"format", format.name},
+                       {"title", format.title},
+                       {"main", bytes.main},
+                       {"mtp", bytes.mtp},
+                       {"towers", bytes.towers}});
   }
   const KvCache& kv = answer.kv;
   return {{"weights", weights},
@@ -107,6 +114,8 @@ Json memory_json(const Model& model, const Question& question, const Answer& ans
             {"bytes_per_token_beyond_windows", kv.per_token_beyond},
             {"indexer_bytes_per_token", kv.indexer_per_token},
             {"expanded_bytes_per_token", kv.expanded_per_token},
+            {"state_bytes_per_sequence", kv.state_per_sequence},
+            {"state_bytes_of_convolutions", kv.state_convolutions},
             {"context", question.context},
             {"batch", question.batch},
             {"bytes", kv.bytes}}},
@@ -200,8 +209,11 @@ Json render_json(const Model& model, const Question& question, const Answer& ans
   document["modules"] = rows_json(model.rows);
   Json parts = Json::array(), not_counted = Json::array(), defaults = Json::array();
   for (const PartRow& part : model.parts)
-    parts.push_back(
-        {{"name", part.title}, {"total", part.total}, {"active", part.active}, {"bytes", part.bytes}});
+    parts.push_back({{"name", part.title},
+                     {"total", part.total},
+                     {"active", part.active},
+                     {"bytes", part.bytes},
+                     {"beside", part.beside}});
   for (const NotCounted& part : model.tree.not_counted)
     not_counted.push_back(
         {{"what", part.what}, {"parameters", part.parameters ? Json(*part.parameters) : Json()}});

@@ -76,7 +76,7 @@ class Report {
                                      times,
                                      number(row.params),
                                      number(row.total),
-                                     row.mtp ? "" : percent(row.total, model_.totals.total),
+                                     row.mtp || row.tower ? "" : percent(row.total, model_.totals.total),
                                      number(row.active),
                                      row.bytes == 0 ? "" : human_bytes(row.bytes)};
     if (settings_.formulas)
@@ -102,9 +102,9 @@ class Report {
     sheet_.heading("By part, all layers together");
     std::vector<std::vector<std::string>> cells;
     for (const PartRow& part : model_.parts) {
-      const bool mtp = part.title == title(Part::mtp);
-      cells.push_back({part.title, number(part.total), mtp ? "" : percent(part.total, model_.totals.total),
-                       number(part.active), human_bytes(part.bytes)});
+      cells.push_back({part.title, number(part.total),
+                       part.beside ? "" : percent(part.total, model_.totals.total), number(part.active),
+                       human_bytes(part.bytes)});
     }
     sheet_.table({"PART", "PARAMETERS", "SHARE", "ACTIVE", "BYTES"}, {kLeft, kRight, kRight, kRight, kRight},
                  cells);
@@ -114,7 +114,9 @@ class Report {
     sheet_.heading("Totals");
     const Totals& t = model_.totals;
     std::vector<std::vector<std::string>> cells = {
-        {"total", with_thousands(t.total), "main model; tied weights once, buffers never"},
+        {"total", with_thousands(t.total),
+         t.towers > 0 ? "language model; tied weights once, buffers never"
+                      : "main model; tied weights once, buffers never"},
         {"activated", with_thousands(t.active), "what one token meets, input embedding included"},
         {"activated without input embedding", with_thousands(t.active_without_embedding),
          model_.tree.tied_embeddings ? "the tied matrix stays, as output head"
@@ -125,9 +127,16 @@ class Report {
       cells.push_back(
           {"MTP, activated", with_thousands(t.mtp_active),
            fmt::format("{} with the shared embedding and head", with_thousands(t.mtp_active_with_shared))});
-      cells.push_back({"MTP, stored again", with_thousands(t.mtp_duplicates),
-                       "embedding and head, duplicated in checkpoints"});
+      if (t.mtp_duplicates > 0)
+        cells.push_back({"MTP, stored again", with_thousands(t.mtp_duplicates),
+                         "embedding and head, duplicated in checkpoints"});
     }
+    if (t.towers > 0)
+      cells.push_back(
+          {"towers", with_thousands(t.towers), "vision, audio, projectors: no text token meets them"});
+    if (t.towers + t.mtp_own > 0)
+      cells.push_back(
+          {"all of it", with_thousands(t.all()), "the checkpoint's parameters, duplicates aside"});
     sheet_.table({"", "PARAMETERS", ""}, {kLeft, kRight, kLeft}, cells);
     if (!settings_.formulas) return;
     sheet_.line("total = " + sum(&Row::total, t.total));
@@ -138,7 +147,7 @@ class Report {
   std::string sum(std::uint64_t Row::*figure, std::uint64_t result) const {
     std::string text;
     for (const Row& row : model_.rows) {
-      if (row.mtp || row.*figure == 0) continue;
+      if (row.mtp || row.tower || row.*figure == 0) continue;
       text += text.empty() ? "" : " + ";
       const bool even = row.count > 1 && row.*figure % row.count == 0;
       text += even ? fmt::format("{} × {}", row.count, with_thousands(row.*figure / row.count))
@@ -197,9 +206,14 @@ class Report {
 
   void memory_line() {
     sheet_.heading("Memory");
-    sheet_.line(fmt::format("weights {} ({}); KV cache {} bytes a token ({})", human_bytes(model_.bytes()),
-                            model_.reconciliation ? "as stored" : model_.format.title,
-                            with_thousands(answer_.kv.per_token), question_.kv_dtype));
+    std::string line =
+        fmt::format("weights {} ({}); KV cache {} bytes a token ({})", human_bytes(model_.bytes()),
+                    model_.reconciliation ? "as stored" : model_.format.title,
+                    with_thousands(answer_.kv.per_token), question_.kv_dtype);
+    if (answer_.kv.state_per_sequence > 0)
+      line +=
+          fmt::format("; recurrent state {} bytes a sequence", with_thousands(answer_.kv.state_per_sequence));
+    sheet_.line(line);
   }
 
   void memory() {
@@ -219,6 +233,12 @@ class Report {
     const KvCache& kv = answer_.kv;
     sheet_.heading(fmt::format("KV cache, {}", question_.kv_dtype));
     std::vector<std::vector<std::string>> lines = {{"a token", with_thousands(kv.per_token)}};
+    if (kv.state_per_sequence > 0) {
+      lines.push_back({"a sequence, for recurrent states in F32",
+                       with_thousands(kv.state_per_sequence - kv.state_convolutions)});
+      if (kv.state_convolutions > 0)
+        lines.push_back({"a sequence, for convolutions in BF16", with_thousands(kv.state_convolutions)});
+    }
     if (kv.per_token_beyond != kv.per_token)
       lines.push_back({"a token, once windows are full", with_thousands(kv.per_token_beyond)});
     if (kv.indexer_per_token > 0)

@@ -10,26 +10,29 @@ namespace {
 
 class RowMaker {
  public:
+  struct Beside {  // the language model
+    bool mtp = false, tower = false;
+  };
   RowMaker(const ModuleTree& tree, const WeightFormat& format, const Reconciliation* reconciliation)
       : reconciliation_(reconciliation) {
     const WeightSizes sizes(tree, format);
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       const bool own = spec.storage == Storage::own;
       figures_[&spec] = {own ? spec.elements.value() * where.copies : 0,
-                         own ? active_elements(spec, where) : 0, bytes_of(sizes, spec, where)};
+                         own && !where.tower ? active_elements(spec, where) : 0,
+                         bytes_of(sizes, spec, where)};
     });
   }
 
-  Row module_row(const Module& module, const std::string& prefix, bool mtp) const {
+  Row module_row(const Module& module, const std::string& prefix, const Beside& beside) const {
     Row row;
     row.title = title_of(module);
     row.path = prefix.empty() || module.path.empty() ? prefix + module.path : prefix + "." + module.path;
     row.count = module.repeat.count.value();
-    row.mtp = mtp;
     set_formula(row, formula_of_one(module));
     add_tensors(row, module);
-    for (Row& child : row.children) mark(child, mtp);
-    for (const Module& child : module.children) append(row, module_row(child, row.path, mtp));
+    mark(row, beside);
+    for (const Module& child : module.children) append(row, module_row(child, row.path, beside));
     for (const Row& child : row.children) {
       row.total += child.total;
       row.active += child.active;
@@ -68,9 +71,10 @@ class RowMaker {
     row.symbols = one.symbols();
   }
 
-  static void mark(Row& row, bool mtp) {
-    row.mtp = mtp;
-    for (Row& child : row.children) mark(child, mtp);
+  static void mark(Row& row, const Beside& beside) {
+    row.mtp = beside.mtp;
+    row.tower = beside.tower;
+    for (Row& child : row.children) mark(child, beside);
   }
 
   // An occurrence that has nothing of its own and nothing stored says nothing.
@@ -136,23 +140,25 @@ std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
                            const Reconciliation* reconciliation) {
   const RowMaker maker(tree, format, reconciliation);
   std::vector<Row> rows;
-  for (const Module& module : tree.modules) rows.push_back(maker.module_row(module, "", false));
-  for (const Module& module : tree.mtp) rows.push_back(maker.module_row(module, "", true));
+  for (const Module& module : tree.modules) rows.push_back(maker.module_row(module, "", {}));
+  for (const Module& module : tree.mtp) rows.push_back(maker.module_row(module, "", {.mtp = true}));
+  for (const Module& module : tree.towers) rows.push_back(maker.module_row(module, "", {.tower = true}));
   return rows;
 }
 
 std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& format,
                                 const Reconciliation* reconciliation) {
   std::map<Part, PartRow> parts;
-  PartRow mtp{std::string(title(Part::mtp)), 0, 0, 0};
+  PartRow mtp{.title = std::string(title(Part::mtp)), .beside = true};
   const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     PartRow& row = where.mtp ? mtp : parts[spec.part];
     row.title = where.mtp ? row.title : std::string(title(spec.part));
     if (spec.storage == Storage::own) {
       row.total += spec.elements.value() * where.copies;
-      row.active += active_elements(spec, where);
+      if (!where.tower) row.active += active_elements(spec, where);
     }
+    row.beside = !where.main();
     if (reconciliation != nullptr) {
       const auto found = reconciliation->bytes_of.find(&spec);
       if (found != reconciliation->bytes_of.end()) row.bytes += found->second;

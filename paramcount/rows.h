@@ -24,7 +24,7 @@ struct Row {
   std::string formula;       // of params: "7168 × 1536 + 1536"; empty for 0
   std::string symbols;       // the same with the config's keys
   std::string part;          // "attention": the colour of a chart
-  bool mtp = false;
+  bool mtp = false, tower = false;
   std::vector<Row> children;
 };
 
@@ -32,10 +32,12 @@ struct Row {
 std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
                            const Reconciliation* reconciliation);
 
-// The other reading: what each kind of part takes in the whole main model, and the MTP layers as one.
+// The other reading: what each kind of part takes in the whole main model, and the MTP layers as one; vision, audio
+// and projectors beside it.
 struct PartRow {
   std::string title;
   std::uint64_t total = 0, active = 0, bytes = 0;
+  bool beside = false;  // the language model: MTP, towers
 };
 std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& format,
                                 const Reconciliation* reconciliation);

@@ -89,6 +89,7 @@ std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std
 }
 
 std::vector<std::uint64_t> layers_of(const Occurrence& where) {
+  if (where.tower) return {0};  // its blocks are numbered by themselves
   for (const Module* module : where.path) {
     if (module->repeat.over == Repeat::Over::layers) return module->repeat.indices;
   }
@@ -111,15 +112,15 @@ WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format) {
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage == Storage::buffer || spec.storage == Storage::tied) return;
     const std::uint64_t bytes = sizes.of_spec(spec, where);
-    (where.mtp ? result.mtp : result.main) += bytes;
-    if (where.mtp) return;
+    (where.mtp ? result.mtp : where.tower ? result.towers : result.main) += bytes;
+    if (!where.main()) return;
     const double share = static_cast<double>(active_elements(spec, where)) /
                          static_cast<double>(spec.elements.value() * where.copies);
     const bool lookup = spec.role == Role::position_embedding ||
                         (spec.role == Role::token_embedding && !tree.tied_embeddings);
     if (!lookup) result.active += static_cast<std::uint64_t>(static_cast<double>(bytes) * share + 0.5);
   });
-  result.total = result.main + result.mtp;
+  result.total = result.main + result.mtp + result.towers;
   return result;
 }
 

@@ -39,7 +39,8 @@ struct WeightBytes {
   std::uint64_t main = 0;    // tied weights once
   std::uint64_t mtp = 0;     // own and duplicated, as published checkpoints store them
   std::uint64_t active = 0;  // of main, what one token reads
-  std::uint64_t total = 0;   // main + mtp
+  std::uint64_t towers = 0;  // vision, audio, projectors
+  std::uint64_t total = 0;   // main + mtp + towers
 };
 WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format);
 // The layers an occurrence repeats over; {0} where it stands outside layers.

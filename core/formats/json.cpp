@@ -79,6 +79,34 @@ std::string_view json_error_reason(std::string_view message) {
   return message.substr(0, std::min(message.find("; last read: "), std::size_t{160}));
 }
 
+namespace {
+
+// Outside strings, where no other JSON has such words. Every replacement is as long as what it replaces, so that offsets
+// in messages stay those of the file.
+std::string without_python_numbers(std::string_view text) {
+  struct Word {
+    std::string_view python, json;
+  };
+  constexpr Word kWords[] = {{"-Infinity", "  -1e308 "}, {"Infinity", "  1e308 "}, {"NaN", " 0 "}};
+  std::string out(text);
+  bool in_string = false;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (in_string && out[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (out[i] == '"') in_string = !in_string;
+    if (in_string) continue;
+    for (const Word& word : kWords) {
+      if (std::string_view(out).substr(i).starts_with(word.python))
+        out.replace(i, word.json.size(), word.json);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes))
@@ -89,6 +117,12 @@ ParsedJson parse_json(std::string_view text, const std::filesystem::path& source
   // The library takes a NUL byte for the end of its input; here it is an error like any other stray byte.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     throw Error::input("JSON holds a NUL byte").in(source).at(nul);
+  }
+  std::string rewritten;
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  if (limits.python_numbers && (has("Infinity") || has("NaN"))) {
+    rewritten = without_python_numbers(text);
+    text = rewritten;
   }
   Guard guard(limits, source);
   ParsedJson::sax_parse(text, &guard);

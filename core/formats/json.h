@@ -21,7 +21,13 @@ struct JsonLimits {
   std::uint64_t max_bytes = 64ull << 20;
   int max_depth = 64;
   bool duplicate_keys = false;  // true: accepted, the last one wins (as most parsers do)
+  // Python writes Infinity, -Infinity and NaN, and published config.json hold them ("time_step_limit"): true reads ±1e308
+  // and 0 for them, for no shape and no bound is such a number.
+  bool python_numbers = false;
 };
+
+// As Python's parser reads a config.json: published ones do repeat keys.
+inline constexpr JsonLimits kPythonJson = {64ull << 20, 64, true, true};
 
 // Throws Error::input("… at byte N") with `source` as the file. Strict RFC 8259: no BOM, comments, trailing
 // bytes, NaN or lone surrogates.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace assay::blocks {
@@ -24,8 +25,9 @@ void add_qk_norms(Module& module, const HeadAttention& a) {
   if (a.qk_norm == QkNorm::none) return;
   const bool full = a.qk_norm == QkNorm::full_width;
   add_norm(module, a.q_norm, full ? a.heads * a.head_dim : a.head_dim, Role::q_norm, false, Part::attention);
-  add_norm(module, a.k_norm, full ? a.kv_heads * a.head_dim : a.head_dim, Role::k_norm, false,
-           Part::attention);
+  if (a.has_k)
+    add_norm(module, a.k_norm, full ? a.kv_heads * a.head_dim : a.head_dim, Role::k_norm, false,
+             Part::attention);
 }
 
 }  // namespace
@@ -94,6 +96,7 @@ void add_buffer(Module& module, std::string name, std::vector<std::uint64_t> sha
 Module attention(const HeadAttention& a) {
   Module module{a.path, "attention", {}, {}, {}};
   const Quantity q_width = a.heads * a.head_dim, kv_width = a.kv_heads * a.head_dim;
+  const Quantity v_dim = a.v_head_dim.value_or(a.head_dim);
   const auto project = [&](const std::string& name, const Quantity& out, Role role, std::uint64_t units,
                            std::vector<PartitionedPart> members) {
     add_linear(module, {.name = name,
@@ -113,12 +116,13 @@ Module attention(const HeadAttention& a) {
     const Quantity width = same ? Quantity(3) * q_width : (a.heads + Quantity(2) * a.kv_heads) * a.head_dim;
     project(a.fused, width, Role::qkv, 0, qkv_members(a));
   } else {
-    project(a.q, q_width, Role::q, a.heads.value(), {});
-    project(a.k, kv_width, Role::k, a.kv_heads.value(), {});
-    project(a.v, kv_width, Role::v, a.kv_heads.value(), {});
+    project(a.q, a.gated_q ? Quantity(2) * q_width : q_width, Role::q, a.heads.value(), {});
+    if (a.has_k) project(a.k, kv_width, Role::k, a.kv_heads.value(), {});
+    if (a.has_v) project(a.v, a.kv_heads * v_dim, Role::v, a.kv_heads.value(), {});
   }
+  if (!a.gate.empty()) project(a.gate, a.heads, Role::attention_gate, a.heads.value(), {});
   add_linear(module, {.name = a.o,
-                      .in = q_width,
+                      .in = a.heads * v_dim,
                       .out = a.hidden,
                       .role = Role::attention_output,
                       .part = Part::attention,
@@ -128,7 +132,7 @@ Module attention(const HeadAttention& a) {
                       .input_major = a.input_major});
   add_qk_norms(module, a);
   if (a.sinks) {
-    TensorSpec sinks = parameter("sinks", {a.heads}, Role::sinks, Part::attention);
+    TensorSpec sinks = parameter(a.sinks_name, {a.heads}, Role::sinks, Part::attention);
     sinks.parallel = {Partition::columns, 0, {{Role::sinks, a.heads.value(), a.heads.value()}}};
     module.tensors.push_back(std::move(sinks));
   }
@@ -140,7 +144,8 @@ AttentionGeometry geometry(const HeadAttention& a, std::vector<std::uint64_t> la
   g.layers = std::move(layers);
   g.heads = a.heads.value();
   g.kv_heads = a.kv_heads.value();
-  g.qk_head_dim = g.v_head_dim = a.head_dim.value();
+  g.qk_head_dim = a.head_dim.value();
+  g.v_head_dim = a.v_head_dim.value_or(a.head_dim).value();
   g.window = window;
   return g;
 }
@@ -180,6 +185,14 @@ Module attention(const LatentAttention& a) {
                   .partition = Partition::columns,
                   .units = a.heads.value()});
   Module o{"", "output projection", {}, {}, {}};
+  if (!a.gate.empty())
+    add_linear(o, {.name = a.gate,
+                   .in = a.hidden,
+                   .out = a.heads * a.v_dim,
+                   .role = Role::attention_gate,
+                   .part = Part::attention,
+                   .partition = Partition::columns,
+                   .units = a.heads.value()});
   add_linear(o, {.name = "o_proj",
                  .in = a.heads * a.v_dim,
                  .out = a.hidden,
@@ -224,7 +237,7 @@ Module gated_mlp(const GatedMlp& m) {
     into(m.fused, Quantity(2) * m.intermediate, Role::mlp_gate_up,
          {{Role::mlp_gate, width, width}, {Role::mlp_up, width, width}});
   } else {
-    into(m.gate, m.intermediate, Role::mlp_gate, {});
+    if (!m.gate.empty()) into(m.gate, m.intermediate, Role::mlp_gate, {});
     into(m.up, m.intermediate, Role::mlp_up, {});
   }
   add_linear(module, {.name = m.down,
@@ -278,6 +291,75 @@ void add_router(Module& module, const std::string& name, const Quantity& hidden,
                       .quantizable = false});
 }
 
+Module stacked_experts(const StackedExperts& s) {
+  Module module{s.path, std::string(title(Part::routed_expert)), {}, {}, {}};
+  const std::uint64_t w = s.width.value();
+  const auto add = [&](const std::string& name, const Quantity& out, const Quantity& in, Role role,
+                       Partition partition, std::vector<PartitionedPart> members) {
+    TensorSpec spec = s.input_major ? parameter(name, {s.experts.count, in, out}, role, Part::routed_expert)
+                                    : parameter(name, {s.experts.count, out, in}, role, Part::routed_expert);
+    spec.quantizable = true;
+    spec.input_major = s.input_major;
+    spec.stacked = s.experts.count.value();
+    spec.stacked_active = s.experts.active;
+    const bool rows = partition == Partition::rows;
+    spec.parallel = {partition, rows != s.input_major ? 2U : 1U, std::move(members)};
+    module.tensors.push_back(std::move(spec));
+  };
+  const std::vector<PartitionedPart> gate = {{Role::mlp_gate, w, w}}, up = {{Role::mlp_up, w, w}};
+  if (s.gate.empty()) {
+    add(s.gate_up, Quantity(2) * s.width, s.hidden, Role::mlp_gate_up, Partition::columns, {gate[0], up[0]});
+  } else {
+    add(s.gate, s.width, s.hidden, Role::mlp_gate, Partition::columns, gate);
+    add(s.up, s.width, s.hidden, Role::mlp_up, Partition::columns, up);
+  }
+  add(s.down, s.hidden, s.width, Role::mlp_down, Partition::rows, {{Role::mlp_down, w, w}});
+  return module;
+}
+
+namespace {
+
+Module shared_expert(const Mixture& m) {
+  GatedMlp shared{m.hidden, *m.shared_width};
+  shared.gate = m.gate, shared.up = m.up, shared.down = m.down;
+  if (m.shared_names)
+    shared.gate = (*m.shared_names)[0], shared.up = (*m.shared_names)[1], shared.down = (*m.shared_names)[2];
+  shared.path = m.shared_path;
+  shared.part = Part::shared_expert;
+  return gated_mlp(shared);
+}
+
+Module shared_gate(const Mixture& m) {
+  Module gate{"", "shared expert's gate", {}, {}, {}};
+  add_linear(gate, {.name = m.shared_path + "_gate",
+                    .in = m.hidden,
+                    .out = 1,
+                    .role = Role::shared_expert_gate,
+                    .part = Part::shared_expert,
+                    .quantizable = false});
+  return gate;
+}
+
+// Every token passes these two, whichever experts it visits.
+Module latent_projections(const Mixture& m) {
+  Module module{"", "into the experts' space and back", {}, {}, {}};
+  add_linear(module, {.name = m.latent_down,
+                      .in = m.hidden,
+                      .out = *m.latent,
+                      .role = Role::latent_down,
+                      .part = Part::shared_expert});
+  if (!m.latent_norm.empty())
+    add_norm(module, m.latent_norm, *m.latent, Role::latent_norm, false, Part::shared_expert);
+  add_linear(module, {.name = m.latent_up,
+                      .in = *m.latent,
+                      .out = m.hidden,
+                      .role = Role::latent_up,
+                      .part = Part::shared_expert});
+  return module;
+}
+
+}  // namespace
+
 Module mixture(const Mixture& m) {
   Module module{m.path, "mixture of experts", {}, {}, {}};
   Module router{"", std::string(title(Part::router)), {}, {}, {}};
@@ -288,25 +370,17 @@ Module mixture(const Mixture& m) {
     router.tensors.back().bias = true;
   }
   module.children.push_back(std::move(router));
-  GatedMlp expert{m.hidden, m.expert_width};
-  expert.gate = m.gate, expert.up = m.up, expert.down = m.down;
-  if (m.shared_width) {
-    GatedMlp shared = expert;
-    shared.intermediate = *m.shared_width;
-    shared.path = m.shared_path;
-    shared.part = Part::shared_expert;
-    module.children.push_back(gated_mlp(shared));
-    if (m.shared_gate) {
-      Module gate{"", "shared expert's gate", {}, {}, {}};
-      add_linear(gate, {.name = m.shared_path + "_gate",
-                        .in = m.hidden,
-                        .out = 1,
-                        .role = Role::shared_expert_gate,
-                        .part = Part::shared_expert,
-                        .quantizable = false});
-      module.children.push_back(std::move(gate));
-    }
+  if (m.shared_width) module.children.push_back(shared_expert(m));
+  if (m.shared_width && m.shared_gate) module.children.push_back(shared_gate(m));
+  if (m.latent) module.children.push_back(latent_projections(m));
+  const Quantity inside = m.latent.value_or(m.hidden);
+  if (m.stacks != Mixture::Stacks::none) {
+    module.children.push_back(
+        stacked_experts({inside, m.expert_width, m.experts, m.stacks == Mixture::Stacks::input_major}));
+    return module;
   }
+  GatedMlp expert{inside, m.expert_width};
+  expert.gate = m.gate, expert.up = m.up, expert.down = m.down;
   module.children.push_back(routed_experts(expert, m.experts.count, m.experts.active));
   return module;
 }
@@ -345,6 +419,10 @@ Module norm(std::string path, const Quantity& width, Role role, bool bias) {
   return module;
 }
 
+Frame frame_under(const std::string& prefix, std::string head) {
+  return {.embedding = prefix + "embed_tokens", .final_norm = prefix + "norm", .head = std::move(head)};
+}
+
 void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, const Frame& frame) {
   tree.modules.push_back(embedding(frame.embedding, d.vocabulary, d.hidden));
   for (Module& group : layers) {
@@ -355,18 +433,23 @@ void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, c
       output_head(frame.head, d.vocabulary, d.hidden, d.tied, frame.embedding + ".weight", frame.head_bias));
 }
 
-void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
-             const std::string& head_name) {
+Module mtp_own(const Quantity& hidden, const MtpOwn& names) {
   Module own{"", "projection and norms", {}, {}, {}};
-  add_norm(own, "enorm", d.hidden, Role::mtp_embedding_norm, false, Part::mtp);
-  add_norm(own, "hnorm", d.hidden, Role::mtp_hidden_norm, false, Part::mtp);
-  add_linear(own, {.name = "eh_proj",
-                   .in = Quantity(2) * d.hidden,
-                   .out = d.hidden,
+  add_norm(own, names.embedding_norm, hidden, Role::mtp_embedding_norm, false, Part::mtp);
+  add_norm(own, names.hidden_norm, hidden, Role::mtp_hidden_norm, false, Part::mtp);
+  add_linear(own, {.name = names.projection,
+                   .in = Quantity(2) * hidden,
+                   .out = hidden,
                    .role = Role::mtp_projection,
                    .part = Part::mtp,
                    .quantizable = false});
-  add_norm(own, "shared_head.norm", d.hidden, Role::final_norm, false, Part::mtp);
+  if (!names.final_norm.empty()) add_norm(own, names.final_norm, hidden, Role::final_norm, false, Part::mtp);
+  return own;
+}
+
+void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
+             const std::string& head_name) {
+  Module own = mtp_own(d.hidden, {});
   const auto again = [&](const std::string& name, Role role, Part part, const std::string& original) {
     TensorSpec spec = parameter(name, {d.vocabulary, d.hidden}, role, part);
     spec.storage = Storage::duplicate;
@@ -391,6 +474,25 @@ Module layers(std::string path, std::string title, std::vector<std::uint64_t> in
   const std::uint64_t count = indices.size();
   module.repeat = {Repeat::Over::layers, std::move(indices), Quantity("layers", count), count};
   return module;
+}
+
+std::vector<Module> group_layers(const std::string& path, const Quantity& count,
+                                 const std::function<std::string(std::uint64_t)>& title_of,
+                                 const std::function<void(Module&, std::uint64_t)>& fill) {
+  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> kinds;
+  for (std::uint64_t layer = 0; layer < count.value(); ++layer) {
+    std::string title = title_of(layer);
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == title; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {std::move(title), {}});
+    kind->second.push_back(layer);
+  }
+  std::vector<Module> groups;
+  for (auto& [title, indices] : kinds) {
+    const std::uint64_t first = indices.front();
+    groups.push_back(layers(path, title, std::move(indices)));
+    fill(groups.back(), first);
+  }
+  return groups;
 }
 
 std::vector<std::uint64_t> all_layers(const Quantity& count) {

@@ -2,6 +2,7 @@
 // and tensor names here are relative, and describe() joins them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -47,8 +48,13 @@ struct HeadAttention {
   bool input_major = false;
   std::string path = "self_attn";
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
-  std::string fused = {};    // one matrix of q, k and v rows; replaces q, k, v
-  bool interleaved = false;  // its rows are grouped by key head
+  std::string fused = {};                   // one matrix of q, k and v rows; replaces q, k, v
+  bool interleaved = false;                 // its rows are grouped by key head
+  std::optional<Quantity> v_head_dim = {};  // absent: head_dim
+  bool gated_q = false;   // q holds for each head its rows, then those of a gate of its output (Qwen3-Next)
+  std::string gate = {};  // a matrix of its own for such gates, one value a head (Step 3.5)
+  std::string sinks_name = "sinks";
+  bool has_k = true, has_v = true;  // Gemma 4: values may be keys, and keys those of another layer
 };
 Module attention(const HeadAttention& a);
 AttentionGeometry geometry(const HeadAttention& a, std::vector<std::uint64_t> layers,
@@ -60,6 +66,7 @@ struct LatentAttention {
   std::optional<Quantity> q_rank;  // absent: queries are projected directly
   Quantity kv_rank, nope_dim, rope_dim, v_dim;
   bool bias = false;
+  std::string gate = {};  // a matrix of gates, one for each value that goes into o_proj (Kimi K3)
 };
 Module attention(const LatentAttention& a);
 AttentionGeometry geometry(const LatentAttention& a, std::vector<std::uint64_t> layers);
@@ -70,7 +77,7 @@ struct GatedMlp {  // down(act(gate(x)) * up(x))
   std::string path = "mlp";
   Part part = Part::dense_mlp;
   bool bias = false;
-  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // gate "": down(act(up(x)))
   std::string fused = {};  // one matrix of gate and up rows; replaces gate, up
 };
 Module gated_mlp(const GatedMlp& m);
@@ -83,18 +90,29 @@ struct PlainMlp {  // down(act(up(x)))
 };
 Module plain_mlp(const PlainMlp& m);
 
+struct Experts {
+  Quantity count;
+  std::uint64_t active = 0;
+};
 // `count` copies of `one`, whose path becomes "experts.{expert}" or what `path` says.
 Module routed_experts(const GatedMlp& one, const Quantity& count, std::uint64_t active,
                       std::string path = "experts.{expert}");
+// All experts of a layer in one tensor each: gate and up together [experts, 2 × width, hidden], or [experts, hidden,
+// 2 × width] where input_major; down [experts, hidden, width] or [experts, width, hidden].
+struct StackedExperts {
+  Quantity hidden, width;
+  Experts experts;
+  bool input_major = false;
+  std::string path = "experts";
+  std::string gate_up = "gate_up_proj", down = "down_proj";
+  std::string gate = {}, up = {};  // given: two tensors in place of gate_up
+};
+Module stacked_experts(const StackedExperts& s);
 // The matrix that scores experts: never quantized, never cut.
 void add_router(Module& module, const std::string& name, const Quantity& hidden, const Quantity& experts,
                 bool bias = false);
 
 // Router, routed experts, and the shared expert every token also visits.
-struct Experts {
-  Quantity count;
-  std::uint64_t active = 0;
-};
 struct Mixture {
   Quantity hidden;
   Experts experts;
@@ -105,7 +123,13 @@ struct Mixture {
   std::optional<Quantity> shared_width = {};
   std::string shared_path = "shared_experts";
   bool shared_gate = false;  // Qwen2-MoE scales the shared expert by a gate of its own
-  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // gate "": experts of two matrices
+  enum class Stacks { none, output_major, input_major } stacks = Stacks::none;
+  // LatentMoE: routed experts work in a space of this width, between two projections of the layer's; the shared
+  // expert stays outside.
+  std::optional<Quantity> latent = {};
+  std::string latent_down = "fc1_latent_proj", latent_up = "fc2_latent_proj", latent_norm = {};
+  std::optional<std::array<std::string, 3>> shared_names = {};  // gate, up, down; absent: as the routed ones'
 };
 Module mixture(const Mixture& m);
 
@@ -120,6 +144,8 @@ struct Frame {
   std::string embedding = "model.embed_tokens", final_norm = "model.norm", head = "lm_head";
   bool norm_bias = false, head_bias = false;
 };
+// "model.language_model." puts its embedding and final norm under that prefix.
+Frame frame_under(const std::string& prefix, std::string head = "lm_head");
 struct Decoder;
 void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, const Frame& frame = {});
 
@@ -128,15 +154,28 @@ void add_frame(ModuleTree& tree, const Decoder& d, std::vector<Module> layers, c
 void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
              const std::string& head_name);
 
+// MTP's projection of [embedding, hidden state] and its norms under the names given; "" leaves one out.
+struct MtpOwn {
+  std::string embedding_norm = "enorm", hidden_norm = "hnorm", projection = "eh_proj",
+              final_norm = "shared_head.norm";
+};
+Module mtp_own(const Quantity& hidden, const MtpOwn& names);
+
 // Both norms of a pre-norm layer, under the names most checkpoints give them.
 void add_pre_norms(Module& layer, const Quantity& hidden, bool bias = false);
 // An empty module for the layers with these indices.
 Module layers(std::string path, std::string title, std::vector<std::uint64_t> indices);
+// One module for each kind of layer: layers with the same title hold the same tensors, which `fill` adds, told the
+// first of them. In the order of those first layers.
+std::vector<Module> group_layers(const std::string& path, const Quantity& count,
+                                 const std::function<std::string(std::uint64_t layer)>& title_of,
+                                 const std::function<void(Module& module, std::uint64_t layer)>& fill);
 std::vector<std::uint64_t> all_layers(const Quantity& count);
 std::vector<std::uint64_t> layers_where(const Quantity& count,
                                         const std::function<bool(std::uint64_t)>& holds);
 
-// The sizes every decoder has, with the class defaults of one family.
+// The sizes every decoder has, with the class defaults of one family. intermediate 0: it has no dense MLP, and the key
+// is not asked for.
 struct DecoderDefaults {
   std::uint64_t vocabulary, hidden, intermediate, layers, heads;
   std::optional<std::uint64_t> kv_heads = {};  // absent: as many as heads
@@ -162,6 +201,12 @@ std::vector<std::uint64_t> layers_after(const Quantity& count, std::uint64_t ext
 // Reads experts and experts a token, which must not exceed them, into the tree.
 Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,
                      std::string_view active_keys, std::uint64_t active);
+// A list with an entry for each layer; longer ones (with the layers of MTP behind) are taken as they are, where
+// `longer` allows it. nullopt: the config has none.
+std::optional<std::vector<std::string>> layer_texts(ConfigReader& config, std::string_view key,
+                                                    const Quantity& layers, bool longer = false);
+std::optional<std::vector<std::uint64_t>> layer_numbers(ConfigReader& config, std::string_view key,
+                                                        const Quantity& layers, bool longer = false);
 // Which layers look at a window only, by layer_types where the config has it, else by `otherwise`.
 std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
                                            const std::function<bool(std::uint64_t)>& otherwise);

@@ -89,9 +89,7 @@ ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesy
 }
 
 ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
-  JsonLimits limits;
-  limits.duplicate_keys = true;  // as Python's parser reads it: published configs do repeat keys
-  ModelConfig config = from_json(read_json(config_json, limits), config_json);
+  ModelConfig config = from_json(read_json(config_json, kPythonJson), config_json);
   if (!config.quantization_) config.quantization_ = quantization_beside(config_json.parent_path());
   return config;
 }
@@ -102,6 +100,30 @@ std::optional<ModelConfig> ModelConfig::section(std::string_view key) const {
   ModelConfig part = *this;
   part.document_ = part.text_ = std::make_shared<const ParsedJson>(*object);
   return part;
+}
+
+std::optional<ModelConfig> ModelConfig::text_section(std::string_view key) const {
+  ModelConfig inner = *this;
+  inner.document_ = text_;
+  return inner.section(key);
+}
+
+std::vector<ModelConfig> ModelConfig::text_sections(std::string_view key) const {
+  std::vector<ModelConfig> sections;
+  const ParsedJson* list = member(*text_, key);
+  if (list == nullptr || !list->is_array()) return sections;
+  for (const ParsedJson& entry : *list) {
+    if (!entry.is_object()) throw Error::input(fmt::format("{} holds what is no object", key)).in(source_);
+    ModelConfig& section = sections.emplace_back(*this);
+    section.document_ = section.text_ = std::make_shared<const ParsedJson>(entry);
+  }
+  return sections;
+}
+
+ModelConfig ModelConfig::document_only() const {
+  ModelConfig outer = *this;
+  outer.text_ = document_;
+  return outer;
 }
 
 std::optional<ConfigReader::Value> ConfigReader::find(std::string_view keys) const {

@@ -78,6 +78,13 @@ class ModelConfig {
 
   // Another object of the document ("vision_config") as a config to be read; nullopt where there is none.
   std::optional<ModelConfig> section(std::string_view key) const;
+  // Likewise of the object that describes the language model ("linear_attn_config").
+  std::optional<ModelConfig> text_section(std::string_view key) const;
+  // A list of objects there ("block_configs"), one by one; empty where there is none. Throws Error::input where an
+  // entry is no object.
+  std::vector<ModelConfig> text_sections(std::string_view key) const;
+  // The document's own keys, beside text_config and its like.
+  ModelConfig document_only() const;
 
   const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
   const std::string& dtype() const { return dtype_; }  // "bfloat16"; empty where the config does not say

@@ -9,9 +9,7 @@ namespace assay {
 namespace {
 
 ParsedJson object_of(const std::filesystem::path& path) {
-  JsonLimits limits;
-  limits.duplicate_keys = true;  // as Python's parser reads it: published configs do repeat keys
-  ParsedJson document = read_json(path, limits);
+  ParsedJson document = read_json(path, kPythonJson);
   if (!document.is_object()) throw Error::input("is not a JSON object").in(path);
   return document;
 }

@@ -89,7 +89,7 @@ class Exporter {
           .tensor(source.name)
           .remedy("take it out of the folder, if it is no part of the model");
     }
-    if (found->mtp || found->spec->storage == Storage::buffer) return;
+    if (found->mtp || found->tower || found->spec->storage == Storage::buffer) return;
     if (found->spec->storage == Storage::tied && family_.omits_tied_head) return;
     if (source.shape != found->spec->shape)
       throw Error::refused("its shape is not what config.json says").tensor(source.name);
@@ -156,7 +156,7 @@ class Exporter {
     for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
       if (spec.storage != Storage::own || spec.part == Part::mtp || seen_.contains(name)) return;
       const auto found = lookup_.find(name);
-      if (found && found->mtp) return;
+      if (found && (found->mtp || found->tower)) return;
       throw Error::refused("is missing: a GGUF of part of a model loads nowhere").tensor(name);
     });
   }

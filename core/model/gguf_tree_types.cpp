@@ -47,7 +47,7 @@ std::uint64_t stored_bytes(ElementType type, std::uint64_t elements) {
 
 GgufTreeTypes::GgufTreeTypes(const ModuleTree& tree, GgufFileType file) : tree_(tree), file_(file) {
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (where.mtp || spec.storage != Storage::own) return;
+    if (!where.main() || spec.storage != Storage::own) return;
     std::vector<std::uint64_t> layers = {0};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;

@@ -108,6 +108,9 @@ void for_each_spec(const ModuleTree& tree,
   for (const Module& module : tree.modules) visit_module(module, where, visit);
   where.mtp = true;
   for (const Module& module : tree.mtp) visit_module(module, where, visit);
+  where.mtp = false;
+  where.tower = true;
+  for (const Module& module : tree.towers) visit_module(module, where, visit);
 }
 
 Totals count(const ModuleTree& tree) {
@@ -118,7 +121,8 @@ Totals count(const ModuleTree& tree) {
     const bool matrix = spec.shape.size() >= 2 && !spec.bias;
     if (where.mtp && spec.storage == Storage::own) totals.mtp_own += all, totals.mtp_active += active;
     if (where.mtp && spec.storage == Storage::duplicate) totals.mtp_duplicates += all;
-    if (where.mtp || spec.storage != Storage::own) return;
+    if (where.tower && spec.storage == Storage::own) totals.towers += all;
+    if (!where.main() || spec.storage != Storage::own) return;
     totals.total += all;
     totals.active += active;
     const bool lookup = spec.role == Role::position_embedding ||
@@ -129,7 +133,11 @@ Totals count(const ModuleTree& tree) {
       totals.matmul_active += active;
   });
   totals.active_without_embedding = totals.active - input_only;
-  if (!tree.mtp.empty()) totals.mtp_active_with_shared = totals.mtp_active + totals.mtp_duplicates;
+  if (tree.mtp.empty()) return totals;
+  // Whether or not they are stored again, it runs through the embedding and the head.
+  const std::uint64_t shared =
+      checked_product(tree.vocabulary, tree.hidden_size) * (tree.tied_embeddings ? 1 : 2);
+  totals.mtp_active_with_shared = totals.mtp_active + shared;
   return totals;
 }
 
@@ -150,7 +158,7 @@ std::string expand(std::string_view name_template, const TensorIndices& indices)
 
 void for_each_tensor(const ModuleTree& tree, const TensorVisitor& visit) {
   std::string name;
-  for (const auto* part : {&tree.modules, &tree.mtp}) {
+  for (const auto* part : {&tree.modules, &tree.mtp, &tree.towers}) {
     for (const Module& module : *part) expand_module(module, {}, name, visit);
   }
 }

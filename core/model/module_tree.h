@@ -50,21 +50,41 @@ enum class Role {
   indexer_k,
   indexer_k_norm,
   indexer_weights,  // DeepSeek sparse attention
+  compressor,       // DeepSeek V4: what makes one entry of the cache of several tokens
+  attention_gate,   // its sigmoid scales the output of attention
+  recurrent_in,
+  recurrent_gate,
+  recurrent_beta,
+  recurrent_decay,
+  recurrent_norm,
+  recurrent_out,  // linear attention and state spaces (core/model/recurrent_blocks.h)
+  convolution,
+  decay,
+  time_bias,
+  skip,
   mlp_gate,
   mlp_up,
   mlp_gate_up,
   mlp_down,
   router,
   router_correction,
+  router_scale,
   shared_expert_gate,
+  latent_down,
+  latent_norm,
+  latent_up,  // experts that work in a narrower space than the layer
   input_norm,
   post_attention_norm,
   pre_feedforward_norm,
   post_feedforward_norm,
   final_norm,
+  layer_scale,
+  residual_mix,         // hyper-connections, residuals that attend to earlier ones
+  per_layer_embedding,  // Gemma 3n, 4: an embedding of its own for each layer
   mtp_embedding_norm,
   mtp_hidden_norm,
   mtp_projection,  // multi-token prediction
+  tower,           // whatever a vision or audio tower or its projector holds
   buffer,
 };
 std::string_view name(Role role);  // "q_a_norm"
@@ -80,6 +100,9 @@ enum class Part {
   norm,
   output,
   mtp,
+  vision,
+  audio,
+  projector,  // from a tower into the language model
   buffer,
 };
 std::string_view name(Part part);   // "routed_expert"
@@ -157,6 +180,19 @@ struct AttentionGeometry {
   std::uint64_t window = 0;  // 0: the whole context
   bool chunked = false;      // the window is a fixed chunk (Llama 4), not a sliding one
   std::uint64_t indexer_heads = 0, indexer_head_dim = 0, indexer_top_k = 0;
+  bool keys_are_values = false;  // one vector a key head is cached (DeepSeek V4)
+  bool cached = true;            // false: these layers read the cache of others (Gemma 4)
+  // Beside the window, one entry for so many tokens (DeepSeek V4); 0: none. The indexer's cache likewise.
+  std::uint64_t compressed = 0;
+};
+
+// What some layers keep of a sequence however long it is: linear attention, state spaces, short convolutions.
+struct RecurrentGeometry {
+  std::string title;  // "Gated DeltaNet"
+  std::vector<std::uint64_t> layers;
+  std::uint64_t heads = 0;         // the state is dealt out by them
+  std::uint64_t conv_values = 0;   // (kernel - 1) × channels: the last inputs, in the type of activations
+  std::uint64_t state_values = 0;  // in F32
 };
 
 // A part of the published model that this tree leaves out, with its parameters where the config tells them.
@@ -178,9 +214,11 @@ struct ModuleTree {
   std::uint64_t hidden_size = 0, layers = 0, vocabulary = 0;
   std::uint64_t experts = 0, experts_per_token = 0;  // 0: a dense model
   bool tied_embeddings = false;
-  std::vector<Module> modules;               // in the order of computation
-  std::vector<Module> mtp;                   // multi-token prediction layers, counted apart
-  std::vector<AttentionGeometry> attention;  // of the main layers; together they cover each layer once
+  std::vector<Module> modules;  // in the order of computation
+  std::vector<Module> mtp;      // multi-token prediction layers, counted apart
+  std::vector<Module> towers;   // vision, audio and projectors, counted apart: no text token meets them
+  std::vector<AttentionGeometry> attention;  // of the main layers; no layer is in two of them
+  std::vector<RecurrentGeometry> recurrent;  // likewise; a layer may be in neither (an MLP alone)
   std::vector<AttentionGeometry> mtp_attention;
   std::vector<DefaultTaken> defaults;
   std::vector<NotCounted> not_counted;
@@ -198,7 +236,7 @@ ModuleTree describe(const ModelConfig& config);
 const Hyperparameters& hyperparameters(const ModuleTree& tree);
 
 struct Totals {
-  std::uint64_t total = 0;   // tied weights once, no buffers, no MTP
+  std::uint64_t total = 0;   // the language model: tied weights once, no buffers, no MTP, no towers
   std::uint64_t active = 0;  // of these, what computes for one token
   std::uint64_t active_without_embedding =
       0;                            // without the input lookup; a tied matrix stays, as output head
@@ -207,6 +245,8 @@ struct Totals {
   std::uint64_t mtp_duplicates = 0;          // the embedding and head stored again for MTP
   std::uint64_t mtp_active = 0;              // of mtp_own
   std::uint64_t mtp_active_with_shared = 0;  // with the shared embedding and head it runs through
+  std::uint64_t towers = 0;                  // vision, audio, projectors
+  std::uint64_t all() const { return total + mtp_own + towers; }  // of a checkpoint, duplicates aside
 };
 Totals count(const ModuleTree& tree);
 
@@ -224,6 +264,8 @@ struct Occurrence {
   std::uint64_t copies = 1;
   std::uint64_t active_copies = 1;
   bool mtp = false;
+  bool tower = false;
+  bool main() const { return !mtp && !tower; }  // of the language model itself
 };
 std::uint64_t active_elements(const TensorSpec& spec, const Occurrence& where);  // over all its copies
 // Every TensorSpec once, in tree order.
@@ -248,15 +290,24 @@ class TensorLookup {
     const TensorSpec* spec;
     TensorIndices indices;
     bool mtp;
+    bool tower;
   };
   std::optional<Found> find(std::string_view name) const;
 
  private:
+  // A number in a name: of a layer, of an expert, or one that is always the same ("proj.0").
+  struct Slot {
+    enum class Of { layers, experts, nothing } of = Of::nothing;
+    std::uint64_t fixed = 0;
+  };
   struct Entry {
     const TensorSpec* spec;
-    std::vector<std::uint64_t> layers, experts;  // the indices it occurs at; empty: none in its name
-    bool mtp;
+    std::vector<Slot> slots;                     // in the order of the name
+    std::vector<std::uint64_t> layers, experts;  // the indices it occurs at
+    bool mtp, tower;
+    std::optional<TensorIndices> indices_of(const std::vector<std::uint64_t>& numbers) const;
   };
+  static std::vector<Slot> slots_of(std::string_view name_template);
   std::optional<Found> find_exactly(std::string_view name) const;
   std::unordered_map<std::string, std::vector<Entry>> entries_;  // by the name with every index as {}
   const ModuleTree& tree_;

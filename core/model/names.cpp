@@ -28,29 +28,49 @@ std::string_view name(Role role) {
       "indexer_k",
       "indexer_k_norm",
       "indexer_weights",
+      "compressor",
+      "attention_gate",
+      "recurrent_in",
+      "recurrent_gate",
+      "recurrent_beta",
+      "recurrent_decay",
+      "recurrent_norm",
+      "recurrent_out",
+      "convolution",
+      "decay",
+      "time_bias",
+      "skip",
       "mlp_gate",
       "mlp_up",
       "mlp_gate_up",
       "mlp_down",
       "router",
       "router_correction",
+      "router_scale",
       "shared_expert_gate",
+      "latent_down",
+      "latent_norm",
+      "latent_up",
       "input_norm",
       "post_attention_norm",
       "pre_feedforward_norm",
       "post_feedforward_norm",
       "final_norm",
+      "layer_scale",
+      "residual_mix",
+      "per_layer_embedding",
       "mtp_embedding_norm",
       "mtp_hidden_norm",
       "mtp_projection",
+      "tower",
       "buffer"};
   return kNames[static_cast<std::size_t>(role)];
 }
 
 std::string_view name(Part part) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Part::buffer) + 1> kNames = {
-      "embedding",     "attention", "dense_mlp", "router", "shared_expert",
-      "routed_expert", "norm",      "output",    "mtp",    "buffer"};
+      "embedding", "attention", "dense_mlp", "router", "shared_expert", "routed_expert", "norm",
+      "output",    "mtp",       "vision",    "audio",  "projector",     "buffer"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
@@ -59,6 +79,7 @@ std::string_view title(Part part) {
       "embedding", "attention",      "dense MLP",
       "router",    "shared experts", "routed experts",
       "norms",     "output head",    "multi-token prediction",
+      "vision",    "audio",          "projector",
       "buffers"};
   return kTitles[static_cast<std::size_t>(part)];
 }

@@ -29,7 +29,7 @@ std::uint64_t key(const TensorIndices& indices) {
 
 struct SpecState {
   std::uint64_t copies = 0;
-  bool mtp = false;
+  bool mtp = false, tower = false;
   std::vector<std::uint64_t> seen, scaled;  // copies that are here; those that have a scale
   std::vector<std::pair<std::uint64_t, const CheckpointTensor*>> wants_scale;
 
@@ -54,7 +54,7 @@ class Reconciler {
   Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
       : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-      specs_[&spec] = {where.copies, where.mtp, {}, {}, {}};
+      specs_[&spec] = {where.copies, where.mtp, where.tower, {}, {}, {}};
     });
   }
 
@@ -101,6 +101,7 @@ class Reconciler {
     StoredTally& tally = spec.storage == Storage::buffer ? result_.buffers
                          : spec.storage != Storage::own  ? result_.duplicates
                          : found.mtp                     ? result_.mtp
+                         : found.tower                   ? result_.towers
                                                          : result_.main;
     add(tally, tensor, elements);
     if (spec.storage == Storage::buffer) return;
@@ -268,7 +269,8 @@ class Reconciler {
   void find_missing() {
     std::unordered_set<const TensorSpec*> incomplete;
     for (auto& [spec, state] : specs_) {
-      const bool required = spec->storage == Storage::own && !(state.mtp && mtp_absent());
+      const bool required =
+          spec->storage == Storage::own && !(state.mtp && mtp_absent()) && !(state.tower && towers_absent());
       // Two files may hold the same tensor; it does not make up for another.
       std::sort(state.seen.begin(), state.seen.end());
       state.seen.erase(std::unique(state.seen.begin(), state.seen.end()), state.seen.end());
@@ -360,6 +362,8 @@ class Reconciler {
     }
   }
 
+  // A language model saved alone keeps the whole config often enough.
+  bool towers_absent() const { return !tree_.towers.empty() && result_.towers.tensors == 0; }
   bool mtp_absent() const { return !tree_.mtp.empty() && result_.mtp.tensors == 0; }
 
   void check_mtp() {
@@ -384,6 +388,7 @@ class Reconciler {
     };
     result_.lines.push_back({"parameters of the config", 0, static_cast<std::int64_t>(totals.total)});
     if (!mtp_absent()) line("multi-token prediction, own", 0, totals.mtp_own);
+    if (!towers_absent()) line("vision, audio, projectors", 0, totals.towers);
     line("stored again: tied or shared", result_.duplicates.tensors, result_.duplicates.elements);
     line("scales, zero points, tables", result_.scales.tensors, result_.scales.elements);
     line("buffers, no parameters", result_.buffers.tensors, result_.buffers.elements);

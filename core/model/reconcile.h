@@ -40,13 +40,13 @@ struct ReconcileLine {
 };
 
 struct Reconciliation {
-  StoredTally main, mtp;   // parameters, in whatever form they are stored
-  StoredTally duplicates;  // tied or shared weights stored again
-  StoredTally scales;      // scales, zero points, and tables for decoding
-  StoredTally buffers;     // rotary frequencies, causal masks: no parameters
-  StoredTally elsewhere;   // parts of the model that the tree leaves out (ModuleTree::not_counted)
-  StoredTally extra;       // nobody asked for these
-  StoredTally stored;      // all of it
+  StoredTally main, mtp, towers;  // parameters, in whatever form they are stored
+  StoredTally duplicates;         // tied or shared weights stored again
+  StoredTally scales;             // scales, zero points, and tables for decoding
+  StoredTally buffers;            // rotary frequencies, causal masks: no parameters
+  StoredTally elsewhere;          // parts of the model that the tree leaves out (ModuleTree::not_counted)
+  StoredTally extra;              // nobody asked for these
+  StoredTally stored;             // all of it
   std::map<ElementType, StoredTally> types;
   std::uint64_t unpacked =
       0;  // logical elements beyond the stored ones, where several share one stored element

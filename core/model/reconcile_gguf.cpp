@@ -42,7 +42,7 @@ class GgufReconciler {
 
  private:
   void want(const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage == Storage::buffer) return;
+    if (spec.storage == Storage::buffer || where.tower) return;
     std::vector<std::uint64_t> layers = {0};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;

@@ -35,31 +35,66 @@ Pattern pattern_of_name(std::string_view name) {
   }
 }
 
-std::string pattern_of_template(std::string_view name) {
-  std::string text(name);
-  for (const std::string_view placeholder : {"{layer}", "{expert}"}) {
-    for (auto at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at)) {
-      text.replace(at, placeholder.size(), "{}");
-    }
-  }
-  return text;
-}
-
 bool contains(const std::vector<std::uint64_t>& sorted, std::uint64_t value) {
   return std::binary_search(sorted.begin(), sorted.end(), value);
 }
 
 }  // namespace
 
+// The numbers of a template, in their order; pattern_of_name() leaves the same "{}" for each.
+std::vector<TensorLookup::Slot> TensorLookup::slots_of(std::string_view name_template) {
+  std::vector<Slot> slots;
+  const std::string one_name = expand(name_template, {});
+  for (const std::uint64_t number : pattern_of_name(one_name).indices)
+    slots.push_back({Slot::Of::nothing, number});
+  // expand() put a 0 for each placeholder: which of the numbers those are, the template says segment by segment.
+  std::size_t next = 0;
+  while (!name_template.empty()) {
+    const auto dot = name_template.find('.');
+    const std::string_view segment = name_template.substr(0, dot);
+    if (segment == "{layer}")
+      slots[next++].of = Slot::Of::layers;
+    else if (segment == "{expert}")
+      slots[next++].of = Slot::Of::experts;
+    else if (!pattern_of_name(segment).indices.empty())
+      ++next;
+    if (dot == std::string_view::npos) break;
+    name_template.remove_prefix(dot + 1);
+  }
+  return slots;
+}
+
 TensorLookup::TensorLookup(const ModuleTree& tree) : tree_(tree) {
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    Entry entry{&spec, {}, {}, where.mtp};
+    Entry entry{&spec, slots_of(spec.name), {}, {}, where.mtp, where.tower};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) entry.layers = module->repeat.indices;
       if (module->repeat.over == Repeat::Over::experts) entry.experts = module->repeat.indices;
     }
-    entries_[pattern_of_template(spec.name)].push_back(std::move(entry));
+    entries_[pattern_of_name(expand(spec.name, {})).text].push_back(std::move(entry));
   });
+}
+
+std::optional<TensorIndices> TensorLookup::Entry::indices_of(
+    const std::vector<std::uint64_t>& numbers) const {
+  if (numbers.size() != slots.size()) return std::nullopt;  // a hostile name may hold "{}" itself
+  TensorIndices indices;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    switch (slots[i].of) {
+      case Slot::Of::nothing:
+        if (numbers[i] != slots[i].fixed) return std::nullopt;
+        break;
+      case Slot::Of::layers:
+        if (!contains(layers, numbers[i])) return std::nullopt;
+        indices.layer = numbers[i];
+        break;
+      case Slot::Of::experts:
+        if (!contains(experts, numbers[i])) return std::nullopt;
+        indices.expert = numbers[i];
+        break;
+    }
+  }
+  return indices;
 }
 
 std::optional<TensorLookup::Found> TensorLookup::find_exactly(std::string_view name) const {
@@ -67,16 +102,8 @@ std::optional<TensorLookup::Found> TensorLookup::find_exactly(std::string_view n
   const auto entries = entries_.find(pattern.text);
   if (entries == entries_.end()) return std::nullopt;
   for (const Entry& entry : entries->second) {
-    // Indices stand in the order layer, expert in every known checkpoint.
-    const std::size_t wanted = (entry.layers.empty() ? 0 : 1) + (entry.experts.empty() ? 0 : 1);
-    if (pattern.indices.size() != wanted) continue;  // a hostile name may hold "{}" itself
-    std::size_t next = 0;
-    TensorIndices indices;
-    if (!entry.layers.empty()) indices.layer = pattern.indices[next++];
-    if (!entry.experts.empty()) indices.expert = pattern.indices[next++];
-    if (!entry.layers.empty() && !contains(entry.layers, indices.layer)) continue;
-    if (!entry.experts.empty() && !contains(entry.experts, indices.expert)) continue;
-    return Found{entry.spec, indices, entry.mtp};
+    const auto indices = entry.indices_of(pattern.indices);
+    if (indices) return Found{entry.spec, *indices, entry.mtp, entry.tower};
   }
   return std::nullopt;
 }

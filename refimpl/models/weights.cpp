@@ -70,7 +70,7 @@ void Weights::index_safetensors() {
   const TensorLookup lookup(tree_);
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
     const auto found = lookup.find(stored_.tensors[i].name);
-    if (!found || found->spec->storage == Storage::buffer) continue;
+    if (!found || found->tower || found->spec->storage == Storage::buffer) continue;
     const TensorSpec& spec = *found->spec;
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
                              spec.bias, 0}];
@@ -89,7 +89,7 @@ void Weights::index_gguf() {
   std::map<std::string_view, std::size_t> by_name;
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) by_name.emplace(stored_.tensors[i].name, i);
   for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage == Storage::buffer) return;
+    if (spec.storage == Storage::buffer || where.tower) return;
     std::vector<std::uint64_t> layers = {0};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Module& module : tree->modules) by_module += parameters(module);
   fuzz::require(by_module == totals.total, "the modules add up to the total");
   for (const AttentionGeometry& g : tree->attention) layers += g.layers.size();
-  fuzz::require(layers == tree->layers, "every layer attends one way");
+  fuzz::require(layers <= tree->layers, "no layer attends two ways");
 
   if (totals.total > 1u << 24) return 0;  // expanding the names of a giant takes too long for a fuzzer
   const TensorLookup lookup(*tree);

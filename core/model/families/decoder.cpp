@@ -17,7 +17,7 @@ Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaul
   Decoder d;
   d.vocabulary = config.size("vocab_size", defaults.vocabulary);
   d.hidden = config.size("hidden_size|n_embd|d_model", defaults.hidden);
-  d.intermediate = config.size("intermediate_size", defaults.intermediate);
+  if (defaults.intermediate != 0) d.intermediate = config.size("intermediate_size", defaults.intermediate);
   d.layers = read_layers(config, "num_hidden_layers|n_layer|n_layers|num_layers", defaults.layers);
   d.heads = config.size("num_attention_heads|n_head|n_heads", defaults.heads);
   if (head_dim == HeadDim::used) {
@@ -72,6 +72,29 @@ Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view co
   tree.experts = total.value();
   tree.experts_per_token = chosen.value();
   return {total, chosen.value()};
+}
+
+namespace {
+
+template <typename List>
+std::optional<List> checked_list(ConfigReader& config, std::string_view key, std::optional<List> list,
+                                 const Quantity& layers, bool longer) {
+  if (!list) return list;
+  const bool fits = list->size() == layers.value() || (longer && list->size() > layers.value());
+  config.require(
+      fits, fmt::format("{} lists {} layers, {} says {}", key, list->size(), layers.name(), layers.value()));
+  return list;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> layer_texts(ConfigReader& config, std::string_view key,
+                                                    const Quantity& layers, bool longer) {
+  return checked_list(config, key, config.texts(key), layers, longer);
+}
+std::optional<std::vector<std::uint64_t>> layer_numbers(ConfigReader& config, std::string_view key,
+                                                        const Quantity& layers, bool longer) {
+  return checked_list(config, key, config.numbers(key), layers, longer);
 }
 
 std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,

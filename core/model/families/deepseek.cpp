@@ -5,6 +5,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/deepseek.h"
 #include "core/model/families/forward.h"
 
 namespace assay::families {
@@ -49,19 +50,6 @@ constexpr Defaults kV3Defaults = {
     .mtp_layers = 1,
     .context = 4096};
 
-LatentAttention read_attention(ConfigReader& config, const Decoder& d) {
-  LatentAttention a;
-  a.hidden = d.hidden;
-  a.heads = d.heads;
-  a.q_rank = config.optional_size("q_lora_rank", 1536);
-  a.kv_rank = config.size("kv_lora_rank", 512);
-  a.nope_dim = config.size("qk_nope_head_dim", 128);
-  a.rope_dim = config.size("qk_rope_head_dim", 64);
-  a.v_dim = config.size("v_head_dim", 128);
-  a.bias = config.flag("attention_bias", false);
-  return a;
-}
-
 Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Defaults& defaults) {
   constexpr std::string_view kCount = "n_routed_experts|num_local_experts|num_experts",
                              kActive = "num_experts_per_tok";
@@ -77,31 +65,6 @@ Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, c
   if (config.text("topk_method", defaults.topk_method) == "noaux_tc")
     m.correction = "gate.e_score_correction_bias";
   return m;
-}
-
-// DeepSeek-V3.2-Exp, inference/model.py (Indexer).
-struct Indexer {
-  Quantity heads, head_dim;
-  std::uint64_t top_k = 0;
-};
-
-Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config) {
-  config.require(a.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
-  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
-  const auto add = [&](const std::string& name, const Quantity& in, const Quantity& out, Role role,
-                       bool quantizable) {
-    add_linear(module, {.name = name,
-                        .in = in,
-                        .out = out,
-                        .role = role,
-                        .part = Part::attention,
-                        .quantizable = quantizable});
-  };
-  add("wq_b", *a.q_rank, i.heads * i.head_dim, Role::indexer_q, true);
-  add("wk", a.hidden, i.head_dim, Role::indexer_k, true);
-  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
-  add("weights_proj", a.hidden, i.heads, Role::indexer_weights, false);
-  return module;
 }
 
 // Which layers hold experts. moe_layer_freq is "one layer in so many", or a list with a 0 or 1 for each
@@ -120,39 +83,38 @@ std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Dec
   return [=](std::uint64_t i) { return i >= dense_first && i % every == 0; };
 }
 
-void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults, bool sparse_attention) {
+void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults, bool sparse_attention,
+                   const std::string& prefix = "") {
   const Decoder d = read_decoder(config, tree, defaults.decoder, HeadDim::unused);
-  const LatentAttention a = read_attention(config, d);
+  const LatentAttention a = read_latent_attention(config, d, {});
   const Mixture m = read_mixture(config, tree, d, defaults);
   const auto is_sparse = sparse_layers(config, d, defaults.dense_first);
 
   Module attend = attention(a);
   AttentionGeometry g = geometry(a, all_layers(d.layers));
   if (sparse_attention) {
-    const Indexer i{config.size("index_n_heads", 64), config.size("index_head_dim", 128),
-                    config.size("index_topk", 2048).value()};
+    const Indexer i = read_indexer(config, 64);
     attend.children.push_back(indexer(a, i, config));
-    g.indexer_heads = i.heads.value();
-    g.indexer_head_dim = i.head_dim.value();
-    g.indexer_top_k = i.top_k;
+    i.note(g);
   }
   tree.attention.push_back(g);
 
-  Module dense = layers("model.layers.{layer}", "dense layers",
-                        layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
+  const std::string path = prefix + "model.layers.{layer}";
+  Module dense =
+      layers(path, "dense layers", layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
   add_pre_norms(dense, d.hidden);
   dense.children = {attend, gated_mlp(d.mlp())};
-  Module sparse = layers("model.layers.{layer}", "MoE layers", layers_where(d.layers, is_sparse));
+  Module sparse = layers(path, "MoE layers", layers_where(d.layers, is_sparse));
   add_pre_norms(sparse, d.hidden);
   sparse.children = {attend, mixture(m)};
-  add_frame(tree, d, {dense, sparse});
+  add_frame(tree, d, {dense, sparse}, frame_under(prefix + "model.", prefix + "lm_head"));
 
   g.layers = layers_after(d.layers, read_mtp_layers(config, defaults.mtp_layers));
   if (g.layers.empty()) return;
-  Module layer = layers("model.layers.{layer}", "", g.layers);
+  Module layer = layers(path, "", g.layers);
   layer.tensors = sparse.tensors;
   layer.children = sparse.children;
-  add_mtp(tree, d, std::move(layer), "model.embed_tokens.weight", "lm_head.weight");
+  add_mtp(tree, d, std::move(layer), prefix + "model.embed_tokens.weight", prefix + "lm_head.weight");
   tree.mtp_attention.push_back(std::move(g));
 }
 
@@ -240,6 +202,53 @@ constexpr std::string_view kV32Architectures[] = {"DeepseekV32ForCausalLM"};
 constexpr std::string_view kV32Types[] = {"deepseek_v32"};
 
 }  // namespace
+
+LatentAttention read_latent_attention(ConfigReader& config, const Decoder& d, const LatentDefaults& of) {
+  LatentAttention a;
+  a.hidden = d.hidden;
+  a.heads = d.heads;
+  a.q_rank = config.optional_size("q_lora_rank", of.q_rank);
+  a.kv_rank = config.size("kv_lora_rank", of.kv_rank);
+  a.nope_dim = config.size("qk_nope_head_dim", of.nope_dim);
+  a.rope_dim = config.size("qk_rope_head_dim", of.rope_dim);
+  a.v_dim = config.size("v_head_dim", of.v_dim);
+  a.bias = config.flag("attention_bias", false);
+  return a;
+}
+
+Indexer read_indexer(ConfigReader& config, std::uint64_t heads) {
+  return {config.size("index_n_heads", heads), config.size("index_head_dim", 128),
+          config.size("index_topk", 2048).value()};
+}
+
+void Indexer::note(AttentionGeometry& g) const {
+  g.indexer_heads = heads.value();
+  g.indexer_head_dim = head_dim.value();
+  g.indexer_top_k = top_k;
+}
+
+Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config) {
+  config.require(a.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
+  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
+  const auto add = [&](const std::string& name, const Quantity& in, const Quantity& out, Role role,
+                       bool quantizable) {
+    add_linear(module, {.name = name,
+                        .in = in,
+                        .out = out,
+                        .role = role,
+                        .part = Part::attention,
+                        .quantizable = quantizable});
+  };
+  add("wq_b", *a.q_rank, i.heads * i.head_dim, Role::indexer_q, true);
+  add("wk", a.hidden, i.head_dim, Role::indexer_k, true);
+  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
+  add("weights_proj", a.hidden, i.heads, Role::indexer_weights, false);
+  return module;
+}
+
+void describe_deepseek_v3(ConfigReader& config, ModuleTree& tree, const std::string& prefix) {
+  describe_with(config, tree, kV3Defaults, false, prefix);
+}
 
 const Family kDeepseekV2 = {
     "deepseek_v2", "DeepSeek V2, V2-Lite", kV2Architectures, kV2Types, kV2Gguf, describe_v2, read_v2,

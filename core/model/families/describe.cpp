@@ -35,7 +35,7 @@ std::uint64_t tensors_in(const Module& module) {
 // Everything that later code may assume: totals fit in 64 bits, and the number of tensors is sane.
 void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
   Quantity tensors = 0, elements = 0;
-  for (const auto* part : {&tree.modules, &tree.mtp}) {
+  for (const auto* part : {&tree.modules, &tree.mtp, &tree.towers}) {
     for (const Module& module : *part) tensors = tensors + Quantity(tensors_in(module));
   }
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
@@ -74,7 +74,7 @@ ModuleTree describe(const ModelConfig& config) {
   tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
   try {
     family.describe(reader, tree);
-    for (auto* part : {&tree.modules, &tree.mtp}) {
+    for (auto* part : {&tree.modules, &tree.mtp, &tree.towers}) {
       for (Module& module : *part) complete_names(module, "");
     }
     check_bounds(tree, config);
@@ -82,7 +82,8 @@ ModuleTree describe(const ModelConfig& config) {
     error.in(config.source());
     throw;
   }
-  tree.defaults = reader.defaults_taken();
+  // Towers noted theirs as they were read.
+  tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
   tree.read_hyperparameters = read_hyperparameters(family, config, tree);
   return tree;
 }

@@ -6,6 +6,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/towers.h"
 
 namespace assay::families {
 namespace {
@@ -69,24 +70,6 @@ void describe_gemma2(ConfigReader& config, ModuleTree& tree) {
   add_gemma2_layers(config, tree, d, gemma_attention(config, d), "", 2);
 }
 
-// SigLIP (transformers SiglipVisionConfig, whose defaults these are) and the projector into the text's width.
-void note_vision(const ModelConfig& vision_config, ModuleTree& tree, const Quantity& text_hidden) {
-  ConfigReader vision(vision_config, "siglip_vision_model");
-  const Quantity hidden = vision.size("hidden_size", 768), width = vision.size("intermediate_size", 3072);
-  const Quantity depth = vision.size("num_hidden_layers", 12), patch = vision.size("patch_size", 16);
-  const Quantity channels = vision.size("num_channels", 3), image = vision.size("image_size", 224);
-  const Quantity side = Quantity("image_size / patch_size", image.value() / patch.value());
-  const Quantity norm = Quantity(2) * hidden;
-  const Quantity embeddings = hidden * channels * patch * patch + hidden + side * side * hidden;
-  const Quantity attention = Quantity(4) * (hidden * hidden + hidden);
-  const Quantity mlp = hidden * width + width + width * hidden + hidden;
-  const Quantity tower = embeddings + depth * (attention + mlp + Quantity(2) * norm) + norm;
-  const bool pooling_head = vision.flag("vision_use_head", true);
-  tree.not_counted.push_back(
-      {"vision tower (SigLIP)", pooling_head ? std::nullopt : std::optional<std::uint64_t>(tower.value())});
-  tree.not_counted.push_back({"multimodal projector", (hidden * text_hidden + hidden).value()});
-}
-
 void describe_gemma3(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = 262208,
@@ -106,11 +89,7 @@ void describe_gemma3(ConfigReader& config, ModuleTree& tree) {
   tree.aliases.push_back(
       {"language_model.model.", "model.language_model."});  // saved by transformers 4.52 and later
   tree.aliases.push_back({"language_model.lm_head.", "lm_head."});
-  const auto vision = config.config().section("vision_config");
-  if (vision)
-    note_vision(*vision, tree, d.hidden);
-  else
-    tree.not_counted.push_back({"vision tower (SigLIP) and projector", std::nullopt});
+  add_siglip_vision(config, tree, d.hidden);
 }
 
 // null: no cap.

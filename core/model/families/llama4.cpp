@@ -5,30 +5,12 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/towers.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-Module stacked_experts(const Quantity& hidden, const Quantity& width, const Experts& experts) {
-  Module module{"experts", std::string(title(Part::routed_expert)), {}, {}, {}};
-  const std::uint64_t w = width.value();
-  const auto add = [&](const std::string& name, const std::vector<Quantity>& shape, Role role,
-                       Parallel parallel) {
-    TensorSpec spec = parameter(name, shape, role, Part::routed_expert);
-    spec.quantizable = spec.input_major = true;
-    spec.stacked = experts.count.value();
-    spec.stacked_active = experts.active;
-    spec.parallel = std::move(parallel);
-    module.tensors.push_back(std::move(spec));
-  };
-  add("gate_up_proj", {experts.count, hidden, Quantity(2) * width}, Role::mlp_gate_up,
-      {Partition::columns, 2, {{Role::mlp_gate, w, w}, {Role::mlp_up, w, w}}});
-  add("down_proj", {experts.count, width, hidden}, Role::mlp_down,
-      {Partition::rows, 1, {{Role::mlp_down, w, w}}});
-  return module;
-}
 
 Module experts_module(const Decoder& d, const Experts& experts) {
   Module moe{"feed_forward", "mixture of experts", {}, {}, {}};
@@ -37,7 +19,8 @@ Module experts_module(const Decoder& d, const Experts& experts) {
   GatedMlp shared = d.mlp();
   shared.path = "shared_expert";
   shared.part = Part::shared_expert;
-  moe.children = {std::move(router), gated_mlp(shared), stacked_experts(d.hidden, d.intermediate, experts)};
+  moe.children = {std::move(router), gated_mlp(shared),
+                  stacked_experts({d.hidden, d.intermediate, experts, true})};
   return moe;
 }
 
@@ -104,7 +87,10 @@ void describe_llama4(ConfigReader& config, ModuleTree& tree) {
   add_geometry(tree, a, d.layers, chunked_layers(config, d.layers),
                config.size("attention_chunk_size", 8192).value());
   for (AttentionGeometry& g : tree.attention) g.chunked = g.window != 0;
-  if (nested) tree.not_counted.push_back({"vision tower and multimodal projector", std::nullopt});
+  if (!nested) return;
+  add_llama4_vision(config, tree, d.hidden);
+  if (tree.towers.empty())
+    tree.not_counted.push_back({"vision tower and multimodal projector", std::nullopt});
 }
 
 constexpr std::string_view kLlama4Architectures[] = {"Llama4ForConditionalGeneration", "Llama4ForCausalLM"};

@@ -1,0 +1,229 @@
+// DeepSeek-V4: one head of keys that are values, compressed behind a short window (every 4 or every 128 tokens one
+// entry), an output projection in groups, residuals in m streams (hyper-connections), and experts in every layer, which
+// the first layers choose by a table of tokens. Names have no "model.".
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/families/all.h"
+#include "core/model/families/deepseek.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+struct Sizes {
+  Decoder d;
+  Quantity q_rank, groups, group_rank, streams;
+  Indexer indexer;
+  Mixture mixture;
+};
+
+void add_plain(Module& module, const std::string& name, const Quantity& in, const Quantity& out, Role role,
+               bool quantizable = true, Partition partition = Partition::replicated,
+               std::uint64_t units = 0) {
+  add_linear(module, {.name = name,
+                      .in = in,
+                      .out = out,
+                      .role = role,
+                      .part = Part::attention,
+                      .partition = partition,
+                      .units = units,
+                      .quantizable = quantizable});
+}
+
+// An entry for `ratio` tokens: norm(Σ softmax(wgate(x) + ape) · wkv(x)). At ratio 4 windows overlap, and there are two of
+// each.
+Module compressor(const Quantity& hidden, const Quantity& width, std::uint64_t ratio) {
+  Module module{"compressor", "compressor", {}, {}, {}};
+  const Quantity wide = ratio == 4 ? Quantity(2) * width : width;
+  add_plain(module, "wkv", hidden, wide, Role::compressor, false);
+  add_plain(module, "wgate", hidden, wide, Role::compressor, false);
+  module.tensors.push_back(parameter("ape", {Quantity(ratio), wide}, Role::compressor, Part::attention));
+  add_norm(module, "norm", width, Role::compressor, false, Part::attention);
+  return module;
+}
+
+Module attention_of(const Sizes& s, std::uint64_t ratio) {
+  const Decoder& d = s.d;
+  const std::uint64_t heads = d.heads.value();
+  Module module{"attn", "attention (shared keys and values)", {}, {}, {}};
+  Module own{"", "queries, keys, output", {}, {}, {}};
+  add_plain(own, "wq_a", d.hidden, s.q_rank, Role::q_a);
+  add_norm(own, "q_norm", s.q_rank, Role::q_a_norm, false, Part::attention);
+  add_plain(own, "wq_b", s.q_rank, d.heads * d.head_dim, Role::q_b, true, Partition::columns, heads);
+  add_plain(own, "wkv", d.hidden, d.head_dim, Role::kv_a);
+  add_norm(own, "kv_norm", d.head_dim, Role::kv_a_norm, false, Part::attention);
+  const Quantity per_group("heads × head_dim / o_groups", (d.heads * d.head_dim).value() / s.groups.value());
+  add_plain(own, "wo_a", per_group, s.groups * s.group_rank, Role::attention_output, true, Partition::columns,
+            s.groups.value());
+  add_plain(own, "wo_b", s.groups * s.group_rank, d.hidden, Role::attention_output, true, Partition::rows,
+            s.groups.value());
+  TensorSpec sink = parameter("attn_sink", {d.heads}, Role::sinks, Part::attention);
+  sink.parallel = {Partition::columns, 0, {{Role::sinks, heads, heads}}};
+  own.tensors.push_back(std::move(sink));
+  module.children.push_back(std::move(own));
+  if (ratio == 0) return module;
+  module.children.push_back(compressor(d.hidden, d.head_dim, ratio));
+  if (ratio != 4) return module;
+  Module indexer{"indexer", "sparse attention indexer", {}, {}, {}};
+  add_plain(indexer, "wq_b", s.q_rank, s.indexer.heads * s.indexer.head_dim, Role::indexer_q);
+  add_plain(indexer, "weights_proj", d.hidden, s.indexer.heads, Role::indexer_weights, false);
+  indexer.children = {compressor(d.hidden, s.indexer.head_dim, ratio)};
+  module.children.push_back(std::move(indexer));
+  return module;
+}
+
+// Which streams a block reads, and how its output and the streams are mixed: (2 + m) m coefficients out of all m streams.
+void add_streams(Module& module, const std::string& name, const Quantity& coefficients, std::uint64_t scales,
+                 const Sizes& s) {
+  for (const auto& [what, shape] :
+       {std::pair{"_fn", std::vector<Quantity>{coefficients, s.streams * s.d.hidden}},
+        {"_base", {coefficients}},
+        {"_scale", {Quantity(scales)}}})
+    module.tensors.push_back(parameter(name + what, shape, Role::residual_mix, Part::norm));
+}
+
+Module experts_of(const Sizes& s, bool hashed) {
+  Mixture m = s.mixture;
+  if (hashed) m.correction.clear();
+  Module module = mixture(m);
+  // Whole numbers, no weights: checkpoints hold them.
+  if (hashed) add_buffer(module.children[0], "gate.tid2eid", {s.d.vocabulary.value(), m.experts.active});
+  return module;
+}
+
+void fill_layer(Module& layer, const Sizes& s, std::uint64_t ratio, bool hashed) {
+  const Quantity m = s.streams, coefficients = (Quantity(2) + m) * m;
+  add_norm(layer, "attn_norm", s.d.hidden, Role::input_norm);
+  add_norm(layer, "ffn_norm", s.d.hidden, Role::pre_feedforward_norm);
+  add_streams(layer, "hc_attn", coefficients, 3, s);
+  add_streams(layer, "hc_ffn", coefficients, 3, s);
+  layer.children = {attention_of(s, ratio), experts_of(s, hashed)};
+}
+
+Sizes read_sizes(ConfigReader& config, ModuleTree& tree) {
+  Sizes s;
+  s.d = read_decoder(config, tree,
+                     {.vocabulary = 129280,
+                      .hidden = 4096,
+                      .intermediate = 0,
+                      .layers = 43,
+                      .heads = 64,
+                      .kv_heads = 1,
+                      .head_dim = 512});
+  s.q_rank = config.size("q_lora_rank", 1024);
+  s.groups = config.size("o_groups", 8);
+  s.group_rank = config.size("o_lora_rank", 1024);
+  s.streams = config.size("hc_mult", 4);
+  config.require_divides(s.groups, s.d.heads);
+  s.indexer = read_indexer(config, 64);
+  Mixture& m = s.mixture;
+  m.hidden = s.d.hidden;
+  m.experts = read_experts(config, tree, "n_routed_experts|num_local_experts", 256, "num_experts_per_tok", 6);
+  m.expert_width = config.size("moe_intermediate_size", 2048);
+  m.path = "ffn";
+  m.gate = "w1", m.up = "w3", m.down = "w2";
+  m.correction = "gate.bias";
+  const std::uint64_t shared = config.optional_number("n_shared_experts", 1).value_or(0);
+  if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
+  return s;
+}
+
+// 0: the window alone; 4, with an indexer that picks entries; 128. The list goes on with the MTP layers.
+std::vector<std::uint64_t> read_ratios(ConfigReader& config, const Decoder& d, std::uint64_t predicted) {
+  if (auto listed = config.numbers("compress_ratios")) {
+    config.require(listed->size() >= d.layers.value(),
+                   fmt::format("compress_ratios lists {} layers, {} says {}", listed->size(), d.layers.name(),
+                               d.layers.value()));
+    listed->resize(d.layers.value() + predicted, 0);
+    return *listed;
+  }
+  const auto types = layer_texts(config, "layer_types", d.layers, true);
+  config.require(types.has_value(), "neither compress_ratios nor layer_types says how the layers compress");
+  std::vector<std::uint64_t> ratios(d.layers.value() + predicted, 0);
+  for (std::uint64_t i = 0; i < d.layers.value(); ++i)
+    ratios[i] = (*types)[i] == "compressed_sparse_attention"    ? 4
+                : (*types)[i] == "heavily_compressed_attention" ? 128
+                                                                : 0;
+  return ratios;
+}
+
+AttentionGeometry cache_of(const Sizes& s, std::uint64_t ratio, std::vector<std::uint64_t> where,
+                           std::uint64_t window) {
+  AttentionGeometry g = geometry(s.d.attention(), std::move(where), window);
+  g.keys_are_values = true;
+  g.compressed = ratio;
+  if (ratio == 4) s.indexer.note(g);
+  return g;
+}
+
+void add_prediction(ModuleTree& tree, const Sizes& s, const std::vector<std::uint64_t>& ratios,
+                    std::uint64_t window) {
+  const std::uint64_t first = s.d.layers.value();
+  const auto ratio_of = [&](std::uint64_t j) { return ratios[first + j]; };
+  auto groups = group_layers(
+      "mtp.{layer}", Quantity(ratios.size() - first),
+      [&](std::uint64_t j) { return fmt::format("multi-token prediction, ratio {}", ratio_of(j)); },
+      [&](Module& layer, std::uint64_t j) {
+        fill_layer(layer, s, ratio_of(j), false);
+        Module own{"", "projections and norms", {}, {}, {}};
+        for (const char* name : {"e_proj", "h_proj"})
+          add_linear(own, {.name = name,
+                           .in = s.d.hidden,
+                           .out = s.d.hidden,
+                           .role = Role::mtp_projection,
+                           .part = Part::mtp});
+        add_norm(own, "enorm", s.d.hidden, Role::mtp_embedding_norm, false, Part::mtp);
+        add_norm(own, "hnorm", s.d.hidden, Role::mtp_hidden_norm, false, Part::mtp);
+        add_norm(own, "norm", s.d.hidden, Role::final_norm, false, Part::mtp);
+        add_streams(own, "hc_head", s.streams, 1, s);
+        layer.children.push_back(std::move(own));
+      });
+  for (Module& group : groups) {
+    std::vector<std::uint64_t> where;
+    for (const std::uint64_t j : group.repeat.indices) where.push_back(first + j);
+    tree.mtp_attention.push_back(cache_of(s, ratio_of(group.repeat.indices[0]), std::move(where), window));
+    tree.mtp.push_back(std::move(group));
+  }
+}
+
+void describe_v4(ConfigReader& config, ModuleTree& tree) {
+  const Sizes s = read_sizes(config, tree);
+  const std::uint64_t predicted = read_mtp_layers(config, 1);
+  const auto ratios = read_ratios(config, s.d, predicted);
+  for (const std::uint64_t ratio : ratios)
+    config.require(ratio <= 65536,
+                   fmt::format("compress_ratios holds {}: no layer compresses so much", ratio));
+  const std::uint64_t hashes = config.number("num_hash_layers", 3);
+  const std::uint64_t window = config.size("sliding_window", 128).value();
+  const auto groups = group_layers(
+      "layers.{layer}", s.d.layers,
+      [&](std::uint64_t i) {
+        return fmt::format("{}layers, {}", i < hashes ? "hash-routed " : "",
+                           ratios[i] == 0 ? "window alone" : fmt::format("one entry for {}", ratios[i]));
+      },
+      [&](Module& layer, std::uint64_t i) { fill_layer(layer, s, ratios[i], i < hashes); });
+  add_frame(tree, s.d, groups, {.embedding = "embed", .final_norm = "norm", .head = "head"});
+  Module streams{"", "mix of the streams", {}, {}, {}};
+  add_streams(streams, "hc_head", s.streams, 1, s);
+  tree.modules.insert(tree.modules.end() - 2, std::move(streams));
+  std::vector<std::uint64_t> kinds(ratios.begin(),
+                                   ratios.begin() + static_cast<std::ptrdiff_t>(s.d.layers.value()));
+  std::sort(kinds.begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  for (const std::uint64_t ratio : kinds)
+    tree.attention.push_back(cache_of(
+        s, ratio, layers_where(s.d.layers, [&](std::uint64_t i) { return ratios[i] == ratio; }), window));
+  add_prediction(tree, s, ratios, window);
+}
+
+constexpr std::string_view kV4Architectures[] = {"DeepseekV4ForCausalLM", "DeepseekRefForCausalLM"};
+constexpr std::string_view kV4Types[] = {"deepseek_v4", "deepseek_ref"};
+
+}  // namespace
+
+const Family kDeepseekV4 = {"deepseek_v4", "DeepSeek V4", kV4Architectures, kV4Types, {}, describe_v4};
+
+}  // namespace assay::families

@@ -1,0 +1,137 @@
+// MiMo-7B: Qwen2 with layers for multi-token prediction. MiMo-V2-Flash: windows in most layers, which have heads of
+// their own and sinks, values narrower than keys, DeepSeek-V3's experts, three dense layers for prediction.
+#include "core/model/families/all.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// modeling_mimo.py and vLLM's mimo_mtp.py.
+void describe_mimo(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 151680,
+                                  .hidden = 4096,
+                                  .intermediate = 11008,
+                                  .layers = 36,
+                                  .heads = 32,
+                                  .kv_heads = 8,
+                                  .head_dim = 128});
+  HeadAttention a = d.attention();
+  a.qkv_bias = config.flag("attention_bias", true);
+  Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), gated_mlp(d.mlp())};
+  add_frame(tree, d, {layer});
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  const std::uint64_t predicted = read_mtp_layers(config, 0);
+  if (predicted == 0) return;
+  Module mtp = layers("model.mtp_layers.{layer}", "multi-token prediction", all_layers(Quantity(predicted)));
+  mtp.tensors = layer.tensors;
+  mtp.children = layer.children;
+  mtp.children.push_back(
+      mtp_own(d.hidden, {"token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm"}));
+  tree.mtp.push_back(std::move(mtp));
+  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, predicted)));
+}
+
+struct Kinds {
+  HeadAttention full, windowed;
+};
+Kinds read_kinds(ConfigReader& config, const Decoder& d) {
+  Kinds k;
+  k.full = d.attention();
+  k.full.v_head_dim = config.size("v_head_dim", 128);
+  k.full.qkv_bias = config.flag("attention_bias", false);
+  k.windowed = k.full;
+  k.windowed.heads = config.size("swa_num_attention_heads", d.heads);
+  k.windowed.kv_heads = config.size("swa_num_key_value_heads", Quantity(2) * d.kv_heads);
+  config.require_divides(k.windowed.kv_heads, k.windowed.heads);
+  k.windowed.head_dim = config.size("swa_head_dim", d.head_dim);
+  k.windowed.v_head_dim = config.size("swa_v_head_dim", *k.full.v_head_dim);
+  k.full.sinks_name = k.windowed.sinks_name = "attention_sink_bias";
+  k.windowed.sinks = config.flag("add_swa_attention_sink_bias", true);
+  k.full.sinks = config.flag("add_full_attention_sink_bias", false);
+  return k;
+}
+
+// hybrid_layer_pattern: 1 is a window; transformers writes layer_types.
+std::function<bool(std::uint64_t)> windows(ConfigReader& config, const Quantity& count) {
+  if (const auto pattern = layer_numbers(config, "hybrid_layer_pattern", count, true))
+    return [pattern](std::uint64_t i) { return (*pattern)[i] != 0; };
+  const auto types = layer_texts(config, "layer_types", count, true);
+  config.require(types.has_value(),
+                 "neither hybrid_layer_pattern nor layer_types says which layers have a window");
+  return [types](std::uint64_t i) { return (*types)[i] == "sliding_attention"; };
+}
+
+std::function<bool(std::uint64_t)> experts_in(ConfigReader& config, const Quantity& count) {
+  if (const auto freq = layer_numbers(config, "moe_layer_freq", count, true))
+    return [freq](std::uint64_t i) { return (*freq)[i] != 0; };
+  if (const auto types = layer_texts(config, "mlp_layer_types", count, true))
+    return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
+  return [](std::uint64_t i) { return i > 0; };
+}
+
+void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
+                    std::uint64_t window) {
+  // The repositories hold three, and no key of the config says so.
+  const std::uint64_t count = read_mtp_layers(config, 3);
+  if (count == 0) return;
+  Module layer = layers("model.mtp.layers.{layer}", "multi-token prediction", all_layers(Quantity(count)));
+  add_norm(layer, "input_layernorm", d.hidden, Role::input_norm);
+  add_norm(layer, "pre_mlp_layernorm", d.hidden, Role::pre_feedforward_norm);
+  layer.children = {attention(a), gated_mlp(d.mlp()), mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
+  tree.mtp.push_back(std::move(layer));
+  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count), window));
+}
+
+void describe_v2(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 152576,
+                                  .hidden = 4096,
+                                  .intermediate = 16384,
+                                  .layers = 48,
+                                  .heads = 64,
+                                  .kv_heads = 4,
+                                  .head_dim = 192});
+  const Kinds k = read_kinds(config, d);
+  Mixture m{d.hidden,
+            read_experts(config, tree, "n_routed_experts|num_local_experts", 256, "num_experts_per_tok", 8),
+            config.size("moe_intermediate_size", 2048)};
+  m.correction = "gate.e_score_correction_bias";
+  const std::uint64_t shared = config.optional_number("n_shared_experts").value_or(0);
+  if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
+  const auto is_windowed = windows(config, d.layers), is_sparse = experts_in(config, d.layers);
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_sparse(i) ? "MoE layers" : "dense layers") +
+               (is_windowed(i) ? " with a window" : " that see all");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {attention(is_windowed(i) ? k.windowed : k.full),
+                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups);
+  const std::uint64_t window = config.size("sliding_window|sliding_window_size", 128).value();
+  const auto windowed = layers_where(d.layers, is_windowed);
+  const auto full = layers_where(d.layers, [&](std::uint64_t i) { return !is_windowed(i); });
+  if (!full.empty()) tree.attention.push_back(geometry(k.full, full));
+  if (!windowed.empty()) tree.attention.push_back(geometry(k.windowed, windowed, window));
+  add_prediction(config, tree, d, k.windowed, window);
+}
+
+constexpr std::string_view kMimoArchitectures[] = {"MiMoForCausalLM"};
+constexpr std::string_view kMimoTypes[] = {"mimo"};
+constexpr std::string_view kMimoV2Architectures[] = {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"};
+constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
+
+}  // namespace
+
+const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo};
+const Family kMimoV2 = {"mimo_v2_flash", "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
+                        describe_v2};
+
+}  // namespace assay::families

@@ -1,0 +1,167 @@
+// Nemotron-H, Nemotron-3 Nano, Super and Ultra: each layer is one mixer behind one norm: Mamba-2, attention without
+// rotary positions, an MLP of two matrices (relu²), or experts of that kind, in a latent space from Super on.
+#include <algorithm>
+
+#include "core/model/families/all.h"
+#include "core/model/recurrent_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// 'M' Mamba-2, 'E' experts, '*' attention, '-' an MLP.
+std::string kinds_of(ConfigReader& config, std::string_view pattern_key, std::string_view list_key,
+                     std::string otherwise) {
+  std::string kinds;
+  if (const auto list = config.texts(list_key)) {
+    for (const std::string& word : *list) {
+      const bool mamba = word == "mamba" || word == "mamba2" || word == "linear_attention";
+      const bool attends = word == "attention" || word == "full_attention";
+      config.require(mamba || attends || word == "moe" || word == "mlp",
+                     std::string(list_key) + " holds \"" + word + "\", which this family does not have");
+      kinds += mamba ? 'M' : attends ? '*' : word == "moe" ? 'E' : '-';
+    }
+    return kinds;
+  }
+  kinds = config.has(pattern_key) ? config.text(pattern_key, "") : std::move(otherwise);
+  config.require(kinds.find_first_not_of("ME*-") == std::string::npos,
+                 std::string(pattern_key) + " holds another letter than M, E, * and -");
+  return kinds;
+}
+
+struct Mixers {
+  HeadAttention attention;
+  Mamba2 mamba;
+  GatedMlp mlp;
+  Mixture mixture;
+};
+
+Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Quantity& hidden) {
+  Mixture m{hidden,
+            read_experts(config, tree, "n_routed_experts|num_local_experts", 8, "num_experts_per_tok", 2),
+            config.size("moe_intermediate_size", 7688)};
+  m.path = "mixer";
+  m.gate.clear();
+  m.correction = "gate.e_score_correction_bias";
+  m.latent = config.optional_size("moe_latent_size");
+  const std::uint64_t shared = config.optional_number("n_shared_experts", 1).value_or(0);
+  if (shared > 0)
+    m.shared_width =
+        Quantity("n_shared_experts", shared) * config.size("moe_shared_expert_intermediate_size", 7688);
+  return m;
+}
+
+Mixers read_mixers(ConfigReader& config, ModuleTree& tree, const Decoder& d, const std::string& kinds) {
+  Mixers x;
+  if (kinds.find('*') != std::string::npos) {
+    const Quantity kv = config.size("num_key_value_heads", 8);
+    config.require_divides(kv, d.heads);
+    x.attention = {d.hidden, d.heads, kv, config.size("head_dim|attention_head_dim", 128)};
+    x.attention.qkv_bias = x.attention.output_bias = config.flag("attention_bias", false);
+    x.attention.path = "mixer";
+  }
+  if (kinds.find('M') != std::string::npos) {
+    x.mamba = {d.hidden,
+               config.size("mamba_num_heads", 128),
+               config.size("mamba_head_dim", 64),
+               config.size("n_groups|mamba_n_groups", 8),
+               config.size("ssm_state_size", 128),
+               config.size("conv_kernel|mamba_d_conv", 4)};
+    x.mamba.conv_bias = config.flag("use_conv_bias", true);
+    x.mamba.bias = config.flag("mamba_proj_bias|use_bias", false);
+  }
+  if (kinds.find('-') != std::string::npos) {
+    x.mlp = {d.hidden, config.size("intermediate_size", 21504), "mixer"};
+    x.mlp.gate.clear();
+    x.mlp.bias = config.flag("mlp_bias", false);
+  }
+  if (kinds.find('E') != std::string::npos) x.mixture = read_mixture(config, tree, d.hidden);
+  return x;
+}
+
+Module mixer(const Mixers& x, char kind) {
+  switch (kind) {
+    case 'M': return mamba2(x.mamba);
+    case '*': return attention(x.attention);
+    case 'E': return mixture(x.mixture);
+    default: return gated_mlp(x.mlp);
+  }
+}
+
+const char* title_of(char kind) {
+  return kind == 'M'   ? "Mamba-2 layers"
+         : kind == '*' ? "attention layers"
+         : kind == 'E' ? "MoE layers"
+                       : "MLP layers";
+}
+
+// mtp.layers.0 … : the pattern's layers; projection and input norms stand in the first, the last norm in the last.
+void add_prediction(ModuleTree& tree, const Decoder& d, const Mixers& x, const std::string& kinds) {
+  if (kinds.empty()) return;
+  Module mtp{"mtp", "multi-token prediction", {}, {}, {}};
+  mtp.children = group_layers(
+      "layers.{layer}", Quantity(kinds.size()),
+      [&](std::uint64_t i) { return std::string(title_of(kinds[i])) + " " + std::to_string(i); },
+      [&](Module& layer, std::uint64_t i) {
+        add_norm(layer, "norm", d.hidden, Role::input_norm);
+        layer.children = {mixer(x, kinds[i])};
+        if (i == 0) layer.children.push_back(mtp_own(d.hidden, {.final_norm = ""}));
+        if (i + 1 == kinds.size())
+          add_norm(layer, "final_layernorm", d.hidden, Role::final_norm, false, Part::mtp);
+      });
+  tree.mtp.push_back(std::move(mtp));
+  const auto attends = static_cast<std::uint64_t>(std::count(kinds.begin(), kinds.end(), '*'));
+  if (attends > 0) tree.mtp_attention.push_back(geometry(x.attention, layers_after(d.layers, attends)));
+}
+
+void describe_nemotron_h(ConfigReader& config, ModuleTree& tree) {
+  const std::string kinds = kinds_of(config, "hybrid_override_pattern", "layers_block_type|layer_types", "");
+  config.require(!kinds.empty(),
+                 "neither hybrid_override_pattern nor layers_block_type says what the layers are");
+  Decoder d;
+  d.vocabulary = config.size("vocab_size", 131072);
+  d.hidden = config.size("hidden_size", 4096);
+  d.layers = config.has("num_hidden_layers") ? read_layers(config, "num_hidden_layers", 0)
+                                             : Quantity("layers_block_type", kinds.size());
+  config.require(d.layers.value() == kinds.size(),
+                 "num_hidden_layers and the layers of the pattern are not as many");
+  d.heads = config.size("num_attention_heads", 32);
+  d.tied = config.tied_embeddings(false);
+  note_sizes(tree, d);
+  const std::uint64_t predicted = read_mtp_layers(config, 0);
+  std::string mtp;
+  if (predicted > 0) {
+    const std::string once = kinds_of(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type", "*E");
+    config.require(predicted * once.size() <= kinds.size(),
+                   "num_nextn_predict_layers are more than the layers");
+    for (std::uint64_t i = 0; i < predicted; ++i) mtp += once;
+  }
+  const Mixers x = read_mixers(config, tree, d, kinds + mtp);
+  const auto of_kind = [&](char kind) {
+    return layers_where(d.layers, [&](std::uint64_t i) { return kinds[i] == kind; });
+  };
+  const auto groups = group_layers(
+      "backbone.layers.{layer}", d.layers, [&](std::uint64_t i) { return title_of(kinds[i]); },
+      [&](Module& layer, std::uint64_t i) {
+        add_norm(layer, "norm", d.hidden, Role::input_norm);
+        layer.children = {mixer(x, kinds[i])};
+      });
+  add_frame(tree, d, groups,
+            {.embedding = "backbone.embeddings", .final_norm = "backbone.norm_f", .head = "lm_head"});
+  const auto attends = of_kind('*'), scans = of_kind('M');
+  if (!attends.empty()) tree.attention.push_back(geometry(x.attention, attends));
+  if (!scans.empty()) tree.recurrent.push_back(geometry(x.mamba, scans));
+  add_prediction(tree, d, x, mtp);
+  tree.aliases.push_back({"backbone.", "model."});
+}
+
+constexpr std::string_view kNemotronHArchitectures[] = {"NemotronHForCausalLM"};
+constexpr std::string_view kNemotronHTypes[] = {"nemotron_h"};
+
+}  // namespace
+
+const Family kNemotronH = {"nemotron_h", "Nemotron-H, Nemotron 3", kNemotronHArchitectures, kNemotronHTypes,
+                           {},           describe_nemotron_h};
+
+}  // namespace assay::families

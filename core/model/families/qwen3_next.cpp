@@ -1,0 +1,165 @@
+// Qwen3-Next and Qwen3.5, 3.6, 3.8: three layers of Gated DeltaNet to one of gated attention, dense or with experts
+// beside a gated shared one, a layer for multi-token prediction; from 3.5 on they see.
+#include <algorithm>
+
+#include "core/model/families/all.h"
+#include "core/model/families/towers.h"
+#include "core/model/recurrent_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+struct Kind {
+  DecoderDefaults decoder;
+  std::uint64_t experts, experts_per_token, mtp_layers;
+  bool fused;              // in_proj_qkvz
+  Mixture::Stacks stacks;  // of the main layers: those of MTP keep their experts one by one
+};
+
+constexpr Kind kNext = {{.vocabulary = 151936,
+                         .hidden = 2048,
+                         .intermediate = 5632,
+                         .layers = 48,
+                         .heads = 16,
+                         .kv_heads = 2,
+                         .head_dim = 256},
+                        512,
+                        10,
+                        1,
+                        true,
+                        Mixture::Stacks::none};
+constexpr Kind kDense = {{.vocabulary = 248320,
+                          .hidden = 4096,
+                          .intermediate = 12288,
+                          .layers = 32,
+                          .heads = 16,
+                          .kv_heads = 4,
+                          .head_dim = 256},
+                         0,
+                         0,
+                         0,
+                         false,
+                         Mixture::Stacks::none};
+constexpr Kind kMoe = {{.vocabulary = 248320,
+                        .hidden = 2048,
+                        .intermediate = 0,
+                        .layers = 40,
+                        .heads = 16,
+                        .kv_heads = 2,
+                        .head_dim = 256},
+                       256,
+                       8,
+                       0,
+                       false,
+                       Mixture::Stacks::output_major};
+
+Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Kind& kind) {
+  Mixture m{
+      d.hidden,
+      read_experts(config, tree, "num_experts", kind.experts, "num_experts_per_tok", kind.experts_per_token),
+      config.size("moe_intermediate_size", 512)};
+  m.shared_width = config.size("shared_expert_intermediate_size", 512);
+  m.shared_path = "shared_expert";
+  m.shared_gate = true;
+  m.stacks = kind.stacks;
+  return m;
+}
+
+GatedDeltaNet read_delta_net(ConfigReader& config, const Decoder& d, bool fused) {
+  GatedDeltaNet n{d.hidden,
+                  config.size("linear_num_key_heads", 16),
+                  config.size("linear_num_value_heads", 32),
+                  config.size("linear_key_head_dim", 128),
+                  config.size("linear_value_head_dim", 128),
+                  config.size("linear_conv_kernel_dim", 4),
+                  fused};
+  config.require_divides(n.key_heads, n.value_heads);
+  return n;
+}
+
+// mtp.fc over [norm(embedding), norm(hidden state)], full-attention layers, a norm.
+void add_prediction(ModuleTree& tree, const Decoder& d, const HeadAttention& a, const Module& mlp,
+                    std::uint64_t count) {
+  if (count == 0) return;
+  Module layer = layers("layers.{layer}", "layers", all_layers(Quantity(count)));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {attention(a), mlp};
+  Module mtp{"mtp", "multi-token prediction", {}, {}, {}};
+  mtp.children = {mtp_own(d.hidden, {"pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"}),
+                  std::move(layer)};
+  tree.mtp.push_back(std::move(mtp));
+  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count)));
+}
+
+void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
+  const Decoder d = read_decoder(config, tree, kind.decoder);
+  HeadAttention a = d.attention();
+  a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
+  a.qk_norm = QkNorm::per_head;
+  a.gated_q = config.flag("attn_output_gate", true);
+  const GatedDeltaNet n = read_delta_net(config, d, kind.fused);
+  const bool moe = kind.experts != 0;
+  const Mixture m = moe ? read_mixture(config, tree, d, kind) : Mixture{};
+
+  const auto types = layer_texts(config, "layer_types", d.layers);
+  const std::uint64_t interval = types ? 1 : config.size("full_attention_interval", 4).value();
+  const auto is_full = [&](std::uint64_t i) {
+    return types ? (*types)[i] == "full_attention" : (i + 1) % interval == 0;
+  };
+  const std::uint64_t step = moe && kind.fused ? config.size("decoder_sparse_step", 1).value() : 1;
+  const auto dense = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{});
+  const auto is_sparse = [&](std::uint64_t i) {
+    return moe && (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
+  };
+  const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
+  const auto groups = group_layers(
+      prefix + "layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_full(i) ? "attention" : "DeltaNet") +
+               (is_sparse(i) ? " MoE layers" : " layers");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {is_full(i) ? attention(a) : gated_delta_net(n),
+                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups, frame_under(prefix));
+  tree.attention.push_back(geometry(a, layers_where(d.layers, is_full)));
+  tree.recurrent.push_back(geometry(n, layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); })));
+
+  Mixture apart = m;
+  apart.stacks = Mixture::Stacks::none;
+  add_prediction(tree, d, a, moe ? mixture(apart) : gated_mlp(d.mlp()),
+                 config.number("mtp_num_hidden_layers|num_nextn_predict_layers", kind.mtp_layers));
+  if (!kind.fused) add_qwen_vision(config, tree, "model.visual", 3584);
+}
+
+void describe_next(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kNext);
+}
+void describe_dense(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kDense);
+}
+void describe_moe(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, kMoe);
+}
+
+constexpr std::string_view kNextArchitectures[] = {"Qwen3NextForCausalLM"};
+constexpr std::string_view kNextTypes[] = {"qwen3_next"};
+constexpr std::string_view kDenseArchitectures[] = {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"};
+constexpr std::string_view kDenseTypes[] = {"qwen3_5", "qwen3_5_text"};
+constexpr std::string_view kMoeArchitectures[] = {"Qwen3_5MoeForConditionalGeneration",
+                                                  "Qwen3_5MoeForCausalLM"};
+constexpr std::string_view kMoeTypes[] = {"qwen3_5_moe", "qwen3_5_moe_text"};
+
+}  // namespace
+
+const Family kQwen3Next = {"qwen3_next", "Qwen3-Next, Qwen3-Coder-Next", kNextArchitectures, kNextTypes, {},
+                           describe_next};
+const Family kQwen35 = {"qwen3_5", "Qwen3.5, 3.6, 3.8", kDenseArchitectures, kDenseTypes, {}, describe_dense};
+const Family kQwen35Moe = {
+    "qwen3_5_moe", "Qwen3.5, 3.6 and 3.8 with experts", kMoeArchitectures, kMoeTypes, {}, describe_moe};
+
+}  // namespace assay::families

@@ -1,0 +1,159 @@
+// Towers that several families share, or that take a few lines: Qwen's, SigLIP, Pixtral.
+#include "core/model/families/towers.h"
+
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+
+using namespace blocks;
+
+TowerConfig::TowerConfig(ConfigReader& config, ModuleTree& tree, std::string key)
+    : tree_(tree), key_(std::move(key)), section_(config.config().section(key_)) {
+  if (section_) reader_.emplace(*section_, key_);
+}
+
+TowerConfig::~TowerConfig() {
+  if (!reader_) return;
+  for (const DefaultTaken& taken : reader_->defaults_taken())
+    tree_.defaults.push_back({key_ + "." + taken.key, taken.value, taken.number});
+}
+
+namespace {
+
+// norm and two matrices over m × m patches joined.
+Module qwen_merger(std::string path, const Quantity& hidden, const Quantity& joined, const Quantity& normed,
+                   const Quantity& out) {
+  Module merger{std::move(path), "patch merger", {}, {}, {}};
+  Tower(merger, Part::projector)
+      .norm("norm", normed, true)
+      .matrix("linear_fc1", joined * hidden, joined * hidden, true)
+      .matrix("linear_fc2", joined * hidden, out, true);
+  return merger;
+}
+
+}  // namespace
+
+void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
+                     std::uint64_t out_default) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = vision->size("hidden_size", 1152), patch = vision->size("patch_size", 16);
+  const Quantity merge = vision->size("spatial_merge_size", 2), joined = merge * merge;
+  const Quantity out = vision->size("out_hidden_size", out_default);
+  Module tower{path, "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight",
+              {hidden, vision->size("in_channels", 3), vision->size("temporal_patch_size", 2), patch, patch})
+      .tensor("patch_embed.proj.bias", {hidden})
+      .tensor("pos_embed.weight", {vision->size("num_position_embeddings", 2304), hidden});
+  EncoderBlock block{hidden, vision->size("intermediate_size", 4304)};
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  block.up = "mlp.linear_fc1", block.down = "mlp.linear_fc2";
+  tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 27), block, Part::vision),
+                    qwen_merger("merger", hidden, joined, hidden, out)};
+  const auto deep = vision->numbers("deepstack_visual_indexes");
+  const std::uint64_t mergers = deep ? deep->size() : out_default == 0 ? 3 : 0;
+  if (mergers > 0) {
+    Module merger = qwen_merger("deepstack_merger_list.{layer}", hidden, joined, joined * hidden, out);
+    Module all = layers(merger.path, "deep patch mergers", all_layers(Quantity(mergers)));
+    all.tensors = std::move(merger.tensors);
+    tower.children.push_back(std::move(all));
+  }
+  tree.towers.push_back(std::move(tower));
+}
+
+void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  // Qwen2-VL: embed_dim is the tower's width, hidden_size the language model's.
+  const Quantity hidden = windowed ? vision->size("hidden_size", 3584) : vision->size("embed_dim", 1280);
+  const Quantity out = windowed ? vision->size("out_hidden_size", 3584) : vision->size("hidden_size", 3584);
+  const Quantity width =
+      windowed ? vision->size("intermediate_size", 3420) : Quantity(vision->number("mlp_ratio", 4)) * hidden;
+  const Quantity patch = vision->size("patch_size", 14), merge = vision->size("spatial_merge_size", 2);
+  const Quantity joined = merge * merge * hidden;
+  Module tower{path, "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight", {hidden, vision->size("in_channels|in_chans", 3),
+                                          vision->size("temporal_patch_size", 2), patch, patch});
+  EncoderBlock block{hidden, width};
+  block.norm_bias = !windowed;
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  if (windowed) block.gate = "mlp.gate_proj", block.up = "mlp.up_proj", block.down = "mlp.down_proj";
+  Module merger{"merger", "patch merger", {}, {}, {}};
+  Tower(merger, Part::projector)
+      .norm("ln_q", hidden, !windowed)
+      .matrix("mlp.0", joined, joined, true)
+      .matrix("mlp.2", joined, out, true);
+  tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 32), block, Part::vision),
+                    std::move(merger)};
+  tree.towers.push_back(std::move(tower));
+}
+
+// transformers' SiglipVisionConfig, whose defaults these are, and the projector into the text's width. Releases of
+// its fourth version name the tower vision_tower.vision_model.
+void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = vision->size("hidden_size", 768), patch = vision->size("patch_size", 16);
+  const Quantity image = vision->size("image_size", 224);
+  const Quantity side("image_size / patch_size", image.value() / patch.value());
+  Module tower{"vision_tower", "vision tower (SigLIP)", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("embeddings.patch_embedding.weight", {hidden, vision->size("num_channels", 3), patch, patch})
+      .tensor("embeddings.patch_embedding.bias", {hidden})
+      .tensor("embeddings.position_embedding.weight", {side * side, hidden});
+  EncoderBlock block{hidden, vision->size("intermediate_size", 3072)};
+  block.norm1 = "layer_norm1", block.norm2 = "layer_norm2";
+  Module rest{"", "last norm", {}, {}, {}};
+  Tower(rest, Part::vision).norm("post_layernorm", hidden, true);
+  tower.children = {encoder_blocks("encoder.layers.{layer}", read_layers(*vision, "num_hidden_layers", 12),
+                                   block, Part::vision),
+                    std::move(rest)};
+  Module projector{"multi_modal_projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .tensor("mm_input_projection_weight", {hidden, text_hidden})
+      .norm("mm_soft_emb_norm", hidden, false);
+  if (vision->flag("vision_use_head", true))
+    tree.not_counted.push_back({"the pooling head of the vision tower (SigLIP)", std::nullopt});
+  tree.towers.push_back(std::move(tower));
+  tree.towers.push_back(std::move(projector));
+  tree.aliases.push_back({"vision_tower.", "vision_tower.vision_model."});
+  tree.aliases.push_back({"vision_tower.", "model.vision_tower."});
+  tree.aliases.push_back({"vision_tower.", "model.vision_tower.vision_model."});
+  tree.aliases.push_back({"multi_modal_projector.", "model.multi_modal_projector."});
+}
+
+void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = vision->size("hidden_size", 1024), patch = vision->size("patch_size", 16);
+  Module tower{"vision_tower", "vision tower (Pixtral)", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_conv.weight", {hidden, vision->size("num_channels", 3), patch, patch})
+      .norm("ln_pre", hidden, false);
+  EncoderBlock block{hidden, vision->size("intermediate_size", 4096)};
+  block.norm1 = "attention_norm", block.norm2 = "ffn_norm";
+  block.q = "attention.q_proj", block.k = "attention.k_proj", block.v = "attention.v_proj";
+  block.o = "attention.o_proj";
+  block.gate = "feed_forward.gate_proj", block.up = "feed_forward.up_proj";
+  block.down = "feed_forward.down_proj";
+  block.norm_bias = block.attention_bias = block.mlp_bias = false;
+  tower.children = {encoder_blocks("transformer.layers.{layer}",
+                                   read_layers(*vision, "num_hidden_layers", 24), block, Part::vision)};
+  // The document's own keys, beside text_config and vision_config.
+  const ModelConfig outer = config.config().document_only();
+  ConfigReader document(outer, "mistral3");
+  const Quantity merge = document.size("spatial_merge_size", 2);
+  const bool bias = document.flag("multimodal_projector_bias", false);
+  Module projector{"multi_modal_projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .norm("norm", hidden, false)
+      .matrix("patch_merger.merging_layer", merge * merge * hidden, hidden, false)
+      .matrix("linear_1", hidden, text_hidden, bias)
+      .matrix("linear_2", text_hidden, text_hidden, bias);
+  tree.towers.push_back(std::move(tower));
+  tree.towers.push_back(std::move(projector));
+}
+
+}  // namespace assay::families

@@ -1,0 +1,50 @@
+// Vision and audio towers of published models, into ModuleTree::towers. Each reads the config's own object for it and
+// adds nothing where the config has none (a text model alone).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/model/blocks.h"
+
+namespace assay::families {
+
+// Whether the language model is a part of the document (text_config), and so published under a prefix of its own.
+inline bool is_nested(const ConfigReader& config) {
+  return !config.config().nested_in().empty();
+}
+
+// A tower's own object of the config, to be read like any config; what its class has by default is noted as
+// "vision_config.depth" when this goes.
+class TowerConfig {
+ public:
+  TowerConfig(ConfigReader& config, ModuleTree& tree, std::string key);
+  ~TowerConfig();
+  TowerConfig(const TowerConfig&) = delete;
+  TowerConfig& operator=(const TowerConfig&) = delete;
+  explicit operator bool() const { return reader_.has_value(); }
+  ConfigReader* operator->() { return &*reader_; }
+  ConfigReader& operator*() { return *reader_; }
+
+ private:
+  ModuleTree& tree_;
+  std::string key_;
+  std::optional<ModelConfig> section_;
+  std::optional<ConfigReader> reader_;
+};
+
+// Qwen3-VL, Qwen3.5: learned positions, LayerNorms, mergers of patches, some of them deep in the stack.
+void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
+                     std::uint64_t out_default);
+// Qwen2-VL, and with windows, RMSNorms and gates Qwen2.5-VL.
+void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed);
+void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Gemma 3
+void add_llama4_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
+void add_moonvit(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Kimi K2.5, K3
+void add_minimax_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // MiniMax-M3
+void add_gemma4_towers(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
+void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Mistral 3
+void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);     // Step 3.7
+
+}  // namespace assay::families

@@ -43,7 +43,21 @@ def checkpoint_tensors(model):
         if id(tensor) not in seen:
             seen.add(id(tensor))
             state[name] = tensor
-    return revert_weight_conversion(model, state)
+    return as_published(model, state)
+
+
+# Where save_pretrained() would write other names than the published checkpoints have.
+def as_published(model, state):
+    kind = model.config.model_type
+    if kind in ("qwen3_5_moe", "qwen3_vl_moe"):  # stacked, as the library holds them
+        if kind == "qwen3_vl_moe":  # ... but [experts, in, out]
+            return {name: t.transpose(1, 2) if ".experts." in name else t for name, t in state.items()}
+        return state
+    state = revert_weight_conversion(model, state)
+    if kind == "kimi_linear":  # the dense MLP is no mixture
+        dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
+        return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}
+    return state
 
 
 def write(path):

@@ -27,8 +27,8 @@ RecurrentGeometry geometry(const GatedDeltaNet& n, std::vector<std::uint64_t> la
 //   g = -exp(A_log) · softplus(f_b(f_a(x)) + dt_bias), or where it has a lower bound l: l · sigmoid(exp(A_log) · (…))
 struct KimiDeltaAttention {
   Quantity hidden, heads, head_dim, kernel;
-  bool full_rank_gate = false;        // g_proj, else g_b_proj(g_a_proj(x))
-  std::vector<Quantity> decay_shape;  // of A_log
+  bool full_rank_gate = false;             // g_proj, else g_b_proj(g_a_proj(x))
+  std::vector<Quantity> decay_shape = {};  // of A_log
 };
 Module kimi_delta_attention(const KimiDeltaAttention& k);
 RecurrentGeometry geometry(const KimiDeltaAttention& k, std::vector<std::uint64_t> layers);

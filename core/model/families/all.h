@@ -10,6 +10,7 @@ extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, k
     kGlm4, kGlm4Moe, kGptOss, kMinimaxM2, kLlama4, kOlmo2, kOlmo3, kCohere, kCohere2, kStarcoder2, kFalcon,
     kGpt2, kInternlm2, kBaichuan, kQwen3Next, kQwen35, kQwen35Moe, kQwen2Vl, kQwen25Vl, kQwen3Vl, kQwen3VlMoe,
     kGlmMoeDsa, kKimiK25, kKimiLinear, kKimiK3, kMinimaxM3, kNemotronH, kNemotronNas, kMimo, kMimoV2,
-    kStep3p5, kGemma4, kDeepseekV4, kMistral3;
+    kStep3p5, kGemma4, kDeepseekV4, kMistral3, kSmollm3, kSeedOss, kExaone4, kErnie45, kHunyuanDense,
+    kGranite, kArcee, kNemotron, kHelium;
 
 }  // namespace assay::families

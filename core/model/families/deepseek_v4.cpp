@@ -103,7 +103,7 @@ void fill_layer(Module& layer, const Sizes& s, std::uint64_t ratio, bool hashed)
   layer.children = {attention_of(s, ratio), experts_of(s, hashed)};
 }
 
-Sizes read_sizes(ConfigReader& config, ModuleTree& tree) {
+Sizes read_v4_sizes(ConfigReader& config, ModuleTree& tree) {
   Sizes s;
   s.d = read_decoder(config, tree,
                      {.vocabulary = 129280,
@@ -190,7 +190,7 @@ void add_prediction(ModuleTree& tree, const Sizes& s, const std::vector<std::uin
 }
 
 void describe_v4(ConfigReader& config, ModuleTree& tree) {
-  const Sizes s = read_sizes(config, tree);
+  const Sizes s = read_v4_sizes(config, tree);
   const std::uint64_t predicted = read_mtp_layers(config, 1);
   const auto ratios = read_ratios(config, s.d, predicted);
   for (const std::uint64_t ratio : ratios)

@@ -12,7 +12,7 @@ namespace {
 
 using namespace blocks;
 
-struct Layers {
+struct Gemma4Layers {
   HeadAttention windowed, full;
   std::vector<std::uint64_t> windowed_layers;
   std::uint64_t first_shared = 0;  // from here on layers have no keys and values of their own
@@ -23,8 +23,8 @@ struct Layers {
   bool shares(std::uint64_t i) const { return i >= first_shared; }
 };
 
-Layers read_kinds(ConfigReader& config, const Decoder& d) {
-  Layers l;
+Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d) {
+  Gemma4Layers l;
   l.windowed = d.attention();
   l.windowed.qkv_bias = l.windowed.output_bias = config.flag("attention_bias", false);
   l.windowed.qk_norm = QkNorm::per_head;
@@ -64,7 +64,7 @@ void add_plain(Module& module, const std::string& name, const Quantity& in, cons
       {.name = name, .in = in, .out = out, .role = Role::per_layer_embedding, .part = Part::dense_mlp});
 }
 
-void add_layer(Module& layer, const Decoder& d, const Layers& l, std::uint64_t i,
+void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint64_t i,
                const std::optional<Quantity>& per_layer) {
   for (const auto& [name, role] : {std::pair{"input_layernorm", Role::input_norm},
                                    {"post_attention_layernorm", Role::post_attention_norm},
@@ -97,7 +97,7 @@ Module per_layer_inputs(const std::string& prefix, ConfigReader& config, const D
   return module;
 }
 
-void add_caches(ModuleTree& tree, const Decoder& d, const Layers& l, std::uint64_t window) {
+void add_caches(ModuleTree& tree, const Decoder& d, const Gemma4Layers& l, std::uint64_t window) {
   for (const bool full : {true, false}) {
     for (const bool shares : {false, true}) {
       const auto where = layers_where(
@@ -120,7 +120,7 @@ void describe_gemma4(ConfigReader& config, ModuleTree& tree) {
                                   .kv_heads = 4,
                                   .head_dim = 256,
                                   .tied = true});
-  const Layers l = read_kinds(config, d);
+  const Gemma4Layers l = read_gemma4_layers(config, d);
   const std::uint64_t width = config.optional_number("hidden_size_per_layer_input", 256).value_or(0);
   const auto per_layer =
       width > 0 ? std::optional(Quantity("hidden_size_per_layer_input", width)) : std::nullopt;

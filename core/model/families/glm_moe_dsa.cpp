@@ -22,7 +22,7 @@ std::function<bool(std::uint64_t)> indexed_layers(ConfigReader& config, const Qu
   return [=](std::uint64_t i) { return (i + 1 < offset ? 0 : i + 1 - offset) % every == 0; };
 }
 
-std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Quantity& count) {
+std::function<bool(std::uint64_t)> glm_sparse_layers(ConfigReader& config, const Quantity& count) {
   if (const auto types = layer_texts(config, "mlp_layer_types", count, true))
     return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
   const std::uint64_t dense = config.number("first_k_dense_replace", 3);
@@ -42,7 +42,7 @@ void describe_glm_moe_dsa(ConfigReader& config, ModuleTree& tree) {
   const std::uint64_t shared = config.optional_number("n_shared_experts", 1).value_or(0);
   if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
 
-  const auto is_indexed = indexed_layers(config, d.layers), is_sparse = sparse_layers(config, d.layers);
+  const auto is_indexed = indexed_layers(config, d.layers), is_sparse = glm_sparse_layers(config, d.layers);
   Module with_indexer = attention(a);
   with_indexer.children.push_back(indexer(a, i, config));
   const auto groups = group_layers(

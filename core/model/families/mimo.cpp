@@ -35,11 +35,11 @@ void describe_mimo(ConfigReader& config, ModuleTree& tree) {
   tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, predicted)));
 }
 
-struct Kinds {
+struct MimoHeads {
   HeadAttention full, windowed;
 };
-Kinds read_kinds(ConfigReader& config, const Decoder& d) {
-  Kinds k;
+MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
+  MimoHeads k;
   k.full = d.attention();
   k.full.v_head_dim = config.size("v_head_dim", 128);
   k.full.qkv_bias = config.flag("attention_bias", false);
@@ -86,7 +86,7 @@ void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, co
   tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count), window));
 }
 
-void describe_v2(ConfigReader& config, ModuleTree& tree) {
+void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = 152576,
                                   .hidden = 4096,
@@ -95,7 +95,7 @@ void describe_v2(ConfigReader& config, ModuleTree& tree) {
                                   .heads = 64,
                                   .kv_heads = 4,
                                   .head_dim = 192});
-  const Kinds k = read_kinds(config, d);
+  const MimoHeads k = read_mimo_heads(config, d);
   Mixture m{d.hidden,
             read_experts(config, tree, "n_routed_experts|num_local_experts", 256, "num_experts_per_tok", 8),
             config.size("moe_intermediate_size", 2048)};
@@ -132,6 +132,6 @@ constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
 
 const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo};
 const Family kMimoV2 = {"mimo_v2_flash", "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
-                        describe_v2};
+                        describe_mimo_v2};
 
 }  // namespace assay::families

@@ -11,11 +11,11 @@ namespace {
 
 using namespace blocks;
 
-struct Kinds {
+struct StepHeads {
   HeadAttention full, windowed;
 };
-Kinds read_kinds(ConfigReader& config, const Decoder& d) {
-  Kinds k;
+StepHeads read_step_heads(ConfigReader& config, const Decoder& d) {
+  StepHeads k;
   k.full = d.attention();
   k.full.qk_norm = QkNorm::per_head;
   k.full.gate = "g_proj";
@@ -33,7 +33,7 @@ Kinds read_kinds(ConfigReader& config, const Decoder& d) {
 }
 
 // moe_layers_enum: "3,4,5,…", or a list.
-std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Quantity& count) {
+std::function<bool(std::uint64_t)> step_sparse_layers(ConfigReader& config, const Quantity& count) {
   if (const auto types = layer_texts(config, "mlp_layer_types", count, true))
     return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
   if (!config.has("moe_layers_enum")) {
@@ -100,7 +100,7 @@ void describe_step(ConfigReader& config, ModuleTree& tree) {
   d.kv_heads = config.size("num_attention_groups|num_key_value_heads", 8);
   config.require_divides(d.kv_heads, d.heads);
   d.head_dim = config.size("head_dim", 128);
-  const Kinds k = read_kinds(config, d);
+  const StepHeads k = read_step_heads(config, d);
   const Experts experts =
       read_experts(config, tree, "moe_num_experts|n_routed_experts|num_experts|num_local_experts", 288,
                    "moe_top_k|num_experts_per_tok", 8);
@@ -111,7 +111,7 @@ void describe_step(ConfigReader& config, ModuleTree& tree) {
 
   const auto types = layer_texts(config, "layer_types", d.layers, true);
   const auto is_windowed = [&](std::uint64_t i) { return types && (*types)[i] == "sliding_attention"; };
-  const auto is_sparse = sparse_layers(config, d.layers);
+  const auto is_sparse = step_sparse_layers(config, d.layers);
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
       [&](std::uint64_t i) {

@@ -25,7 +25,7 @@ void add_llama4_vision(ConfigReader& config, ModuleTree& tree, const Quantity& t
   const Quantity in = vision->size("projector_input_dim", 4096),
                  out = vision->size("projector_output_dim", 4096);
   Module adapter{"vision_adapter", "adapter", {}, {}, {}};
-  Tower(adapter, Part::projector).matrix("mlp.fc1", width, in, false).matrix("mlp.fc2", in, out, false);
+  Tower(adapter, Part::projector).matrix("mlp.fc1", width, in, false).matrix("mlp.fc2", out, out, false);
   tower.children = {encoder_blocks("model.layers.{layer}", read_layers(*vision, "num_hidden_layers", 34),
                                    block, Part::vision),
                     std::move(adapter)};

@@ -49,7 +49,7 @@ def checkpoint_tensors(model):
 # Where save_pretrained() would write other names than the published checkpoints have.
 def as_published(model, state):
     kind = model.config.model_type
-    if kind in ("qwen3_5_moe", "qwen3_vl_moe"):  # stacked, as the library holds them
+    if kind in ("qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe"):  # stacked, as the library holds them
         if kind == "qwen3_vl_moe":  # ... but [experts, in, out]
             return {name: t.transpose(1, 2) if ".experts." in name else t for name, t in state.items()}
         return state

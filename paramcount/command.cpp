@@ -13,6 +13,7 @@
 #include "core/system/text.h"
 #include "paramcount/paramcount.h"
 #include "paramcount/render.h"
+#include "paramcount/tensor_list.h"
 
 namespace assay {
 namespace {
@@ -22,6 +23,7 @@ struct Settings {
   RenderSettings render;
   Question question;
   std::string path = ".", other, format, report;
+  bool tensors = false;
   std::string plan, gpu_memory, block, engine = "all", weights, bandwidth, flops;
 };
 
@@ -128,11 +130,28 @@ int run_diff(const Settings& settings, const Output& output, const Model& model)
   return kExitOk;
 }
 
+int run_tensors(const Settings& settings, const Output& output, const Model& model) {
+  const std::string format = format_of(settings);
+  if (format == "md" || format == "html")
+    throw Error::usage(fmt::format("--tensors cannot be written as {}", format))
+        .remedy("use table, csv or json");
+  const bool as_json = format == "json";
+  const Json document =
+      as_json || output.json_wanted() ? render_tensor_json(model, settings.question) : Json();
+  deliver(settings, output,
+          as_json           ? dump_json(document) + "\n"
+          : format == "csv" ? render_tensor_csv(model, settings.question)
+                            : render_tensor_table(model, settings.question));
+  output.json(document);
+  return has_errors(model.findings) ? kExitCheckFailed : kExitOk;
+}
+
 int run_paramcount(Settings& settings) {
   const Output output(settings.common.json);
   const Model model = load_model(settings.path, settings.common.jobs);
   if (!settings.other.empty()) return run_diff(settings, output, model);
   read_question(settings, model);
+  if (settings.tensors) return run_tensors(settings, output, model);
   const Answer found = answer(model, settings.question);
   const std::string format = format_of(settings);
 
@@ -159,6 +178,7 @@ int run_paramcount(Settings& settings) {
 constexpr const char* kExamples =
     "  assay paramcount config.json --formulas             every count with its arithmetic\n"
     "  assay paramcount DIR                                config against the checkpoint's headers\n"
+    "  assay paramcount . --tensors --format csv           every tensor: shape, type, bytes, part\n"
     "  assay paramcount . --format html -o model.html      one page to explore\n"
     "  assay paramcount . --memory --context 32768 --batch 8 --kv-dtype fp8\n"
     "  assay paramcount . --plan tp=32 --gpu-memory 48GB   will it launch, and if not, what to do\n"
@@ -202,6 +222,8 @@ void add_paramcount(CLI::App& program, Action& action) {
   command.add_flag("--formulas", s.render.formulas, "Each count's arithmetic, with the config's numbers");
   command.add_option("--depth", s.render.depth, "Levels of modules to show (default: 3; 9: every tensor)")
       ->check(CLI::Range(1, 100));
+  command.add_flag("--tensors", s.tensors,
+                   "List every tensor: shape, type, bytes, part; with --plan, what a rank holds");
   command.add_option("--format", s.format, "table, json, csv, md or html (default: table, or by --report)")
       ->check(CLI::IsMember({"table", "json", "csv", "md", "html"}));
   command.add_option("-o,--report", s.report, "Write it to FILE instead of stdout")->type_name("FILE");

@@ -12,12 +12,15 @@ std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout) {
 
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout) {
   std::vector<std::uint64_t> shape = spec.shape;
-  if (spec.stacked != 0) shape[0] = ceil_div(spec.stacked, layout.ep);
+  const std::uint64_t experts_here = spec.stacked == 0 ? 0 : ceil_div(spec.stacked, layout.ep);
+  if (spec.stacked != 0) shape[0] = shape[0] / spec.stacked * experts_here;
   if (spec.parallel.partition == Partition::replicated) return shape;
   const std::uint64_t group = cut_group(spec, layout);
   std::uint64_t size = 0;
   for (const PartitionedPart& member : spec.parallel.members)
     size += member_share(member, spec.parallel.partition, group);
+  // Rows of all experts one behind the other (DBRX): `members` are the experts.
+  if (spec.stacked != 0 && spec.parallel.dimension == 0) size = size / spec.stacked * experts_here;
   shape[spec.parallel.dimension] = size;
   return shape;
 }

@@ -1,49 +1,11 @@
 #include "paramcount/weight_bytes.h"
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-
 #include "core/numeric/ceil_div.h"
 
 namespace assay {
 namespace {
 
 using Kind = WeightFormat::Kind;
-
-// "*" stands for anything; a plain entry names a module and all below it.
-bool glob(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return p == pattern.size() && text[t] == '.';
-    }
-  }
-  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
-                     [](char c) { return c == '*'; });
-}
-
-bool names_it(std::string_view entry, std::string_view tensor) {
-  // Regular expressions are used for suffixes: "re:.*lm_head", "re:.*self_attn.*".
-  if (entry.starts_with("re:")) {
-    std::string pattern;
-    for (const char c : entry.substr(3)) {
-      if (c == '*' && !pattern.empty() && pattern.back() == '.') pattern.pop_back();
-      if (c != '\\' && c != '$' && c != '^') pattern += c;
-    }
-    return glob(pattern, tensor);
-  }
-  return glob(entry, tensor) || (entry.find('.') == std::string_view::npos &&
-                                 tensor.find("." + std::string(entry) + ".") != std::string_view::npos);
-}
 
 std::uint64_t product(std::span<const std::uint64_t> shape) {
   std::uint64_t elements = 1;
@@ -67,22 +29,29 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
 
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
   if (format.kind != Kind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2) return false;
-  if (format.ignored.empty()) return true;
-  const std::string name = expand(spec.name, {layer, 0});
-  return std::none_of(format.ignored.begin(), format.ignored.end(),
-                      [&](const std::string& entry) { return names_it(entry, name); });
+  return !format.ignored || !format.ignored->name(expand(spec.name, {layer, 0}));
 }
 
 WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : tree_(tree), format_(format) {
   if (format.kind == Kind::gguf) gguf_.emplace(tree, format.file_type);
 }
 
+bool WeightSizes::in_blocks(const TensorSpec& spec, std::uint64_t layer) const {
+  const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
+  return quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert);
+}
+
+std::string WeightSizes::type_of(const TensorSpec& spec, std::uint64_t layer) const {
+  if (gguf_) return gguf_->types_of(spec, layer);
+  if (in_blocks(spec, layer)) return format_.name;
+  if (spec.role == Role::router_correction || format_.plain_bytes == 4) return "F32";
+  return format_.name == "f16" ? "F16" : "BF16";
+}
+
 std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
                                      std::uint64_t layer) const {
   if (gguf_) return gguf_->bytes(spec, layer, product(shape));
-  const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
-  if (quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert))
-    return block_bytes(format_, spec, shape);
+  if (in_blocks(spec, layer)) return block_bytes(format_, spec, shape);
   // The bias that corrects the choice of experts is F32 in every release.
   const std::uint64_t element = spec.role == Role::router_correction ? 4 : format_.plain_bytes;
   return product(shape) * element;
@@ -100,7 +69,7 @@ std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& whe
   const std::vector<std::uint64_t> layers = layers_of(where);
   const std::uint64_t in_a_layer = where.copies / layers.size();
   // Only where the config exempts modules by name, or GGUF by layer, do layers differ.
-  if (format_.ignored.empty() && !gguf_) return where.copies * of_tensor(spec, spec.shape, layers.front());
+  if (!format_.ignored && !gguf_) return where.copies * of_tensor(spec, spec.shape, layers.front());
   std::uint64_t sum = 0;
   for (const std::uint64_t layer : layers) sum += in_a_layer * of_tensor(spec, spec.shape, layer);
   return sum;

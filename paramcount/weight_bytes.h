@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/model/gguf_tree_types.h"
@@ -26,10 +27,13 @@ class WeightSizes {
   // Bytes of one tensor of `shape`: spec.shape, or the part of it that one rank holds.
   std::uint64_t of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
                           std::uint64_t layer) const;
+  // The type of its elements, or of the blocks they are in: "BF16", "fp8-block", "Q4_K".
+  std::string type_of(const TensorSpec& spec, std::uint64_t layer) const;
   // Of one spec, all its copies.
   std::uint64_t of_spec(const TensorSpec& spec, const Occurrence& where) const;
 
  private:
+  bool in_blocks(const TensorSpec& spec, std::uint64_t layer) const;
   const ModuleTree& tree_;
   const WeightFormat& format_;
   std::optional<GgufTreeTypes> gguf_;

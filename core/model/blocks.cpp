@@ -120,7 +120,16 @@ Module attention(const HeadAttention& a) {
     if (a.has_k) project(a.k, kv_width, Role::k, a.kv_heads.value(), {});
     if (a.has_v) project(a.v, a.kv_heads * v_dim, Role::v, a.kv_heads.value(), {});
   }
-  if (!a.gate.empty()) project(a.gate, a.heads, Role::attention_gate, a.heads.value(), {});
+  if (!a.gate.empty()) {
+    add_linear(module, {.name = a.gate,
+                        .in = a.hidden,
+                        .out = a.wide_gate ? a.heads * v_dim : a.heads,
+                        .role = Role::attention_gate,
+                        .part = Part::attention,
+                        .partition = Partition::columns,
+                        .units = a.heads.value(),
+                        .bias = a.qkv_bias && !a.wide_gate});
+  }
   add_linear(module, {.name = a.o,
                       .in = a.heads * v_dim,
                       .out = a.hidden,
@@ -321,6 +330,7 @@ namespace {
 
 Module shared_expert(const Mixture& m) {
   GatedMlp shared{m.hidden, *m.shared_width};
+  shared.bias = m.shared_bias;
   shared.gate = m.gate, shared.up = m.up, shared.down = m.down;
   if (m.shared_names)
     shared.gate = (*m.shared_names)[0], shared.up = (*m.shared_names)[1], shared.down = (*m.shared_names)[2];
@@ -365,8 +375,9 @@ Module mixture(const Mixture& m) {
   Module router{"", std::string(title(Part::router)), {}, {}, {}};
   add_router(router, m.router, m.hidden, m.experts.count);
   if (!m.correction.empty()) {
-    router.tensors.push_back(
-        parameter(m.correction, {m.experts.count}, Role::router_correction, Part::router));
+    const std::vector<Quantity> shape = m.correction_is_row ? std::vector<Quantity>{1, m.experts.count}
+                                                            : std::vector<Quantity>{m.experts.count};
+    router.tensors.push_back(parameter(m.correction, shape, Role::router_correction, Part::router));
     router.tensors.back().bias = true;
   }
   module.children.push_back(std::move(router));
@@ -375,8 +386,13 @@ Module mixture(const Mixture& m) {
   if (m.latent) module.children.push_back(latent_projections(m));
   const Quantity inside = m.latent.value_or(m.hidden);
   if (m.stacks != Mixture::Stacks::none) {
-    module.children.push_back(
-        stacked_experts({inside, m.expert_width, m.experts, m.stacks == Mixture::Stacks::input_major}));
+    module.children.push_back(stacked_experts({.hidden = inside,
+                                               .width = m.expert_width,
+                                               .experts = m.experts,
+                                               .input_major = m.stacks == Mixture::Stacks::input_major,
+                                               .path = m.stacks_path,
+                                               .gate_up = m.stacked_gate_up,
+                                               .down = m.stacked_down}));
     return module;
   }
   GatedMlp expert{inside, m.expert_width};

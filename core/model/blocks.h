@@ -51,8 +51,9 @@ struct HeadAttention {
   std::string fused = {};                   // one matrix of q, k and v rows; replaces q, k, v
   bool interleaved = false;                 // its rows are grouped by key head
   std::optional<Quantity> v_head_dim = {};  // absent: head_dim
-  bool gated_q = false;   // q holds for each head its rows, then those of a gate of its output (Qwen3-Next)
-  std::string gate = {};  // a matrix of its own for such gates, one value a head (Step 3.5)
+  bool gated_q = false;    // q holds for each head its rows, then those of a gate of its output (Qwen3-Next)
+  std::string gate = {};   // a matrix of its own for such gates, one value a head (Step 3.5)
+  bool wide_gate = false;  // … or one for each value of a head
   std::string sinks_name = "sinks";
   bool has_k = true, has_v = true;  // Gemma 4: values may be keys, and keys those of another layer
 };
@@ -119,12 +120,15 @@ struct Mixture {
   Quantity expert_width;
   std::string path = "mlp";
   std::string router = "gate";
-  std::string correction = {};  // DeepSeek-V3's bias for choosing experts: its name, where there is one
+  std::string correction = {};     // DeepSeek-V3's bias for choosing experts: its name, where there is one
+  bool correction_is_row = false;  // stored [1, experts]
+  bool shared_bias = false;        // of the shared expert's matrices
   std::optional<Quantity> shared_width = {};
   std::string shared_path = "shared_experts";
   bool shared_gate = false;  // Qwen2-MoE scales the shared expert by a gate of its own
   std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // gate "": experts of two matrices
   enum class Stacks { none, output_major, input_major } stacks = Stacks::none;
+  std::string stacks_path = "experts", stacked_gate_up = "gate_up_proj", stacked_down = "down_proj";
   // LatentMoE: routed experts work in a space of this width, between two projections of the layer's; the shared
   // expert stays outside.
   std::optional<Quantity> latent = {};

@@ -61,16 +61,18 @@ std::string first_key(std::string_view keys) {
 
 }  // namespace
 
-ModelConfig ModelConfig::from_json(const ParsedJson& document, const std::filesystem::path& source) {
+ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path& source) {
+  const auto whole = std::make_shared<const ParsedJson>(std::move(given));
+  const ParsedJson& document = *whole;
   if (!document.is_object()) throw Error::input("a model config is a JSON object").in(source);
   ModelConfig config;
   config.source_ = source;
-  config.document_ = config.text_ = std::make_shared<const ParsedJson>(document);
+  config.document_ = config.text_ = whole;
   config.architecture_ = first_architecture(document, source);
   config.model_type_ = text_or_empty(document, "model_type", source);
   if (auto nested = nested_text(document)) {
     config.nested_in_ = nested->first;
-    config.text_ = std::make_shared<const ParsedJson>(*nested->second);
+    config.text_ = {whole, nested->second};  // a part of it, which keeps all of it
     if (config.architecture_.empty()) config.architecture_ = first_architecture(*config.text_, source);
     if (config.model_type_.empty()) config.model_type_ = text_or_empty(*config.text_, "model_type", source);
   }
@@ -98,7 +100,7 @@ std::optional<ModelConfig> ModelConfig::section(std::string_view key) const {
   const ParsedJson* object = member(*document_, key);
   if (object == nullptr || !object->is_object()) return std::nullopt;
   ModelConfig part = *this;
-  part.document_ = part.text_ = std::make_shared<const ParsedJson>(*object);
+  part.document_ = part.text_ = {document_, object};
   return part;
 }
 
@@ -115,7 +117,7 @@ std::vector<ModelConfig> ModelConfig::text_sections(std::string_view key) const 
   for (const ParsedJson& entry : *list) {
     if (!entry.is_object()) throw Error::input(fmt::format("{} holds what is no object", key)).in(source_);
     ModelConfig& section = sections.emplace_back(*this);
-    section.document_ = section.text_ = std::make_shared<const ParsedJson>(entry);
+    section.document_ = section.text_ = {text_, &entry};
   }
   return sections;
 }

@@ -57,7 +57,7 @@ class ModelConfig {
   enum class Origin { json, gguf };
 
   // Throws Error::input (with `source` as the file) when the document is no object or names no architecture.
-  static ModelConfig from_json(const ParsedJson& document, const std::filesystem::path& source);
+  static ModelConfig from_json(ParsedJson given, const std::filesystem::path& source);
   static ModelConfig read(const std::filesystem::path& config_json);
   // Metadata keys are renamed as config.json spells them (docs/families.md), so that families read one
   // vocabulary. Which tensors there are says what no key does: those of the header, and `stored` (a model may

@@ -88,6 +88,17 @@ void GgufTreeTypes::take(const TensorSpec& spec, std::uint64_t layer) {
   add(name, std::move(dimensions));
 }
 
+std::string GgufTreeTypes::types_of(const TensorSpec& spec, std::uint64_t layer) const {
+  const auto found = ranges_.find({&spec, layer});
+  if (found == ranges_.end()) return std::string(name(gguf_default_type(file_)));
+  std::string types;
+  for (std::size_t i = 0; i < found->second.count; ++i) {
+    const std::string_view type = name(types_[found->second.first + i]);
+    if (types.find(type) == std::string::npos) types += (types.empty() ? "" : " ") + std::string(type);
+  }
+  return types;
+}
+
 std::uint64_t GgufTreeTypes::bytes(const TensorSpec& spec, std::uint64_t layer,
                                    std::uint64_t elements) const {
   const auto found = ranges_.find({&spec, layer});

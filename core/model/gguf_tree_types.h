@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ class GgufTreeTypes {
   // Bytes of `elements` of a spec's tensor in `layer`: all of them, or what one rank holds. What stands
   // outside the mix is of its default type.
   std::uint64_t bytes(const TensorSpec& spec, std::uint64_t layer, std::uint64_t elements) const;
+
+  // The types of what it becomes: "Q4_K", "Q8_0 Q6_K" where that is two tensors.
+  std::string types_of(const TensorSpec& spec, std::uint64_t layer) const;
 
   // What the mix was asked about and said, for tests: a name, and its type.
   const std::vector<MixTensor>& tensors() const { return tensors_; }

@@ -143,7 +143,11 @@ Module kimi_delta_attention(const KimiDeltaAttention& k) {
                         .partition = Partition::columns,
                         .units = heads});
   };
-  low_rank("f_a_proj", "f_b_proj", Role::recurrent_decay);
+  if (k.full_rank_decay)
+    add_into(module, k.hidden,
+             {.name = "f_proj", .out = width, .role = Role::recurrent_decay, .units = heads});
+  else
+    low_rank("f_a_proj", "f_b_proj", Role::recurrent_decay);
   add_into(
       module, k.hidden,
       {.name = "b_proj", .out = k.heads, .role = Role::recurrent_beta, .units = heads, .quantizable = false});
@@ -189,7 +193,7 @@ Module mamba2(const Mamba2& m) {
   add_by_head(module, "D", {m.heads}, Role::skip, m.heads);
   add_by_head(module, "dt_bias", {m.heads}, Role::time_bias, m.heads);
   if (m.norm) add_norm(module, "norm", inner, Role::recurrent_norm, false, Part::attention);
-  add_out(module, "out_proj", inner, m.hidden, m.heads, m.bias);
+  add_out(module, "out_proj", inner, m.hidden, m.heads, m.output_bias.value_or(m.bias));
   return module;
 }
 
@@ -200,6 +204,51 @@ RecurrentGeometry geometry(const Mamba2& m, std::vector<std::uint64_t> layers) {
           .heads = m.heads.value(),
           .conv_values = conv_values(inner + Quantity(2) * m.groups * m.state, m.kernel),
           .state_values = (inner * m.state).value()};
+}
+
+Module mamba1(const Mamba1& m) {
+  Module module{m.path, "state space (Mamba)", {}, {}, {}};
+  const std::uint64_t inner = m.inner.value();
+  add_into(module, m.hidden,
+           {.name = "in_proj",
+            .out = Quantity(2) * m.inner,
+            .role = Role::recurrent_in,
+            .units = 0,
+            .members = {{Role::v, inner, inner}, {Role::recurrent_gate, inner, inner}},
+            .bias = m.bias});
+  add_convolution(module, "conv1d", m.inner, m.kernel, m.conv_bias);
+  add_linear(module, {.name = "x_proj",
+                      .in = m.inner,
+                      .out = m.rank + Quantity(2) * m.state,
+                      .role = Role::recurrent_beta,
+                      .part = Part::attention,
+                      .partition = Partition::rows});
+  add_linear(module, {.name = "dt_proj",
+                      .in = m.rank,
+                      .out = m.inner,
+                      .role = Role::recurrent_decay,
+                      .part = Part::attention,
+                      .partition = Partition::columns,
+                      .bias = true});
+  TensorSpec decay = parameter("A_log", {m.inner, m.state}, Role::decay, Part::attention);
+  decay.parallel = {Partition::columns, 0, {{Role::decay, inner, inner}}};
+  module.tensors.push_back(std::move(decay));
+  add_by_head(module, "D", {m.inner}, Role::skip, m.inner);
+  if (m.norms) {
+    add_norm(module, "dt_layernorm", m.rank, Role::recurrent_norm, false, Part::attention);
+    add_norm(module, "b_layernorm", m.state, Role::recurrent_norm, false, Part::attention);
+    add_norm(module, "c_layernorm", m.state, Role::recurrent_norm, false, Part::attention);
+  }
+  add_out(module, "out_proj", m.inner, m.hidden, m.inner, m.bias);
+  return module;
+}
+
+RecurrentGeometry geometry(const Mamba1& m, std::vector<std::uint64_t> layers) {
+  return {.title = "Mamba",
+          .layers = std::move(layers),
+          .heads = m.inner.value(),
+          .conv_values = conv_values(m.inner, m.kernel),
+          .state_values = (m.inner * m.state).value()};
 }
 
 Module short_convolution(const ShortConvolution& s) {

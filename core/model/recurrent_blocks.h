@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ RecurrentGeometry geometry(const GatedDeltaNet& n, std::vector<std::uint64_t> la
 struct KimiDeltaAttention {
   Quantity hidden, heads, head_dim, kernel;
   bool full_rank_gate = false;             // g_proj, else g_b_proj(g_a_proj(x))
+  bool full_rank_decay = false;            // f_proj, else f_b_proj(f_a_proj(x))
   std::vector<Quantity> decay_shape = {};  // of A_log
 };
 Module kimi_delta_attention(const KimiDeltaAttention& k);
@@ -39,12 +41,25 @@ RecurrentGeometry geometry(const KimiDeltaAttention& k, std::vector<std::uint64_
 struct Mamba2 {
   Quantity hidden, heads, head_dim, groups, state, kernel;
   bool conv_bias = true, bias = false;
+  std::optional<bool> output_bias = {};  // absent: as in_proj
   bool norm = true;
   std::string path = "mixer";
   std::string title = "Mamba-2";
 };
 Module mamba2(const Mamba2& m);
 RecurrentGeometry geometry(const Mamba2& m, std::vector<std::uint64_t> layers);
+
+// Mamba (arXiv 2312.00752): in_proj makes x | z, x passes a causal convolution, x_proj makes dt | B | C of it, and
+//
+//   h ← h · exp(-exp(A_log) · dt) + dt · B · x for each channel, dt = softplus(dt_proj(dt));  out_proj((C·h + D·x) · silu(z))
+struct Mamba1 {
+  Quantity hidden, inner, state, rank, kernel;
+  bool conv_bias = true, bias = false;
+  bool norms = false;  // of dt, B and C (Jamba)
+  std::string path = "mixer";
+};
+Module mamba1(const Mamba1& m);
+RecurrentGeometry geometry(const Mamba1& m, std::vector<std::uint64_t> layers);
 
 // LFM2's gated short convolution: out_proj(C · conv(B · x)) with B, C, x out of one in_proj.
 struct ShortConvolution {

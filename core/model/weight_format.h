@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/model/gguf_mix.h"
+#include "core/model/module_patterns.h"
 
 namespace assay {
 
@@ -35,9 +37,9 @@ struct WeightFormat {
   bool routed_experts_only = false;
   // Engines multiply it with Marlin's kernels, which take inputs by 128 and outputs by 64 (marlin_utils.py).
   bool marlin = false;
-  std::string codes_title = {};                // "FP8", where its blocks may have any size
-  std::vector<std::string> ignored = {};       // modules_to_not_convert, as the config writes them
-  GgufFileType file_type = GgufFileType::F16;  // gguf
+  std::string codes_title = {};                        // "FP8", where its blocks may have any size
+  std::shared_ptr<const ModulePatterns> ignored = {};  // modules_to_not_convert; nullptr: none
+  GgufFileType file_type = GgufFileType::F16;          // gguf
 
   static WeightFormat plain(std::string name, std::string title, std::uint64_t bytes);
   static WeightFormat in_blocks(std::string name, std::string title, std::uint64_t bits, std::uint64_t rows,

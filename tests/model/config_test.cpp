@@ -79,7 +79,7 @@ TEST(Config, UnknownArchitecturesAreNotGuessed) {
   const std::string line = error_of(R"({"architectures": ["LlamaForCausalLM2"], "model_type": "llama"})");
   EXPECT_NE(line.find("architecture \"LlamaForCausalLM2\" is unknown"), std::string::npos) << line;
   EXPECT_NE(line.find("llama (Llama"), std::string::npos) << line;
-  EXPECT_NE(error_of(R"({"architectures": ["DeepseekV4ForCausalLM"]})").find("deepseek_v3"),
+  EXPECT_NE(error_of(R"({"architectures": ["DeepseekV5ForCausalLM"]})").find("deepseek_v3"),
             std::string::npos);
   expect_error(R"({"hidden_size": 64})", "names no architecture");
   expect_error(R"([])", "a model config is a JSON object");
@@ -216,10 +216,10 @@ TEST(Config, FirstFalcon40b) {
 }
 
 TEST(Config, KnownLanguageModelInsideAnUnknownOne) {
-  expect_error(R"({"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+  expect_error(R"({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
                    "text_config": {"model_type": "mistral", "hidden_size": 64}})",
                "its text_config describes a mistral");
-  expect_error(R"({"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+  expect_error(R"({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
                    "text_config": {"model_type": 3}})",
                "closest families known");
 }

@@ -1,5 +1,6 @@
 // MiMo-7B: Qwen2 with layers for multi-token prediction. MiMo-V2-Flash: windows in most layers, which have heads of
 // their own and sinks, values narrower than keys, DeepSeek-V3's experts, three dense layers for prediction.
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
 
 namespace assay::families {

@@ -1,5 +1,4 @@
-// Mistral Small 3.1 and later, Ministral 3: a Mistral that sees, with Pixtral's tower. Mistral Small 4: DeepSeek-V3's
-// attention and experts in its place.
+// Mistral Small 3.1 and later, Ministral 3: a Mistral that sees, with Pixtral's tower.
 #include "core/model/families/all.h"
 #include "core/model/families/towers.h"
 
@@ -8,17 +7,21 @@ namespace {
 
 using namespace blocks;
 
+// The class of Ministral 3 has a head_dim of its own, that of Mistral divides.
+std::optional<std::uint64_t> default_head_dim(ConfigReader& config) {
+  if (config.text("model_type", "") == "mistral") return std::nullopt;
+  return 128;
+}
+
 void describe_mistral3(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_decoder(
-      config, tree,
-      {.vocabulary = 131072,
-       .hidden = 5120,
-       .intermediate = 32768,
-       .layers = 40,
-       .heads = 32,
-       .kv_heads = 8,
-       .head_dim =
-           config.has("head_dim") || is_nested(config) ? std::optional<std::uint64_t>(128) : std::nullopt});
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 131072,
+                                  .hidden = 5120,
+                                  .intermediate = 32768,
+                                  .layers = 40,
+                                  .heads = 32,
+                                  .kv_heads = 8,
+                                  .head_dim = default_head_dim(config)});
   const auto window = config.optional_number("sliding_window");
   const std::string before = is_nested(config) ? "language_model." : "", prefix = before + "model.";
   Module layer = layers(prefix + "layers.{layer}", "layers", all_layers(d.layers));

@@ -58,7 +58,7 @@ Mixers read_mixers(ConfigReader& config, ModuleTree& tree, const Decoder& d, con
     const Quantity kv = config.size("num_key_value_heads", 8);
     config.require_divides(kv, d.heads);
     x.attention = {d.hidden, d.heads, kv, config.size("head_dim|attention_head_dim", 128)};
-    x.attention.qkv_bias = x.attention.output_bias = config.flag("attention_bias", false);
+
     x.attention.path = "mixer";
   }
   if (kinds.find('M') != std::string::npos) {
@@ -69,7 +69,7 @@ Mixers read_mixers(ConfigReader& config, ModuleTree& tree, const Decoder& d, con
                config.size("ssm_state_size", 128),
                config.size("conv_kernel|mamba_d_conv", 4)};
     x.mamba.conv_bias = config.flag("use_conv_bias", true);
-    x.mamba.bias = config.flag("mamba_proj_bias|use_bias", false);
+    x.mamba.bias = config.flag("use_bias", false);
   }
   if (kinds.find('-') != std::string::npos) {
     x.mlp = {d.hidden, config.size("intermediate_size", 21504), "mixer"};
@@ -127,7 +127,7 @@ void describe_nemotron_h(ConfigReader& config, ModuleTree& tree) {
   config.require(d.layers.value() == kinds.size(),
                  "num_hidden_layers and the layers of the pattern are not as many");
   d.heads = config.size("num_attention_heads", 32);
-  d.tied = config.tied_embeddings(false);
+  d.tied = false;  // whatever tie_word_embeddings says: the class ties nothing
   note_sizes(tree, d);
   const std::uint64_t predicted = read_mtp_layers(config, 0);
   std::string mtp;

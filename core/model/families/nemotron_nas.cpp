@@ -5,6 +5,7 @@
 #include <algorithm>
 #include "core/formats/json.h"
 
+#include "core/model/blocks.h"
 #include "core/model/families/all.h"
 
 namespace assay::families {

@@ -102,7 +102,8 @@ WeightFormat configured_format(const ModelConfig& config) {
                                  escape_for_terminal(quantization->method));
   }
   format->plain_bytes = otherwise.plain_bytes;
-  format->ignored = quantization->ignored;
+  if (!quantization->ignored.empty())
+    format->ignored = std::make_shared<const ModulePatterns>(quantization->ignored);
   return *format;
 }
 

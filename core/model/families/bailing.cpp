@@ -1,0 +1,162 @@
+// Ling and Ring: 1.x (BailingMoe) and 2.0 (BailingMoeV2), of their own code; 2.5 and 3 (BailingHybrid), whose layers are
+// Kimi's delta attention and, in one of six, latent attention with a gate a head.
+#include "core/model/families/all.h"
+#include "core/model/families/deepseek.h"
+#include "core/model/recurrent_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+constexpr DecoderDefaults kLingSizes = {
+    .vocabulary = 157184, .hidden = 2048, .intermediate = 5120, .layers = 20, .heads = 16, .kv_heads = 4};
+
+Mixture read_ling_experts(ConfigReader& config, ModuleTree& tree, const Quantity& hidden,
+                          std::uint64_t experts, std::uint64_t width) {
+  Mixture m{hidden,
+            read_experts(config, tree, "num_experts|num_local_experts", experts,
+                         "num_experts_per_tok|num_experts_per_token", 8),
+            config.size("moe_intermediate_size", width)};
+  const std::uint64_t shared = config.optional_number("num_shared_experts", 1).value_or(0);
+  if (shared > 0) m.shared_width = Quantity("num_shared_experts", shared) * m.expert_width;
+  return m;
+}
+
+Frame ling_frame() {
+  Frame frame;
+  frame.embedding = "model.word_embeddings";
+  return frame;
+}
+
+// A layer behind the last, with norms and a projection in front and a norm behind.
+void add_ling_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
+                         const Module& like) {
+  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 0));
+  if (mtp.empty()) return;
+  Module layer = layers("model.layers.{layer}", "multi-token prediction", mtp);
+  layer.tensors = like.tensors;
+  layer.children = like.children;
+  layer.children.push_back(mtp_own(d.hidden, {.final_norm = "final_layernorm"}));
+  tree.mtp.push_back(std::move(layer));
+  tree.mtp_attention.push_back(geometry(a, mtp));
+}
+
+void describe_ling(ConfigReader& config, ModuleTree& tree, bool second) {
+  const Decoder d = read_decoder(config, tree, kLingSizes);
+  HeadAttention a = d.attention();
+  a.path = "attention";
+  a.fused = "query_key_value", a.o = "dense";
+  a.qkv_bias = config.flag("use_qkv_bias", false);
+  a.output_bias = config.flag("use_bias", false);
+  if (second && config.flag("use_qk_norm", true)) a.qk_norm = QkNorm::per_head;
+  a.q_norm = "query_layernorm", a.k_norm = "key_layernorm";
+  Mixture m = read_ling_experts(config, tree, d.hidden, second ? 256 : 16, second ? 512 : 1408);
+  if (second && config.flag("moe_router_enable_expert_bias", true)) m.correction = "gate.expert_bias";
+  GatedMlp mlp = d.mlp();
+  m.shared_bias = mlp.bias = config.flag("use_bias", false);
+  const std::uint64_t dense_first = config.number("first_k_dense_replace", 0);
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) { return i < dense_first ? "dense layers" : "MoE layers"; },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {attention(a), i < dense_first ? gated_mlp(mlp) : mixture(m)};
+      });
+  add_frame(tree, d, groups, ling_frame());
+  tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  add_ling_prediction(config, tree, d, a, groups.back());
+}
+void describe_ling1(ConfigReader& config, ModuleTree& tree) {
+  describe_ling(config, tree, false);
+}
+void describe_ling2(ConfigReader& config, ModuleTree& tree) {
+  describe_ling(config, tree, true);
+}
+
+struct Hybrid {
+  LatentAttention latent;
+  KimiDeltaAttention kda;
+};
+Module latent_layer(const Hybrid& h) {
+  Module attend = attention(h.latent);
+  attend.path = "attention";
+  Module& output = attend.children.back();
+  for (TensorSpec& spec : output.tensors) {
+    if (spec.name == "o_proj.weight") spec.name = "dense.weight";
+    if (spec.name == "o_proj.bias") spec.name = "dense.bias";
+  }
+  add_linear(output, {.name = "g_proj",
+                      .in = h.latent.hidden,
+                      .out = h.latent.heads,
+                      .role = Role::attention_gate,
+                      .part = Part::attention,
+                      .partition = Partition::columns,
+                      .units = h.latent.heads.value()});
+  return attend;
+}
+Module delta_layer(const Hybrid& h) {
+  Module attend = kimi_delta_attention(h.kda);
+  attend.path = "attention";
+  for (TensorSpec& spec : attend.tensors) {
+    if (spec.name == "o_proj.weight") spec.name = "dense.weight";
+  }
+  return attend;
+}
+
+void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
+  Decoder d = read_decoder(
+      config, tree, {.vocabulary = 157184, .hidden = 2560, .intermediate = 6144, .layers = 42, .heads = 32},
+      HeadDim::unused);
+  d.tied = tree.tied_embeddings = false;  // the class never ties them
+  Hybrid h;
+  h.latent = read_latent_attention(config, d, {.q_rank = std::nullopt});
+  h.kda = {d.hidden, config.size("linear_num_heads", d.heads), config.size("linear_head_dim", 128),
+           config.size("linear_conv_kernel_dim|short_conv_kernel_size", 4)};
+  h.kda.full_rank_gate = h.kda.full_rank_decay = true;
+  h.kda.decay_shape = {h.kda.heads};
+  const auto types = layer_texts(config, "layer_types", d.layers);
+  const std::uint64_t group = types ? 1 : config.size("layer_group_size", 6).value();
+  const auto is_full = [&](std::uint64_t i) {
+    return types ? (*types)[i] == "full_attention" : (i + 1) % group == 0;
+  };
+  Mixture m = read_ling_experts(config, tree, d.hidden, 512, 768);
+  m.correction = "gate.expert_bias";
+  const auto kinds = layer_texts(config, "mlp_layer_types", d.layers);
+  const std::uint64_t dense = kinds ? 0 : config.number("first_k_dense_replace", 2);
+  const auto is_sparse = [&](std::uint64_t i) { return kinds ? (*kinds)[i] == "sparse" : i >= dense; };
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_full(i) ? "latent attention" : "KDA") +
+               (is_sparse(i) ? " MoE layers" : " layers");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {is_full(i) ? latent_layer(h) : delta_layer(h),
+                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups, ling_frame());
+  const auto full = layers_where(d.layers, is_full);
+  const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
+  if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
+  if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
+  if (config.optional_number("num_nextn_predict_layers", 1).value_or(0) > 0)
+    tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
+}
+
+constexpr std::string_view kLing1Architectures[] = {"BailingMoeForCausalLM"}, kLing1Types[] = {"bailing_moe"};
+constexpr std::string_view kLing2Architectures[] = {"BailingMoeV2ForCausalLM"},
+                           kLing2Types[] = {"bailing_moe_v2"};
+constexpr std::string_view kLingHybridArchitectures[] = {"BailingHybridForCausalLM"},
+                           kLingHybridTypes[] = {"bailing_hybrid"};
+
+}  // namespace
+
+const Family kBailing = {"bailing_moe", "Ling, Ring", kLing1Architectures, kLing1Types, {}, describe_ling1};
+const Family kBailing2 = {"bailing_moe_v2", "Ling 2, Ring 2", kLing2Architectures, kLing2Types, {},
+                          describe_ling2};
+const Family kBailingHybrid = {"bailing_hybrid", "Ling 3", kLingHybridArchitectures,
+                               kLingHybridTypes, {},       describe_hybrid};
+
+}  // namespace assay::families

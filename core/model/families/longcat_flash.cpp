@@ -1,0 +1,62 @@
+// LongCat-Flash: two latent attentions and two MLPs a layer, and experts across both; some "experts" return their input
+// and hold nothing, so that a token passes fewer than moe_topk (arXiv 2509.01322).
+#include "core/model/families/all.h"
+#include "core/model/families/deepseek.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void describe_longcat(ConfigReader& config, ModuleTree& tree) {
+  Decoder d;
+  d.vocabulary = config.size("vocab_size", 131072);
+  d.hidden = config.size("hidden_size", 6144);
+  d.layers = read_layers(config, "num_layers|num_hidden_layers", 28);
+  d.heads = config.size("num_attention_heads", 64);
+  d.intermediate = config.size("ffn_hidden_size", 12288);
+  d.tied = config.tied_embeddings(false);
+  note_sizes(tree, d);
+  const LatentAttention a = read_latent_attention(config, d, {});
+  Mixture m{d.hidden,
+            read_experts(config, tree, "n_routed_experts|num_local_experts", 512,
+                         "moe_topk|num_experts_per_tok", 12),
+            config.size("expert_ffn_hidden_size", 2048)};
+  const Quantity zero("zero_expert_num", config.optional_number("zero_expert_num", 256).value_or(0));
+
+  Module layer = layers("model.layers.{layer}", "layers", all_layers(d.layers));
+  for (const char* half : {"0", "1"}) {
+    add_norm(layer, std::string("input_layernorm.") + half, d.hidden, Role::input_norm);
+    add_norm(layer, std::string("post_attention_layernorm.") + half, d.hidden, Role::pre_feedforward_norm);
+    Module attend = attention(a);
+    attend.path = std::string("self_attn.") + half;
+    GatedMlp mlp = d.mlp();
+    mlp.path = std::string("mlps.") + half;
+    layer.children.push_back(std::move(attend));
+    layer.children.push_back(gated_mlp(mlp));
+  }
+  const Quantity scored = zero.value() == 0 ? m.experts.count : m.experts.count + zero;
+  Module mix{"mlp", "mixture of experts", {}, {}, {}};
+  Module router{"", std::string(title(Part::router)), {}, {}, {}};
+  add_router(router, "router.classifier", d.hidden, scored, config.flag("router_bias", false));
+  router.tensors.push_back(
+      parameter("router.e_score_correction_bias", {scored}, Role::router_correction, Part::router));
+  router.tensors.back().bias = true;
+  mix.children = {std::move(router),
+                  routed_experts({d.hidden, m.expert_width}, m.experts.count, m.experts.active)};
+  layer.children.push_back(std::move(mix));
+  add_frame(tree, d, {layer});
+  tree.attention.assign(2, geometry(a, all_layers(d.layers)));  // each layer attends twice
+  if (config.optional_number("num_nextn_predict_layers").value_or(0) > 0)
+    tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
+}
+
+constexpr std::string_view kLongcatArchitectures[] = {"LongcatFlashForCausalLM"},
+                           kLongcatTypes[] = {"longcat_flash"};
+
+}  // namespace
+
+const Family kLongcatFlash = {"longcat_flash", "LongCat-Flash", kLongcatArchitectures, kLongcatTypes, {},
+                              describe_longcat};
+
+}  // namespace assay::families

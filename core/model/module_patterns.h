@@ -1,0 +1,29 @@
+// The modules that a quantization_config exempts, in the words of those who wrote it: names, wildcards (ModelOpt,
+// "*lm_head*"), regular expressions behind "re:" (compressed-tensors, Python's re.match: from the start of the name).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace assay {
+
+class ModulePatterns {
+ public:
+  // Throws Error::input for an expression that cannot be compiled, or is longer than anybody writes.
+  explicit ModulePatterns(const std::vector<std::string>& entries);
+
+  // `tensor`: "model.layers.0.mlp.gate.weight". A plain entry names a module and all below it, or a part of names
+  // between dots. Throws Error::input when an expression takes beyond all measure.
+  bool name(std::string_view tensor) const;
+
+ private:
+  struct Expression;
+  std::unordered_set<std::string> names_;  // without wildcards: of some checkpoints thousands
+  std::vector<std::string> wildcards_;
+  std::vector<std::shared_ptr<const Expression>> expressions_;
+};
+
+}  // namespace assay

@@ -79,6 +79,7 @@ def write(path):
     print(f"{path.stem}: {total:,} in {len(tensors)} tensors")
 
 
-for folder in map(pathlib.Path, sys.argv[1:]):
-    for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
-        write(path)
+if __name__ == "__main__":
+    for folder in map(pathlib.Path, sys.argv[1:]):
+        for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
+            write(path)

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/model/stored_form.h"
 #include "core/system/json.h"
@@ -65,8 +65,12 @@ void for_each_line(const Model& model, const Question& question,
   const StoredTypes stored(model);
   const WeightFormat& format = question.plan.format;
   const WeightSizes sizes(model.tree, format);
+  std::unordered_set<const TensorSpec*> predicting;
+  for_each_spec(model.tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (where.mtp) predicting.insert(&spec);
+  });
   for_each_tensor(model.tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
-    TensorLine line{name, &spec, {}, 0, {}, false};
+    TensorLine line{name, &spec, {}, 0, {}, predicting.contains(&spec), false};
     if (question.layout) line.rank_shape = rank_shape(spec, *question.layout);
     if (const LogicalTensor* found = stored.find(name)) {
       line.type = form_name(*found);
@@ -99,12 +103,12 @@ std::string render_tensor_table(const Model& model, const Question& question) {
 }
 
 std::string render_tensor_csv(const Model& model, const Question& question) {
-  std::string out = "name,shape,type,bytes,part,role,storage,same_as,stored,rank_shape\r\n";
+  std::string out = "name,shape,type,bytes,part,role,mtp,storage,same_as,stored,rank_shape\r\n";
   for_each_line(model, question, [&](const TensorLine& line) {
     const TensorSpec& spec = *line.spec;
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\r\n", line.name, joined(spec.shape), line.type,
-                       line.bytes, name(spec.part), name(spec.role), word(spec.storage), spec.same_as,
-                       line.stored ? "yes" : "no", joined(line.rank_shape));
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\r\n", line.name, joined(spec.shape), line.type,
+                       line.bytes, name(spec.part), name(spec.role), line.mtp ? "yes" : "no",
+                       word(spec.storage), spec.same_as, line.stored ? "yes" : "no", joined(line.rank_shape));
   });
   return out;
 }
@@ -119,6 +123,7 @@ Json render_tensor_json(const Model& model, const Question& question) {
                   {"bytes", line.bytes},
                   {"part", std::string(name(spec.part))},
                   {"role", std::string(name(spec.role))},
+                  {"mtp", line.mtp},
                   {"storage", std::string(word(spec.storage))},
                   {"stored", line.stored}};
     if (!spec.same_as.empty()) entry["same_as"] = spec.same_as;

@@ -20,6 +20,7 @@ struct TensorLine {
   std::string type;  // "BF16", "F8_E4M3 128x128", "fp8-block"
   std::uint64_t bytes;
   std::vector<std::uint64_t> rank_shape;  // empty: no layout was asked for
+  bool mtp;                               // of multi-token prediction
   bool stored;                            // the checkpoint holds it
 };
 void for_each_line(const Model& model, const Question& question,

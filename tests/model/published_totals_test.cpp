@@ -81,6 +81,40 @@ TEST(PublishedTotals, OfConfigsWrittenDown) {
        72'706'203'648},
       // openai/gpt-oss-120b is the class's default
       {R"({"architectures": ["GptOssForCausalLM"]})", 116'829'156'672},
+      // EleutherAI/gpt-neox-20b (arXiv 2204.06745) and EleutherAI/gpt-j-6b are the classes' defaults
+      {R"({"architectures": ["GPTNeoXForCausalLM"]})", 20'554'567'680},
+      {R"({"architectures": ["GPTJForCausalLM"]})", 6'050'882'784},
+      // bigscience/bloom (arXiv 2211.05100)
+      {R"({"architectures": ["BloomForCausalLM"], "hidden_size": 14336, "n_layer": 70, "n_head": 112})",
+       176'247'271'424},
+      // microsoft/phi-2
+      {R"({"architectures": ["PhiForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 32,
+           "intermediate_size": 10240})",
+       2'779'683'840},
+      // mosaicml/mpt-7b
+      {R"({"architectures": ["MPTForCausalLM"], "d_model": 4096, "n_heads": 32, "n_layers": 32,
+           "vocab_size": 50432})",
+       6'649'286'656},
+      // bigcode/starcoder
+      {R"({"architectures": ["GPTBigCodeForCausalLM"], "n_embd": 6144, "n_layer": 40, "n_head": 48,
+           "n_inner": 24576, "n_positions": 8192, "vocab_size": 49152})",
+       15'517'456'384},
+      // databricks/dbrx-base
+      {R"({"architectures": ["DbrxForCausalLM"], "d_model": 6144, "n_heads": 48, "n_layers": 40,
+           "vocab_size": 100352, "attn_config": {"kv_n_heads": 8},
+           "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
+       131'596'523'520},
+      // state-spaces/mamba-2.8b
+      {R"({"architectures": ["MambaForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 64,
+           "intermediate_size": 5120, "time_step_rank": 160})",
+       2'768'345'600},
+      // baidu/ERNIE-4.5-21B-A3B-PT is the class's default
+      {R"({"architectures": ["Ernie4_5_MoeForCausalLM"]})", 21'825'437'888},
+      // tencent/Hunyuan-A13B-Instruct; counts that are the same in all layers are lists there
+      {R"({"architectures": ["HunYuanMoEV1ForCausalLM"], "intermediate_size": 3072, "num_key_value_heads": 8,
+           "vocab_size": 128167, "num_experts": 64, "num_hidden_layers": 32,
+           "moe_topk": [8, 8, 8], "tie_word_embeddings": true})",
+       80'393'183'232},
   };
   for (const Written& w : published) {
     const auto config = ModelConfig::from_json(parse_json(w.config, "config.json"), "config.json");

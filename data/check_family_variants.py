@@ -1,0 +1,580 @@
+#!/usr/bin/env python3
+"""Holds `assay paramcount --tensors` against transformers on random odd variants of each family.
+
+    data/check_family_variants.py build/release/cli/assay [--count 40] [--seed 1] [family ...]
+
+Sizes are drawn so that few are equal or even, options that add tensors are switched at random, layers get kinds at
+random. For each variant the tensors that save_pretrained() would write (make_module_oracle.py) must be those that assay
+lists: names, shapes, how often. What transformers itself refuses is counted, and shown once. Exits 1 on a difference.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import transformers
+
+from make_module_oracle import build, checkpoint_tensors
+
+warnings.filterwarnings("ignore")
+transformers.logging.set_verbosity_error()
+draw = random.Random()
+
+
+def divisor(number):
+    return draw.choice([d for d in range(1, number + 1) if number % d == 0])
+
+
+def chance(probability=0.5):
+    return draw.random() < probability
+
+
+# Parts of configs.
+
+
+def decoder(head_dim=True, kv_heads=True, intermediate=True, layers="num_hidden_layers"):
+    heads, dim = draw.choice([1, 2, 3, 4, 6]), draw.choice([4, 6, 8, 10])
+    free = head_dim and chance()  # the width of heads does not follow from that of the model
+    config = {
+        "vocab_size": draw.randint(50, 300),
+        "hidden_size": 4 * draw.randint(3, 20) if free else heads * dim,
+        layers: draw.randint(1, 7),
+        "num_attention_heads": heads,
+        "tie_word_embeddings": chance(),
+        "pad_token_id": None,
+    }
+    if kv_heads:
+        config["num_key_value_heads"] = divisor(heads)
+    if free or (head_dim and chance()):
+        config["head_dim"] = dim
+    if intermediate:
+        config["intermediate_size"] = draw.randint(5, 90)
+    return config
+
+
+def old_decoder(hidden="hidden_size", heads="num_attention_heads", layers="num_hidden_layers", width=None, **more):
+    count = draw.randint(1, 4)
+    config = {
+        "vocab_size": draw.randint(50, 300),
+        hidden: count * draw.choice([4, 8]),
+        heads: count,
+        layers: draw.randint(1, 5),
+        "tie_word_embeddings": chance(),
+    }
+    if width and chance(0.6):
+        config[width] = draw.randint(5, 90)
+    return {**config, **more}
+
+
+def flags(config, *names):
+    return {**config, **{name: chance() for name in names if chance(0.7)}}
+
+
+def experts(config, count="num_experts", active="num_experts_per_tok", width="moe_intermediate_size", shared=None):
+    number = draw.randint(2, 9)
+    config = {**config, count: number, active: draw.randint(1, number)}
+    if width:
+        config[width] = draw.randint(3, 40)
+    if shared and chance(0.8):
+        config[shared] = draw.randint(1, 3)
+    return config
+
+
+def kinds(config, key="layer_types", of=("sliding_attention", "full_attention"), probability=0.6):
+    if chance(probability):
+        config[key] = [draw.choice(of) for _ in range(config["num_hidden_layers"])]
+    return config
+
+
+def sparse_kinds(config):
+    return kinds(config, "mlp_layer_types", ("dense", "sparse"), 0.5)
+
+
+LINEAR = ("linear_attention", "full_attention")
+
+
+def latent(config, with_q_rank=None):
+    ranked = chance() if with_q_rank is None else with_q_rank
+    return flags(
+        {
+            **{key: value for key, value in config.items() if key != "head_dim"},
+            "q_lora_rank": draw.randint(4, 20) if ranked else None,
+            "kv_lora_rank": draw.randint(4, 20),
+            "qk_rope_head_dim": 2 * draw.randint(1, 4),
+            "qk_nope_head_dim": draw.randint(2, 9),
+            "v_head_dim": draw.randint(2, 9),
+            "num_key_value_heads": config["num_attention_heads"],
+        },
+        "attention_bias",
+    )
+
+
+def state_space(config):
+    expand = draw.randint(1, 3)
+    return flags(
+        {
+            **config,
+            "mamba_expand": expand,
+            "mamba_n_heads": divisor(expand * config["hidden_size"]),
+            "mamba_n_groups": draw.randint(1, 3),
+            "mamba_d_state": draw.randint(2, 9),
+            "mamba_d_conv": draw.randint(2, 5),
+        },
+        "mamba_conv_bias",
+        "mamba_proj_bias",
+    )
+
+
+def delta_net(config):
+    keys = draw.randint(1, 3)
+    config.setdefault("head_dim", 8)
+    return {
+        **config,
+        "linear_num_key_heads": keys,
+        "linear_num_value_heads": keys * draw.randint(1, 3),
+        "linear_key_head_dim": draw.randint(2, 8),
+        "linear_value_head_dim": draw.randint(2, 8),
+        "linear_conv_kernel_dim": draw.randint(2, 5),
+    }
+
+
+PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
+
+# One function a family.
+
+
+def deepseek_like(dense_first=False, **options):
+    config = latent(experts(decoder(head_dim=False), "n_routed_experts", shared="n_shared_experts"), **options)
+    if dense_first:
+        return {**config, "first_k_dense_replace": draw.randint(0, 3)}
+    return sparse_kinds(config)
+
+
+def ernie4_5_moe():
+    config = experts(decoder(head_dim=False), "moe_num_experts", "moe_k", shared="moe_num_shared_experts")
+    if chance():
+        config["moe_layer_start_index"] = draw.randint(0, 3)
+    if chance():
+        config["moe_layer_end_index"] = draw.choice([-1, max(0, config["num_hidden_layers"] - 2)])
+    if chance():
+        config["moe_layer_interval"] = draw.randint(1, 3)
+    return flags(config, "use_bias")
+
+
+def dots1():
+    config = experts(decoder(), "n_routed_experts")
+    config.update(n_shared_experts=draw.randint(1, 3), first_k_dense_replace=draw.randint(0, 3))
+    return flags(kinds(config), "attention_bias")
+
+
+def afmoe():
+    config = kinds(experts(decoder(), shared="num_shared_experts"))
+    if chance():
+        config["num_dense_layers"] = draw.randint(0, 3)
+    return flags(config, "attention_bias")
+
+
+def cohere2_moe():
+    config = experts(decoder(), width=None)
+    if chance():
+        config["num_shared_experts"] = draw.randint(0, 2)
+    if chance():
+        config["prefix_dense_intermediate_size"] = draw.randint(5, 60)
+    if chance():
+        config["first_k_dense_replace"] = draw.randint(0, 3)
+    return flags(sparse_kinds(kinds(config)), "attention_bias")
+
+
+def granitemoe():
+    return flags(experts(decoder(head_dim=False), "num_local_experts", width=None), "attention_bias")
+
+
+def granitemoehybrid():
+    config = state_space(experts(decoder(head_dim=False), "num_local_experts", width=None))
+    if chance(0.3):
+        config["num_local_experts"] = 0
+    config["shared_intermediate_size"] = draw.randint(4, 40)
+    return flags(kinds(config, of=LINEAR), "attention_bias")
+
+
+def bamba():
+    config = state_space(decoder(head_dim=False))
+    layers = config["num_hidden_layers"]
+    attending = sorted(draw.sample(range(layers), draw.randint(1, layers)))
+    config["attn_layer_indices"] = draw.choice([None, attending])
+    return flags(config, "attention_bias", "mlp_bias")
+
+
+def falcon_h1():
+    config = state_space(decoder())
+    config["mamba_d_ssm"] = draw.choice([None, config["mamba_n_heads"] * draw.randint(2, 20)])
+    return flags(config, "attention_bias", "mlp_bias", "mamba_rms_norm", "projectors_bias")
+
+
+def lfm2():
+    config = kinds({**decoder(head_dim=False), "conv_L_cache": draw.randint(2, 5)}, of=("conv", "full_attention"))
+    layers = config["num_hidden_layers"]
+    if "layer_types" not in config and chance():
+        config["full_attn_idxs"] = sorted(draw.sample(range(layers), draw.randint(0, layers)))
+    if chance():
+        config["block_multiple_of"] = draw.choice([1, 8, 13])
+    if chance():
+        config["block_ffn_dim_multiplier"] = draw.choice([1.0, 1.3, 0.7])
+    return flags(config, "conv_bias", "block_auto_adjust_ff_dim")
+
+
+def lfm2_moe():
+    config = {**experts(decoder(head_dim=False)), "conv_L_cache": draw.randint(2, 5)}
+    config = kinds(config, of=("conv", "full_attention"), probability=1)
+    if chance():
+        config["num_dense_layers"] = draw.randint(0, 3)
+    return flags(config, "conv_bias", "use_expert_bias")
+
+
+def mamba():
+    config = {
+        "vocab_size": draw.randint(50, 300),
+        "hidden_size": draw.randint(5, 60),
+        "num_hidden_layers": draw.randint(1, 5),
+        "state_size": draw.randint(2, 9),
+        "conv_kernel": draw.randint(2, 5),
+        "expand": draw.randint(1, 3),
+        "tie_word_embeddings": chance(),
+    }
+    if chance():
+        config["time_step_rank"] = draw.choice(["auto", draw.randint(1, 9)])
+    return flags(config, "use_bias", "use_conv_bias")
+
+
+def mamba2():
+    config, heads, dim = mamba(), draw.randint(1, 6), draw.randint(2, 9)
+    config.pop("time_step_rank", None)
+    expand = draw.choice([e for e in (1, 2, 3) if heads * dim % e == 0])
+    sizes = {"num_heads": heads, "head_dim": dim, "expand": expand, "hidden_size": heads * dim // expand}
+    return {**config, **sizes, "n_groups": divisor(heads)}
+
+
+def jamba():
+    config = experts(decoder(head_dim=False), width=None)
+    for key in ("attn_layer", "expert_layer"):
+        config[f"{key}_period"] = draw.randint(1, 4)
+        config[f"{key}_offset"] = draw.randint(0, config[f"{key}_period"] - 1)
+    config.update(mamba_expand=draw.randint(1, 3), mamba_d_state=draw.randint(2, 9), mamba_d_conv=draw.randint(2, 5))
+    if chance():
+        config["mamba_dt_rank"] = draw.choice(["auto", 5])
+    if chance(0.2):
+        config.update(num_experts=1, num_experts_per_tok=1)
+    return flags(config, "mamba_conv_bias", "mamba_proj_bias")
+
+
+def longcat_flash():
+    # The class allocates matrices for experts that return their input; no checkpoint holds them: none are drawn.
+    config = experts(
+        decoder(head_dim=False, intermediate=False, layers="num_layers"), "n_routed_experts", "moe_topk", None
+    )
+    config = latent(config, with_q_rank=True)
+    config.update(
+        ffn_hidden_size=draw.randint(4, 40),
+        expert_ffn_hidden_size=draw.randint(4, 40),
+        zero_expert_num=0,
+        head_dim=config["qk_rope_head_dim"],
+    )
+    return flags(config, "router_bias")
+
+
+def bailing_hybrid():
+    config = latent(experts(decoder(head_dim=False), active="num_experts_per_token", shared="num_shared_experts"))
+    for key in ("q_lora_rank", "attention_bias"):
+        config.pop(key, None)
+    config.update(num_expert_group=1, topk_group=1, linear_num_heads=draw.randint(1, 4))
+    config.update(linear_head_dim=draw.randint(2, 8), linear_conv_kernel_dim=draw.randint(2, 5))
+    if chance():
+        config["first_k_dense_replace"] = draw.randint(0, 3)
+    return kinds(config, of=LINEAR)
+
+
+def dbrx():
+    heads, dim, number = draw.choice([1, 2, 4]), draw.choice([4, 6]), draw.randint(2, 6)
+    return {
+        "vocab_size": draw.randint(50, 300),
+        "d_model": heads * dim,
+        "n_heads": heads,
+        "n_layers": draw.randint(1, 4),
+        "tie_word_embeddings": False,
+        "attn_config": {"kv_n_heads": divisor(heads), "rope_theta": 1e4},
+        "ffn_config": {
+            "hidden_size": heads * dim,
+            "ffn_hidden_size": draw.randint(4, 30),
+            "moe_num_experts": number,
+            "moe_top_k": draw.randint(1, number),
+        },
+    }
+
+
+def opt():
+    config = old_decoder(
+        width="ffn_dim",
+        max_position_embeddings=draw.randint(8, 50),
+        enable_bias=chance(),
+        do_layer_norm_before=chance(),
+        pad_token_id=1,
+    )
+    if chance():
+        config["word_embed_proj_dim"] = draw.randint(4, 30)
+    return config
+
+
+def gpt_neo():
+    config = old_decoder("hidden_size", "num_heads", "num_layers", "intermediate_size")
+    return {**config, "attention_types": [[["global"], config["num_layers"]]]}
+
+
+def helium():
+    config = flags(decoder(head_dim=False), "attention_bias", "mlp_bias")
+    return {**config, "head_dim": config["hidden_size"] // config["num_attention_heads"]}
+
+
+def qwen3_next():
+    config = delta_net(experts(decoder()))
+    config["shared_expert_intermediate_size"] = draw.randint(3, 20)
+    kinds(config, of=LINEAR)
+    if "layer_types" not in config:
+        config["full_attention_interval"] = draw.randint(1, 4)
+    if chance():
+        config["decoder_sparse_step"] = draw.randint(1, 3)
+    if chance():
+        config["mlp_only_layers"] = [draw.randint(0, 4)]
+    return flags(config, "attention_bias")
+
+
+def qwen3_5_moe():
+    config = delta_net(experts(decoder(intermediate=False)))
+    config["shared_expert_intermediate_size"] = draw.randint(3, 20)
+    return flags(kinds(config, of=LINEAR), "attention_bias")
+
+
+def nemotron_h():
+    config = experts(decoder(), "n_routed_experts")
+    config.setdefault("head_dim", 8)
+    layers = config.pop("num_hidden_layers")
+    config.update(
+        layers_block_type=[draw.choice(["mamba", "moe", "attention", "mlp"]) for _ in range(layers)],
+        n_shared_experts=1,
+        moe_shared_expert_intermediate_size=draw.randint(3, 20),
+        n_group=1,
+        topk_group=1,
+        mamba_num_heads=draw.randint(1, 4),
+        mamba_head_dim=draw.randint(2, 8),
+        n_groups=1,
+        ssm_state_size=draw.randint(2, 8),
+        conv_kernel=draw.randint(2, 5),
+    )
+    if chance():
+        config["moe_latent_size"] = draw.randint(3, 12)
+    return flags(config, "attention_bias", "mlp_bias", "use_conv_bias", "use_bias")
+
+
+def mimo_v2_flash():
+    config = experts(decoder(), "n_routed_experts")
+    config.setdefault("head_dim", 8)
+    config.update(v_head_dim=draw.randint(2, 8), num_attention_heads=2 * config["num_key_value_heads"])
+    return flags(sparse_kinds(kinds(config, probability=1)), "attention_bias")
+
+
+def glm_moe_dsa():
+    config = deepseek_like(with_q_rank=True)
+    config.update(index_n_heads=draw.randint(1, 4), index_head_dim=config["qk_rope_head_dim"] + 2, index_topk=4)
+    return {**config, "n_group": 1, "topk_group": 1}
+
+
+def simple(*names, **options):
+    return lambda: flags(decoder(**options), *names)
+
+
+BIASES = ("attention_bias", "mlp_bias")
+FAMILIES = {
+    "afmoe": ("AfmoeForCausalLM", afmoe),
+    "apertus": ("ApertusForCausalLM", simple("attention_bias", head_dim=False)),
+    "arcee": ("ArceeForCausalLM", simple(*BIASES)),
+    "axk1": ("AXK1ForCausalLM", lambda: deepseek_like(with_q_rank=True)),
+    "bailing_hybrid": ("BailingHybridForCausalLM", bailing_hybrid),
+    "bamba": ("BambaForCausalLM", bamba),
+    "bitnet": ("BitNetForCausalLM", simple("attention_bias", head_dim=False)),
+    "bloom": ("BloomForCausalLM", lambda: old_decoder("hidden_size", "n_head", "n_layer")),
+    "codegen": (
+        "CodeGenForCausalLM",
+        lambda: {
+            **old_decoder("n_embd", "n_head", "n_layer", "n_inner"),
+            "n_embd": draw.choice([16, 32]),
+            "n_head": 4,
+            "rotary_dim": 2,
+            "tie_word_embeddings": False,
+        },
+    ),
+    "cohere2_moe": ("Cohere2MoeForCausalLM", cohere2_moe),
+    "cwm": ("CwmForCausalLM", lambda: kinds(decoder())),
+    "dbrx": ("DbrxForCausalLM", dbrx),
+    "dots1": ("Dots1ForCausalLM", dots1),
+    "ernie4_5": ("Ernie4_5ForCausalLM", simple("use_bias")),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", ernie4_5_moe),
+    "exaone4": ("Exaone4ForCausalLM", lambda: kinds(decoder())),
+    "exaone_moe": (
+        "ExaoneMoeForCausalLM",
+        lambda: sparse_kinds(kinds(experts(decoder(), shared="num_shared_experts"))),
+    ),
+    "falcon_h1": ("FalconH1ForCausalLM", falcon_h1),
+    "falcon_mamba": ("FalconMambaForCausalLM", mamba),
+    "flex_olmo": ("FlexOlmoForCausalLM", lambda: flags(experts(decoder(head_dim=False), width=None), "attention_bias")),
+    "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", deepseek_like),
+    "glm_moe_dsa": ("GlmMoeDsaForCausalLM", glm_moe_dsa),
+    "gpt_bigcode": (
+        "GPTBigCodeForCausalLM",
+        lambda: old_decoder("n_embd", "n_head", "n_layer", "n_inner", multi_query=chance(), n_positions=17),
+    ),
+    "gpt_neo": ("GPTNeoForCausalLM", gpt_neo),
+    "gpt_neox": ("GPTNeoXForCausalLM", lambda: old_decoder(width="intermediate_size", attention_bias=chance())),
+    "gptj": ("GPTJForCausalLM", lambda: old_decoder("n_embd", "n_head", "n_layer", "n_inner", rotary_dim=2)),
+    "granite": ("GraniteForCausalLM", simple(*BIASES, head_dim=False)),
+    "granitemoe": ("GraniteMoeForCausalLM", granitemoe),
+    "granitemoehybrid": ("GraniteMoeHybridForCausalLM", granitemoehybrid),
+    "granitemoeshared": (
+        "GraniteMoeSharedForCausalLM",
+        lambda: {**granitemoe(), "shared_intermediate_size": draw.choice([0, draw.randint(4, 40)])},
+    ),
+    "helium": ("HeliumForCausalLM", helium),
+    "hunyuan_v1_dense": (
+        "HunYuanDenseV1ForCausalLM",
+        lambda: {"head_dim": 6, **flags(decoder(), "attention_bias"), **PLAIN_ROPE},
+    ),
+    "hunyuan_v1_moe": (
+        "HunYuanMoEV1ForCausalLM",
+        lambda: {"head_dim": 6, **flags(experts(decoder(), active="moe_topk", width=None), "attention_bias"), **PLAIN_ROPE},
+    ),
+    "hy_v3": ("HYV3ForCausalLM", lambda: flags(sparse_kinds(experts(decoder(), shared="num_shared_experts")), *BIASES)),
+    "hyperclovax": ("HyperCLOVAXForCausalLM", simple(*BIASES, "use_post_norm", head_dim=False)),
+    "jais2": ("Jais2ForCausalLM", simple(*BIASES, head_dim=False)),
+    "jamba": ("JambaForCausalLM", jamba),
+    "lfm2": ("Lfm2ForCausalLM", lfm2),
+    "lfm2_moe": ("Lfm2MoeForCausalLM", lfm2_moe),
+    "longcat_flash": ("LongcatFlashForCausalLM", longcat_flash),
+    "mamba": ("MambaForCausalLM", mamba),
+    "mamba2": ("Mamba2ForCausalLM", mamba2),
+    "mellum": (
+        "MellumForCausalLM",
+        lambda: flags(sparse_kinds(kinds(experts(decoder(), "num_local_experts"))), "attention_bias"),
+    ),
+    "mimo_v2_flash": ("MiMoV2FlashForCausalLM", mimo_v2_flash),
+    "ministral": ("MinistralForCausalLM", lambda: {"head_dim": 6, **kinds(decoder()), **PLAIN_ROPE}),
+    "ministral3": ("Ministral3ForCausalLM", lambda: kinds(decoder())),
+    "mistral4": ("Mistral4ForCausalLM", lambda: deepseek_like(dense_first=True)),
+    "mpt": ("MptForCausalLM", lambda: old_decoder("d_model", "n_heads", "n_layers", expansion_ratio=draw.randint(1, 5))),
+    "nanochat": ("NanoChatForCausalLM", simple("attention_bias", head_dim=False)),
+    "nemotron": ("NemotronForCausalLM", simple(*BIASES)),
+    "nemotron_h": ("NemotronHForCausalLM", nemotron_h),
+    "olmo": ("OlmoForCausalLM", simple("attention_bias", head_dim=False)),
+    "olmoe": ("OlmoeForCausalLM", lambda: flags(experts(decoder(head_dim=False), width=None), "attention_bias")),
+    "opt": ("OPTForCausalLM", opt),
+    "persimmon": ("PersimmonForCausalLM", simple("qk_layernorm", head_dim=False, kv_heads=False)),
+    "phi": ("PhiForCausalLM", simple("qk_layernorm", head_dim=False)),
+    "qwen3_5_moe_text": ("Qwen3_5MoeForCausalLM", qwen3_5_moe),
+    "qwen3_5_text": ("Qwen3_5ForCausalLM", lambda: flags(kinds(delta_net(decoder()), of=LINEAR), "attention_bias")),
+    "qwen3_next": ("Qwen3NextForCausalLM", qwen3_next),
+    "seed_oss": ("SeedOssForCausalLM", simple(*BIASES, "attention_out_bias")),
+    "smollm3": ("SmolLM3ForCausalLM", simple(*BIASES, head_dim=False)),
+    "solar_open": (
+        "SolarOpenForCausalLM",
+        lambda: flags(
+            experts(decoder(intermediate=False), "n_routed_experts", shared="n_shared_experts"), "attention_bias"
+        ),
+    ),
+    "stablelm": (
+        "StableLmForCausalLM",
+        simple("use_qkv_bias", "qk_layernorm", "use_parallel_residual", head_dim=False),
+    ),
+    "vaultgemma": ("VaultGemmaForCausalLM", lambda: flags(kinds(decoder(head_dim=False)), "attention_bias")),
+    "youtu": ("YoutuForCausalLM", lambda: latent(decoder(head_dim=False))),
+}
+
+
+def pattern(name):
+    return re.sub(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)", "#", name)
+
+
+def census_of_transformers(config):
+    census = collections.Counter()
+    for name, tensor in checkpoint_tensors(build(config)).items():
+        census[pattern(name), "x".join(map(str, tensor.shape))] += 1
+    return census
+
+
+def census_of_assay(program, path):
+    command = [program, "paramcount", str(path), "--tensors", "--format", "csv"]
+    listed = subprocess.run(command, capture_output=True, text=True)
+    if listed.returncode != 0:
+        return listed.stderr.strip()
+    census = collections.Counter()
+    columns, *lines = (line.split(",") for line in listed.stdout.splitlines())
+    for line in lines:
+        row = dict(zip(columns, line))
+        if row["storage"] == "own" and row["mtp"] == "no":
+            census[pattern(row["name"]), row["shape"]] += 1
+    return census
+
+
+def show(config, ours, theirs):
+    print("  " + json.dumps(config))
+    if isinstance(ours, str):
+        print("  " + ours)
+        return
+    for tensor in sorted(set(ours) | set(theirs)):
+        if ours[tensor] != theirs[tensor]:
+            print(f"  {tensor[0]} {tensor[1]}: assay {ours[tensor]}, transformers {theirs[tensor]}")
+
+
+def check(family, program, count, folder):
+    architecture, make = FAMILIES[family]
+    compared = differing = 0
+    refused = None
+    for number in range(count):
+        config = {"architectures": [architecture], "model_type": family, **make()}
+        try:
+            theirs = census_of_transformers(json.loads(json.dumps(config)))
+        except Exception as error:  # whatever its validators say
+            refused = refused or repr(error)[:120]
+            continue
+        path = folder / f"{family}-{number}.json"
+        path.write_text(json.dumps(config))
+        ours = census_of_assay(program, path)
+        compared += 1
+        if ours != theirs:
+            differing += 1
+            if differing == 1:
+                show(config, ours, theirs)
+    print(f"{family}: {compared} compared, {differing} differ" + (f"; refused: {refused}" if refused else ""), flush=True)
+    return differing
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    draw.seed(options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        differing = [
+            check(family, options.program, options.count, pathlib.Path(folder))
+            for family in options.families or sorted(FAMILIES)
+        ]
+    sys.exit(1 if any(differing) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,8 @@
 #include <unordered_set>
 
 #include "core/model/reconcile_gguf.h"
+#include "core/model/reconcile_layers.h"
+#include "core/model/renamed_tensors.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
@@ -29,7 +31,7 @@ std::uint64_t key(const TensorIndices& indices) {
 
 struct SpecState {
   std::uint64_t copies = 0;
-  bool mtp = false, tower = false;
+  bool mtp = false, tower = false, in_layer = false;
   std::vector<std::uint64_t> seen, scaled;  // copies that are here; those that have a scale
   std::vector<std::pair<std::uint64_t, const CheckpointTensor*>> wants_scale;
 
@@ -52,9 +54,12 @@ struct ScaleSeen {
 class Reconciler {
  public:
   Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
-      : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree) {
+      : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree), layers_(tree, lookup_) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-      specs_[&spec] = {where.copies, where.mtp, where.tower, {}, {}, {}};
+      const bool in_layer = std::any_of(where.path.begin(), where.path.end(), [](const Module* module) {
+        return module->repeat.over == Repeat::Over::layers;
+      });
+      specs_[&spec] = {where.copies, where.mtp, where.tower, where.main() && in_layer, {}, {}, {}};
     });
   }
 
@@ -71,6 +76,7 @@ class Reconciler {
     take_stored_faults();
     check_quantization_config();
     check_mtp();
+    for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
     write_lines();
     result_.findings = findings_.take();
     return std::move(result_);
@@ -200,6 +206,7 @@ class Reconciler {
     if (other_tower) return add(result_.elsewhere, tensor, elements);
     add(result_.extra, tensor, elements);
     if (result_.extra_names.size() < kNamesKept) result_.extra_names.push_back(tensor.name);
+    if (layers_.take_beyond(tensor.name)) return;
     findings_.add(
         {Severity::warning,
          "model.tensor_extra",
@@ -268,6 +275,7 @@ class Reconciler {
 
   void find_missing() {
     std::unordered_set<const TensorSpec*> incomplete;
+    std::unordered_set<std::uint64_t> layers_here;
     for (auto& [spec, state] : specs_) {
       const bool required =
           spec->storage == Storage::own && !(state.mtp && mtp_absent()) && !(state.tower && towers_absent());
@@ -275,18 +283,22 @@ class Reconciler {
       std::sort(state.seen.begin(), state.seen.end());
       state.seen.erase(std::unique(state.seen.begin(), state.seen.end()), state.seen.end());
       if (required && state.seen.size() < state.copies) incomplete.insert(spec);
+      for (const std::uint64_t copy : state.seen)
+        if (state.in_layer) layers_here.insert(copy >> 32);
     }
     if (incomplete.empty()) return;
-    for_each_tensor(tree_,
-                    [&](const std::string& name, const TensorSpec& spec, const TensorIndices& indices) {
-                      if (!incomplete.contains(&spec)) return;
-                      const auto& seen = specs_[&spec].seen;
-                      if (!std::binary_search(seen.begin(), seen.end(), key(indices)))
-                        report_missing(name, spec);
-                    });
+    for_each_tensor(
+        tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& indices) {
+          if (!incomplete.contains(&spec)) return;
+          const SpecState& state = specs_[&spec];
+          if (std::binary_search(state.seen.begin(), state.seen.end(), key(indices))) return;
+          const bool whole_layer = state.in_layer && !layers_here.contains(indices.layer);
+          report_missing(name, spec, whole_layer && !layers_here.empty() ? &indices.layer : nullptr);
+        });
   }
 
-  void report_missing(const std::string& name, const TensorSpec& spec) {
+  // `layer`: of which nothing is here.
+  void report_missing(const std::string& name, const TensorSpec& spec, const std::uint64_t* layer) {
     if (!result_.complete() && (!checkpoint_.index || in_absent_shard(name))) {
       ++result_.tensors_not_here;
       elements_not_here_ += spec.elements.value();
@@ -294,6 +306,7 @@ class Reconciler {
     }
     ++result_.missing_tensors;
     if (result_.missing.size() < kNamesKept) result_.missing.push_back(name);
+    if (layer != nullptr) return layers_.take_absent(*layer);
     findings_.add({Severity::error,
                    "model.tensor_missing",
                    fmt::format("is missing: {} of the {}", shape_text(spec.shape), title(spec.part)),
@@ -407,6 +420,7 @@ class Reconciler {
   const ModelConfig& config_;
   const Checkpoint& checkpoint_;
   TensorLookup lookup_;
+  LayerFaults layers_;
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;
@@ -421,7 +435,12 @@ class Reconciler {
 
 Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint) {
   if (checkpoint.container == Checkpoint::Container::gguf) return reconcile_gguf(tree, checkpoint);
-  return Reconciler(tree, config, checkpoint).run();
+  const auto renamed = find_prefix_fault(tree, checkpoint);
+  if (!renamed) return Reconciler(tree, config, checkpoint).run();
+  const Checkpoint named = with_names(checkpoint, *renamed, TensorLookup(tree));
+  Reconciliation result = Reconciler(tree, config, named).run();
+  result.findings.insert(result.findings.begin(), renamed->finding());
+  return result;
 }
 
 }  // namespace assay

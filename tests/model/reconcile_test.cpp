@@ -310,5 +310,72 @@ TEST_F(DeepSeekV3Checkpoint, PromisesALayerThatIsAbsent) {
   EXPECT_EQ(with_code(r, "model.tensor_missing"), nullptr);
 }
 
+// Every name behind a prefix, or without one: one finding that says which, and all else as if it were not so.
+TEST(Reconcile, PrefixesAreOneDiagnosis) {
+  struct Case {
+    const char *from, *to, *stored, *wanted;
+  };
+  const Case cases[] = {{"", "module.", "module.", ""},
+                        {"", "_orig_mod.", "_orig_mod.", ""},
+                        {"", "language_model.", "language_model.", ""},
+                        {"", "base_model.model.", "base_model.model.", ""},
+                        {"model.", "", "", "model."},
+                        {"model.", "model.language_model.", "model.language_model.", "model."}};
+  for (const Case& c : cases) {
+    std::vector<StoredTensor> tensors = small_tensors();
+    for (StoredTensor& tensor : tensors) {
+      if (tensor.name.starts_with(c.from))
+        tensor.name = c.to + tensor.name.substr(std::string(c.from).size());
+    }
+    const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+    ASSERT_EQ(r.findings.size(), 1u) << c.to;
+    EXPECT_EQ(r.findings[0].code, "model.names_prefixed");
+    const std::string& said = r.findings[0].message;
+    for (const char* prefix : {c.stored, c.wanted})
+      if (*prefix != 0) EXPECT_NE(said.find("\"" + std::string(prefix) + "\""), std::string::npos) << said;
+    EXPECT_EQ(r.difference, 0) << c.to;
+    EXPECT_EQ(r.missing_tensors, 0u);
+  }
+}
+
+TEST(Reconcile, APrefixHidesNoOtherFault) {
+  std::vector<StoredTensor> tensors = small_tensors();
+  named(tensors, "model.layers.1.mlp.up_proj.weight").shape = {512, 255};
+  tensors.erase(tensors.begin() + 1);  // the final norm
+  for (StoredTensor& tensor : tensors) tensor.name = "module." + tensor.name;
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  ASSERT_EQ(r.findings.size(), 3u);
+  EXPECT_NE(with_code(r, "model.names_prefixed"), nullptr);
+  ASSERT_NE(with_code(r, "model.tensor_shape"), nullptr);
+  ASSERT_NE(with_code(r, "model.tensor_missing"), nullptr);
+  EXPECT_EQ(with_code(r, "model.tensor_missing")->tensor, "model.norm.weight");
+}
+
+TEST(Reconcile, WholeLayersAreOneFinding) {
+  const Reconciliation fewer =
+      reconciled(small_llama(R"(, "num_hidden_layers": 1)"), make_checkpoint(small_tensors()));
+  ASSERT_EQ(fewer.findings.size(), 1u);
+  EXPECT_EQ(fewer.findings[0].code, "model.layers_more");
+  EXPECT_NE(fewer.findings[0].message.find("the config has 1 layers, and 9 tensors of layers 1 are here"),
+            std::string::npos)
+      << fewer.findings[0].message;
+  const Reconciliation more =
+      reconciled(small_llama(R"(, "num_hidden_layers": 5)"), make_checkpoint(small_tensors()));
+  ASSERT_EQ(more.findings.size(), 1u);
+  EXPECT_EQ(more.findings[0].code, "model.layers_missing");
+  EXPECT_NE(more.findings[0].message.find("layers 2 to 4: 27 tensors"), std::string::npos)
+      << more.findings[0].message;
+  EXPECT_EQ(more.missing_tensors, 27u);
+}
+
+// One tensor of a layer is here: what lacks is named.
+TEST(Reconcile, ALayerThatIsThereInPartIsNot) {
+  std::vector<StoredTensor> tensors = small_tensors();
+  tensors.push_back({"model.layers.2.mlp.up_proj.weight", ElementType::BF16, {512, 256}});
+  const Reconciliation r = reconciled(small_llama(R"(, "num_hidden_layers": 3)"), make_checkpoint(tensors));
+  EXPECT_EQ(r.findings.size(), 8u);
+  EXPECT_EQ(with_code(r, "model.layers_missing"), nullptr);
+}
+
 }  // namespace
 }  // namespace assay

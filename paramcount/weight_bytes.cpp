@@ -27,7 +27,20 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
 
 }  // namespace
 
+namespace {
+
+const WeightFormat* mixed_form(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
+  if (spec.bias || spec.shape.size() < 2) return nullptr;
+  const std::string name = expand(spec.name, {layer, 0});
+  for (const MixedFormat& group : *format.mixed)
+    if (group.modules.name(name)) return &group.format;
+  return nullptr;
+}
+
+}  // namespace
+
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
+  if (format.mixed) return mixed_form(format, spec, layer) != nullptr;
   if (format.kind != Kind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2) return false;
   return !format.ignored || !format.ignored->name(expand(spec.name, {layer, 0}));
 }
@@ -36,14 +49,17 @@ WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : t
   if (format.kind == Kind::gguf) gguf_.emplace(tree, format.file_type);
 }
 
-bool WeightSizes::in_blocks(const TensorSpec& spec, std::uint64_t layer) const {
+const WeightFormat* WeightSizes::form_of(const TensorSpec& spec, std::uint64_t layer) const {
+  if (format_.mixed) return mixed_form(format_, spec, layer);
   const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
-  return quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert);
+  const bool quantized =
+      quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert);
+  return quantized ? &format_ : nullptr;
 }
 
 std::string WeightSizes::type_of(const TensorSpec& spec, std::uint64_t layer) const {
   if (gguf_) return gguf_->types_of(spec, layer);
-  if (in_blocks(spec, layer)) return format_.name;
+  if (const WeightFormat* form = form_of(spec, layer)) return form->name;
   if (spec.role == Role::router_correction || format_.plain_bytes == 4) return "F32";
   return format_.name == "f16" ? "F16" : "BF16";
 }
@@ -51,7 +67,7 @@ std::string WeightSizes::type_of(const TensorSpec& spec, std::uint64_t layer) co
 std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
                                      std::uint64_t layer) const {
   if (gguf_) return gguf_->bytes(spec, layer, product(shape));
-  if (in_blocks(spec, layer)) return block_bytes(format_, spec, shape);
+  if (const WeightFormat* form = form_of(spec, layer)) return block_bytes(*form, spec, shape);
   // The bias that corrects the choice of experts is F32 in every release.
   const std::uint64_t element = spec.role == Role::router_correction ? 4 : format_.plain_bytes;
   return product(shape) * element;
@@ -69,7 +85,8 @@ std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& whe
   const std::vector<std::uint64_t> layers = layers_of(where);
   const std::uint64_t in_a_layer = where.copies / layers.size();
   // Only where the config exempts modules by name, or GGUF by layer, do layers differ.
-  if (!format_.ignored && !gguf_) return where.copies * of_tensor(spec, spec.shape, layers.front());
+  if (!format_.ignored && !format_.mixed && !gguf_)
+    return where.copies * of_tensor(spec, spec.shape, layers.front());
   std::uint64_t sum = 0;
   for (const std::uint64_t layer : layers) sum += in_a_layer * of_tensor(spec, spec.shape, layer);
   return sum;

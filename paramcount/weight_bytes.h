@@ -33,7 +33,8 @@ class WeightSizes {
   std::uint64_t of_spec(const TensorSpec& spec, const Occurrence& where) const;
 
  private:
-  bool in_blocks(const TensorSpec& spec, std::uint64_t layer) const;
+  // The form it is quantized in; nullptr: none.
+  const WeightFormat* form_of(const TensorSpec& spec, std::uint64_t layer) const;
   const ModuleTree& tree_;
   const WeightFormat& format_;
   std::optional<GgufTreeTypes> gguf_;

@@ -47,6 +47,8 @@ struct QuantizationConfig {
   };
   std::vector<Group> groups;
   std::vector<Group> modules;  // MLX: modules with bits and group_size of their own, by name
+  // ModelOpt's quantized_layers: an algorithm (format), its group_size, and the modules it is used for (targets).
+  std::vector<Group> layers;
 };
 
 // Throws Error::input when the object's values have the wrong types.

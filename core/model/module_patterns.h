@@ -18,6 +18,7 @@ class ModulePatterns {
   // `tensor`: "model.layers.0.mlp.gate.weight". A plain entry names a module and all below it, or a part of names
   // between dots. Throws Error::input when an expression takes beyond all measure.
   bool name(std::string_view tensor) const;
+  std::size_t size() const { return names_.size() + wildcards_.size() + expressions_.size(); }
 
  private:
   struct Expression;

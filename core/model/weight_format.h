@@ -18,6 +18,7 @@
 namespace assay {
 
 class ModelConfig;
+struct MixedFormat;
 
 struct WeightFormat {
   enum class Kind {
@@ -40,12 +41,20 @@ struct WeightFormat {
   std::string codes_title = {};                        // "FP8", where its blocks may have any size
   std::shared_ptr<const ModulePatterns> ignored = {};  // modules_to_not_convert; nullptr: none
   GgufFileType file_type = GgufFileType::F16;          // gguf
+  // Modules in forms of their own (ModelOpt's MIXED_PRECISION, compressed-tensors with several groups); what none of
+  // them names is not quantized, and the fields above are those of the first. nullptr: one form for all.
+  std::shared_ptr<const std::vector<MixedFormat>> mixed = {};
 
   static WeightFormat plain(std::string name, std::string title, std::uint64_t bytes);
   static WeightFormat in_blocks(std::string name, std::string title, std::uint64_t bits, std::uint64_t rows,
                                 std::uint64_t columns, std::uint64_t scale_bytes);
   // Blocks of another size ("64x64"), where they may have any; else nothing changes.
   void set_block(std::uint64_t rows, std::uint64_t columns);
+};
+
+struct MixedFormat {
+  ModulePatterns modules;
+  WeightFormat format;
 };
 
 // "bf16", "fp8-block", "fp8-channel", "int8-channel", "int4-g128", "nvfp4", "mxfp4", "q8_0", "q6_k",

@@ -53,6 +53,44 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// By hand: hidden 64, one head of 64, MLP 128, vocabulary 96. NVFP4: half a byte a code, a byte for 16 of them, 4 a
+// matrix; FP8: a byte a code, 4 a matrix; MXFP8: a byte a code, one for 32.
+TEST(WeightBytes, MixedPrecisionIsCountedModuleByModule) {
+  const std::string sizes = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 1, "num_key_value_heads": 1,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "quantization_config": )";
+  const auto bytes = [&](const std::string& quantization) {
+    const auto config =
+        ModelConfig::from_json(parse_json(sizes + quantization + "}", "config.json"), "config.json");
+    return weight_bytes(describe(config), configured_format(config)).main;
+  };
+  const std::uint64_t plain = 2 * (2 * 96 * 64 + 5 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128));
+  const std::uint64_t mlp = 128 * 64, square = 64 * 64;
+  const std::uint64_t mlp_nvfp4 = mlp / 2 + mlp / 16 + 4, square_fp8 = square + 4, mlp_mxfp8 = mlp + mlp / 32;
+  ASSERT_EQ(bytes("null"), plain);
+  const std::string layers = R"("quantized_layers": {
+      "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
+      "model.layers.1.mlp": {"quant_algo": "NVFP4", "group_size": 16},
+      "model.layers.1.self_attn.q_proj": {"quant_algo": "FP8"},
+      "model.layers.0.mlp.down_proj": {"quant_algo": "MXFP8"}}})";
+  EXPECT_EQ(bytes(R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", )" + layers),
+            plain - 2 * (5 * mlp + square) + 4 * mlp_nvfp4 + square_fp8 + mlp_mxfp8);
+  // The same of compressed-tensors: groups that name modules, by expressions too; "Linear" is all of them.
+  const std::string eight = R"("weights": {"num_bits": 8, "type": "float", "strategy": "tensor"})",
+                    four = R"("weights": {"num_bits": 4, "type": "float", "group_size": 16})";
+  EXPECT_EQ(bytes(R"({"quant_method": "compressed-tensors", "config_groups": {
+                    "a": {"targets": ["re:.*self_attn\\.q_proj$"], )" +
+                  eight + R"(},
+                    "b": {"targets": ["model.layers.0.mlp.up_proj", "re:.*layers\\.1\\.mlp"], )" +
+                  four + "}}}"),
+            plain - 2 * (4 * mlp + 2 * square) + 4 * mlp_nvfp4 + 2 * square_fp8);
+  EXPECT_EQ(
+      bytes(R"({"quant_method": "compressed-tensors", "ignore": ["lm_head", "re:.*mlp.*"], "config_groups": {
+                    "a": {"targets": ["Linear"], )" +
+            eight + "}}}"),
+      plain - 2 * 8 * square + 8 * square_fp8);
+}
+
 TEST(KvCache, ExpandedLatentAttention) {
   const fs::path path = test::published_config("DeepSeek-V3");
   EXPECT_EQ(kv_cache(describe(ModelConfig::read(path)), {}).expanded_per_token, 4'997'120u);

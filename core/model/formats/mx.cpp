@@ -75,7 +75,9 @@ std::vector<WeightFormat> mx_sizes() {
 }
 
 std::optional<WeightFormat> configured_mx(const QuantizationConfig& config) {
-  return says(config, "mxfp4") ? weight_format("mxfp4") : std::nullopt;
+  if (says(config, "mxfp8") || says(config, "MXFP8"))
+    return WeightFormat::in_blocks("mxfp8", "MXFP8 in blocks of 32", 8, 1, 32, 1);
+  return says(config, "mxfp4") || says(config, "MXFP4") ? weight_format("mxfp4") : std::nullopt;
 }
 
 constexpr std::uint64_t kMxBlock = 32;

@@ -99,7 +99,11 @@ std::vector<WeightFormat> nvfp4_sizes() {
 }
 
 std::optional<WeightFormat> configured_nvfp4(const QuantizationConfig& config) {
-  return says(config, "nvfp4") || says(config, "NVFP4") ? weight_format("nvfp4") : std::nullopt;
+  // ModelOpt's config_groups say no more than this.
+  const bool four_bit_floats = !config.groups.empty() && config.groups.front().type == "float" &&
+                               config.groups.front().bits == 4 && config.groups.front().group_size == 16;
+  return four_bit_floats || says(config, "nvfp4") || says(config, "NVFP4") ? weight_format("nvfp4")
+                                                                           : std::nullopt;
 }
 
 constexpr std::uint64_t kNvfp4Block = 16;

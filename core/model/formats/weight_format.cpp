@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/model/config.h"
 #include "core/model/formats/format.h"
 #include "core/system/text.h"
@@ -23,6 +25,37 @@ std::optional<WeightFormat> quantized(const QuantizationConfig& config) {
     if (auto found = (*format)->configured(config)) return found;
   }
   return std::nullopt;
+}
+
+// Groups of which each names its modules. "Linear" is a class, and stands for all of them.
+std::vector<MixedFormat> mixed_formats(const QuantizationConfig& config) {
+  const auto& groups = config.layers.empty() ? config.groups : config.layers;
+  std::vector<MixedFormat> mixed;
+  for (const QuantizationConfig::Group& group : groups) {
+    const bool by_class =
+        std::find(group.targets.begin(), group.targets.end(), "Linear") != group.targets.end();
+    QuantizationConfig alone;
+    alone.method = config.method;
+    alone.format = group.format;
+    alone.group_size = group.group_size;
+    alone.groups = {group};
+    const auto format = quantized(alone);
+    if (group.targets.empty() || by_class || !format) return {};
+    mixed.push_back({ModulePatterns(group.targets), *format});
+  }
+  // The most used first: it is the one that speaks for all.
+  std::stable_sort(mixed.begin(), mixed.end(), [](const MixedFormat& a, const MixedFormat& b) {
+    return a.modules.size() > b.modules.size();
+  });
+  return mixed.size() < 2 ? std::vector<MixedFormat>{} : mixed;
+}
+
+WeightFormat joined(std::vector<MixedFormat> mixed) {
+  WeightFormat format = mixed.front().format;
+  format.title = "mixed: " + mixed.front().format.title;
+  for (std::size_t i = 1; i < mixed.size(); ++i) format.title += "; " + mixed[i].format.title;
+  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(mixed));
+  return format;
 }
 
 const QuantizationConfig::Group& first_group(const QuantizationConfig& config) {
@@ -95,7 +128,8 @@ WeightFormat configured_format(const ModelConfig& config) {
   const WeightFormat otherwise = unquantized(config);
   const auto& quantization = config.quantization();
   if (!quantization) return otherwise;
-  auto format = quantized(*quantization);
+  auto mixed = mixed_formats(*quantization);
+  auto format = mixed.empty() ? quantized(*quantization) : joined(std::move(mixed));
   if (!format) {
     format = otherwise;
     format->title += fmt::format("; what quantization method \"{}\" stores is not known",

@@ -151,6 +151,10 @@ int run_paramcount(Settings& settings) {
   const Model model = load_model(settings.path, settings.common.jobs);
   if (!settings.other.empty()) return run_diff(settings, output, model);
   read_question(settings, model);
+  if (model.tree.derived && !settings.plan.empty())
+    throw Error::usage(
+        "--plan needs to know how the model's matrices may be cut, and its architecture is described nowhere")
+        .remedy("docs/families.md tells how to describe it");
   if (settings.tensors) return run_tensors(settings, output, model);
   const Answer found = answer(model, settings.question);
   const std::string format = format_of(settings);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/formats/gguf.h"
+#include "core/model/derive_tree.h"
 #include "core/model/expert_layout.h"
 #include "core/model/open_model.h"
 #include "core/system/error.h"
@@ -47,6 +48,23 @@ ModelConfig read_config(const fs::path& path) {
   return ModelConfig::read(source);
 }
 
+Finding derived_finding(const Model& model) {
+  const bool named = model.config.architecture() != "" || model.config.model_type() != "unknown";
+  return {Severity::note,
+          "model.derived",
+          named
+              ? fmt::format(
+                    "architecture \"{}\" is described nowhere here: DERIVED from the names and shapes of {} "
+                    "tensors",
+                    model.tree.architecture, model.checkpoint->tensors.size())
+              : fmt::format("no config.json is here: DERIVED from the names and shapes of {} tensors",
+                            model.checkpoint->tensors.size()),
+          {},
+          {},
+          {},
+          "docs/families.md tells how to describe it"};
+}
+
 }  // namespace
 
 std::uint64_t Model::bytes() const {
@@ -57,9 +75,14 @@ std::uint64_t Model::bytes() const {
 Model load_model(const fs::path& path, int jobs) {
   std::optional<Checkpoint> checkpoint;
   if (wants_checkpoint(path)) checkpoint = open_checkpoint(path, jobs);
-  ModelConfig config = checkpoint ? read_config(*checkpoint) : read_config(path);
-  ModuleTree tree = describe(config);
-  if (checkpoint) tree = in_layout_of(std::move(tree), *checkpoint);
+  const bool weights = checkpoint && !checkpoint->tensors.empty();
+  const bool absent = weights && checkpoint->config.empty() && !checkpoint->gguf;
+  ModelConfig config = absent       ? absent_config(*checkpoint)
+                       : checkpoint ? read_config(*checkpoint)
+                                    : read_config(path);
+  const bool derived = weights && !is_described(config);
+  ModuleTree tree = derived ? derive_tree(*checkpoint, config) : describe(config);
+  if (checkpoint && !derived) tree = in_layout_of(std::move(tree), *checkpoint);
   Model model{
       config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
   model.totals = count(model.tree);
@@ -67,7 +90,8 @@ Model load_model(const fs::path& path, int jobs) {
   if (model.checkpoint) {
     model.findings = model.checkpoint->findings;
     // Pointers instead of weights, or none that can be read: the config alone still has its say.
-    if (!model.checkpoint->tensors.empty()) {
+    if (derived) model.findings.push_back(derived_finding(model));
+    if (!model.checkpoint->tensors.empty() && !(derived && model.checkpoint->gguf)) {
       model.reconciliation = reconcile(model.tree, model.config, *model.checkpoint);
       const Findings& more = model.reconciliation->findings;
       model.findings.insert(model.findings.end(), more.begin(), more.end());

@@ -85,6 +85,7 @@ enum class Role {
   mtp_hidden_norm,
   mtp_projection,  // multi-token prediction
   tower,           // whatever a vision or audio tower or its projector holds
+  other,           // of an architecture nobody has described: its name tells nothing
   buffer,
 };
 std::string_view name(Role role);  // "q_a_norm"
@@ -214,6 +215,7 @@ struct ModuleTree {
   std::uint64_t hidden_size = 0, layers = 0, vocabulary = 0;
   std::uint64_t experts = 0, experts_per_token = 0;  // 0: a dense model
   bool tied_embeddings = false;
+  bool derived = false;         // from names and shapes alone (core/model/derive_tree.h)
   std::vector<Module> modules;  // in the order of computation
   std::vector<Module> mtp;      // multi-token prediction layers, counted apart
   std::vector<Module> towers;   // vision, audio and projectors, counted apart: no text token meets them

@@ -63,6 +63,7 @@ std::string_view name(Role role) {
       "mtp_hidden_norm",
       "mtp_projection",
       "tower",
+      "other",
       "buffer"};
   return kNames[static_cast<std::size_t>(role)];
 }

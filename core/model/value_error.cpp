@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/codec.h"
 #include "core/system/threads.h"
 

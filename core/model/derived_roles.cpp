@@ -1,0 +1,124 @@
+#include "core/model/derived_roles.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+namespace assay {
+namespace {
+
+struct Word {
+  std::string_view word;
+  Role role;
+};
+
+// The last name of a linear layer's module, as decoders call them.
+constexpr Word kAttentionWords[] = {{"q_proj", Role::q},
+                                    {"wq", Role::q},
+                                    {"query", Role::q},
+                                    {"to_q", Role::q},
+                                    {"k_proj", Role::k},
+                                    {"wk", Role::k},
+                                    {"key", Role::k},
+                                    {"to_k", Role::k},
+                                    {"v_proj", Role::v},
+                                    {"wv", Role::v},
+                                    {"value", Role::v},
+                                    {"to_v", Role::v},
+                                    {"o_proj", Role::attention_output},
+                                    {"wo", Role::attention_output},
+                                    {"to_out", Role::attention_output},
+                                    {"qkv", Role::qkv},
+                                    {"qkv_proj", Role::qkv},
+                                    {"wqkv", Role::qkv},
+                                    {"query_key_value", Role::qkv},
+                                    {"c_attn", Role::qkv},
+                                    {"q_a_proj", Role::q_a},
+                                    {"q_b_proj", Role::q_b},
+                                    {"kv_a_proj_with_mqa", Role::kv_a},
+                                    {"kv_b_proj", Role::kv_b},
+                                    {"out_proj", Role::attention_output},
+                                    {"dense", Role::attention_output}};
+constexpr Word kMlpWords[] = {{"gate_proj", Role::mlp_gate},
+                              {"w1", Role::mlp_gate},
+                              {"up_proj", Role::mlp_up},
+                              {"w3", Role::mlp_up},
+                              {"fc1", Role::mlp_up},
+                              {"fc_in", Role::mlp_up},
+                              {"c_fc", Role::mlp_up},
+                              {"up", Role::mlp_up},
+                              {"gate", Role::mlp_gate},
+                              {"down_proj", Role::mlp_down},
+                              {"w2", Role::mlp_down},
+                              {"fc2", Role::mlp_down},
+                              {"fc_out", Role::mlp_down},
+                              {"down", Role::mlp_down},
+                              {"gate_up_proj", Role::mlp_gate_up},
+                              {"gate_up", Role::mlp_gate_up},
+                              {"dense_h_to_4h", Role::mlp_up},
+                              {"dense_4h_to_h", Role::mlp_down}};
+
+bool holds(std::string_view name, std::span<const std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+const Word* find(std::span<const Word> words, std::string_view own) {
+  const auto at = std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.word == own; });
+  return at == words.end() ? nullptr : &*at;
+}
+
+constexpr std::string_view kVision[] = {"vision", "visual", "image", "video", "patch_embed"};
+constexpr std::string_view kAudio[] = {"audio", "speech"};
+constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
+constexpr std::string_view kTables[] = {"embed", "wte", "wpe"};
+constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head"};
+constexpr std::string_view kNorms[] = {"norm", "ln_", "layer_scale"};
+constexpr std::string_view kAttention[] = {"attn", "attention", "mamba",     "ssm",
+                                           "conv", "mixer",     "recurrent", "rwkv"};
+constexpr std::string_view kShared[] = {"shared_expert", "shared_mlp"};
+constexpr std::string_view kRouters[] = {"router", ".gate.weight", ".wg.weight", "e_score_correction",
+                                         "expert_bias"};
+
+}  // namespace
+
+DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_layer, bool of_expert) {
+  DerivedRole derived;
+  std::string_view module = name;
+  for (const std::string_view ending : {".weight", ".bias"}) {
+    if (!name.ends_with(ending)) continue;
+    module.remove_suffix(ending.size());
+    derived.bias = ending == ".bias";
+  }
+  const std::string_view own = module.substr(module.rfind('.') + 1);  // npos + 1: the whole
+  const auto is = [&](Part part, Role role) {
+    derived.part = part, derived.role = role;
+    return derived;
+  };
+  if (holds(name, kProjectors)) return is(Part::projector, Role::tower);
+  if (holds(name, kVision)) return is(Part::vision, Role::tower);
+  if (holds(name, kAudio)) return is(Part::audio, Role::tower);
+  if (!in_layer && (holds(name, kHeads) || name == "output.weight"))
+    return is(Part::output, Role::output_head);
+  if (!in_layer && holds(name, kTables)) {
+    const bool positions =
+        name.find("wpe") != std::string_view::npos || name.find("pos") != std::string_view::npos;
+    return is(Part::embedding, positions ? Role::position_embedding : Role::token_embedding);
+  }
+  if (holds(own, kNorms)) return is(Part::norm, in_layer ? Role::input_norm : Role::final_norm);
+  const bool shared = holds(name, kShared);
+  if (!of_expert && !shared && holds(name, kRouters)) return is(Part::router, Role::router);
+  const Part mlp = of_expert ? Part::routed_expert : shared ? Part::shared_expert : Part::dense_mlp;
+  const bool attends = !of_expert && !shared && holds(module, kAttention);
+  const std::span<const Word> first = attends ? std::span<const Word>(kAttentionWords) : kMlpWords,
+                              second = attends ? std::span<const Word>(kMlpWords) : kAttentionWords;
+  const Word* word = find(first, own);
+  if (word == nullptr && !of_expert) word = find(second, own);
+  derived.part = attends || (word != nullptr && find(kMlpWords, own) == nullptr) ? Part::attention : mlp;
+  if (word != nullptr) derived.role = word->role;
+  derived.linear =
+      in_layer && !derived.bias && dimensions >= 2 && (word != nullptr || own.ends_with("_proj"));
+  return derived;
+}
+
+}  // namespace assay

@@ -178,7 +178,8 @@ class Deriver {
   // All experts of a layer in one tensor.
   bool is_stack(const CutName& name) const {
     return name.layer && !name.expert && name.tensor->shape.size() == 3 &&
-           name.tensor->name.find("expert") != std::string::npos;
+           (name.tensor->name.find("expert") != std::string::npos ||
+            name.tensor->name.find("moe") != std::string::npos);
   }
 
   TensorSpec spec_of(const CutName& name) const {
@@ -224,14 +225,27 @@ class Deriver {
     std::vector<const CutName*> tensors;
   };
 
+  // Files hold a layer's tensors in any order.
+  static void sign(Layer& layer) {
+    std::sort(layer.tensors.begin(), layer.tensors.end(),
+              [](const CutName* a, const CutName* b) { return a->parts < b->parts; });
+    for (const CutName* name : layer.tensors) {
+      layer.signature += name->joined(*name->layer + 1, name->parts.size());
+      if (name->expert) layer.signature += " " + name->parts[*name->expert];
+      for (const std::uint64_t size : name->tensor->shape) layer.signature += fmt::format(" {}", size);
+      layer.signature += '\n';
+    }
+  }
+
   void add_layers() {
     std::map<std::string, std::map<std::uint64_t, Layer>> stacks;  // by what stands before the number
     for (const CutName& name : names_) {
       if (!name.layer) continue;
       Layer& layer = stacks[name.joined(0, *name.layer)][name.number(*name.layer)];
-      layer.signature += fmt::format("{} ", name.joined(*name.layer + 1, name.parts.size()));
-      for (const std::uint64_t size : name.tensor->shape) layer.signature += fmt::format("{} ", size);
       layer.tensors.push_back(&name);
+    }
+    for (auto& [prefix, layers] : stacks) {
+      for (auto& [index, layer] : layers) sign(layer);
     }
     for (const auto& [prefix, layers] : stacks) add_stack(prefix, layers);
   }
@@ -279,7 +293,7 @@ class Deriver {
                         Quantity(indices.size()),
                         std::min<std::uint64_t>(tree_.experts_per_token, indices.size())};
       }
-      child.title = title(spec.part);
+      if (name->expert) child.title = title(spec.part);
       child.tensors.push_back(std::move(spec));
     }
   }

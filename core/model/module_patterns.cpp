@@ -98,10 +98,11 @@ bool ModulePatterns::name(std::string_view tensor) const {
     const bool between_dots = begin > 0 && end < tensor.size();
     if (between_dots && names_.contains(std::string(tensor.substr(begin, end - begin)))) return true;
   }
+  const std::string_view module = module_of(tensor);
   return std::any_of(wildcards_.begin(), wildcards_.end(),
-                     [&](const std::string& entry) { return wildcard_matches(entry, tensor); }) ||
+                     [&](const std::string& entry) { return wildcard_matches(entry, module); }) ||
          std::any_of(expressions_.begin(), expressions_.end(),
-                     [&](const auto& expression) { return expression->matches(module_of(tensor)); });
+                     [&](const auto& expression) { return expression->matches(module); });
 }
 
 }  // namespace assay

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// By hand: hidden 64, one head of 64, MLP 128, vocabulary 96. NVFP4: half a byte a code, a byte for 16 of them, 4 a
+// By hand: hidden 64, one head of 64, MLP 128, vocabulary 96. NVFP4: half a byte a code, a byte for 16 of them, 8 a
 // matrix; FP8: a byte a code, 4 a matrix; MXFP8: a byte a code, one for 32.
 TEST(WeightBytes, MixedPrecisionIsCountedModuleByModule) {
   const std::string sizes = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 64,
@@ -66,7 +66,7 @@ TEST(WeightBytes, MixedPrecisionIsCountedModuleByModule) {
   };
   const std::uint64_t plain = 2 * (2 * 96 * 64 + 5 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128));
   const std::uint64_t mlp = 128 * 64, square = 64 * 64;
-  const std::uint64_t mlp_nvfp4 = mlp / 2 + mlp / 16 + 4, square_fp8 = square + 4, mlp_mxfp8 = mlp + mlp / 32;
+  const std::uint64_t mlp_nvfp4 = mlp / 2 + mlp / 16 + 8, square_fp8 = square + 4, mlp_mxfp8 = mlp + mlp / 32;
   ASSERT_EQ(bytes("null"), plain);
   const std::string layers = R"("quantized_layers": {
       "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16},

@@ -8,6 +8,7 @@
 
 #include "core/system/json.h"
 #include "paramcount/plan_cut.h"
+#include "tests/support/paths.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
 

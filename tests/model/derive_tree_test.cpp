@@ -1,0 +1,164 @@
+// Trees derived from names and shapes, against those that describe the same models.
+#include "core/model/derive_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/formats/json.h"
+#include "core/model/derived_roles.h"
+#include "tests/support/checkpoints.h"
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using test::StoredTensor;
+
+std::vector<StoredTensor> tensors_of(const ModuleTree& tree) {
+  std::vector<StoredTensor> tensors;
+  for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+    if (spec.storage == Storage::own) tensors.push_back({name, ElementType::BF16, spec.shape});
+  });
+  return tensors;
+}
+
+class DerivedTrees : public testing::TestWithParam<std::string> {};
+
+// Every parameter of every family's small config is there again, once; its layers and experts are found.
+TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
+  const ModelConfig config = ModelConfig::read(GetParam());
+  const ModuleTree described = describe(config);
+  const Checkpoint checkpoint = test::make_checkpoint(tensors_of(described));
+  const ModuleTree derived = derive_tree(checkpoint, config);
+  const Totals is = count(derived), should = count(described);
+  EXPECT_EQ(is.total + is.towers, should.all());
+  EXPECT_TRUE(derived.derived);
+  const TensorLookup lookup(derived);
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    const auto found = lookup.find(tensor.name);
+    ASSERT_TRUE(found) << tensor.name;
+    EXPECT_EQ(found->spec->shape, tensor.shape) << tensor.name;
+  }
+  if (!described.mtp.empty()) return;  // its layers count like any others
+  EXPECT_EQ(derived.layers, described.layers);
+  if (described.family == "dbrx") return;  // rows of all experts in one matrix: no name and no shape says it
+  EXPECT_EQ(derived.experts, described.experts);
+}
+
+std::vector<std::string> small_model_configs() {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(test::source_dir() / "data" / "fixtures" / "configs"))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+std::string config_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = fs::path(info.param).stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(SmallConfigs, DerivedTrees, testing::ValuesIn(small_model_configs()), config_name);
+
+ModelConfig unknown(const std::string& keys) {
+  return ModelConfig::from_json(
+      parse_json(R"({"architectures": ["NewForCausalLM"])" + keys + "}", "config.json"), "config.json");
+}
+
+std::vector<StoredTensor> new_model() {
+  const ElementType t = ElementType::BF16;
+  std::vector<StoredTensor> tensors = {
+      {"tok_embed.weight", t, {300, 48}}, {"out_norm.weight", t, {48}}, {"lm_head.weight", t, {300, 48}}};
+  for (int layer = 0; layer < 3; ++layer) {
+    const std::string at = "stack.blocks." + std::to_string(layer) + ".";
+    tensors.push_back({at + "attn.wq.weight", t, {96, 48}});
+    tensors.push_back({at + "attn.wk.weight", t, {32, 48}});
+    tensors.push_back({at + "attn_norm.weight", t, {48}});
+    if (layer == 0) {
+      tensors.push_back({at + "ffn.seq.0.weight", t, {70, 48}});
+      tensors.push_back({at + "ffn.seq.2.weight", t, {48, 70}});
+      continue;
+    }
+    tensors.push_back({at + "ffn.router.weight", t, {5, 48}});
+    for (int expert = 0; expert < 5; ++expert)
+      tensors.push_back({at + "ffn.experts." + std::to_string(expert) + ".up.weight", t, {20, 48}});
+  }
+  return tensors;
+}
+
+TEST(DeriveTree, TellsLayersExpertsAndPartsApart) {
+  const Checkpoint checkpoint = test::make_checkpoint(new_model());
+  const ModuleTree tree = derive_tree(
+      checkpoint, unknown(R"(, "num_experts_per_tok": 2, "num_attention_heads": 6, "num_key_value_heads": 2,
+                             "hidden_size": 48)"));
+  EXPECT_EQ(tree.architecture, "NewForCausalLM");
+  EXPECT_EQ(tree.layers, 3u);
+  EXPECT_EQ(tree.experts, 5u);
+  EXPECT_EQ(tree.vocabulary, 300u);
+  EXPECT_FALSE(tree.tied_embeddings);
+  const Totals totals = count(tree);
+  const std::uint64_t each = 128 * 48 + 48;  // of a layer, without its MLP
+  EXPECT_EQ(totals.total, 2 * 300 * 48 + 48 + 3 * each + 2 * 70 * 48 + 2 * (5 * 48 + 5 * 20 * 48));
+  EXPECT_EQ(totals.total - totals.active, 2u * 3 * 20 * 48);  // two experts of five
+  ASSERT_EQ(tree.attention.size(), 2u);                       // the dense layer's, and the others'
+  EXPECT_EQ(tree.attention[0].qk_head_dim, 16u);
+  EXPECT_EQ(tree.attention[0].kv_heads, 2u);
+  std::string formula;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
+    if (spec.role == Role::q) formula = spec.elements.symbols();
+    if (spec.name.find("seq.0") != std::string::npos) {
+      EXPECT_EQ(spec.part, Part::dense_mlp);
+    }
+  });
+  EXPECT_NE(formula.find("hidden_size"), std::string::npos) << formula;
+}
+
+TEST(DeriveTree, WithoutAConfig) {
+  const Checkpoint checkpoint = test::make_checkpoint(new_model());
+  const ModelConfig config = absent_config(checkpoint);
+  EXPECT_FALSE(is_described(config));
+  const ModuleTree tree = derive_tree(checkpoint, config);
+  EXPECT_EQ(tree.layers, 3u);
+  EXPECT_EQ(count(tree).total, count(tree).active);  // no key says how many experts a token meets
+  ASSERT_EQ(tree.not_counted.size(), 1u);
+  EXPECT_TRUE(tree.attention.empty());
+}
+
+// Layers with the same names and other shapes are two groups.
+TEST(DeriveTree, LayersOfOtherWidths) {
+  std::vector<StoredTensor> tensors;
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string at = "layers." + std::to_string(layer) + ".";
+    const std::uint64_t width = layer < 2 ? 10 : 20;
+    tensors.push_back({at + "up_proj.weight", ElementType::BF16, {width, 8}});
+    tensors.push_back({at + "down_proj.weight", ElementType::BF16, {8, width}});
+    tensors.push_back({at + "norm.weight", ElementType::BF16, {8}});
+  }
+  const Checkpoint checkpoint = test::make_checkpoint(tensors);
+  const ModuleTree tree = derive_tree(checkpoint, absent_config(checkpoint));
+  EXPECT_EQ(count(tree).total, 2u * (2 * 80 + 8) + 2 * (2 * 160 + 8));
+  EXPECT_EQ(tree.modules.size(), 2u);
+}
+
+TEST(DerivedRoles, FollowNames) {
+  const auto role = [](std::string_view name, std::size_t dimensions = 2) {
+    return derive_role(name, dimensions, true, name.find(".experts.") != std::string_view::npos);
+  };
+  EXPECT_EQ(role("layers.{layer}.self_attn.q_proj.weight").role, Role::q);
+  EXPECT_EQ(role("layers.{layer}.mlp.down_proj.weight").role, Role::mlp_down);
+  EXPECT_EQ(role("layers.{layer}.mlp.down_proj.weight").part, Part::dense_mlp);
+  EXPECT_EQ(role("layers.{layer}.mlp.experts.{expert}.w1.weight").part, Part::routed_expert);
+  EXPECT_EQ(role("layers.{layer}.mlp.shared_experts.up_proj.weight").part, Part::shared_expert);
+  EXPECT_EQ(role("layers.{layer}.mlp.gate.weight").part, Part::router);
+  EXPECT_EQ(role("layers.{layer}.self_attn.q_norm.weight", 1).part, Part::norm);
+  EXPECT_EQ(role("layers.{layer}.self_attn.out_proj.bias", 1).bias, true);
+  EXPECT_EQ(role("vision_tower.layers.{layer}.fc1.weight").part, Part::vision);
+  EXPECT_EQ(role("layers.{layer}.strange.thing").role, Role::other);
+  EXPECT_EQ(derive_role("model.embed_tokens.weight", 2, false, false).part, Part::embedding);
+  EXPECT_EQ(derive_role("lm_head.weight", 2, false, false).part, Part::output);
+}
+
+}  // namespace
+}  // namespace assay

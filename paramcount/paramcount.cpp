@@ -49,7 +49,7 @@ ModelConfig read_config(const fs::path& path) {
 }
 
 Finding derived_finding(const Model& model) {
-  const bool named = model.config.architecture() != "" || model.config.model_type() != "unknown";
+  const bool named = !model.checkpoint->config.empty() || model.checkpoint->gguf;
   return {Severity::note,
           "model.derived",
           named

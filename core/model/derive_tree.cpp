@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/model/derived_roles.h"
-#include "core/model/families/families.h"
 #include "core/model/stored_form.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -339,16 +338,6 @@ class Deriver {
 };
 
 }  // namespace
-
-bool is_described(const ModelConfig& config) {
-  try {
-    find_family(config);
-    return true;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
-    return false;
-  }
-}
 
 ModelConfig absent_config(const Checkpoint& checkpoint) {
   return ModelConfig::from_json(ParsedJson{{"model_type", "unknown"}}, checkpoint.root);

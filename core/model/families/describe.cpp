@@ -1,6 +1,7 @@
 // From a config to its tree: the family fills it, names are completed, sizes bounded.
 #include <fmt/format.h>
 
+#include "core/model/derive_tree.h"
 #include "core/model/families/families.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
@@ -86,6 +87,16 @@ ModuleTree describe(const ModelConfig& config) {
   tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
   tree.read_hyperparameters = read_hyperparameters(family, config, tree);
   return tree;
+}
+
+bool is_described(const ModelConfig& config) {
+  try {
+    find_family(config);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return false;
+  }
 }
 
 const Hyperparameters& hyperparameters(const ModuleTree& tree) {

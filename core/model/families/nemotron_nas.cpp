@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include "core/formats/json.h"
+#include <nlohmann/json.hpp>
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"

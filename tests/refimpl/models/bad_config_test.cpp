@@ -36,7 +36,7 @@ TEST(BadConfig, IsRefusedByName) {
       {"llama", [](auto& c) { c["rope_scaling"]["factor"] = -8; }, "factor"},
       {"llama", [](auto& c) { c["rms_norm_eps"] = "small"; }, "rms_norm_eps"},
       {"llama", [](auto& c) { c["rope_theta"] = 0; }, "rope_theta"},
-      {"llama", [](auto& c) { c["num_hidden_layers"] = 4; }, "layers.3"},
+      {"llama", [](auto& c) { c["num_hidden_layers"] = 4; }, "of layers 3"},
       {"phi3",
        [](auto& c) {
          c["rope_scaling"]["long_factor"] = {1.0, 2.0};

@@ -126,6 +126,21 @@ TEST(DeriveTree, WithoutAConfig) {
   EXPECT_TRUE(tree.attention.empty());
 }
 
+// Layers are alike in whatever order their files hold them.
+TEST(DeriveTree, OrderTellsNothing) {
+  std::vector<StoredTensor> tensors = new_model();
+  const auto third = std::find_if(tensors.begin(), tensors.end(), [](const StoredTensor& t) {
+    return t.name.starts_with("stack.blocks.2.");
+  });
+  std::reverse(third, tensors.end());
+  const Checkpoint checkpoint = test::make_checkpoint(tensors);
+  const ModuleTree tree = derive_tree(checkpoint, absent_config(checkpoint));
+  const auto groups = std::count_if(tree.modules.begin(), tree.modules.end(), [](const Module& module) {
+    return module.repeat.over == Repeat::Over::layers;
+  });
+  EXPECT_EQ(groups, 2);
+}
+
 // Layers with the same names and other shapes are two groups.
 TEST(DeriveTree, LayersOfOtherWidths) {
   std::vector<StoredTensor> tensors;

@@ -384,5 +384,18 @@ TEST(Reconcile, ALayerThatIsThereInPartIsNot) {
   EXPECT_EQ(with_code(r, "model.layers_missing"), nullptr);
 }
 
+// A tensor that other layers have is no layer too many.
+TEST(Reconcile, AStrayTensorOfALayerThereIsIsExtra) {
+  std::vector<StoredTensor> tensors = small_tensors();
+  tensors.push_back({"model.layers.0.self_attn.q_norm.weight", ElementType::BF16, {64}});
+  std::erase_if(tensors,
+                [](const StoredTensor& t) { return t.name == "model.layers.1.input_layernorm.weight"; });
+  tensors.push_back({"model.layers.01.input_layernorm.weight", ElementType::BF16, {256}});
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  EXPECT_EQ(with_code(r, "model.layers_more"), nullptr);
+  EXPECT_NE(with_code(r, "model.tensor_extra"), nullptr);
+  EXPECT_EQ(r.findings.size(), 3u);
+}
+
 }  // namespace
 }  // namespace assay

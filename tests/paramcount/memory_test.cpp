@@ -91,6 +91,21 @@ TEST(WeightBytes, MixedPrecisionIsCountedModuleByModule) {
       plain - 2 * 8 * square + 8 * square_fp8);
 }
 
+TEST(WeightBytes, OnlyNamedModulesOfAMixtureAreQuantized) {
+  const std::string text = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 1, "quantization_config":
+    {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
+      "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16}, "lm_head": {"quant_algo": "FP8"}}}})";
+  const auto config = ModelConfig::from_json(parse_json(text, "config.json"), "config.json");
+  const ModuleTree tree = describe(config);
+  const WeightFormat format = configured_format(config);
+  std::vector<std::string> quantized;
+  for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
+    if (quantizes(format, spec, at.layer)) quantized.push_back(name);
+  });
+  EXPECT_EQ(quantized, (std::vector<std::string>{"model.layers.0.mlp.up_proj.weight", "lm_head.weight"}));
+}
+
 TEST(KvCache, ExpandedLatentAttention) {
   const fs::path path = test::published_config("DeepSeek-V3");
   EXPECT_EQ(kv_cache(describe(ModelConfig::read(path)), {}).expanded_per_token, 4'997'120u);

@@ -77,9 +77,8 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
   const Digest whole = sha256_of_file(File::open(dir / "whole.gguf"));
   test::expect_same_tensors(dir / "in.gguf", dir / "whole.gguf");
   fs::remove(dir / "whole.gguf");
-  bool taken_up = false;
-  for (const double share : {0.8, 0.9, 0.7}) {  // of the sections four are under way at a time
-    if (taken_up) break;
+  int taken_up = 0;
+  for (const double share : {0.7, 0.9}) {  // of the sections four are under way at a time
     const fs::path out = dir / "out.gguf";
     std::vector<std::string> killed = {"timeout", "-s", "KILL", fmt::format("{:.4f}", takes.count() * share),
                                        test::assay_binary()};
@@ -90,12 +89,12 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
     resume.emplace_back("--resume");
     const auto resumed = assay(resume);
     expect_ok(resumed);
-    taken_up = resumed.out.find("tensors were finished before") != std::string::npos;
+    taken_up += resumed.out.find("tensors were finished before") != std::string::npos ? 1 : 0;
     EXPECT_EQ(sha256_of_file(File::open(out)), whole) << "killed after " << share << " of it";
     EXPECT_FALSE(fs::exists(partial_folder(out)));
     fs::remove(out);
   }
-  EXPECT_TRUE(taken_up);
+  EXPECT_GE(taken_up, 1);
 }
 
 }  // namespace

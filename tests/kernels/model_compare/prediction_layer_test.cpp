@@ -61,7 +61,7 @@ TEST(PredictionLayer, SaysTheSameStepByStep) {
     ASSERT_EQ(said.draft.size(), truth.size());
     EXPECT_EQ(said.main.size(), truth.size() / (tokens.size() - 1) * tokens.size());
     for (std::size_t i = 0; i < truth.size(); ++i)
-      ASSERT_TRUE(std::fabs(said.draft[i] - truth[i]) <= 2e-6 * size) << decode << ": " << i;
+      ASSERT_TRUE(std::fabs(said.draft[i] - truth[i]) <= 1e-12 * size) << decode << ": " << i;
   }
   EXPECT_TRUE(read_text(*model, ops, {tokens, 5, false}, {}).draft.empty());
 }

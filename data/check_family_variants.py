@@ -566,7 +566,7 @@ def main():
     parser.add_argument("families", nargs="*")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     draw.seed(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         differing = [

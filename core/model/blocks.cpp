@@ -357,14 +357,16 @@ Module latent_projections(const Mixture& m) {
                       .in = m.hidden,
                       .out = *m.latent,
                       .role = Role::latent_down,
-                      .part = Part::shared_expert});
+                      .part = Part::shared_expert,
+                      .bias = m.latent_bias});
   if (!m.latent_norm.empty())
     add_norm(module, m.latent_norm, *m.latent, Role::latent_norm, false, Part::shared_expert);
   add_linear(module, {.name = m.latent_up,
                       .in = *m.latent,
                       .out = m.hidden,
                       .role = Role::latent_up,
-                      .part = Part::shared_expert});
+                      .part = Part::shared_expert,
+                      .bias = m.latent_bias});
   return module;
 }
 

@@ -133,6 +133,7 @@ struct Mixture {
   // expert stays outside.
   std::optional<Quantity> latent = {};
   std::string latent_down = "fc1_latent_proj", latent_up = "fc2_latent_proj", latent_norm = {};
+  bool latent_bias = false;                                     // of both projections
   std::optional<std::array<std::string, 3>> shared_names = {};  // gate, up, down; absent: as the routed ones'
 };
 Module mixture(const Mixture& m);

@@ -44,7 +44,7 @@ Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Quantity& hid
   m.path = "mixer";
   m.gate.clear();
   m.correction = "gate.e_score_correction_bias";
-  m.shared_bias = config.flag("mlp_bias", false);
+  m.shared_bias = m.latent_bias = config.flag("mlp_bias", false);
   m.latent = config.optional_size("moe_latent_size");
   const std::uint64_t shared = config.optional_number("n_shared_experts", 1).value_or(0);
   if (shared > 0)

@@ -7,6 +7,7 @@ the linker takes what it finds first. What the compiler refuses is dropped, by t
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +89,7 @@ class Build:
     def compile(self, chosen, objects, say):
         """chosen: {path: {key: number}}; objects: those that include them. Returns ({place: object}, refused keys)."""
         self.work.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.overlay, ignore_errors=True)  # of a run before: its headers have other numbers
         (self.work / "mutant.h").write_text(HEADER)
         lines, refused = {}, set()
         places = {path: [o for o in self.objects_of(path) if o in objects] for path in chosen}

@@ -1,6 +1,7 @@
 // What stands around cuBLAS, with plain loops in its place: operands, padding, scales, bias, rounding.
 #include "kernels/cuda/library_linear.cuh"
 
+#include "kernels/harness/made_weight.h"
 #include "tests/kernels/cuda/emulated.h"
 
 namespace assay::cuda {
@@ -67,6 +68,32 @@ TEST(CudaLibraryLinear, PassesTheSmallCasesOfItsGrid) {
     return id.number("m") * id.number("k") * id.number("n") <= 300'000;
   };
   EXPECT_GT(pass_emulated(90, add_linear, small), 150u);
+}
+
+// 1 + 2^-13 is a float32, and 1 as tf32.
+TEST(CudaLibraryLinear, Tf32IsWhatItSays) {
+  const std::unique_ptr<Machine> machine = emulated_machine(90);
+  Registry registry;
+  add_linear(registry, *machine);
+  const MadeWeight ones(std::vector<float>(8, 1.0F), 1, 8);
+  ReferenceOps ops(Arithmetic{Precision::f32}, 1);
+  const std::vector<double> x(8, 1 + 0x1p-13);
+  std::size_t found = 0;
+  for (const Kernel<LinearCall>& kernel : registry.of<LinearCall>()) {
+    const bool tf32 = kernel.name == "library.cublas_tf32";
+    if (!tf32 && kernel.name != "library.cublas_f32") continue;
+    ++found;
+    const Matrix y = kernel.run(ops, {ops.upload(x, 1, 8), ones.view(), {}});
+    EXPECT_EQ(ops.download(y), std::vector<double>{tf32 ? 8 : 8 + 0x1p-10}) << kernel.name;
+  }
+  EXPECT_EQ(found, 2u);
+}
+
+TEST(CudaLibraryLinear, CountsIn32Bits) {
+  const std::size_t most = (std::size_t{1} << 31) - 1;
+  for (const char* id : {"linear:F32:m=3:k=256:n=256:in=zero:seed=1",
+                         "linear:INT8_CHANNEL:act=int8:m=3:k=256:n=256:in=zero:seed=1"})
+    expect_no_linear_beyond(90, add_linear, id, most);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "kernels/cuda/gemv_launch.cuh"
 #include "kernels/harness/made_weight.h"
 #include "tests/kernels/cuda/emulated.h"
-#include "tests/support/fenced.h"
 
 namespace assay {
 namespace {
@@ -120,39 +119,6 @@ TEST(CudaGemm, LargeTiles) {
                           "linear:Q8_0:m=70:k=96:n=133:in=zero:seed=1"},
                          limits),
               sm == 90 ? 7u : 5u);
-  }
-}
-
-// A ragged tile has no outputs behind the last, and reads no scales of theirs.
-TEST(CudaGemm, ReadsNoScaleBehindTheLast) {
-  for (const int sm : {89, 90}) {
-    const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(sm);
-    Registry registry;
-    add_linear(registry, *machine);
-    for (const auto& [form, precision] :
-         {std::pair{"INT8_CHANNEL", Precision::int8}, std::pair{"INT8_CHANNEL", Precision::f32},
-          std::pair{"FP8_128x128", Precision::fp8_block}}) {
-      const MadeWeight made(weight_form(form), InputKind::zero_mean,
-                            {.rows = 129, .columns = 160, .seed = 3});
-      WeightView weight = made.view();
-      const auto* scales = reinterpret_cast<const float*>(weight.scales);
-      const std::size_t count =
-          (weight.rows + weight.block_rows - 1) / weight.block_rows * weight.scale_columns;
-      test::Fenced<float> fenced(std::span(scales, count));
-      weight.scales = reinterpret_cast<const std::byte*>(fenced.data());
-      ReferenceOps ops(Arithmetic{precision}, 1);
-      const LinearCall call = {
-          upload(ops, filled(ops.arithmetic(), InputKind::zero_mean, {.rows = 9, .columns = 160, .seed = 4})),
-          weight,
-          {}};
-      std::size_t taken = 0;
-      for (const Kernel<LinearCall>& kernel : registry.of<LinearCall>()) {
-        if (!kernel.takes(ops.arithmetic(), call)) continue;
-        ++taken;
-        EXPECT_EQ(kernel.run(ops, call).columns(), 129u);
-      }
-      EXPECT_GT(taken, 0u) << form;
-    }
   }
 }
 

@@ -130,7 +130,7 @@ bool exceeds(const PartError& part, double usual) {
 class PartJudge {
  public:
   PartJudge(const LogicalTensor& a, const LogicalTensor& b)
-      : matrix_(a), tile_(tile_of(a, b)), across_(LogicalTensor::ceil_div(a.columns, tile_.columns)), tiles_(across_) {
+      : matrix_(a), tile_(tile_of(a, b)), across_(ceil_div(a.columns, tile_.columns)), tiles_(across_) {
     for (const LogicalTensor* side : {&a, &b}) {
       const Extent extent = scale_extent(*side);
       sides_.push_back({rounding_of(*side), extent.columns > tile_.columns, extent.rows > tile_.rows});

@@ -1,5 +1,7 @@
 #include "paramcount/weight_bytes.h"
 
+#include <cmath>
+
 #include "core/numeric/ceil_div.h"
 
 namespace assay {
@@ -104,7 +106,8 @@ WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format) {
                          static_cast<double>(spec.elements.value() * where.copies);
     const bool lookup = spec.role == Role::position_embedding ||
                         (spec.role == Role::token_embedding && !tree.tied_embeddings);
-    if (!lookup) result.active += static_cast<std::uint64_t>(static_cast<double>(bytes) * share + 0.5);
+    if (!lookup)
+      result.active += static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * share));
   });
   result.total = result.main + result.mtp + result.towers;
   return result;

@@ -42,20 +42,20 @@ void add_buffer(Module& module, std::string name, std::vector<std::uint64_t> sha
 enum class QkNorm { none, per_head, full_width };
 struct HeadAttention {
   Quantity hidden, heads, kv_heads, head_dim;
-  bool qkv_bias = false, output_bias = false;
   QkNorm qk_norm = QkNorm::none;
+  bool qkv_bias = false, output_bias = false;
   bool sinks = false;
   bool input_major = false;
+  bool interleaved = false;  // the rows of `fused` are grouped by key head
+  bool gated_q = false;    // q holds for each head its rows, then those of a gate of its output (Qwen3-Next)
+  bool wide_gate = false;  // `gate` has a value for each of a head's, not one a head
+  bool has_k = true, has_v = true;  // Gemma 4: values may be keys, and keys those of another layer
   std::string path = "self_attn";
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
   std::string fused = {};                   // one matrix of q, k and v rows; replaces q, k, v
-  bool interleaved = false;                 // its rows are grouped by key head
   std::optional<Quantity> v_head_dim = {};  // absent: head_dim
-  bool gated_q = false;    // q holds for each head its rows, then those of a gate of its output (Qwen3-Next)
-  std::string gate = {};   // a matrix of its own for such gates, one value a head (Step 3.5)
-  bool wide_gate = false;  // … or one for each value of a head
+  std::string gate = {};                    // a matrix of gates of the heads' outputs (Step 3.5)
   std::string sinks_name = "sinks";
-  bool has_k = true, has_v = true;  // Gemma 4: values may be keys, and keys those of another layer
 };
 Module attention(const HeadAttention& a);
 AttentionGeometry geometry(const HeadAttention& a, std::vector<std::uint64_t> layers,

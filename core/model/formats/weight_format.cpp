@@ -125,7 +125,7 @@ std::optional<WeightFormat> weight_format(std::string_view name) {
 }
 
 WeightFormat configured_format(const ModelConfig& config) {
-  const WeightFormat otherwise = unquantized(config);
+  WeightFormat otherwise = unquantized(config);
   const auto& quantization = config.quantization();
   if (!quantization) return otherwise;
   auto mixed = mixed_formats(*quantization);

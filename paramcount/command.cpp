@@ -11,6 +11,7 @@
 #include "core/system/output_paths.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
+#include "paramcount/engine_rules.h"
 #include "paramcount/paramcount.h"
 #include "paramcount/render.h"
 #include "paramcount/tensor_list.h"
@@ -23,7 +24,7 @@ struct Settings {
   RenderSettings render;
   Question question;
   std::string path = ".", other, format, report;
-  bool tensors = false;
+  bool tensors = false, rules = false;
   std::string plan, gpu_memory, block, engine = "all", weights, bandwidth, flops;
 };
 
@@ -60,13 +61,6 @@ void parse_block(const std::string& text, WeightFormat& format) {
   format.set_block(*rows, *columns);
 }
 
-std::vector<Engine> parse_engines(const std::string& text) {
-  if (text == "all") return {Engine::vllm, Engine::sglang, Engine::trtllm};
-  if (text == "vllm") return {Engine::vllm};
-  if (text == "sglang") return {Engine::sglang};
-  return {Engine::trtllm};
-}
-
 WeightFormat chosen_format(const Settings& settings, const Model& model) {
   WeightFormat format = model.format;
   if (!settings.weights.empty()) {
@@ -87,7 +81,9 @@ void read_question(Settings& settings, const Model& model) {
   Question& question = settings.question;
   question.machine = {parse_rate("--bandwidth", settings.bandwidth), parse_rate("--flops", settings.flops)};
   question.plan.format = chosen_format(settings, model);
-  question.plan.engines = parse_engines(settings.engine);
+  EngineChoice choice = parse_engines(settings.engine);
+  question.plan.engines = std::move(choice.engines);
+  question.plan.remarks = std::move(choice.remarks);
   if (!settings.gpu_memory.empty()) question.plan.gpu_memory = parse_bytes(settings.gpu_memory);
   if (settings.plan == "auto") {
     if (question.search_gpus == 0)
@@ -146,8 +142,18 @@ int run_tensors(const Settings& settings, const Output& output, const Model& mod
   return has_errors(model.findings) ? kExitCheckFailed : kExitOk;
 }
 
+// Each engine's table, or with versions asked for, as those have them.
+int run_rules(const Settings& settings, const Output& output) {
+  const EngineChoice choice = parse_engines(settings.engine);
+  for (const std::string& remark : choice.remarks) fmt::print(stderr, "assay: {}\n", remark);
+  const bool all = settings.engine == "all";
+  deliver(settings, output, render_engine_rules(all ? std::vector<EngineAt>() : choice.engines));
+  return kExitOk;
+}
+
 int run_paramcount(Settings& settings) {
   const Output output(settings.common.json);
+  if (settings.rules) return run_rules(settings, output);
   const Model model = load_model(settings.path, settings.common.jobs);
   if (!settings.other.empty()) return run_diff(settings, output, model);
   read_question(settings, model);
@@ -187,6 +193,7 @@ constexpr const char* kExamples =
     "  assay paramcount . --memory --context 32768 --batch 8 --kv-dtype fp8\n"
     "  assay paramcount . --plan tp=32 --gpu-memory 48GB   will it launch, and if not, what to do\n"
     "  assay paramcount . --plan auto --gpus 32 --gpu-memory 48GB\n"
+    "  assay paramcount . --plan tp=8 --engine vllm@0.33,sglang\n"
     "  assay paramcount . --compute --context 8192 --bandwidth 3.35TB --flops 989T\n"
     "  assay paramcount A --diff B                         module by module\n"
     "\nExit codes: 0 all well, 1 a plan is infeasible or the checkpoint is not what its config says,\n"
@@ -210,8 +217,11 @@ void add_plan_options(CLI::App& command, Settings& s) {
   command
       .add_option("--weights", s.weights, "Plan and roofline with another form (bf16, fp8-block, q4_k_m, …)")
       ->type_name("FORM");
-  command.add_option("--engine", s.engine, "vllm, sglang, trtllm or all (default)")
-      ->check(CLI::IsMember({"vllm", "sglang", "trtllm", "all"}));
+  command
+      .add_option("--engine", s.engine,
+                  "vllm, sglang, trtllm, each with a version (vllm@0.33), or all (default)")
+      ->type_name("ENGINES");
+  command.add_flag("--rules", s.rules, "Print what engines ask of a plan, in Markdown");
   command.add_flag("--mtp", s.question.plan.with_mtp, "Load the multi-token prediction layer too");
 }
 

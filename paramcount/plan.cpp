@@ -46,8 +46,8 @@ std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
 }
 
 RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
-                    std::uint64_t index) {
-  const Stage stage = stage_layers(tree.layers, layout.pp, index);
+                    const EngineAt& engine, const Stage& stage, std::uint64_t index) {
+  const EngineCut cut(tree, layout, engine, options.format);
   const bool first = index == 0, last = index + 1 == layout.pp;
   RankLoad load;
   load.stage = index;
@@ -58,7 +58,7 @@ RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOpti
     if (where.mtp && spec.storage == Storage::duplicate && (first || spec.role == Role::output_head)) return;
     const auto layers = layers_in_stage(spec, where, stage, first, last);
     if (layers.empty()) return;
-    const std::vector<std::uint64_t> shape = rank_shape(spec, layout);
+    const std::vector<std::uint64_t> shape = cut.rank_shape(spec);
     std::uint64_t in_a_layer = where.copies / layers_of(where).size();
     if (spec.part == Part::routed_expert && spec.stacked == 0) in_a_layer = ceil_div(in_a_layer, layout.ep);
     load.parameters += elements_of(shape) * in_a_layer * layers.size();
@@ -89,10 +89,6 @@ std::uint64_t number_after(std::string_view item, std::string_view whole) {
 }
 
 }  // namespace
-
-std::string_view title(Engine engine) {
-  return engine == Engine::vllm ? "vLLM" : engine == Engine::sglang ? "SGLang" : "TensorRT-LLM";
-}
 
 std::string Layout::text() const {
   std::string text = fmt::format("tp={}", tp);
@@ -129,7 +125,8 @@ Layout parse_layout(std::string_view text) {
 Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
   Plan plan;
   plan.layout = layout;
-  for (const Engine engine : options.engines) {
+  plan.notes = options.remarks;
+  for (const EngineAt& engine : options.engines) {
     Ruling ruling = judge(engine, tree, layout, options);
     for (Refusal& refusal : ruling.refusals) plan.refusals.push_back(std::move(refusal));
     for (std::string& note : ruling.notes) {
@@ -140,9 +137,14 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   const std::uint64_t stages = std::min(layout.pp, tree.layers);
   Layout possible = layout;
   possible.pp = stages;
-  for (std::uint64_t stage = 0; stage < stages; ++stage) {
-    const RankLoad load = stage_load(tree, possible, options, stage);
-    if (stage == 0 || load.total() > plan.load.total()) plan.load = load;
+  // The fullest under any of the engines.
+  const std::vector<EngineAt> one = {Engine::vllm};
+  for (const EngineAt& engine : options.engines.empty() ? one : options.engines) {
+    const std::vector<Stage> dealt = pipeline_stages(tree.layers, stages, engine);
+    for (std::uint64_t stage = 0; stage < stages; ++stage) {
+      const RankLoad load = stage_load(tree, possible, options, engine, dealt[stage], stage);
+      if (load.total() > plan.load.total()) plan.load = load;
+    }
   }
   if (options.gpu_memory == 0) return plan;
   plan.budget = static_cast<std::uint64_t>(static_cast<double>(options.gpu_memory) * options.usable);
@@ -152,8 +154,10 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   return plan;
 }
 
-std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout) {
+std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
   std::vector<CutRow> rows;
+  const EngineAt engine = options.engines.empty() ? EngineAt(Engine::vllm) : options.engines.front();
+  const EngineCut cut(tree, layout, engine, options.format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage != Storage::own || !where.main() || spec.bias || spec.shape.size() < 2) return;
     std::string tensor = spec.name;
@@ -169,7 +173,7 @@ std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout) {
     if (expert && layout.ep > 1)
       how = fmt::format("{} of {} experts, {}", ceil_div(tree.experts, layout.ep), tree.experts,
                         group == 1 ? "each whole" : how);
-    CutRow row{std::move(tensor), std::move(how), shape_text(rank_shape(spec, layout))};
+    CutRow row{std::move(tensor), std::move(how), shape_text(cut.rank_shape(spec))};
     const bool seen = std::any_of(rows.begin(), rows.end(), [&](const CutRow& r) {
       return r.tensor == row.tensor && r.shape == row.shape;
     });

@@ -2,7 +2,7 @@
 // is told in the words with which the engine would refuse it, minutes into loading.
 //
 //   tp   tensor parallel: attention, dense MLP, shared experts, embedding and head are cut over tp ranks
-//   pp   pipeline: layers are dealt out over pp stages, the first stages taking one more
+//   pp   pipeline: layers are dealt out over pp stages; which take one more, each engine has its own way
 //   dp   copies of attention and dense parts with requests of their own (DP attention)
 //   ep   expert parallel: routed experts are dealt out over ep groups of the tp × dp ranks, and cut over
 //        the tp × dp / ep ranks of each group
@@ -14,13 +14,11 @@
 #include <vector>
 
 #include "core/model/module_tree.h"
+#include "paramcount/engine.h"
 #include "paramcount/memory.h"
 #include "paramcount/weight_bytes.h"
 
 namespace assay {
-
-enum class Engine { vllm, sglang, trtllm };
-std::string_view title(Engine engine);  // "vLLM"
 
 struct Layout {
   std::uint64_t tp = 1, pp = 1, dp = 1, ep = 1;
@@ -33,7 +31,8 @@ struct Layout {
 Layout parse_layout(std::string_view text);
 
 struct PlanOptions {
-  std::vector<Engine> engines;
+  std::vector<EngineAt> engines;
+  std::vector<std::string> remarks;  // about their versions
   WeightFormat format;
   std::uint64_t gpu_memory = 0;  // bytes; 0: not given, memory is no question
   double usable = 0.9;           // of gpu_memory: vLLM's gpu_memory_utilization
@@ -46,11 +45,12 @@ struct PlanOptions {
 
 // One shape that an engine refuses.
 struct Refusal {
-  Engine engine;
+  EngineAt engine;
+  std::string rule;        // "fp8-inputs": the line of the engine's table (docs/engines.md)
   std::string part;        // "dense MLP", "routed experts": which the way out depends on
   std::string tensors;     // "gate_proj, up_proj"
   std::string arithmetic;  // "intermediate_size 18432/32 = 576 = 4.5 × 128"
-  std::string message;     // the engine's own
+  std::string message;     // the engine's own; where it is not known, that
   bool silent = false;     // the engine says nothing, and is wrong
 };
 
@@ -76,7 +76,8 @@ struct Plan {
 };
 
 Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& options);
-std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout);
+// As the first of the engines cuts.
+std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout, const PlanOptions& options);
 
 struct WayOut {
   std::string what;     // "pipeline parallel: tp=16,pp=2"

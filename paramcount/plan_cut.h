@@ -1,22 +1,43 @@
-// How one tensor is cut over the ranks of a layout.
+// How one tensor is cut over the ranks of a layout, and layers over its stages.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "core/model/parallel_cut.h"
+#include "paramcount/engine_rules.h"
 #include "paramcount/plan.h"
 
 namespace assay {
 
 // The ranks that cut `spec`: tp, or for a routed expert the ranks of one expert group.
 std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout);
-// The widest rank's part of the tensor.
+// The widest rank's part of the tensor, nothing padded and no block of codes looked at.
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout);
-// The layers of pipeline stage `stage`: [first, end). The first stages take one more.
+
+// Whether `format` quantizes the matrix in this model.
+bool in_format(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec);
+
+// As an engine cuts a model in this format.
+class EngineCut {
+ public:
+  EngineCut(const ModuleTree& tree, const Layout& layout, const EngineAt& engine, const WeightFormat& format)
+      : tree_(tree), layout_(layout), engine_(engine), format_(format) {}
+  bool whole_blocks(const TensorSpec& spec) const;  // MXFP4 experts in whole blocks of 32
+  std::vector<std::uint64_t> rank_shape(const TensorSpec& spec) const;
+
+ private:
+  const ModuleTree& tree_;
+  const Layout& layout_;
+  const EngineAt& engine_;
+  const WeightFormat& format_;
+};
+
+// The layers of a pipeline stage: [first, end).
 struct Stage {
   std::uint64_t first = 0, end = 0;
+  std::uint64_t layers() const { return end - first; }
 };
-Stage stage_layers(std::uint64_t layers, std::uint64_t stages, std::uint64_t stage);
+std::vector<Stage> pipeline_stages(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine);
 
 }  // namespace assay

@@ -1,9 +1,9 @@
+// The rules about a model as a whole: heads, experts, recurrent layers, pipeline stages.
 #include "paramcount/plan_rules.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/model/parallel_words.h"
 #include "paramcount/plan_cut.h"
@@ -11,212 +11,182 @@
 namespace assay {
 namespace {
 
-class Judge {
- public:
-  Judge(Engine engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options)
-      : engine_(engine), tree_(tree), layout_(layout), options_(options) {}
+std::string n(std::uint64_t number) {
+  return std::to_string(number);
+}
 
-  Ruling run() {
-    heads();
-    experts();
-    stages();
-    for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence& where) {
-      if (where.tower || (where.mtp && !options_.with_mtp)) return;
-      if (spec.storage == Storage::own && spec.shape.size() >= 2 && !spec.bias) matrix(spec);
-    });
-    return std::move(ruling_);
-  }
-
- private:
-  void refuse(std::string_view part, std::string tensors, std::string arithmetic, std::string message,
-              bool silent = false) {
-    for (Refusal& refusal : ruling_.refusals) {
-      if (refusal.part != part || refusal.message != message) continue;
-      if (refusal.tensors.find(tensors) == std::string::npos) refusal.tensors += ", " + tensors;
-      return;
+void judge_heads(Bench& b) {
+  const std::uint64_t tp = b.layout.tp;
+  for (const AttentionGeometry& g : b.tree.attention) {
+    if (const EngineRule* r = b.rule(Rule::heads); r != nullptr && g.heads % tp != 0)
+      b.refuse(*r, "attention", "heads",
+               fmt::format("{} heads / {} = {}", g.heads, tp, share_text(g.heads, tp)),
+               filled(r->message, {{"heads", n(g.heads)}, {"tp", n(tp)}}));
+    if (g.kind == AttentionGeometry::Kind::latent) {
+      if (tp > 1 && b.rule(Rule::latent_everywhere) != nullptr)
+        b.note(fmt::format("the latent KV cache is the same on all {} ranks of a tensor-parallel group", tp));
+      continue;
     }
-    ruling_.refusals.push_back(
-        {engine_, std::string(part), std::move(tensors), std::move(arithmetic), std::move(message), silent});
-  }
-  void note(std::string text) {
-    if (std::find(ruling_.notes.begin(), ruling_.notes.end(), text) == ruling_.notes.end())
-      ruling_.notes.push_back(std::move(text));
-  }
-
-  // vllm/config: verify_with_parallel_config. Key and value heads are repeated when tp is a multiple of them.
-  void heads() {
-    for (const AttentionGeometry& g : tree_.attention) {
-      if (g.heads % layout_.tp != 0) {
-        refuse("attention", "heads",
-               fmt::format("{} heads / {} = {}", g.heads, layout_.tp, share_text(g.heads, layout_.tp)),
-               heads_refusal(g.heads, layout_.tp));
-      }
-      if (g.kind == AttentionGeometry::Kind::latent) {
-        if (layout_.tp > 1)
-          note(fmt::format("the latent KV cache is the same on all {} ranks of a tensor-parallel group",
-                           layout_.tp));
-        continue;
-      }
-      if (layout_.tp > g.kv_heads && layout_.tp % g.kv_heads == 0)
-        note(fmt::format("{} key and value heads are repeated over {} ranks: the cache grows {} times",
-                         g.kv_heads, layout_.tp, layout_.tp / g.kv_heads));
-      const bool deals = g.kv_heads % layout_.tp == 0 || layout_.tp % g.kv_heads == 0;
-      if (!deals)
-        refuse("attention", "key and value heads",
-               fmt::format("{} key and value heads over {} ranks", g.kv_heads, layout_.tp),
-               key_heads_refusal(g.kv_heads, layout_.tp));
+    if (tp > g.kv_heads && tp % g.kv_heads == 0 && b.rule(Rule::key_heads_repeated) != nullptr)
+      b.note(fmt::format("{} key and value heads are repeated over {} ranks: the cache grows {} times",
+                         g.kv_heads, tp, tp / g.kv_heads));
+    const bool deals = g.kv_heads % tp == 0 || tp % g.kv_heads == 0;
+    if (const EngineRule* r = b.rule(Rule::key_heads); r != nullptr && !deals) {
+      const bool more = g.kv_heads >= tp;
+      b.refuse(*r, "attention", "key and value heads",
+               fmt::format("{} key and value heads over {} ranks", g.kv_heads, tp),
+               filled(r->message, {{"larger", more ? "self.total_num_kv_heads" : "tp_size"},
+                                   {"smaller", more ? "tp_size" : "self.total_num_kv_heads"}}));
     }
   }
+}
 
-  void experts() {
-    const std::uint64_t e = tree_.experts, ep = layout_.ep;
-    if (e == 0) {
-      if (ep > 1)
-        refuse(
-            "routed experts", "none", "a dense model has no experts",
-            engine_ == Engine::vllm
-                ? "Number of experts in the model must be greater than 0 when expert parallelism is enabled."
-                : fmt::format("EP size {} is greater than the number of experts 0.", ep));
-      return;
-    }
-    if (engine_ == Engine::vllm && ep > 1 && ep != layout_.moe_ranks())
-      note(fmt::format(
-          "vLLM deals experts over all tp × dp = {0} ranks: --enable-expert-parallel gives ep={0}, "
-          "not {1}",
-          layout_.moe_ranks(), ep));
-    if (ep > e)
-      refuse("routed experts", "experts", fmt::format("{} experts over {} groups", e, ep),
-             fmt::format("EP size {} is greater than the number of experts {}.", ep, e));
-    if (ep == 1 && layout_.tp > e && engine_ != Engine::trtllm)
-      refuse("routed experts", "experts", fmt::format("{} experts, tp={}", e, layout_.tp),
-             fmt::format("Tensor parallel size {} is greater than the number of experts {}.", layout_.tp, e));
-    if (e % ep == 0) return;
-    const std::string arithmetic = fmt::format("{} experts / {} = {}", e, ep, share_text(e, ep));
-    if (engine_ == Engine::trtllm)  // tensorrt_llm/mapping.py, ep_experts: the quotient is floored
-      refuse("routed experts", "experts", arithmetic,
+void judge_experts(Bench& b) {
+  const std::uint64_t e = b.tree.experts, ep = b.layout.ep;
+  if (e == 0) {
+    if (const EngineRule* r = b.rule(Rule::experts_needed); r != nullptr && ep > 1)
+      b.refuse(*r, "routed experts", "none", "a dense model has no experts", std::string(r->message));
+    return;
+  }
+  if (ep > 1 && ep != b.layout.moe_ranks() && b.rule(Rule::experts_over_all_ranks) != nullptr)
+    b.note(fmt::format(
+        "{0} deals experts over all tp × dp = {1} ranks: --enable-expert-parallel gives ep={1}, not {2}",
+        title(b.engine.engine), b.layout.moe_ranks(), ep));
+  // SGLang's --tp is tp × dp.
+  const std::uint64_t ranks = b.engine.engine == Engine::sglang ? b.layout.moe_ranks() : b.layout.tp;
+  if (const EngineRule* r = b.rule(Rule::experts_at_most_tp); r != nullptr && ranks > e)
+    b.refuse(*r, "routed experts", "experts", fmt::format("{} experts, tp={}", e, ranks),
+             filled(r->message, {{"tp", n(ranks)}, {"experts", n(e)}}));
+  if (const EngineRule* r = b.rule(Rule::experts_at_most_ep); r != nullptr && ep > e)
+    b.refuse(*r, "routed experts", "experts", fmt::format("{} experts over {} groups", e, ep),
+             std::string(r->message));
+  if (e % ep == 0) return;
+  const std::string arithmetic = fmt::format("{} experts / {} = {}", e, ep, share_text(e, ep));
+  if (const EngineRule* r = b.rule(Rule::experts_lost))
+    b.refuse(*r, "routed experts", "experts", arithmetic,
              fmt::format("no message: {} experts a rank, and the last {} belong to nobody", e / ep, e % ep),
              true);
-    else if (engine_ == Engine::sglang)
-      refuse("routed experts", "experts", arithmetic, experts_refusal());
-    else
-      note(fmt::format("{}: some ranks hold one expert more", arithmetic));
-  }
+  if (const EngineRule* r = b.rule(Rule::experts_divide))
+    b.refuse(*r, "routed experts", "experts", arithmetic, std::string(r->message));
+  if (b.rule(Rule::experts_uneven) != nullptr)
+    b.note(fmt::format("{}: the first {} ranks of {} hold one expert more", arithmetic, e % ep, ep));
+}
 
-  void stages() {
-    if (layout_.pp > tree_.layers)
-      refuse("layers", "layers", fmt::format("{} layers over {} stages", tree_.layers, layout_.pp),
-             engine_ == Engine::trtllm
-                 ? "pp size cannot be larger than num_hidden_layers"
-                 : fmt::format("{} layers cannot fill {} pipeline stages", tree_.layers, layout_.pp));
-    else if (layout_.pp > 1 && tree_.layers % layout_.pp != 0)
-      note(
-          fmt::format("{} layers over {} stages: some stages hold one layer more", tree_.layers, layout_.pp));
+// Units of the member of a recurrent projection that has this role; 0: none.
+std::uint64_t units_of_role(const TensorSpec& spec, Role role) {
+  for (const PartitionedPart& member : spec.parallel.members) {
+    if (member.role == role) return member.units;
   }
+  return 0;
+}
 
-  // The group TensorRT-LLM really uses for an MLP: modeling_deepseekv3.py, _compute_mlp_tp_size.
-  std::uint64_t group_of(const TensorSpec& spec) {
-    std::uint64_t group = cut_group(spec, layout_);
-    if (engine_ == Engine::vllm && spec.part == Part::routed_expert && layout_.ep > 1) group = 1;
-    const bool mlp = spec.part == Part::dense_mlp || spec.part == Part::shared_expert;
-    const std::uint64_t n = options_.format.block_rows;
-    if (engine_ != Engine::trtllm || !mlp || !in_blocks(spec) || n == 0) return group;
-    const std::uint64_t size = spec.parallel.members.front().size;
-    if (size % n != 0) return group;
-    std::uint64_t lowered = std::gcd(size / n, group);
-    if (lowered > options_.gpus_per_node) lowered = std::gcd(lowered, options_.gpus_per_node);
-    if (lowered != group)
-      note(fmt::format(
-          "TensorRT-LLM silently cuts the {} over {} ranks instead of {}: {} {} is {} blocks of {}",
-          title(spec.part), lowered, group, key_of(spec, size), size, size / n, n));
-    return lowered;
+void judge_mamba(Bench& b, std::uint64_t heads, std::uint64_t groups) {
+  const std::uint64_t tp = b.layout.tp;
+  if (const EngineRule* r = b.rule(Rule::mamba_heads); r != nullptr && heads % tp != 0)
+    b.refuse(*r, "state space", "heads", fmt::format("{} heads / {} = {}", heads, tp, share_text(heads, tp)),
+             std::string(r->message));
+  const EngineRule* r = b.rule(Rule::mamba_groups);
+  if (r == nullptr || groups % tp == 0) return;
+  if (groups == 1)
+    b.note(fmt::format("the one group of the state-space layers is repeated over {} ranks", tp));
+  else
+    b.refuse(*r, "state space", "groups",
+             fmt::format("{} groups / {} = {}", groups, tp, share_text(groups, tp)), std::string(r->message));
+}
+
+void judge_delta(Bench& b, std::uint64_t key_heads, std::uint64_t value_heads) {
+  const EngineRule* r = b.rule(Rule::delta_heads);
+  if (r == nullptr) return;
+  const std::uint64_t tp = b.layout.tp;
+  for (const auto& [what, heads] :
+       {std::pair{"value heads", value_heads}, std::pair{"key heads", key_heads}}) {
+    if (heads % tp != 0)
+      b.refuse(*r, "linear attention", what,
+               fmt::format("{} {} / {} = {}", heads, what, tp, share_text(heads, tp)),
+               filled(r->message, {{"number", n(heads)}, {"tp", n(tp)}}));
   }
+}
 
-  bool in_blocks(const TensorSpec& spec) const {
-    return quantizes(options_.format, spec, 0) && options_.format.block_rows > 1;
+void judge_recurrent(Bench& b) {
+  for_each_spec(b.tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (spec.role != Role::recurrent_in || spec.bias || !where.main()) return;
+    const std::uint64_t keys = units_of_role(spec, Role::k), values = units_of_role(spec, Role::v);
+    if (units_of_role(spec, Role::time_bias) != 0)
+      judge_mamba(b, values, keys);
+    else if (keys != 0 && values != 0)
+      judge_delta(b, keys, values);
+  });
+  for (const RecurrentGeometry& g : b.tree.recurrent) {
+    const EngineRule* r = b.rule(Rule::kda_heads);
+    if (r != nullptr && g.title == "KDA" && g.heads % b.layout.tp != 0)
+      b.refuse(*r, "linear attention", "heads",
+               fmt::format("{} heads / {} = {}", g.heads, b.layout.tp, share_text(g.heads, b.layout.tp)),
+               std::string(r->message));
   }
+}
 
-  void matrix(const TensorSpec& spec) {
-    if (spec.parallel.partition == Partition::replicated || spec.parallel.partition == Partition::vocabulary)
-      return;
-    const std::uint64_t group = group_of(spec);
-    for (const PartitionedPart& member : spec.parallel.members) {
-      const bool heads = member.units != member.size;
-      if (heads && member.units % group != 0) continue;  // told by heads()
-      if (!heads && member.size % group != 0) {
-        refuse(title(spec.part), short_name(spec),
-               fmt::format("{} {}/{} = {}", key_of(spec, member.size), member.size, group,
-                           share_text(member.size, group)),
-               engine_ == Engine::sglang && spec.part == Part::routed_expert
-                   ? "assert intermediate_size % self.moe_tp_size == 0"
-                   : fmt::format("{} is not divisible by {}", member.size, group));
-        continue;
-      }
-      if (quantizes(options_.format, spec, 0)) {
-        in_blocks(spec) ? block(spec, member, group) : groups(spec, member, group);
-      }
-    }
+// "16 in stages 2, 3 and 15 in the others".
+std::string dealt_text(const std::vector<Stage>& stages) {
+  std::uint64_t most = 0, least = UINT64_MAX;
+  for (const Stage& stage : stages)
+    most = std::max(most, stage.layers()), least = std::min(least, stage.layers());
+  std::string fuller;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].layers() == most) fuller += fmt::format("{}{}", fuller.empty() ? "" : ", ", i + 1);
   }
+  const bool one = fuller.find(',') == std::string::npos;
+  return fmt::format("{} in stage{} {} and {} in the others", most, one ? "" : "s", fuller, least);
+}
 
-  void block(const TensorSpec& spec, const PartitionedPart& member, std::uint64_t group) {
-    const std::uint64_t share = member_share(member, spec.parallel.partition, group);
-    const bool rows = spec.parallel.partition == Partition::rows, expert = spec.part == Part::routed_expert;
-    const std::uint64_t b = rows ? options_.format.block_columns : options_.format.block_rows;
-    if (b == 0 || share % b == 0) return;
-    if (group == 1 && (rows || !expert)) return;  // uncut, a last block may be half empty
-    const std::string arithmetic = cut_text(spec, member.size, group, share) + multiple_text(share, b);
-    // TensorRT-LLM's own words are not known.
-    const std::string message = engine_ == Engine::trtllm
-                                    ? fmt::format("its block-scaled GEMMs take whole blocks of {} only", b)
-                                    : block_refusal(spec, share, b);
-    refuse(title(spec.part), short_name(spec), arithmetic, message);
+void judge_stages(Bench& b) {
+  const std::uint64_t layers = b.tree.layers, pp = b.layout.pp;
+  if (pp > layers) {
+    if (const EngineRule* r = b.rule(Rule::layers_fill_stages))
+      b.refuse(*r, "layers", "layers", fmt::format("{} layers over {} stages", layers, pp),
+               std::string(r->message));
+  } else if (layers % pp != 0) {
+    b.note(fmt::format("{} layers over {} stages: {} puts {}", layers, pp, title(b.engine.engine),
+                       dealt_text(pipeline_stages(layers, pp, b.engine))));
   }
+}
 
-  // Scales in groups along the rows: INT4 (AWQ, GPTQ and the Marlin kernels behind them), NVFP4, MXFP4.
-  void groups(const TensorSpec& spec, const PartitionedPart& member, std::uint64_t group) {
-    const WeightFormat& f = options_.format;
-    const std::uint64_t share = member_share(member, spec.parallel.partition, group);
-    const std::uint64_t g = f.block_columns;
-    const bool rows = spec.parallel.partition == Partition::rows;
-    const std::string arithmetic = cut_text(spec, member.size, group, share);
-    if (rows && g > 1 && share % g != 0) {
-      refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, g), group_refusal());
-      return;
-    }
-    if (!f.marlin || engine_ == Engine::trtllm || spec.part == Part::routed_expert) return;
-    const std::uint64_t least = rows ? 128 : 64;  // marlin_utils.py: min_thread_k, min_thread_n
-    if (share % least == 0) return;
-    refuse(title(spec.part), short_name(spec), arithmetic + multiple_text(share, least),
-           fmt::format("Weight {}_size_per_partition = {} is not divisible by {} = {}. Consider reducing "
-                       "tensor_parallel_size or running with --quantization gptq.",
-                       rows ? "input" : "output", share, rows ? "min_thread_k" : "min_thread_n", least));
-  }
-
-  Engine engine_;
-  const ModuleTree& tree_;
-  const Layout& layout_;
-  const PlanOptions& options_;
-  Ruling ruling_;
-};
+void judge_vocabulary(Bench& b) {
+  if (b.rule(Rule::vocabulary_padded) == nullptr || b.tree.vocabulary == 0 || b.layout.tp == 1) return;
+  const std::uint64_t padded = (b.tree.vocabulary + 63) / 64 * 64;
+  if (padded != b.tree.vocabulary)
+    b.note(fmt::format("{} pads the vocabulary of {} to {}, a multiple of 64", title(b.engine.engine),
+                       b.tree.vocabulary, padded));
+}
 
 }  // namespace
 
-Ruling judge(Engine engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
-  return Judge(engine, tree, layout, options).run();
+void Bench::refuse(const EngineRule& by, std::string_view part, std::string tensors, std::string arithmetic,
+                   std::string message, bool silent) {
+  if (message.empty()) message = "its words are not known";
+  for (Refusal& refusal : ruling.refusals) {
+    if (refusal.part != part || refusal.message != message || refusal.rule != name(by.rule)) continue;
+    if (refusal.tensors.find(tensors) == std::string::npos) refusal.tensors += ", " + tensors;
+    return;
+  }
+  ruling.refusals.push_back({engine, std::string(name(by.rule)), std::string(part), std::move(tensors),
+                             std::move(arithmetic), std::move(message), silent});
 }
 
-std::uint64_t largest_block(const ModuleTree& tree, const Layout& layout, const WeightFormat& format) {
-  std::uint64_t block = std::gcd(format.block_rows, format.block_columns);
-  if (format.block_rows <= 1 || format.block_columns == 0) return 0;
-  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    const bool cut =
-        spec.parallel.partition == Partition::columns || spec.parallel.partition == Partition::rows;
-    if (!where.main() || !cut || spec.storage != Storage::own || !quantizes(format, spec, 0)) return;
-    const std::uint64_t group = cut_group(spec, layout);
-    for (const PartitionedPart& member : spec.parallel.members) {
-      if (group > 1) block = std::gcd(block, member_share(member, spec.parallel.partition, group));
-    }
-  });
-  return block >= 8 ? block : 0;  // smaller ones no kernel takes
+void Bench::note(std::string text) {
+  if (std::find(ruling.notes.begin(), ruling.notes.end(), text) == ruling.notes.end())
+    ruling.notes.push_back(std::move(text));
+}
+
+Ruling judge(const EngineAt& engine, const ModuleTree& tree, const Layout& layout,
+             const PlanOptions& options) {
+  Bench bench(engine, tree, layout, options);
+  judge_heads(bench);
+  judge_recurrent(bench);
+  judge_experts(bench);
+  judge_stages(bench);
+  judge_vocabulary(bench);
+  judge_matrices(bench);
+  return std::move(bench.ruling);
 }
 
 }  // namespace assay

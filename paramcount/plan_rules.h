@@ -1,9 +1,10 @@
-// What each engine asserts about shapes, and the words it uses. Sources beside the rules.
+// What each engine asserts about shapes, and the words it uses: its table (engine_rules.h), applied.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "paramcount/engine_rules.h"
 #include "paramcount/plan.h"
 
 namespace assay {
@@ -12,7 +13,30 @@ struct Ruling {
   std::vector<Refusal> refusals;
   std::vector<std::string> notes;
 };
-Ruling judge(Engine engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options);
+Ruling judge(const EngineAt& engine, const ModuleTree& tree, const Layout& layout,
+             const PlanOptions& options);
+
+// What a judge of one engine has at hand; rules are looked up in its table.
+class Bench {
+ public:
+  Bench(const EngineAt& engine, const ModuleTree& tree, const Layout& layout, const PlanOptions& options)
+      : engine(engine), tree(tree), layout(layout), options(options) {}
+
+  const EngineRule* rule(Rule id) const { return find_rule(engine, id, tree.family); }
+  // Several tensors with one message become one refusal. An empty message: its words are not known.
+  void refuse(const EngineRule& by, std::string_view part, std::string tensors, std::string arithmetic,
+              std::string message, bool silent = false);
+  void note(std::string text);
+
+  const EngineAt& engine;
+  const ModuleTree& tree;
+  const Layout& layout;
+  const PlanOptions& options;
+  Ruling ruling;
+};
+
+// Heads and experts, layers and their recurrent states (plan_rules.cpp); then every matrix (plan_matrices.cpp).
+void judge_matrices(Bench& bench);
 
 // The largest square block, a divisor of the format's, that every cut shape is a multiple of; 0: none.
 std::uint64_t largest_block(const ModuleTree& tree, const Layout& layout, const WeightFormat& format);

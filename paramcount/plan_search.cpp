@@ -34,7 +34,7 @@ std::string outcome_of(const Plan& plan) {
 }
 
 std::string engine_line(const Layout& l, const PlanOptions& options) {
-  const Engine engine = options.engines.empty() ? Engine::vllm : options.engines.front();
+  const Engine engine = options.engines.empty() ? Engine::vllm : options.engines.front().engine;
   if (engine == Engine::vllm) {
     std::string line = fmt::format("vllm serve MODEL --tensor-parallel-size {}", l.tp);
     if (l.pp > 1) line += fmt::format(" --pipeline-parallel-size {}", l.pp);

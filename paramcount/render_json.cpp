@@ -176,10 +176,15 @@ Json load_json(const Plan& plan) {
             {"kv_tokens_that_fit", plan.tokens_that_fit}}}};
 }
 
-Json plan_json(const Answer& answer) {
+Json plan_json(const Answer& answer, const Question& question) {
+  Json engines = Json::array();
+  for (const EngineAt& engine : question.plan.engines)
+    engines.push_back({{"name", title(engine.engine)}, {"version", engine.version.text()}});
   Json plan = load_json(*answer.plan), refusals = Json::array(), cuts = Json::array(), ways = Json::array();
   for (const Refusal& r : answer.plan->refusals) {
-    refusals.push_back({{"engine", title(r.engine)},
+    refusals.push_back({{"engine", title(r.engine.engine)},
+                        {"version", r.engine.version.text()},
+                        {"rule", r.rule},
                         {"part", r.part},
                         {"tensors", r.tensors},
                         {"arithmetic", r.arithmetic},
@@ -192,6 +197,7 @@ Json plan_json(const Answer& answer) {
     ways.push_back(
         {{"what", way.what}, {"outcome", way.outcome}, {"feasible", way.launches}, {"command", way.command}});
   }
+  plan["engines"] = engines;
   plan["refusals"] = refusals;
   plan["notes"] = answer.plan->notes;
   plan["tensors"] = cuts;
@@ -225,7 +231,7 @@ Json render_json(const Model& model, const Question& question, const Answer& ans
   if (model.reconciliation) document["checkpoint"] = checkpoint_json(model);
   document["memory"] = memory_json(model, question, answer);
   document["compute"] = compute_json(answer);
-  if (answer.plan) document["plan"] = plan_json(answer);
+  if (answer.plan) document["plan"] = plan_json(answer, question);
   if (answer.searched) {
     Json plans = Json::array();
     for (const Plan& plan : answer.found) plans.push_back(load_json(plan));

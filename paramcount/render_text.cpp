@@ -301,6 +301,9 @@ class Report {
     const Plan& p = *answer_.plan;
     const PlanOptions& o = question_.plan;
     sheet_.heading(fmt::format("Plan {} on {} GPUs, {}", p.layout.text(), p.layout.ranks(), o.format.title));
+    std::string whose;
+    for (const EngineAt& engine : o.engines) whose += (whose.empty() ? "" : ", ") + engine.text();
+    sheet_.line(fmt::format("held against the rules of {}", whose));
     std::set<std::string> seen;
     for (const Refusal& r : p.refusals) {
       const std::string line = fmt::format("{} ({}): {}", r.part, r.tensors, r.arithmetic);
@@ -312,9 +315,9 @@ class Report {
         const auto known =
             std::find_if(said.begin(), said.end(), [&](const auto& s) { return s.first == other.message; });
         if (known == said.end())
-          said.emplace_back(other.message, title(other.engine));
+          said.emplace_back(other.message, title(other.engine.engine));
         else
-          known->second += fmt::format(", {}", title(other.engine));
+          known->second += fmt::format(", {}", title(other.engine.engine));
       }
       for (const auto& [message, who] : said) sheet_.line(fmt::format("    {}: {}", who, message));
     }
@@ -405,7 +408,7 @@ std::string verdict_line(const Model& model, const Answer& answer) {
   if (answer.plan) {
     if (answer.plan->launches()) return fmt::format("feasible: {}", answer.plan->layout.text());
     std::set<std::string> engines;
-    for (const Refusal& refusal : answer.plan->refusals) engines.insert(std::string(title(refusal.engine)));
+    for (const Refusal& refusal : answer.plan->refusals) engines.insert(refusal.engine.text());
     std::string who;
     for (const std::string& engine : engines) who += (who.empty() ? "" : ", ") + engine;
     if (!who.empty()) return fmt::format("infeasible: {} would refuse {}", who, answer.plan->layout.text());

@@ -65,13 +65,17 @@ void for_each_line(const Model& model, const Question& question,
   const StoredTypes stored(model);
   const WeightFormat& format = question.plan.format;
   const WeightSizes sizes(model.tree, format);
+  const EngineAt engine =
+      question.plan.engines.empty() ? EngineAt(Engine::vllm) : question.plan.engines.front();
+  const Layout layout = question.layout.value_or(Layout());
+  const EngineCut cut(model.tree, layout, engine, format);
   std::unordered_set<const TensorSpec*> predicting;
   for_each_spec(model.tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (where.mtp) predicting.insert(&spec);
   });
   for_each_tensor(model.tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
     TensorLine line{name, &spec, {}, 0, {}, predicting.contains(&spec), false};
-    if (question.layout) line.rank_shape = rank_shape(spec, *question.layout);
+    if (question.layout) line.rank_shape = cut.rank_shape(spec);
     if (const LogicalTensor* found = stored.find(name)) {
       line.type = form_name(*found);
       line.bytes = bytes_of(*found, *model.checkpoint);

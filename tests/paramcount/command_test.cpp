@@ -71,6 +71,23 @@ TEST(Paramcount, PlanThatCannotLaunchExitsWithOne) {
   EXPECT_EQ(smaller.exit_code, 0) << smaller.out;
 }
 
+TEST(Paramcount, EnginesAreNamedWithTheirVersions) {
+  const std::string path = test::published_config("Qwen3-235B-A22B-FP8").string();
+  const auto wrong = assay({"paramcount", path, "--plan", "tp=8", "--engine", "tgi"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("vllm (0.11.0"), std::string::npos) << wrong.err;
+  const auto newest = assay({"paramcount", path, "--plan", "tp=8", "--engine", "vllm"});
+  EXPECT_EQ(newest.exit_code, 0) << newest.out;
+  EXPECT_NE(newest.out.find("held against the rules of vLLM 0.33.0"), std::string::npos) << newest.out;
+  const auto older = assay({"paramcount", path, "--plan", "tp=8", "--engine", "vllm@0.29"});
+  EXPECT_EQ(older.exit_code, 1);
+  EXPECT_NE(older.out.find("the rules of 0.25.1, the nearest older one"), std::string::npos) << older.out;
+  const auto rules = assay({"paramcount", "--rules", "--engine", "sglang@0.4.10"});
+  EXPECT_EQ(rules.exit_code, 0) << rules.err;
+  EXPECT_NE(rules.out.find("layers-to-last-stage"), std::string::npos);
+  EXPECT_EQ(rules.out.find("layers-to-last-stages"), std::string::npos);
+}
+
 TEST(Paramcount, EveryFormatOfASmallModel) {
   const TempDir dir;
   write_file(dir / "config.json", kSmall);

@@ -12,8 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr Engine kVllm[] = {Engine::vllm};
-
 struct Loaded {
   ModuleTree tree;
   PlanOptions options;
@@ -21,7 +19,7 @@ struct Loaded {
 Loaded load(const std::filesystem::path& path, std::initializer_list<Engine> engines) {
   const ModelConfig config = ModelConfig::read(path);
   Loaded loaded{describe(config), {}};
-  loaded.options.engines = engines;
+  for (const Engine engine : engines) loaded.options.engines.emplace_back(engine);
   loaded.options.format = configured_format(config);
   return loaded;
 }
@@ -34,7 +32,8 @@ bool says(const Plan& plan, const std::string& text) {
 // sglang#3345, #3491, vllm#12256: DeepSeek-V3 and R1 at tp=32.
 TEST(Plan, DeepSeekV3At32) {
   const fs::path path = test::published_config("DeepSeek-V3");
-  const Loaded m = load(path, {Engine::vllm, Engine::sglang});
+  Loaded m = load(path, {});
+  m.options.engines = parse_engines("vllm@0.11,sglang").engines;
   const Plan plan = make_plan(m.tree, parse_layout("tp=32"), m.options);
   EXPECT_FALSE(plan.launches());
   EXPECT_TRUE(says(plan, "intermediate_size 18432/32 = 576 = 4.5 × 128"));
@@ -70,7 +69,7 @@ class LegalTensorParallel : public testing::TestWithParam<LegalTp> {};
 
 TEST_P(LegalTensorParallel, Fp8Blocks) {
   const fs::path path = test::published_config(GetParam().config);
-  Loaded m = load(path, {kVllm[0]});
+  Loaded m = load(path, {Engine::sglang});
   m.options.format = *weight_format("fp8-block");
   std::set<std::uint64_t> legal;
   for (std::uint64_t tp = 1; tp <= 64; tp *= 2) {
@@ -89,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Models, LegalTensorParallel,
 
 TEST(Plan, QwenAt8) {  // vllm#17569
   const fs::path path = test::published_config("Qwen3-235B-A22B-FP8");
-  const Loaded m = load(path, {Engine::vllm});
+  Loaded m = load(path, {});
+  m.options.engines = parse_engines("vllm@0.11").engines;
   EXPECT_TRUE(
       says(make_plan(m.tree, {8, 1, 1, 1}, m.options), "moe_intermediate_size 1536/8 = 192 = 1.5 × 128"));
 }

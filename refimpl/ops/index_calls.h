@@ -1,0 +1,42 @@
+// Attention to some keys only (DeepSeek-V3.2, arXiv 2512.02556 §2.1): an indexer scores every key a query may see,
+//
+//   score[t, s] = Σ_h w[t, h] · relu(q[t, h] · k[s])
+//
+// and the best top_k are attended to. What they are attended to with is AttentionCall or MlaCall, whose rows the
+// choice picks as pages of one row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "refimpl/ops/interface.h"
+
+namespace assay {
+
+// By row of IndexCall::q: the keys it attends to, in their order; all it may see, where these are top_k or fewer.
+struct KeyChoice {
+  std::vector<std::vector<std::int32_t>> keys;
+  Matrix positions;  // the same, to be looked at: [tokens, top_k], -1 behind the last
+};
+
+// The queries of one sequence within a batch, at positions `position` and after it.
+struct IndexSequence {
+  std::size_t first = 0, queries = 0;  // rows of IndexCall::q
+  std::size_t position = 0;
+  PagedKvView key_rows;  // [keys, head_dim]
+};
+struct IndexCall {
+  using Result = KeyChoice;
+  static constexpr std::string_view kOp = "index";
+  Matrix q;        // [tokens, heads · head_dim], rotated
+  Matrix weights;  // [tokens, heads]
+  std::vector<IndexSequence> sequences;
+  std::size_t heads = 0, head_dim = 0, top_k = 0;
+};
+
+// No kernels yet: plain loops, whatever Ops the rest runs on.
+KeyChoice choose_keys(Ops& ops, const IndexCall& call);
+
+}  // namespace assay

@@ -7,10 +7,14 @@ namespace assay {
 
 extern const ModelRule kDeepseekV2Rule;
 extern const ModelRule kDeepseekV3Rule;
+extern const ModelRule kDeepseekV32Rule;
 extern const ModelRule kGemma2Rule;
 extern const ModelRule kGemma3Rule;
+extern const ModelRule kGlmMoeDsaRule;
 extern const ModelRule kGpt2Rule;
 extern const ModelRule kGptOssRule;
+extern const ModelRule kKimiK25Rule;
+extern const ModelRule kLatentKinRule;
 extern const ModelRule kLlamaRule;
 extern const ModelRule kMinicpm3Rule;
 extern const ModelRule kMistralRule;
@@ -20,5 +24,6 @@ extern const ModelRule kPhi3Rule;
 extern const ModelRule kQwen2Rule;
 extern const ModelRule kQwen3Rule;
 extern const ModelRule kQwen3MoeRule;
+extern const ModelRule kYoutuRule;
 
 }  // namespace assay

@@ -67,10 +67,12 @@ Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, c
   return m;
 }
 
-// Which layers hold experts. moe_layer_freq is "one layer in so many", or a list with a 0 or 1 for each
+// Which layers hold experts: mlp_layer_types, where the class has it. moe_layer_freq is "one layer in so many", or a list with a 0 or 1 for each
 // layer.
 std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Decoder& d,
-                                                 std::uint64_t dense_first_default) {
+                                                 std::uint64_t dense_first_default, bool by_types) {
+  if (const auto types = by_types ? layer_texts(config, "mlp_layer_types", d.layers, true) : std::nullopt)
+    return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
   const std::uint64_t dense_first = config.number("first_k_dense_replace", dense_first_default);
   if (config.is_list("moe_layer_freq")) {
     const std::vector<std::uint64_t> listed = *config.numbers("moe_layer_freq");
@@ -88,7 +90,7 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defau
   const Decoder d = read_decoder(config, tree, defaults.decoder, HeadDim::unused);
   const LatentAttention a = read_latent_attention(config, d, {});
   const Mixture m = read_mixture(config, tree, d, defaults);
-  const auto is_sparse = sparse_layers(config, d, defaults.dense_first);
+  const auto is_sparse = sparse_layers(config, d, defaults.dense_first, sparse_attention);
 
   Module attend = attention(a);
   AttentionGeometry g = geometry(a, all_layers(d.layers));
@@ -130,10 +132,11 @@ void describe_v32(ConfigReader& config, ModuleTree& tree) {
 
 // The config's scoring_func says what topk_method does, where it is there. The class of V2 never makes weights
 // of experts add up to one; files that choose as V3 does may say V2's architecture (GGUF).
-ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, const Defaults& defaults) {
+ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, std::string_view class_method,
+                           const DeepseekForward& defaults) {
   using Method = ExpertRouting::Method;
   ExpertRouting routing;
-  const std::string method = config.text("topk_method", defaults.topk_method);
+  const std::string method = config.text("topk_method", class_method);
   if (method == "noaux_tc")
     routing.method = Method::noaux_tc;
   else if (method == "group_limited_greedy")
@@ -153,19 +156,27 @@ ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, const D
   return routing;
 }
 
-Hyperparameters read_with(ConfigReader& config, const ModuleTree& tree, const Defaults& defaults) {
-  Hyperparameters h = read_forward(config, tree, {.rope = {.context = defaults.context}});
-  h.interleaved_pairs = true;
-  h.routing = read_routing(config, tree, defaults);
+Hyperparameters read_with(ConfigReader& config, const ModuleTree& tree, std::string_view method,
+                          const DeepseekForward& of_class) {
+  Hyperparameters h =
+      read_forward(config, tree, {.epsilon = of_class.epsilon, .rope = {.context = of_class.context}});
+  h.interleaved_pairs = !of_class.pairs_by_config || config.flag("rope_interleave", true);
+  if (tree.experts > 0) h.routing = read_routing(config, tree, method, of_class);
   return h;
 }
 Hyperparameters read_v2(ConfigReader& config, const ModuleTree& tree) {
-  return read_with(config, tree, kV2Defaults);
+  return read_with(config, tree, kV2Defaults.topk_method,
+                   {.groups = kV2Defaults.groups,
+                    .chosen_groups = kV2Defaults.chosen_groups,
+                    .routed_scale = kV2Defaults.routed_scale,
+                    .context = kV2Defaults.context,
+                    .pairs_by_config = false});
 }
 Hyperparameters read_v3(ConfigReader& config, const ModuleTree& tree) {
-  Hyperparameters h = read_with(config, tree, kV3Defaults);
-  h.interleaved_pairs = config.flag("rope_interleave", true);
-  return h;
+  return read_deepseek_forward(config, tree, {});
+}
+Hyperparameters read_v32(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(config, tree, {.context = 163840, .pairs_by_config = false});
 }
 
 constexpr std::string_view kBiases[] = {"attention_bias"};
@@ -250,12 +261,18 @@ void describe_deepseek_v3(ConfigReader& config, ModuleTree& tree, const std::str
   describe_with(config, tree, kV3Defaults, false, prefix);
 }
 
+Hyperparameters read_deepseek_forward(ConfigReader& config, const ModuleTree& tree,
+                                      const DeepseekForward& of_class) {
+  return read_with(config, tree, kV3Defaults.topk_method, of_class);
+}
+
 const Family kDeepseekV2 = {
     "deepseek_v2", "DeepSeek V2, V2-Lite", kV2Architectures, kV2Types, kV2Gguf, describe_v2, read_v2,
     &kV2InGguf};
 const Family kDeepseekV3 = {
     "deepseek_v3", "DeepSeek V3, R1, V3.1; Kimi K2", kV3Architectures, kV3Types, {}, describe_v3, read_v3,
     &kV3InGguf};
-const Family kDeepseekV32 = {"deepseek_v32", "DeepSeek V3.2", kV32Architectures, kV32Types, {}, describe_v32};
+const Family kDeepseekV32 = {"deepseek_v32", "DeepSeek V3.2", kV32Architectures, kV32Types, {},
+                             describe_v32,   read_v32};
 
 }  // namespace assay::families

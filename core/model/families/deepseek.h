@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/model/blocks.h"
+#include "core/model/hyperparameters.h"
 
 namespace assay::families {
 
@@ -24,6 +25,17 @@ struct Indexer {
 };
 Indexer read_indexer(ConfigReader& config, std::uint64_t heads);
 Module indexer(const blocks::LatentAttention& a, const Indexer& i, ConfigReader& config);
+
+// Hyperparameters of those whose experts are chosen as V3's are, and whose class says so:
+struct DeepseekForward {
+  std::uint64_t groups = 8, chosen_groups = 4;  // n_group, topk_group
+  double routed_scale = 2.5;                    // routed_scaling_factor
+  std::size_t context = 4096;                   // max_position_embeddings
+  double epsilon = 1e-6;                        // rms_norm_eps
+  bool pairs_by_config = true;                  // rope_interleave is read; else it is always so
+};
+Hyperparameters read_deepseek_forward(ConfigReader& config, const ModuleTree& tree,
+                                      const DeepseekForward& of_class);
 
 // V3 with every name behind `prefix` ("language_model.").
 void describe_deepseek_v3(ConfigReader& config, ModuleTree& tree, const std::string& prefix);

@@ -269,6 +269,10 @@ void describe_youtu(ConfigReader& config, ModuleTree& tree) {
                 .latent = LatentDefaults{}});
 }
 
+Hyperparameters read_youtu(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(config, tree, {.context = 131072});
+}
+
 constexpr std::string_view kSmollm3Architectures[] = {"SmolLM3ForCausalLM"}, kSmollm3Types[] = {"smollm3"};
 constexpr std::string_view kSeedArchitectures[] = {"SeedOssForCausalLM"}, kSeedTypes[] = {"seed_oss"};
 constexpr std::string_view kExaone4Architectures[] = {"Exaone4ForCausalLM"}, kExaone4Types[] = {"exaone4"};
@@ -330,6 +334,7 @@ const Family kStablelm = {"stablelm",     "StableLM", kStablelmArchitectures,
                           kStablelmTypes, {},         describe_stablelm};
 const Family kMinistral = {"ministral",     "Ministral", kMinistralArchitectures,
                            kMinistralTypes, {},          describe_ministral};
-const Family kYoutu = {"youtu", "Youtu-LLM", kYoutuArchitectures, kYoutuTypes, {}, describe_youtu};
+const Family kYoutu = {"youtu", "Youtu-LLM",    kYoutuArchitectures, kYoutuTypes,
+                       {},      describe_youtu, read_youtu};
 
 }  // namespace assay::families

@@ -75,12 +75,19 @@ void describe_glm_moe_dsa(ConfigReader& config, ModuleTree& tree) {
   tree.mtp_attention.push_back(std::move(indexed));
 }
 
+Hyperparameters read_glm_moe_dsa(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(
+      config, tree,
+      {.groups = 1, .chosen_groups = 1, .context = 202752, .epsilon = 1e-5, .pairs_by_config = false});
+}
+
 constexpr std::string_view kGlmDsaArchitectures[] = {"GlmMoeDsaForCausalLM"};
 constexpr std::string_view kGlmDsaTypes[] = {"glm_moe_dsa"};
 
 }  // namespace
 
 const Family kGlmMoeDsa = {
-    "glm_moe_dsa", "GLM-5, 5.1, 5.2, 5.3", kGlmDsaArchitectures, kGlmDsaTypes, {}, describe_glm_moe_dsa};
+    "glm_moe_dsa",        "GLM-5, 5.1, 5.2, 5.3", kGlmDsaArchitectures, kGlmDsaTypes, {},
+    describe_glm_moe_dsa, read_glm_moe_dsa};
 
 }  // namespace assay::families

@@ -17,6 +17,10 @@ void describe_k25(ConfigReader& config, ModuleTree& tree) {
   add_moonvit(config, tree, Quantity("hidden_size", tree.hidden_size));
 }
 
+Hyperparameters read_k25(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(config, tree, {});
+}
+
 // linear_attn_config counts layers from 1.
 struct Linear {
   KimiDeltaAttention kda;
@@ -126,7 +130,8 @@ constexpr std::string_view kK3Types[] = {"kimi_k3"};
 
 }  // namespace
 
-const Family kKimiK25 = {"kimi_k25", "Kimi K2.5, K2.6, K2.7", kK25Architectures, kK25Types, {}, describe_k25};
+const Family kKimiK25 = {"kimi_k25", "Kimi K2.5, K2.6, K2.7", kK25Architectures, kK25Types, {}, describe_k25,
+                         read_k25};
 const Family kKimiLinear = {"kimi_linear",  "Kimi Linear", kLinearArchitectures, kLinearTypes, {},
                             describe_linear};
 const Family kKimiK3 = {"kimi_k3", "Kimi K3", kK3Architectures, kK3Types, {}, describe_linear};

@@ -297,6 +297,11 @@ void describe_glm4_moe_lite(ConfigReader& config, ModuleTree& tree) {
     return;
   }
 }
+Hyperparameters read_glm4_moe_lite(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(
+      config, tree,
+      {.groups = 1, .chosen_groups = 1, .routed_scale = 1.8, .context = 202752, .epsilon = 1e-5});
+}
 // A norm of the MLP's output too, where there are experts.
 void describe_axk1(ConfigReader& config, ModuleTree& tree) {
   describe_kin(
@@ -309,6 +314,9 @@ void describe_axk1(ConfigReader& config, ModuleTree& tree) {
       add_norm(group, "post_mlp_layernorm", Quantity("hidden_size", tree.hidden_size),
                Role::post_feedforward_norm);
   }
+}
+Hyperparameters read_axk1(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(config, tree, {.context = 32768});
 }
 // Stacked, as the class holds them.
 void describe_mistral4(ConfigReader& config, ModuleTree& tree) {
@@ -384,9 +392,10 @@ const Family kHunyuanMoe = {
 const Family kHy3 = {"hy_v3", "HY3", kHy3Architectures, kHy3Types, {}, describe_hy3};
 const Family kMellum = {"mellum", "Mellum 2", kMellumArchitectures, kMellumTypes, {}, describe_mellum};
 const Family kAfmoe = {"afmoe", "Trinity (AFMoE)", kAfmoeArchitectures, kAfmoeTypes, {}, describe_afmoe};
-const Family kGlm4MoeLite = {"glm4_moe_lite",       "GLM-4.7-Flash", kGlmLiteArchitectures, kGlmLiteTypes, {},
-                             describe_glm4_moe_lite};
-const Family kAxk1 = {"axk1", "A.X K1", kAxk1Architectures, kAxk1Types, {}, describe_axk1};
+const Family kGlm4MoeLite = {
+    "glm4_moe_lite",        "GLM-4.7-Flash",   kGlmLiteArchitectures, kGlmLiteTypes, {},
+    describe_glm4_moe_lite, read_glm4_moe_lite};
+const Family kAxk1 = {"axk1", "A.X K1", kAxk1Architectures, kAxk1Types, {}, describe_axk1, read_axk1};
 const Family kMistral4 = {"mistral4", "Mistral Small 4", kMistral4Architectures, kMistral4Types,
                           {},         describe_mistral4};
 const Family kCohere2Moe = {

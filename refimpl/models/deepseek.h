@@ -1,0 +1,21 @@
+// The decoder around latent attention and DeepSeek's experts, and what the classes that share it have of their own.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "refimpl/models/model.h"
+
+namespace assay {
+
+inline constexpr std::string_view kTransformers = "transformers", kTransformers4 = "transformers-4",
+                                  kDeepseek = "deepseek";
+
+struct DeepseekForm {
+  RopeLayout index_layout = RopeLayout::half_split;  // of an indexer's heads
+};
+
+std::unique_ptr<LanguageModel> make_deepseek(const Weights& weights, const ModelOptions& options,
+                                             const DeepseekForm& form = {});
+
+}  // namespace assay

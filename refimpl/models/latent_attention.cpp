@@ -1,0 +1,174 @@
+#include "refimpl/models/latent_attention.h"
+
+#include <cmath>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+constexpr double kIndexNormEpsilon = 1e-6;
+
+// For every query the cache's rows it attends to, as pages of one row; where it may see few enough, all of them.
+void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const LatentSettings& s,
+                   const KeyChoice& chosen) {
+  for (const Batch::Sequence& sequence : batch.sequences) {
+    const PagedKvView rows = sequence.cache->keys(layer);
+    const std::size_t keys = sequence.cache->length() + sequence.count;
+    if (s.top_k == 0 || keys <= s.top_k) {
+      call.sequences.push_back({.first = sequence.first,
+                                .queries = sequence.count,
+                                .keys = keys,
+                                .key_rows = rows,
+                                .value_rows = {}});
+      continue;
+    }
+    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
+      const std::vector<std::int32_t>& attended = chosen.keys.at(t);
+      call.sequences.push_back({.first = t,
+                                .queries = 1,
+                                .keys = attended.size(),
+                                .key_rows = {.base = rows.base, .pages = attended.data(), .page_rows = 1},
+                                .value_rows = {}});
+    }
+  }
+}
+
+}  // namespace
+
+LatentSettings latent_settings(const ModuleTree& tree) {
+  LatentSettings s;
+  const AttentionGeometry& g = tree.attention.at(0);
+  s.heads = g.heads;
+  s.kv_rank = g.kv_lora_rank;
+  s.rope_dim = g.rope_head_dim;
+  s.nope_dim = g.qk_head_dim - g.rope_head_dim;
+  s.v_dim = g.v_head_dim;
+  s.scale = 1 / std::sqrt(static_cast<double>(s.nope_dim + s.rope_dim));
+  for (const AttentionGeometry& each : tree.attention) {
+    s.top_k = each.indexer_top_k;
+    if (each.indexer_heads == 0) continue;  // of layers that take another's choice
+    s.index_heads = each.indexer_heads;
+    s.index_dim = each.indexer_head_dim;
+  }
+  return s;
+}
+
+std::optional<KeyIndexer> KeyIndexer::find(const Weights& weights, std::size_t layer) {
+  const auto get = [&](Role role, bool bias = false) {
+    return weights.get({.role = role, .layer = layer, .bias = bias});
+  };
+  if (!weights.find({.role = Role::indexer_q, .layer = layer})) return std::nullopt;
+  return KeyIndexer{get(Role::indexer_q), get(Role::indexer_k), get(Role::indexer_k_norm),
+                    get(Role::indexer_k_norm, true), get(Role::indexer_weights)};
+}
+
+KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matrix& latents,
+                             std::size_t layer, const Batch& batch, const RopeAngles& angles,
+                             const LatentSettings& s, Ops& ops, const TapScope& at) const {
+  const auto rotate = [&](const Matrix& of, std::size_t heads) {  // the first elements of each head
+    ops.rope(of, {.heads = heads,
+                  .head_dim = s.index_dim,
+                  .cos = angles.cos,
+                  .sin = angles.sin,
+                  .layout = s.index_layout});
+  };
+  const Matrix queries = ops.linear(q_latent, q);  // [tokens, index heads · index dim]
+  rotate(queries, s.index_heads);
+  at("index_q", queries);
+  const Matrix keys = ops.layer_norm(ops.linear(x, k), k_norm, k_norm_bias, kIndexNormEpsilon);
+  rotate(keys, 1);
+  at("index_k", keys);                                 // [tokens, index dim]
+  const Matrix head_weights = ops.linear(x, weights);  // [tokens, index heads]
+  at("index_weights", head_weights);
+
+  IndexCall call{.q = queries,
+                 .weights = head_weights,
+                 .sequences = {},
+                 .heads = s.index_heads,
+                 .head_dim = s.index_dim,
+                 .top_k = s.top_k};
+  for (const Batch::Sequence& sequence : batch.sequences) {
+    sequence.cache->put(layer, latents.row_range(sequence.first, sequence.count),
+                        keys.row_range(sequence.first, sequence.count));
+    call.sequences.push_back(
+        {sequence.first, sequence.count, sequence.cache->length(), sequence.cache->values(layer)});
+  }
+  KeyChoice choice = choose_keys(ops, call);
+  at("index_keys", choice.positions);
+  return choice;
+}
+
+LatentAttention LatentAttention::read(const Weights& weights, std::size_t layer) {
+  const auto get = [&](Role role) { return weights.get({.role = role, .layer = layer}); };
+  const auto bias = [&](Role role) { return weights.find({.role = role, .layer = layer, .bias = true}); };
+  LatentAttention a;
+  a.q = weights.find({.role = Role::q, .layer = layer});
+  if (!a.q) {
+    a.q_a = get(Role::q_a);
+    a.q_a_bias = bias(Role::q_a);
+    a.q_a_norm = get(Role::q_a_norm);
+    a.q_b = get(Role::q_b);
+  }
+  a.kv_a = get(Role::kv_a);
+  a.kv_a_bias = bias(Role::kv_a);
+  a.kv_a_norm = get(Role::kv_a_norm);
+  a.k_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 1});
+  a.v_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 2});
+  if (!a.k_b || !a.v_b) a.kv_b = get(Role::kv_b);
+  a.output = get(Role::attention_output);
+  a.output_bias = bias(Role::attention_output);
+  a.indexer = KeyIndexer::find(weights, layer);
+  return a;
+}
+
+Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch& batch,
+                                const RopeAngles& angles, const LatentSettings& s, KeyChoice& chosen,
+                                Ops& ops, const TapScope& at) const {
+  Matrix q_latent;  // [tokens, q_rank]
+  if (!q) q_latent = ops.rms_norm(ops.linear(x, q_a, q_a_bias), q_a_norm, s.epsilon, NormForm::weight_last);
+  Matrix q_all = q ? ops.linear(x, q) : ops.linear(q_latent, q_b);  // [tokens, heads · (nope + rope)]
+  if (s.q_factor != 1) q_all = ops.multiply(q_all, s.q_factor);
+  ops.rope(q_all, {.heads = s.heads,
+                   .head_dim = s.nope_dim + s.rope_dim,
+                   .offset = s.nope_dim,
+                   .cos = angles.cos,
+                   .sin = angles.sin,
+                   .layout = s.layout});
+  at("q", q_all);
+
+  const Matrix down = ops.linear(x, kv_a, kv_a_bias);  // [tokens, kv_rank + rope]
+  Matrix latent = ops.rms_norm(down.part(0, s.kv_rank), kv_a_norm, s.epsilon, NormForm::weight_last);
+  at("latent", latent);  // [tokens, kv_rank]
+  if (s.latent_factor != 1) latent = ops.multiply(latent, s.latent_factor);
+  Matrix key_part = down.part(s.kv_rank, s.rope_dim);  // [tokens, rope]
+  ops.rope(key_part,
+           {.heads = 1, .head_dim = s.rope_dim, .cos = angles.cos, .sin = angles.sin, .layout = s.layout});
+  at("k_rope", key_part);
+  const Matrix kept = ops.concatenate(latent, key_part);  // [tokens, kv_rank + rope]
+
+  if (indexer) {
+    chosen = indexer->choose(x, q_latent, kept, layer, batch, angles, s, ops, at);
+  } else {
+    for (const Batch::Sequence& sequence : batch.sequences)
+      sequence.cache->put(layer, kept.row_range(sequence.first, sequence.count));
+  }
+  MlaCall call{.q = q_all,
+               .sequences = {},
+               .kv_b = kv_b,
+               .k_b = k_b,
+               .v_b = v_b,
+               .heads = s.heads,
+               .kv_rank = s.kv_rank,
+               .nope_dim = s.nope_dim,
+               .rope_dim = s.rope_dim,
+               .v_dim = s.v_dim,
+               .scale = s.scale,
+               .form = s.form};
+  add_sequences(call, batch, layer, s, chosen);
+  const Matrix mixed = ops.mla(call);  // [tokens, heads · v]
+  at("attn_context", mixed);
+  return ops.linear(mixed, output, output_bias);  // [tokens, hidden]
+}
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434 §2.1): what a token keeps is c = norm(W_DKV x) and one
+// rotary key part. With an indexer (DeepSeek-V3.2) it keeps an index key as well, and a query attends to the best
+// keys only; in GLM-5.2 some layers have no indexer and take the choice of the last that has.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "refimpl/models/rope_table.h"
+#include "refimpl/models/weights.h"
+#include "refimpl/ops/index_calls.h"
+#include "refimpl/step/batch.h"
+#include "refimpl/step/taps.h"
+
+namespace assay {
+
+struct LatentSettings {
+  std::size_t heads = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, v_dim = 0;
+  double epsilon = 1e-6;  // of the norms on queries' and keys' latents
+  double scale = 1;       // of attention scores
+  RopeLayout layout = RopeLayout::interleaved;
+  MlaForm form = MlaForm::absorbed;
+  double q_factor = 1, latent_factor = 1;  // LongCat: √(hidden / rank), of queries and of normed latents
+  // Of the indexer. 0 of top_k: every key is attended to.
+  std::size_t index_heads = 0, index_dim = 0, top_k = 0;
+  RopeLayout index_layout = RopeLayout::half_split;
+  std::size_t cache_width() const { return kv_rank + rope_dim; }
+};
+
+// From the shapes in the tree; the rest is the model's.
+LatentSettings latent_settings(const ModuleTree& tree);
+
+struct KeyIndexer {
+  WeightView q, k, k_norm, k_norm_bias, weights;
+
+  static std::optional<KeyIndexer> find(const Weights& weights, std::size_t layer);
+  // Puts the index keys beside the latents: SequenceCache::values of the layer.
+  KeyChoice choose(const Matrix& x, const Matrix& q_latent, const Matrix& latents, std::size_t layer,
+                   const Batch& batch, const RopeAngles& angles, const LatentSettings& s, Ops& ops,
+                   const TapScope& at) const;
+};
+
+struct LatentAttention {
+  WeightView q;                             // V2-Lite: queries straight from x
+  WeightView q_a, q_a_bias, q_a_norm, q_b;  // else through a latent of their own
+  WeightView kv_a, kv_a_bias, kv_a_norm;
+  WeightView kv_b, k_b, v_b;  // one matrix, or GGUF's two halves
+  WeightView output, output_bias;
+  std::optional<KeyIndexer> indexer;
+
+  static LatentAttention read(const Weights& weights, std::size_t layer);
+  // `chosen`: the choice of the last layer that made one; of a model without indexers it is left alone.
+  Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, const RopeAngles& angles,
+                 const LatentSettings& s, KeyChoice& chosen, Ops& ops, const TapScope& at) const;
+};
+
+}  // namespace assay

@@ -36,15 +36,30 @@ def published_shapes(config):
         for index in range(config["num_hidden_layers"], config["num_hidden_layers"] + extra):
             shapes |= {f"model.layers.{index}.{name}": shape for name, shape in mtp.shapes(config).items()}
         return shapes
+    if extra:
+        return shapes_with_prediction(values, extra)
     model_type = values.pop("model_type")
     return weights.checkpoint_shapes(AutoConfig.for_model(model_type, **values), AutoModelForCausalLM)
+
+
+def shapes_with_prediction(values, extra):
+    """Of the classes with an indexer: their MTP layers have one, too."""
+    count, model_type = values["num_hidden_layers"], values.pop("model_type")
+    longer = copy.deepcopy(values) | {"num_hidden_layers": count + extra}
+    if "indexer_types" in values:
+        longer["indexer_types"] = [*values["indexer_types"], *["full"] * extra]
+    shapes = weights.checkpoint_shapes(AutoConfig.for_model(model_type, **longer), AutoModelForCausalLM)
+    for index in range(count, count + extra):
+        around = mtp.shapes({**values, "model_type": model_type})
+        shapes |= {f"model.layers.{index}.{name}": shape for name, shape in around.items()}
+    return shapes
 
 
 def checkpoint(name, config):
     """(as stored, as computed with)"""
     seed = zlib.crc32(name.encode())
     tensors = weights.random_checkpoint(config, published_shapes(config), seed)
-    for index in range(config.get("num_nextn_predict_layers", 0)):
+    for index in range(config.get("num_nextn_predict_layers", 0) * (config["model_type"] != "glm_moe_dsa")):
         prefix = f"model.layers.{config['num_hidden_layers'] + index}"
         tensors[f"{prefix}.embed_tokens.weight"] = tensors["model.embed_tokens.weight"].clone()
         tensors[f"{prefix}.shared_head.head.weight"] = tensors["lm_head.weight"].clone()

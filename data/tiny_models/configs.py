@@ -170,5 +170,31 @@ CONFIGS = {
     ),
 }
 
+_INDEXER = {"index_n_heads": 10, "index_head_dim": 20, "index_topk": 7}
+_INDEXED = {key: value for key, value in {**_deepseek_v3(), **_INDEXER}.items() if key != "rope_interleave"}
+CONFIGS |= {
+    "deepseek-v32": {**_INDEXED, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32"},
+    "glm-moe-dsa": {
+        **_INDEXED, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "n_group": 1, "topk_group": 1,
+        "num_hidden_layers": 5, "indexer_types": ["full", "shared", "full", "shared", "shared"], "rms_norm_eps": 1e-5,
+        "num_attention_heads": 3, "num_key_value_heads": 3, "index_topk": 5, "index_head_dim": 12, "rope_scaling": None,
+        "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}, "indexer_rope_interleave": True,
+    },
+    "glm4-moe-lite": {
+        **_deepseek_v3(num_nextn_predict_layers=0), "architectures": ["Glm4MoeLiteForCausalLM"],
+        "model_type": "glm4_moe_lite", "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.8, "rms_norm_eps": 1e-5,
+        "num_attention_heads": 5, "num_key_value_heads": 5, "rope_scaling": None, "rope_theta": 1000000.0,
+    },
+    "axk1": {
+        **_deepseek_v3(num_nextn_predict_layers=0), "architectures": ["AXK1ForCausalLM"], "model_type": "axk1",
+        "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
+    },
+    "youtu": {
+        **COMMON, **LATENT, "architectures": ["YoutuForCausalLM"], "model_type": "youtu", "intermediate_size": 56,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 3, "rope_theta": 1600000.0,
+        "tie_word_embeddings": True, "rope_interleave": True, "mlp_bias": False,
+    },
+}
+
 # A prompt of 24 tokens is shorter than the original context, one of 40 is longer.
 LONG_PROMPT = {"llama", "llama-dynamic", "qwen2", "phi3", "minicpm3", "gpt-oss", "deepseek-v3"}

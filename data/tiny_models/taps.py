@@ -48,6 +48,15 @@ def recorded(model):
             taps[f"{prefix}.router_weights"] = weights.gather(1, order)
         handles.append(module.register_forward_hook(hook))
 
+    def keep_keys(name, module):
+        """The keys that an indexer chose, in their order; -1 behind those that stand in the query's future."""
+        def hook(_module, _inputs, output):
+            chosen = output[0].long()
+            future = chosen > torch.arange(chosen.shape[0]).unsqueeze(1)
+            ordered = chosen.masked_fill(future, chosen.shape[0]).sort(dim=-1).values
+            taps[name] = ordered.masked_fill(ordered == chosen.shape[0], -1)
+        handles.append(module.register_forward_hook(hook))
+
     def keep_input(name, module):
         def hook(_module, inputs, kwargs):
             value = inputs[0] if inputs else kwargs["hidden_states"]
@@ -60,11 +69,17 @@ def recorded(model):
         if index == 0:
             keep_input("embed", block)
         for child, tap in layout.items():
-            keep(f"{prefix}.{tap}", getattr(block, child))
+            if tap != "mlp_out" or not hasattr(block.mlp, "post_mlp_layernorm"):
+                keep(f"{prefix}.{tap}", getattr(block, child))
         before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
         keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
         if hasattr(block, "self_attn") and hasattr(block.self_attn, "kv_a_layernorm"):
             keep(f"{prefix}.latent", block.self_attn.kv_a_layernorm)
+        if getattr(getattr(block, "self_attn", None), "indexer", None) is not None:
+            keep_keys(f"{prefix}.index_keys", block.self_attn.indexer)
+        if hasattr(block.mlp, "post_mlp_layernorm"):
+            keep(f"{prefix}.mlp_post_norm", block.mlp.post_mlp_layernorm)
+            keep_input(f"{prefix}.mlp_out", block.mlp.post_mlp_layernorm)
         keep(f"{prefix}.out", block)
         for child in ("gate", "router"):
             if hasattr(block.mlp, child):

@@ -74,7 +74,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 15U);
+  EXPECT_EQ(compared.size(), 20U);
   for (const auto& [type, count] : compared) EXPECT_GE(count, 2) << type;
 }
 

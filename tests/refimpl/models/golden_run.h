@@ -103,6 +103,7 @@ class Runner {
     cache_.advance(tokens.size());
     return ops_.download(logits);
   }
+  void take_back(std::size_t length) { cache_.truncate(length); }
   std::vector<TokenId> greedy(std::vector<TokenId> tokens, std::size_t count) {
     std::vector<TokenId> chosen;
     (*this)(tokens);

@@ -112,5 +112,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                          "deepseek-v2-lite", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2"),
                          test_name);
 
+// DeepSeek's kin.
+INSTANTIATE_TEST_SUITE_P(Latent, Golden,
+                         testing::Values("deepseek-v32", "glm-moe-dsa", "glm4-moe-lite", "axk1", "youtu"),
+                         test_name);
+
 }  // namespace
 }  // namespace assay

@@ -1,5 +1,5 @@
 // Options of a config that data/models/ has at one value only: the same weights under a changed config.json,
-// against transformers in float64 and in bfloat16 (data/make_variants.py).
+// against transformers in float64 and in bfloat16 (data/make_variants.py, data/make_latent_variants.py).
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -14,12 +14,8 @@ using test::largest_difference;
 using test::Numbers;
 using test::Runner;
 
-fs::path fixtures() {
-  return test::source_dir() / "data/fixtures/variants";
-}
-
 struct Variant {
-  std::string model, name;
+  std::string fixtures, model, name;
   nlohmann::json changes;
 };
 std::ostream& operator<<(std::ostream& out, const Variant& variant) {
@@ -28,9 +24,12 @@ std::ostream& operator<<(std::ostream& out, const Variant& variant) {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  const auto known = nlohmann::json::parse(test::read_file(fixtures() / "VARIANTS.json"));
-  for (const auto& [model, of_model] : known.items()) {
-    for (const auto& [name, changes] : of_model.items()) all.push_back({model, name, changes});
+  for (const char* fixtures : {"variants", "latent_variants"}) {
+    const auto known = nlohmann::json::parse(
+        test::read_file(test::source_dir() / "data/fixtures" / fixtures / "VARIANTS.json"));
+    for (const auto& [model, of_model] : known.items()) {
+      for (const auto& [name, changes] : of_model.items()) all.push_back({fixtures, model, name, changes});
+    }
   }
   return all;
 }
@@ -58,7 +57,11 @@ class Variants : public testing::TestWithParam<Variant> {
     return all;
   }
   static const std::map<std::string, Numbers>& golden() {
-    static const auto tensors = test::read_tensors(fixtures() / "variants.safetensors");
+    static std::map<std::string, std::map<std::string, Numbers>> read;
+    std::map<std::string, Numbers>& tensors = read[GetParam().fixtures];
+    if (tensors.empty())
+      tensors = test::read_tensors(test::source_dir() / "data/fixtures" / GetParam().fixtures /
+                                   "variants.safetensors");
     return tensors;
   }
 

@@ -1,0 +1,135 @@
+// Attention to chosen keys (DeepSeek-V3.2, GLM-5) beyond what all families share: the choice itself, index keys in the
+// cache, layers that take another's choice, multi-token prediction.
+#include <nlohmann/json.hpp>
+
+#include "refimpl/ops/index_calls.h"
+#include "tests/refimpl/models/golden_run.h"
+
+namespace assay {
+namespace {
+
+using test::folder;
+using test::kOfDoubles;
+using test::largest;
+using test::largest_difference;
+using test::Runner;
+using test::tokens_of;
+
+constexpr const char* kIndexed[] = {"deepseek-v32", "glm-moe-dsa"};
+
+std::map<std::string, test::Numbers> golden(const std::string& model) {
+  return test::read_tensors(folder(model) / "golden/transformers.safetensors");
+}
+
+Matrix matrix(ReferenceOps& ops, std::size_t rows, const std::vector<double>& values) {
+  return ops.upload(values, rows, values.size() / rows);
+}
+
+// Two heads of one element: key s scores w0 relu(q0 k) + w1 relu(q1 k).
+TEST(ChooseKeys, TakesTheBestOfThoseAQueryMaySee) {
+  ReferenceOps ops({Precision::f64}, 1);
+  const Matrix keys = matrix(ops, 4, {1, -3, 2, 5});
+  IndexCall call{.q = matrix(ops, 2, {1, -1, 1, -1}),
+                 .weights = matrix(ops, 2, {1, 1, 1, -1}),
+                 .sequences = {{.first = 0, .queries = 2, .position = 2, .key_rows = {.base = keys}}},
+                 .heads = 2,
+                 .head_dim = 1,
+                 .top_k = 2};
+  const KeyChoice choice = choose_keys(ops, call);
+  EXPECT_EQ(choice.keys[0], (std::vector<std::int32_t>{1, 2}));  // scores 1, 3, 2
+  EXPECT_EQ(choice.keys[1], (std::vector<std::int32_t>{2, 3}));  // 1, -3, 2, 5
+  EXPECT_EQ(ops.download(choice.positions), (std::vector<double>{1, 2, 2, 3}));
+  call.top_k = 3;
+  EXPECT_EQ(choose_keys(ops, call).keys[0], (std::vector<std::int32_t>{0, 1, 2}));
+}
+
+TEST(ChooseKeys, OfEqualScoresTheEarlierAndNeverNaNWhileANumberIsLeft) {
+  ReferenceOps ops({Precision::f64}, 1);
+  const Matrix keys = matrix(ops, 5, {NAN, -1, 2, -1, -2});
+  const IndexCall call{.q = matrix(ops, 1, {1}),
+                       .weights = matrix(ops, 1, {1}),
+                       .sequences = {{.first = 0, .queries = 1, .position = 4, .key_rows = {.base = keys}}},
+                       .heads = 1,
+                       .head_dim = 1,
+                       .top_k = 3};
+  EXPECT_EQ(choose_keys(ops, call).keys[0], (std::vector<std::int32_t>{1, 2, 3}));
+}
+
+// Every key chosen, by pages of one row, is what attention to all of them gives.
+TEST(SparseAttention, OfEveryKeyIsDense) {
+  const test::TempDir sparse, dense;
+  auto config = nlohmann::json::parse(test::read_file(folder("deepseek-v32") / "config.json"));
+  const std::vector<TokenId> prompt = tokens_of(golden("deepseek-v32").at("tokens"));
+  for (const auto& [place, top_k] : {std::pair{&sparse, prompt.size()}, {&dense, prompt.size() + 1}}) {
+    config["index_topk"] = top_k;
+    test::write_file(*place / "config.json", config.dump());
+    fs::create_symlink(folder("deepseek-v32") / "model.safetensors", *place / "model.safetensors");
+  }
+  const std::vector<double> all = Runner(sparse.path(), Precision::f64)(prompt);
+  EXPECT_EQ(all, Runner(dense.path(), Precision::f64)(prompt));
+  EXPECT_GT(largest_difference(all, Runner("deepseek-v32", Precision::f64)(prompt)), 1e-3 * largest(all));
+}
+
+TEST(SparseAttention, TokenByTokenIsAtOnce) {
+  for (const char* model : kIndexed) {
+    const std::vector<TokenId> prompt = tokens_of(golden(model).at("tokens"));
+    Runner run(model, Precision::f32);
+    const std::vector<double> at_once = run(prompt);
+    const std::size_t vocabulary = at_once.size() / prompt.size();
+    Runner stepwise(model, Precision::f32);
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const std::vector<double> row(at_once.begin() + static_cast<std::ptrdiff_t>(t * vocabulary),
+                                    at_once.begin() + static_cast<std::ptrdiff_t>((t + 1) * vocabulary));
+      EXPECT_EQ(stepwise.step({prompt[t]}), row) << model << " token " << t;
+    }
+  }
+}
+
+// Tokens guessed and taken back leave nothing behind: neither latents nor index keys.
+TEST(SparseAttention, TokensTakenBackNeverWere) {
+  for (const char* model : kIndexed) {
+    const std::vector<TokenId> prompt = tokens_of(golden(model).at("tokens"));
+    const std::vector<TokenId> begin(prompt.begin(), prompt.begin() + 12),
+        end(prompt.begin() + 12, prompt.end());
+    Runner plain(model, Precision::f32), guessing(model, Precision::f32);
+    plain.step(begin);
+    guessing.step(begin);
+    guessing.step({5, 6, 7, 8});
+    guessing.take_back(begin.size());
+    EXPECT_EQ(guessing.step(end), plain.step(end)) << model;
+  }
+}
+
+TEST(SparseAttention, MultiTokenPrediction) {
+  for (const char* model : kIndexed) {
+    const auto tensors = golden(model);
+    const std::vector<double>& truth = tensors.at("mtp_logits.f64").values;
+    EXPECT_LE(largest_difference(Runner(model, Precision::f64).draft(tokens_of(tensors.at("tokens"))), truth),
+              kOfDoubles * largest(truth))
+        << model;
+  }
+}
+
+// What the classes do not compute is refused by name.
+TEST(SparseAttention, OtherSwitchesAreRefused) {
+  for (const auto& [model, key, value] : std::vector<std::tuple<std::string, std::string, nlohmann::json>>{
+           {"deepseek-v32", "rope_interleave", false},
+           {"deepseek-v32", "scoring_func", "softmax"},
+           {"glm-moe-dsa", "indexer_rope_interleave", false},
+           {"glm-moe-dsa", "moe_layer_freq", 2}}) {
+    const test::TempDir place;
+    auto config = nlohmann::json::parse(test::read_file(folder(model) / "config.json"));
+    config[key] = value;
+    test::write_file(place / "config.json", config.dump());
+    fs::create_symlink(folder(model) / "model.safetensors", place / "model.safetensors");
+    try {
+      Runner run(place.path(), Precision::f64);
+      ADD_FAILURE() << model << " " << key;
+    } catch (const Error& error) {
+      EXPECT_NE(error.line().find(key), std::string::npos) << error.line();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay

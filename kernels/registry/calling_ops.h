@@ -7,6 +7,7 @@
 //   };
 #pragma once
 
+#include "refimpl/ops/every_call.h"
 #include "refimpl/ops/reference.h"
 
 namespace assay {

@@ -14,6 +14,7 @@
 
 #include "kernels/operands/rounded_operands.h"
 #include "kernels/registry/edges.h"
+#include "refimpl/ops/every_call.h"
 #include "refimpl/ops/interface.h"
 
 namespace assay {

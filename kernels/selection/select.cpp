@@ -86,6 +86,17 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     settle();
     return ReferenceOps::concatenate(a, b);
   }
+  Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override {
+    settle();
+    return ReferenceOps::of_each(x, width, first, count);
+  }
+
+  // Recurrent layers: no kernels yet.
+  Matrix run(const ConvolutionCall& call) override { return by_reference(call); }
+  Matrix run(const DeltaRuleCall& call) override { return by_reference(call); }
+  Matrix run(const StateSpaceCall& call) override { return by_reference(call); }
+  Matrix run(const GatedNormCall& call) override { return by_reference(call); }
+  using CallingOps::run;
 
   // In float32 the sum of two numbers is the same bits however it is computed.
   Matrix add(const Matrix& a, const Matrix& b) override {
@@ -113,6 +124,11 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   }
 
  private:
+  template <class Call>
+  Matrix by_reference(const Call& call) {
+    const Side side(*this, false);
+    return ReferenceOps::run(call);
+  }
   template <class Call>
   void count(const Call& call, bool by_reference) {
     if (!fallbacks_ || chosen_.of<Call>().empty()) return;

@@ -51,6 +51,7 @@ struct ModelOptions {
   std::string variant;  // where references disagree; "" is the family's default (docs/run.md)
   MlaForm mla = MlaForm::absorbed;
   MoeForm moe = MoeForm::sparse;
+  ScanForm scan = ScanForm::recurrent;  // of delta rules and state spaces
 };
 
 struct ModelRule {

@@ -44,6 +44,17 @@ GgufPart gguf_part(Role role, std::string_view name) {
   return {role};
 }
 
+// Of each tensor, how many of its role stand before it in the same module: WeightKey::half.
+std::map<const TensorSpec*, int> numbers_of_role(const ModuleTree& tree) {
+  std::map<const TensorSpec*, int> numbers;
+  std::map<std::tuple<const Module*, Role, Part, bool>, int> counts;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    const Module* module = where.path.empty() ? nullptr : where.path.back();
+    numbers.emplace(&spec, counts[{module, spec.role, spec.part, spec.bias}]++);
+  });
+  return numbers;
+}
+
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open_checkpoint(path, jobs)) {
@@ -68,12 +79,14 @@ Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open
 
 void Weights::index_safetensors() {
   const TensorLookup lookup(tree_);
+  const std::map<const TensorSpec*, int> numbers = numbers_of_role(tree_);
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
     const auto found = lookup.find(stored_.tensors[i].name);
     if (!found || found->tower || found->spec->storage == Storage::buffer) continue;
     const TensorSpec& spec = *found->spec;
+    const auto number = numbers.find(&spec);
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
-                             spec.bias, 0}];
+                             spec.bias, number == numbers.end() ? 0 : number->second}];
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
@@ -144,7 +157,7 @@ WeightView Weights::find(const WeightKey& key) const {
   const std::size_t tensor = found->tensors[place];
   // Biases of stacked experts are the rows of a matrix; their matrices are slices.
   if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
-  if (key.half != 0) {  // a matrix a head, on end
+  if (key.half != 0 || key.role == Role::convolution) {  // a matrix a head, or a row a channel, on end
     WeightView all = view(tensor, 0, false);
     all.rows *= stored_.tensors[tensor].slices;
     return all;

@@ -38,7 +38,8 @@ struct WeightKey {
   std::size_t layer = 0;   // MTP layers come after the main ones
   std::size_t expert = 0;  // of routed experts, one by one or stacked
   bool bias = false;
-  // GGUF: kv_b in halves. 1: attn_k_b [heads · kv_rank, nope], 2: attn_v_b [heads · v, kv_rank].
+  // Which of several in one module: the low-rank pairs and the convolutions of q, k and v of Kimi's delta attention,
+  // from 0 on. GGUF: kv_b in halves. 1: attn_k_b [heads · kv_rank, nope], 2: attn_v_b [heads · v, kv_rank].
   int half = 0;
 };
 

@@ -239,10 +239,4 @@ struct DequantizeCall {
 template <class Call>
 using ResultOf = typename Call::Result;
 
-template <class... Calls>
-struct CallList {};
-using EveryCall = CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall,
-                           MlaCall, ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall,
-                           FusedMoeCall, QuantizeCall, DequantizeCall>;
-
 }  // namespace assay

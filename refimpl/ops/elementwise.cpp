@@ -58,4 +58,20 @@ Matrix ReferenceOps::concatenate(const Matrix& a, const Matrix& b) {
   return y;
 }
 
+Matrix ReferenceOps::of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) {
+  if (width == 0 || x.columns() % width != 0 || first > width || count > width - first)
+    throw Error::internal(
+        fmt::format("columns {} to {} of every {} of {}", first, first + count, width, x.columns()));
+  const std::size_t runs = x.columns() / width;
+  Matrix y = allocate(x.rows(), runs * count);
+  with_elements(y.real(), [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+      for (std::size_t i = 0; i < runs; ++i)
+        std::copy_n(x.row<T>(r) + i * width + first, count, y.row<T>(r) + i * count);
+    }
+  });
+  return y;
+}
+
 }  // namespace assay

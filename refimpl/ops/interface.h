@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "refimpl/ops/calls.h"
+#include "refimpl/ops/recurrent_calls.h"
 
 namespace assay {
 
@@ -46,12 +47,20 @@ class Ops {
   virtual Matrix run(const FusedMoeCall& call) = 0;
   virtual QuantizedMatrix run(const QuantizeCall& call) = 0;
   virtual Matrix run(const DequantizeCall& call) = 0;
+  // Those of recurrent layers change the states behind their tokens (SequenceState::after).
+  virtual Matrix run(const ConvolutionCall& call) = 0;  // [tokens, channels]
+  virtual Matrix run(const DeltaRuleCall& call) = 0;    // [tokens, value_heads · value_dim]
+  virtual Matrix run(const StateSpaceCall& call) = 0;   // [tokens, heads · head_dim]
+  virtual Matrix run(const GatedNormCall& call) = 0;
 
   // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
   virtual Matrix multiply(const Matrix& x, double factor) = 0;       // the factor is taken as it is
   virtual Matrix soft_cap(const Matrix& x, double cap) = 0;          // cap · tanh(x / cap)
   virtual Matrix concatenate(const Matrix& a, const Matrix& b) = 0;  // [tokens, a + b]
+
+  // Of every run of `width` columns the `count` from `first` on: [tokens, columns / width · count].
+  virtual Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) = 0;
 
   // The same calls, as models write them.
   Matrix embed(std::span<const TokenId> tokens, const WeightView& table) {

@@ -31,11 +31,16 @@ class ReferenceOps : public Ops {
   Matrix run(const FusedMoeCall& call) override;
   QuantizedMatrix run(const QuantizeCall& call) override;
   Matrix run(const DequantizeCall& call) override;
+  Matrix run(const ConvolutionCall& call) override;
+  Matrix run(const DeltaRuleCall& call) override;
+  Matrix run(const StateSpaceCall& call) override;
+  Matrix run(const GatedNormCall& call) override;
 
   Matrix add(const Matrix& a, const Matrix& b) override;
   Matrix multiply(const Matrix& x, double factor) override;
   Matrix soft_cap(const Matrix& x, double cap) override;
   Matrix concatenate(const Matrix& a, const Matrix& b) override;
+  Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override;
 
  private:
 };

@@ -10,8 +10,10 @@ namespace assay {
 
 SequenceCache::SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t limit)
     : ops_(ops), limit_(limit) {
-  for (const CacheWidth& width : layers)
-    layers_.push_back({ops.allocate(0, width.key_width), ops.allocate(0, width.value_width)});
+  for (const CacheWidth& width : layers) {
+    layers_.push_back({ops.allocate(0, width.key_width), ops.allocate(0, width.value_width), {}});
+    for (const StateShape& shape : width.states) layers_.back().states.push_back({.shape = shape});
+  }
 }
 
 void SequenceCache::require_room(std::size_t count) const {
@@ -38,6 +40,60 @@ void SequenceCache::put(std::size_t layer, const Matrix& keys, const Matrix& val
 
 void SequenceCache::put(std::size_t layer, const Matrix& latents) {
   put_rows(layers_.at(layer).keys, latents);
+}
+
+SequenceState SequenceCache::state(std::size_t layer, std::size_t part, std::size_t first,
+                                   std::size_t count) {
+  State& s = layers_.at(layer).states.at(part);
+  if (length_ < s.first_kept() || length_ > s.length)
+    throw Error::internal(
+        fmt::format("the state of layer {} is not that of a text of {} tokens", layer, length_));
+  s.step = {.first = first, .tokens = count, .before = s.kept[length_ - s.first_kept()], .after = {}};
+  const std::size_t behind = count > kTakenBack ? 1 : count;
+  for (std::size_t i = 0; i < behind; ++i)
+    s.step.after.push_back(ops_.allocate(s.shape.rows, s.shape.columns));
+  return s.step;
+}
+
+void SequenceCache::advance(std::size_t count) {
+  for (Layer& layer : layers_) {
+    for (State& s : layer.states) {
+      if (count == 0 || s.step.tokens == 0) continue;  // a layer that this step did not pass
+      const bool every = s.step.after.size() == s.step.tokens;
+      if (every ? count > s.step.tokens : count != s.step.tokens)
+        throw Error::internal(fmt::format("{} tokens of a step of {} count", count, s.step.tokens));
+      s.kept.clear();
+      if (every) s.kept.push_back(s.step.before);
+      s.step.after.resize(every ? count : 1);
+      s.kept.insert(s.kept.end(), s.step.after.begin(), s.step.after.end());
+      s.length = length_ + count;
+      s.step = {};
+    }
+  }
+  length_ += count;
+}
+
+void SequenceCache::truncate(std::size_t length) {
+  if (length >= length_) return;
+  for (const Layer& layer : layers_) {
+    for (const State& s : layer.states) {
+      if (length != 0 && s.length > length && length < s.first_kept())
+        throw Error::input(
+            fmt::format("a recurrent state of {} tokens cannot be taken back to {}: it is kept back to {}",
+                        s.length, length, s.first_kept()));
+    }
+  }
+  for (Layer& layer : layers_) {
+    for (State& s : layer.states) {
+      s.step = {};
+      if (length == 0)
+        s.kept = {Matrix()};
+      else if (s.length > length)
+        s.kept.resize(length + 1 - s.first_kept());
+      s.length = std::min(s.length, length);
+    }
+  }
+  length_ = length;
 }
 
 }  // namespace assay

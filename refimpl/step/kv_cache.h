@@ -1,5 +1,6 @@
 // What one sequence keeps of its past: for each layer a row of keys and a row of values a token (after rope),
-// or, for latent attention, one row [latent | rotary key part].
+// or, for latent attention, one row [latent | rotary key part]; and of recurrent layers a state of fixed size,
+// as it was behind the last few tokens, so that these can be taken back.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,15 @@
 
 namespace assay {
 
-// Elements a token keeps in one layer. Latent attention: value_width 0.
+// A matrix that a recurrent layer carries from token to token: the last inputs of a convolution, a sum of what
+// was seen.
+struct StateShape {
+  std::size_t rows = 0, columns = 0;
+};
+// Elements a token keeps in one layer, and what the layer carries. Latent attention: value_width 0.
 struct CacheWidth {
   std::size_t key_width = 0, value_width = 0;
+  std::vector<StateShape> states = {};
 };
 
 class SequenceCache {
@@ -29,16 +36,33 @@ class SequenceCache {
   // Puts the rows of a step's tokens after the first length() ones.
   void put(std::size_t layer, const Matrix& keys, const Matrix& values);
   void put(std::size_t layer, const Matrix& latents);
-  // The step is over: its tokens count. Or they never were: forget all beyond `length` (speculation).
-  void advance(std::size_t count) { length_ += count; }
-  void truncate(std::size_t length) { length_ = length < length_ ? length : length_; }
+  // State `part` of a layer around a step of `count` tokens, which are rows `first` … of the batch: what it was, and
+  // matrices for what it becomes, behind every one of the tokens where they are at most kTakenBack, else behind
+  // the last. A step that is not advance()d has changed nothing.
+  SequenceState state(std::size_t layer, std::size_t part, std::size_t first, std::size_t count);
+
+  // The step is over: its tokens count; states only for all of them, or one of the first kTakenBack. Or they never
+  // were: forget all beyond `length` (speculation). A state can be taken back within the last step, if that was one
+  // of at most kTakenBack tokens, and to 0; else throws Error::input.
+  static constexpr std::size_t kTakenBack = 8;
+  void advance(std::size_t count);
+  void truncate(std::size_t length);
 
   PagedKvView keys(std::size_t layer) const { return {.base = layers_.at(layer).keys}; }
   PagedKvView values(std::size_t layer) const { return {.base = layers_.at(layer).values}; }
 
  private:
+  // Behind each of `length` - kept.size() + 1 … `length` tokens; an empty matrix: behind none.
+  struct State {
+    StateShape shape;
+    std::vector<Matrix> kept = {Matrix()};
+    std::size_t length = 0;
+    SequenceState step = {};  // under way; of no tokens: none
+    std::size_t first_kept() const { return length + 1 - kept.size(); }
+  };
   struct Layer {
     Matrix keys, values;  // [capacity, width]
+    std::vector<State> states;
   };
   void put_rows(Matrix& kept, const Matrix& rows);
 

@@ -1,0 +1,108 @@
+// Kimi Delta Attention (arXiv 2510.26692): the delta rule with a decay of its own for each channel of a key,
+//
+//   q, k, v = silu(conv(…_proj(x))) each;  o = delta_rule(q, k, v; f_b(f_a(x)), b);  o_proj(norm(o) · w · σ(g_b(g_a(x))))
+#include <cmath>
+
+#include "refimpl/models/recurrent_mixer.h"
+
+namespace assay {
+namespace {
+
+// One matrix, or two of low rank: b(a(x)).
+struct LowRank {
+  WeightView first, second;
+  static LowRank get(const Weights& weights, Role role, std::size_t layer) {
+    return {weights.get({.role = role, .layer = layer}),
+            weights.find({.role = role, .layer = layer, .half = 1})};
+  }
+  Matrix operator()(const Matrix& x, Ops& ops) const {
+    const Matrix y = ops.linear(x, first);
+    return second ? ops.linear(y, second) : y;
+  }
+};
+
+class KimiDeltaAttention final : public RecurrentMixer {
+ public:
+  KimiDeltaAttention(const Weights& weights, std::size_t layer, const RecurrentForm& form)
+      : form_(form),
+        decay_(LowRank::get(weights, Role::recurrent_decay, layer)),
+        gate_(LowRank::get(weights, Role::recurrent_gate, layer)) {
+    const auto get = [&](Role role) { return weights.get({.role = role, .layer = layer}); };
+    constexpr Role kRoles[] = {Role::q, Role::k, Role::v};
+    for (int i = 0; i < 3; ++i) {
+      in_[i] = get(kRoles[i]);
+      convolutions_[i] = CausalConvolution::get(weights, layer, i);
+      require_shape(convolutions_[i].channels == in_[i].outputs(), convolutions_[i].weight);
+    }
+    beta_ = get(Role::recurrent_beta);
+    decay_log_ = get(Role::decay);
+    decay_bias_ = get(Role::time_bias);
+    norm_ = get(Role::recurrent_norm);
+    out_ = get(Role::recurrent_out);
+    heads_ = beta_.outputs();
+    width_ = norm_.rows * norm_.columns;
+    require_shape(out_.inputs() == heads_ * width_ && in_[0].outputs() == heads_ * width_, out_);
+  }
+
+  std::vector<StateShape> states() const override {
+    return {convolutions_[0].state(),
+            convolutions_[1].state(),
+            convolutions_[2].state(),
+            {heads_ * width_, width_}};
+  }
+
+  Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, Ops& ops,
+                 const TapScope& at) const override {
+    Matrix qkv[3];  // [tokens, heads · width] each
+    for (std::size_t i = 0; i < 3; ++i)
+      qkv[i] = convolutions_[i](ops.linear(x, in_[i]), layer, i, true, batch, ops);
+    at("q", qkv[0]);
+    at("k", qkv[1]);
+    at("v", qkv[2]);
+    const Matrix decay = decay_(x, ops), beta = ops.linear(x, beta_);
+    at("decay", decay);
+    at("beta", beta);
+    const Matrix o = ops.run(DeltaRuleCall{.q = qkv[0],
+                                           .k = qkv[1],
+                                           .v = qkv[2],
+                                           .decay = decay,
+                                           .beta = beta,
+                                           .decay_log = decay_log_,
+                                           .decay_bias = decay_bias_,
+                                           .decay_floor = form_.decay_floor,
+                                           .key_heads = heads_,
+                                           .value_heads = heads_,
+                                           .key_dim = width_,
+                                           .value_dim = width_,
+                                           .scale = 1 / std::sqrt(static_cast<double>(width_)),
+                                           .form = form_.scan,
+                                           .sequences = states_of(batch, layer, 3)});
+    at("scan", o);
+    const Matrix y = ops.run(GatedNormCall{.x = o,
+                                           .gate = gate_(x, ops),
+                                           .weight = norm_,
+                                           .epsilon = form_.epsilon,
+                                           .group = width_,
+                                           .gate_form = GateForm::sigmoid,
+                                           .form = NormForm::weight_inside});
+    at("scan_norm", y);
+    return ops.linear(y, out_);
+  }
+
+ private:
+  RecurrentForm form_;
+  LowRank decay_, gate_;
+  WeightView in_[3];
+  CausalConvolution convolutions_[3];
+  WeightView beta_, decay_log_, decay_bias_, norm_, out_;
+  std::size_t heads_ = 0, width_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RecurrentMixer> read_kimi_delta_attention(const Weights& weights, std::size_t layer,
+                                                          const RecurrentForm& form) {
+  return std::make_unique<KimiDeltaAttention>(weights, layer, form);
+}
+
+}  // namespace assay

@@ -1,0 +1,49 @@
+#include "refimpl/models/recurrent_mixer.h"
+
+#include "core/system/error.h"
+
+namespace assay {
+
+std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std::size_t layer,
+                                                     const RecurrentForm& form) {
+  const auto has = [&](Role role) { return static_cast<bool>(weights.find({.role = role, .layer = layer})); };
+  if (!has(Role::recurrent_out)) return nullptr;
+  if (!has(Role::decay)) return nullptr;
+  if (!has(Role::recurrent_in)) return read_kimi_delta_attention(weights, layer, form);
+  if (!has(Role::skip)) return read_gated_delta_net(weights, layer, form);
+  return has(Role::recurrent_decay) ? read_mamba1(weights, layer, form) : read_mamba2(weights, layer, form);
+}
+
+BiasedWeight BiasedWeight::get(const Weights& weights, const WeightKey& key) {
+  WeightKey bias = key;
+  bias.bias = true;
+  return {weights.get(key), weights.find(bias)};
+}
+
+CausalConvolution CausalConvolution::get(const Weights& weights, std::size_t layer, int number) {
+  CausalConvolution c;
+  c.weight = weights.get({.role = Role::convolution, .layer = layer, .half = number});
+  c.bias = weights.find({.role = Role::convolution, .layer = layer, .bias = true, .half = number});
+  c.channels = c.weight.rows;
+  c.kernel = c.weight.columns;
+  require_shape(c.kernel > 0 && c.channels > 0, c.weight);
+  return c;
+}
+
+Matrix CausalConvolution::operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu,
+                                     const Batch& batch, Ops& ops) const {
+  return ops.run(ConvolutionCall{x, weight, bias, silu, states_of(batch, layer, part)});
+}
+
+std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part) {
+  std::vector<SequenceState> states;
+  for (const Batch::Sequence& s : batch.sequences)
+    states.push_back(s.cache->state(layer, part, s.first, s.count));
+  return states;
+}
+
+void require_shape(bool holds, const WeightView& weight) {
+  if (!holds) throw Error::input("its shape does not fit the layer's others").tensor(*weight.name);
+}
+
+}  // namespace assay

@@ -1,0 +1,71 @@
+// What stands in the place of attention in layers that keep a state instead of a cache: Gated DeltaNet, KDA,
+// Mamba, short convolutions. Which of them a layer has is told by the roles of its tensors, and all sizes by their
+// shapes; a decoder only knows this interface.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "refimpl/models/weights.h"
+#include "refimpl/ops/interface.h"
+#include "refimpl/step/batch.h"
+#include "refimpl/step/kv_cache.h"
+#include "refimpl/step/taps.h"
+
+namespace assay {
+
+class RecurrentMixer {
+ public:
+  virtual ~RecurrentMixer() = default;
+  virtual std::vector<StateShape> states() const = 0;
+  // x: after the layer's norm, [tokens, hidden]; so is what comes of it. Takes the states of `layer` in the caches
+  // of the batch a step further.
+  virtual Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, Ops& ops,
+                         const TapScope& at) const = 0;
+};
+
+// What a family's class does in its own way.
+struct RecurrentForm {
+  double epsilon = 1e-6;  // of the norm behind the scan
+  ScanForm scan = ScanForm::recurrent;
+  // Mamba-2: the gate comes before the norm; how long a step may be.
+  bool gate_first = true;
+  double least_step = 0, most_step = std::numeric_limits<double>::infinity();
+  double decay_floor = 0;  // KDA
+};
+
+// Null for a layer that has none.
+std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std::size_t layer,
+                                                     const RecurrentForm& form);
+
+// Of each kind, in a file of its own.
+std::unique_ptr<RecurrentMixer> read_gated_delta_net(const Weights& weights, std::size_t layer,
+                                                     const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_kimi_delta_attention(const Weights& weights, std::size_t layer,
+                                                          const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_mamba2(const Weights& weights, std::size_t layer,
+                                            const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_mamba1(const Weights& weights, std::size_t layer,
+                                            const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_short_convolution(const Weights& weights, std::size_t layer);
+
+// What they share: a matrix with its bias; a convolution and its state; the states of a batch.
+struct BiasedWeight {
+  WeightView weight, bias;
+  static BiasedWeight get(const Weights& weights, const WeightKey& key);
+  Matrix operator()(const Matrix& x, Ops& ops) const { return ops.linear(x, weight, bias); }
+};
+struct CausalConvolution {
+  WeightView weight, bias;
+  std::size_t channels = 0, kernel = 0;
+  static CausalConvolution get(const Weights& weights, std::size_t layer, int number = 0);
+  StateShape state() const { return {kernel - 1, channels}; }
+  Matrix operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu, const Batch& batch,
+                    Ops& ops) const;
+};
+std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part);
+// Throws Error::input, naming the tensor, where shapes do not belong together.
+void require_shape(bool holds, const WeightView& weight);
+
+}  // namespace assay

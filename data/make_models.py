@@ -11,6 +11,7 @@ The last wants the folder `inference` of github.com/deepseek-ai/DeepSeek-V3; its
 import argparse
 import copy
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -76,13 +77,29 @@ def prompts(name, length, vocab, count=300):
     return [torch.randint(2, vocab, (length,), generator=generator).tolist() for _ in range(count)]
 
 
+def as_published(config, tensors):
+    """Names of a model that sees; experts of Qwen3.5 stacked, gates before ups."""
+    if "text_config" not in config:
+        return tensors
+    stored = {re.sub(r"^model\.", "model.language_model.", name): value for name, value in tensors.items()}
+    for path in sorted({m[1] for m in (re.match(r"(.*\.mlp\.experts)\.0\.", name) for name in stored) if m}):
+        count = config["text_config"]["num_experts"]
+        gate, up, down = (
+            torch.stack([stored.pop(f"{path}.{e}.{part}_proj.weight") for e in range(count)]) for part in ("gate", "up", "down")
+        )
+        stored |= {f"{path}.gate_up_proj": torch.cat([gate, up], dim=1), f"{path}.down_proj": down}
+    return stored
+
+
 def make(name):
     print(name)
-    config = CONFIGS[name]
+    published = CONFIGS[name]
+    config = published.get("text_config", published)
     folder = OUT / name
     (folder / "golden").mkdir(parents=True, exist_ok=True)
     stored, decoded = checkpoint(name, config)
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    stored = as_published(published, stored)
+    (folder / "config.json").write_text(json.dumps(published, indent=2) + "\n")
     save_file({n: t.contiguous() for n, t in stored.items()}, folder / "model.safetensors", {"format": "pt"})
     with_mtp = config.get("num_nextn_predict_layers", 0) > 0
     found = golden.search(config, decoded, prompts(name, 24, config["vocab_size"]), with_mtp)

@@ -49,7 +49,50 @@ def _qwen3_moe(**changes):
     }
 
 
+DELTA_NET = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_head_dim": 10, "linear_value_head_dim": 7,
+    "linear_conv_kernel_dim": 4,
+}
+
+
+def _qwen3_next(**changes):
+    return {
+        **COMMON, **DELTA_NET, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "hidden_size": 40,
+        "head_dim": 16, "intermediate_size": 56, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "partial_rotary_factor": 0.25, "rope_theta": 10000.0, "attention_bias": False, "decoder_sparse_step": 1,
+        "mlp_only_layers": [1], "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+        "shared_expert_intermediate_size": 28, "norm_topk_prob": True, "full_attention_interval": 2, **changes,
+    }
+
+
+def _qwen3_5(kind, architecture, **changes):
+    """As it is published: the language model beside a tower (not here), its keys in text_config."""
+    text = {key: value for key, value in COMMON.items() if key != "tie_word_embeddings"} | {
+        **DELTA_NET, "model_type": f"{kind}_text", "hidden_size": 40, "head_dim": 16, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "attention_bias": False, "attn_output_gate": True,
+        "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"],
+        "rope_parameters": {
+            "mrope_interleaved": True, "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.25,
+            "rope_theta": 10000000.0, "rope_type": "default",
+        },
+        **changes,
+    }
+    return {
+        "architectures": [architecture], "model_type": kind, "text_config": text,
+        "tie_word_embeddings": text.get("tie_word_embeddings", False), "torch_dtype": "bfloat16",
+    }
+
+
 CONFIGS = {
+    "qwen3-next": _qwen3_next(),
+    "qwen3-5": _qwen3_5(
+        "qwen3_5", "Qwen3_5ForConditionalGeneration", intermediate_size=56, tie_word_embeddings=True, linear_conv_kernel_dim=3,
+    ),
+    "qwen3-5-moe": _qwen3_5(
+        "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", linear_num_value_heads=2, linear_value_head_dim=12,
+        moe_intermediate_size=20, num_experts=6, num_experts_per_tok=3, shared_expert_intermediate_size=28,
+        layer_types=["linear_attention", "full_attention", "linear_attention"], num_hidden_layers=3,
+    ),
     "llama": {
         **COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 48, "head_dim": 16,
         "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,

@@ -19,6 +19,7 @@ POST_NORM = {
     "mlp": "mlp_out", "post_feedforward_layernorm": "mlp_post_norm",
 }
 GPT2 = {"ln_1": "attn_norm", "attn": "attn_out", "ln_2": "mlp_norm", "mlp": "mlp_out"}
+RECURRENT = ("linear_attn", "mamba", "conv")  # in the place of attention
 LAYOUT = {"gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
 
 
@@ -57,6 +58,13 @@ def recorded(model):
             taps[name] = ordered.masked_fill(ordered == chosen.shape[0], -1)
         handles.append(module.register_forward_hook(hook))
 
+    def keep_scan(prefix, module):
+        if hasattr(module, "norm"):  # its input is what the scan gives; heads are rows there
+            def hook(_module, inputs, output):
+                tokens = taps["embed"].shape[0]
+                taps[f"{prefix}.scan"], taps[f"{prefix}.scan_norm"] = inputs[0].reshape(tokens, -1), output.reshape(tokens, -1)
+            handles.append(module.norm.register_forward_hook(hook))
+
     def keep_input(name, module):
         def hook(_module, inputs, kwargs):
             value = inputs[0] if inputs else kwargs["hidden_states"]
@@ -69,6 +77,9 @@ def recorded(model):
         if index == 0:
             keep_input("embed", block)
         for child, tap in layout.items():
+            if child == "self_attn" and not hasattr(block, child):
+                child = next(name for name in RECURRENT if hasattr(block, name))
+                keep_scan(prefix, getattr(block, child))
             if tap != "mlp_out" or not hasattr(block.mlp, "post_mlp_layernorm"):
                 keep(f"{prefix}.{tap}", getattr(block, child))
         before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")

@@ -19,6 +19,8 @@ FP8_BLOCK = 128
 TIED_EMBEDDING = {"gemma2": 0.03, "gemma3_text": 0.03, "minicpm3": 0.02}
 FINAL_NORM = {"gemma2": (5.0, 12.0), "gemma3_text": (15.0, 35.0), "gpt2": (3.0, 9.0)}
 
+ONE_PLUS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")  # norms are x (1 + w), but for the one of linear attention
+
 
 def read(path):
     with safe_open(path, framework="pt") as file:
@@ -50,16 +52,21 @@ def draw(name, shape, config, generator):
 
     if re.search(r"e_score_correction_bias$", name):
         return uniform(-1.2, 0.4)  # many biased scores are negative: a mask of 0 and one of -inf then differ
+    if re.search(r"A_log$", name):
+        return uniform(-3.5, 0.5)  # some heads remember, some forget
     if re.search(r"sinks$", name):
         return normal(1.0, 1.0)
     if re.search(r"bias$", name):
         return normal(0.3)
     tied = config.get("tie_word_embeddings", kind == "gpt2")
+    if tied and kind in ONE_PLUS and name == "model.norm.weight":
+        return uniform(1.0, 5.0)
     if tied and re.search(r"^(model\.norm|transformer\.ln_f)\.weight$", name):
         low, high = FINAL_NORM.get(kind, (2.0, 6.0))
         return uniform(low, high)
     if len(shape) == 1:
-        return uniform(-0.5, 0.5) if kind in ("gemma2", "gemma3_text") else uniform(0.5, 1.5)
+        centred = kind in ("gemma2", "gemma3_text") or (kind in ONE_PLUS and not name.endswith("linear_attn.norm.weight"))
+        return uniform(-0.5, 0.5) if centred else uniform(0.5, 1.5)
     if re.search(r"(embed_tokens|wte)\.weight$", name):
         return normal(TIED_EMBEDDING.get(kind, 0.2) if tied else 1.0)
     if re.search(r"wpe\.weight$", name):

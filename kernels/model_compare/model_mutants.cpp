@@ -11,6 +11,7 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "kernels/harness/mutants.h"
+#include "kernels/harness/mutants_recurrent.h"
 #include "kernels/model_compare/plain_ops.h"
 #include "kernels/registry/calling_ops.h"
 
@@ -161,6 +162,11 @@ class Planter {
     plant_all<GatedActivationCall>();
     plant_all<MoeGateCall>();
     plant_all<FusedMoeCall>();
+    plant_all<ConvolutionCall>();
+    plant_all<DeltaRuleCall>();
+    plant_all<StateSpaceCall>();
+    plant_all<GatedNormCall>();
+    plant_all<OutputGateCall>();
     return std::move(results_);
   }
 

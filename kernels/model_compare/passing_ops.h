@@ -24,11 +24,6 @@ class PassingOps : public CallingOps<PassingOps, Ops> {
   ResultOf<Call> call(const Call& call) {
     return inner_.run(call);
   }
-  using CallingOps::run;
-  Matrix run(const ConvolutionCall& call) override { return inner_.run(call); }
-  Matrix run(const DeltaRuleCall& call) override { return inner_.run(call); }
-  Matrix run(const StateSpaceCall& call) override { return inner_.run(call); }
-  Matrix run(const GatedNormCall& call) override { return inner_.run(call); }
   Matrix add(const Matrix& a, const Matrix& b) override { return inner_.add(a, b); }
   Matrix multiply(const Matrix& x, double factor) override { return inner_.multiply(x, factor); }
   Matrix soft_cap(const Matrix& x, double cap) override { return inner_.soft_cap(x, cap); }

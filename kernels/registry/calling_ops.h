@@ -32,9 +32,11 @@ class CallingEach<Derived, Base, CallList<Call, More...>>
 };
 
 template <class Derived, class Base = ReferenceOps>
-class CallingOps : public CallingEach<Derived, Base, EveryCall> {
+class CallingOps : public CallingEach<Derived, CallingEach<Derived, Base, RecurrentCalls>, EveryCall> {
+  using Each = CallingEach<Derived, CallingEach<Derived, Base, RecurrentCalls>, EveryCall>;
+
  public:
-  using CallingEach<Derived, Base, EveryCall>::CallingEach;
+  using Each::Each;
 };
 
 }  // namespace assay

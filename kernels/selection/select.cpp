@@ -91,13 +91,6 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     return ReferenceOps::of_each(x, width, first, count);
   }
 
-  // Recurrent layers: no kernels yet.
-  Matrix run(const ConvolutionCall& call) override { return by_reference(call); }
-  Matrix run(const DeltaRuleCall& call) override { return by_reference(call); }
-  Matrix run(const StateSpaceCall& call) override { return by_reference(call); }
-  Matrix run(const GatedNormCall& call) override { return by_reference(call); }
-  using CallingOps::run;
-
   // In float32 the sum of two numbers is the same bits however it is computed.
   Matrix add(const Matrix& a, const Matrix& b) override {
     settle();
@@ -112,23 +105,20 @@ class SelectedOps final : public CallingOps<SelectedOps> {
 
   template <class Call>
   ResultOf<Call> call(const Call& call) {
-    for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
-      if (!kernel.takes(arithmetic(), call)) continue;
-      count(call, false);
-      const Side side(*this, device_ && kernel.device == Device::cuda);
-      return kernel.run(*this, call);
+    if constexpr (kIsListed<Call, EveryCall>) {
+      for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
+        if (!kernel.takes(arithmetic(), call)) continue;
+        count(call, false);
+        const Side side(*this, device_ && kernel.device == Device::cuda);
+        return kernel.run(*this, call);
+      }
+      count(call, true);
     }
-    count(call, true);
     const Side side(*this, false);
     return run_reference(*this, call);
   }
 
  private:
-  template <class Call>
-  Matrix by_reference(const Call& call) {
-    const Side side(*this, false);
-    return ReferenceOps::run(call);
-  }
   template <class Call>
   void count(const Call& call, bool by_reference) {
     if (!fallbacks_ || chosen_.of<Call>().empty()) return;

@@ -52,6 +52,7 @@ class ClaimRunner {
     claims_.push_back(batch_claim());
     claims_.push_back(softmax_claim());
     if (is_latent()) claims_.push_back(latent_claim());
+    if (scans()) claims_.push_back(scan_claim());
     if (weights_.tree().experts > 0) {
       ModelOptions dense = options_;
       dense.moe = MoeForm::dense;
@@ -154,6 +155,27 @@ class ClaimRunner {
     return {"absorbed_mla", "latent attention absorbed ≡ naive",
             "logits against naive ones in float64, relative to the largest", error_of(MlaForm::absorbed),
             is_wide() ? kDoubleBudget : 2 * error_of(MlaForm::naive)};
+  }
+
+  // Of what keeps a state; a convolution alone has no other form.
+  bool scans() const {
+    return std::any_of(weights_.tree().recurrent.begin(), weights_.tree().recurrent.end(),
+                       [](const RecurrentGeometry& g) { return g.state_values > 0; });
+  }
+  Claim scan_claim() const {
+    return {"chunked_scan", "a recurrence over chunks of tokens ≡ token by token",
+            "logits against recurrent ones in float64, relative to the largest",
+            error_of_scan(ScanForm::chunked),
+            is_wide() ? kDoubleBudget : 2 * error_of_scan(ScanForm::recurrent)};
+  }
+  // Of one form, against the recurrent one in float64.
+  double error_of_scan(ScanForm form) const {
+    ModelOptions tried = options_, plain = options_;
+    tried.scan = form;
+    plain.scan = ScanForm::recurrent;
+    const std::unique_ptr<Ops> truth = reference_kernels().make({Precision::f64}, jobs_);
+    return relative_difference(logits(*make_model(weights_, tried), *ops_, tokens_.size()),
+                               logits(*make_model(weights_, plain), *truth, tokens_.size()));
   }
 
   Claim speculation_claim() const {

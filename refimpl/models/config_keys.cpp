@@ -133,7 +133,8 @@ constexpr std::string_view kRopeKeys[] = {"rope_type",        "type",
                                           "beta_slow",        "mscale",
                                           "mscale_all_dim",   "truncate",
                                           "short_factor",     "long_factor",
-                                          "low_freq_factor",  "high_freq_factor"};
+                                          "low_freq_factor",  "high_freq_factor",
+                                          "mrope_section",    "mrope_interleaved"};
 
 bool is_one_of(std::span<const std::string_view> list, std::string_view key) {
   return std::find(list.begin(), list.end(), key) != list.end();

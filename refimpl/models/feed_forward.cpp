@@ -91,6 +91,7 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActi
   read_experts(weights, layer, m.experts);
   if (weights.find({.role = Role::mlp_down, .part = Part::shared_expert, .layer = layer}))
     m.shared = GatedMlp::read(weights, layer, Part::shared_expert, form);
+  m.shared_gate = weights.find({.role = Role::shared_expert_gate, .layer = layer});
   return m;
 }
 
@@ -100,7 +101,10 @@ Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
   const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
   const Matrix routed = ops.fused_moe(x, routing, experts, mixing);  // [tokens, hidden]
-  return shared ? ops.add(routed, shared->forward(x, ops)) : routed;
+  if (!shared) return routed;
+  Matrix beside = shared->forward(x, ops);
+  if (shared_gate) beside = ops.output_gate(beside, ops.linear(x, shared_gate));
+  return ops.add(routed, beside);
 }
 
 bool is_mixture(const Weights& weights, std::size_t layer) {

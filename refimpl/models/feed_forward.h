@@ -27,6 +27,7 @@ struct Mixture {
   GateRule rule;
   ExpertWeights experts;
   std::optional<GatedMlp> shared;  // for every token, beside the experts
+  WeightView shared_gate;          // [1, hidden]: σ of it scales what the shared expert gives
   MoeForm mixing = MoeForm::sparse;
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller

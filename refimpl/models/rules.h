@@ -24,6 +24,9 @@ extern const ModelRule kPhi3Rule;
 extern const ModelRule kQwen2Rule;
 extern const ModelRule kQwen3Rule;
 extern const ModelRule kQwen3MoeRule;
+
+extern const ModelRule kQwen3NextRule;
+extern const ModelRule kQwen35Rule;
 extern const ModelRule kYoutuRule;
 
 }  // namespace assay

@@ -27,7 +27,8 @@ struct DecoderLayer {
   WeightView attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
   Projection qkv, q, k, v, o;                                               // qkv, or the three
   WeightView q_norm, k_norm, sinks;
-  GatedMlp mlp;  // in a layer without experts
+  std::unique_ptr<RecurrentMixer> recurrent;  // in place of all these but the norms
+  GatedMlp mlp;                               // in a layer without experts
   std::optional<Mixture> mixture;
 };
 
@@ -50,14 +51,7 @@ class LayerReader {
   std::size_t layer_;
 };
 
-DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
-                        const DecoderForm& form) {
-  const LayerReader reader(weights, index);
-  DecoderLayer layer;
-  layer.attention_norm = reader.norm(Role::input_norm);
-  layer.attention_post_norm = reader.norm(Role::post_attention_norm);
-  layer.mlp_norm = reader.norm(Role::pre_feedforward_norm);
-  layer.mlp_post_norm = reader.norm(Role::post_feedforward_norm);
+void read_attention(const LayerReader& reader, DecoderLayer& layer) {
   layer.qkv = reader.optional(Role::qkv);
   if (!layer.qkv) {
     layer.q = reader.required(Role::q);
@@ -68,6 +62,20 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   layer.q_norm = reader.norm(Role::q_norm);
   layer.k_norm = reader.norm(Role::k_norm);
   layer.sinks = reader.norm(Role::sinks);
+}
+
+DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
+                        const DecoderForm& form) {
+  const LayerReader reader(weights, index);
+  DecoderLayer layer;
+  layer.attention_norm = reader.norm(Role::input_norm);
+  layer.attention_post_norm = reader.norm(Role::post_attention_norm);
+  layer.mlp_norm = reader.norm(Role::pre_feedforward_norm);
+  layer.mlp_post_norm = reader.norm(Role::post_feedforward_norm);
+  RecurrentForm recurrent = form.recurrent;
+  recurrent.epsilon = hyperparameters(weights.tree()).epsilon;
+  layer.recurrent = read_recurrent_mixer(weights, index, recurrent);
+  if (!layer.recurrent) read_attention(reader, layer);
   if (is_mixture(weights, index)) {
     layer.mixture = Mixture::read(weights, index, activation, form.moe);
     layer.mixture->rule = form.gate;
@@ -119,7 +127,8 @@ class Decoder : public LanguageModel {
     std::vector<CacheWidth> widths;
     for (const DecoderLayer& layer : layers_) {
       const std::size_t width = layer.heads.kv_heads * layer.heads.head_dim;
-      widths.push_back({width, width});
+      widths.push_back(
+          {width, width, layer.recurrent ? layer.recurrent->states() : std::vector<StateShape>()});
     }
     return widths;
   }
@@ -165,11 +174,27 @@ class Decoder : public LanguageModel {
   Matrix attention(const Matrix& x, std::size_t index, const Batch& batch,
                    const std::vector<RopeAngles>& angles, Ops& ops, const TapScope& at) const {
     const DecoderLayer& layer = layers_[index];
-    const Heads& h = layer.heads;
     const Matrix y = norm(x, layer.attention_norm, ops);  // [tokens, hidden]
     if (layer.attention_norm) at("attn_norm", y);
+    Matrix out = layer.recurrent ? layer.recurrent->forward(y, index, batch, ops, at)
+                                 : attention_of_heads(y, index, batch, angles, ops, at);
+    at("attn_out", out);
+    if (layer.attention_post_norm) at("attn_post_norm", out = norm(out, layer.attention_post_norm, ops));
+    return out;
+  }
+
+  Matrix attention_of_heads(const Matrix& y, std::size_t index, const Batch& batch,
+                            const std::vector<RopeAngles>& angles, Ops& ops, const TapScope& at) const {
+    const DecoderLayer& layer = layers_[index];
+    const Heads& h = layer.heads;
     Matrix q, k, v;  // [tokens, heads · head_dim], [tokens, kv_heads · head_dim] twice
     project(y, layer, ops, q, k, v);
+    Matrix gate;  // as wide as the heads, or none
+    if (q.columns() == 2 * h.heads * h.head_dim) {
+      gate = ops.of_each(q, 2 * h.head_dim, h.head_dim, h.head_dim);
+      q = ops.of_each(q, 2 * h.head_dim, 0, h.head_dim);
+      at("attn_gate", gate);
+    }
     at("q_proj", q);
     at("k_proj", k);
     q = norm(q, layer.q_norm, ops);
@@ -181,12 +206,10 @@ class Decoder : public LanguageModel {
     at("q", q);
     at("k", k);
     at("v", v);
-    const Matrix context = attend(q, k, v, index, batch, ops);  // [tokens, heads · head_dim]
+    Matrix context = attend(q, k, v, index, batch, ops);  // [tokens, heads · head_dim]
     at("attn_context", context);
-    Matrix out = ops.linear(context, layer.o.weight, layer.o.bias);  // [tokens, hidden]
-    at("attn_out", out);
-    if (layer.attention_post_norm) at("attn_post_norm", out = norm(out, layer.attention_post_norm, ops));
-    return out;
+    if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
+    return ops.linear(context, layer.o.weight, layer.o.bias);  // [tokens, hidden]
   }
 
   static void project(const Matrix& x, const DecoderLayer& layer, Ops& ops, Matrix& q, Matrix& k, Matrix& v) {

@@ -1,5 +1,7 @@
-// The calls of all operations that may have kernels: what the registry keeps lists of.
+// The calls of all operations that may have kernels: what the registry keeps lists of; and of the others.
 #pragma once
+
+#include <type_traits>
 
 #include "refimpl/ops/calls.h"
 #include "refimpl/ops/recurrent_calls.h"
@@ -11,5 +13,13 @@ struct CallList {};
 using EveryCall = CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall,
                            MlaCall, ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall,
                            FusedMoeCall, QuantizeCall, DequantizeCall>;
+// Those that nobody has written kernels for: the reference computes them.
+using RecurrentCalls =
+    CallList<ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall>;
+
+template <class Call, class List>
+inline constexpr bool kIsListed = false;
+template <class Call, class... Calls>
+inline constexpr bool kIsListed<Call, CallList<Calls...>> = (std::is_same_v<Call, Calls> || ...);
 
 }  // namespace assay

@@ -52,6 +52,7 @@ class Ops {
   virtual Matrix run(const DeltaRuleCall& call) = 0;    // [tokens, value_heads · value_dim]
   virtual Matrix run(const StateSpaceCall& call) = 0;   // [tokens, heads · head_dim]
   virtual Matrix run(const GatedNormCall& call) = 0;
+  virtual Matrix run(const OutputGateCall& call) = 0;
 
   // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
@@ -93,6 +94,9 @@ class Ops {
   }
   QuantizedMatrix quantize(const Matrix& x, const QuantizeRule& rule) { return run(QuantizeCall{x, rule}); }
   Matrix dequantize(const QuantizedMatrix& x) { return run(DequantizeCall{x}); }
+  Matrix output_gate(const Matrix& x, const Matrix& gate, GateForm form = GateForm::sigmoid) {
+    return run(OutputGateCall{x, gate, form});
+  }
 
  private:
   Arithmetic arithmetic_;

@@ -20,7 +20,12 @@ inline double softplus(double x) {
   return x > 20 ? x : std::log1p(std::exp(x));
 }
 inline double gated(double gate, GateForm form) {
-  return form == GateForm::silu ? gate * logistic(gate) : logistic(gate);
+  switch (form) {
+    case GateForm::sigmoid: return logistic(gate);
+    case GateForm::silu: return gate * logistic(gate);
+    case GateForm::identity: return gate;
+  }
+  return 0;
 }
 
 // How many tokens the chunked forms take at once.

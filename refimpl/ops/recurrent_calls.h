@@ -1,5 +1,5 @@
 // The operations of layers that keep a state of fixed size in place of keys and values: causal convolutions,
-// the gated delta rule, selective state spaces, and the gated norm behind them.
+// the gated delta rule, selective state spaces, the norms behind them, and gates.
 //
 // A state is read from one matrix and written to others, so that a step which is given up leaves it as it was.
 #pragma once
@@ -21,7 +21,7 @@ struct SequenceState {
   std::vector<Matrix> after;          // behind each of the step's last tokens, one at least: the last one
 };
 
-enum class GateForm : std::uint8_t { sigmoid, silu };
+enum class GateForm : std::uint8_t { sigmoid, silu, identity };
 
 // y[t, c] = act(Σᵢ w[c, i] · x[t - kernel + 1 + i, c] + b[c]), of each channel by itself. The state is the last
 // kernel - 1 inputs, the oldest first: [kernel - 1, channels].
@@ -94,6 +94,15 @@ struct GatedNormCall {
   bool gate_first = false;
   GateForm gate_form = GateForm::silu;
   NormForm form = NormForm::weight_last;
+};
+
+// y = x · act(gate), where one gate scales x.columns / gate.columns columns side by side: all of them, a head,
+// or itself alone. Under bf16 act(gate) is rounded.
+struct OutputGateCall {
+  using Result = Matrix;
+  static constexpr std::string_view kOp = "output_gate";
+  Matrix x, gate;
+  GateForm form = GateForm::sigmoid;
 };
 
 }  // namespace assay

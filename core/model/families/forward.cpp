@@ -105,7 +105,8 @@ RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, con
 // frequencies that do not fit the head then.
 std::size_t rotary_part(const RopeReader& reader, const ConfigReader& config, std::size_t head_dim,
                         const RopeClass& of_class, RopeRule::Type type) {
-  const double part = reader.real_or_outer("partial_rotary_factor", 0, 1, 1);
+  const double part =
+      reader.real_or_outer("partial_rotary_factor", 0, 1, is_gguf(config) ? 1 : of_class.part);
   const bool counts = of_class.partial || is_gguf(config);
   if (!counts && part != 1 && type != RopeRule::Type::standard)
     throw reader.fault(fmt::format("partial_rotary_factor is {}, and the class rotates whole heads", part));

@@ -17,6 +17,7 @@ struct RopeClass {
   std::size_t context = 2048;                        // max_position_embeddings
   std::optional<std::size_t> original_context = {};  // of the class itself: it counts before rope_scaling's
   bool partial = false;        // partial_rotary_factor is read; GGUF's metadata always count
+  double part = 1;             // … and what it is where nothing says so
   bool longrope_only = false;  // and what early releases called "su" or "yarn" is meant by it
 };
 struct ForwardClass {

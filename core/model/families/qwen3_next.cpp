@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/recurrent_blocks.h"
 
@@ -146,6 +147,18 @@ void describe_moe(ConfigReader& config, ModuleTree& tree) {
   describe_with(config, tree, kMoe);
 }
 
+Hyperparameters read_next(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true, .part = 0.25}});
+  h.routing.renormalize = config.flag("norm_topk_prob", true);
+  return h;
+}
+// Always renormalized, whatever a config says.
+Hyperparameters read_35(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true, .part = 0.25}});
+  h.routing.renormalize = true;
+  return h;
+}
+
 constexpr std::string_view kNextArchitectures[] = {"Qwen3NextForCausalLM"};
 constexpr std::string_view kNextTypes[] = {"qwen3_next"};
 constexpr std::string_view kDenseArchitectures[] = {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"};
@@ -156,10 +169,13 @@ constexpr std::string_view kMoeTypes[] = {"qwen3_5_moe", "qwen3_5_moe_text"};
 
 }  // namespace
 
-const Family kQwen3Next = {"qwen3_next", "Qwen3-Next, Qwen3-Coder-Next", kNextArchitectures, kNextTypes, {},
-                           describe_next};
-const Family kQwen35 = {"qwen3_5", "Qwen3.5, 3.6, 3.8", kDenseArchitectures, kDenseTypes, {}, describe_dense};
+const Family kQwen3Next = {
+    "qwen3_next", "Qwen3-Next, Qwen3-Coder-Next", kNextArchitectures, kNextTypes, {}, describe_next,
+    read_next};
+const Family kQwen35 = {"qwen3_5", "Qwen3.5, 3.6, 3.8", kDenseArchitectures, kDenseTypes, {}, describe_dense,
+                        read_35};
 const Family kQwen35Moe = {
-    "qwen3_5_moe", "Qwen3.5, 3.6 and 3.8 with experts", kMoeArchitectures, kMoeTypes, {}, describe_moe};
+    "qwen3_5_moe", "Qwen3.5, 3.6 and 3.8 with experts", kMoeArchitectures, kMoeTypes, {}, describe_moe,
+    read_35};
 
 }  // namespace assay::families

@@ -83,6 +83,8 @@ Declared rules_by_type() {
     for (const std::string_view family : rule->families) rules.emplace(family, rule);
   }
   rules["gemma3_text"] = rules.at("gemma3");
+  for (const char* seeing : {"qwen3_5", "qwen3_5_moe"})
+    rules[std::string(seeing) + "_text"] = rules.at(seeing);
   return rules;
 }
 
@@ -144,6 +146,12 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"glm_moe_dsa", {"num_nextn_predict_layers", "num_mtp_layers"}},
       {"glm4_moe_lite", {"num_nextn_predict_layers", "first_k_dense_replace"}},
       {"axk1", {"num_nextn_predict_layers"}},
+      // The class puts partial_rotary_factor into rope_parameters; one rule for those with experts and those without.
+      {"qwen3_next", {"partial_rotary_factor", "full_attention_interval"}},
+      {"qwen3_5_text",
+       {"partial_rotary_factor", "moe_intermediate_size", "shared_expert_intermediate_size", "num_experts",
+        "num_experts_per_tok"}},
+      {"qwen3_5_moe_text", {"partial_rotary_factor", "intermediate_size"}},
   };
   for (const auto& [type, rule] : rules_by_type()) {
     if (!known.contains(type)) continue;

@@ -1,0 +1,154 @@
+"""Holds `assay run` against `transformers` in float64 on tiny models of odd sizes, drawn at random.
+
+    python data/check_forward_variants.py build/release/assay                       # every family, six models each
+    python data/check_forward_variants.py build/release/assay qwen3_next --count 40
+
+Logits and every intermediate that `transformers` lets be taken have to agree to 1e-12 of their largest. Texts are of 70 to 140
+tokens, so that the chunked scans of `transformers` take more than one chunk.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig
+from transformers.utils import logging
+
+from tiny_models import golden, taps, weights
+from tiny_models.configs import COMMON
+from tiny_models.precision import everything_double
+
+MOST = 1e-12
+RENAMED = {"router_choice": None}  # which of ours is theirs; None: not told apart
+
+
+def layers(draw, count):
+    kinds = draw.choices(["linear_attention", "full_attention"], weights=[2, 1], k=count - 2)
+    return draw.sample([*kinds, "linear_attention", "full_attention"], count)
+
+
+def delta_net(draw):
+    key_heads = draw.choice([1, 2, 3])
+    kv_heads = draw.choice([1, 2, 3])
+    return {
+        **COMMON, "max_position_embeddings": 256, "hidden_size": draw.choice([24, 36, 44]), "head_dim": draw.choice([8, 16, 24]),
+        "num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * draw.choice([1, 2, 3]),
+        "linear_num_key_heads": key_heads, "linear_num_value_heads": key_heads * draw.choice([1, 2, 4]),
+        "linear_key_head_dim": draw.choice([4, 9, 16]), "linear_value_head_dim": draw.choice([5, 8, 19]),
+        "linear_conv_kernel_dim": draw.choice([2, 3, 4, 5]), "attention_bias": draw.random() < 0.3,
+        "rms_norm_eps": draw.choice([1e-6, 1e-5, 1e-3]), "tie_word_embeddings": draw.random() < 0.3,
+        "hidden_act": "silu",
+    }
+
+
+def experts(draw):
+    count = draw.choice([3, 5, 8])
+    return {
+        "num_experts": count, "num_experts_per_tok": draw.randint(1, min(3, count)), "moe_intermediate_size": draw.choice([9, 16]),
+        "shared_expert_intermediate_size": draw.choice([7, 20]),
+    }
+
+
+def qwen3_next(draw):
+    count = draw.choice([2, 3, 5])
+    return delta_net(draw) | experts(draw) | {
+        "model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"], "num_hidden_layers": count,
+        "layer_types": layers(draw, count), "intermediate_size": draw.choice([20, 33]),
+        "mlp_only_layers": draw.choice([[], [0], [1]]), "decoder_sparse_step": draw.choice([1, 1, 2]),
+        "partial_rotary_factor": draw.choice([0.25, 0.5, 1.0]), "rope_theta": draw.choice([1e4, 1e6]),
+        "norm_topk_prob": draw.random() < 0.7,
+    }
+
+
+def rope_parameters(draw):
+    return {"rope_type": "default", "rope_theta": draw.choice([1e4, 1e7]), "partial_rotary_factor": draw.choice([0.25, 0.5])}
+
+
+def qwen3_5(draw):
+    count = draw.choice([2, 3, 5])
+    return delta_net(draw) | {
+        "model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], "num_hidden_layers": count,
+        "layer_types": layers(draw, count), "intermediate_size": draw.choice([20, 33]), "rope_parameters": rope_parameters(draw),
+    }
+
+
+def qwen3_5_moe(draw):
+    count = draw.choice([2, 3, 4])
+    return delta_net(draw) | experts(draw) | {
+        "model_type": "qwen3_5_moe_text", "architectures": ["Qwen3_5MoeForCausalLM"], "num_hidden_layers": count,
+        "layer_types": layers(draw, count), "rope_parameters": rope_parameters(draw),
+    }
+
+
+FAMILIES = {"qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
+
+
+def apart(ours, theirs):
+    """Beyond what writing in float32 costs, of the largest."""
+    ours, theirs = ours.double().reshape(-1), theirs.double().reshape(-1)
+    assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
+    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+
+
+def compare(assay, config, seed):
+    """{name: how far apart}, logits and intermediates."""
+    values = dict(config)
+    shapes = weights.checkpoint_shapes(AutoConfig.for_model(values.pop("model_type"), **json.loads(json.dumps(values))))
+    tensors = weights.random_checkpoint(config, shapes, seed)
+    draw = random.Random(seed)
+    tokens = [draw.randrange(2, config["vocab_size"]) for _ in range(draw.randint(70, 140))]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        golden.write_plain(config, tensors, folder)
+        with everything_double(), torch.no_grad():
+            model = golden.load(folder, torch.float64)
+            with taps.recorded(model) as taken:
+                logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
+        save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+        command = [assay, "run", folder, "--tokens", ",".join(map(str, tokens)), "--precision", "f64", "-n", "0",
+                   "--logits", folder / "logits.safetensors", "--dump", folder / "taps.safetensors", "--taps", ".*"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{done.stderr}\n{json.dumps(config)}")
+        ours = weights.read(folder / "taps.safetensors")
+        found = {"logits": apart(weights.read(folder / "logits.safetensors")["logits"], logits)}
+    for name, value in taken.items():
+        kind = name.rsplit(".", 1)[-1]
+        if name in ours and kind not in ("router_choice", "router_weights"):
+            found[name] = apart(ours[name], value)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("assay", type=Path)
+    parser.add_argument("families", nargs="*", choices=[[], *FAMILIES])
+    parser.add_argument("--count", type=int, default=6)
+    options = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    failed = 0
+    for family in options.families or FAMILIES:
+        worst = {}
+        for seed in range(options.count):
+            config = FAMILIES[family](random.Random(f"{family} {seed}"))
+            found = compare(options.assay.resolve(), config, seed)
+            for name, value in found.items():
+                kind = name.rsplit(".", 1)[-1]
+                worst[kind] = max(worst.get(kind, 0), value)
+            if not all(value <= MOST for value in found.values()):
+                failed += 1
+                first = next(name for name, value in found.items() if name != "logits" and not value <= MOST)
+                print(f"{family} {seed}: apart from {first} on: {json.dumps(config)}")
+        print(f"{family}: {options.count} models, at most {max(worst.values()):.1e} apart, of", ", ".join(sorted(worst)))
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

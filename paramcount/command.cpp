@@ -23,7 +23,7 @@ struct Settings {
   CommonOptions common;
   RenderSettings render;
   Question question;
-  std::string path = ".", other, format, report;
+  std::string path = ".", other, format, report, page;
   bool tensors = false, rules = false;
   std::string plan, gpu_memory, block, engine = "all", weights, bandwidth, flops;
 };
@@ -113,11 +113,19 @@ void deliver(const Settings& settings, const Output& output, const std::string& 
   write_whole(settings.report, text);
 }
 
-int run_diff(const Settings& settings, const Output& output, const Model& model) {
+int run_diff(Settings& settings, const Output& output, const Model& model) {
   const Model other = load_model(settings.other, settings.common.jobs);
   const std::string format = format_of(settings);
-  if (format == "csv" || format == "html")
-    throw Error::usage(fmt::format("--diff cannot be written as {}", format)).remedy("use table, md or json");
+  if (format == "csv")
+    throw Error::usage("--diff cannot be written as csv").remedy("use table, md, html or json");
+  if (format == "html") {
+    read_question(settings, model);
+    settings.question.layout.reset();
+    settings.question.search_gpus = 0;
+    deliver(settings, output, render_html_of_two(model, other, settings.question));
+    output.json(render_diff_json(model, other));
+    return kExitOk;
+  }
   const Json document = render_diff_json(model, other);
   deliver(settings, output,
           format == "json" ? dump_json(document) + "\n"
@@ -152,6 +160,12 @@ int run_rules(const Settings& settings, const Output& output) {
 }
 
 int run_paramcount(Settings& settings) {
+  if (!settings.page.empty()) {
+    if (!settings.report.empty() || !settings.format.empty())
+      throw Error::usage("--html FILE says format and file; --format and --report say them again");
+    settings.report = settings.page;
+    settings.format = "html";
+  }
   const Output output(settings.common.json);
   if (settings.rules) return run_rules(settings, output);
   const Model model = load_model(settings.path, settings.common.jobs);
@@ -165,12 +179,12 @@ int run_paramcount(Settings& settings) {
   const Answer found = answer(model, settings.question);
   const std::string format = format_of(settings);
 
-  const bool wants_document = output.json_wanted() || format == "json" || format == "html";
+  const bool wants_document = output.json_wanted() || format == "json";
   const Json document = wants_document ? render_json(model, settings.question, found) : Json();
   if (format == "json")
     deliver(settings, output, dump_json(document) + "\n");
   else if (format == "html")
-    deliver(settings, output, render_html(document));
+    deliver(settings, output, render_html(model, settings.question, found));
   else if (format == "csv")
     deliver(settings, output, render_csv(model, settings.render));
   else if (format == "md")
@@ -189,7 +203,8 @@ constexpr const char* kExamples =
     "  assay paramcount config.json --formulas             every count with its arithmetic\n"
     "  assay paramcount DIR                                config against the checkpoint's headers\n"
     "  assay paramcount . --tensors --format csv           every tensor: shape, type, bytes, part\n"
-    "  assay paramcount . --format html -o model.html      one page to explore\n"
+    "  assay paramcount . --html model.html                one page to explore and to share\n"
+    "  assay paramcount A B --html both.html               two models side by side\n"
     "  assay paramcount . --memory --context 32768 --batch 8 --kv-dtype fp8\n"
     "  assay paramcount . --plan tp=32 --gpu-memory 48GB   will it launch, and if not, what to do\n"
     "  assay paramcount . --plan auto --gpus 32 --gpu-memory 48GB\n"
@@ -241,7 +256,10 @@ void add_paramcount(CLI::App& program, Action& action) {
   command.add_option("--format", s.format, "table, json, csv, md or html (default: table, or by --report)")
       ->check(CLI::IsMember({"table", "json", "csv", "md", "html"}));
   command.add_option("-o,--report", s.report, "Write it to FILE instead of stdout")->type_name("FILE");
-  command.add_option("--diff", s.other, "Compare with another model, module by module")->type_name("OTHER");
+  command.add_option("--html", s.page, "Write one page to explore and to share, as -o FILE.html does")
+      ->type_name("FILE");
+  command.add_option("--diff,OTHER", s.other, "Compare with another model, module by module")
+      ->type_name("OTHER");
   command.add_flag("--memory", s.render.memory, "Weights in every form, KV cache, activations");
   command.add_flag("--compute", s.render.compute, "FLOPs by module, crossings, roofline");
   command.add_option("--context", s.question.context, "Tokens of context (default: 4096)")

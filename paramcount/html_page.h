@@ -5,6 +5,7 @@
 
 namespace assay::html {
 
-extern const std::string_view kLight, kDark, kStyle, kBody, kScriptStart, kScript, kScriptEnd;
+extern const std::string_view kLight, kDark, kStyle, kBody, kScriptStart, kHelperScript, kPictureScript,
+    kScript, kPairScript, kScriptEnd;
 
 }  // namespace assay::html

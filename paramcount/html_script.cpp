@@ -3,7 +3,7 @@
 
 namespace assay::html {
 
-const std::string_view kScript = R"js("use strict";
+const std::string_view kHelperScript = R"js("use strict";
 const doc = JSON.parse(document.getElementById("document").textContent);
 const main = document.getElementById("main");
 const plain = new Intl.NumberFormat("en-US");
@@ -65,12 +65,15 @@ const text = (title, get, className) => ({title, show: get, key: get, className}
 const count = (title, get) => ({title, number: true, show: r => get(r) === null ? "" : exact(get(r)), key: r => get(r) ?? -1});
 const size = (title, get) => ({title, number: true, show: r => get(r) ? bytes(get(r)) : "", key: get});
 
+)js";
+
+const std::string_view kScript = R"js(
 // ---- summary
-document.title = doc.model.title + " · assay paramcount";
+document.title = doc.page.name + " · assay paramcount";
 const bad = (doc.plan && !doc.plan.feasible) || (doc.plans && !doc.plans.length) || doc.findings.some(f => f.severity === "error");
 main.append(
-  el("h1", {}, doc.model.title),
-  el("p", {className: "soft"}, `${doc.model.architecture} · ${doc.model.source}`),
+  el("div", {className: "masthead"}, el("h1", {}, doc.page.name), themeSwitch()),
+  el("p", {className: "soft"}, `${doc.model.title} · ${doc.model.architecture}`),
   el("p", {className: "soft"}, `${doc.model.layers} layers · hidden size ${exact(doc.model.hidden_size)} · vocabulary ${exact(doc.model.vocabulary)}` +
     (doc.model.experts ? ` · ${doc.model.experts} experts, ${doc.model.experts_per_token} a token` : "") + ` · stored as ${doc.model.stored_as}`),
   el("p", {className: "verdict " + (bad ? "bad" : "good")}, doc.verdict));
@@ -85,6 +88,10 @@ main.append(el("div", {className: "tiles"},
   tile(bytes(doc.model.bytes), exact(doc.model.bytes) + " bytes of weights"),
   tile(bytes(doc.memory.kv.bytes_per_token), "KV cache a token, " + doc.memory.kv.dtype),
   doc.memory.kv.state_bytes_per_sequence ? tile(bytes(doc.memory.kv.state_bytes_per_sequence), "recurrent state a sequence") : null));
+
+section("What one token lights up", floorPlan(doc));
+section("Memory against context", memoryPicture([doc]));
+section("Runs on", machineTable([doc]));
 
 // ---- treemap: squarified (Bruls, Huizing, van Wijk 2000)
 function squarify(items, x, y, w, h, place) {
@@ -114,13 +121,6 @@ function squarify(items, x, y, w, h, place) {
     i += row.length;
   }
 }
-const svgns = "http://www.w3.org/2000/svg";
-const shape = (tag, attributes, ...children) => {
-  const node = document.createElementNS(svgns, tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-};
 const root = {name: "all modules", children: doc.modules, total: doc.all, active: doc.active, bytes: doc.model.bytes, params: doc.total, count: 1, formula: ""};
 (function parents(node) { for (const child of node.children) child.parent = node, parents(child); })(root);
 let measure = "total", current = root;
@@ -253,7 +253,7 @@ if (doc.plan) {
 }
 if (doc.plans) section("Plans that launch, best first", table([text("plan", r => r.layout, "name"), size("weights a GPU", r => r.rank.weight_bytes),
   size("in all", r => r.rank.bytes), count("KV tokens", r => r.rank.kv_tokens_that_fit)], doc.plans));
-main.append(el("footer", {}, "Written by assay paramcount. Click a block to look inside, a column to sort."));
+main.append(el("footer", {}, `Written by assay paramcount from ${doc.model.source}. Click a block to look inside, a column to sort.`));
 )js";
 
 }  // namespace assay::html

@@ -21,8 +21,9 @@ std::string render_markdown(const Model& model, const Question& question, const 
                             const RenderSettings& settings);
 std::string render_csv(const Model& model, const RenderSettings& settings);            // RFC 4180
 Json render_json(const Model& model, const Question& question, const Answer& answer);  // assay.paramcount/1
-// One file, no request to anywhere; `document` is render_json's.
-std::string render_html(const Json& document);
+// One file, no request to anywhere: of one model, or of two side by side.
+std::string render_html(const Model& model, const Question& question, const Answer& answer);
+std::string render_html_of_two(const Model& left, const Model& right, const Question& question);
 
 std::string verdict_line(const Model& model, const Answer& answer);
 

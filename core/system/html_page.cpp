@@ -49,6 +49,10 @@ std::string head(const Head& h) {
       h.scripts ? "; script-src 'unsafe-inline'" : "", escape(h.title));
   page += fmt::format("<style>\n:root {{\n  {} {}\n}}\n", kLight, h.light);
   page += fmt::format("@media (prefers-color-scheme: dark) {{ :root {{\n  {} {}\n}} }}\n", kDark, h.dark);
+  if (h.scripts) {  // which may let the reader choose
+    page += fmt::format(":root[data-theme=light] {{\n  color-scheme: light; {} {}\n}}\n", kLight, h.light);
+    page += fmt::format(":root[data-theme=dark] {{\n  color-scheme: dark; {} {}\n}}\n", kDark, h.dark);
+  }
   page += kStyle;
   page += h.style;
   return page + "</style>\n</head>\n<body>\n";

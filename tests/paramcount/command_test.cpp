@@ -110,6 +110,26 @@ TEST(Paramcount, EveryFormatOfASmallModel) {
     EXPECT_EQ(html.find(request), std::string::npos) << request;
 }
 
+TEST(Paramcount, APageOfOneModelOrTwo) {
+  const TempDir dir;
+  write_file(dir / "First-1B" / "config.json", kSmall);
+  write_file(dir / "<img src=x onerror=alert(1)>" / "config.json", kSmall);
+  const std::string first = (dir / "First-1B").string(),
+                    second = (dir / "<img src=x onerror=alert(1)>").string();
+  const fs::path page = dir / "page.html", both = dir / "both.html";
+  const auto one = assay({"paramcount", first, "--html", page.string()});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_NE(test::read_file(page).find("\"name\":\"First-1B\""), std::string::npos);
+  const auto two = assay({"paramcount", first, second, "--html", both.string()});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  const std::string html = test::read_file(both);
+  EXPECT_NE(html.find("\"pair\":["), std::string::npos);
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  EXPECT_NE(html.find("\\u003cimg src=x onerror=alert(1)\\u003e"), std::string::npos);
+  EXPECT_EQ(assay({"paramcount", first, "--html", page.string(), "--format", "json"}).exit_code, 2);
+  EXPECT_EQ(assay({"paramcount", first, second, "--format", "csv"}).exit_code, 2);
+}
+
 TEST(Paramcount, NamesCannotBreakOutOfThePage) {
   const TempDir dir;
   const fs::path folder = dir / "<script>alert(1)<";

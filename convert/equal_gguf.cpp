@@ -87,7 +87,7 @@ class AcrossNames {
   // Under which name of transformers the GGUF has it: a tied head that is stored all the same is the
   // embedding.
   std::string counterpart(const std::string& name) const {
-    const std::string own = canonical(name);
+    std::string own = canonical(name);
     if (derived_.contains(own) || lookup_ == nullptr) return own;
     const auto found = lookup_->find(name);
     return found && found->spec->storage == Storage::tied ? expand(found->spec->same_as, found->indices)

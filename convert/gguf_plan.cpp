@@ -343,8 +343,7 @@ class GgufPlanner {
     const std::size_t tensors = made.size();
     auto parts = split(std::move(made), options_.max_shard_size);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      std::vector<gguf::KeyValue> own;
-      if (i == 0) own = std::move(keys);
+      std::vector<gguf::KeyValue> own = std::exchange(keys, {});  // the first part has them
       if (parts.size() > 1) {
         own.push_back(gguf::u16_value("split.no", i));
         own.push_back(gguf::u16_value("split.count", parts.size()));
@@ -378,7 +377,7 @@ class GgufPlanner {
   }
 
   std::string part_name(std::size_t part, std::size_t parts) const {
-    const std::string whole = file_name(out_);
+    std::string whole = file_name(out_);
     if (parts == 1) return whole;
     const std::string stem = whole.ends_with(".gguf") ? whole.substr(0, whole.size() - 5) : whole;
     return fmt::format("{}-{:05}-of-{:05}.gguf", stem, part + 1, parts);

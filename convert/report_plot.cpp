@@ -53,9 +53,18 @@ std::string frame(double height, const std::string& label) {
                      label);
 }
 
+// The multiples of `step` on the scale, each rounded once.
+std::vector<double> multiples(const Scale& scale, double step) {
+  const auto first = static_cast<std::int64_t>(std::ceil(scale.low / step));
+  const auto last = static_cast<std::int64_t>(std::floor((scale.high + 1e-9) / step));
+  std::vector<double> values;
+  for (std::int64_t i = first; i <= last; ++i) values.push_back(static_cast<double>(i) * step);
+  return values;
+}
+
 std::string y_axis(const Scale& y, double step, const std::string& unit) {
   std::string out;
-  for (double value = std::ceil(y.low / step) * step; value <= y.high + 1e-9; value += step)
+  for (const double value : multiples(y, step))
     out += grid_line(y.at(value), fmt::format("{:g}{}", value, unit));
   return out;
 }
@@ -162,7 +171,7 @@ std::string plot_histogram(const std::vector<PlottedTensor>& tensors) {
   std::string out = frame(height, "how many tensors have which signal-to-noise ratio");
   out += y_axis(y, std::max(1.0, round_step(top, 4)), "");
   const double label_step = round_step(x.high - x.low, 12);
-  for (double value = std::ceil(x.low / label_step) * label_step; value <= x.high + 1e-9; value += label_step)
+  for (const double value : multiples(x, label_step))
     out += x_label(x.at(value), height - 14, fmt::format("{:g} dB", value));
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const double left = start + step * static_cast<double>(i);

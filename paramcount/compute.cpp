@@ -183,7 +183,7 @@ Roofline roofline(const ModuleTree& tree, const WeightFormat& format, const Comp
   kv.bytes_per_value = kv_value_bytes;
   kv.context = report.context;
   kv.batch = batch;
-  result.weight_bytes = static_cast<std::uint64_t>(weights + 0.5);
+  result.weight_bytes = static_cast<std::uint64_t>(std::round(weights));
   result.kv_bytes = kv_cache(tree, kv).bytes;
   result.flops = report.decode_absorbed * batch;
   const double bytes = weights + static_cast<double>(result.kv_bytes);

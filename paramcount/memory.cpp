@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t checked(double bytes) {
   if (!(bytes < 9e18)) throw Error::usage("--context × --batch asks for more than 2^63 bytes of cache");
-  return static_cast<std::uint64_t>(bytes + 0.5);
+  return static_cast<std::uint64_t>(std::round(bytes));
 }
 
 constexpr std::uint64_t kActivationBytes = 2, kStateBytes = 4;  // BF16, F32 (mamba_ssm_dtype's default)

@@ -415,9 +415,8 @@ std::string verdict_line(const Model& model, const Answer& answer) {
     return fmt::format("infeasible: {} does not fit: {} of {} a GPU", answer.plan->layout.text(),
                        human_bytes(answer.plan->load.total()), human_bytes(answer.plan->budget));
   }
-  const std::string sum =
-      fmt::format("{} parameters, {} activated a token", with_thousands(model.totals.total),
-                  with_thousands(model.totals.active));
+  std::string sum = fmt::format("{} parameters, {} activated a token", with_thousands(model.totals.total),
+                                with_thousands(model.totals.active));
   if (has_errors(model.findings)) return sum + "; the checkpoint does not hold what its config says";
   if (model.reconciliation && model.reconciliation->difference == 0)
     return sum + "; the checkpoint holds exactly these";

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostJsonBytes = 64u << 20;
 jinja::Value list_from_file(const std::string& path, std::string_view what) {
   if (path.empty()) return {};
   try {
-    const jinja::Value list = jinja::value_from_json(read_small_file(path, kMostJsonBytes));
+    jinja::Value list = jinja::value_from_json(read_small_file(path, kMostJsonBytes));
     if (!list.is(jinja::Type::list)) throw Error::input(fmt::format("{} have to be a JSON list", what));
     return list;
   } catch (Error& error) {

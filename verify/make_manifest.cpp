@@ -110,7 +110,7 @@ class Maker {
   }
 
   bool accept(const ExpectedFile& file, const HashResult& result) {
-    const auto refuse = [&](std::string code, std::string why, std::string remedy) {
+    const auto refuse = [&](std::string code, const std::string& why, std::string remedy) {
       made_.findings.push_back({.code = std::move(code),
                                 .message = why + ": left out of the manifest",
                                 .file = file.name,

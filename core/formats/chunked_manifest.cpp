@@ -85,14 +85,12 @@ class ChunkedManifestEvents {
   void string(std::string_view value) {
     if (in_chunks_ && depth_ == kInChunks) {
       chunks_.push_back(digest(value));
-    } else if (!at_member()) {
-      take("a string");
-    } else if (key_ == ManifestKey::schema) {
+    } else if (at_member() && key_ == ManifestKey::schema) {
       take_schema(value);
-    } else if (key_ == ManifestKey::name) {
+    } else if (at_member() && key_ == ManifestKey::name) {
       if (value.empty()) fail("a file's name is empty");
       entry_.name = value;
-    } else if (key_ == ManifestKey::sha256) {
+    } else if (at_member() && key_ == ManifestKey::sha256) {
       entry_.digest = digest(value);
     } else {
       take("a string");

@@ -501,7 +501,8 @@ std::vector<Module> group_layers(const std::string& path, const Quantity& count,
   for (std::uint64_t layer = 0; layer < count.value(); ++layer) {
     std::string title = title_of(layer);
     auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == title; });
-    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {std::move(title), {}});
+    if (kind == kinds.end())
+      kind = kinds.emplace(kinds.end(), std::move(title), std::vector<std::uint64_t>{});
     kind->second.push_back(layer);
   }
   std::vector<Module> groups;

@@ -62,7 +62,8 @@ void read_size(NamePart& part, std::uint64_t parameters) {
   const auto unit = kUnits.find(text.back());
   if (parameters != 0 && !digits.empty() && *end == '\0' && unit != std::string_view::npos) {
     const double label = number * std::pow(1000.0, static_cast<double>(unit));
-    if (std::abs(label - static_cast<double>(parameters)) > static_cast<double>(7 * parameters / 8)) {
+    const std::uint64_t most_off = 7 * parameters / 8;
+    if (std::abs(label - static_cast<double>(parameters)) > static_cast<double>(most_off)) {
       part.finetune = true;  // rather a context length
       text.back() = static_cast<char>(std::tolower(text.back()));
     }

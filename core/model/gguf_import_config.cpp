@@ -91,8 +91,8 @@ class ConfigWriter {
       config_["norm_topk_prob"] = known.value("norm_topk_prob", family_.renormalizes_by_default);
     if (!family_.latent) return;
     const auto gating = header_.number(fmt::format("{}.expert_gating_func", family_.architecture));
-    if (gating == kGgufSigmoidGating || gating == kGgufSoftmaxGating)
-      config_["scoring_func"] = gating == kGgufSigmoidGating ? "sigmoid" : "softmax";
+    if (gating == kGgufSigmoidGating) config_["scoring_func"] = "sigmoid";
+    if (gating == kGgufSoftmaxGating) config_["scoring_func"] = "softmax";
     config_["topk_method"] = !family_.topk_method.empty()  ? std::string(family_.topk_method)
                              : config_.contains("n_group") ? "group_limited_greedy"
                                                            : "greedy";

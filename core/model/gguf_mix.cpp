@@ -14,37 +14,37 @@ namespace assay {
 namespace {
 
 struct FileTypeInfo {
-  GgufFileType type;
   std::string_view name;
+  GgufFileType type;
   ElementType mostly;
 };
 constexpr FileTypeInfo kFileTypes[] = {
-    {GgufFileType::F32, "F32", ElementType::F32},
-    {GgufFileType::F16, "F16", ElementType::F16},
-    {GgufFileType::BF16, "BF16", ElementType::BF16},
-    {GgufFileType::Q8_0, "Q8_0", ElementType::Q8_0},
-    {GgufFileType::Q6_K, "Q6_K", ElementType::Q6_K},
-    {GgufFileType::Q5_K_M, "Q5_K_M", ElementType::Q5_K},
-    {GgufFileType::Q5_K_S, "Q5_K_S", ElementType::Q5_K},
-    {GgufFileType::Q5_1, "Q5_1", ElementType::Q5_1},
-    {GgufFileType::Q5_0, "Q5_0", ElementType::Q5_0},
-    {GgufFileType::Q4_K_M, "Q4_K_M", ElementType::Q4_K},
-    {GgufFileType::Q4_K_S, "Q4_K_S", ElementType::Q4_K},
-    {GgufFileType::Q4_1, "Q4_1", ElementType::Q4_1},
-    {GgufFileType::Q4_0, "Q4_0", ElementType::Q4_0},
-    {GgufFileType::IQ4_NL, "IQ4_NL", ElementType::IQ4_NL},
-    {GgufFileType::IQ4_XS, "IQ4_XS", ElementType::IQ4_XS},
-    {GgufFileType::MXFP4_MOE, "MXFP4_MOE", ElementType::MXFP4},
-    {GgufFileType::Q3_K_L, "Q3_K_L", ElementType::Q3_K},
-    {GgufFileType::Q3_K_M, "Q3_K_M", ElementType::Q3_K},
-    {GgufFileType::Q3_K_S, "Q3_K_S", ElementType::Q3_K},
-    {GgufFileType::Q2_K, "Q2_K", ElementType::Q2_K},
-    {GgufFileType::Q2_0, "Q2_0", ElementType::Q2_0},
-    {GgufFileType::TQ2_0, "TQ2_0", ElementType::TQ2_0},
-    {GgufFileType::TQ1_0, "TQ1_0", ElementType::TQ1_0},
-    {GgufFileType::Q1_0, "Q1_0", ElementType::Q1_0},
-    {GgufFileType::MXFP4, "MXFP4", ElementType::MXFP4},
-    {GgufFileType::NVFP4, "NVFP4", ElementType::NVFP4},
+    {"F32", GgufFileType::F32, ElementType::F32},
+    {"F16", GgufFileType::F16, ElementType::F16},
+    {"BF16", GgufFileType::BF16, ElementType::BF16},
+    {"Q8_0", GgufFileType::Q8_0, ElementType::Q8_0},
+    {"Q6_K", GgufFileType::Q6_K, ElementType::Q6_K},
+    {"Q5_K_M", GgufFileType::Q5_K_M, ElementType::Q5_K},
+    {"Q5_K_S", GgufFileType::Q5_K_S, ElementType::Q5_K},
+    {"Q5_1", GgufFileType::Q5_1, ElementType::Q5_1},
+    {"Q5_0", GgufFileType::Q5_0, ElementType::Q5_0},
+    {"Q4_K_M", GgufFileType::Q4_K_M, ElementType::Q4_K},
+    {"Q4_K_S", GgufFileType::Q4_K_S, ElementType::Q4_K},
+    {"Q4_1", GgufFileType::Q4_1, ElementType::Q4_1},
+    {"Q4_0", GgufFileType::Q4_0, ElementType::Q4_0},
+    {"IQ4_NL", GgufFileType::IQ4_NL, ElementType::IQ4_NL},
+    {"IQ4_XS", GgufFileType::IQ4_XS, ElementType::IQ4_XS},
+    {"MXFP4_MOE", GgufFileType::MXFP4_MOE, ElementType::MXFP4},
+    {"Q3_K_L", GgufFileType::Q3_K_L, ElementType::Q3_K},
+    {"Q3_K_M", GgufFileType::Q3_K_M, ElementType::Q3_K},
+    {"Q3_K_S", GgufFileType::Q3_K_S, ElementType::Q3_K},
+    {"Q2_K", GgufFileType::Q2_K, ElementType::Q2_K},
+    {"Q2_0", GgufFileType::Q2_0, ElementType::Q2_0},
+    {"TQ2_0", GgufFileType::TQ2_0, ElementType::TQ2_0},
+    {"TQ1_0", GgufFileType::TQ1_0, ElementType::TQ1_0},
+    {"Q1_0", GgufFileType::Q1_0, ElementType::Q1_0},
+    {"MXFP4", GgufFileType::MXFP4, ElementType::MXFP4},
+    {"NVFP4", GgufFileType::NVFP4, ElementType::NVFP4},
 };
 
 const FileTypeInfo& file_type_info(GgufFileType type) {

@@ -32,7 +32,7 @@ const ParsedJson& member(const ParsedJson& object, const char* key) {
 }
 // "" and null alike: nothing is there.
 bool is_given(const ParsedJson& value) {
-  return !value.is_null() && value != "";
+  return !value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().empty());
 }
 
 // The name and the GGUF key of each part a token can play; those without a key are looked for all the same.
@@ -232,14 +232,14 @@ class SpecialTokens {
 
   void add_chat_template(std::vector<gguf::KeyValue>& keys) const {
     const ParsedJson chat = chat_template();
-    if (chat.is_string() && chat != "")
+    if (chat.is_string() && !chat.get_ref<const std::string&>().empty())
       keys.push_back(gguf::text_value("tokenizer.chat_template", chat.get<std::string>()));
     if (!chat.is_array()) return;
     std::vector<std::string> names;
     std::string main;
     for (const ParsedJson& choice : chat) {
       const ParsedJson &name = member(choice, "name"), &text = member(choice, "template");
-      if (!name.is_string() || !text.is_string() || name == "") continue;
+      if (!name.is_string() || !text.is_string() || name.get_ref<const std::string&>().empty()) continue;
       std::string safe = name.get<std::string>();
       for (char& c : safe) {
         if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

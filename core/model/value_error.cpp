@@ -104,7 +104,7 @@ class Median {
 
  private:
   static constexpr double kLowest = -40, kBinsAnOctave = 16;
-  std::array<std::uint64_t, 44 * 16> bins_{};
+  std::array<std::uint64_t, std::size_t{44} * 16> bins_{};
   std::uint64_t count_ = 0;
 };
 

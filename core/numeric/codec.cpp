@@ -177,7 +177,7 @@ const FloatFormat* float_format(ElementType type) {
 }
 
 std::size_t values_per_block(ElementType type) {
-  return info(type).block_elements * (type == ElementType::C64 ? 2u : 1u);
+  return info(type).block_elements * (type == ElementType::C64 ? std::size_t{2} : std::size_t{1});
 }
 
 void decode(ElementType type, std::span<const std::byte> stored, float* out) {

@@ -22,7 +22,7 @@ void float_by_float(const std::byte* elements, std::size_t count, const FloatCla
     T code;
     std::memcpy(&code, elements + i * sizeof(T), sizeof code);
     const T magnitude = code & kMagnitude;
-    const std::int64_t key = code < 0 ? static_cast<T>(code ^ kMagnitude) : code;
+    const std::int64_t key{code < 0 ? static_cast<T>(code ^ kMagnitude) : code};
     tally.nan += magnitude >= classes.first_nan;
     tally.nonfinite += magnitude >= classes.first_nonfinite;
     tally.zero += magnitude == 0;
@@ -40,7 +40,7 @@ void integer_by_integer(const std::byte* elements, std::size_t count, T flip, Ta
   for (std::size_t i = 0; i < count; ++i) {
     T code;
     std::memcpy(&code, elements + i * sizeof(T), sizeof code);
-    const std::int64_t key = static_cast<T>(code ^ flip);
+    const std::int64_t key{static_cast<T>(code ^ flip)};
     tally.zero += code == 0;
     tally.negative += flip == 0 && code < 0;
     tally.min_key = std::min(tally.min_key, key);

@@ -9,10 +9,12 @@ namespace assay {
 
 void forget_pages(void* begin, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto from = (reinterpret_cast<std::uintptr_t>(begin) + page - 1) / page * page;
-  const auto to = (reinterpret_cast<std::uintptr_t>(begin) + bytes) / page * page;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t skipped = (page - address % page) % page;  // to the first whole page
+  if (bytes <= skipped) return;
+  const std::uintptr_t whole = (bytes - skipped) / page * page;
   // Where the system refuses, the memory stays until its owner ends: nothing else depends on it.
-  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  if (whole > 0) ::madvise(static_cast<std::byte*>(begin) + skipped, whole, MADV_DONTNEED);
 }
 
 }  // namespace assay

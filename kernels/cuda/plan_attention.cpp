@@ -123,7 +123,8 @@ AttentionTiling tiling_of(const AttentionShape& shape, std::size_t rows, std::si
                        .key_pitch = static_cast<std::uint32_t>(pitch)};
   t.ring = static_cast<std::uint32_t>(rows * q_pitch * shape.element_bytes);
   t.rows_found = static_cast<std::uint32_t>(t.ring + stages * kStep * pitch * shape.element_bytes);
-  t.shared_bytes = static_cast<std::uint32_t>(t.rows_found + 4 * 2 * kStep * sizeof(std::int32_t));
+  t.shared_bytes =
+      static_cast<std::uint32_t>(t.rows_found + std::size_t{4} * 2 * kStep * sizeof(std::int32_t));
   return t;
 }
 

@@ -102,7 +102,7 @@ bool occupies(const DeviceLimits& limits, const GemmPlan& plan) {
 // A warp's step is 32 chunks of 16 bytes of four rows. A split of four steps keeps enough of memory under
 // way; it depends on the codes alone.
 std::size_t gemv_split(Codes codes) {
-  return 4 * (32 * 16 / static_cast<std::size_t>(bytes_of(codes)));
+  return 4 * (std::size_t{32} * 16 / static_cast<std::size_t>(bytes_of(codes)));
 }
 
 LaunchPlan plan_simple(const DeviceLimits& limits, std::string_view kernel, Extent3 grid,

@@ -16,11 +16,11 @@ namespace assay::cuda {
 // or shapes are not this kernel's. run(machine, ops, call) computes it. Where the code goes another way, its
 // `edges` say; a library's are its own business.
 template <class Call, class Plans, class Run>
-Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, Edges edges, Plans plans,
-                         Run run) {
+Kernel<Call> cuda_kernel(Machine& machine, std::string_view name, std::string_view about, const Edges& edges,
+                         Plans plans, Run run) {
   const auto fits = [](const LaunchPlan& plan) { return plan.fits; };
-  return {.name = std::move(name),
-          .about = std::move(about),
+  return {.name = std::string(name),
+          .about = std::string(about),
           .device = Device::cuda,
           .takes =
               [&machine, plans, fits](const Arithmetic& arithmetic, const Call& call) {
@@ -29,7 +29,7 @@ Kernel<Call> cuda_kernel(Machine& machine, std::string name, std::string about, 
                 return !planned.empty() && std::all_of(planned.begin(), planned.end(), fits);
               },
           .run = [&machine, run](Ops& ops, const Call& call) { return run(machine, ops, call); },
-          .edges = std::move(edges),
+          .edges = edges,
           .unavailable = [&machine] { return machine.unavailable(); },
           .plans = plans,
           .refusal = [&machine, plans](const Arithmetic& arithmetic, const Call& call) -> std::string {

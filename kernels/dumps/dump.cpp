@@ -201,7 +201,7 @@ std::vector<double> Dump::joined(const Tap& tap, const JoinPlan& join, std::size
   std::vector<double> result(outer * inner * shape[join.axis]);
   std::size_t column = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const std::vector<double> part = r == 0 ? std::move(whole) : read(tap, ranks[r]);
+    const std::vector<double> part = r == 0 ? std::exchange(whole, {}) : read(tap, ranks[r]);
     const std::size_t block = shape_of(tap, ranks[r])[join.axis] * inner;
     for (std::size_t o = 0; o < outer; ++o)
       std::copy_n(part.begin() + static_cast<std::ptrdiff_t>(o * block), block,

@@ -142,7 +142,8 @@ void DumpFiles::add_npz(const fs::path& path, const std::string& relative) {
 }
 
 // `tensors` of the last of files_, with the names they have there.
-void DumpFiles::add_pieces(std::vector<std::pair<std::string, Piece>> tensors, const std::string& relative) {
+void DumpFiles::add_pieces(std::vector<std::pair<std::string, Piece>>&& tensors,
+                           const std::string& relative) {
   const bool folder = fs::is_directory(path_);
   const ParsedName of_file = folder ? parse_path(without_extension(relative)) : ParsedName{};
   const bool alone = tensors.size() == 1;

@@ -54,7 +54,7 @@ class DumpFiles {
   void add_safetensors(const fs::path& path, const std::string& relative);
   void add_npy(const fs::path& path, const std::string& relative);
   void add_npz(const fs::path& path, const std::string& relative);
-  void add_pieces(std::vector<std::pair<std::string, Piece>> tensors, const std::string& relative);
+  void add_pieces(std::vector<std::pair<std::string, Piece>>&& tensors, const std::string& relative);
   void settle_names();
   std::vector<std::byte> read_bytes(const Piece& piece) const;
 

@@ -38,8 +38,8 @@ double poison() {
 
 template <class T>
 bool is_canary(const T& value) {
-  const T expected = canary<T>();
-  return std::memcmp(&value, &expected, sizeof value) == 0;
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  return std::bit_cast<Bits>(value) == std::bit_cast<Bits>(canary<T>());
 }
 
 }  // namespace
@@ -71,14 +71,14 @@ Matrix GuardedOps::again(std::size_t rows, std::size_t columns) {
 
 Matrix GuardedOps::allocate(std::size_t rows, std::size_t columns) {
   if (next_ != kNone) {
-    if (const Matrix used = again(rows, columns); !used.empty()) return used;
+    if (Matrix used = again(rows, columns); !used.empty()) return used;
   }
   // One row more: room for the canaries, whatever the type.
   const std::size_t stride = columns + padding_;
   const std::size_t lead = (kCanaries + stride) / std::max<std::size_t>(1, stride);
   const std::size_t margin = stride == 0 ? 0 : lead;
   const Matrix whole = ReferenceOps::allocate(rows + 2 * margin, stride);
-  const Matrix inner = whole.row_range(margin, rows).part(0, columns);
+  Matrix inner = whole.row_range(margin, rows).part(0, columns);
   if (stride == 0) return inner;
   with_elements(whole.real(), [&](auto element) {
     using T = decltype(element);

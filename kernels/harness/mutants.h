@@ -48,7 +48,7 @@ Mutant<Call> without_last_piece(std::size_t elements) {
   return {.name = "the last piece of the rows left out",
           .family = "threads",
           .run = [elements](ReferenceOps& ops, const Call& call, double) {
-            const Matrix y = run_reference(ops, call);
+            Matrix y = run_reference(ops, call);
             const std::size_t step =
                 std::max<std::size_t>(1, elements / std::max<std::size_t>(1, y.columns()));
             for (std::size_t r = y.rows() / step * step; y.rows() > step && r < y.rows(); ++r)
@@ -63,7 +63,7 @@ Mutant<Call> without_subnormals() {
   return {.name = "subnormal numbers flushed to zero",
           .family = "subnormals",
           .run = [](ReferenceOps& ops, const Call& call, double) {
-            const Matrix y = run_reference(ops, call);
+            Matrix y = run_reference(ops, call);
             for (std::size_t r = 0; r < y.rows(); ++r) {
               for (std::size_t c = 0; c < y.columns(); ++c) {
                 float& value = y.row<float>(r)[c];

@@ -159,6 +159,23 @@ Mutant<AttentionCall> planted(std::string_view name, std::string_view family, co
       }};
 }
 
+// Head h of the result is head from(call, h) of the right one.
+Mutant<AttentionCall> heads_moved(std::string_view name,
+                                  const std::function<std::size_t(const AttentionCall&, std::size_t)>& from) {
+  return {.name = name,
+          .family = "grouped queries (23)",
+          .run = [from](ReferenceOps& ops, const AttentionCall& call, double) {
+            const Matrix right = run_reference(ops, call);
+            Matrix y = ops.allocate(right.rows(), right.columns());
+            for (std::size_t r = 0; r < y.rows(); ++r) {
+              for (std::size_t h = 0; h < call.heads; ++h)
+                std::copy_n(right.row<float>(r) + from(call, h) * call.v_dim, call.v_dim,
+                            y.row<float>(r) + h * call.v_dim);
+            }
+            return y;
+          }};
+}
+
 }  // namespace
 
 template <>
@@ -194,21 +211,6 @@ std::vector<Mutant<AttentionCall>> mutants_of() {
                  .run = [](ReferenceOps& ops, const AttentionCall& call, double size) {
                    return FaultyAttention(call, {.scale_factor = 1 + size}).run(ops);
                  }});
-  const auto heads_moved = [](std::string_view name,
-                              const std::function<std::size_t(const AttentionCall&, std::size_t)>& from) {
-    return Mutant<AttentionCall>{.name = name,
-                                 .family = "grouped queries (23)",
-                                 .run = [from](ReferenceOps& ops, const AttentionCall& call, double) {
-                                   const Matrix right = run_reference(ops, call),
-                                                y = ops.allocate(right.rows(), right.columns());
-                                   for (std::size_t r = 0; r < y.rows(); ++r) {
-                                     for (std::size_t h = 0; h < call.heads; ++h)
-                                       std::copy_n(right.row<float>(r) + from(call, h) * call.v_dim,
-                                                   call.v_dim, y.row<float>(r) + h * call.v_dim);
-                                   }
-                                   return y;
-                                 }};
-  };
   all.push_back(
       heads_moved("heads of a key head beyond 64 wrap", [](const AttentionCall& call, std::size_t h) {
         const std::size_t group = call.heads / call.kv_heads;
@@ -226,7 +228,8 @@ std::vector<Mutant<AttentionCall>> mutants_of() {
        .run =
            [](ReferenceOps& ops, const AttentionCall& call, double) {
              ReferenceOps wide(Arithmetic{Precision::f32}, ops.jobs());
-             const Matrix right = run_reference(wide, call), y = ops.allocate(right.rows(), right.columns());
+             const Matrix right = run_reference(wide, call);
+             Matrix y = ops.allocate(right.rows(), right.columns());
              for (std::size_t r = 0; r < y.rows(); ++r)
                std::copy_n(right.row<float>(r), y.columns(), y.row<float>(r));
              return y;

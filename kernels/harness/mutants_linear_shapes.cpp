@@ -20,7 +20,7 @@ Matrix eight_bits(ReferenceOps& ops, const LinearCall& call,
       ops, QuantizeCall{call.x, {.codes = call.weight.type, .block_rows = 1, .block_columns = 128}});
   const Matrix y =
       with_weights(wide, {run_reference(wide, DequantizeCall{q}), call.weight, {}, call.rounding}, change);
-  const Matrix out = ops.allocate(y.rows(), y.columns());
+  Matrix out = ops.allocate(y.rows(), y.columns());
   for (std::size_t r = 0; r < y.rows(); ++r) {
     for (std::size_t c = 0; c < y.columns(); ++c)
       out.row<float>(r)[c] = static_cast<float>(ops.arithmetic().round(y.row<float>(r)[c]));

@@ -183,7 +183,7 @@ class QuantizeCases final : public OpCases<QuantizeCall> {
  public:
   std::vector<CaseId> grid() const override {
     std::vector<CaseId> cases;
-    for_rules("quantize", [&](CaseId id) {
+    for_rules("quantize", [&](const CaseId& id) {
       for (const InputKind kind : {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed})
         cases.push_back(CaseId(id).with(kind));
       if (id.form() != "I8") cases.push_back(CaseId(id).with("pow2", 1).with(InputKind::zero_mean));

@@ -236,8 +236,8 @@ class Planter {
     const std::deque<std::string>& behind = ops.behind(Call::kOp);
     const std::size_t before_heads = behind.size();
     std::map<std::string, std::vector<PlantedAt>> by_kind;
-    const auto note = [&](std::size_t i, bool decoding, PlantedAt place) {
-      by_kind[(decoding ? "1" : "0") + split_tap_name(behind[i]).kind].push_back(std::move(place));
+    const auto note = [&](std::size_t i, bool decoding, const PlantedAt& place) {
+      by_kind[(decoding ? "1" : "0") + split_tap_name(behind[i]).kind].push_back(place);
     };
     const std::vector<RowsOfHead> all_rows = heads();
     for (const RowsOfHead& rows : all_rows) {

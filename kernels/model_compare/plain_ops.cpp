@@ -132,7 +132,7 @@ std::vector<double> PlainOps::vector(const WeightView& weight) const {
 
 Matrix PlainOps::run(const EmbeddingCall& call) {
   const WeightView& table = call.table;
-  const Matrix y = ReferenceOps::run(call);
+  Matrix y = ReferenceOps::run(call);
   const double noise = noise_of(table).noise;
   if (noise == 0) return y;
   with_elements(y.real(), [&](auto element) {
@@ -155,7 +155,7 @@ Matrix PlainOps::multiplied(const Matrix& x, const WeightView& weight) {
   }
   const auto how = rounded_operands(weight, arithmetic());
   if (!how || x.columns() != weight.inputs()) return x;
-  const Matrix y = allocate(x.rows(), x.columns());
+  Matrix y = allocate(x.rows(), x.columns());
   for (std::size_t r = 0; r < x.rows(); ++r) {
     const std::span row(y.row<float>(r), y.columns());
     std::copy_n(x.row<float>(r), row.size(), row.begin());

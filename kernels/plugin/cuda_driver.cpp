@@ -38,7 +38,7 @@ class CudaDriver final : public DeviceMemory {
   void* allocate(std::size_t bytes) override {
     Pointer memory = 0;
     check(allocate_(&memory, bytes == 0 ? 1 : bytes), "cannot allocate device memory");
-    return reinterpret_cast<void*>(memory);
+    return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): the driver's type
   }
   void release(void* memory) override { free_(reinterpret_cast<Pointer>(memory)); }
   void upload(void* to, const void* from, std::size_t bytes) override {

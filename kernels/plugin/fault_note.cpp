@@ -18,7 +18,7 @@ namespace assay {
 namespace {
 
 std::atomic<int> note_socket{-1};
-constexpr std::size_t kHandlerStack = 64 * 1024;
+constexpr std::size_t kHandlerStack = std::size_t{64} * 1024;
 constexpr std::uintptr_t kNearStack = 1 << 20;
 constexpr std::size_t kMuch = 64 << 20;
 

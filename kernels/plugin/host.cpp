@@ -108,7 +108,7 @@ class PluginRemote final : public RemoteKernel {
   }
 
  private:
-  CaseRun failed(Ending ending) {
+  CaseRun failed(Ending&& ending) {
     if (ending.check == "timeout") ++timeouts_;
     return {.check = std::move(ending.check), .detail = std::move(ending.detail)};
   }

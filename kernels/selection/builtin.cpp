@@ -107,11 +107,11 @@ constexpr auto kOfCpuOps = [](CpuOps& cpu, const auto& call) { return cpu.run(ca
 
 // `shapes`: of these calls only.
 template <class Call, class Run>
-void add_cpu(Registry& registry, std::string name, std::string about, Edges edges, Run run,
+void add_cpu(Registry& registry, std::string_view name, std::string_view about, const Edges& edges, Run run,
              Invariants invariants = {}, Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
   registry.add(Kernel<Call>{
-      .name = std::move(name),
-      .about = std::move(about),
+      .name = std::string(name),
+      .about = std::string(about),
       .takes = [shapes, takes](const Arithmetic& arithmetic,
                                const Call& call) { return takes(arithmetic) && (!shapes || shapes(call)); },
       .run =
@@ -120,7 +120,7 @@ void add_cpu(Registry& registry, std::string name, std::string about, Edges edge
             return run(cpu, call);
           },
       .invariants = invariants,
-      .edges = std::move(edges)});
+      .edges = edges});
 }
 
 // One way of multiplying: what it takes, and how.
@@ -128,8 +128,8 @@ using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
 
 Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way,
                            Edges edges) {
-  return {.name = std::move(name),
-          .about = std::move(about),
+  return {.name = std::string(name),
+          .about = std::string(about),
           .takes = [takes](const Arithmetic& arithmetic,
                            const LinearCall& call) { return !call.bias && takes(call.weight, arithmetic); },
           .run =

@@ -268,11 +268,13 @@ IteratorPtr Evaluator::tested(const For& loop, const Value& over) {
 
 // The part behind `else` runs where no round came to its end: also where each was left by `continue`.
 Evaluator::Flow Evaluator::loop_over(const For& loop, const Value& over, const Value&, int depth) {
-  IteratorPtr items = tested(loop, over);
+  IteratorPtr items;  // or the state has them
   std::shared_ptr<const LoopValue> state;
   if (loop.loop_slot >= 0) {
     const ActivationPtr around = loop.recursive ? current_->outer : nullptr;
-    state = std::make_shared<const LoopValue>(*this, loop, around, over, std::move(items), depth);
+    state = std::make_shared<const LoopValue>(*this, loop, around, over, tested(loop, over), depth);
+  } else {
+    items = tested(loop, over);
   }
   bool none_ended = true;
   Flow flow = Flow::onward;

@@ -162,7 +162,7 @@ class PercentFormat {
     put_text(std::move(character), plain);
   }
 
-  void put_padded(std::string sign, std::string digits, const FormatSpec& spec, bool left) {
+  void put_padded(const std::string& sign, const std::string& digits, const FormatSpec& spec, bool left) {
     const auto size = static_cast<std::int64_t>(sign.size() + digits.size());
     const std::int64_t missing = std::max<std::int64_t>(spec.width - size, 0);
     if (Session::current() != nullptr) Session::current()->check_text(static_cast<std::size_t>(missing));
@@ -189,7 +189,7 @@ class PercentFormat {
     }
     std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
     if (spec.alternate && !decimal) sign += std::string("0") + type;
-    put_padded(std::move(sign), std::move(digits), spec, left);
+    put_padded(sign, digits, spec, left);
   }
 
   void put_real(const Value& value, char type, const FormatSpec& spec, bool left) {

@@ -87,9 +87,9 @@ std::string sign_of(bool negative, const FormatSpec& spec) {
   return negative ? "-" : spec.sign == '+' ? "+" : spec.sign == ' ' ? " " : "";
 }
 
-std::string numeric(bool negative, std::string prefix, std::string digits, const FormatSpec& spec,
+std::string numeric(bool negative, std::string_view prefix, std::string digits, const FormatSpec& spec,
                     std::size_t group) {
-  const std::string sign = sign_of(negative, spec) + prefix;
+  const std::string sign = sign_of(negative, spec).append(prefix);
   if (spec.grouping != 0) {
     const bool zeros = spec.fill == "0" && spec.align == '=';
     digits =

@@ -19,7 +19,7 @@ Value range_function(Session&, Arguments& arguments) {
   const std::int64_t step = given.size() == 3 ? whole_argument(given[2]) : 1;
   if (step == 0) fail("range() arg 3 must not be zero");
   if (step == INT64_MIN) fail("range() with a step that has no opposite");
-  const Value made = make<Range>(start, stop, step);
+  Value made = make<Range>(start, stop, step);
   if (*length(made) > kLongestRange)
     fail(fmt::format("a range of {} numbers, and {} are the most", *length(made), kLongestRange));
   return made;

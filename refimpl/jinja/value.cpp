@@ -190,9 +190,9 @@ Value dict(Dict::Entries entries) {
   return Value(Type::dict, std::make_shared<const Dict>(std::move(entries)));
 }
 
-Value wide(std::string digits) {
+Value wide(std::string_view digits) {
   const bool negative = digits.starts_with('-');
-  std::string_view magnitude = std::string_view(digits).substr(negative ? 1 : 0);
+  std::string_view magnitude = digits.substr(negative ? 1 : 0);
   while (magnitude.size() > 1 && magnitude.front() == '0') magnitude.remove_prefix(1);
   std::uint64_t value = 0;
   bool fits = magnitude.size() <= 19;

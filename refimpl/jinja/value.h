@@ -177,7 +177,7 @@ Value text(std::string utf8, bool safe);
 Value list(Values items);
 Value tuple(Values items);
 Value dict(Dict::Entries entries);
-Value wide(std::string digits);  // a 64-bit integer where it fits
+Value wide(std::string_view digits);  // a 64-bit integer where it fits
 template <class T, class... Parts>
 Value make(Parts&&... parts) {
   return Value(Type::object, std::make_shared<const T>(std::forward<Parts>(parts)...));

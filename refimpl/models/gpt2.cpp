@@ -60,7 +60,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
-    const Matrix y = ops.linear(hidden, head_);  // [rows, vocabulary]
+    Matrix y = ops.linear(hidden, head_);  // [rows, vocabulary]
     taps("logits", y);
     return y;
   }
@@ -72,7 +72,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   Matrix norm(const Matrix& x, const Affine& n, std::string_view tap, Ops& ops, const TapScope& at) const {
-    const Matrix y = ops.layer_norm(x, n.weight, n.bias, h_.epsilon);  // [tokens, hidden]
+    Matrix y = ops.layer_norm(x, n.weight, n.bias, h_.epsilon);  // [tokens, hidden]
     at(tap, y);
     return y;
   }
@@ -101,7 +101,7 @@ class Gpt2 final : public LanguageModel {
     }
     const Matrix context = ops.attention(call);  // [tokens, hidden]
     at("attn_context", context);
-    const Matrix out = ops.linear(context, block.attention_output.weight, block.attention_output.bias);
+    Matrix out = ops.linear(context, block.attention_output.weight, block.attention_output.bias);
     at("attn_out", out);
     return out;
   }
@@ -114,7 +114,7 @@ class Gpt2 final : public LanguageModel {
 
   Matrix mlp(const Matrix& x, const Block& block, Ops& ops, const TapScope& at) const {
     const Matrix up = ops.linear(x, block.up.weight, block.up.bias);  // [tokens, 4 · hidden]
-    const Matrix out = ops.linear(ops.activation(up, activation_), block.down.weight, block.down.bias);
+    Matrix out = ops.linear(ops.activation(up, activation_), block.down.weight, block.down.bias);
     at("mlp_out", out);
     return out;
   }

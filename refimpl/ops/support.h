@@ -11,7 +11,8 @@ namespace assay {
 // body(float()) or body(double()), as the elements of a matrix are.
 template <class Body>
 decltype(auto) with_elements(Real real, Body&& body) {
-  return real == Real::f64 ? body(double()) : body(float());
+  if (real == Real::f64) return body(double());
+  return body(float());
 }
 
 // Σ x[i] w[i] in double, as eight sums of every eighth product, added up at the end: an order that vectors of

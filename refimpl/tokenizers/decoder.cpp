@@ -87,7 +87,7 @@ struct StripOptions {
   std::uint64_t start = 0, stop = 0;
 };
 
-std::string strip_piece(std::string piece, const StripOptions& options) {
+std::string strip_piece(std::string_view piece, const StripOptions& options) {
   std::string_view rest = piece;
   for (std::uint64_t i = 0; i < options.start && rest.starts_with(options.content); ++i)
     rest.remove_prefix(options.content.size());
@@ -283,7 +283,7 @@ class PlanReader {
 
 DecoderPlan read_decoder(const ParsedJson& config, const fs::path& source) {
   if (config.is_null())
-    return {each_piece([](std::string piece, bool first) { return first ? piece : " " + piece; })};
+    return {each_piece([](const std::string& piece, bool first) { return first ? piece : " " + piece; })};
   PlanReader reader(source);
   reader.read(config);
   return std::move(reader.plan);

@@ -47,7 +47,7 @@ class TokenizerReader {
  private:
   // Files of before 2021 leave the type out.
   std::string model_type() const {
-    const std::string named = string_member(model_, "type", "", source_);
+    std::string named = string_member(model_, "type", "", source_);
     if (!named.empty()) return named;
     if (member(model_, "merges").is_array()) return "BPE";
     if (member(model_, "vocab").is_array()) return "Unigram";

@@ -27,7 +27,7 @@ fs::path snapshot_of(const fs::path& folder) {
   if (!fs::is_directory(folder / "snapshots")) return folder;
   if (fs::is_regular_file(folder / "refs" / "main")) {
     const std::string revision = read_small_file(folder / "refs" / "main", 256);
-    const fs::path named = folder / "snapshots" / revision.substr(0, revision.find('\n'));
+    fs::path named = folder / "snapshots" / revision.substr(0, revision.find('\n'));
     if (is_safe_relative_path(revision.substr(0, revision.find('\n'))) && fs::is_directory(named))
       return named;
   }

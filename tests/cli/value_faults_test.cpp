@@ -124,7 +124,7 @@ const std::vector<Damage>& damages() {
       {"int8_channel", "int8:channel", {}, ""},
       {"int8_channel_scale_up", "int8:channel",
        [](const fs::path& f) {
-         change(f, std::string(kDamaged) + "_scale", 4 * 77, 4, [](std::string& b) { times(b, 1.5F); });
+         change(f, std::string(kDamaged) + "_scale", 308, 4, [](std::string& b) { times(b, 1.5F); });
        },
        "row 77"},
       {"bf16", "bf16", {}, ""},
@@ -207,7 +207,7 @@ TEST(CompareModel, JudgesWeightsByTileToo) {
                                             dir / "original", "-n",    "0"};
   const ProcessResult clean = assay(compare);
   EXPECT_EQ(clean.exit_code, 0) << clean.out << clean.err;
-  change(dir / "made", "model.layers.0.mlp.up_proj.weight_scale_inv", 4 * 4, 4,
+  change(dir / "made", "model.layers.0.mlp.up_proj.weight_scale_inv", 16, 4,
          [](std::string& b) { times(b, 1.2F); });
   const ProcessResult damaged = assay(compare);
   EXPECT_EQ(damaged.exit_code, 1) << damaged.out << damaged.err;

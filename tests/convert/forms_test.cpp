@@ -247,7 +247,8 @@ TEST(StoredForms, ScalesOfPartsAreReadByEveryCommand) {
 
 // The int8-sq fixture with another tensor in its layer, or another config.
 fs::path smooth_with(const TempDir& dir, const std::string& extra_tensor, const std::string& config) {
-  const fs::path from = kFixtures / "tool_forms/modelopt-int8-sq", to = dir / "changed";
+  const fs::path from = kFixtures / "tool_forms/modelopt-int8-sq";
+  fs::path to = dir / "changed";
   fs::remove_all(to);
   fs::create_directories(to);
   fs::copy(from / "config.json", to / "config.json");

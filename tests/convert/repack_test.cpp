@@ -18,7 +18,7 @@ using test::TempDir;
 const fs::path kFixtures = test::source_dir() / "data/fixtures/convert";
 
 fs::path made_gguf(const TempDir& dir, const std::string& form) {
-  const fs::path out = dir / (form + ".gguf");
+  fs::path out = dir / (form + ".gguf");
   if (!fs::exists(out))
     expect_ok(assay(
         {"convert", kFixtures / "repack" / form, out, "--to", "gguf:" + form, "--tokenizer-pre", "none"}));

@@ -214,12 +214,10 @@ void add_unlisted_files(Expectation& e) {
     std::error_code error;
     if (entry.kind == TreeEntry::Kind::unreadable) {
       e.findings.push_back({.code = "expected.unreadable", .message = "cannot be read", .file = entry.name});
-    } else if (entry.kind == TreeEntry::Kind::regular) {
-      e.files.push_back({.name = entry.name});
     } else if (entry.kind == TreeEntry::Kind::link && !fs::exists(e.root / entry.name, error)) {
       e.findings.push_back(
           {.code = "expected.dangling_link", .message = "is a symbolic link to nothing", .file = entry.name});
-    } else if (fs::is_regular_file(e.root / entry.name, error)) {
+    } else if (entry.kind == TreeEntry::Kind::regular || fs::is_regular_file(e.root / entry.name, error)) {
       e.files.push_back({.name = entry.name});
     }
   }

@@ -101,13 +101,13 @@ std::string describe(const Trust& trust) {
 
 const Trust SharedTrust::kNobody;
 
-SharedTrust::SharedTrust(Trust trust) {
+SharedTrust::SharedTrust(const Trust& trust) {
   if (trust.source == TrustSource::none) return;
   static std::mutex mutex;
   static std::map<std::tuple<TrustSource, std::string, bool, std::string>, Trust> known;
   const std::lock_guard lock(mutex);
   auto key = std::tuple(trust.source, trust.detail, trust.stored_beside, trust.commit);
-  words_ = &known.try_emplace(std::move(key), std::move(trust)).first->second;
+  words_ = &known.try_emplace(std::move(key), trust).first->second;
 }
 
 std::string trust_summary(const Expectation& expectation) {

@@ -46,7 +46,7 @@ std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and
 class SharedTrust {
  public:
   SharedTrust() = default;  // nobody's
-  SharedTrust(Trust trust);
+  SharedTrust(const Trust& trust);
   const Trust& operator*() const { return words_ != nullptr ? *words_ : kNobody; }
   const Trust* operator->() const { return &**this; }
   friend bool operator==(const SharedTrust&, const SharedTrust&) = default;

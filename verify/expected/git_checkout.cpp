@@ -102,6 +102,7 @@ std::optional<std::string> in_encoding(std::string text, std::string encoding) {
     converted = encoding.ends_with("BE") ? "\xFE\xFF" : "\xFF\xFE";
   }
   const iconv_t converter = ::iconv_open(encoding.c_str(), "UTF-8");
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): so iconv says that it cannot
   if (converter == reinterpret_cast<iconv_t>(-1)) return std::nullopt;
   const std::size_t mark = converted.size();
   converted.resize(mark + 4 * text.size() + 16);

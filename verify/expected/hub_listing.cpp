@@ -62,7 +62,8 @@ class ListingReader {
       const ParsedJson* type = member(item, "Type");
       if (type != nullptr && *type == "tree") continue;
       const ParsedJson* digest = member(item, "Sha256");
-      const bool has_digest = digest != nullptr && *digest != "";
+      const bool has_digest =
+          digest != nullptr && !(digest->is_string() && digest->get_ref<const std::string&>().empty());
       add(text(item, "Path"), has_digest ? &item : nullptr, "Sha256", nullptr, member(item, "Size"));
     }
   }

@@ -39,12 +39,12 @@ struct Zmm {
   static ASSAY_INLINE void transpose(Vec (&r)[16]) {
     Vec t[16];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 8; ++i) {
       t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
       t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {  // r[4i + j]: in 128-bit part p, word 4p + j of lanes 4i … 4i+3
+    for (std::size_t i = 0; i < 4; ++i) {  // r[4i + j]: in 128-bit part p, word 4p + j of lanes 4i … 4i+3
       r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
       r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
       r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);

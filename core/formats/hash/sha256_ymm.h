@@ -39,7 +39,7 @@ struct Ymm {
 
   static ASSAY_INLINE void load_message(const std::byte* const* data, Vec (&w)[16]) {
 #pragma GCC unroll 4
-    for (int q = 0; q < 4; ++q) load_quarter(data, q, w + 4 * q);
+    for (int q = 0; q < 4; ++q) load_quarter(data, q, w + std::ptrdiff_t{4} * q);
   }
 
   static ASSAY_INLINE void load_state(std::uint32_t* const* state, Vec (&s)[8]) {

@@ -22,7 +22,7 @@ Decoder read_scan_sizes(ConfigReader& config, ModuleTree& tree, const DecoderDef
 
 // "auto" is ⌈hidden_size / 16⌉.
 Quantity read_rank(ConfigReader& config, std::string_view key, const Quantity& hidden) {
-  const Quantity automatic("hidden_size / 16", (hidden.value() + 15) / 16);
+  Quantity automatic("hidden_size / 16", (hidden.value() + 15) / 16);
   const auto given = config.config().text().find(std::string(key));
   if (given != config.config().text().end() && given->is_string()) return automatic;
   return config.size(key, automatic);

@@ -176,9 +176,11 @@ TEST(IntActivations, EveryRowOfAFloatWeightIsRounded) {
 // A row of two groups and a half: every number is what its own group's integers stand for.
 TEST(IntActivations, EightBitBlocksOfARow) {
   std::vector<float> x(80);
-  for (std::size_t i = 0; i < x.size(); ++i)
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t group = i / 32;
     x[i] =
-        static_cast<float>(i % 7) * 0.5F - 1.5F + (i % 32 == 3 ? 127.0F * static_cast<float>(i / 32 + 1) : 0);
+        static_cast<float>(i % 7) * 0.5F - 1.5F + (i % 32 == 3 ? 127.0F * static_cast<float>(group + 1) : 0);
+  }
   std::vector<float> y = x;
   round_to_int8_block(y);
   for (std::size_t first = 0; first < x.size(); first += 32) {

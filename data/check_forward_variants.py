@@ -85,7 +85,45 @@ def qwen3_5_moe(draw):
     }
 
 
-FAMILIES = {"qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
+def attention(draw):
+    kv_heads, head_dim = draw.choice([1, 2, 3]), draw.choice([4, 8, 12])
+    heads = kv_heads * draw.choice([1, 2, 3])
+    return {
+        **COMMON, "max_position_embeddings": 256, "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+        "hidden_size": heads * head_dim, "intermediate_size": draw.choice([20, 33]), "rope_theta": draw.choice([1e4, 1e6]),
+        "tie_word_embeddings": draw.random() < 0.3,
+    }
+
+
+def lfm2(draw):
+    count = draw.choice([2, 3, 5])
+    kinds = [{"linear_attention": "conv"}.get(kind, kind) for kind in layers(draw, count)]
+    config = attention(draw) | {
+        "model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "num_hidden_layers": count, "layer_types": kinds,
+        "norm_eps": draw.choice([1e-5, 1e-3]), "conv_L_cache": draw.choice([2, 3, 5]), "conv_bias": draw.random() < 0.5,
+        "block_auto_adjust_ff_dim": draw.random() < 0.5, "block_multiple_of": draw.choice([4, 7]),
+        "block_ffn_dim_multiplier": draw.choice([1.0, 1.3]),
+    }
+    del config["rms_norm_eps"], config["hidden_act"]
+    return config
+
+
+def bamba(draw):
+    count, config = draw.choice([2, 3, 5]), attention(draw)
+    inner = 2 * config["hidden_size"]
+    heads = draw.choice([n for n in (2, 4, 6, 8, 12) if inner % n == 0])
+    return config | {
+        "model_type": "bamba", "architectures": ["BambaForCausalLM"], "num_hidden_layers": count,
+        "attn_layer_indices": sorted(draw.sample(range(count), draw.randint(1, count - 1))), "mamba_n_heads": heads,
+        "mamba_d_head": inner // heads, "mamba_n_groups": draw.choice([n for n in (1, 2, 3) if heads % n == 0]),
+        "mamba_d_state": draw.choice([3, 8, 17]), "mamba_d_conv": draw.choice([2, 4]), "mamba_expand": 2,
+        "mamba_chunk_size": draw.choice([16, 64]), "mamba_conv_bias": draw.random() < 0.5,
+        "mamba_proj_bias": draw.random() < 0.5, "attention_bias": draw.random() < 0.3, "mlp_bias": draw.random() < 0.3,
+        "rms_norm_eps": draw.choice([1e-5, 1e-3]), "time_step_limit": draw.choice([[0.0, 1e9], [0.3, 0.9]]),
+    }
+
+
+FAMILIES = {"lfm2": lfm2, "bamba": bamba, "qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
 
 
 def apart(ours, theirs):

@@ -50,8 +50,7 @@ bool can_be_stacked(const Module& module) {
 bool is_stack(const Module& module) {
   const TensorSpec *both = find_matrix(module, Role::mlp_gate_up),
                    *down = find_matrix(module, Role::mlp_down);
-  return both != nullptr && down != nullptr && both->stacked != 0 && both->input_major &&
-         both->name.ends_with(kStack);
+  return both != nullptr && down != nullptr && both->stacked != 0 && both->name.ends_with(kStack);
 }
 
 void stack(Module& module, const std::string& mixture) {
@@ -67,15 +66,18 @@ void stack(Module& module, const std::string& mixture) {
   module.tensors = {std::move(both), std::move(down)};
 }
 
-// The factors of a stack's size where it remembers them: experts × width × hidden.
+// The factors of a stack's size where it remembers them: experts × width × hidden, or where outputs come first
+// experts × hidden × width.
 struct StackSizes {
   Quantity experts, width, hidden;
 };
 StackSizes sizes_of(const TensorSpec& down) {
   const auto& parts = down.elements.parts();
+  StackSizes sizes = {down.shape[0], down.shape[1], down.shape[2]};
   if (down.elements.kind() == Quantity::Kind::product && parts.size() == 3)
-    return {parts[0], parts[1], parts[2]};
-  return {down.shape[0], down.shape[1], down.shape[2]};
+    sizes = {parts[0], parts[1], parts[2]};
+  if (!down.input_major) std::swap(sizes.width, sizes.hidden);
+  return sizes;
 }
 
 void take_apart(Module& module) {

@@ -93,6 +93,20 @@ CONFIGS = {
         moe_intermediate_size=20, num_experts=6, num_experts_per_tok=3, shared_expert_intermediate_size=28,
         layer_types=["linear_attention", "full_attention", "linear_attention"], num_hidden_layers=3,
     ),
+    "lfm2": {
+        **{key: value for key, value in COMMON.items() if key != "rms_norm_eps"}, "architectures": ["Lfm2ForCausalLM"],
+        "model_type": "lfm2", "hidden_size": 40, "intermediate_size": 72, "num_hidden_layers": 4, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "norm_eps": 1e-5, "rope_theta": 1000000.0, "conv_L_cache": 3, "conv_bias": True,
+        "block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.2, "block_multiple_of": 8,
+        "layer_types": ["conv", "conv", "full_attention", "conv"],
+    },
+    "bamba": {
+        **COMMON, "architectures": ["BambaForCausalLM"], "model_type": "bamba", "hidden_size": 40, "intermediate_size": 56,
+        "num_hidden_layers": 3, "num_attention_heads": 5, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+        "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 10, "mamba_n_groups": 2, "mamba_d_state": 6,
+        "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 16, "mamba_conv_bias": True, "mamba_proj_bias": False,
+        "rope_theta": 10000.0,
+    },
     "llama": {
         **COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 48, "head_dim": 16,
         "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,

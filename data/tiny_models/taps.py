@@ -19,8 +19,13 @@ POST_NORM = {
     "mlp": "mlp_out", "post_feedforward_layernorm": "mlp_post_norm",
 }
 GPT2 = {"ln_1": "attn_norm", "attn": "attn_out", "ln_2": "mlp_norm", "mlp": "mlp_out"}
+FINAL_NORMS = ("norm", "ln_f", "embedding_norm", "final_layernorm")
 RECURRENT = ("linear_attn", "mamba", "conv")  # in the place of attention
-LAYOUT = {"gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
+LFM2 = {"operator_norm": "attn_norm", "self_attn": "attn_out", "ffn_norm": "mlp_norm", "feed_forward": "mlp_out"}
+BAMBA = {
+    "input_layernorm": "attn_norm", "self_attn": "attn_out", "pre_ff_layernorm": "mlp_norm", "feed_forward": "mlp_out",
+}
+LAYOUT = {"lfm2": LFM2, "bamba": BAMBA, "gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
 
 
 def _first(output):
@@ -74,13 +79,14 @@ def recorded(model):
     layout = LAYOUT.get(model.config.model_type, PRE_NORM)
     for index, block in enumerate(blocks):
         prefix = f"layers.{index}"
+        mlp = getattr(block, next(child for child, tap in layout.items() if tap == "mlp_out"))
         if index == 0:
             keep_input("embed", block)
         for child, tap in layout.items():
             if child == "self_attn" and not hasattr(block, child):
                 child = next(name for name in RECURRENT if hasattr(block, name))
                 keep_scan(prefix, getattr(block, child))
-            if tap != "mlp_out" or not hasattr(block.mlp, "post_mlp_layernorm"):
+            if tap != "mlp_out" or not hasattr(mlp, "post_mlp_layernorm"):
                 keep(f"{prefix}.{tap}", getattr(block, child))
         before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
         keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
@@ -88,14 +94,14 @@ def recorded(model):
             keep(f"{prefix}.latent", block.self_attn.kv_a_layernorm)
         if getattr(getattr(block, "self_attn", None), "indexer", None) is not None:
             keep_keys(f"{prefix}.index_keys", block.self_attn.indexer)
-        if hasattr(block.mlp, "post_mlp_layernorm"):
-            keep(f"{prefix}.mlp_post_norm", block.mlp.post_mlp_layernorm)
-            keep_input(f"{prefix}.mlp_out", block.mlp.post_mlp_layernorm)
+        if hasattr(mlp, "post_mlp_layernorm"):
+            keep(f"{prefix}.mlp_post_norm", mlp.post_mlp_layernorm)
+            keep_input(f"{prefix}.mlp_out", mlp.post_mlp_layernorm)
         keep(f"{prefix}.out", block)
         for child in ("gate", "router"):
-            if hasattr(block.mlp, child):
-                keep_router(prefix, getattr(block.mlp, child))
-    keep("final_norm", base.norm if hasattr(base, "norm") else base.ln_f)
+            if hasattr(mlp, child):
+                keep_router(prefix, getattr(mlp, child))
+    keep("final_norm", next(getattr(base, name) for name in FINAL_NORMS if hasattr(base, name)))
 
     source = sys.modules[type(model).__module__]
     plain = source.eager_attention_forward

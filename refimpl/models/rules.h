@@ -5,6 +5,7 @@
 
 namespace assay {
 
+extern const ModelRule kBambaRule;
 extern const ModelRule kDeepseekV2Rule;
 extern const ModelRule kDeepseekV3Rule;
 extern const ModelRule kDeepseekV32Rule;
@@ -15,6 +16,7 @@ extern const ModelRule kGpt2Rule;
 extern const ModelRule kGptOssRule;
 extern const ModelRule kKimiK25Rule;
 extern const ModelRule kLatentKinRule;
+extern const ModelRule kLfm2Rule;
 extern const ModelRule kLlamaRule;
 extern const ModelRule kMinicpm3Rule;
 extern const ModelRule kMistralRule;
@@ -24,7 +26,6 @@ extern const ModelRule kPhi3Rule;
 extern const ModelRule kQwen2Rule;
 extern const ModelRule kQwen3Rule;
 extern const ModelRule kQwen3MoeRule;
-
 extern const ModelRule kQwen3NextRule;
 extern const ModelRule kQwen35Rule;
 extern const ModelRule kYoutuRule;

@@ -108,7 +108,7 @@ class Decoder : public LanguageModel {
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
     const std::vector<Heads> heads = read_heads(weights.tree());
-    h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
+    if (!h_.ropes.empty()) h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
     for (const RopeRule& rule : h_.ropes) context_ = std::max(context_, stretched_context(rule));
     const GatedActivation activation =
         form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};

@@ -176,6 +176,11 @@ Hyperparameters read_forward(ConfigReader& config, const ModuleTree& tree, const
   h.activation_key = of_class.activation_key;
   h.activation = of_class.activation_key.empty() ? std::string(of_class.activation)
                                                  : config.text(of_class.activation_key, of_class.activation);
+  if (tree.attention.empty()) {  // recurrent layers alone: nothing rotates
+    h.rope_of.assign(tree.layers, std::nullopt);
+    h.context = read_context(config, of_class.rope.context);
+    return h;
+  }
   const AttentionGeometry& first = tree.attention.at(0);
   const bool latent = first.kind == AttentionGeometry::Kind::latent;
   h.ropes.push_back(read_rope(config, latent ? first.rope_head_dim : first.qk_head_dim, of_class.rope,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -134,6 +135,15 @@ void describe_bamba(ConfigReader& config, ModuleTree& tree) {
   if (!scanning.empty()) tree.recurrent.push_back(geometry(mamba, scanning));
 }
 
+// The class rotates half of each head, whatever a config says.
+Hyperparameters read_bamba(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.epsilon = 1e-5, .rope = {.context = 262144}});
+  if (tree.attention.empty()) return h;
+  h.ropes.front().rotary_dim = tree.attention.front().qk_head_dim / 2;
+  config.require(h.ropes.front().rotary_dim % 2 == 0, "half of a head is no pairs");
+  return h;
+}
+
 constexpr std::string_view kGraniteMoeArchitectures[] = {"GraniteMoeForCausalLM"},
                            kGraniteMoeTypes[] = {"granitemoe"};
 constexpr std::string_view kGraniteSharedArchitectures[] = {"GraniteMoeSharedForCausalLM"},
@@ -155,6 +165,6 @@ const Family kGraniteMoeShared = {"granitemoeshared",
                                   describe_granitemoeshared};
 const Family kGraniteMoeHybrid = {"granitemoehybrid",  "Granite 4", kGraniteHybridArchitectures,
                                   kGraniteHybridTypes, {},          describe_granitemoehybrid};
-const Family kBamba = {"bamba", "Bamba", kBambaArchitectures, kBambaTypes, {}, describe_bamba};
+const Family kBamba = {"bamba", "Bamba", kBambaArchitectures, kBambaTypes, {}, describe_bamba, read_bamba};
 
 }  // namespace assay::families

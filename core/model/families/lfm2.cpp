@@ -1,5 +1,6 @@
 // LFM2 and LFM2-MoE: gated short convolutions in most layers, normed attention in the others.
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -118,13 +119,20 @@ void describe_lfm2_moe(ConfigReader& config, ModuleTree& tree) {
       [&](std::uint64_t i) { return is_sparse(i) ? mixture(m) : gated_mlp(l.mlp); }, is_sparse);
 }
 
+Hyperparameters read_lfm2_forward(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(
+      config, tree, {.rope = {.theta = 1e6, .context = 128000}, .activation_key = "", .activation = "silu"});
+  h.epsilon = config.real("norm_eps", 1e-5, 0, 1);
+  return h;
+}
+
 constexpr std::string_view kLfm2Architectures[] = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
                            kLfm2Types[] = {"lfm2"};
 constexpr std::string_view kLfm2MoeArchitectures[] = {"Lfm2MoeForCausalLM"}, kLfm2MoeTypes[] = {"lfm2_moe"};
 
 }  // namespace
 
-const Family kLfm2 = {"lfm2", "LFM2", kLfm2Architectures, kLfm2Types, {}, describe_lfm2};
+const Family kLfm2 = {"lfm2", "LFM2", kLfm2Architectures, kLfm2Types, {}, describe_lfm2, read_lfm2_forward};
 const Family kLfm2Moe = {"lfm2_moe", "LFM2 with experts", kLfm2MoeArchitectures, kLfm2MoeTypes,
                          {},         describe_lfm2_moe};
 

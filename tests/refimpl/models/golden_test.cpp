@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                          "qwen3-moe-unnormalized", "mixtral", "gemma2", "gemma3", "phi3",
                                          "olmo2", "gpt2", "gpt-oss", "minicpm3", "deepseek-v2",
                                          "deepseek-v2-lite", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2",
-                                         "qwen3-next", "qwen3-5", "qwen3-5-moe"),
+                                         "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "bamba"),
                          test_name);
 
 // DeepSeek's kin.

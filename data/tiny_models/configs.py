@@ -107,6 +107,18 @@ CONFIGS = {
         "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 16, "mamba_conv_bias": True, "mamba_proj_bias": False,
         "rope_theta": 10000.0,
     },
+    "mamba": {
+        "architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 96, "hidden_size": 40, "num_hidden_layers": 3,
+        "state_size": 6, "expand": 2, "conv_kernel": 4, "time_step_rank": 7, "use_bias": True, "use_conv_bias": True,
+        "layer_norm_epsilon": 1e-5, "residual_in_fp32": False, "hidden_act": "silu", "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+    },
+    "mamba2": {
+        "architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "vocab_size": 96, "hidden_size": 40,
+        "num_hidden_layers": 3, "state_size": 6, "num_heads": 8, "head_dim": 10, "expand": 2, "n_groups": 2, "conv_kernel": 4,
+        "use_bias": False, "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "residual_in_fp32": False, "hidden_act": "silu",
+        "chunk_size": 16, "tie_word_embeddings": False, "time_step_limit": [0.1, 0.8], "torch_dtype": "bfloat16",
+    },
     "llama": {
         **COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 48, "head_dim": 16,
         "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,

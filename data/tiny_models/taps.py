@@ -19,13 +19,14 @@ POST_NORM = {
     "mlp": "mlp_out", "post_feedforward_layernorm": "mlp_post_norm",
 }
 GPT2 = {"ln_1": "attn_norm", "attn": "attn_out", "ln_2": "mlp_norm", "mlp": "mlp_out"}
-FINAL_NORMS = ("norm", "ln_f", "embedding_norm", "final_layernorm")
+FINAL_NORMS = ("norm", "norm_f", "ln_f", "embedding_norm", "final_layernorm")
 RECURRENT = ("linear_attn", "mamba", "conv")  # in the place of attention
 LFM2 = {"operator_norm": "attn_norm", "self_attn": "attn_out", "ffn_norm": "mlp_norm", "feed_forward": "mlp_out"}
 BAMBA = {
     "input_layernorm": "attn_norm", "self_attn": "attn_out", "pre_ff_layernorm": "mlp_norm", "feed_forward": "mlp_out",
 }
-LAYOUT = {"lfm2": LFM2, "bamba": BAMBA, "gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
+MAMBA = {"norm": "attn_norm", "mixer": "attn_out"}
+LAYOUT = {"mamba": MAMBA, "mamba2": MAMBA, "lfm2": LFM2, "bamba": BAMBA, "gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
 
 
 def _first(output):
@@ -79,7 +80,7 @@ def recorded(model):
     layout = LAYOUT.get(model.config.model_type, PRE_NORM)
     for index, block in enumerate(blocks):
         prefix = f"layers.{index}"
-        mlp = getattr(block, next(child for child, tap in layout.items() if tap == "mlp_out"))
+        mlp = next((getattr(block, child) for child, tap in layout.items() if tap == "mlp_out"), None)
         if index == 0:
             keep_input("embed", block)
         for child, tap in layout.items():
@@ -88,8 +89,11 @@ def recorded(model):
                 keep_scan(prefix, getattr(block, child))
             if tap != "mlp_out" or not hasattr(mlp, "post_mlp_layernorm"):
                 keep(f"{prefix}.{tap}", getattr(block, child))
-        before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
-        keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
+            if child == "mixer":
+                keep_scan(prefix, block.mixer)
+        if layout is not MAMBA:
+            before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
+            keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
         if hasattr(block, "self_attn") and hasattr(block.self_attn, "kv_a_layernorm"):
             keep(f"{prefix}.latent", block.self_attn.kv_a_layernorm)
         if getattr(getattr(block, "self_attn", None), "indexer", None) is not None:
@@ -104,7 +108,7 @@ def recorded(model):
     keep("final_norm", next(getattr(base, name) for name in FINAL_NORMS if hasattr(base, name)))
 
     source = sys.modules[type(model).__module__]
-    plain = source.eager_attention_forward
+    plain = getattr(source, "eager_attention_forward", None)  # None: it attends nowhere
 
     def attention(module, query, key, value, *args, **kwargs):
         result = plain(module, query, key, value, *args, **kwargs)

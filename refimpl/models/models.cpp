@@ -16,7 +16,8 @@ constexpr std::array kRules = {
     &kLlamaRule,     &kMistralRule,    &kQwen2Rule,      &kQwen3Rule,       &kMixtralRule,   &kQwen3MoeRule,
     &kGemma2Rule,    &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,      &kGptOssRule,
     &kMinicpm3Rule,  &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kGlmMoeDsaRule, &kKimiK25Rule,
-    &kLatentKinRule, &kYoutuRule,      &kQwen3NextRule,  &kQwen35Rule,      &kLfm2Rule,      &kBambaRule};
+    &kLatentKinRule, &kYoutuRule,      &kQwen3NextRule,  &kQwen35Rule,      &kLfm2Rule,      &kBambaRule,
+    &kMambaRule,     &kMamba2Rule};
 
 }  // namespace
 

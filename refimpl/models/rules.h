@@ -18,6 +18,8 @@ extern const ModelRule kKimiK25Rule;
 extern const ModelRule kLatentKinRule;
 extern const ModelRule kLfm2Rule;
 extern const ModelRule kLlamaRule;
+extern const ModelRule kMambaRule;
+extern const ModelRule kMamba2Rule;
 extern const ModelRule kMinicpm3Rule;
 extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;

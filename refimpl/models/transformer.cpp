@@ -82,7 +82,7 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
     layer.mixture->rule.top_k = weights.tree().experts_per_token;
     layer.mixture->rule.renormalize = hyperparameters(weights.tree()).routing.renormalize;
     layer.mixture->experts.interleaved = form.interleaved_experts;
-  } else {
+  } else if (weights.find({.role = Role::mlp_down, .layer = index})) {
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
   }
   return layer;
@@ -151,7 +151,7 @@ class Decoder : public LanguageModel {
       const TapScope at(taps, "layers", i);
       x = ops.add(x, attention(x, i, batch, angles, ops, at));
       at("attn_residual", x);
-      x = ops.add(x, feed_forward(x, layers_[i], ops, at));
+      if (layers_[i].mixture || layers_[i].mlp.down) x = ops.add(x, feed_forward(x, layers_[i], ops, at));
       at("out", x);
     }
     x = norm(x, final_norm_, ops);

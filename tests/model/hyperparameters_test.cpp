@@ -39,6 +39,7 @@ using Value = std::function<ParsedJson(const Hyperparameters&)>;
 const std::map<std::string, Value>& readings() {
   static const std::map<std::string, Value> all = {
       {"rms_norm_eps", [](const auto& h) { return h.epsilon; }},
+      {"norm_eps", [](const auto& h) { return h.epsilon; }},
       {"layer_norm_epsilon", [](const auto& h) { return h.epsilon; }},
       {"max_position_embeddings", [](const auto& h) { return h.context; }},
       {"hidden_act", [](const auto& h) { return h.activation; }},
@@ -74,7 +75,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 20U);
+  EXPECT_EQ(compared.size(), 27U);
   for (const auto& [type, count] : compared) EXPECT_GE(count, 2) << type;
 }
 

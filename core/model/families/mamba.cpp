@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -127,6 +128,14 @@ void describe_jamba(ConfigReader& config, ModuleTree& tree) {
   if (!scanning.empty()) tree.recurrent.push_back(geometry(scan, scanning));
 }
 
+// Nothing bounds the length of a text.
+Hyperparameters read_mamba_forward(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(
+      config, tree, {.rope = {.context = std::size_t{1} << 20U}, .activation_key = "", .activation = "silu"});
+  h.epsilon = config.real("layer_norm_epsilon", 1e-5, 0, 1);
+  return h;
+}
+
 constexpr std::string_view kMambaArchitectures[] = {"MambaForCausalLM", "FalconMambaForCausalLM"},
                            kMambaTypes[] = {"mamba", "falcon_mamba"};
 constexpr std::string_view kMamba2Architectures[] = {"Mamba2ForCausalLM"}, kMamba2Types[] = {"mamba2"};
@@ -134,8 +143,10 @@ constexpr std::string_view kJambaArchitectures[] = {"JambaForCausalLM"}, kJambaT
 
 }  // namespace
 
-const Family kMamba = {"mamba", "Mamba, Falcon-Mamba", kMambaArchitectures, kMambaTypes, {}, describe_mamba};
-const Family kMamba2 = {"mamba2", "Mamba-2", kMamba2Architectures, kMamba2Types, {}, describe_mamba2};
+const Family kMamba = {"mamba", "Mamba, Falcon-Mamba", kMambaArchitectures, kMambaTypes,
+                       {},      describe_mamba,        read_mamba_forward};
+const Family kMamba2 = {"mamba2", "Mamba-2",       kMamba2Architectures, kMamba2Types,
+                        {},       describe_mamba2, read_mamba_forward};
 const Family kJamba = {"jamba", "Jamba", kJambaArchitectures, kJambaTypes, {}, describe_jamba};
 
 }  // namespace assay::families

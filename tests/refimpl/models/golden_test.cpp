@@ -27,7 +27,7 @@ std::vector<double> chosen(const std::vector<double>& dense, std::size_t experts
 
 // Of latent attention what is kept is latents, never keys and values; deepseek_test.cpp looks at queries.
 bool is_expanded(const std::string& name, const ModuleTree& tree) {
-  return tree.attention.at(0).kind == AttentionGeometry::Kind::latent &&
+  return !tree.attention.empty() && tree.attention.at(0).kind == AttentionGeometry::Kind::latent &&
          (name.ends_with(".q") || name.ends_with(".k") || name.ends_with(".v"));
 }
 
@@ -110,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                          "qwen3-moe-unnormalized", "mixtral", "gemma2", "gemma3", "phi3",
                                          "olmo2", "gpt2", "gpt-oss", "minicpm3", "deepseek-v2",
                                          "deepseek-v2-lite", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2",
-                                         "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "bamba"),
+                                         "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "bamba", "mamba",
+                                         "mamba2"),
                          test_name);
 
 // DeepSeek's kin.

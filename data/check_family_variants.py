@@ -149,6 +149,33 @@ PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}
 # One function a family.
 
 
+def diffllama():
+    config = flags(decoder(kv_heads=False), "attention_bias")
+    even = config["num_attention_heads"] * 2  # heads come in pairs
+    if "head_dim" not in config:
+        config["hidden_size"] *= 2
+    return {**config, "num_attention_heads": even, "num_key_value_heads": draw.choice([n for n in (2, even) if even % n == 0])}
+
+
+def laguna():
+    config = experts(decoder(), shared=None)
+    config["head_dim"] = draw.choice([4, 6, 8])
+    config["shared_expert_intermediate_size"] = draw.randint(3, 40)
+    if chance():
+        many = [config["num_key_value_heads"] * n for n in (1, 2, 3)]
+        config["num_attention_heads_per_layer"] = [draw.choice(many) for _ in range(config["num_hidden_layers"])]
+    if chance():
+        config["gating"] = draw.choice([True, "per-head", "per-element"])
+    return flags(sparse_kinds(kinds(config)), "attention_bias")
+
+
+def minimax():
+    config = experts(decoder(), "num_local_experts", width=None)
+    if chance():
+        config["block_size"] = draw.randint(3, 9)
+    return kinds(config, of=LINEAR)
+
+
 def deepseek_like(dense_first=False, **options):
     config = latent(experts(decoder(head_dim=False), "n_routed_experts", shared="n_shared_experts"), **options)
     if dense_first:
@@ -469,6 +496,10 @@ FAMILIES = {
         "MellumForCausalLM",
         lambda: flags(sparse_kinds(kinds(experts(decoder(), "num_local_experts"))), "attention_bias"),
     ),
+    "laguna": ("LagunaForCausalLM", laguna),
+    "diffllama": ("DiffLlamaForCausalLM", diffllama),
+    "granite_swa": ("GraniteSWAForCausalLM", lambda: flags(kinds(decoder()), *BIASES)),
+    "minimax": ("MiniMaxForCausalLM", minimax),
     "mimo_v2_flash": ("MiMoV2FlashForCausalLM", mimo_v2_flash),
     "ministral": ("MinistralForCausalLM", lambda: {"head_dim": 6, **kinds(decoder()), **PLAIN_ROPE}),
     "ministral3": ("Ministral3ForCausalLM", lambda: kinds(decoder())),

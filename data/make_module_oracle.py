@@ -54,6 +54,9 @@ def as_published(model, state):
             return {name: t.transpose(1, 2) if ".experts." in name else t for name, t in state.items()}
         return state
     state = revert_weight_conversion(model, state)
+    if kind == "minimax":  # decays of lightning attention: saved, and computed again by everyone
+        decays = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
+        return {name: t for name, t in state.items() if not name.endswith(decays)}
     if kind == "kimi_linear":  # the dense MLP is no mixture
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}

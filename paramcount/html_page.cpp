@@ -60,7 +60,7 @@ svg line.grid { stroke: var(--line); stroke-width: 1; } svg line.limit { stroke:
 .machines td, .machines th { min-width: 92px; white-space: normal; position: static; cursor: auto; } .machines th::after, .facts th::after { content: none; }
 .machines b { font-size: 1.08rem; font-variant-numeric: tabular-nums; } .machines td.none { color: var(--soft); font-size: .82rem; }
 .machines tbody th { color: var(--ink); } .facts th { white-space: normal; cursor: auto; position: static; } .facts tbody th { font-weight: 400; }
-.facts { margin-top: 14px; } .facts table { table-layout: fixed; } .facts th:last-child, .facts td:last-child { width: 15%; } .asked { display: inline-flex; gap: 8px; align-items: center; white-space: nowrap; } .facts td { font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; } .facts td.soft { font-weight: 400; }
+.facts { margin-top: 14px; } .facts tr:last-child th, .machines tr:last-child th { border-bottom: 0; } .machines thead th, .facts thead th { border-bottom: 1px solid var(--line) !important; } .facts table { table-layout: fixed; } .facts th:last-child, .facts td:last-child { width: 15%; } .asked { display: inline-flex; gap: 8px; align-items: center; white-space: nowrap; } .facts td { font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; } .facts td.soft { font-weight: 400; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 14px; }
 ul { margin: 4px 0; padding-left: 20px; } li { overflow-wrap: anywhere; }
 footer { margin-top: 34px; color: var(--soft); font-size: .82rem; }

@@ -100,6 +100,14 @@ CONFIGS = {
         "block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.2, "block_multiple_of": 8,
         "layer_types": ["conv", "conv", "full_attention", "conv"],
     },
+    "lfm2-moe": {
+        **{key: value for key, value in COMMON.items() if key != "rms_norm_eps"}, "architectures": ["Lfm2MoeForCausalLM"],
+        "model_type": "lfm2_moe", "hidden_size": 40, "intermediate_size": 56, "moe_intermediate_size": 20, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "norm_eps": 1e-5, "rope_theta": 1000000.0, "conv_L_cache": 4,
+        "conv_bias": False, "num_dense_layers": 1, "num_experts": 6, "num_experts_per_tok": 2, "use_expert_bias": True,
+        "norm_topk_prob": True, "routed_scaling_factor": 1.5,
+        "layer_types": ["conv", "conv", "full_attention", "conv"],
+    },
     "bamba": {
         **COMMON, "architectures": ["BambaForCausalLM"], "model_type": "bamba", "hidden_size": 40, "intermediate_size": 56,
         "num_hidden_layers": 3, "num_attention_heads": 5, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,

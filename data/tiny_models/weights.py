@@ -50,7 +50,7 @@ def draw(name, shape, config, generator):
     def uniform(low, high):
         return torch.rand(shape, generator=generator) * (high - low) + low
 
-    if re.search(r"e_score_correction_bias$", name):
+    if re.search(r"(e_score_correction_bias|expert_bias)$", name):
         return uniform(-1.2, 0.4)  # many biased scores are negative: a mask of 0 and one of -inf then differ
     if re.search(r"A_log$", name):
         return uniform(-3.5, 0.5)  # some heads remember, some forget
@@ -86,7 +86,7 @@ def random_checkpoint(config, shapes, seed):
     tensors = {}
     for name in sorted(shapes):
         value = draw(name, shapes[name], config, generator)
-        keep_f32 = config["model_type"] == "gpt2" or name.endswith("e_score_correction_bias")
+        keep_f32 = config["model_type"] == "gpt2" or name.endswith(("e_score_correction_bias", "expert_bias"))
         tensors[name] = value if keep_f32 else value.to(torch.bfloat16)
     return tensors
 

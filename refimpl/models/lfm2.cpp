@@ -9,6 +9,15 @@ std::unique_ptr<LanguageModel> make_lfm2(const Weights& weights, const ModelOpti
   return make_decoder(weights, {});
 }
 
+// The router: sigmoids, a bias for the choice alone.
+std::unique_ptr<LanguageModel> make_lfm2_moe(const Weights& weights, const ModelOptions& options) {
+  return make_decoder(weights, {.gate = {.score = GateRule::Score::sigmoid,
+                                         .epsilon = 1e-6,
+                                         .scale = hyperparameters(weights.tree()).routing.scale,
+                                         .rounding = ResultRounding::as_arithmetic},
+                                .moe = options.moe});
+}
+
 constexpr std::string_view kLfm2Families[] = {"lfm2"};
 constexpr std::string_view kLfm2Used[] = {"vocab_size",
                                           "hidden_size",
@@ -40,8 +49,36 @@ constexpr std::string_view kLfm2Idle[] = {"block_dim",      "block_mlp_init_scal
                                           "num_heads",      "use_pos_enc",          "eos_token_ids",
                                           "theta",          "initializer_range"};
 
+constexpr std::string_view kLfm2MoeFamilies[] = {"lfm2_moe"};
+constexpr std::string_view kLfm2MoeUsed[] = {"vocab_size",
+                                             "hidden_size",
+                                             "intermediate_size",
+                                             "moe_intermediate_size",
+                                             "num_hidden_layers",
+                                             "num_attention_heads",
+                                             "num_key_value_heads",
+                                             "head_dim",
+                                             "norm_eps",
+                                             "max_position_embeddings",
+                                             "original_max_position_embeddings",
+                                             "rope_theta",
+                                             "rope_scaling",
+                                             "rope_parameters",
+                                             "tie_word_embeddings",
+                                             "tie_embedding",
+                                             "conv_bias",
+                                             "conv_L_cache",
+                                             "num_dense_layers",
+                                             "num_experts",
+                                             "num_experts_per_tok",
+                                             "use_expert_bias",
+                                             "norm_topk_prob",
+                                             "routed_scaling_factor",
+                                             "layer_types"};
+
 }  // namespace
 
+const ModelRule kLfm2MoeRule = {kLfm2MoeFamilies, {}, {kLfm2MoeUsed, kLfm2Idle}, make_lfm2_moe};
 const ModelRule kLfm2Rule = {kLfm2Families, {}, {kLfm2Used, kLfm2Idle}, make_lfm2};
 
 }  // namespace assay

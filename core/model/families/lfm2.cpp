@@ -126,6 +126,13 @@ Hyperparameters read_lfm2_forward(ConfigReader& config, const ModuleTree& tree) 
   return h;
 }
 
+Hyperparameters read_lfm2_moe_forward(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_lfm2_forward(config, tree);
+  h.routing.renormalize = config.flag("norm_topk_prob", true);
+  h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
+  return h;
+}
+
 constexpr std::string_view kLfm2Architectures[] = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
                            kLfm2Types[] = {"lfm2"};
 constexpr std::string_view kLfm2MoeArchitectures[] = {"Lfm2MoeForCausalLM"}, kLfm2MoeTypes[] = {"lfm2_moe"};
@@ -134,6 +141,6 @@ constexpr std::string_view kLfm2MoeArchitectures[] = {"Lfm2MoeForCausalLM"}, kLf
 
 const Family kLfm2 = {"lfm2", "LFM2", kLfm2Architectures, kLfm2Types, {}, describe_lfm2, read_lfm2_forward};
 const Family kLfm2Moe = {"lfm2_moe", "LFM2 with experts", kLfm2MoeArchitectures, kLfm2MoeTypes,
-                         {},         describe_lfm2_moe};
+                         {},         describe_lfm2_moe,   read_lfm2_moe_forward};
 
 }  // namespace assay::families

@@ -16,6 +16,7 @@
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_import.h"
+#include "core/model/gguf_rules.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/model/open_model.h"
 #include "core/model/published_layout.h"
@@ -105,11 +106,11 @@ class GgufPlanner {
     const DescribedModel said = describe_model(plan_.checkpoint);
     const ModelConfig& config = said.config;
     const ModuleTree& tree = said.tree;
-    const GgufFamily* family = gguf_family(tree);
+    const GgufFamily* family = gguf_family_of(tree);
     if (family == nullptr) {
       throw Error::refused(fmt::format("{} is not among the families that are written as GGUF", tree.title))
           .in(plan_.checkpoint.config)
-          .remedy("Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE, DeepSeek V2 and V3 are");
+          .remedy("docs/gguf.md lists them");
     }
     plan_.stored = under_published_names(std::move(plan_.stored), tree);
     std::vector<GgufTensor> tensors = gguf_tensors(config, tree, *family, plan_.checkpoint, plan_.stored);
@@ -117,6 +118,8 @@ class GgufPlanner {
       plan_.notes.push_back("multi-token prediction is left out: llama.cpp has no place for it");
     const fs::path folder = plan_.checkpoint.root;
     auto keys = gguf_general(folder, config, family->architecture, tensors);
+    const auto early = gguf_early_keys(config, *family);
+    keys.insert(keys.begin() + 1, early.begin(), early.end());
     for (auto& key : gguf_hyperparameters(config, *family, stored_number(type)))
       gguf::set_value(keys, std::move(key));
     gguf::set_value(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));

@@ -100,6 +100,11 @@ KeyValue i32s_value(std::string key, std::span<const std::int32_t> values) {
 KeyValue f32s_value(std::string key, std::span<const float> values) {
   return {std::move(key), ValueType::array, array_of(ValueType::f32, values)};
 }
+KeyValue bools_value(std::string key, const std::vector<bool>& values) {
+  Array array{ValueType::boolean, values.size(), {}};
+  for (const bool value : values) array.encoded += value ? '\x01' : '\0';
+  return {std::move(key), ValueType::array, std::move(array)};
+}
 
 void set_value(std::vector<KeyValue>& metadata, KeyValue value) {
   for (KeyValue& kv : metadata) {

@@ -23,6 +23,7 @@ KeyValue text_value(std::string key, std::string value);
 KeyValue texts_value(std::string key, std::span<const std::string> values);
 KeyValue i32s_value(std::string key, std::span<const std::int32_t> values);
 KeyValue f32s_value(std::string key, std::span<const float> values);
+KeyValue bools_value(std::string key, const std::vector<bool>& values);
 
 // A key that is there already keeps its place and takes the new value (gguf-py's rule).
 void set_value(std::vector<KeyValue>& metadata, KeyValue value);

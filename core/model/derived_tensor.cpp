@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/model/stored_columns.h"
 #include "core/system/error.h"
@@ -35,6 +36,20 @@ std::uint64_t source_row(HeadRows order, std::uint64_t head_rows, std::uint64_t 
   return head + at % half * 2 + at / half;
 }
 
+void regroup(const DerivedTensor& tensor, std::span<float> values) {
+  const auto [groups, members, width] = tensor.regrouped;
+  std::vector<float> row(tensor.columns());
+  for (std::size_t begin = 0; begin < values.size(); begin += row.size()) {
+    const std::span<float> made = values.subspan(begin, row.size());
+    std::copy(made.begin(), made.end(), row.begin());
+    for (std::uint64_t member = 0; member < members; ++member) {
+      for (std::uint64_t group = 0; group < groups; ++group)
+        std::copy_n(&row[(group * members + member) * width], width,
+                    &made[(member * groups + group) * width]);
+    }
+  }
+}
+
 }  // namespace
 
 std::uint64_t DerivedTensor::rows() const {
@@ -55,7 +70,8 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 }
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
-  const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0;
+  const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0 ||
+                       minus_exp || regrouped.groups != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
@@ -80,7 +96,9 @@ void DerivedTensor::check(const StoredTensors& stored) const {
   }
   const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
   const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
-  if (!fits || held != rows() || !whole_heads)
+  const bool whole_groups =
+      regrouped.groups == 0 || regrouped.groups * regrouped.members * regrouped.width == columns();
+  if (!fits || held != rows() || !whole_heads || !whole_groups)
     throw Error::internal(
         fmt::format("{} × {} is put together of {} rows, by heads of {}", rows(), columns(), held, head_rows))
         .tensor(name);
@@ -91,6 +109,13 @@ DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t
   tensor.name = std::move(name);
   tensor.shape = stored.tensors[source].shape;
   tensor.pieces = {{source, 0, stored.tensors[source].all_rows()}};
+  return tensor;
+}
+
+DerivedTensor transposed(std::string name, const StoredTensors& stored, std::uint32_t source) {
+  DerivedTensor tensor = whole(std::move(name), stored, source);
+  std::swap(tensor.shape[tensor.shape.size() - 2], tensor.shape.back());
+  tensor.pieces.front().transposed = true;
   return tensor;
 }
 
@@ -116,6 +141,11 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
       std::copy_n(heads.begin() + static_cast<std::ptrdiff_t>(from * columns), columns,
                   out.begin() + static_cast<std::ptrdiff_t>(row * columns));
     }
+  }
+  if (tensor.regrouped.groups != 0) regroup(tensor, out.first(count * columns));
+  if (tensor.minus_exp) {
+    for (float& value : out.first(count * columns))
+      value = static_cast<float>(-std::exp(static_cast<double>(value)));
   }
   if (tensor.offset == 0) return;
   for (float& value : out.first(count * columns)) value += tensor.offset;

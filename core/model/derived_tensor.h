@@ -37,6 +37,11 @@ struct DerivedTensor {
   std::vector<Piece> pieces;         // one under the other
   HeadRows order = HeadRows::kept;
   std::uint64_t head_rows = 0;  // of one head, where the order is not kept
+  // The columns, as groups × members blocks of `width`, in the order members × groups; 0: as they are.
+  struct Regrouped {
+    std::uint64_t groups = 0, members = 0, width = 0;
+  } regrouped;
+  bool minus_exp = false;       // -exp(value): state spaces store the logarithm of their decay
   float offset = 0;             // added to every value: Gemma's norms are stored less 1 by transformers
   std::vector<float> computed;  // values of no source; then there are no pieces
 
@@ -57,6 +62,8 @@ struct DerivedTensor {
 
 // One tensor as it is, under another name and perhaps another shape of as many rows.
 DerivedTensor whole(std::string name, const StoredTensors& stored, std::uint32_t source);
+
+DerivedTensor transposed(std::string name, const StoredTensors& stored, std::uint32_t source);
 
 class DerivedReader {
  public:

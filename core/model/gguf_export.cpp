@@ -10,6 +10,7 @@
 
 #include "core/model/composed_tensor.h"
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_own_keys.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
 
@@ -24,7 +25,9 @@ bool is_routed_expert(const TensorSpec& spec) {
 bool stays_f32(const DerivedTensor& tensor) {
   const std::string_view name = tensor.name;
   return tensor.shape.size() <= 1 || name.ends_with("_norm.weight") || !name.ends_with(".weight") ||
-         name.find(".ffn_gate_inp") != std::string_view::npos || name.ends_with(".indexer.proj.weight");
+         name.find(".ffn_gate_inp") != std::string_view::npos || name.ends_with(".indexer.proj.weight") ||
+         name.ends_with("ssm_conv1d.weight") || name.ends_with(".shortconv.conv.weight") ||
+         name.ends_with("position_embd.weight") || name.find(".ssm_conv1d_") != std::string_view::npos;
 }
 
 class Exporter {
@@ -34,9 +37,17 @@ class Exporter {
       : config_(config),
         tree_(tree),
         family_(family),
+        rules_(gguf_rules(family)),
         checkpoint_(checkpoint),
         stored_(stored),
-        lookup_(tree) {}
+        lookup_(tree) {
+    std::set<std::string> of_experts;
+    for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+      if (where.main() && is_routed_expert(spec))
+        of_experts.insert(spec.name.substr(spec.name.find("{expert}")));
+    });
+    matrices_of_an_expert_ = of_experts.size();
+  }
 
   std::vector<GgufTensor> run() {
     if (auto factors = rope_frequency_factors(config_, family_); !factors.empty()) {
@@ -46,6 +57,7 @@ class Exporter {
       generated.computed = std::move(factors);
       add(std::move(generated));
     }
+    for (DerivedTensor& tensor : gguf_more_tensors(config_, family_)) add(std::move(tensor));
     for (const std::uint32_t place : by_file_and_name()) take(place);
     check_complete();
     return std::move(made_);
@@ -76,7 +88,9 @@ class Exporter {
   void add(DerivedTensor tensor) {
     if (!names_.insert(tensor.name).second)
       throw Error::refused("two tensors of the source would have this name").tensor(tensor.name);
-    const bool f32 = stays_f32(tensor);
+    const bool router = tensor.name.find(".ffn_gate_inp.") != std::string::npos;
+    const bool kept = !rules_.f32_parts.empty() && tensor.name.find(rules_.f32_parts) != std::string::npos;
+    const bool f32 = (kept || stays_f32(tensor)) && !(router && rules_.router_as_others);
     made_.push_back({std::move(tensor), f32});
   }
 
@@ -101,17 +115,36 @@ class Exporter {
   }
 
   void take_plain(std::uint32_t place, const TensorLookup::Found& found) {
-    const std::vector<std::string> names = gguf_names(*found.spec, found.indices.layer);
+    if (const GgufOwnName* own = own_gguf_name(*found.spec, rules_)) return take_own(place, found, *own);
+    const std::vector<std::string> names = gguf_names(*found.spec, found.indices.layer, &family_);
     if (names.empty() || found.spec->stacked != 0)
       throw Error::refused("has no place in a GGUF").tensor(stored_.tensors[place].name);
     if (found.spec->role == Role::kv_b && !found.spec->bias)
       return split_latent(place, fmt::format("blk.{}.", found.indices.layer));
-    DerivedTensor tensor = whole(names.front(), stored_, place);
+    DerivedTensor tensor = found.spec->input_major && found.spec->shape.size() == 2 && !found.spec->bias
+                               ? transposed(names.front(), stored_, place)
+                               : whole(names.front(), stored_, place);
     const Role role = found.spec->role;
     if (family_.paired_heads && (role == Role::q || role == Role::k)) {
       tensor.order = HeadRows::pairs_from_halves;
       tensor.head_rows = tree_.attention.front().qk_head_dim;
     }
+    if (rules_.is_less_one(stored_.tensors[place].name)) tensor.offset = 1;
+    add(std::move(tensor));
+  }
+
+  void take_own(std::uint32_t place, const TensorLookup::Found& found, const GgufOwnName& own) {
+    if (own.name.empty()) return;
+    const std::string layer = found.spec->name.find("{layer}") == std::string::npos
+                                  ? ""
+                                  : fmt::format("blk.{}.", found.indices.layer);
+    if (own.make != nullptr) {
+      for (DerivedTensor& tensor : own.make({tree_, *found.spec, stored_, place, layer, own.name}))
+        add(std::move(tensor));
+      return;
+    }
+    DerivedTensor tensor = whole(gguf_name_of(own.name, layer, found.spec->bias), stored_, place);
+    if (rules_.is_less_one(stored_.tensors[place].name)) tensor.offset = 1;
     add(std::move(tensor));
   }
 
@@ -138,14 +171,19 @@ class Exporter {
     matrix.resize(tree_.experts);
     if (matrix.at(expert)) throw Error::refused("is there twice").tensor(stored_.tensors[place].name);
     matrix[expert] = place;
-    if (++experts.seen < kMatricesOfAnExpert * tree_.experts) return;
-    for (const auto& [name, places] : experts.matrices) stack(*experts.specs.at(name), layer, places);
+    if (++experts.seen < matrices_of_an_expert_ * tree_.experts) return;
+    // By name, which is down, gate, up and w1, w2, w3; or with the first behind the others.
+    const auto first = experts.matrices.begin();
+    for (const auto& [name, places] : experts.matrices) {
+      if (!rules_.gate_last || name != first->first) stack(*experts.specs.at(name), layer, places);
+    }
+    if (rules_.gate_last) stack(*experts.specs.at(first->first), layer, first->second);
     layers_.erase(layer);
   }
 
   void stack(const TensorSpec& spec, std::uint64_t layer,
              const std::vector<std::optional<std::uint32_t>>& places) {
-    DerivedTensor tensor{.name = gguf_names(spec, layer).front(), .shape = {places.size()}};
+    DerivedTensor tensor{.name = gguf_names(spec, layer, &family_).front(), .shape = {places.size()}};
     tensor.shape.insert(tensor.shape.end(), spec.shape.begin(), spec.shape.end());
     for (const auto& place : places)
       tensor.pieces.push_back({place.value(), 0, stored_.tensors[*place].all_rows()});
@@ -161,14 +199,14 @@ class Exporter {
     });
   }
 
-  static constexpr std::size_t kMatricesOfAnExpert = 3;
-
   const ModelConfig& config_;
   const ModuleTree& tree_;
   const GgufFamily& family_;
+  const GgufRules& rules_;
   const Checkpoint& checkpoint_;
   const StoredTensors& stored_;
   TensorLookup lookup_;
+  std::size_t matrices_of_an_expert_ = 0;
   std::map<std::uint64_t, Layer> layers_;
   std::vector<GgufTensor> made_;
   std::set<std::string> names_, seen_;

@@ -32,6 +32,9 @@ std::vector<GgufTensor> gguf_tensors(const ModelConfig& config, const ModuleTree
 std::vector<gguf::KeyValue> gguf_hyperparameters(const ModelConfig& config, const GgufFamily& family,
                                                  std::uint64_t file_type);
 
+// What stands right behind general.architecture: what the converter notes while it goes through the tensors.
+std::vector<gguf::KeyValue> gguf_early_keys(const ModelConfig& config, const GgufFamily& family);
+
 // Llama 3's factors on the rotary frequencies, which ggml reads from a tensor; empty where the config asks
 // for none.
 std::vector<float> rope_frequency_factors(const ModelConfig& config, const GgufFamily& family);

@@ -7,6 +7,7 @@
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_family.h"
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_own_keys.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
@@ -215,6 +216,7 @@ float number_or(const ParsedJson& object, const char* key, float fallback) {
 
 std::vector<gguf::KeyValue> gguf_hyperparameters(const ModelConfig& config, const GgufFamily& family,
                                                  std::uint64_t file_type) {
+  if (gguf_rules(family).keys_of != GgufRules::Keys::table) return gguf_own_keys(config, family, file_type);
   return Keys(config, family).all(file_type);
 }
 
@@ -222,7 +224,9 @@ std::vector<float> rope_frequency_factors(const ModelConfig& config, const GgufF
   const ParsedJson rope = scaling_of(config);
   if (rope.at("rope_type") != "llama3" || !family.writes_rope_factors) return {};
   const ModuleTree tree = describe(config);
-  const auto theta = static_cast<float>(hyperparameters(tree).ropes.front().theta);
+  const auto theta = std::holds_alternative<Error>(tree.read_hyperparameters)
+                         ? 10000.0F
+                         : static_cast<float>(hyperparameters(tree).ropes.front().theta);
   const Llama3Rope usual;
   const Llama3Rope asked{number_or(rope, "factor", usual.factor),
                          number_or(rope, "low_freq_factor", usual.low_freq_factor),

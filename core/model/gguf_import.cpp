@@ -8,6 +8,7 @@
 
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_rules.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -47,7 +48,7 @@ class Importer {
 
   void take(const std::string& name, const TensorSpec& spec, const TensorIndices& at) {
     if (spec.role == Role::kv_b && !spec.bias && merge_latent(name, spec, at)) return;
-    const std::vector<std::string> candidates = gguf_names(spec, at.layer);
+    const std::vector<std::string> candidates = gguf_names(spec, at.layer, &family_);
     for (const std::string& candidate : candidates) {
       const auto place = find(candidate);
       if (!place) continue;
@@ -58,6 +59,16 @@ class Importer {
       if (family_.paired_heads && (spec.role == Role::q || spec.role == Role::k)) {
         tensor.order = HeadRows::halves_from_pairs;
         tensor.head_rows = tree_.attention.front().qk_head_dim;
+      }
+      if (gguf_rules(family_).is_less_one(name)) tensor.offset = -1;
+      if (spec.input_major && spec.shape.size() == 2 && !spec.bias &&
+          gguf_rules(family_).keys_of != GgufRules::Keys::table) {
+        const LogicalTensor& stored = stored_.tensors[*place];
+        if (stored.all_rows() != spec.shape[1] || stored.columns != spec.shape[0])
+          throw Error::input("its shape is not what the metadata say").in(source_).tensor(stored.name);
+        tensor.pieces = {{*place, 0, stored.all_rows(), true}};
+        made_.push_back(std::move(tensor));
+        return;
       }
       check_shape(tensor, one_of_many ? tree_.experts * rows : rows);
       made_.push_back(std::move(tensor));
@@ -124,7 +135,7 @@ const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
   };
   const GgufFamily* found = nullptr;
   for (const GgufFamily* family : gguf_families()) {
-    if (family->architecture != architecture || !is_told(*family)) continue;
+    if (family->architecture != architecture || !is_told(*family) || !can_be_read_back(*family)) continue;
     if (found == nullptr || family->told_by != GgufFamily::ToldBy::architecture) found = family;
   }
   return found;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace assay {
@@ -94,6 +95,36 @@ std::vector<std::string> gguf_names(const TensorSpec& spec, std::uint64_t layer)
       names.push_back(fmt::format("blk.{}.{}.{}", layer, stem, kind));
     else
       names.push_back(fmt::format("{}.{}", stem, kind));
+  }
+  return names;
+}
+
+const GgufOwnName* own_gguf_name(const TensorSpec& spec, const GgufRules& rules) {
+  const auto found = std::find_if(rules.names.begin(), rules.names.end(), [&](const GgufOwnName& own) {
+    if (!spec.name.ends_with(own.of)) return false;  // whole parts of the name
+    const std::size_t begin = spec.name.size() - own.of.size();
+    return begin == 0 || spec.name[begin - 1] == '.' || own.of.front() == '.';
+  });
+  return found == rules.names.end() ? nullptr : &*found;
+}
+
+std::string gguf_name_of(std::string_view stem, const std::string& layer, bool bias) {
+  const bool says = stem.ends_with(".bias") || stem.ends_with(".weight") || stem.ends_with("!");
+  if (!says) return fmt::format("{}{}.{}", layer, stem, bias ? "bias" : "weight");
+  return layer + std::string(stem.ends_with("!") ? stem.substr(0, stem.size() - 1) : stem);
+}
+
+std::vector<std::string> gguf_names(const TensorSpec& spec, std::uint64_t layer, const GgufFamily* family) {
+  const GgufOwnName* own = family == nullptr ? nullptr : own_gguf_name(spec, gguf_rules(*family));
+  if (own == nullptr) return gguf_names(spec, layer);
+  if (own->name.empty()) return {};
+  const bool in_a_layer = spec.name.find("{layer}") != std::string::npos;
+  const std::string prefix = in_a_layer ? fmt::format("blk.{}.", layer) : "";
+  std::vector<std::string> names;  // "attn_q|attn_k|attn_v": what becomes several
+  for (std::size_t begin = 0; begin <= own->name.size();) {
+    const std::size_t end = std::min(own->name.find('|', begin), own->name.size());
+    names.push_back(gguf_name_of(own->name.substr(begin, end - begin), prefix, spec.bias));
+    begin = end + 1;
   }
   return names;
 }

@@ -9,6 +9,7 @@
 
 #include "core/formats/gguf_write.h"
 #include "core/formats/sentencepiece_vocab.h"
+#include "core/model/gguf_rules.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/json.h"
@@ -77,6 +78,7 @@ class Tokenizer {
       else
         write_byte_level();
     }
+    add_what_the_family_adds();
     if (llama && size_ == kGraniteVocabulary)
       gguf::set_value(keys_, gguf::bool_value("tokenizer.ggml.add_bos_token", false));
     return std::move(keys_);
@@ -86,6 +88,26 @@ class Tokenizer {
   bool there(const char* name) const {
     std::error_code error;
     return fs::exists(folder_ / name, error);
+  }
+
+  void add_what_the_family_adds() {
+    using Kind = GgufRules::Tokenizer;
+    const Kind kind = gguf_rules(family_).tokenizer;
+    const auto id = [&](const char* name, std::uint64_t token) {
+      gguf::set_value(keys_, gguf::u32_value(fmt::format("tokenizer.ggml.{}_token_id", name), token));
+    };
+    if (kind == Kind::code_gemma) {
+      id("prefix", 67), id("suffix", 69), id("middle", 68), id("fsep", 70), id("eot", 107);
+    }
+    const auto space = [&](bool before) {
+      gguf::set_value(keys_, gguf::bool_value("tokenizer.ggml.add_space_prefix", before));
+    };
+    const bool pieces = there("tokenizer.model");
+    if ((kind == Kind::gemma || kind == Kind::code_gemma) && pieces) space(false);
+    if (kind == Kind::ernie && settings_.is_object() && settings_.contains("add_prefix_space") &&
+        settings_.at("add_prefix_space").is_boolean())
+      space(settings_.at("add_prefix_space").get<bool>());
+    if (kind == Kind::nemotron) id("padding", 0), id("unknown", 1);
   }
 
   // --- SentencePiece ---------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/model/gguf_family.h"
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_rules.h"
 
 namespace assay {
 namespace {
@@ -16,7 +16,7 @@ std::uint32_t narrow(std::uint64_t value) {
 
 MixModel mix_model(const ModuleTree& tree) {
   MixModel model;
-  const GgufFamily* family = gguf_family(tree);
+  const GgufFamily* family = gguf_family_of(tree);
   model.architecture = family == nullptr ? tree.family : std::string(family->architecture);
   model.layers = narrow(tree.layers);
   model.experts = narrow(tree.experts);
@@ -67,7 +67,7 @@ void GgufTreeTypes::add(std::string name, std::vector<std::uint64_t> dimensions)
 }
 
 void GgufTreeTypes::take(const TensorSpec& spec, std::uint64_t layer) {
-  const std::vector<std::string> names = gguf_names(spec, layer);
+  const std::vector<std::string> names = gguf_names(spec, layer, gguf_family_of(tree_));
   const std::string name = names.empty() ? fmt::format("blk.{}.{}", layer, spec.name) : names.front();
   std::vector<std::uint64_t> dimensions(spec.shape.rbegin(), spec.shape.rend());
   if (dimensions.size() < 2 || spec.bias) return add(name, std::move(dimensions));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_rules.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
 #include "core/system/finding_collector.h"
@@ -49,7 +50,8 @@ class GgufReconciler {
     }
     const std::uint64_t in_a_layer = spec.elements.value() * (where.copies / layers.size());
     for (const std::uint64_t layer : layers) {
-      wanted_.push_back({&spec, layer, in_a_layer, where.mtp, gguf_names(spec, layer)});
+      wanted_.push_back(
+          {&spec, layer, in_a_layer, where.mtp, gguf_names(spec, layer, gguf_family_of(tree_))});
     }
   }
 

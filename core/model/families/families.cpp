@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "core/model/families/all.h"
+#include "core/model/families/gguf.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
 using namespace families;
+
+constexpr GgufGroup (*kGgufGroups[])() = {gguf_dense,     gguf_phi,    gguf_mixtures,
+                                          gguf_recurrent, gguf_vision, gguf_2023};
 
 constexpr const Family* kFamilies[] = {
     &kLlama,
@@ -197,8 +201,12 @@ const Family* nested_family(const ModelConfig& config) {
 const Family* family_of_metadata(const ModelConfig& config) {
   const Family* found = nullptr;
   for (const Family* family : kFamilies) {
-    if (!contains(family->gguf_architectures, config.model_type())) continue;
-    const bool of_experts = family->gguf != nullptr && family->gguf->told_by == GgufFamily::ToldBy::experts;
+    const GgufFamily* in_gguf = gguf_family(family->name);
+    const bool named_there = in_gguf != nullptr && gguf_rules(*in_gguf).keys_of != GgufRules::Keys::table &&
+                             in_gguf->told_by != GgufFamily::ToldBy::nothing &&
+                             in_gguf->architecture == config.model_type();
+    if (!contains(family->gguf_architectures, config.model_type()) && !named_there) continue;
+    const bool of_experts = in_gguf != nullptr && in_gguf->told_by == GgufFamily::ToldBy::experts;
     if (of_experts && !config.text().contains("num_local_experts")) continue;
     if (found == nullptr || of_experts) found = family;
   }
@@ -216,14 +224,50 @@ std::vector<const GgufFamily*> gguf_families() {
   for (const Family* family : kFamilies) {
     if (family->gguf != nullptr) written.push_back(family->gguf);
   }
+  for (const auto& group : kGgufGroups) {
+    for (const GgufRules* rules : group()) written.push_back(&rules->base);
+  }
   return written;
 }
 
 const GgufFamily* gguf_family(std::string_view name) {
   for (const Family* family : kFamilies) {
-    if (family->name == name) return family->gguf;
+    if (family->name == name && family->gguf != nullptr) return family->gguf;
+  }
+  for (const auto& group : kGgufGroups) {
+    for (const GgufRules* rules : group()) {
+      if (rules->base.family == name) return &rules->base;
+    }
   }
   return nullptr;
+}
+
+const GgufRules& gguf_rules(const GgufFamily& family) {
+  static constexpr GgufRules kNone;
+  for (const auto& group : kGgufGroups) {
+    for (const GgufRules* rules : group()) {
+      if (&rules->base == &family) return *rules;
+    }
+  }
+  return kNone;
+}
+
+bool can_be_read_back(const GgufFamily& family) {
+  const auto& names = gguf_rules(family).names;
+  return std::none_of(names.begin(), names.end(),
+                      [](const GgufOwnName& own) { return own.make != nullptr || own.name.empty(); });
+}
+
+const GgufFamily* gguf_family_of(const ModuleTree& tree) {
+  const GgufFamily* found = gguf_family(tree);
+  if (found == nullptr || tree.experts == 0) return found;
+  for (const auto& group : kGgufGroups) {
+    for (const GgufRules* rules : group()) {
+      if (rules->base.family == tree.family && rules->base.told_by == GgufFamily::ToldBy::experts)
+        return &rules->base;
+    }
+  }
+  return found;
 }
 
 const Family& find_family(const ModelConfig& config) {

@@ -1,0 +1,18 @@
+// How llama.cpp keeps the families whose own files do not say it: a GgufRules each, by groups.
+#pragma once
+
+#include <span>
+
+#include "core/model/gguf_rules.h"
+
+namespace assay::families {
+
+using GgufGroup = std::span<const GgufRules* const>;
+GgufGroup gguf_dense();  // a file each of that name
+GgufGroup gguf_2023();
+GgufGroup gguf_phi();
+GgufGroup gguf_mixtures();
+GgufGroup gguf_recurrent();
+GgufGroup gguf_vision();
+
+}  // namespace assay::families

@@ -1,0 +1,298 @@
+// How llama.cpp keeps dense decoders (conversion/*.py): OLMo, Granite, SmolLM3, Seed-OSS, EXAONE 4, ERNIE 4.5, Arcee,
+// Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
+#include "core/formats/json.h"
+#include "core/model/families/gguf.h"
+#include "core/model/gguf_own_keys.h"
+
+namespace assay::families {
+namespace {
+
+using Form = GgufOwnKey::Form;
+using Keys = GgufRules::Keys;
+using ToldBy = GgufFamily::ToldBy;
+using Vocabulary = GgufFamily::Vocabulary;
+using own_keys::head_width;
+using own_keys::rotary_width;
+using own_keys::windowed_layers;
+
+constexpr GgufOwnKey kVocabulary = {.key = "vocab_size", .config = "vocab_size"};
+constexpr GgufOwnKey kWindow = {.key = "attention.sliding_window", .config = "sliding_window"};
+constexpr GgufOwnKey kHeadRotary = {.key = "rope.dimension_count", .made = head_width};
+constexpr GgufOwnKey kPartRotary = {.key = "rope.dimension_count", .made = rotary_width};
+constexpr GgufOwnKey kFileType = {.key = "general", .form = Form::file_type};
+
+ParsedJson no_scaling(const GgufFacts&) {
+  return "none";
+}
+constexpr GgufOwnKey kNoScaling = {.key = "rope.scaling.type", .form = Form::text, .made = no_scaling};
+
+// A Llama's.
+constexpr GgufOwnKey kLlamaKeys[] = {kVocabulary, kHeadRotary};
+
+// OLMo-3 has windows in all layers but every fourth where layer_types does not say.
+ParsedJson olmo3_windows(const GgufFacts& facts) {
+  if (facts.find("sliding_window") == nullptr) return nullptr;
+  if (facts.find("layer_types") != nullptr) return windowed_layers(facts);
+  ParsedJson flags = ParsedJson::array();
+  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) flags.push_back((i + 1) % 4 != 0);
+  return flags;
+}
+constexpr GgufOwnKey kOlmo3Keys[] = {
+    kWindow, {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = olmo3_windows}};
+constexpr GgufOwnKey kOlmoKeys[] = {
+    {.key = "attention.layer_norm_epsilon", .form = Form::f32, .constant = 1e-5},
+    {.key = "attention.clamp_kqv", .form = Form::f32, .config = "clip_qkv"}};
+constexpr GgufRules kOlmo2 = {
+    .base = {.family = "olmo2", .architecture = "olmo2", .hf_class = "Olmo2ForCausalLM"},
+    .keys_of = Keys::of_config,
+    .keys = kOlmo3Keys};
+constexpr GgufRules kOlmo3 = {.base = {.family = "olmo3",
+                                       .architecture = "olmo2",
+                                       .hf_class = "Olmo3ForCausalLM",
+                                       .told_by = ToldBy::nothing},
+                              .keys_of = Keys::of_config,
+                              .keys = kOlmo3Keys};
+constexpr GgufRules kOlmo = {
+    .base = {.family = "olmo", .architecture = "olmo", .hf_class = "OlmoForCausalLM", .paired_heads = true},
+    .keys_of = Keys::of_config,
+    .keys = kOlmoKeys};
+
+constexpr GgufOwnKey kGraniteKeys[] = {
+    kVocabulary,
+    kHeadRotary,
+    {.key = "attention.scale", .form = Form::f32, .config = "attention_multiplier", .unless_zero = true},
+    {.key = "embedding_scale", .form = Form::f32, .config = "embedding_multiplier", .unless_zero = true},
+    {.key = "residual_scale", .form = Form::f32, .config = "residual_multiplier", .unless_zero = true},
+    {.key = "logit_scale", .form = Form::f32, .config = "logits_scaling", .unless_zero = true}};
+constexpr GgufRules kGranite = {.base = {.family = "granite",
+                                         .architecture = "granite",
+                                         .hf_class = "GraniteForCausalLM",
+                                         .paired_heads = true,
+                                         .writes_rope_factors = true,
+                                         .vocabulary = Vocabulary::llama},
+                                .keys_of = Keys::of_config,
+                                .keys = kGraniteKeys,
+                                .ignores_head_dim = true};
+constexpr GgufRules kSmollm3 = {.base = {.family = "smollm3",
+                                         .architecture = "smollm3",
+                                         .hf_class = "SmolLM3ForCausalLM",
+                                         .paired_heads = true,
+                                         .writes_rope_factors = true,
+                                         .vocabulary = Vocabulary::llama},
+                                .keys_of = Keys::of_config,
+                                .keys = kLlamaKeys};
+constexpr GgufRules kArcee = {.base = {.family = "arcee",
+                                       .architecture = "arcee",
+                                       .hf_class = "ArceeForCausalLM",
+                                       .paired_heads = true,
+                                       .writes_rope_factors = true,
+                                       .vocabulary = Vocabulary::llama},
+                              .keys_of = Keys::of_config,
+                              .keys = kLlamaKeys,
+                              .activations = "relu2"};
+constexpr GgufOwnName kSeedNames[] = {{"post_attention_layernorm.weight", "post_attention_norm"}};
+constexpr GgufRules kSeedOss = {
+    .base = {.family = "seed_oss", .architecture = "seed_oss", .hf_class = "SeedOssForCausalLM"},
+    .keys_of = Keys::of_config,
+    .names = kSeedNames};
+
+ParsedJson exaone_windows(const GgufFacts& facts) {
+  return facts.find("sliding_window") == nullptr ? ParsedJson() : windowed_layers(facts);
+}
+constexpr GgufOwnKey kExaone4Keys[] = {
+    kVocabulary,
+    kWindow,
+    {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = exaone_windows}};
+constexpr GgufRules kExaone4 = {.base = {.family = "exaone4",
+                                         .architecture = "exaone4",
+                                         .hf_class = "Exaone4ForCausalLM",
+                                         .writes_rope_factors = true},
+                                .keys_of = Keys::of_config,
+                                .keys = kExaone4Keys};
+constexpr GgufRules kErnie = {.base = {.family = "ernie4_5",
+                                       .architecture = "ernie4_5",
+                                       .hf_class = "Ernie4_5ForCausalLM",
+                                       .vocabulary = Vocabulary::sentencepiece_first},
+                              .keys_of = Keys::of_config,
+                              .tokenizer = GgufRules::Tokenizer::ernie};
+
+ParsedJson nemotron_rotary(const GgufFacts& facts) {
+  const auto factor = facts.rope.find("partial_rotary_factor");
+  const double part = factor != facts.rope.end() && factor->is_number() ? factor->get<double>() : 0.5;
+  const auto heads = static_cast<std::uint64_t>(facts.number("num_attention_heads"));
+  return static_cast<std::uint64_t>(part * facts.number("hidden_size")) / heads;
+}
+ParsedJson nemotron_scaling(const GgufFacts& facts) {
+  return facts.rope.contains("factor") && !facts.rope["factor"].is_null() ? "linear" : "none";
+}
+ParsedJson rope_factor(const GgufFacts& facts) {
+  return facts.rope.value("factor", ParsedJson());
+}
+constexpr GgufOwnKey kNemotronKeys[] = {
+    kVocabulary,
+    {.key = "attention.layer_norm_epsilon",
+     .form = Form::f32,
+     .config = "layer_norm_eps|layer_norm_epsilon|norm_epsilon|norm_eps"},
+    {.key = "rope.dimension_count", .made = nemotron_rotary},
+    {.key = "rope.scaling.type", .form = Form::text, .made = nemotron_scaling},
+    {.key = "rope.scaling.factor", .form = Form::f32, .made = rope_factor}};
+constexpr GgufRules kNemotron = {.base = {.family = "nemotron",
+                                          .architecture = "nemotron",
+                                          .hf_class = "NemotronForCausalLM",
+                                          .vocabulary = Vocabulary::sentencepiece_first},
+                                 .keys_of = Keys::of_config,
+                                 .keys = kNemotronKeys,
+                                 .activations = "relu2",
+                                 .norms_less_one = "norm.weight",
+                                 .tokenizer = GgufRules::Tokenizer::nemotron};
+
+constexpr GgufRules kHunyuan = {.base = {.family = "hunyuan_v1_dense",
+                                         .architecture = "hunyuan-dense",
+                                         .hf_class = "HunYuanDenseV1ForCausalLM",
+                                         .omits_tied_head = true},
+                                .keys_of = Keys::of_config};
+constexpr GgufOwnKey kJais2Keys[] = {kHeadRotary};
+constexpr GgufRules kJais2 = {
+    .base = {.family = "jais2", .architecture = "jais2", .hf_class = "Jais2ForCausalLM"},
+    .keys_of = Keys::of_config,
+    .keys = kJais2Keys,
+    .activations = "relu2"};
+
+constexpr GgufOwnKey kLogitScale = {.key = "logit_scale", .form = Form::f32, .config = "logit_scale"};
+ParsedJson cohere2_rotary(const GgufFacts& facts) {
+  const double part = facts.number("rotary_pct", 1);
+  const std::uint64_t width = static_cast<std::uint64_t>(facts.number("hidden_size")) /
+                              static_cast<std::uint64_t>(facts.number("num_attention_heads"));
+  return static_cast<std::uint64_t>(part * static_cast<double>(width));
+}
+// The context that the model was trained with, where config.json has it beside the shorter one.
+constexpr GgufOwnKey kCohereKeys[] = {
+    {.key = "context_length", .config = "model_max_length|max_position_embeddings"}, kLogitScale, kNoScaling};
+constexpr GgufOwnKey kCohere2Keys[] = {
+    kLogitScale, kWindow, kVocabulary, {.key = "rope.dimension_count", .made = cohere2_rotary}, kNoScaling};
+constexpr GgufRules kCohere = {
+    .base = {.family = "cohere", .architecture = "command-r", .hf_class = "CohereForCausalLM"},
+    .keys_of = Keys::of_config,
+    .keys = kCohereKeys};
+constexpr GgufRules kCohere2 = {
+    .base = {.family = "cohere2", .architecture = "cohere2", .hf_class = "Cohere2ForCausalLM"},
+    .keys_of = Keys::of_config,
+    .keys = kCohere2Keys};
+
+constexpr GgufRules kStarcoder2 = {
+    .base = {.family = "starcoder2", .architecture = "starcoder2", .hf_class = "Starcoder2ForCausalLM"},
+    .keys_of = Keys::of_config,
+    .activations = "gelu_pytorch_tanh|gelu_new|gelu"};
+
+ParsedJson glm_rotary(const GgufFacts& facts) {
+  const auto factor = facts.rope.find("partial_rotary_factor");
+  const double part = factor != facts.rope.end() && factor->is_number() ? factor->get<double>() : 0.5;
+  return static_cast<std::uint64_t>(static_cast<double>(facts.head_dim()) * part);
+}
+constexpr GgufOwnKey kGlm4Keys[] = {{.key = "rope.dimension_count", .made = glm_rotary}};
+constexpr GgufRules kGlm4 = {.base =
+                                 {
+                                     .family = "glm4",
+                                     .architecture = "glm4",
+                                     .hf_class = "Glm4ForCausalLM",
+                                 },
+                             .keys_of = Keys::of_config,
+                             .keys = kGlm4Keys};
+
+ParsedJson gemma_key_heads(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("num_key_value_heads|num_attention_heads"));
+}
+constexpr GgufOwnKey kGemmaKeys[] = {
+    {.key = "context_length", .config = "max_position_embeddings"},
+    {.key = "embedding_length", .config = "hidden_size"},
+    {.key = "block_count", .config = "num_hidden_layers"},
+    {.key = "feed_forward_length", .config = "intermediate_size"},
+    {.key = "attention.head_count", .config = "num_attention_heads"},
+    {.key = "attention.head_count_kv", .made = gemma_key_heads},
+    {.key = "attention.layer_norm_rms_epsilon", .form = Form::f32, .config = "rms_norm_eps"},
+    {.key = "attention.key_length", .made = head_width},
+    {.key = "attention.value_length", .made = head_width},
+    kFileType,
+    {.key = "attn_logit_softcapping", .form = Form::f32, .config = "attn_logit_softcapping"},
+    {.key = "final_logit_softcapping", .form = Form::f32, .config = "final_logit_softcapping"},
+    kWindow};
+constexpr std::size_t kKeysOfGemma1 = 10;
+constexpr std::string_view kGeluTanh = "gelu_pytorch_tanh|gelu|gelu_new";
+constexpr GgufRules kGemma = {.base = {.family = "gemma",
+                                       .architecture = "gemma",
+                                       .hf_class = "GemmaForCausalLM",
+                                       .omits_tied_head = true,
+                                       .vocabulary = Vocabulary::sentencepiece_first},
+                              .keys_of = Keys::own,
+                              .keys = std::span(kGemmaKeys).first(kKeysOfGemma1),
+                              .activations = kGeluTanh,
+                              .norms_less_one = "norm.weight",
+                              .tokenizer = GgufRules::Tokenizer::code_gemma};
+constexpr GgufRules kGemma2 = {.base = {.family = "gemma2",
+                                        .architecture = "gemma2",
+                                        .hf_class = "Gemma2ForCausalLM",
+                                        .omits_tied_head = true,
+                                        .vocabulary = Vocabulary::sentencepiece_first},
+                               .keys_of = Keys::own,
+                               .keys = kGemmaKeys,
+                               .activations = kGeluTanh,
+                               .norms_less_one = "norm.weight",
+                               .tokenizer = GgufRules::Tokenizer::gemma};
+
+// What the class has where a published config is silent.
+ParsedJson context_or(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("max_position_embeddings", 131072));
+}
+ParsedJson heads_or(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("num_attention_heads", 8));
+}
+ParsedJson epsilon_or(const GgufFacts& facts) {
+  return facts.number("rms_norm_eps", 1e-6);
+}
+ParsedJson width_or(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("head_dim", 256));
+}
+ParsedJson theta_or(const GgufFacts& facts) {
+  return facts.rope.value("rope_theta", 1e6);
+}
+ParsedJson gemma3_window(const GgufFacts& facts) {
+  if (facts.number("sliding_window_pattern", 0) == 1) return nullptr;
+  return static_cast<std::uint64_t>(facts.number("sliding_window"));
+}
+ParsedJson key_heads_or(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("num_key_value_heads", 4));
+}
+constexpr GgufOwnKey kGemma3Keys[] = {
+    {.key = "context_length", .made = context_or},
+    {.key = "attention.head_count", .made = heads_or},
+    {.key = "attention.layer_norm_rms_epsilon", .form = Form::f32, .made = epsilon_or},
+    {.key = "attention.key_length", .made = width_or},
+    {.key = "attention.value_length", .made = width_or},
+    {.key = "rope.freq_base", .form = Form::f32, .made = theta_or},
+    {.key = "final_logit_softcapping",
+     .form = Form::f32,
+     .config = "final_logit_softcapping",
+     .unless_zero = true},
+    {.key = "attention.sliding_window", .made = gemma3_window},
+    {.key = "attention.head_count_kv", .made = key_heads_or}};
+constexpr GgufRules kGemma3 = {.base = {.family = "gemma3",
+                                        .architecture = "gemma3",
+                                        .hf_class = "Gemma3ForCausalLM",
+                                        .vocabulary = Vocabulary::sentencepiece_first},
+                               .keys_of = Keys::of_config,
+                               .keys = kGemma3Keys,
+                               .activations = kGeluTanh,
+                               .norms_less_one = "norm.weight",
+                               .tokenizer = GgufRules::Tokenizer::gemma};
+
+constexpr const GgufRules* kGroup[] = {
+    &kOlmo2,   &kOlmo3, &kOlmo,   &kGranite, &kSmollm3,    &kArcee, &kSeedOss, &kExaone4, &kErnie, &kNemotron,
+    &kHunyuan, &kJais2, &kCohere, &kCohere2, &kStarcoder2, &kGlm4,  &kGemma,   &kGemma2,  &kGemma3};
+
+}  // namespace
+
+GgufGroup gguf_dense() {
+  return kGroup;
+}
+
+}  // namespace assay::families

@@ -1,0 +1,31 @@
+// The keys of a GGUF as llama.cpp's converter makes them of any config.json (conversion/base.py), and those
+// that an architecture adds (GgufRules::keys).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/formats/gguf.h"
+#include "core/model/gguf_rules.h"
+
+namespace assay {
+
+// rope_parameters (transformers 5), or rope_scaling and what stands beside it (before), in one vocabulary.
+ParsedJson rope_parameters_of(const ModelConfig& config);
+// config.json with text_config within it.
+ParsedJson values_of(const ModelConfig& config);
+
+std::vector<gguf::KeyValue> gguf_own_keys(const ModelConfig& config, const GgufFamily& family,
+                                          std::uint64_t file_type);
+
+// Those that are made of config.json alone: factors on rotary frequencies.
+std::vector<DerivedTensor> gguf_more_tensors(const ModelConfig& config, const GgufFamily& family);
+
+// Values that several families share.
+namespace own_keys {
+ParsedJson rotary_width(const GgufFacts& facts);  // partial_rotary_factor of a head, whole where it is unsaid
+ParsedJson head_width(const GgufFacts& facts);
+ParsedJson windowed_layers(const GgufFacts& facts);  // layer_types as flags; null where there are none
+}  // namespace own_keys
+
+}  // namespace assay

@@ -1,0 +1,108 @@
+// What llama.cpp's converter does of its own for an architecture, beside the flags of GgufFamily: keys, names, and how
+// values are put together. A constant each, in core/model/families/gguf_*.cpp; ways that several share are functions of
+// gguf_transforms.h and gguf_own_keys.h. Source: llama.cpp's conversion/*.py.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/model/derived_tensor.h"
+#include "core/model/gguf_family.h"
+#include "core/model/module_tree.h"
+
+namespace assay {
+
+// What a key of an architecture is made of: config.json with text_config within it, and what stands there of
+// rotary frequencies, as llama.cpp's converter reads them.
+struct GgufFacts {
+  const ModelConfig& config;
+  const ModuleTree& tree;
+  const ParsedJson& values;
+  const ParsedJson& rope;  // of the layers that see everything, where kinds of layers differ
+
+  // "ffn_config.hidden|hidden": the first that is there; nullptr where none is, or it is null.
+  const ParsedJson* find(std::string_view names) const;
+  double number(std::string_view names, double otherwise) const;
+  double number(std::string_view names) const;  // Error::input where there is none
+  std::uint64_t head_dim() const;               // head_dim, or hidden_size / num_attention_heads
+};
+
+// A key that an architecture has beside those of every one, and where its value is from: config.json under
+// one of these names (not written where it is silent), a function (not written where it gives null), or a
+// constant.
+struct GgufOwnKey {
+  enum class Form : std::uint8_t { u32, f32, flag, text, flags, i32s, f32s, file_type };
+  std::string_view key;
+  Form form = Form::u32;
+  std::string_view config = {};
+  ParsedJson (*made)(const GgufFacts& facts) = nullptr;
+  std::optional<double> constant = {};
+  bool unless_zero = false;
+};
+
+// A tensor of the checkpoint that becomes one of another name than its role tells, or other values.
+struct GgufSource {
+  const ModuleTree& tree;
+  const TensorSpec& spec;
+  const StoredTensors& stored;
+  std::uint32_t place;    // in `stored`
+  std::string layer;      // "blk.7.", or "" outside of layers
+  std::string_view stem;  // GgufOwnName::name
+};
+struct GgufOwnName {
+  std::string_view of;  // how the template of its name ends: "linear_attn.A_log"
+  // "ssm_dt", "ssm_dt.bias", "ssm_a!" for one without a kind behind it; "attn_q|attn_k": several; "": left out.
+  std::string_view name;
+  // Several tensors, or one of other rows; nullptr: it stays what it is. What cannot be undone by name alone.
+  std::vector<DerivedTensor> (*make)(const GgufSource& source) = nullptr;
+};
+
+struct GgufRules {
+  GgufFamily base;
+  // Whose keys they are: those of the table (gguf_keys.cpp) with the flags above; those that llama.cpp's
+  // converter writes of any config.json, then `keys`; or `keys` alone.
+  enum class Keys : std::uint8_t { table, of_config, own } keys_of = Keys::table;
+  std::span<const GgufOwnKey> keys = {};
+  std::span<const GgufOwnKey> early_keys = {};  // right behind general.architecture
+  std::span<const GgufOwnName> names = {};
+  std::vector<DerivedTensor> (*more_tensors)(const GgufFacts& facts) =
+      nullptr;                                  // of no tensor; they come first
+  std::string_view activations = "silu|swish";  // that llama.cpp computes; "": those of a key, or not asked
+  std::string_view rope_types = {};             // beside default, linear, yarn and llama3
+  std::string_view norms_less_one = {};         // norms of this ending are stored less 1: "norm.weight"
+  std::string_view norms_as_they_are = {};      // ... but those of this ending
+  bool ignores_head_dim = false;
+  std::string_view f32_parts =
+      {};  // of names of tensors that are float32 whatever the file's type: ".indexer."
+  bool router_as_others = false;  // routers are of the file's type
+  bool gate_last = false;         // of a layer's stacks the first by name (down) comes last
+  // What the tokenizer's keys have beside those of base.vocabulary.
+  enum class Tokenizer : std::uint8_t {
+    plain,
+    gemma,       // no space is put before a text
+    code_gemma,  // ... and CodeGemma's tokens for filling in
+    ernie,       // add_prefix_space as tokenizer_config.json says
+    nemotron,    // padding 0 and unknown 1
+  } tokenizer = Tokenizer::plain;
+
+  bool is_less_one(std::string_view tensor) const {
+    return !norms_less_one.empty() && tensor.ends_with(norms_less_one) &&
+           (norms_as_they_are.empty() || !tensor.ends_with(norms_as_they_are));
+  }
+};
+
+// Of a family that has none: nothing of its own.
+const GgufRules& gguf_rules(const GgufFamily& family);
+
+// Whether a GGUF of it becomes transformers' checkpoint again: where nothing but names and norms differ.
+bool can_be_read_back(const GgufFamily& family);
+
+// As gguf_family(), and where one family has two architectures, that of mixtures or the other.
+const GgufFamily* gguf_family_of(const ModuleTree& tree);
+
+}  // namespace assay

@@ -1,0 +1,32 @@
+// How rows of a checkpoint become those of a GGUF, where several families share the way: GgufOwnName::make.
+#pragma once
+
+#include <vector>
+
+#include "core/model/gguf_rules.h"
+
+namespace assay::gguf_transforms {
+
+// Of q, k and v in one matrix, where each key head's queries, key and value lie together: all queries, all keys, all
+// values (Falcon, BLOOM, GPT-NeoX). The bias likewise.
+std::vector<DerivedTensor> queries_keys_values(const GgufSource& source);
+// Of q, k and v one after the other: three matrices, as the three names of the entry say.
+std::vector<DerivedTensor> split_qkv(const GgufSource& source);
+// The same, q and k in pairs of rows (HeadRows).
+std::vector<DerivedTensor> split_qkv_paired(const GgufSource& source);
+// Of gate and up of every expert, or of one matrix: the first half of the rows, then the second, under two names.
+std::vector<DerivedTensor> split_halves(const GgufSource& source);
+// [experts, in, out] as [experts, out, in]; of gate and up side by side, or alternating, in the columns.
+std::vector<DerivedTensor> transposed_experts(const GgufSource& source);
+std::vector<DerivedTensor> transposed_halves(const GgufSource& source);
+std::vector<DerivedTensor> transposed_alternating(const GgufSource& source);
+std::vector<DerivedTensor> alternating_bias(const GgufSource& source);
+// Of a matrix that holds the rows of all experts: a stack of theirs; the transposed of each.
+std::vector<DerivedTensor> stacked_rows(const GgufSource& source);
+std::vector<DerivedTensor> stacked_rows_transposed(const GgufSource& source);
+// Without dimensions of 1: a convolution's [channels, 1, width].
+std::vector<DerivedTensor> squeezed(const GgufSource& source);
+// -exp(value).
+std::vector<DerivedTensor> minus_exp(const GgufSource& source);
+
+}  // namespace assay::gguf_transforms

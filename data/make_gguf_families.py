@@ -91,6 +91,10 @@ FAMILIES = {
     "ernie4_5_moe": ("ernie4_5_moe", {"use_bias": False}),
     "mellum": ("mellum", {"mlp_layer_types": ["sparse"] * 6}),
     "afmoe": ("afmoe", {}),
+    "lfm2": ("lfm2", {"conv_bias": False, "full_attn_idxs": None, "layer_types": ["conv", "full_attention", "conv", "full_attention"]}),
+    "lfm2_moe": ("lfm2_moe", {"conv_bias": False, "tie_word_embeddings": True, "hidden_size": 12, "num_attention_heads": 2}),
+    "nemotron_h": ("nemotron_h", {"mamba_num_heads": 8, "mamba_head_dim": 8, "n_groups": 4}),
+    "cohere2_moe": ("cohere2_moe", {"attention_bias": False, "mlp_layer_types": ["dense", "sparse", "sparse"], "hidden_size": 12}),
     "mamba": ("mamba", {"expand": 2, "intermediate_size": None}),
     "falcon_mamba": ("falcon_mamba", {}),
     "mamba2": ("mamba2", {}),
@@ -99,7 +103,8 @@ FAMILIES = {
     "qwen3_5_moe": ("qwen3_5_moe", {}),
     "jamba": ("jamba", {}),
     "qwen3_vl": ("qwen3_vl", {"text_config.rope_scaling": {"rope_type": "default", "mrope_section": [4, 3, 3], "rope_theta": 5e5}}),
-    "qwen3_vl_moe": ("qwen3_vl_moe", {"text_config.mlp_only_layers": []}),
+    "qwen3_vl_moe": ("qwen3_vl_moe", {"text_config.mlp_only_layers": [], "tie_word_embeddings": False,
+                     "text_config.tie_word_embeddings": False}),
     "qwen2_5_vl": ("qwen2_5_vl", {}),
 }
 

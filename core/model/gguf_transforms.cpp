@@ -179,4 +179,34 @@ std::vector<DerivedTensor> minus_exp(const GgufSource& source) {
   return {tensor};
 }
 
+std::vector<DerivedTensor> as_column(const GgufSource& source) {
+  const std::uint64_t heads = source.stored.tensors[source.place].columns;
+  DerivedTensor tensor{.name = names_of(source).front(), .shape = {heads, 1}};
+  tensor.pieces = {{source.place, 0, 1, true}};
+  return {tensor};
+}
+std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source) {
+  auto made = as_column(source);
+  made.front().minus_exp = true;
+  return made;
+}
+
+std::vector<DerivedTensor> rows_of_groups(const GgufSource& source) {
+  std::uint64_t groups = 1;  // of in_proj's rows: gate and values, then keys and queries of every group
+  for_each_spec(source.tree, [&](const TensorSpec& spec, const Occurrence&) {
+    if (!spec.name.ends_with("mixer.in_proj.weight")) return;
+    for (const PartitionedPart& part : spec.parallel.members) {
+      if (part.role == Role::k) groups = part.units;
+    }
+  });
+  const std::uint64_t width = source.stored.tensors[source.place].columns / groups;
+  DerivedTensor tensor{.name = names_of(source).front(), .shape = {groups, width}};
+  for (std::uint64_t group = 0; group < groups; ++group) {
+    DerivedTensor::Piece piece{source.place, 0, 1};
+    piece.columns = width, piece.first_column = group * width;
+    tensor.pieces.push_back(piece);
+  }
+  return {tensor};
+}
+
 }  // namespace assay::gguf_transforms

@@ -26,6 +26,11 @@ std::vector<DerivedTensor> stacked_rows(const GgufSource& source);
 std::vector<DerivedTensor> stacked_rows_transposed(const GgufSource& source);
 // Without dimensions of 1: a convolution's [channels, 1, width].
 std::vector<DerivedTensor> squeezed(const GgufSource& source);
+// Of Mamba-2: a vector with a value a head, [heads], as [heads, 1]; and the norm of what comes out of the scan as a
+// row for each group, which the rows of in_proj tell.
+std::vector<DerivedTensor> as_column(const GgufSource& source);
+std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source);
+std::vector<DerivedTensor> rows_of_groups(const GgufSource& source);
 // -exp(value).
 std::vector<DerivedTensor> minus_exp(const GgufSource& source);
 

@@ -1,7 +1,7 @@
 // Every family that is written as GGUF, held to the files that llama.cpp's converter makes of the same small model
 // (data/make_gguf_families.py): their weights are a rule that both sides know, so that no checkpoint need lie here.
 #include <cstring>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -49,8 +49,9 @@ void make_model(const std::string& name, const fs::path& folder) {
   const ModuleTree tree = describe(ModelConfig::read(folder / "config.json"));
   nlohmann::json header = nlohmann::json::object();
   std::string data;
+  const TensorLookup lookup(tree);
   for_each_tensor(tree, [&](const std::string& tensor, const TensorSpec& spec, const TensorIndices&) {
-    const auto found = TensorLookup(tree).find(tensor);
+    const auto found = lookup.find(tensor);
     const bool saved = spec.storage == Storage::own && spec.part != Part::mtp && found && !found->mtp;
     if (!saved) return;
     const std::size_t begin = data.size();
@@ -90,15 +91,17 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
     const auto result =
         assay({"convert", dir / file.model, out, "--to", "gguf:" + file.type, "--tokenizer-pre", "none"});
     EXPECT_EQ(result.exit_code, 0) << file.model << " " << file.type << result.err;
-    if (result.exit_code == 0)
+    if (result.exit_code == 0) {
       EXPECT_EQ(test::sha256(test::read_file(out)), file.digest) << file.model << " " << file.type;
+    }
   }
-  EXPECT_GE(made.size(), 25u);
+  EXPECT_GE(made.size(), 60u);
 }
 
-// Of every family whose GGUF can be read back, --equal finds each weight again, and verify nothing amiss.
+// Of every family whose GGUF can be read back --equal finds each weight again.
 TEST(GgufFamilies, AreReadBack) {
   const TempDir dir;
+  int read = 0;
   std::set<std::string> seen;
   for (const Expected& file : expected_files()) {
     if (!seen.insert(file.model).second) continue;
@@ -110,9 +113,11 @@ TEST(GgufFamilies, AreReadBack) {
     if (!can_be_read_back(*family)) continue;
     const fs::path gguf = dir / (file.model + ".gguf");
     expect_ok(assay({"convert", dir / file.model, gguf, "--to", "gguf:f32", "--tokenizer-pre", "none"}));
+    ++read;
     const auto equal = assay({"convert", "--equal", dir / file.model, gguf, "--drop-mtp"});
     EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
   }
+  EXPECT_GE(read, 18);
 }
 
 }  // namespace

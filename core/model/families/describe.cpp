@@ -1,6 +1,8 @@
 // From a config to its tree: the family fills it, names are completed, sizes bounded.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/model/derive_tree.h"
 #include "core/model/families/families.h"
 #include "core/model/module_tree.h"
@@ -54,6 +56,12 @@ std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, 
                                                           const ModuleTree& tree) {
   if (family.hyperparameters == nullptr)
     return Error::input(fmt::format("what a forward pass of {} reads is not described here", family.title))
+        .in(config.source());
+  // Its shapes can be told by the names of its keys; what else a file of it says nobody has held against anything.
+  const auto& known = family.gguf_architectures;
+  if (config.origin() == ModelConfig::Origin::gguf &&
+      std::find(known.begin(), known.end(), config.model_type()) == known.end())
+    return Error::input(fmt::format("a GGUF of {} is described, and not computed here", family.title))
         .in(config.source());
   try {
     ConfigReader reader(config, family.name);

@@ -13,6 +13,7 @@ GgufGroup gguf_2023();
 GgufGroup gguf_phi();
 GgufGroup gguf_mixtures();
 GgufGroup gguf_recurrent();
+GgufGroup gguf_hybrid();
 GgufGroup gguf_vision();
 
 }  // namespace assay::families

@@ -19,20 +19,6 @@ using namespace gguf_transforms;
 
 constexpr GgufOwnKey kFileType = {.key = "general", .form = Form::file_type};
 
-// [heads] as [heads, 1]: a row a head.
-std::vector<DerivedTensor> as_column(const GgufSource& source) {
-  const std::uint64_t heads = source.stored.tensors[source.place].columns;
-  DerivedTensor tensor{.name = gguf_name_of(source.stem, source.layer, source.spec.bias),
-                       .shape = {heads, 1}};
-  tensor.pieces = {{source.place, 0, 1, true}};
-  return {tensor};
-}
-std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source) {
-  auto made = as_column(source);
-  made.front().minus_exp = true;
-  return made;
-}
-
 // --- Mamba -------------------------------------------------------------------------------------------------------
 
 ParsedJson hidden(const GgufFacts& facts) {
@@ -116,24 +102,6 @@ ParsedJson scan2_heads(const GgufFacts& facts) {
 }
 ParsedJson scan2_groups(const GgufFacts& facts) {
   return whole_number(facts, "n_groups", 1);
-}
-// The norm of what comes out of the scan, a row a group.
-std::vector<DerivedTensor> rows_of_groups(const GgufSource& source) {
-  std::uint64_t groups = 1;  // of in_proj's rows: gate and values, then keys and queries of every group
-  for_each_spec(source.tree, [&](const TensorSpec& spec, const Occurrence&) {
-    if (!spec.name.ends_with("mixer.in_proj.weight")) return;
-    for (const PartitionedPart& part : spec.parallel.members) {
-      if (part.role == Role::k) groups = part.units;
-    }
-  });
-  const std::uint64_t width = source.stored.tensors[source.place].columns / groups;
-  DerivedTensor tensor{.name = gguf_name_of(source.stem, source.layer, false), .shape = {groups, width}};
-  for (std::uint64_t group = 0; group < groups; ++group) {
-    DerivedTensor::Piece piece{source.place, 0, 1};
-    piece.columns = width, piece.first_column = group * width;
-    tensor.pieces.push_back(piece);
-  }
-  return {tensor};
 }
 constexpr GgufOwnName kMamba2Names[] = {{"mixer.in_proj.weight", "ssm_in"},
                                         {"mixer.in_proj.bias", "ssm_in"},

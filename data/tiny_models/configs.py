@@ -108,6 +108,13 @@ CONFIGS = {
         "norm_topk_prob": True, "routed_scaling_factor": 1.5,
         "layer_types": ["conv", "conv", "full_attention", "conv"],
     },
+    "jamba": {
+        **COMMON, "architectures": ["JambaForCausalLM"], "model_type": "jamba", "hidden_size": 40, "intermediate_size": 28,
+        "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 4, "num_experts_per_tok": 2,
+        "attn_layer_period": 3, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1,
+        "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 7, "mamba_conv_bias": True,
+        "mamba_proj_bias": False, "use_mamba_kernels": False,
+    },
     "bamba": {
         **COMMON, "architectures": ["BambaForCausalLM"], "model_type": "bamba", "hidden_size": 40, "intermediate_size": 56,
         "num_hidden_layers": 3, "num_attention_heads": 5, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,

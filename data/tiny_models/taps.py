@@ -26,7 +26,7 @@ BAMBA = {
     "input_layernorm": "attn_norm", "self_attn": "attn_out", "pre_ff_layernorm": "mlp_norm", "feed_forward": "mlp_out",
 }
 MAMBA = {"norm": "attn_norm", "mixer": "attn_out"}
-LAYOUT = {"lfm2_moe": LFM2, "mamba": MAMBA, "mamba2": MAMBA, "lfm2": LFM2, "bamba": BAMBA, "gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
+LAYOUT = {"jamba": BAMBA, "lfm2_moe": LFM2, "mamba": MAMBA, "mamba2": MAMBA, "lfm2": LFM2, "bamba": BAMBA, "gemma2": SANDWICH, "gemma3_text": SANDWICH, "olmo2": POST_NORM, "gpt2": GPT2}
 
 
 def _first(output):

@@ -17,7 +17,7 @@ constexpr std::array kRules = {
     &kGemma2Rule,    &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,      &kGptOssRule,
     &kMinicpm3Rule,  &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kGlmMoeDsaRule, &kKimiK25Rule,
     &kLatentKinRule, &kYoutuRule,      &kQwen3NextRule,  &kQwen35Rule,      &kLfm2Rule,      &kBambaRule,
-    &kMambaRule,     &kMamba2Rule,     &kLfm2MoeRule};
+    &kMambaRule,     &kMamba2Rule,     &kLfm2MoeRule,    &kJambaRule};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ extern const ModelRule kGpt2Rule;
 extern const ModelRule kGptOssRule;
 extern const ModelRule kKimiK25Rule;
 extern const ModelRule kLatentKinRule;
+extern const ModelRule kJambaRule;
 extern const ModelRule kLfm2MoeRule;
 extern const ModelRule kLfm2Rule;
 extern const ModelRule kLlamaRule;

@@ -136,6 +136,14 @@ Hyperparameters read_mamba_forward(ConfigReader& config, const ModuleTree& tree)
   return h;
 }
 
+// Nothing rotates; the scans tell one place from another.
+Hyperparameters read_jamba(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 262144}});
+  h.ropes.clear();
+  h.rope_of.assign(tree.layers, std::nullopt);
+  return h;
+}
+
 constexpr std::string_view kMambaArchitectures[] = {"MambaForCausalLM", "FalconMambaForCausalLM"},
                            kMambaTypes[] = {"mamba", "falcon_mamba"};
 constexpr std::string_view kMamba2Architectures[] = {"Mamba2ForCausalLM"}, kMamba2Types[] = {"mamba2"};
@@ -147,6 +155,6 @@ const Family kMamba = {"mamba", "Mamba, Falcon-Mamba", kMambaArchitectures, kMam
                        {},      describe_mamba,        read_mamba_forward};
 const Family kMamba2 = {"mamba2", "Mamba-2",       kMamba2Architectures, kMamba2Types,
                         {},       describe_mamba2, read_mamba_forward};
-const Family kJamba = {"jamba", "Jamba", kJambaArchitectures, kJambaTypes, {}, describe_jamba};
+const Family kJamba = {"jamba", "Jamba", kJambaArchitectures, kJambaTypes, {}, describe_jamba, read_jamba};
 
 }  // namespace assay::families

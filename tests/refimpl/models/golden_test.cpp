@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                          "olmo2", "gpt2", "gpt-oss", "minicpm3", "deepseek-v2",
                                          "deepseek-v2-lite", "deepseek-v3", "deepseek-v3-fp8", "kimi-k2",
                                          "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "bamba", "mamba",
-                                         "mamba2"),
+                                         "mamba2", "lfm2-moe", "jamba"),
                          test_name);
 
 // DeepSeek's kin.

@@ -20,7 +20,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 OUT = Path(__file__).parent / "fixtures" / "config_keys" / "transformers.tsv"
 MODEL_TYPES = [
-    "axk1", "bamba", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "falcon", "gemma", "gemma2", "gemma3_text", "glm",
+    "axk1", "bamba", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "falcon", "gemma", "gemma2", "gemma3_text", "glm",
     "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt2", "gpt_oss", "lfm2", "llama", "llama4_text", "mamba", "mamba2", "minicpm3", "minimax_m2", "mistral", "mixtral", "olmo2",
     "olmo3", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "starcoder2", "youtu",
 ]

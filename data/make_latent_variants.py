@@ -36,6 +36,18 @@ VARIANTS = {
         "silent": {**SILENT, "rms_norm_eps": 0.02}, "halves": {"rope_interleave": False},
         "one-group": {"n_group": 1, "topk_group": 1, "norm_topk_prob": False}, "plain-rope": PLAIN,
     },
+    "deepseek-v4": {
+        "one-entry": {"index_topk": 1, "hc_sinkhorn_iters": 1, "sliding_window": 1}, "every-entry": {"index_topk": 9, "hc_eps": 0.01},
+        "plain-rope": {"rope_scaling": None, "compress_rope_theta": 300.0, "rope_theta": 77.0, "routed_scaling_factor": 0.7},
+        "silent": {key: ABSENT for key in ("rms_norm_eps", "hc_eps", "hc_sinkhorn_iters", "routed_scaling_factor",
+                                           "compress_rope_theta", "rope_theta", "swiglu_limit", "scoring_func")},
+        "half-rope": {"qk_rope_head_dim": ABSENT, "partial_rotary_factor": 0.5, "mlp_layer_types": ["hash_moe"] + ["moe"] * 3},
+        "two-ropes": {"rope_scaling": ABSENT, "rope_parameters": {
+            "main": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.4},
+            "compress": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 900.0,
+                         "partial_rotary_factor": 0.4, "attention_factor": 1.1}}},
+        "wide-rope": {"qk_rope_head_dim": 12, "rms_norm_eps": 0.02, "swiglu_limit": 0.3},
+    },
     "youtu": {
         "silent": {"rms_norm_eps": ABSENT, "rope_theta": ABSENT, "rope_interleave": ABSENT},
         "halves": {"rope_interleave": False, "rms_norm_eps": 0.03}, "yarn": {"rope_scaling": YARN_V3},

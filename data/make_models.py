@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
 from transformers.utils import logging
 
-from tiny_models import deepseek_reference, gguf_files, golden, mtp, weights
+from tiny_models import deepseek_reference, deepseek_v4, gguf_files, golden, mtp, weights
 from tiny_models.configs import CONFIGS, LONG_PROMPT
 
 OUT = Path(__file__).parent / "models"
@@ -37,6 +37,8 @@ def published_shapes(config):
         for index in range(config["num_hidden_layers"], config["num_hidden_layers"] + extra):
             shapes |= {f"model.layers.{index}.{name}": shape for name, shape in mtp.shapes(config).items()}
         return shapes
+    if config["model_type"] == "deepseek_v4":
+        return deepseek_v4.shapes(config)
     if extra:
         return shapes_with_prediction(values, extra)
     model_type = values.pop("model_type")
@@ -101,10 +103,11 @@ def make(name):
     stored = as_published(published, stored)
     (folder / "config.json").write_text(json.dumps(published, indent=2) + "\n")
     save_file({n: t.contiguous() for n, t in stored.items()}, folder / "model.safetensors", {"format": "pt"})
-    with_mtp = config.get("num_nextn_predict_layers", 0) > 0
+    with_mtp = config.get("num_nextn_predict_layers", 0) > 0 and config["model_type"] != "deepseek_v4"
     found = golden.search(config, decoded, prompts(name, 24, config["vocab_size"]), with_mtp)
     if name in LONG_PROMPT:
-        beyond = golden.search(config, decoded, prompts(name, 40, config["vocab_size"]), False)
+        length = deepseek_v4.LENGTH if config["model_type"] == "deepseek_v4" else 40
+        beyond = golden.search(config, decoded, prompts(name, length, config["vocab_size"]), False)
         found |= {f"long.{key}": value for key, value in beyond.items()}
     save_file(found, folder / "golden" / "transformers.safetensors")
     if name in gguf_files.MODELS:

@@ -280,5 +280,20 @@ CONFIGS |= {
     },
 }
 
+CONFIGS |= {
+    "deepseek-v4": {
+        **{key: value for key, value in COMMON.items() if key != "max_position_embeddings"},
+        "architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "attention_bias": False,
+        "compress_ratios": [0, 4, 128, 4], "compress_rope_theta": 16000, "hc_eps": 1e-6, "hc_mult": 3, "hc_sinkhorn_iters": 5,
+        "head_dim": 20, "hidden_size": 36, "index_head_dim": 12, "index_n_heads": 10, "index_topk": 3,
+        "max_position_embeddings": 256, "moe_intermediate_size": 16, "n_routed_experts": 7, "n_shared_experts": 1,
+        "norm_topk_prob": True, "num_attention_heads": 6, "num_experts_per_tok": 2, "num_hash_layers": 1,
+        "num_hidden_layers": 4, "num_key_value_heads": 1, "num_nextn_predict_layers": 0, "o_groups": 3, "o_lora_rank": 8,
+        "q_lora_rank": 28, "qk_rope_head_dim": 8, "routed_scaling_factor": 1.5, "rope_theta": 10000,
+        "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 4, "original_max_position_embeddings": 64, "type": "yarn"},
+        "scoring_func": "sqrtsoftplus", "sliding_window": 9, "swiglu_limit": 0.8, "topk_method": "noaux_tc",
+    },
+}
+
 # A prompt of 24 tokens is shorter than the original context, one of 40 is longer.
-LONG_PROMPT = {"llama", "llama-dynamic", "qwen2", "phi3", "minicpm3", "gpt-oss", "deepseek-v3"}
+LONG_PROMPT = {"llama", "llama-dynamic", "qwen2", "phi3", "minicpm3", "gpt-oss", "deepseek-v3", "deepseek-v4"}

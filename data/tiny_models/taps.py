@@ -43,7 +43,7 @@ def recorded(model):
     def keep(name, module, pick=_first):
         def hook(_module, _inputs, output):
             value = pick(output)
-            taps[name] = value[0] if value.dim() == 3 else value
+            taps[name] = value[0] if value.dim() >= 3 else value
         handles.append(module.register_forward_hook(hook))
 
     def keep_router(prefix, module):
@@ -71,6 +71,14 @@ def recorded(model):
                 taps[f"{prefix}.scan"], taps[f"{prefix}.scan_norm"] = inputs[0].reshape(tokens, -1), output.reshape(tokens, -1)
             handles.append(module.norm.register_forward_hook(hook))
 
+    def keep_entries(name, module):
+        """Likewise of DeepSeek-V4's entries, where -1 stands for those in the future already."""
+        def hook(_module, _inputs, output):
+            last = torch.iinfo(torch.int64).max
+            ordered = output[0].masked_fill(output[0] < 0, last).sort(dim=-1).values
+            taps[name] = ordered.masked_fill(ordered == last, -1)
+        handles.append(module.register_forward_hook(hook))
+
     def keep_input(name, module):
         def hook(_module, inputs, kwargs):
             value = inputs[0] if inputs else kwargs["hidden_states"]
@@ -91,7 +99,13 @@ def recorded(model):
                 keep(f"{prefix}.{tap}", getattr(block, child))
             if child == "mixer":
                 keep_scan(prefix, block.mixer)
-        if layout is not MAMBA:
+        if hasattr(block, "ffn_hc"):  # DeepSeek-V4: streams around each block
+            keep_input(f"{prefix}.attn_in", block.input_layernorm)
+            keep_input(f"{prefix}.mlp_in", block.post_attention_layernorm)
+            keep_input(f"{prefix}.attn_residual", block.ffn_hc)
+            if hasattr(block.self_attn.compressor, "indexer"):
+                keep_entries(f"{prefix}.index_keys", block.self_attn.compressor.indexer)
+        elif layout is not MAMBA:
             before_mlp = "mlp" if layout is POST_NORM else next(c for c, t in layout.items() if t == "mlp_norm")
             keep_input(f"{prefix}.attn_residual", getattr(block, before_mlp))
         if hasattr(block, "self_attn") and hasattr(block.self_attn, "kv_a_layernorm"):
@@ -116,6 +130,8 @@ def recorded(model):
         kept = {"q": query, "k": key, "v": value}
         if hasattr(module, "kv_a_layernorm"):
             del kept["v"]  # MLA's values come of the latent, which is kept
+        if hasattr(module, "o_a_proj"):
+            del kept["k"], kept["v"]  # rows of tokens and of entries
         for name, tensor in kept.items():
             taps[f"{prefix}.{name}"] = tensor[0].transpose(0, 1)  # [tokens, heads, head_dim]
         taps[f"{prefix}.attn_context"] = result[0][0]  # [tokens, heads, v_head_dim]

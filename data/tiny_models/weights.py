@@ -12,6 +12,8 @@ import torch
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 
+from . import deepseek_v4
+
 FP4_VALUES = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])  # OCP E2M1
 FP8_BLOCK = 128
 # Where the head is the embedding, a token whose own embedding dominates the stream predicts itself for ever: embeddings are
@@ -67,7 +69,7 @@ def draw(name, shape, config, generator):
     if len(shape) == 1:
         centred = kind in ("gemma2", "gemma3_text") or (kind in ONE_PLUS and not name.endswith("linear_attn.norm.weight"))
         return uniform(-0.5, 0.5) if centred else uniform(0.5, 1.5)
-    if re.search(r"(embed_tokens|wte)\.weight$", name):
+    if re.search(r"(embed_tokens|wte|^embed)\.weight$", name):
         return normal(TIED_EMBEDDING.get(kind, 0.2) if tied else 1.0)
     if re.search(r"wpe\.weight$", name):
         return normal(0.3)
@@ -85,8 +87,12 @@ def random_checkpoint(config, shapes, seed):
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name in sorted(shapes):
+        if name.endswith("tid2eid"):
+            tensors[name] = deepseek_v4.table(shapes[name], config["n_routed_experts"], generator)
+            continue
         value = draw(name, shapes[name], config, generator)
         keep_f32 = config["model_type"] == "gpt2" or name.endswith(("e_score_correction_bias", "expert_bias"))
+        keep_f32 |= config["model_type"] == "deepseek_v4" and deepseek_v4.keeps_f32(name)
         tensors[name] = value if keep_f32 else value.to(torch.bfloat16)
     return tensors
 

@@ -7,17 +7,18 @@
 
 #include "core/model/gguf_keys.h"
 #include "core/system/error.h"
+#include "refimpl/models/deepseek.h"
 #include "refimpl/models/rules.h"
 
 namespace assay {
 namespace {
 
 constexpr std::array kRules = {
-    &kLlamaRule,     &kMistralRule,    &kQwen2Rule,      &kQwen3Rule,       &kMixtralRule,   &kQwen3MoeRule,
-    &kGemma2Rule,    &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,      &kGptOssRule,
-    &kMinicpm3Rule,  &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kGlmMoeDsaRule, &kKimiK25Rule,
-    &kLatentKinRule, &kYoutuRule,      &kQwen3NextRule,  &kQwen35Rule,      &kLfm2Rule,      &kBambaRule,
-    &kMambaRule,     &kMamba2Rule,     &kLfm2MoeRule,    &kJambaRule};
+    &kLlamaRule,    &kMistralRule,    &kQwen2Rule,      &kQwen3Rule,       &kMixtralRule,    &kQwen3MoeRule,
+    &kGemma2Rule,   &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,       &kGptOssRule,
+    &kMinicpm3Rule, &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kDeepseekV4Rule, &kGlmMoeDsaRule,
+    &kKimiK25Rule,  &kLatentKinRule,  &kYoutuRule,      &kQwen3NextRule,   &kQwen35Rule,     &kLfm2Rule,
+    &kBambaRule,    &kMambaRule,      &kMamba2Rule,     &kLfm2MoeRule,     &kJambaRule};
 
 }  // namespace
 

@@ -43,14 +43,14 @@ double key_score(const IndexCall& call, const double* q, const double* weights, 
 }
 
 // The keys of a sequence, in their order: [keys, head_dim].
-std::vector<double> keys_of(Ops& ops, const IndexSequence& s) {
-  std::vector<std::size_t> rows(s.position + s.queries);
+std::vector<double> keys_of(Ops& ops, const IndexSequence& s, std::size_t tokens_a_key) {
+  std::vector<std::size_t> rows((s.position + s.queries) / tokens_a_key);
   for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = s.key_rows.row(k);
   return ops.download(ops.gather(s.key_rows.base, rows));
 }
 
 void check(const IndexCall& call) {
-  bool fits = call.top_k > 0 && call.q.columns() == call.heads * call.head_dim &&
+  bool fits = call.top_k > 0 && call.tokens_a_key > 0 && call.q.columns() == call.heads * call.head_dim &&
               call.weights.columns() == call.heads && call.weights.rows() == call.q.rows();
   for (const IndexSequence& s : call.sequences) fits = fits && s.first + s.queries <= call.q.rows();
   if (!fits)
@@ -67,10 +67,10 @@ KeyChoice choose_keys(Ops& ops, const IndexCall& call) {
   const std::vector<double> q = ops.download(call.q), weights = ops.download(call.weights);
   std::vector<double> positions(call.q.rows() * call.top_k, -1);
   for (const IndexSequence& s : call.sequences) {
-    const std::vector<double> keys = keys_of(ops, s);
+    const std::vector<double> keys = keys_of(ops, s, call.tokens_a_key);
     parallel_for(ops.jobs(), s.queries, [&](std::size_t i) {
       const std::size_t row = s.first + i;
-      std::vector<double> scores(s.position + i + 1);
+      std::vector<double> scores((s.position + i + 1) / call.tokens_a_key);
       for (std::size_t k = 0; k < scores.size(); ++k)
         scores[k] =
             key_score(call, &q[row * call.q.columns()], &weights[row * call.heads], &keys[k * call.head_dim]);

@@ -34,6 +34,8 @@ struct IndexCall {
   Matrix weights;  // [tokens, heads]
   std::vector<IndexSequence> sequences;
   std::size_t heads = 0, head_dim = 0, top_k = 0;
+  // So many tokens stand behind a key: a query at position p sees the first (p + 1) / tokens_a_key keys.
+  std::size_t tokens_a_key = 1;
 };
 
 // No kernels yet: plain loops, whatever Ops the rest runs on.

@@ -75,7 +75,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 27U);
+  EXPECT_EQ(compared.size(), 28U);
   for (const auto& [type, count] : compared) EXPECT_GE(count, 2) << type;
 }
 

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -141,8 +143,11 @@ std::vector<std::uint64_t> read_ratios(ConfigReader& config, const Decoder& d, s
     return *listed;
   }
   const auto types = layer_texts(config, "layer_types", d.layers, true);
-  config.require(types.has_value(), "neither compress_ratios nor layer_types says how the layers compress");
   std::vector<std::uint64_t> ratios(d.layers.value() + predicted, 0);
+  if (!types) {  // the class's own: 128 in the first two, then 128 and 4 in turn
+    for (std::uint64_t i = 0; i < d.layers.value(); ++i) ratios[i] = i >= 2 && i % 2 == 1 ? 4 : 128;
+    return ratios;
+  }
   for (std::uint64_t i = 0; i < d.layers.value(); ++i)
     ratios[i] = (*types)[i] == "compressed_sparse_attention"    ? 4
                 : (*types)[i] == "heavily_compressed_attention" ? 128
@@ -189,6 +194,14 @@ void add_prediction(ModuleTree& tree, const Sizes& s, const std::vector<std::uin
   }
 }
 
+// The first num_hash_layers, unless mlp_layer_types lists them.
+std::function<bool(std::uint64_t)> hashed_layers(ConfigReader& config, const Quantity& count) {
+  if (const auto types = layer_texts(config, "mlp_layer_types", count, true))
+    return [types](std::uint64_t i) { return (*types)[i] == "hash_moe"; };
+  const std::uint64_t hashes = config.number("num_hash_layers", 3);
+  return [hashes](std::uint64_t i) { return i < hashes; };
+}
+
 void describe_v4(ConfigReader& config, ModuleTree& tree) {
   const Sizes s = read_v4_sizes(config, tree);
   const std::uint64_t predicted = read_mtp_layers(config, 1);
@@ -196,15 +209,15 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
   for (const std::uint64_t ratio : ratios)
     config.require(ratio <= 65536,
                    fmt::format("compress_ratios holds {}: no layer compresses so much", ratio));
-  const std::uint64_t hashes = config.number("num_hash_layers", 3);
+  const auto is_hashed = hashed_layers(config, s.d.layers);
   const std::uint64_t window = config.size("sliding_window", 128).value();
   const auto groups = group_layers(
       "layers.{layer}", s.d.layers,
       [&](std::uint64_t i) {
-        return fmt::format("{}layers, {}", i < hashes ? "hash-routed " : "",
+        return fmt::format("{}layers, {}", is_hashed(i) ? "hash-routed " : "",
                            ratios[i] == 0 ? "window alone" : fmt::format("one entry for {}", ratios[i]));
       },
-      [&](Module& layer, std::uint64_t i) { fill_layer(layer, s, ratios[i], i < hashes); });
+      [&](Module& layer, std::uint64_t i) { fill_layer(layer, s, ratios[i], is_hashed(i)); });
   add_frame(tree, s.d, groups, {.embedding = "embed", .final_norm = "norm", .head = "head"});
   Module streams{"", "mix of the streams", {}, {}, {}};
   add_streams(streams, "hc_head", s.streams, 1, s);
@@ -219,11 +232,52 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
   add_prediction(tree, s, ratios, window);
 }
 
+// One rope for layers with the window alone, one for those that compress: YaRN, whose cos and sin DeepSeek's code does not
+// scale. rope_parameters may hold the two by name (transformers 5).
+Hyperparameters read_v4(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h;
+  h.epsilon = config.real("rms_norm_eps", 1e-6, 0, 1);
+  h.activation = config.text("hidden_act", "silu");
+  h.activation_key = "hidden_act";
+  h.activation_limit = config.real("swiglu_limit", 10, 0, 1e6);
+  h.routing.scale = config.real("routed_scaling_factor", 1.5);
+  if (const ParsedJson* rates = object_in(config, "compress_rates")) {
+    const bool known = rates->value("compressed_sparse_attention", 4.0) == 4 &&
+                       rates->value("heavily_compressed_attention", 128.0) == 128;
+    config.require(known, "compress_rates are others than 4 and 128 tokens an entry");
+  }
+  const AttentionGeometry& g = tree.attention.at(0);
+  const ParsedJson* named = object_in(config, "rope_parameters");
+  const bool two = named != nullptr && named->contains("main") && named->contains("compress");
+  // partial_rotary_factor counts before qk_rope_head_dim.
+  const bool partial = two || config.has("partial_rotary_factor");
+  const std::size_t rotated =
+      partial ? g.qk_head_dim : config.size("qk_rope_head_dim", g.qk_head_dim / 8).value();
+  config.require(rotated <= g.qk_head_dim, "qk_rope_head_dim is wider than head_dim");
+  const RopeClass of_class = {.context = 1048576, .partial = partial};
+  RopeRule main = read_rope(config, rotated, of_class, two ? "main" : "");
+  RopeRule compressed = read_rope(config, rotated, of_class, two ? "compress" : "");
+  if (!two) {
+    main.type = RopeRule::Type::standard;
+    compressed.theta = config.real("compress_rope_theta", 160000, 1e-3, 1e15);
+  }
+  if (compressed.type == RopeRule::Type::yarn && compressed.attention_factor == 0)
+    compressed.attention_factor = 1;
+  h.context = main.context;
+  h.ropes = {main, compressed};
+  for (std::uint64_t i = 0; i < tree.layers; ++i) h.rope_of.emplace_back(0);
+  for (const AttentionGeometry& each : tree.attention) {
+    for (const std::uint64_t layer : each.layers) h.rope_of.at(layer) = each.compressed == 0 ? 0 : 1;
+  }
+  return h;
+}
+
 constexpr std::string_view kV4Architectures[] = {"DeepseekV4ForCausalLM", "DeepseekRefForCausalLM"};
 constexpr std::string_view kV4Types[] = {"deepseek_v4", "deepseek_ref"};
 
 }  // namespace
 
-const Family kDeepseekV4 = {"deepseek_v4", "DeepSeek V4", kV4Architectures, kV4Types, {}, describe_v4};
+const Family kDeepseekV4 = {"deepseek_v4", "DeepSeek V4", kV4Architectures, kV4Types, {},
+                            describe_v4,   read_v4};
 
 }  // namespace assay::families

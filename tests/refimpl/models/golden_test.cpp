@@ -68,7 +68,10 @@ TEST_P(Golden, HalfStraysAsPyTorchDoes) {
   const std::vector<double> ours = run(prompt);
   EXPECT_LE(largest_difference(ours, truth), 2 * yardstick);
   EXPECT_GE(largest_difference(ours, truth), yardstick / 2);
-  EXPECT_LE(largest_difference(ours, torch), test::farthest_from_pytorch(GetParam()) * yardstick);
+  // DeepSeek-V4's class keeps sinks and the weights of norms in float32.
+  const double farthest =
+      std::string(GetParam()) == "deepseek-v4" ? 2 : test::farthest_from_pytorch(GetParam());
+  EXPECT_LE(largest_difference(ours, torch), farthest * yardstick);
 }
 
 TEST_P(Golden, EveryNamedIntermediateAgrees) {
@@ -115,8 +118,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                          test_name);
 
 // DeepSeek's kin.
+INSTANTIATE_TEST_SUITE_P(Latent, GoldenLong, testing::Values("deepseek-v4"), test_name);
 INSTANTIATE_TEST_SUITE_P(Latent, Golden,
-                         testing::Values("deepseek-v32", "glm-moe-dsa", "glm4-moe-lite", "axk1", "youtu"),
+                         testing::Values("deepseek-v32", "glm-moe-dsa", "glm4-moe-lite", "axk1", "youtu",
+                                         "deepseek-v4"),
                          test_name);
 
 }  // namespace

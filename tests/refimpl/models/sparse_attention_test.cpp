@@ -15,7 +15,8 @@ using test::largest_difference;
 using test::Runner;
 using test::tokens_of;
 
-constexpr const char* kIndexed[] = {"deepseek-v32", "glm-moe-dsa"};
+constexpr const char* kIndexed[] = {"deepseek-v32", "glm-moe-dsa", "deepseek-v4"};
+constexpr const char* kPredicting[] = {"deepseek-v32", "glm-moe-dsa"};
 
 std::map<std::string, test::Numbers> golden(const std::string& model) {
   return test::read_tensors(folder(model) / "golden/transformers.safetensors");
@@ -101,7 +102,7 @@ TEST(SparseAttention, TokensTakenBackNeverWere) {
 }
 
 TEST(SparseAttention, MultiTokenPrediction) {
-  for (const char* model : kIndexed) {
+  for (const char* model : kPredicting) {
     const auto tensors = golden(model);
     const std::vector<double>& truth = tensors.at("mtp_logits.f64").values;
     EXPECT_LE(largest_difference(Runner(model, Precision::f64).draft(tokens_of(tensors.at("tokens"))), truth),
@@ -116,7 +117,11 @@ TEST(SparseAttention, OtherSwitchesAreRefused) {
            {"deepseek-v32", "rope_interleave", false},
            {"deepseek-v32", "scoring_func", "softmax"},
            {"glm-moe-dsa", "indexer_rope_interleave", false},
-           {"glm-moe-dsa", "moe_layer_freq", 2}}) {
+           {"glm-moe-dsa", "moe_layer_freq", 2},
+           {"deepseek-v4", "scoring_func", "sigmoid"},
+           {"deepseek-v4", "norm_topk_prob", false},
+           {"deepseek-v4", "compress_rate_hca", 64},
+           {"deepseek-v4", "compress_rates", {{"heavily_compressed_attention", 64}}}}) {
     const test::TempDir place;
     auto config = nlohmann::json::parse(test::read_file(folder(model) / "config.json"));
     config[key] = value;

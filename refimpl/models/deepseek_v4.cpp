@@ -1,0 +1,201 @@
+// DeepSeek V4 (Flash, Pro): compressed attention, residuals in m streams that are read, written and mixed around each
+// block (hyper-connections), experts in every layer. As transformers' class computes it; the layer of multi-token
+// prediction, which it leaves out, is not computed.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "core/system/error.h"
+#include "refimpl/models/compressed_attention.h"
+#include "refimpl/models/deepseek.h"
+#include "refimpl/models/hashed_mixture.h"
+#include "refimpl/ops/stream_calls.h"
+
+namespace assay {
+namespace {
+
+struct StreamMatrices {
+  WeightView fn, base, scale;
+  static StreamMatrices read(const Weights& weights, const std::string& name) {
+    return {weights.find_named(name + "_fn"), weights.find_named(name + "_base"),
+            weights.find_named(name + "_scale")};
+  }
+};
+
+struct V4Layer {
+  WeightView input_norm, mlp_norm;
+  StreamMatrices attention_streams, mlp_streams;
+  CompressedAttention attention;
+  HashedMixture mlp;
+};
+
+class DeepseekV4 final : public LanguageModel {
+ public:
+  explicit DeepseekV4(const Weights& weights);
+
+  std::size_t vocabulary() const override { return head_.outputs(); }
+  std::size_t context() const override { return context_; }
+  std::vector<CacheWidth> cache_widths() const override {
+    std::vector<CacheWidth> widths;
+    for (const V4Layer& layer : layers_) widths.push_back(layer.attention.cache_width(s_));
+    return widths;
+  }
+  RopeLayout rope_layout() const override { return RopeLayout::interleaved; }
+
+  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
+    const Matrix y = ops.linear(hidden, head_);
+    taps("logits", y);
+    return y;
+  }
+
+ private:
+  StreamWeights weights_of(const Matrix& streams, const StreamMatrices& of, Ops& ops) const {
+    return stream_weights(ops, {.streams = streams,
+                                .fn = of.fn,
+                                .base = of.base,
+                                .scale = of.scale,
+                                .count = streams_,
+                                .iterations = iterations_,
+                                .epsilon = stream_epsilon_,
+                                .norm_epsilon = s_.epsilon});
+  }
+  Matrix run_layer(const V4Layer& layer, std::size_t index, Matrix x, const Batch& batch, Ops& ops,
+                   const TapScope& at) const;
+
+  CompressedSettings s_;
+  std::size_t context_ = 0, streams_ = 1, iterations_ = 1;
+  double stream_epsilon_ = 0;
+  WeightView embedding_, final_norm_, head_;
+  StreamMatrices head_streams_;
+  std::vector<V4Layer> layers_;
+};
+
+Matrix DeepseekV4::run_layer(const V4Layer& layer, std::size_t index, Matrix x, const Batch& batch, Ops& ops,
+                             const TapScope& at) const {
+  const auto norm = [&](const Matrix& of, const WeightView& weight) {
+    return ops.rms_norm(of, weight, s_.epsilon, NormForm::weight_inside);
+  };
+  const StreamWeights around_attention = weights_of(x, layer.attention_streams, ops);
+  const Matrix read = read_streams(ops, x, around_attention);  // [tokens, hidden]
+  at("attn_in", read);
+  const Matrix attended = norm(read, layer.input_norm);
+  at("attn_norm", attended);
+  const Matrix a = layer.attention.forward(attended, index, batch, s_, ops, at);
+  at("attn_out", a);
+  x = write_streams(ops, x, a, around_attention);  // [tokens, streams · hidden]
+  at("attn_residual", x);
+  const StreamWeights around_mlp = weights_of(x, layer.mlp_streams, ops);
+  const Matrix taken = read_streams(ops, x, around_mlp);
+  at("mlp_in", taken);
+  const Matrix fed = norm(taken, layer.mlp_norm);
+  at("mlp_norm", fed);
+  const Matrix f = layer.mlp.forward(fed, batch.tokens, ops, at);
+  at("mlp_out", f);
+  x = write_streams(ops, x, f, around_mlp);
+  at("out", x);
+  return x;
+}
+
+Matrix DeepseekV4::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
+  const Matrix embedded = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+  Matrix x = embedded;
+  for (std::size_t i = 1; i < streams_; ++i) x = ops.concatenate(x, embedded);
+  taps("embed", x);  // [tokens, streams · hidden]
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    batch.go_on();
+    x = run_layer(layers_[i], i, x, batch, ops, TapScope(taps, "layers", i));
+  }
+  x = read_streams(ops, x, weights_of(x, head_streams_, ops));
+  x = ops.rms_norm(x, final_norm_, s_.epsilon, NormForm::weight_inside);
+  taps("final_norm", x);
+  return x;  // [tokens, hidden]
+}
+
+DeepseekV4::DeepseekV4(const Weights& weights) {
+  const ModuleTree& tree = weights.tree();
+  const Hyperparameters& h = hyperparameters(tree);
+  ConfigReader config(weights.config(), tree.family);
+  const AttentionGeometry& g = tree.attention.at(0);
+  s_.heads = g.heads;
+  s_.head_dim = g.qk_head_dim;
+  s_.rope = h.ropes.at(0);
+  s_.compressed_rope = h.ropes.at(1);
+  s_.rope_dim = s_.rope.rotary_dim;
+  s_.window = g.window;
+  s_.groups = config.size("o_groups", 8).value();
+  s_.epsilon = h.epsilon;
+  streams_ = config.size("hc_mult", 4).value();
+  iterations_ = config.size("hc_sinkhorn_iters", 20).value();
+  stream_epsilon_ = config.real("hc_eps", 1e-6, 0, 1);
+  context_ = std::max(stretched_context(s_.rope), stretched_context(s_.compressed_rope));
+  embedding_ = weights.get({.role = Role::token_embedding});
+  final_norm_ = weights.find_named("norm.weight");
+  head_ = weights.get({.role = Role::output_head});
+  head_streams_ = StreamMatrices::read(weights, "hc_head");
+  std::vector<std::size_t> ratios(tree.layers);
+  for (const AttentionGeometry& each : tree.attention) {
+    for (const std::uint64_t layer : each.layers) ratios.at(layer) = each.compressed;
+    if (each.indexer_heads == 0) continue;
+    s_.index_heads = each.indexer_heads;
+    s_.index_dim = each.indexer_head_dim;
+    s_.top_k = each.indexer_top_k;
+  }
+  for (std::size_t i = 0; i < tree.layers; ++i) {
+    const std::string path = fmt::format("layers.{}.", i);
+    layers_.push_back({weights.get({.role = Role::input_norm, .layer = i}),
+                       weights.get({.role = Role::pre_feedforward_norm, .layer = i}),
+                       StreamMatrices::read(weights, path + "hc_attn"),
+                       StreamMatrices::read(weights, path + "hc_ffn"),
+                       CompressedAttention::read(weights, i, ratios[i]), HashedMixture::read(weights, i)});
+  }
+}
+
+std::unique_ptr<LanguageModel> make_v4(const Weights& weights, const ModelOptions&) {
+  return std::make_unique<DeepseekV4>(weights);
+}
+
+constexpr std::string_view kV4Families[] = {"deepseek_v4"};
+constexpr auto kV4Used = decoder_keys({"compress_ratios",
+                                       "compress_rope_theta",
+                                       "layer_types",
+                                       "compress_rates",
+                                       "mlp_layer_types",
+                                       "num_hash_layers",
+                                       "hc_mult",
+                                       "hc_eps",
+                                       "hc_sinkhorn_iters",
+                                       "head_dim",
+                                       "qk_rope_head_dim",
+                                       "partial_rotary_factor",
+                                       "q_lora_rank",
+                                       "o_groups",
+                                       "o_lora_rank",
+                                       "sliding_window",
+                                       "index_n_heads",
+                                       "index_head_dim",
+                                       "index_topk",
+                                       "moe_intermediate_size",
+                                       "n_routed_experts",
+                                       "num_local_experts",
+                                       "n_shared_experts",
+                                       "num_experts_per_tok",
+                                       "num_nextn_predict_layers",
+                                       "routed_scaling_factor",
+                                       "swiglu_limit"});
+constexpr FixedKey kV4Fixed[] = {{"scoring_func", "\"sqrtsoftplus\""},
+                                 {"topk_method", "\"noaux_tc\""},
+                                 {"num_key_value_heads", "1"},
+                                 {"norm_topk_prob", "true"},
+                                 {"hidden_act", "\"silu\""},
+                                 {"attention_bias", "false"},
+                                 {"mlp_bias", "false"},
+                                 {"compress_rate_csa", "4"},
+                                 {"compress_rate_hca", "128"}};
+constexpr std::string_view kV4Idle[] = {"scale_fmt", "expert_dtype"};
+
+}  // namespace
+
+const ModelRule kDeepseekV4Rule = {kV4Families, {}, {kV4Used, kV4Idle, kV4Fixed}, make_v4};
+
+}  // namespace assay

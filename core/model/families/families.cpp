@@ -210,7 +210,7 @@ const Family* family_of_metadata(const ModelConfig& config) {
   for (const Family* family : kFamilies) {
     const GgufFamily* in_gguf = gguf_family(family->name);
     const bool named_there = in_gguf != nullptr && gguf_rules(*in_gguf).keys_of != GgufRules::Keys::table &&
-                             in_gguf->told_by != GgufFamily::ToldBy::nothing &&
+                             can_be_read_back(*in_gguf) && in_gguf->told_by != GgufFamily::ToldBy::nothing &&
                              in_gguf->architecture == config.model_type();
     if (!contains(family->gguf_architectures, config.model_type()) && !named_there) continue;
     const bool of_experts = in_gguf != nullptr && in_gguf->told_by == GgufFamily::ToldBy::experts;

@@ -123,7 +123,55 @@ def bamba(draw):
     }
 
 
-FAMILIES = {"lfm2": lfm2, "bamba": bamba, "qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
+def lfm2_moe(draw):
+    count = draw.choice([5, 8])
+    dropped = ("block_auto_adjust_ff_dim", "block_multiple_of", "block_ffn_dim_multiplier")
+    return {key: value for key, value in lfm2(draw).items() if key not in dropped} | {
+        "model_type": "lfm2_moe", "architectures": ["Lfm2MoeForCausalLM"], "moe_intermediate_size": draw.choice([9, 16]),
+        "num_dense_layers": draw.choice([0, 1]), "num_experts": count, "num_experts_per_tok": draw.randint(1, 3),
+        "use_expert_bias": draw.random() < 0.7, "norm_topk_prob": draw.random() < 0.7,
+        "routed_scaling_factor": draw.choice([1.0, 2.5]),
+    }
+
+
+def jamba(draw):
+    count = draw.choice([4, 5])
+    config = attention(draw)
+    del config["rope_theta"]
+    return config | {
+        "model_type": "jamba", "architectures": ["JambaForCausalLM"], "num_hidden_layers": count, "hidden_act": "silu",
+        "num_experts": draw.choice([1, 4, 6]), "num_experts_per_tok": 1, "attn_layer_period": draw.choice([2, 3]),
+        "attn_layer_offset": draw.choice([0, 1]), "expert_layer_period": 2, "expert_layer_offset": draw.choice([0, 1]),
+        "mamba_d_state": draw.choice([3, 8, 17]), "mamba_d_conv": draw.choice([2, 4]), "mamba_expand": draw.choice([1, 2, 3]),
+        "mamba_dt_rank": draw.choice([3, 10, "auto"]), "mamba_conv_bias": draw.random() < 0.5,
+        "mamba_proj_bias": draw.random() < 0.5, "use_mamba_kernels": False,
+    }
+
+
+def scans(draw, kind, architecture):
+    return {
+        "model_type": kind, "architectures": [architecture], "vocab_size": 96, "hidden_size": draw.choice([24, 36, 60]),
+        "num_hidden_layers": draw.choice([1, 2, 4]), "state_size": draw.choice([3, 8, 17]), "expand": 2,
+        "conv_kernel": draw.choice([2, 4, 5]), "use_bias": draw.random() < 0.5, "use_conv_bias": draw.random() < 0.7,
+        "layer_norm_epsilon": draw.choice([1e-5, 1e-3]), "residual_in_fp32": draw.random() < 0.5, "hidden_act": "silu",
+        "tie_word_embeddings": draw.random() < 0.3, "torch_dtype": "bfloat16",
+    }
+
+
+def mamba(draw):
+    return scans(draw, "mamba", "MambaForCausalLM") | {"time_step_rank": draw.choice([3, 10, "auto"])}
+
+
+def mamba2(draw):
+    config = scans(draw, "mamba2", "Mamba2ForCausalLM")
+    heads = draw.choice([4, 8, 12])
+    return config | {
+        "num_heads": heads, "head_dim": 2 * config["hidden_size"] // heads, "n_groups": draw.choice([1, 2, 4]),
+        "chunk_size": draw.choice([16, 64]), "time_step_limit": draw.choice([[0.0, 1e9], [0.3, 0.9]]),
+    }
+
+
+FAMILIES = {"lfm2": lfm2, "lfm2_moe": lfm2_moe, "bamba": bamba, "jamba": jamba, "mamba": mamba, "mamba2": mamba2, "qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
 
 
 def apart(ours, theirs):

@@ -114,7 +114,7 @@ TEST(GgufConfig, Llama4NamesItsWidthsTheOtherWayRound) {
 }
 
 TEST(GgufConfig, UnknownArchitecture) {
-  EXPECT_THROW(describe(ModelConfig::from_gguf(header_of("mamba", {}, {}), "m.gguf")), Error);
+  EXPECT_THROW(describe(ModelConfig::from_gguf(header_of("not-described", {}, {}), "m.gguf")), Error);
   EXPECT_THROW(ModelConfig::from_gguf(gguf::Header{}, "m.gguf"), Error);
 }
 

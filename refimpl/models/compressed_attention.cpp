@@ -100,6 +100,47 @@ struct Attended {
   std::size_t tokens = 0;
 };
 
+// Every query to its window, and to the entries that were chosen or all there are.
+Matrix attend(const Matrix& q, const CompressedAttention& a, const std::vector<Attended>& attended,
+              const KeyChoice& chosen, const Batch& batch, const CompressedSettings& s, Ops& ops) {
+  AttentionCall call{.q = q,
+                     .sequences = {},
+                     .heads = s.heads,
+                     .kv_heads = 1,
+                     .qk_dim = s.head_dim,
+                     .v_dim = s.head_dim,
+                     .scale = 1 / std::sqrt(static_cast<double>(s.head_dim)),
+                     .sinks = a.sinks};
+  std::vector<std::vector<std::int32_t>> pages;  // of every query: the rows it attends to
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Batch::Sequence& sequence = batch.sequences[i];
+    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
+      const std::size_t position = batch.positions[t];
+      std::vector<std::int32_t>& rows = pages.emplace_back();
+      for (std::size_t k = position + 1 > s.window ? position + 1 - s.window : 0; k <= position; ++k)
+        rows.push_back(static_cast<std::int32_t>(k));
+      const auto add = [&](std::size_t entry) {
+        rows.push_back(static_cast<std::int32_t>(attended[i].tokens + entry));
+      };
+      if (a.index_compressor) {
+        for (const std::int32_t entry : chosen.keys[t]) add(static_cast<std::size_t>(entry));
+      } else if (a.ratio != 0) {
+        for (std::size_t entry = 0; entry < (position + 1) / a.ratio; ++entry) add(entry);
+      }
+    }
+  }
+  std::size_t page = 0;
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Batch::Sequence& sequence = batch.sequences[i];
+    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t, ++page) {
+      const PagedKvView rows = {.base = attended[i].rows, .pages = pages[page].data(), .page_rows = 1};
+      call.sequences.push_back(
+          {.first = t, .queries = 1, .keys = pages[page].size(), .key_rows = rows, .value_rows = rows});
+    }
+  }
+  return ops.attention(call);
+}
+
 }  // namespace
 
 CompressedAttention CompressedAttention::read(const Weights& weights, std::size_t layer, std::size_t ratio) {
@@ -196,42 +237,7 @@ Matrix CompressedAttention::forward(const Matrix& x, std::size_t layer, const Ba
     at("index_keys", chosen.positions);
   }
 
-  AttentionCall call{.q = q,
-                     .sequences = {},
-                     .heads = s.heads,
-                     .kv_heads = 1,
-                     .qk_dim = s.head_dim,
-                     .v_dim = s.head_dim,
-                     .scale = 1 / std::sqrt(static_cast<double>(s.head_dim)),
-                     .sinks = sinks};
-  std::vector<std::vector<std::int32_t>> pages;  // of every query: the rows it attends to
-  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
-    const Batch::Sequence& sequence = batch.sequences[i];
-    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
-      const std::size_t position = batch.positions[t];
-      std::vector<std::int32_t>& rows = pages.emplace_back();
-      for (std::size_t k = position + 1 > s.window ? position + 1 - s.window : 0; k <= position; ++k)
-        rows.push_back(static_cast<std::int32_t>(k));
-      const auto add = [&](std::size_t entry) {
-        rows.push_back(static_cast<std::int32_t>(attended[i].tokens + entry));
-      };
-      if (index_compressor) {
-        for (const std::int32_t entry : chosen.keys[t]) add(static_cast<std::size_t>(entry));
-      } else if (ratio != 0) {
-        for (std::size_t entry = 0; entry < (position + 1) / ratio; ++entry) add(entry);
-      }
-    }
-  }
-  std::size_t page = 0;
-  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
-    const Batch::Sequence& sequence = batch.sequences[i];
-    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t, ++page) {
-      const PagedKvView rows = {.base = attended[i].rows, .pages = pages[page].data(), .page_rows = 1};
-      call.sequences.push_back(
-          {.first = t, .queries = 1, .keys = pages[page].size(), .key_rows = rows, .value_rows = rows});
-    }
-  }
-  const Matrix context = ops.attention(call);  // [tokens, heads · dim]
+  const Matrix context = attend(q, *this, attended, chosen, batch, s, ops);  // [tokens, heads · dim]
   at("attn_context", context);
   // Values were rotated with their keys: the rotation by the query's own position leaves how far they lie apart.
   rotate(context, s.heads, {angles.cos, ops.multiply(angles.sin, -1)}, ops);

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-double logistic(double x) {
+double squashed(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
@@ -38,9 +38,9 @@ void finish_weights(std::span<double> c, const std::vector<double>& scale, const
                     const StreamWeightsCall& call) {
   const std::size_t m = call.count;
   for (std::size_t i = 0; i < c.size(); ++i) c[i] = c[i] * scale[std::min<std::size_t>(i / m, 2)] + base[i];
-  for (std::size_t i = 0; i < m; ++i) c[i] = logistic(c[i]) + call.epsilon;
+  for (std::size_t i = 0; i < m; ++i) c[i] = squashed(c[i]) + call.epsilon;
   if (c.size() == m) return;
-  for (std::size_t i = m; i < 2 * m; ++i) c[i] = 2 * logistic(c[i]);
+  for (std::size_t i = m; i < 2 * m; ++i) c[i] = 2 * squashed(c[i]);
   const std::span mix = c.subspan(2 * m);
   for (std::size_t row = 0; row < m; ++row) {
     softmax_three_pass(mix.subspan(row * m, m));

@@ -52,6 +52,7 @@ Stems rest_of_layer(Role role) {
     case Role::router: return {"ffn_gate_inp"};
     case Role::router_correction: return {"exp_probs_b"};
     case Role::shared_expert_gate: return {"ffn_gate_inp_shexp"};
+    case Role::embedding_norm: return {"token_embd_norm"};
     case Role::input_norm: return {"attn_norm"};
     case Role::post_attention_norm: return {"post_attention_norm", "attn_post_norm"};
     case Role::pre_feedforward_norm:  // gpt-oss calls it after what it follows

@@ -19,7 +19,7 @@ namespace assay {
 // How positions rotate heads: rope_scaling, rope_parameters and what stands beside them. The formulas are
 // rope_frequencies()'s, refimpl/ops.
 struct RopeRule {
-  enum class Type : std::uint8_t { standard, linear, dynamic, yarn, llama3, longrope };
+  enum class Type : std::uint8_t { standard, linear, dynamic, yarn, llama3, longrope, proportional };
   Type type = Type::standard;        // rope_type, type
   double theta = 10000;              // rope_theta
   std::size_t rotary_dim = 0;        // the part of a head that rotates: partial_rotary_factor of it
@@ -29,7 +29,8 @@ struct RopeRule {
   // YaRN. cos and sin are scaled by attention_factor where the config gives it; else by
   // m(mscale) / m(mscale_all_dim) with m(s) = 0.1 s ln(factor) + 1, or m(1) where it gives neither.
   double beta_fast = 32, beta_slow = 1, attention_factor = 0, mscale = 0, mscale_all_dim = 0;
-  bool truncate = true;  // the ramp's ends are rounded outwards to whole pairs
+  std::size_t moving_pairs = 0;  // proportional: the first so many; the rest stand still
+  bool truncate = true;          // the ramp's ends are rounded outwards to whole pairs
   // llama3
   double low_freq_factor = 1, high_freq_factor = 4;
   // longrope: one factor a pair. A GGUF has them as tensors, and the weights' reader puts them here.
@@ -61,8 +62,22 @@ struct Hyperparameters {
   bool scaled_by_layer = false;  // scores / (layer + 1) as well: scale_attn_by_inverse_layer_idx
   double attention_cap = 0, final_cap = 0;  // attn_logit_softcapping, final_logit_softcapping; 0: none
   double embedding_scale = 1;               // scale_emb; Gemma: √hidden_size
-  double residual_scale = 1;                // scale_depth / √num_hidden_layers
-  double head_scale = 1;                    // dim_model_base / hidden_size
+  double residual_scale = 1;                // scale_depth / √num_hidden_layers; residual_multiplier
+  double head_scale = 1;                    // dim_model_base / hidden_size; logit_scale; 1 / logits_scaling
+  double value_scale = 1;                   // attention_value_scale
+  double clip_qkv = 0;                      // clip_qkv: queries, keys and values lie in ± this; 0: anywhere
+  // Attention by linear biases in place of rotation: the largest exponent of their slopes, 8. 0: none.
+  double alibi_exponent = 0;
+  // Attention and MLP both see what enters the layer: use_parallel_residual, parallel_attn.
+  bool parallel_branches = false;
+  // q and k are made of length √(head_dim) after they were rotated: Llama 4's use_qk_norm.
+  bool unit_heads = false;
+  // Queries × 1 + scale · ln(1 + ⌊(position + offset) / floor⌋), by layer where it is not all of them.
+  struct Temperature {
+    double scale = 0, floor = 1, offset = 0;  // attn_scale, floor_scale
+    std::vector<bool> layers;                 // empty: all
+  };
+  std::optional<Temperature> temperature;
   ExpertRouting routing;
 };
 

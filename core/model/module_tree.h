@@ -72,7 +72,8 @@ enum class Role {
   shared_expert_gate,
   latent_down,
   latent_norm,
-  latent_up,  // experts that work in a narrower space than the layer
+  latent_up,       // experts that work in a narrower space than the layer
+  embedding_norm,  // of what enters the first layer (BLOOM)
   input_norm,
   post_attention_norm,
   pre_feedforward_norm,

@@ -51,6 +51,7 @@ std::string_view name(Role role) {
       "latent_down",
       "latent_norm",
       "latent_up",
+      "embedding_norm",
       "input_norm",
       "post_attention_norm",
       "pre_feedforward_norm",

@@ -42,7 +42,7 @@ Matrix CpuOps::run(const RotaryCall& call) {
 }
 
 Matrix CpuOps::run(const AttentionCall& call) {
-  if (!is_float32() && !arithmetic().bfloat16()) return ReferenceOps::run(call);
+  if ((!is_float32() && !arithmetic().bfloat16()) || !call.slopes.empty()) return ReferenceOps::run(call);
   check_heads(call);
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);
   cpu::attention(call, out, jobs());

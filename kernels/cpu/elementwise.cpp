@@ -64,6 +64,11 @@ HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedActivation& form) {
       return hn::Mul(glu, hn::Add(u, hn::Set(d, 1.0F)));
     }
     case Activation::relu: return hn::Mul(hn::Max(gate, hn::Zero(d)), up);
+    case Activation::relu_squared: {
+      const V32 positive = hn::Max(gate, hn::Zero(d));
+      return hn::Mul(hn::Mul(positive, positive), up);
+    }
+    case Activation::sigmoid: return hn::Mul(sigmoid(gate), up);
     case Activation::gelu: break;
   }
   return gate;

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<LaunchPlan> plans_of_attention(const DeviceLimits& limits, const Arithmetic& arithmetic,
                                            const AttentionCall& call, SplitRule rule) {
-  if (arithmetic.storage() != Real::f32 || !is_sound(call)) return {};
+  if (arithmetic.storage() != Real::f32 || !is_sound(call) || !call.slopes.empty()) return {};
   AttentionPlan plan = plan_attention(limits, shape_of(arithmetic, call), rule);
   std::vector<LaunchPlan> plans = {std::move(plan.tiles)};
   if (!plan.merges.empty()) plans.push_back(std::move(plan.merge));

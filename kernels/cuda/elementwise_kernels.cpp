@@ -17,8 +17,13 @@ Curve curve_of(Activation kind) {
     case Activation::gelu_tanh: return Curve::gelu_tanh;
     case Activation::relu: return Curve::relu;
     case Activation::gpt_oss: return Curve::gpt_oss;
+    case Activation::relu_squared:
+    case Activation::sigmoid: break;  // has_curve
   }
   return Curve::silu;
+}
+bool has_curve(Activation kind) {
+  return kind != Activation::relu_squared && kind != Activation::sigmoid;
 }
 
 // --- rope
@@ -63,8 +68,9 @@ Matrix run_rope(Machine& machine, Ops& ops, const RotaryCall& call, const Elemen
 
 // --- activation, gated
 
-Plans plans_of_activation(const DeviceLimits& limits, const Arithmetic& arithmetic, const Matrix& x) {
-  if (arithmetic.storage() != Real::f32) return {};
+Plans plans_of_activation(const DeviceLimits& limits, const Arithmetic& arithmetic, Activation kind,
+                          const Matrix& x) {
+  if (arithmetic.storage() != Real::f32 || !has_curve(kind)) return {};
   return {plan_activation(limits, {.rows = x.rows(), .columns = x.columns()})};
 }
 
@@ -198,7 +204,8 @@ void add_elementwise_kernels(Registry& registry, Machine& machine, const Element
   registry.add(cuda_kernel<ActivationCall>(
       machine, "cuda.fused", "a thread an element", element_edges("n"),
       [](const DeviceLimits& limits, const Arithmetic& arithmetic, const ActivationCall& call) {
-        return call.kind == Activation::gpt_oss ? Plans() : plans_of_activation(limits, arithmetic, call.x);
+        return call.kind == Activation::gpt_oss ? Plans()
+                                                : plans_of_activation(limits, arithmetic, call.kind, call.x);
       },
       [launchers](Machine& m, Ops& ops, const ActivationCall& call) {
         return run_activation(m, ops, {call.x, nullptr, call.kind, 0}, launchers);
@@ -206,7 +213,7 @@ void add_elementwise_kernels(Registry& registry, Machine& machine, const Element
   registry.add(cuda_kernel<GatedActivationCall>(
       machine, "cuda.fused", "activation and product in one pass", element_edges("n"),
       [](const DeviceLimits& limits, const Arithmetic& arithmetic, const GatedActivationCall& call) {
-        return plans_of_activation(limits, arithmetic, call.gate);
+        return plans_of_activation(limits, arithmetic, call.form.activation, call.gate);
       },
       [launchers](Machine& m, Ops& ops, const GatedActivationCall& call) {
         return run_activation(m, ops, {call.gate, &call.up, call.form.activation, call.form.limit},

@@ -190,7 +190,7 @@ class Mixture {
 std::vector<LaunchPlan> plans_of_moe(const GemmKind& kind, const DeviceLimits& limits,
                                      const Arithmetic& arithmetic, const FusedMoeCall& call) {
   const ExpertWeights& w = call.experts;
-  if (call.routing.top_k == 0) return {};
+  if (call.routing.top_k == 0 || w.form.activation > Activation::gpt_oss) return {};
   const std::vector<std::size_t> rows(w.down.size(), call.x.rows());
   std::vector<LaunchPlan> plans;
   for (const std::vector<WeightView>* weights : {&w.gate, &w.up, &w.gate_up, &w.down}) {

@@ -254,6 +254,8 @@ double activation_error(Activation kind, double x) {
       return 4 * std::fabs(0.5 * x * (1 + tanh)) + std::fabs(x) * (4 + 4 * std::fabs(t) * (1 - tanh * tanh));
     }
     case Activation::relu: return 0;
+    case Activation::relu_squared: return 2 * x * x;
+    case Activation::sigmoid: return 8 * logistic(x);
     case Activation::gpt_oss: break;
   }
   return 0;
@@ -264,10 +266,13 @@ Activation activation_of(const CaseId& id) {
                                    {"gelu", Activation::gelu},
                                    {"gelu_tanh", Activation::gelu_tanh},
                                    {"relu", Activation::relu},
+                                   {"relu_squared", Activation::relu_squared},
+                                   {"sigmoid", Activation::sigmoid},
                                    {"gpt_oss", Activation::gpt_oss}}) {
     if (id.word("act", "silu") == word) return kind;
   }
-  throw Error::usage("act=" + id.word("act") + ": silu, gelu, gelu_tanh, relu or gpt_oss");
+  throw Error::usage("act=" + id.word("act") +
+                     ": silu, gelu, gelu_tanh, relu, relu_squared, sigmoid or gpt_oss");
 }
 
 class ActivationOperands final : public Operands<ActivationCall> {

@@ -79,8 +79,9 @@ class FaultyAttention {
     const SequenceMetadata& keys = f_.first_sequence ? call_.sequences[0] : span;
     const double scale = f_.reciprocal_scale ? 1 : call_.scale * f_.scale_factor;
     const double s = dot(q, head_of(keys.key_rows, key, head, call_.qk_dim), call_.qk_dim) * scale;
-    if (call_.soft_cap == 0 || f_.cap_after_scale_lost) return s;
-    return call_.soft_cap * std::tanh(s / call_.soft_cap);
+    const double bias = call_.slopes.empty() ? 0 : call_.slopes[head] * static_cast<double>(key);
+    if (call_.soft_cap == 0 || f_.cap_after_scale_lost) return s + bias;
+    return call_.soft_cap * std::tanh(s / call_.soft_cap) + bias;
   }
 
   // Keys [first, last) into a partial result, `block` of them at a time.

@@ -27,6 +27,8 @@ class PassingOps : public CallingOps<PassingOps, Ops> {
   Matrix add(const Matrix& a, const Matrix& b) override { return inner_.add(a, b); }
   Matrix multiply(const Matrix& x, double factor) override { return inner_.multiply(x, factor); }
   Matrix soft_cap(const Matrix& x, double cap) override { return inner_.soft_cap(x, cap); }
+  Matrix scale(const Matrix& x, const Matrix& factors) override { return inner_.scale(x, factors); }
+  Matrix clamp(const Matrix& x, double limit) override { return inner_.clamp(x, limit); }
   Matrix concatenate(const Matrix& a, const Matrix& b) override { return inner_.concatenate(a, b); }
   Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override {
     return inner_.of_each(x, width, first, count);

@@ -97,6 +97,7 @@ void attend(const AttentionCall& call, const SequenceMetadata& span, std::size_t
     T s = stage(stage(plain_dot(q, key, call.qk_dim, order)) * static_cast<T>(call.scale));
     const T cap = static_cast<T>(call.soft_cap);
     if (cap != 0) s = stage(stage(std::tanh(stage(s / cap))) * cap);
+    if (!call.slopes.empty()) s = stage(s + static_cast<T>(call.slopes[head]) * static_cast<T>(k));
     p.push_back(s);
   }
   T most = static_cast<T>(sink);

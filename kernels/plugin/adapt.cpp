@@ -49,9 +49,30 @@ assay_call wrapped(const typename AbiOf<Call>::Struct& a) {
   return call;
 }
 
+// Does the ABI have words for all that the call asks?
+template <class Call>
+bool has_words(const Call&) {
+  return true;
+}
+bool has_words(const AttentionCall& call) {
+  return call.slopes.empty();
+}
+bool has_words(Activation kind) {
+  return kind != Activation::relu_squared && kind != Activation::sigmoid;
+}
+bool has_words(const ActivationCall& call) {
+  return has_words(call.kind);
+}
+bool has_words(const GatedActivationCall& call) {
+  return has_words(call.form.activation);
+}
+bool has_words(const FusedMoeCall& call) {
+  return has_words(call.experts.form.activation);
+}
+
 template <class Call>
 bool takes(const assay_kernel& kernel, const Arithmetic& arithmetic, const Call& call) {
-  if (abi_precision(arithmetic.precision) == 0) return false;
+  if (abi_precision(arithmetic.precision) == 0 || !has_words(call)) return false;
   if (kernel.activations == ASSAY_BF16 && !arithmetic.bfloat16()) return false;
   MarshalledCall shapes({.activations = kernel.activations});
   ResultOf<Call> result = result_of(nullptr, call);

@@ -102,6 +102,10 @@ Edges quantize_edges() {
   return {{.of = "m", .from = cpu::kQuantizePiece}, {.of = "n", .every = kOfBytes}};
 }
 
+bool without_slopes(const AttentionCall& call) {
+  return call.slopes.empty();
+}
+
 // What CpuOps itself does.
 constexpr auto kOfCpuOps = [](CpuOps& cpu, const auto& call) { return cpu.run(call); };
 
@@ -212,7 +216,7 @@ void add_cpu_kernels(Registry& registry) {
   add_cpu<RotaryCall>(registry, "cpu.simd", "pairs of elements in vectors",
                       {{.of = "elements", .from = cpu::kWorthAThread}}, kOfCpuOps);
   add_cpu<AttentionCall>(registry, "cpu.flash", "keys in blocks under an online softmax", attention_edges(),
-                         kOfCpuOps, kNoChunk, {}, float32_inside);
+                         kOfCpuOps, kNoChunk, without_slopes, float32_inside);
   add_cpu<AttentionCall>(
       registry, "cpu.split_kv", "parts of the keys by themselves, then merged", attention_edges(),
       [](CpuOps& cpu, const AttentionCall& call) {
@@ -221,7 +225,7 @@ void add_cpu_kernels(Registry& registry) {
         if (cpu.arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, cpu.jobs());
         return out;
       },
-      kNoChunk, {}, float32_inside);
+      kNoChunk, without_slopes, float32_inside);
   add_cpu<MlaCall>(
       registry, "cpu.absorbed", "the latent cache read once for all heads",
       {{.of = "queries", .from = cpu::kPackFrom}},

@@ -25,6 +25,8 @@ constexpr Named kNames[] = {
     {"gelu_fast", Activation::gelu_tanh},
     {"gelu_accurate", Activation::gelu_tanh},
     {"relu", Activation::relu},
+    {"relu2", Activation::relu_squared},
+    {"sigmoid", Activation::sigmoid},
 };
 
 }  // namespace
@@ -36,7 +38,7 @@ Activation activation_of(const Hyperparameters& h, const ModelConfig& config) {
   throw Error::input(
       fmt::format("{} is \"{}\", which no operation here computes", h.activation_key, h.activation))
       .in(config.source())
-      .remedy("known: silu, gelu, gelu_pytorch_tanh (gelu_new, gelu_fast), relu");
+      .remedy("known: silu, gelu, gelu_pytorch_tanh (gelu_new, gelu_fast), relu, relu2, sigmoid");
 }
 
 }  // namespace assay

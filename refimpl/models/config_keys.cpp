@@ -154,13 +154,14 @@ bool is_declared(const ConfigKeys& keys, std::string_view key) {
 }
 
 // Of rope_scaling and rope_parameters: one object, or one for each kind of layer.
-void add_unread_rope_keys(const std::string& path, const ParsedJson& object,
+void add_unread_rope_keys(const ConfigKeys& keys, const std::string& path, const ParsedJson& object,
                           std::vector<std::string>& unread) {
   if (!object.is_object()) return;
   for (const auto& [key, value] : object.items()) {
     if (value.is_object())
-      add_unread_rope_keys(fmt::format("{}.{}", path, key), value, unread);
-    else if (!is_one_of(kRopeKeys, key) && !is_empty(value))
+      add_unread_rope_keys(keys, fmt::format("{}.{}", path, key), value, unread);
+    else if (!is_one_of(kRopeKeys, key) && !is_one_of(keys.used, fmt::format("{}.{}", path, key)) &&
+             !is_empty(value))
       unread.push_back(fmt::format("{}.{}", path, key));
   }
 }
@@ -193,7 +194,7 @@ std::vector<std::string> unread_keys(const ModelConfig& config, const ConfigKeys
   if (config.origin() == ModelConfig::Origin::gguf) return unread;
   for (const auto& [key, value] : config.text().items()) {
     if (!is_declared(keys, key) && !is_empty(value)) unread.push_back(key);
-    if (key == "rope_scaling" || key == "rope_parameters") add_unread_rope_keys(key, value, unread);
+    if (key == "rope_scaling" || key == "rope_parameters") add_unread_rope_keys(keys, key, value, unread);
   }
   return unread;
 }

@@ -57,7 +57,7 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
   mlp.form = form;
   mlp.gate_up = find(Role::mlp_gate_up, false);
   if (!mlp.gate_up) {
-    mlp.gate = get(Role::mlp_gate);
+    mlp.gate = find(Role::mlp_gate, false);
     mlp.up = get(Role::mlp_up);
   }
   mlp.down = get(Role::mlp_down);
@@ -75,6 +75,7 @@ Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
     return ops.linear(ops.gated_activation(both.part(0, width), both.part(width, width), form), down,
                       down_bias);
   }
+  if (!gate) return ops.linear(ops.activation(ops.linear(x, up, up_bias), form.activation), down, down_bias);
   const Matrix g = ops.linear(x, gate, gate_bias);                       // [tokens, width]
   const Matrix u = ops.linear(x, up, up_bias);                           // [tokens, width]
   return ops.linear(ops.gated_activation(g, u, form), down, down_bias);  // [tokens, hidden]
@@ -100,11 +101,26 @@ Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
   at("router_logits", logits);
   const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
-  const Matrix routed = ops.fused_moe(x, routing, experts, mixing);  // [tokens, hidden]
-  if (!shared) return routed;
+  const Matrix mixed = routed(x, routing, ops);  // [tokens, hidden]
+  if (!shared) return mixed;
   Matrix beside = shared->forward(x, ops);
   if (shared_gate) beside = ops.output_gate(beside, ops.linear(x, shared_gate));
-  return ops.add(routed, beside);
+  return ops.add(mixed, beside);
+}
+
+// Where weights scale the inputs, the chosen experts take turns: the likeliest of all tokens first.
+Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const {
+  if (!scaled_inputs) return ops.fused_moe(x, routing, experts, mixing);
+  const std::size_t tokens = x.rows();
+  Matrix sum;
+  for (std::size_t i = 0; i < routing.top_k; ++i) {
+    Routing one = {1, {}, ops.upload(std::vector<double>(tokens, 1.0), tokens, 1)};
+    for (std::size_t t = 0; t < tokens; ++t) one.experts.push_back(routing.experts[t * routing.top_k + i]);
+    const Matrix given = ops.scale(x, routing.weights.part(i, 1));
+    const Matrix y = ops.fused_moe(given, one, experts, mixing == MoeForm::soft ? MoeForm::dense : mixing);
+    sum = i == 0 ? y : ops.add(sum, y);
+  }
+  return sum;
 }
 
 bool is_mixture(const Weights& weights, std::size_t layer) {

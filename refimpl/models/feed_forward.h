@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// down(act(gate(x)) · up(x)); gate and up may be one matrix, gates first.
+// down(act(gate(x)) · up(x)); gate and up may be one matrix, gates first. Without a gate: down(act(up(x))).
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
@@ -28,6 +28,7 @@ struct Mixture {
   ExpertWeights experts;
   std::optional<GatedMlp> shared;  // for every token, beside the experts
   WeightView shared_gate;          // [1, hidden]: σ of it scales what the shared expert gives
+  bool scaled_inputs = false;      // an expert is given x · its weight; what experts give is added as it is
   MoeForm mixing = MoeForm::sparse;
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
@@ -35,6 +36,9 @@ struct Mixture {
   static Mixture read(const Weights& weights, std::size_t layer, const GatedActivation& form, MoeForm mixing);
   // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.
   Matrix forward(const Matrix& x, Ops& ops, const TapScope& at) const;  // [tokens, hidden]
+
+ private:
+  Matrix routed(const Matrix& x, const Routing& routing, Ops& ops) const;
 };
 
 // The layer has a router.

@@ -12,6 +12,7 @@ std::unique_ptr<LanguageModel> make_gemma(const Weights& weights, const ModelOpt
   // The converter to GGUF has added the 1 already.
   return make_decoder(weights,
                       {.norm = weights.from_gguf() ? NormForm::weight_inside : NormForm::one_plus_weight,
+                       .rounded_embedding_scale = true,
                        .moe = options.moe});
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "core/model/gguf_keys.h"
 #include "core/system/error.h"
@@ -13,18 +14,28 @@
 namespace assay {
 namespace {
 
-constexpr std::array kRules = {
+constexpr std::array kRulesOfFiles = {
     &kLlamaRule,    &kMistralRule,    &kQwen2Rule,      &kQwen3Rule,       &kMixtralRule,    &kQwen3MoeRule,
     &kGemma2Rule,   &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,       &kGptOssRule,
     &kMinicpm3Rule, &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kDeepseekV4Rule, &kGlmMoeDsaRule,
     &kKimiK25Rule,  &kLatentKinRule,  &kYoutuRule,      &kQwen3NextRule,   &kQwen35Rule,     &kLfm2Rule,
     &kBambaRule,    &kMambaRule,      &kMamba2Rule,     &kLfm2MoeRule,     &kJambaRule};
 
+const std::vector<const ModelRule*>& every_rule() {
+  static const std::vector<const ModelRule*> rules = [] {
+    std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
+    for (const ModelRule& rule : dense_kin_rules()) all.push_back(&rule);
+    for (const ModelRule& rule : mixture_kin_rules()) all.push_back(&rule);
+    return all;
+  }();
+  return rules;
+}
+
 }  // namespace
 
 const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
   std::string known;
-  for (const ModelRule* rule : kRules) {
+  for (const ModelRule* rule : every_rule()) {
     for (const std::string_view family : rule->families) {
       if (family == tree.family) return *rule;
       known += fmt::format("{}{}", known.empty() ? "" : ", ", family);
@@ -36,7 +47,7 @@ const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
 }
 
 std::span<const ModelRule* const> all_model_rules() {
-  return kRules;
+  return every_rule();
 }
 
 std::unique_ptr<LanguageModel> make_model(const Weights& weights, const ModelOptions& options) {

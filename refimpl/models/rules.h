@@ -5,6 +5,10 @@
 
 namespace assay {
 
+// Families told by a table.
+std::span<const ModelRule> dense_kin_rules();
+std::span<const ModelRule> mixture_kin_rules();
+
 extern const ModelRule kBambaRule;
 extern const ModelRule kDeepseekV2Rule;
 extern const ModelRule kDeepseekV3Rule;

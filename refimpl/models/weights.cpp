@@ -85,8 +85,11 @@ void Weights::index_safetensors() {
     if (!found || found->tower || found->spec->storage == Storage::buffer) continue;
     const TensorSpec& spec = *found->spec;
     const auto number = numbers.find(&spec);
-    Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), found->indices.layer,
-                             spec.bias, number == numbers.end() ? 0 : number->second}];
+    // Layers of multi-token prediction come after the main ones, however they are numbered.
+    const std::size_t layer =
+        found->indices.layer + (found->mtp && found->indices.layer < tree_.layers ? tree_.layers : 0);
+    Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), layer, spec.bias,
+                             number == numbers.end() ? 0 : number->second}];
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);

@@ -23,6 +23,8 @@ double activate(double x, Activation kind) {
       return 0.5 * x * (1 + std::tanh(inner));
     }
     case Activation::relu: return std::max(x, 0.0);
+    case Activation::relu_squared: return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::sigmoid: return sigmoid(x);
     case Activation::gpt_oss: break;
   }
   throw Error::internal("an activation that exists only gated");

@@ -2,7 +2,7 @@
 //
 // Query head h shares the keys and values of head h / (heads / kv_heads): MHA, GQA and MQA in one. The mask
 // is causal and aligned at the end; a window lets a query see that many keys, itself included. A sink is one
-// more score in the softmax that brings no value. Under bf16 every step is rounded where PyTorch's "eager"
+// more score in the softmax that brings no value. A slope adds slope · k to the score of key k. Under bf16 every step is rounded where PyTorch's "eager"
 // attention rounds: product, scale, each step of the cap, probabilities, output.
 #include <fmt/format.h>
 
@@ -39,9 +39,11 @@ void attend(const Head& head, const SequenceMetadata& span, std::size_t query, T
   const T* q = call.q.row<T>(span.first + query) + head.number * call.qk_dim;
 
   std::vector<double> p;  // of keys first … position, then the sink
+  const double slope = call.slopes.empty() ? 0 : call.slopes[head.number];
   for (std::size_t k = first; k <= position; ++k) {
     const T* key = span.key_rows.base.row<T>(span.key_rows.row(k)) + head.kv() * call.qk_dim;
-    p.push_back(score(head, dot(q, key, call.qk_dim)));
+    const double s = score(head, dot(q, key, call.qk_dim));
+    p.push_back(slope == 0 ? s : head.arithmetic.stage(s + slope * static_cast<double>(k)));
   }
   if (!head.sinks.empty()) p.push_back(head.sinks[head.number]);
   softmax_three_pass(p);
@@ -57,6 +59,8 @@ void attend(const Head& head, const SequenceMetadata& span, std::size_t query, T
 
 void check(const AttentionCall& call) {
   check_heads(call);
+  if (!call.slopes.empty() && call.slopes.size() != call.heads)
+    throw Error::internal(fmt::format("attention: {} slopes for {} heads", call.slopes.size(), call.heads));
   for (const SequenceMetadata& span : call.sequences) {
     if (span.queries > span.keys)
       throw Error::internal(fmt::format("attention: {} queries for {} keys", span.queries, span.keys));

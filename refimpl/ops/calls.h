@@ -38,7 +38,9 @@ enum class Activation : std::uint8_t {
   gelu,       // x Φ(x)
   gelu_tanh,  // ½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))
   relu,
-  gpt_oss,  // only gated: g = min(gate, limit), u = clamp(up, ±limit): g σ(1.702 g) (u + 1)
+  gpt_oss,       // only gated: g = min(gate, limit), u = clamp(up, ±limit): g σ(1.702 g) (u + 1)
+  relu_squared,  // max(x, 0)²
+  sigmoid,
 };
 struct GatedActivation {
   Activation activation = Activation::silu;
@@ -75,6 +77,8 @@ struct AttentionCall {
   std::size_t window = 0;  // how many keys a query sees, itself included; 0: all
   double soft_cap = 0;     // 0: none; else scores become cap · tanh(score / cap), before the mask
   WeightView sinks;        // [heads], or none: a score that takes its share and gives no value
+  // Of each head, or none: a score gets slope · key's position, after its scale (ALiBi, arXiv 2108.12409).
+  std::vector<double> slopes = {};
 };
 
 // Multi-head latent attention (DeepSeek-V2, §2.1): the cache holds [latent | rotary key part] a token, and

@@ -44,6 +44,22 @@ Matrix ReferenceOps::soft_cap(const Matrix& x, double cap) {
   });
 }
 
+Matrix ReferenceOps::scale(const Matrix& x, const Matrix& factors) {
+  if (x.rows() != factors.rows() || factors.columns() == 0 || x.columns() % factors.columns() != 0)
+    throw Error::internal(
+        fmt::format("scale: [{}, {}] by [{}, {}]", x.rows(), x.columns(), factors.rows(), factors.columns()));
+  const std::size_t width = x.columns() / factors.columns();
+  return each(*this, x, [&](auto value, std::size_t r, std::size_t i) -> double {
+    return static_cast<double>(value) * static_cast<double>(factors.row<decltype(value)>(r)[i / width]);
+  });
+}
+
+Matrix ReferenceOps::clamp(const Matrix& x, double limit) {
+  return each(*this, x, [&](double value, std::size_t, std::size_t) {
+    return std::isnan(value) ? value : std::clamp(value, -limit, limit);
+  });
+}
+
 Matrix ReferenceOps::concatenate(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows())
     throw Error::internal(fmt::format("concatenate: {} and {} rows", a.rows(), b.rows()));

@@ -56,8 +56,11 @@ class Ops {
 
   // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
-  virtual Matrix multiply(const Matrix& x, double factor) = 0;       // the factor is taken as it is
-  virtual Matrix soft_cap(const Matrix& x, double cap) = 0;          // cap · tanh(x / cap)
+  virtual Matrix multiply(const Matrix& x, double factor) = 0;  // the factor is taken as it is
+  virtual Matrix soft_cap(const Matrix& x, double cap) = 0;     // cap · tanh(x / cap)
+  // Columns in as many equal groups as `factors` has, each × its factor of the row: [tokens, groups]
+  virtual Matrix scale(const Matrix& x, const Matrix& factors) = 0;
+  virtual Matrix clamp(const Matrix& x, double limit) = 0;           // to ± limit
   virtual Matrix concatenate(const Matrix& a, const Matrix& b) = 0;  // [tokens, a + b]
 
   // Of every run of `width` columns the `count` from `first` on: [tokens, columns / width · count].

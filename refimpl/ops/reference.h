@@ -40,6 +40,8 @@ class ReferenceOps : public Ops {
   Matrix add(const Matrix& a, const Matrix& b) override;
   Matrix multiply(const Matrix& x, double factor) override;
   Matrix soft_cap(const Matrix& x, double cap) override;
+  Matrix scale(const Matrix& x, const Matrix& factors) override;
+  Matrix clamp(const Matrix& x, double limit) override;
   Matrix concatenate(const Matrix& a, const Matrix& b) override;
   Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override;
 

@@ -89,6 +89,10 @@ RopeFrequencies rope_frequencies(const RopeRule& rule, std::size_t sequence_leng
   switch (rule.type) {
     case RopeRule::Type::standard:
     case RopeRule::Type::dynamic: break;
+    case RopeRule::Type::proportional:
+      for (std::size_t i = 0; i < result.inverse.size(); ++i)
+        result.inverse[i] = i < rule.moving_pairs ? result.inverse[i] / rule.factor : 0;
+      break;
     case RopeRule::Type::linear:
       for (double& frequency : result.inverse) frequency /= rule.factor;
       break;

@@ -1,6 +1,7 @@
 // Baichuan and Baichuan2: a Llama whose q, k and v are one matrix, W_pack.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::string_view kBaichuanTypes[] = {"baichuan"};
 
 }  // namespace
 
-const Family kBaichuan = {"baichuan",     "Baichuan, Baichuan2", kBaichuanArchitectures,
-                          kBaichuanTypes, kBaichuanTypes,        describe_baichuan};
+const Family kBaichuan = {"baichuan",     "Baichuan, Baichuan2", kBaichuanArchitectures, kBaichuanTypes,
+                          kBaichuanTypes, describe_baichuan,     forward_baichuan};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 // embeddings. Cohere2 (Command-R7B, Command-A) looks at a window in three layers of four.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -53,9 +54,9 @@ constexpr std::string_view kCohere2Types[] = {"cohere2"};
 
 }  // namespace
 
-const Family kCohere = {"cohere",     "Command-R, Aya", kCohereArchitectures,
-                        kCohereTypes, kCohereGguf,      describe_cohere};
+const Family kCohere = {"cohere",    "Command-R, Aya", kCohereArchitectures, kCohereTypes,
+                        kCohereGguf, describe_cohere,  forward_cohere};
 const Family kCohere2 = {"cohere2",     "Command-R7B, Command-A", kCohere2Architectures, kCohere2Types,
-                         kCohere2Types, describe_cohere2};
+                         kCohere2Types, describe_cohere2,         forward_cohere2};
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // Decoders of the years before Llama and beside it: GPT-Neo, GPT-J, CodeGen, GPT-NeoX (Pythia), OPT, BLOOM, StarCoder
 // (GPTBigCode), MPT, Phi 1 and 2, Persimmon. LayerNorms, an MLP of two matrices, biases nearly everywhere.
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -111,7 +112,7 @@ void describe_bloom(ConfigReader& config, ModuleTree& tree) {
       .embedding = "transformer.word_embeddings", .final_norm = "transformer.ln_f", .head = "lm_head"};
   describe_kin(config, tree, kin, d);
   tree.modules.insert(tree.modules.begin() + 1,
-                      norm("transformer.word_embeddings_layernorm", d.hidden, Role::input_norm, true));
+                      norm("transformer.word_embeddings_layernorm", d.hidden, Role::embedding_norm, true));
   tree.aliases.push_back({"transformer.", ""});
 }
 
@@ -231,17 +232,18 @@ constexpr std::string_view kOptArchitectures[] = {"OPTForCausalLM"}, kOptTypes[]
 }  // namespace
 
 const Family kGptNeo = {"gpt_neo", "GPT-Neo", kGptNeoArchitectures, kGptNeoTypes, {}, describe_gpt_neo};
-const Family kGptj = {"gptj", "GPT-J", kGptjArchitectures, kGptjTypes, {}, describe_gptj};
+const Family kGptj = {"gptj", "GPT-J", kGptjArchitectures, kGptjTypes, {}, describe_gptj, forward_gptj};
 const Family kCodegen = {"codegen", "CodeGen", kCodegenArchitectures, kCodegenTypes, {}, describe_codegen};
 const Family kGptNeox = {"gpt_neox", "GPT-NeoX, Pythia", kNeoxArchitectures, kNeoxTypes,
-                         {},         describe_gpt_neox};
-const Family kBloom = {"bloom", "BLOOM", kBloomArchitectures, kBloomTypes, {}, describe_bloom};
+                         {},         describe_gpt_neox,  forward_gpt_neox};
+const Family kBloom = {"bloom", "BLOOM", kBloomArchitectures, kBloomTypes, {}, describe_bloom, forward_bloom};
 const Family kGptBigcode = {
-    "gpt_bigcode", "StarCoder (GPTBigCode)", kBigcodeArchitectures, kBigcodeTypes, {}, describe_gpt_bigcode};
-const Family kMpt = {"mpt", "MPT", kMptArchitectures, kMptTypes, {}, describe_mpt};
-const Family kPhi = {"phi", "Phi 1, 1.5, 2", kPhiArchitectures, kPhiTypes, {}, describe_phi};
-const Family kPersimmon = {"persimmon",     "Persimmon", kPersimmonArchitectures,
-                           kPersimmonTypes, {},          describe_persimmon};
-const Family kOpt = {"opt", "OPT", kOptArchitectures, kOptTypes, {}, describe_opt};
+    "gpt_bigcode",        "StarCoder (GPTBigCode)", kBigcodeArchitectures, kBigcodeTypes, {},
+    describe_gpt_bigcode, forward_gpt_bigcode};
+const Family kMpt = {"mpt", "MPT", kMptArchitectures, kMptTypes, {}, describe_mpt, forward_mpt};
+const Family kPhi = {"phi", "Phi 1, 1.5, 2", kPhiArchitectures, kPhiTypes, {}, describe_phi, forward_phi};
+const Family kPersimmon = {"persimmon", "Persimmon",        kPersimmonArchitectures, kPersimmonTypes,
+                           {},          describe_persimmon, forward_persimmon};
+const Family kOpt = {"opt", "OPT", kOptArchitectures, kOptTypes, {}, describe_opt, forward_opt};
 
 }  // namespace assay::families

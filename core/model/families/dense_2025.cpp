@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -24,6 +25,13 @@ HeadAttention normed_heads(std::string q_norm = "q_norm", std::string k_norm = "
 }
 
 // Every few layers rotate nothing; use_sliding_window may give the others a window.
+std::function<bool(std::uint64_t)> layers_without_rope(ConfigReader& config) {
+  const auto rotates = config.numbers("no_rope_layers");
+  const std::uint64_t every = config.size("no_rope_layer_interval", 4).value();
+  return [=](std::uint64_t i) {
+    return rotates ? i < rotates->size() && (*rotates)[i] == 0 : (i + 1) % every == 0;
+  };
+}
 void describe_smollm3(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,
                {.sizes = {.vocabulary = 128256,
@@ -34,7 +42,8 @@ void describe_smollm3(ConfigReader& config, ModuleTree& tree) {
                           .kv_heads = 4,
                           .tied = true},
                 .mlp_bias_keys = "mlp_bias",
-                .windows = config.has("use_sliding_window") && config.flag("use_sliding_window", false)});
+                .windows = config.has("layer_types") || config.flag("use_sliding_window", false),
+                .windowed = layers_without_rope(config)});
 }
 void describe_seed_oss(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,
@@ -50,6 +59,8 @@ void describe_seed_oss(ConfigReader& config, ModuleTree& tree) {
                 .mlp_bias_keys = "mlp_bias"});
 }
 void describe_exaone4(ConfigReader& config, ModuleTree& tree) {
+  const std::uint64_t full_every =  // a word ("LLLG") stands beside layer_types only
+      config.has("layer_types") ? 4 : config.size("sliding_window_pattern", 4).value();
   describe_kin(config, tree,
                {.sizes = {.vocabulary = 102400,
                           .hidden = 4096,
@@ -62,7 +73,9 @@ void describe_exaone4(ConfigReader& config, ModuleTree& tree) {
                 .mlp_norm = "",
                 .after_attention = "post_attention_layernorm",
                 .after_mlp = "post_feedforward_layernorm",
-                .windows = true});
+                .windows = true,
+                .window = config.is_null("sliding_window") ? 0U : 4096U,
+                .windowed = [=](std::uint64_t i) { return (i + 1) % full_every != 0; }});
 }
 void describe_ernie(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,
@@ -137,6 +150,7 @@ void describe_cwm(ConfigReader& config, ModuleTree& tree) {
                           .kv_heads = 8,
                           .head_dim = 128},
                 .bias_keys = "",
+                .mlp_bias_keys = "mlp_bias",
                 .windows = true,
                 .window = 8192,
                 .windowed = [](std::uint64_t i) { return i % 4 != 0; }});
@@ -306,34 +320,41 @@ constexpr std::string_view kYoutuArchitectures[] = {"YoutuForCausalLM"}, kYoutuT
 
 }  // namespace
 
-const Family kSmollm3 = {"smollm3", "SmolLM3", kSmollm3Architectures, kSmollm3Types, {}, describe_smollm3};
-const Family kSeedOss = {"seed_oss", "Seed-OSS", kSeedArchitectures, kSeedTypes, {}, describe_seed_oss};
-const Family kExaone4 = {"exaone4", "EXAONE 4", kExaone4Architectures, kExaone4Types, {}, describe_exaone4};
-const Family kErnie45 = {"ernie4_5", "ERNIE 4.5", kErnieArchitectures, kErnieTypes, {}, describe_ernie};
-const Family kHunyuanDense = {"hunyuan_v1_dense", "Hunyuan", kHunyuanArchitectures,
-                              kHunyuanTypes,      {},        describe_hunyuan};
-const Family kGranite = {"granite", "Granite 3", kGraniteArchitectures, kGraniteTypes, {}, describe_granite};
-const Family kArcee = {"arcee", "Arcee", kArceeArchitectures, kArceeTypes, {}, describe_arcee};
+const Family kSmollm3 = {"smollm3", "SmolLM3",        kSmollm3Architectures, kSmollm3Types,
+                         {},        describe_smollm3, forward_smollm3};
+const Family kSeedOss = {"seed_oss", "Seed-OSS",        kSeedArchitectures, kSeedTypes,
+                         {},         describe_seed_oss, forward_seed_oss};
+const Family kExaone4 = {"exaone4", "EXAONE 4",       kExaone4Architectures, kExaone4Types,
+                         {},        describe_exaone4, forward_exaone4};
+const Family kErnie45 = {"ernie4_5", "ERNIE 4.5",    kErnieArchitectures, kErnieTypes,
+                         {},         describe_ernie, forward_ernie4_5};
+const Family kHunyuanDense = {"hunyuan_v1_dense", "Hunyuan",      kHunyuanArchitectures, kHunyuanTypes, {},
+                              describe_hunyuan,   forward_hunyuan};
+const Family kGranite = {"granite", "Granite 3",      kGraniteArchitectures, kGraniteTypes,
+                         {},        describe_granite, forward_granite};
+const Family kArcee = {"arcee", "Arcee", kArceeArchitectures, kArceeTypes, {}, describe_arcee, forward_arcee};
 const Family kNemotron = {"nemotron", "Nemotron 4, Minitron", kNemotronArchitectures, kNemotronTypes,
-                          {},         describe_nemotron};
-const Family kHelium = {"helium", "Helium", kHeliumArchitectures, kHeliumTypes, {}, describe_helium};
+                          {},         describe_nemotron,      forward_nemotron};
+const Family kHelium = {"helium", "Helium",        kHeliumArchitectures, kHeliumTypes,
+                        {},       describe_helium, forward_helium};
 const Family kMinicpm = {"minicpm", "MiniCPM, MiniCPM4", kMinicpmArchitectures, kMinicpmTypes,
-                         {},        describe_minicpm};
-const Family kCwm = {"cwm", "Code World Model", kCwmArchitectures, kCwmTypes, {}, describe_cwm};
+                         {},        describe_minicpm,    forward_minicpm};
+const Family kCwm = {"cwm", "Code World Model", kCwmArchitectures, kCwmTypes, {}, describe_cwm, forward_cwm};
 const Family kApertus = {"apertus", "Apertus", kApertusArchitectures, kApertusTypes, {}, describe_apertus};
-const Family kVaultgemma = {"vaultgemma", "VaultGemma", kVaultArchitectures,
-                            kVaultTypes,  {},           describe_vaultgemma};
+const Family kVaultgemma = {"vaultgemma", "VaultGemma",        kVaultArchitectures, kVaultTypes,
+                            {},           describe_vaultgemma, forward_vaultgemma};
 const Family kBitnet = {"bitnet", "BitNet b1.58", kBitnetArchitectures, kBitnetTypes, {}, describe_bitnet};
-const Family kHyperclovax = {"hyperclovax",       "HyperCLOVA X", kClovaArchitectures, kClovaTypes, {},
-                             describe_hyperclovax};
-const Family kJais2 = {"jais2", "Jais 2", kJais2Architectures, kJais2Types, {}, describe_jais2};
-const Family kOlmo = {"olmo", "OLMo", kOlmoArchitectures, kOlmoTypes, {}, describe_olmo};
+const Family kHyperclovax = {"hyperclovax",        "HyperCLOVA X",     kClovaArchitectures, kClovaTypes, {},
+                             describe_hyperclovax, forward_hyperclovax};
+const Family kJais2 = {"jais2", "Jais 2",       kJais2Architectures, kJais2Types,
+                       {},      describe_jais2, forward_jais2};
+const Family kOlmo = {"olmo", "OLMo", kOlmoArchitectures, kOlmoTypes, {}, describe_olmo, forward_olmo};
 const Family kNanochat = {"nanochat",     "nanochat", kNanochatArchitectures,
                           kNanochatTypes, {},         describe_nanochat};
-const Family kStablelm = {"stablelm",     "StableLM", kStablelmArchitectures,
-                          kStablelmTypes, {},         describe_stablelm};
-const Family kMinistral = {"ministral",     "Ministral", kMinistralArchitectures,
-                           kMinistralTypes, {},          describe_ministral};
+const Family kStablelm = {"stablelm", "StableLM",        kStablelmArchitectures, kStablelmTypes,
+                          {},         describe_stablelm, forward_stablelm};
+const Family kMinistral = {"ministral", "Ministral",        kMinistralArchitectures, kMinistralTypes,
+                           {},          describe_ministral, forward_ministral};
 const Family kYoutu = {"youtu", "Youtu-LLM",    kYoutuArchitectures, kYoutuTypes,
                        {},      describe_youtu, read_youtu};
 

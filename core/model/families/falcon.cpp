@@ -2,6 +2,7 @@
 // MLP run in parallel or one after the other.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -73,6 +74,7 @@ constexpr std::string_view kFalconGguf[] = {"falcon"};
 
 }  // namespace
 
-const Family kFalcon = {"falcon", "Falcon", kFalconArchitectures, kFalconTypes, kFalconGguf, describe_falcon};
+const Family kFalcon = {"falcon",    "Falcon",        kFalconArchitectures, kFalconTypes,
+                        kFalconGguf, describe_falcon, forward_falcon};
 
 }  // namespace assay::families

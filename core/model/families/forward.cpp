@@ -51,10 +51,6 @@ class RopeReader {
     if (value == nullptr) return std::nullopt;
     return config_.to_real(*value, fmt::format("rope {}", key), least, most);
   }
-  double real_or_outer(std::string_view key, double least, double most, double otherwise) const {
-    if (const auto own = real(key, least, most)) return *own;
-    return config_.real(key, otherwise, least, most);
-  }
   double factor(std::string_view key, double otherwise, double least = 1e-6) const {
     return real(key, least, kLargestFactor).value_or(otherwise);
   }
@@ -84,7 +80,7 @@ class RopeReader {
 
 RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, const RopeClass& of_class) {
   const std::string text = reader.type();
-  if (text == "default") return RopeRule::Type::standard;
+  if (text == "default" || text == "mrope") return RopeRule::Type::standard;  // of text, the axes are one
   if (text == "longrope" || text == "su") return RopeRule::Type::longrope;
   if (of_class.longrope_only) {
     if (text == "yarn") return RopeRule::Type::longrope;
@@ -106,7 +102,8 @@ RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, con
 std::size_t rotary_part(const RopeReader& reader, const ConfigReader& config, std::size_t head_dim,
                         const RopeClass& of_class, RopeRule::Type type) {
   const double part =
-      reader.real_or_outer("partial_rotary_factor", 0, 1, is_gguf(config) ? 1 : of_class.part);
+      reader.real("partial_rotary_factor", 0, 1)
+          .value_or(config.real(of_class.part_keys, is_gguf(config) ? 1 : of_class.part, 0, 1));
   const bool counts = of_class.partial || is_gguf(config);
   if (!counts && part != 1 && type != RopeRule::Type::standard)
     throw reader.fault(fmt::format("partial_rotary_factor is {}, and the class rotates whole heads", part));
@@ -145,7 +142,8 @@ RopeRule read_rope(const ConfigReader& config, std::size_t head_dim, const RopeC
                    std::string_view layer_type) {
   const RopeReader reader(config, layer_type);
   RopeRule rule;
-  rule.theta = reader.real_or_outer("rope_theta", 1e-3, kLargestTheta, of_class.theta);
+  rule.theta = reader.real("rope_theta", 1e-3, kLargestTheta)
+                   .value_or(config.real(of_class.theta_key, of_class.theta, 1e-3, kLargestTheta));
   rule.type = type_of(reader, config, of_class);
   rule.rotary_dim = rotary_part(reader, config, head_dim, of_class, rule.type);
   if (rule.rotary_dim % 2 != 0 || rule.rotary_dim == 0)
@@ -170,14 +168,39 @@ RopeRule read_rope(const ConfigReader& config, std::size_t head_dim, const RopeC
   return rule;
 }
 
+namespace {
+
+double read_factor(const ConfigReader& config, const Factor& factor) {
+  if (factor.key.empty()) return 1;
+  if (config.is_null(factor.key)) return factor.otherwise;
+  return config.real(factor.key, factor.otherwise, -1e9, 1e9);
+}
+
+void read_factors(const ConfigReader& config, const ForwardClass& of_class, Hyperparameters& h) {
+  if (!of_class.attention_scale.key.empty())
+    h.attention_scale = read_factor(config, of_class.attention_scale);
+  h.embedding_scale = read_factor(config, of_class.embedding_scale);
+  h.residual_scale = read_factor(config, of_class.residual_scale);
+  h.head_scale = read_factor(config, of_class.head_scale);
+  const double divisor = read_factor(config, of_class.head_divisor);
+  if (divisor == 0)
+    throw Error::input(fmt::format("{} is 0", of_class.head_divisor.key)).in(config.config().source());
+  h.head_scale /= divisor;
+}
+
+}  // namespace
+
 Hyperparameters read_forward(ConfigReader& config, const ModuleTree& tree, const ForwardClass& of_class) {
   Hyperparameters h;
-  h.epsilon = config.real("rms_norm_eps", of_class.epsilon, 0, 1);
+  h.epsilon = of_class.epsilon_key.empty() ? of_class.epsilon
+                                           : config.real(of_class.epsilon_key, of_class.epsilon, 0, 1);
   h.activation_key = of_class.activation_key;
   h.activation = of_class.activation_key.empty() ? std::string(of_class.activation)
                                                  : config.text(of_class.activation_key, of_class.activation);
-  if (tree.attention.empty()) {  // recurrent layers alone: nothing rotates
-    h.rope_of.assign(tree.layers, std::nullopt);
+  read_factors(config, of_class, h);
+  h.interleaved_pairs = of_class.interleaved;
+  h.rope_of.assign(tree.layers, std::nullopt);
+  if (!of_class.rotates || tree.attention.empty()) {  // or recurrent layers alone
     h.context = read_context(config, of_class.rope.context);
     return h;
   }

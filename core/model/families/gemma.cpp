@@ -6,6 +6,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/kin_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -159,7 +160,8 @@ constexpr std::string_view kGemma3Types[] = {"gemma3", "gemma3_text"};
 
 }  // namespace
 
-const Family kGemma = {"gemma", "Gemma (1)", kGemmaArchitectures, kGemmaTypes, kGemmaTypes, describe_gemma};
+const Family kGemma = {"gemma",     "Gemma (1)",    kGemmaArchitectures, kGemmaTypes,
+                       kGemmaTypes, describe_gemma, forward_gemma};
 const Family kGemma2 = {"gemma2",     "Gemma 2",       kGemma2Architectures, kGemma2Types,
                         kGemma2Types, describe_gemma2, read_gemma2};
 const Family kGemma3 = {"gemma3",     "Gemma 3",       kGemma3Architectures, kGemma3Types,

@@ -2,6 +2,7 @@
 // The 2025 models (Glm4) norm the outputs of attention and MLP too.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -46,7 +47,9 @@ constexpr std::string_view kGlm4Types[] = {"glm4"};
 
 }  // namespace
 
-const Family kGlm = {"glm", "GLM-4 (transformers)", kGlmArchitectures, kGlmTypes, {}, describe_glm};
-const Family kGlm4 = {"glm4", "GLM-4-0414", kGlm4Architectures, kGlm4Types, kGlm4Types, describe_glm4};
+const Family kGlm = {"glm", "GLM-4 (transformers)", kGlmArchitectures, kGlmTypes,
+                     {},    describe_glm,           forward_glm};
+const Family kGlm4 = {"glm4",     "GLM-4-0414",  kGlm4Architectures, kGlm4Types,
+                      kGlm4Types, describe_glm4, forward_glm};
 
 }  // namespace assay::families

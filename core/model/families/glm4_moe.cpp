@@ -2,6 +2,7 @@
 // layer.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -54,7 +55,7 @@ constexpr std::string_view kGlm4MoeGguf[] = {"glm4moe"};
 
 }  // namespace
 
-const Family kGlm4Moe = {"glm4_moe",    "GLM-4.5, GLM-4.6", kGlm4MoeArchitectures,
-                         kGlm4MoeTypes, kGlm4MoeGguf,       describe_glm4_moe};
+const Family kGlm4Moe = {"glm4_moe",   "GLM-4.5, GLM-4.6", kGlm4MoeArchitectures, kGlm4MoeTypes,
+                         kGlm4MoeGguf, describe_glm4_moe,  forward_glm4_moe};
 
 }  // namespace assay::families

@@ -4,6 +4,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/kin_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -156,13 +157,14 @@ constexpr std::string_view kBambaArchitectures[] = {"BambaForCausalLM"}, kBambaT
 
 const Family kGraniteMoe = {
     "granitemoe", "Granite 3 with experts", kGraniteMoeArchitectures, kGraniteMoeTypes,
-    {},           describe_granitemoe};
+    {},           describe_granitemoe,      forward_granite};
 const Family kGraniteMoeShared = {"granitemoeshared",
                                   "Granite with a shared expert",
                                   kGraniteSharedArchitectures,
                                   kGraniteSharedTypes,
                                   {},
-                                  describe_granitemoeshared};
+                                  describe_granitemoeshared,
+                                  forward_granite};
 const Family kGraniteMoeHybrid = {"granitemoehybrid",  "Granite 4", kGraniteHybridArchitectures,
                                   kGraniteHybridTypes, {},          describe_granitemoehybrid};
 const Family kBamba = {"bamba", "Bamba", kBambaArchitectures, kBambaTypes, {}, describe_bamba, read_bamba};

@@ -1,6 +1,7 @@
 // InternLM2 and 2.5: a Llama under other names, q, k and v in one matrix (grouped by key head).
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -33,7 +34,8 @@ constexpr std::string_view kInternlm2Types[] = {"internlm2"};
 
 }  // namespace
 
-const Family kInternlm2 = {"internlm2",     "InternLM2, InternLM2.5", kInternlm2Architectures,
-                           kInternlm2Types, kInternlm2Types,          describe_internlm2};
+const Family kInternlm2 = {"internlm2",      "InternLM2, InternLM2.5", kInternlm2Architectures,
+                           kInternlm2Types,  kInternlm2Types,          describe_internlm2,
+                           forward_internlm2};
 
 }  // namespace assay::families

@@ -5,6 +5,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/mixture_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -99,7 +100,7 @@ constexpr std::string_view kLlama4Gguf[] = {"llama4"};
 
 }  // namespace
 
-const Family kLlama4 = {"llama4",     "Llama 4",   kLlama4Architectures,
-                        kLlama4Types, kLlama4Gguf, describe_llama4};
+const Family kLlama4 = {"llama4",    "Llama 4",       kLlama4Architectures, kLlama4Types,
+                        kLlama4Gguf, describe_llama4, forward_llama4};
 
 }  // namespace assay::families

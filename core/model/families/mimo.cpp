@@ -2,6 +2,7 @@
 // their own and sinks, values narrower than keys, DeepSeek-V3's experts, three dense layers for prediction.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -131,7 +132,7 @@ constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
 
 }  // namespace
 
-const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo};
+const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo, forward_mimo};
 const Family kMimoV2 = {"mimo_v2_flash", "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
                         describe_mimo_v2};
 

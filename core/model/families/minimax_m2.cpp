@@ -4,6 +4,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -48,7 +49,7 @@ constexpr std::string_view kMinimaxM2Gguf[] = {"minimax-m2"};
 
 }  // namespace
 
-const Family kMinimaxM2 = {"minimax_m2",    "MiniMax-M2",   kMinimaxM2Architectures,
-                           kMinimaxM2Types, kMinimaxM2Gguf, describe_minimax_m2};
+const Family kMinimaxM2 = {"minimax_m2",   "MiniMax-M2",        kMinimaxM2Architectures, kMinimaxM2Types,
+                           kMinimaxM2Gguf, describe_minimax_m2, forward_minimax_m2};
 
 }  // namespace assay::families

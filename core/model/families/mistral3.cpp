@@ -1,5 +1,6 @@
 // Mistral Small 3.1 and later, Ministral 3: a Mistral that sees, with Pixtral's tower.
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -44,8 +45,12 @@ constexpr std::string_view kMistral3Types[] = {"mistral3", "ministral3"};
 
 }  // namespace
 
-const Family kMistral3 = {
-    "mistral3",       "Mistral Small 3.1, Ministral 3", kMistral3Architectures, kMistral3Types, {},
-    describe_mistral3};
+const Family kMistral3 = {"mistral3",
+                          "Mistral Small 3.1, Ministral 3",
+                          kMistral3Architectures,
+                          kMistral3Types,
+                          {},
+                          describe_mistral3,
+                          forward_mistral3};
 
 }  // namespace assay::families

@@ -4,6 +4,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -134,6 +135,7 @@ void describe_solar_open(ConfigReader& config, ModuleTree& tree) {
 }
 void describe_dots1(ConfigReader& config, ModuleTree& tree) {
   config.size("n_routed_experts|num_local_experts"), config.size("num_experts_per_tok");  // required
+  const std::uint64_t full_before = config.number("max_window_layers", 62);
   describe_kin(
       config, tree,
       {.sizes = {.vocabulary = 152064, .hidden = 4608, .intermediate = 10944, .layers = 62, .heads = 32},
@@ -148,7 +150,8 @@ void describe_dots1(ConfigReader& config, ModuleTree& tree) {
                             .dense_first_keys = "first_k_dense_replace",
                             .names = with_correction("gate.e_score_correction_bias")},
        .windows = true,
-       .window = 4096});
+       .window = 4096,
+       .windowed = [=](std::uint64_t i) { return i >= full_before; }});
 }
 
 // Hunyuan-A13B writes counts as a list with an entry for each layer: the same one.
@@ -378,17 +381,21 @@ constexpr std::string_view kCohereMoeArchitectures[] = {"Cohere2MoeForCausalLM"}
 
 }  // namespace
 
-const Family kOlmoe = {"olmoe", "OLMoE", kOlmoeArchitectures, kOlmoeTypes, {}, describe_olmoe};
-const Family kFlexOlmo = {"flex_olmo", "FlexOlmo", kFlexArchitectures, kFlexTypes, {}, describe_flex_olmo};
+const Family kOlmoe = {"olmoe", "OLMoE", kOlmoeArchitectures, kOlmoeTypes, {}, describe_olmoe, forward_olmoe};
+const Family kFlexOlmo = {"flex_olmo", "FlexOlmo",         kFlexArchitectures, kFlexTypes,
+                          {},          describe_flex_olmo, forward_flex_olmo};
 const Family kErnie45Moe = {
-    "ernie4_5_moe", "ERNIE 4.5 with experts", kErnieMoeArchitectures, kErnieMoeTypes, {}, describe_ernie_moe};
+    "ernie4_5_moe",     "ERNIE 4.5 with experts", kErnieMoeArchitectures, kErnieMoeTypes, {},
+    describe_ernie_moe, forward_ernie4_5_moe};
 const Family kExaoneMoe = {"exaone_moe",    "K-EXAONE", kExaoneMoeArchitectures,
                            kExaoneMoeTypes, {},         describe_exaone_moe};
-const Family kSolarOpen = {"solar_open", "Solar Open", kSolarArchitectures,
-                           kSolarTypes,  {},           describe_solar_open};
-const Family kDots1 = {"dots1", "dots.llm1", kDots1Architectures, kDots1Types, {}, describe_dots1};
+const Family kSolarOpen = {"solar_open", "Solar Open",        kSolarArchitectures, kSolarTypes,
+                           {},           describe_solar_open, forward_solar_open};
+const Family kDots1 = {"dots1", "dots.llm1",    kDots1Architectures, kDots1Types,
+                       {},      describe_dots1, forward_dots1};
 const Family kHunyuanMoe = {
-    "hunyuan_v1_moe", "Hunyuan-A13B", kHunyuanMoeArchitectures, kHunyuanMoeTypes, {}, describe_hunyuan_moe};
+    "hunyuan_v1_moe",     "Hunyuan-A13B",     kHunyuanMoeArchitectures, kHunyuanMoeTypes, {},
+    describe_hunyuan_moe, forward_hunyuan_moe};
 const Family kHy3 = {"hy_v3", "HY3", kHy3Architectures, kHy3Types, {}, describe_hy3};
 const Family kMellum = {"mellum", "Mellum 2", kMellumArchitectures, kMellumTypes, {}, describe_mellum};
 const Family kAfmoe = {"afmoe", "Trinity (AFMoE)", kAfmoeArchitectures, kAfmoeTypes, {}, describe_afmoe};

@@ -3,6 +3,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -51,6 +52,7 @@ constexpr std::string_view kOlmo3Types[] = {"olmo3"};
 
 const Family kOlmo2 = {"olmo2",     "OLMo-2",       kOlmo2Architectures, kOlmo2Types,
                        kOlmo2Types, describe_olmo2, read_olmo2};
-const Family kOlmo3 = {"olmo3", "OLMo-3", kOlmo3Architectures, kOlmo3Types, {}, describe_olmo3};
+const Family kOlmo3 = {"olmo3", "OLMo-3",       kOlmo3Architectures, kOlmo3Types,
+                       {},      describe_olmo3, forward_olmo3};
 
 }  // namespace assay::families

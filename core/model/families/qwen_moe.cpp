@@ -5,6 +5,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -102,7 +103,7 @@ constexpr std::string_view kQwen3MoeGguf[] = {"qwen3moe"};
 }  // namespace
 
 const Family kQwen2Moe = {"qwen2_moe",   "Qwen1.5-MoE, Qwen2-MoE", kQwen2MoeArchitectures, kQwen2MoeTypes,
-                          kQwen2MoeGguf, describe_qwen2_moe};
+                          kQwen2MoeGguf, describe_qwen2_moe,       forward_qwen2_moe};
 const Family kQwen3Moe = {"qwen3_moe",   "Qwen3-MoE",        kQwen3MoeArchitectures, kQwen3MoeTypes,
                           kQwen3MoeGguf, describe_qwen3_moe, read_qwen3_moe,         &kQwen3MoeInGguf};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/mixture_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -120,10 +121,14 @@ constexpr std::string_view k3MoeTypes[] = {"qwen3_vl_moe"};
 
 }  // namespace
 
-const Family kQwen2Vl = {"qwen2_vl", "Qwen2-VL", k2Architectures, k2Types, {}, describe_qwen2_vl};
-const Family kQwen25Vl = {"qwen2_5_vl", "Qwen2.5-VL", k25Architectures, k25Types, {}, describe_qwen2_5_vl};
-const Family kQwen3Vl = {"qwen3_vl", "Qwen3-VL", k3Architectures, k3Types, {}, describe_qwen3_vl};
-const Family kQwen3VlMoe = {"qwen3_vl_moe",       "Qwen3-VL with experts", k3MoeArchitectures, k3MoeTypes, {},
-                            describe_qwen3_vl_moe};
+const Family kQwen2Vl = {"qwen2_vl", "Qwen2-VL",        k2Architectures, k2Types,
+                         {},         describe_qwen2_vl, forward_qwen2_vl};
+const Family kQwen25Vl = {"qwen2_5_vl", "Qwen2.5-VL",        k25Architectures,  k25Types,
+                          {},           describe_qwen2_5_vl, forward_qwen2_5_vl};
+const Family kQwen3Vl = {"qwen3_vl", "Qwen3-VL",        k3Architectures, k3Types,
+                         {},         describe_qwen3_vl, forward_qwen3_vl};
+const Family kQwen3VlMoe = {
+    "qwen3_vl_moe",        "Qwen3-VL with experts", k3MoeArchitectures, k3MoeTypes, {},
+    describe_qwen3_vl_moe, forward_qwen3_vl};
 
 }  // namespace assay::families

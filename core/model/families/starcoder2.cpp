@@ -1,6 +1,7 @@
 // StarCoder2: biases everywhere, LayerNorms, and an MLP of two matrices.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/kin_forward.h"
 
 namespace assay::families {
 namespace {
@@ -27,9 +28,8 @@ void describe_starcoder2(ConfigReader& config, ModuleTree& tree) {
   frame.norm_bias = true;
   add_frame(tree, d, {layer}, frame);
   const auto window = config.optional_number("sliding_window");
-  add_geometry(tree, a, d.layers,
-               windowed_layers(config, d.layers, [&](std::uint64_t) { return window.has_value(); }),
-               window.value_or(0));
+  tree.attention.push_back(
+      geometry(a, all_layers(d.layers), window.value_or(0)));  // layer_types counts for nothing
 }
 
 constexpr std::string_view kStarcoder2Architectures[] = {"Starcoder2ForCausalLM"};
@@ -37,7 +37,7 @@ constexpr std::string_view kStarcoder2Types[] = {"starcoder2"};
 
 }  // namespace
 
-const Family kStarcoder2 = {"starcoder2",     "StarCoder2",     kStarcoder2Architectures,
-                            kStarcoder2Types, kStarcoder2Types, describe_starcoder2};
+const Family kStarcoder2 = {"starcoder2",     "StarCoder2",        kStarcoder2Architectures, kStarcoder2Types,
+                            kStarcoder2Types, describe_starcoder2, forward_starcoder2};
 
 }  // namespace assay::families

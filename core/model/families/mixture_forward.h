@@ -1,0 +1,24 @@
+// What the forward passes of mixtures read, as kin_forward.h has it of dense decoders; of decoders that see, the text's.
+#pragma once
+
+#include "core/model/hyperparameters.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+Hyperparameters forward_dots1(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_ernie4_5_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_flex_olmo(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_glm4_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_hunyuan_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_llama4(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_mimo(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_minimax_m2(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_olmoe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_qwen2_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_qwen2_vl(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_qwen2_5_vl(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_qwen3_vl(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_solar_open(ConfigReader& config, const ModuleTree& tree);
+
+}  // namespace assay::families

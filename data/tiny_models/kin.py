@@ -1,0 +1,507 @@
+"""Odd tiny models of the families that are told by a table (refimpl/models/*_kin.cpp): their configs, drawn at random;
+weights that anybody can make from a tensor's name and shape; and what `transformers` computes of them, with taps."""
+
+import json
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM
+
+import check_family_variants as variants
+from make_module_oracle import build, checkpoint_tensors
+
+from .precision import everything_double
+
+draw, chance, flags, decoder, kinds, old = (
+    variants.draw, variants.chance, variants.flags, variants.decoder, variants.kinds, variants.old_decoder,
+)
+
+
+# Weights. tests/refimpl/models/made_weights.h makes the same.
+
+
+def _hash(text):
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value
+
+
+def numbers(name, count):
+    """Steps of 1/64 from -1 on, by SplitMix64 of the name's FNV-1a."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(_hash(name)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(57)).astype(np.float64) / 64 - 1
+
+
+def weight(name, shape):
+    """Exact in bfloat16, whatever part it plays."""
+    values = numbers(name, int(np.prod(shape)))
+    if name.endswith("bias"):
+        values = values / 4
+    elif re.search(r"sinks?(_bias)?$", name) or re.search(r"embed|wte|wpe|tok_embeddings", name):
+        pass
+    elif len(shape) < 2:
+        values = 1 + values / 2
+    else:
+        values = values * 2.0 ** (1 - (shape[-1].bit_length() - 1) // 2)
+    return torch.from_numpy(values.reshape(tuple(shape)))
+
+
+def checkpoint(config):
+    tensors = checkpoint_tensors(build(json.loads(json.dumps(config))))
+    return {name: weight(name, tuple(tensor.shape)) for name, tensor in tensors.items()}
+
+
+# Configs.
+
+
+def rope(config, partial=False, scaled=True):
+    """Any base, any scaling, under the names of either release."""
+    part = {"partial_rotary_factor": draw.choice([0.5, 1.0])} if partial and chance(0.7) else {}
+    parameters = {"rope_type": "default", "rope_theta": draw.choice([100.0, 10000.0, 1e6])}
+    kind = draw.choice(["default", "linear", "yarn", "llama3", "dynamic"]) if scaled else "default"
+    config["max_position_embeddings"] = draw.choice([32, 64])
+    if kind == "linear":
+        parameters |= {"rope_type": kind, "factor": 3.0}
+    elif kind == "dynamic" and not partial:
+        parameters |= {"rope_type": kind, "factor": 2.0}
+    elif kind == "yarn":
+        parameters |= {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 8}
+    elif kind == "llama3":
+        parameters |= {
+            "rope_type": kind, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8,
+        }
+    if parameters["rope_type"] == "default" and chance():
+        return {**config, **part, "rope_theta": parameters["rope_theta"]}
+    return {**config, "rope_parameters": {**parameters, **part}}
+
+
+def activated(config, key="hidden_act"):
+    if chance():
+        config[key] = draw.choice(["silu", "gelu", "relu", "gelu_pytorch_tanh", "gelu_new", "relu2", "sigmoid"])
+    return config
+
+
+def small(config):
+    """Few layers, few words, pairs of elements."""
+    for key in ("num_hidden_layers", "n_layer", "n_layers"):
+        if key in config:
+            config[key] = min(config[key], 4)
+    if "layer_types" in config:
+        config["layer_types"] = config["layer_types"][: config["num_hidden_layers"]]
+    config["vocab_size"] = draw.randint(40, 70)
+    return config
+
+
+def with_epsilon(config, key):
+    if chance():
+        config[key] = draw.choice([1e-3, 1e-5, 0.02])
+    return config
+
+
+def dense(*names, head_dim=True, kv_heads=True, partial=False, epsilon="rms_norm_eps", windows=False, scaled=True, more=None):
+    def make():
+        config = small(decoder(head_dim=head_dim, kv_heads=kv_heads))
+        if partial:
+            config.pop("head_dim", None)
+            config["hidden_size"] = config["num_attention_heads"] * draw.choice([8, 16])
+        config = activated(with_epsilon(rope(flags(config, *names), partial, scaled), epsilon))
+        if windows:
+            config = kinds(config, probability=0.7)
+            config["sliding_window"] = draw.choice([3, 5])
+        return more(config) if more else config
+
+    return make
+
+
+def factors(*keys):
+    return lambda config: {**config, **{key: draw.choice([0.25, 0.7, 1.5, 3.0]) for key in keys if chance(0.7)}}
+
+
+def smollm3(config):
+    if chance():
+        config["no_rope_layers"] = [draw.randint(0, 1) for _ in range(config["num_hidden_layers"])]
+    elif chance():
+        config["no_rope_layer_interval"] = draw.randint(1, 3)
+    return config
+
+
+def hunyuan(config):
+    config["head_dim"] = config.get("head_dim", 8)
+    if chance():
+        config["rope_parameters"] = {"rope_type": "dynamic", "alpha": 50.0, "factor": 1.0, "rope_theta": 10000.0}
+    elif "rope_parameters" not in config:
+        config["rope_parameters"] = {"rope_type": "default", "rope_theta": 500.0}
+    return config
+
+
+def exaone4(config):
+    if chance(0.3):
+        config["sliding_window"] = None
+        config["layer_types"] = ["full_attention"] * config["num_hidden_layers"]
+    return config
+
+
+def olmo3(config):
+    config.pop("rope_theta", None)
+    parameters = config.pop("rope_parameters", None)
+    if parameters and chance():
+        config["rope_scaling"] = parameters
+        config["rope_theta"] = parameters.pop("rope_theta")
+    elif parameters:
+        config["rope_parameters"] = {
+            "full_attention": parameters, "sliding_attention": {"rope_type": "default", "rope_theta": 777.0},
+        }
+    return config
+
+
+def ministral(config):
+    config.setdefault("head_dim", 8)
+    config.setdefault("rope_parameters", {"rope_type": "default", "rope_theta": 10000.0})
+    return config
+
+
+def ministral3(config):
+    config.pop("layer_types", None)
+    config.pop("rope_theta", None)
+    config["sliding_window"] = draw.choice([None, 5])
+    config["rope_parameters"] = {
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 5,
+        "llama_4_scaling_beta": 0.3, "mscale": 1.0, "mscale_all_dim": 1.0,
+    }
+    config["max_position_embeddings"] = 20
+    return config
+
+
+def old_gpt(*keys, width="n_inner", activation="activation_function", epsilon="layer_norm_epsilon", **more):
+    def make():
+        config = small(old(*keys, width=width, **{key: value() for key, value in more.items()}))
+        config = with_epsilon(config, epsilon) if epsilon else config
+        return activated(config, activation) if activation else config
+
+    return make
+
+
+def gpt_neox():
+    config = small(old(width="intermediate_size", attention_bias=chance(), use_parallel_residual=chance()))
+    config["hidden_size"] = config["num_attention_heads"] * 16
+    return activated(with_epsilon(rope({**config, "rotary_pct": draw.choice([0.25, 0.5])}, scaled=False), "layer_norm_eps"))
+
+
+def falcon():
+    config = small(old("hidden_size", "num_attention_heads", "num_hidden_layers", bias=chance()))
+    config["new_decoder_architecture"] = chance()
+    if config["new_decoder_architecture"]:
+        config["num_kv_heads"] = variants.divisor(config["num_attention_heads"])
+        if chance():
+            config["num_ln_in_parallel_attn"] = draw.choice([1, 2])
+    else:
+        config |= {"multi_query": chance(), "parallel_attn": chance()}
+    return activated(with_epsilon(rope(config, scaled=False), "layer_norm_epsilon"), "activation")
+
+
+def mpt():
+    config = small(old("d_model", "n_heads", "n_layers", max_seq_len=64))
+    config["n_heads"] = draw.choice([1, 2, 3, 4, 6])
+    config["d_model"] = config["n_heads"] * 8
+    attention = {}
+    if chance():
+        attention["softmax_scale"] = 0.3
+    if chance():
+        attention["clip_qkv"] = 0.8
+    return with_epsilon({**config, "attn_config": attention}, "layer_norm_epsilon")
+
+
+def bloom():
+    config = small(old("hidden_size", "n_head", "n_layer"))
+    config["n_head"] = draw.choice([1, 2, 3, 4, 6])
+    config["hidden_size"] = config["n_head"] * 4
+    return with_epsilon(config, "layer_norm_epsilon")
+
+
+def opt():
+    config = small(variants.opt())
+    config |= {"do_layer_norm_before": True, "max_position_embeddings": 40}
+    config.pop("word_embed_proj_dim", None)
+    if chance():
+        config["_remove_final_layer_norm"] = True
+    return activated(config, "activation_function")
+
+
+def vaultgemma(config):
+    config |= {key: draw.choice([None, 2.0, 5.0]) for key in ("attn_logit_softcapping", "final_logit_softcapping")}
+    return {**config, "query_pre_attn_scalar": draw.choice([9, 30])}
+
+
+def experts(*names, count="num_experts", active="num_experts_per_tok", width="moe_intermediate_size", more=None, **options):
+    """As dense(), with a mixture."""
+    make_dense = dense(*names, **options)
+
+    def make():
+        config = variants.experts(make_dense(), count, active, width)
+        return more(config) if more else config
+
+    return make
+
+
+def shared(*keys):
+    return lambda config: {**config, **{key: draw.randint(1, 2) for key in keys if chance(0.8)}}
+
+
+def grouped(config):
+    groups, size = draw.randint(1, 3), draw.randint(2, 4)
+    config |= {"n_routed_experts": groups * size, "n_group": groups, "topk_group": draw.randint(1, groups)}
+    config["num_experts_per_tok"] = draw.randint(1, size * config["topk_group"])
+    if chance():
+        config["routed_scaling_factor"] = 1.7
+    config = flags(shared("n_shared_experts")(config), "norm_topk_prob")
+    return {**config, "first_k_dense_replace": draw.randint(0, 2)} if chance() else config
+
+
+def qwen2_moe(config):
+    config["shared_expert_intermediate_size"] = draw.randint(3, 20)
+    if chance():
+        config |= {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": draw.randint(0, 3)}
+    if chance():
+        config["decoder_sparse_step"] = draw.randint(1, 2)
+    if chance():
+        config["mlp_only_layers"] = [draw.randint(0, 2)]
+    return config
+
+
+def dots1(config):
+    config = grouped(config)
+    config["max_window_layers"] = draw.randint(0, 3)
+    return config
+
+
+def glm4_moe(config):
+    return {**grouped(config), "num_nextn_predict_layers": 0}
+
+
+def hunyuan_moe(config):
+    return {**hunyuan(config), "tie_word_embeddings": False}
+
+
+def ernie_moe(config):
+    config = shared("moe_num_shared_experts")(config)
+    if chance():
+        config |= {"moe_layer_start_index": draw.randint(0, 2), "moe_layer_interval": draw.randint(1, 2)}
+    return config
+
+
+def minimax_m2(config):
+    if "partial_rotary_factor" not in config and "partial_rotary_factor" not in config.get("rope_parameters", {}) and chance():
+        config["rotary_dim"] = 4
+    config["head_dim"] = 8
+    return config
+
+
+def llama4(config):
+    config.setdefault("head_dim", 8)
+    config["head_dim"] += config["head_dim"] % 2
+    config |= {"intermediate_size_mlp": draw.randint(5, 30), "attention_chunk_size": draw.choice([3, 4]), "floor_scale": 3}
+    config["num_experts_per_tok"] = min(config["num_experts_per_tok"], 3)
+    if chance():
+        config["interleave_moe_layer_step"] = 2
+    if chance():
+        config["no_rope_layers"] = [draw.randint(0, 1) for _ in range(config["num_hidden_layers"])]
+    elif chance():
+        config["no_rope_layer_interval"] = 2
+    return flags(config, "use_qk_norm", "attn_temperature_tuning")
+
+
+BIASES = ("attention_bias", "mlp_bias")
+MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
+FAMILIES = {
+    "arcee": ("ArceeForCausalLM", dense(*BIASES)),
+    "bloom": ("BloomForCausalLM", bloom),
+    "cohere": ("CohereForCausalLM", dense("attention_bias", "use_qk_norm", head_dim=False, epsilon="layer_norm_eps", more=factors("logit_scale"))),
+    "cohere2": ("Cohere2ForCausalLM", dense("attention_bias", windows=True, epsilon="layer_norm_eps", more=factors("logit_scale"))),
+    "cwm": ("CwmForCausalLM", dense("mlp_bias", windows=True)),
+    "ernie4_5": ("Ernie4_5ForCausalLM", dense("use_bias")),
+    "dots1": ("Dots1ForCausalLM", experts("attention_bias", windows=True, count="n_routed_experts", more=dots1)),
+    "ernie4_5_moe": (
+        "Ernie4_5_MoeForCausalLM", experts("use_bias", count="moe_num_experts", active="moe_k", more=ernie_moe),
+    ),
+    "flex_olmo": ("FlexOlmoForCausalLM", experts("attention_bias", "norm_topk_prob", head_dim=False, width=None)),
+    "glm4_moe": (
+        "Glm4MoeForCausalLM",
+        experts("attention_bias", "use_qk_norm", partial=True, count="n_routed_experts", more=glm4_moe),
+    ),
+    "granitemoe": (
+        "GraniteMoeForCausalLM",
+        experts("attention_bias", head_dim=False, count="num_local_experts", width=None, more=factors(*MULTIPLIERS)),
+    ),
+    "hunyuan_v1_moe": (
+        "HunYuanMoEV1ForCausalLM", experts("attention_bias", scaled=False, active="moe_topk", width=None, more=hunyuan_moe),
+    ),
+    "llama4_text": ("Llama4ForCausalLM", experts("attention_bias", count="num_local_experts", width=None, more=llama4)),
+    "minimax_m2": ("MiniMaxM2ForCausalLM", experts(partial=True, count="num_local_experts", width=None, more=minimax_m2)),
+    "olmoe": (
+        "OlmoeForCausalLM",
+        experts("attention_bias", "norm_topk_prob", head_dim=False, width=None, more=factors("clip_qkv")),
+    ),
+    "qwen2_moe": ("Qwen2MoeForCausalLM", experts("qkv_bias", "norm_topk_prob", head_dim=False, more=qwen2_moe)),
+    "solar_open": ("SolarOpenForCausalLM", experts("attention_bias", count="n_routed_experts", more=grouped)),
+    "exaone4": ("Exaone4ForCausalLM", dense(windows=True, more=exaone4)),
+    "falcon": ("FalconForCausalLM", falcon),
+    "gemma": ("GemmaForCausalLM", dense("attention_bias")),
+    "glm": ("GlmForCausalLM", dense("attention_bias", partial=True)),
+    "glm4": ("Glm4ForCausalLM", dense("attention_bias", partial=True)),
+    "gpt_bigcode": (
+        "GPTBigCodeForCausalLM",
+        old_gpt("n_embd", "n_head", "n_layer", multi_query=chance, scale_attn_weights=chance, n_positions=lambda: 33),
+    ),
+    "gpt_neox": ("GPTNeoXForCausalLM", gpt_neox),
+    "gptj": ("GPTJForCausalLM", old_gpt("n_embd", "n_head", "n_layer", rotary_dim=lambda: draw.choice([2, 4]), n_positions=lambda: 33)),
+    "granite": ("GraniteForCausalLM", dense(*BIASES, head_dim=False, more=factors(*MULTIPLIERS))),
+    "helium": ("HeliumForCausalLM", lambda: activated(with_epsilon(rope(small(variants.helium())), "rms_norm_eps"))),
+    "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", dense("attention_bias", scaled=False, more=hunyuan)),
+    "hyperclovax": ("HyperCLOVAXForCausalLM", dense(*BIASES, "use_post_norm", head_dim=False, more=factors(*MULTIPLIERS))),
+    "jais2": ("Jais2ForCausalLM", dense(*BIASES, head_dim=False, epsilon="layer_norm_eps")),
+    "ministral": ("MinistralForCausalLM", dense(windows=True, scaled=False, more=ministral)),
+    "ministral3": ("Ministral3ForCausalLM", dense(windows=True, scaled=False, more=ministral3)),
+    "mpt": ("MptForCausalLM", mpt),
+    "nemotron": ("NemotronForCausalLM", dense(*BIASES, partial=True, epsilon="norm_eps")),
+    "olmo": ("OlmoForCausalLM", dense("attention_bias", head_dim=False, epsilon="unused_eps", more=factors("clip_qkv"))),
+    "olmo3": ("Olmo3ForCausalLM", dense("attention_bias", head_dim=False, windows=True, more=olmo3)),
+    "opt": ("OPTForCausalLM", opt),
+    "persimmon": ("PersimmonForCausalLM", dense("qk_layernorm", kv_heads=False, partial=True, epsilon="layer_norm_eps")),
+    "phi": ("PhiForCausalLM", dense("qk_layernorm", partial=True, epsilon="layer_norm_eps")),
+    "seed_oss": ("SeedOssForCausalLM", dense(*BIASES, "attention_out_bias")),
+    "smollm3": ("SmolLM3ForCausalLM", dense(*BIASES, head_dim=False, windows=True, more=smollm3)),
+    "stablelm": (
+        "StableLmForCausalLM",
+        dense("use_qkv_bias", "qk_layernorm", "use_parallel_residual", partial=True, epsilon="layer_norm_eps"),
+    ),
+    "starcoder2": ("Starcoder2ForCausalLM", dense("use_bias", head_dim=False, windows=True, epsilon="norm_epsilon")),
+    "vaultgemma": (
+        "VaultGemmaForCausalLM",
+        lambda: vaultgemma(activated(dense("attention_bias", windows=True)(), "hidden_activation")),
+    ),
+}
+
+
+def config_of(family):
+    architecture, make = FAMILIES[family]
+    return {"architectures": [architecture], "model_type": family, **make()}
+
+
+# What `transformers` computes.
+
+# A layer's children -> the tap that is their output; those of a family before those of all.
+COMMON = {
+    "input_layernorm": "attn_norm", "ln_1": "attn_norm", "norm_1": "attn_norm", "ln_attn": "attn_norm",
+    "self_attn_layer_norm": "attn_norm", "ln_2": "mlp_norm", "norm_2": "mlp_norm", "ln_mlp": "mlp_norm",
+    "final_layer_norm": "mlp_norm", "post_attention_layernorm": "mlp_norm", "self_attn": "attn_out", "attention": "attn_out",
+    "attn": "attn_out", "self_attention": "attn_out", "mlp": "mlp_out", "block_sparse_moe": "mlp_out", "feed_forward": "mlp_out", "pre_feedforward_layernorm": "mlp_norm",
+}
+AFTER = {"post_attention_layernorm": "attn_post_norm", "post_feedforward_layernorm": "mlp_post_norm"}
+OF_FAMILY = {
+    "exaone4": AFTER, "olmo3": AFTER, "flex_olmo": AFTER,
+    "glm4": {"post_self_attn_layernorm": "attn_post_norm", "post_mlp_layernorm": "mlp_post_norm"},
+    "bloom": {"self_attention": None, "mlp": None},  # the sums are theirs
+    "mpt": {"ffn": None},
+    "falcon": {"mlp": None},  # to which attention's output is added in place
+}
+SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
+
+
+@contextmanager
+def recorded(model):
+    taken, handles, kind = {}, [], model.config.model_type
+    base = getattr(model, "model", model.base_model)
+    base = base.decoder if kind == "opt" else base
+    layers = next(getattr(base, name) for name in ("layers", "h", "blocks") if hasattr(base, name))
+
+    def keep(name, module):
+        def hook(_module, _inputs, output):
+            value = output[0] if isinstance(output, tuple) else output
+            taken[name] = value.detach().clone()
+
+        handles.append(module.register_forward_hook(hook))
+
+    def keep_input(_module, inputs, kwargs):
+        taken["embed"] = (inputs[0] if inputs else kwargs["hidden_states"]).detach().clone()
+
+    handles.append(layers[0].register_forward_pre_hook(keep_input, with_kwargs=True))
+    for index, layer in enumerate(layers):
+        keep(f"layers.{index}.out", layer)
+        for child, module in layer.named_children():
+            tap = {**COMMON, **OF_FAMILY.get(kind, {})}.get(child)
+            if tap and type(module) is not torch.nn.Identity:
+                keep(f"layers.{index}.{tap}", module)
+    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f"):
+        if getattr(base, name, None) is not None:
+            keep("final_norm", getattr(base, name))
+    source = sys.modules[type(model).__module__]
+    plain = getattr(source, "eager_attention_forward", None)
+
+    def attention(module, query, key, value, *args, **kwargs):
+        result = plain(module, query, key, value, *args, **kwargs)
+        of = {"q": query, "k": key, "v": value}
+        if kind in SCALED_BEFORE:
+            del of["q"]
+        for name, tensor in of.items():
+            taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
+        taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
+        return result
+
+    if plain:
+        source.eager_attention_forward = attention
+    try:
+        yield taken
+    finally:
+        if plain:
+            source.eager_attention_forward = plain
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def exact_constants():
+    """BLOOM writes the root of 2/pi with eight digits: what float32 keeps of it."""
+    from transformers.models.bloom import modeling_bloom
+
+    kept = modeling_bloom.bloom_gelu_forward
+    modeling_bloom.bloom_gelu_forward = lambda x: torch.nn.functional.gelu(x, approximate="tanh")
+    try:
+        yield
+    finally:
+        modeling_bloom.bloom_gelu_forward = kept
+
+
+@torch.no_grad()
+def run(folder, tokens, dtype):
+    """{tap: numbers}, the logits among them."""
+    options = {"dtype": dtype, "attn_implementation": "eager", "experts_implementation": "eager"}
+    model = AutoModelForCausalLM.from_pretrained(folder, **options).eval()
+    with recorded(model) as taken:
+        taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits
+    return {name: value.double().flatten() for name, value in taken.items()}
+
+
+def truths(config, tensors, tokens):
+    """What a model computes in double throughout, and its logits in bfloat16."""
+    with tempfile.TemporaryDirectory() as folder:
+        put(folder, config, tensors, torch.float64)
+        with everything_double(), exact_constants():
+            exact = run(folder, tokens, torch.float64)
+        return exact, run(folder, tokens, torch.bfloat16)["logits"]
+
+
+def put(folder, config, tensors, dtype=torch.bfloat16):
+    (Path(folder) / "config.json").write_text(json.dumps(config, indent=1))
+    save_file({n: t.to(dtype).contiguous() for n, t in tensors.items()}, Path(folder) / "model.safetensors", {"format": "pt"})

@@ -1,0 +1,66 @@
+// Softmax attention with heads of one layer: projections, norms of heads, rotation, the cache, what comes after.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "refimpl/models/norms.h"
+#include "refimpl/models/rope_table.h"
+#include "refimpl/step/taps.h"
+
+namespace assay {
+
+struct Projection {
+  WeightView weight, bias;
+  explicit operator bool() const { return static_cast<bool>(weight); }
+  Matrix operator()(const Matrix& x, Ops& ops) const { return ops.linear(x, weight, bias); }
+};
+// Weight and bias of a role, where the layer has them.
+Projection find_projection(const Weights& weights, Role role, std::size_t layer);
+Projection get_projection(const Weights& weights, Role role, std::size_t layer);
+
+struct AttentionForm {
+  bool norm_after_rope = false;
+  bool clipped_after_norm = false;  // clip_qkv
+  bool fused_by_key_head =
+      false;  // rows of qkv: queries, key and value of the first key head, then of the next
+  // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
+  std::string_view norm_of_head = {};
+};
+
+class HeadAttention {
+ public:
+  HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
+                const AttentionForm& form, const NormRule& norm);
+
+  CacheWidth cache_width() const;
+  // x: after the layer's norm, [tokens, hidden]. `angles`: of the batch's positions; null: nothing rotates.
+  Matrix forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
+                 const TapScope& at) const;
+
+ private:
+  struct Qkv {
+    Matrix q, k, v;  // [tokens, heads · qk_dim], [tokens, kv_heads · qk_dim], [tokens, kv_heads · v_dim]
+  };
+  Qkv project(const Matrix& x, Ops& ops) const;
+  void clip(Qkv& of, Ops& ops) const;
+  void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
+  Matrix cut_gate(Matrix& q, Ops& ops) const;
+  void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
+  Matrix warmed(const Matrix& q, const Batch& batch, Ops& ops) const;
+  void add_spans(const Batch::Sequence& sequence, AttentionCall& call) const;
+  Matrix attend(const Qkv& of, const Batch& batch, Ops& ops) const;
+
+  std::size_t layer_;
+  AttentionGeometry geometry_;
+  AttentionForm form_;
+  const Hyperparameters& h_;
+  double scale_;
+  std::vector<double> slopes_;
+  Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
+  Norm q_norm_, k_norm_, unit_;
+  WeightView sinks_;
+};
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// What the tables of families told by their forms share.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "core/system/error.h"
+#include "refimpl/models/rules.h"
+#include "refimpl/models/transformer.h"
+
+namespace assay {
+
+// llama.cpp changes the order of rows in families of its own choice; these are read from safetensors only.
+template <const DecoderForm& kForm>
+std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+  if (weights.from_gguf())
+    throw Error::input(fmt::format("{} is computed from safetensors only", weights.tree().title))
+        .in(weights.config().source());
+  DecoderForm form = kForm;
+  form.moe = options.moe;
+  return make_decoder(weights, form);
+}
+
+// used, of every class here with rotary positions.
+inline constexpr std::string_view kKinKeys[] = {
+    "vocab_size",          "hidden_size",  "intermediate_size",       "num_hidden_layers",
+    "num_attention_heads", "hidden_act",   "max_position_embeddings", "original_max_position_embeddings",
+    "rope_theta",          "rope_scaling", "rope_parameters",         "tie_word_embeddings"};
+template <std::size_t N>
+constexpr auto kin_keys(const std::string_view (&more)[N]) {
+  std::array<std::string_view, std::size(kKinKeys) + N> all;
+  for (std::size_t i = 0; i < std::size(kKinKeys); ++i) all[i] = kKinKeys[i];
+  for (std::size_t i = 0; i < N; ++i) all[std::size(kKinKeys) + i] = more[i];
+  return all;
+}
+
+}  // namespace assay

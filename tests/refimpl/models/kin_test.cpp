@@ -1,0 +1,153 @@
+// Families told by a table, three odd variants of each, against transformers (data/make_kin_goldens.py).
+#include <numeric>
+
+#include "core/system/error.h"
+#include "tests/refimpl/models/golden_run.h"
+#include "tests/refimpl/models/made_weights.h"
+
+namespace assay {
+namespace {
+
+using test::Numbers;
+using test::Runner;
+
+fs::path fixtures() {
+  return test::source_dir() / "data/fixtures/kin";
+}
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(fixtures())) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<double> sketch(const std::vector<double>& values) {
+  std::vector<double> of = {test::largest(values)};
+  for (const char* row : {"signs 0", "signs 1"}) {
+    const std::vector<double> numbers = test::made_numbers(row, values.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) sum += numbers[i] < 0 ? -values[i] : values[i];
+    of.push_back(sum);
+  }
+  return of;
+}
+
+class Kin : public testing::TestWithParam<std::string> {
+ protected:
+  // Of each variant: a folder with the model, what is known of it.
+  template <class Body>
+  void each(Body body) const {
+    const auto entries = nlohmann::json::parse(test::read_file(fixtures() / (GetParam() + ".json")));
+    const auto stored = test::read_tensors(fixtures() / (GetParam() + ".safetensors"));
+    ASSERT_EQ(entries.size(), 3U);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      SCOPED_TRACE(entries[i]["config"].dump());
+      const test::TempDir place;
+      test::put_made_model(place.path(), entries[i]["config"].dump());
+      body(place.path().string(), entries[i], stored.at(std::to_string(i) + ".logits").values,
+           stored.at(std::to_string(i) + ".taps").values);
+    }
+  }
+  static std::vector<double> kept(const std::vector<double>& logits, std::size_t tokens) {
+    const std::size_t vocabulary = logits.size() / tokens;
+    std::vector<double> some;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (i % vocabulary % 3 == 0) some.push_back(logits[i]);
+    }
+    return some;
+  }
+};
+
+TEST_P(Kin, DoubleAgreesWithDoubleTransformersInEveryTap) {
+  each([](const std::string& folder, const nlohmann::json& entry, const std::vector<double>& truth,
+          const std::vector<double>& taps) {
+    const std::vector<TokenId> tokens = entry["tokens"];
+    Runner run(folder, Precision::f64);
+    EXPECT_LE(test::largest_difference(kept(run(tokens), tokens.size()), truth),
+              test::kOfDoubles * test::largest(truth));
+    const std::vector<std::string> names = entry["taps"];
+    ASSERT_EQ(taps.size(), 3 * names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto found = run.taps().find(names[i]);
+      ASSERT_NE(found, run.taps().end()) << names[i];
+      const std::vector<double> ours = sketch(found->second);
+      const double most = taps[3 * i], count = static_cast<double>(found->second.size());
+      EXPECT_LE(std::abs(ours[0] - most), test::kOfDoubles * most) << names[i];
+      for (const std::size_t row : {1, 2})
+        EXPECT_LE(std::abs(ours[row] - taps[3 * i + row]), test::kOfDoubles * most * std::sqrt(count))
+            << names[i];
+    }
+  });
+}
+
+TEST_P(Kin, HalfStraysAtMostTwiceAsFarAsPyTorch) {
+  each([](const std::string& folder, const nlohmann::json& entry, const std::vector<double>& truth,
+          const std::vector<double>&) {
+    const std::vector<TokenId> tokens = entry["tokens"];
+    Runner run(folder, Precision::bf16);
+    EXPECT_LE(test::largest_difference(kept(run(tokens), tokens.size()), truth),
+              2 * entry["strayed"].get<double>());
+  });
+}
+
+// But for frequencies that follow the length, where what was cached is of no use.
+TEST_P(Kin, TokenByTokenIsBitForBitTheSame) {
+  each([](const std::string& folder, const nlohmann::json& entry, const std::vector<double>&,
+          const std::vector<double>&) {
+    if (entry["config"].dump().find("dynamic") != std::string::npos &&
+        entry["config"].dump().find("alpha") == std::string::npos)
+      return;
+    const std::vector<TokenId> tokens = entry["tokens"];
+    Runner whole(folder, Precision::f32), stepping(folder, Precision::f32);
+    std::vector<double> by_step;
+    for (const TokenId token : tokens) {
+      const std::vector<double> row = stepping.step({token});
+      by_step.insert(by_step.end(), row.begin(), row.end());
+    }
+    EXPECT_EQ(whole(tokens), by_step);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(families()),
+                         [](const auto& info) { return info.param; });
+
+std::string refusal(const nlohmann::json& config) {
+  const test::TempDir place;
+  try {
+    test::put_made_model(place.path(), config.dump());
+    Runner run(place.path().string(), Precision::f32);
+  } catch (const Error& error) {
+    return error.line();
+  }
+  return "computed";
+}
+
+// What a rule does not compute it names.
+TEST(KinRefusals, NameTheKey) {
+  const nlohmann::json sizes = {{"vocab_size", 40},
+                                {"hidden_size", 16},
+                                {"intermediate_size", 12},
+                                {"num_hidden_layers", 1},
+                                {"num_attention_heads", 2}};
+  const auto with = [&](const std::string& architecture, const nlohmann::json& more) {
+    nlohmann::json config = sizes;
+    config["architectures"] = {architecture};
+    config.update(more);
+    return refusal(config);
+  };
+  EXPECT_EQ(with("GraniteForCausalLM", nlohmann::json::object()), "computed");
+  EXPECT_NE(with("OPTForCausalLM", {{"do_layer_norm_before", false}}).find("do_layer_norm_before"),
+            std::string::npos);
+  EXPECT_NE(with("FalconForCausalLM", {{"alibi", true}}).find("alibi"), std::string::npos);
+  EXPECT_NE(with("BloomForCausalLM", {{"apply_residual_connection_post_layernorm", true}})
+                .find("apply_residual_connection_post_layernorm"),
+            std::string::npos);
+  EXPECT_NE(with("MptForCausalLM", {{"attn_config", {{"alibi", false}}}}).find("alibi"), std::string::npos);
+  EXPECT_NE(with("GraniteForCausalLM", {{"hidden_act", "mish"}}).find("hidden_act"), std::string::npos);
+  EXPECT_NE(with("GPTJForCausalLM", {{"rotary_dim", 3}}).find("rotary_dim"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay

@@ -19,6 +19,7 @@
 #include "core/model/fused_sets.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_checks.h"
+#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
 #include "core/system/text.h"
@@ -300,8 +301,8 @@ class Planner {
         if (work.action == WorkAction::reblock) {
           const CheckpointTensor& scale = plan_.checkpoint.tensors[*tensor.scale];
           std::vector<std::uint64_t> shape(scale.shape.begin(), scale.shape.end() - 2);
-          shape.push_back(LogicalTensor::ceil_div(tensor.rows, spec.block_rows));
-          shape.push_back(LogicalTensor::ceil_div(tensor.columns, spec.block_columns));
+          shape.push_back(ceil_div(tensor.rows, spec.block_rows));
+          shape.push_back(ceil_div(tensor.columns, spec.block_columns));
           put(scale.file, {scale.name, scale.type, std::move(shape), OutputTensor::Source::scales, at});
         }
         return;

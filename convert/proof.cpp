@@ -13,6 +13,7 @@
 #include "convert/pipeline.h"
 #include "convert/scale_map.h"
 #include "core/formats/stream_digest.h"
+#include "core/numeric/ceil_div.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -217,8 +218,8 @@ Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const Che
     proof.values += made.side() != nullptr ? old.elements() : 0;
     const bool same = work.action == WorkAction::recode;
     proof.scales += same ? old.slices * old.scale_rows() * old.scale_columns()
-                         : old.slices * LogicalTensor::ceil_div(old.rows, plan.spec.block_rows) *
-                               LogicalTensor::ceil_div(old.columns, plan.spec.block_columns);
+                         : old.slices * ceil_div(old.rows, plan.spec.block_rows) *
+                               ceil_div(old.columns, plan.spec.block_columns);
   }
   for (const WholeTensor& tensor : kept) proof.code_bytes += tensor.bytes;
   for (std::string& fault : faults) {

@@ -16,6 +16,7 @@
 #include "core/model/parallel_words.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_reader.h"
+#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/report.h"
@@ -299,9 +300,7 @@ std::optional<RankPlan::Axis> RankPlan::axis_of(const ConversionPlan& plan,
   const std::size_t axis = rows != transposed ? last - 1 : last;
   const std::uint64_t count = output.shape[axis];
   if (count <= 1) return std::nullopt;
-  const auto fits = [&](std::uint64_t step) {
-    return step > 0 && LogicalTensor::ceil_div(weight.size, step) == count;
-  };
+  const auto fits = [&](std::uint64_t step) { return step > 0 && ceil_div(weight.size, step) == count; };
   if (holds_scales(plan, output)) {
     const std::uint64_t block = scale_block(plan, output, rows);
     if (fits(block)) return Axis{axis, block};
@@ -332,8 +331,8 @@ RankPlan::Piece RankPlan::piece_of(const ConversionPlan& plan, const OutputTenso
   if (cuts) {
     padding = share.padding / axis->step;
     for (const IndexRange& range : share.ranges) {
-      ranges.push_back({range.begin / axis->step,
-                        std::min(LogicalTensor::ceil_div(range.end, axis->step), output.shape[along])});
+      ranges.push_back(
+          {range.begin / axis->step, std::min(ceil_div(range.end, axis->step), output.shape[along])});
     }
   } else {
     ranges.push_back(*share.experts);

@@ -15,6 +15,7 @@
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
 #include "core/model/weight_encoder.h"
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/codec_simd.h"
 #include "core/system/error.h"
 #include "core/system/scratch.h"
@@ -217,7 +218,7 @@ void ShardPieces::queue_derived(const OutputTensor& output) {
   const std::uint64_t step = rows_a_piece(derived.made), rows = derived.made.rows();
   const std::uint64_t row_bytes = storage_bytes(derived.type, derived.made.columns()).value();
   std::vector<ErrorSums>& sums = sums_[output.from];
-  sums.resize(LogicalTensor::ceil_div(rows, step));
+  sums.resize(ceil_div(rows, step));
   for (std::uint64_t first = 0; first < rows; first += step) {
     const std::uint64_t count = std::min(step, rows - first);
     group.pieces.push_back([=, this, &output, &derived, &sum = sums[first / step]] {
@@ -241,7 +242,7 @@ void ShardPieces::queue_work(std::uint32_t work, const Outputs& outputs) {
     return;
   }
   const std::uint64_t step = rows_a_piece(plan_, plan_.works[work]);
-  const std::uint64_t count = LogicalTensor::ceil_div(tensor.all_rows(), step);
+  const std::uint64_t count = ceil_div(tensor.all_rows(), step);
   if (plan_.works[work].action == WorkAction::recode) return queue_recoding(tensor, outputs, step, count);
   std::vector<ErrorSums>& sums = sums_[work];
   sums.resize(count);

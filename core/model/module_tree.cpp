@@ -93,15 +93,6 @@ std::uint64_t parameters(const Module& module) {
   return sum;
 }
 
-std::uint64_t active_parameters(const Module& module) {
-  std::uint64_t sum = 0;
-  Occurrence where;
-  visit_module(module, where, [&](const TensorSpec& spec, const Occurrence& here) {
-    if (spec.storage == Storage::own) sum += active_elements(spec, here);
-  });
-  return sum;
-}
-
 void for_each_spec(const ModuleTree& tree,
                    const std::function<void(const TensorSpec&, const Occurrence&)>& visit) {
   Occurrence where;

@@ -255,7 +255,6 @@ Totals count(const ModuleTree& tree);
 
 // Parameters of a module, all its repetitions included; tied, duplicate and buffer tensors are none.
 std::uint64_t parameters(const Module& module);
-std::uint64_t active_parameters(const Module& module);
 // The arithmetic behind parameters(): one repetition, or all of them ("58 × (…)"). Value 0: it has none of
 // its own.
 Quantity formula_of_one(const Module& module);

@@ -21,6 +21,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/config.h"
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/packed_ints.h"
 #include "core/system/finding.h"
 
@@ -105,8 +106,6 @@ struct LogicalTensor {
   std::uint64_t rows_together() const { return form.transposed && !composed ? 256 : 1; }
   // Every place above: what the tensor is stored in.
   std::vector<std::uint32_t> places() const;
-
-  static std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 };
 
 // "F8_E4M3 128x128", "I8 channel", "F8_E4M3 tensor", "NVFP4", "AWQ INT4 group 128", "BF16": for people.

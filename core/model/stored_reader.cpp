@@ -6,6 +6,7 @@
 
 #include "core/model/composed_tensor.h"
 #include "core/numeric/block_quantizer.h"
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_nvfp4.h"
@@ -58,7 +59,7 @@ void decode_times_factors(const CheckpointReader& source, const LogicalTensor& t
 void read_swizzled(const CheckpointReader& source, const CheckpointTensor& scale, std::uint64_t first,
                    std::uint64_t count, std::uint64_t groups, std::span<std::byte> out) {
   constexpr std::uint64_t kRows = 128, kGroups = 4, kTile = kRows * kGroups;
-  const std::uint64_t band = LogicalTensor::ceil_div(groups, kGroups) * kTile, begin = first / kRows;
+  const std::uint64_t band = ceil_div(groups, kGroups) * kTile, begin = first / kRows;
   std::vector<std::byte> tiles(((first + count - 1) / kRows + 1 - begin) * band);
   source.read(scale, begin * band, tiles);
   for (std::uint64_t r = 0; r < count; ++r) {

@@ -130,8 +130,8 @@ void add_cpu(Registry& registry, std::string_view name, std::string_view about, 
 // One way of multiplying: what it takes, and how.
 using TakesWeight = bool (*)(const WeightView&, const Arithmetic&);
 
-Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight takes, cpu::LinearWay way,
-                           Edges edges) {
+Kernel<LinearCall> one_way(std::string_view name, std::string_view about, TakesWeight takes,
+                           cpu::LinearWay way, const Edges& edges) {
   return {.name = std::string(name),
           .about = std::string(about),
           .takes = [takes](const Arithmetic& arithmetic,
@@ -145,7 +145,7 @@ Kernel<LinearCall> one_way(std::string name, std::string about, TakesWeight take
                 if (ops.arithmetic().bfloat16()) cpu::finish_bf16({}, keep, y, ops.jobs());
                 return y;
               },
-          .edges = std::move(edges)};
+          .edges = edges};
 }
 
 std::optional<RoundedOperands> operands_of_linear(const Arithmetic& arithmetic, const LinearCall& call) {

@@ -222,10 +222,6 @@ const Family* family_of_metadata(const ModelConfig& config) {
 
 }  // namespace
 
-std::span<const Family* const> all_families() {
-  return kFamilies;
-}
-
 std::vector<const GgufFamily*> gguf_families() {
   std::vector<const GgufFamily*> written;
   for (const Family* family : kFamilies) {

@@ -24,7 +24,6 @@ struct Family {
   const GgufFamily* gguf = nullptr;  // how llama.cpp keeps it; nullptr: it is not written as GGUF
 };
 
-std::span<const Family* const> all_families();
 // By architecture, else by model_type. Throws Error::input for an unknown one, naming the closest families.
 const Family& find_family(const ModelConfig& config);
 

@@ -73,10 +73,10 @@ void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const
   tensor.auxiliary.push_back(*described);
   const auto state = quant_state(resolution, *described);
   const auto elements = state ? element_count(state->shape) : std::nullopt;
-  if (!elements || *elements == 0 || LogicalTensor::ceil_div(*elements, 2) != codes.bytes)
+  if (!elements || *elements == 0 || ceil_div(*elements, 2) != codes.bytes)
     return resolution.unknown_form(tensor, "quant_state");
   const bool nested = tensor.nested_scale && tensor.nested_table && state->form.nested != 0;
-  const std::uint64_t blocks = LogicalTensor::ceil_div(*elements, state->form.block);
+  const std::uint64_t blocks = ceil_div(*elements, state->form.block);
   bool fits =
       is_list(resolution.stored(*tensor.table), ElementType::F32, 16) &&
       is_list(resolution.stored(*tensor.scale), nested ? ElementType::U8 : ElementType::F32, blocks) &&
@@ -84,7 +84,7 @@ void resolve_codebook(StoredResolution& resolution, LogicalTensor& tensor, const
   if (fits && nested) {
     fits = is_list(resolution.stored(*tensor.nested_table), ElementType::F32, 256) &&
            is_list(resolution.stored(*tensor.nested_scale), ElementType::F32,
-                   LogicalTensor::ceil_div(blocks, state->form.nested));
+                   ceil_div(blocks, state->form.nested));
   }
   if (!fits) return resolution.unknown_form(tensor, "tables and scales");
   tensor.form = {.kind = FormKind::codebook, .codes = ElementType::U8};

@@ -17,6 +17,7 @@
 #include "core/model/formats/compressed_tensors.h"
 #include "core/model/stored_checks.h"
 #include "core/model/weight_encoder.h"
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/microscaling.h"
 #include "core/system/error.h"
@@ -35,7 +36,7 @@ void resolve_fp4(StoredResolution& resolution, LogicalTensor& tensor) {
     return resolution.unknown_form(tensor);
   const std::uint64_t group = tensor.form.scales == ElementType::F8_E8M0 ? 32 : 16;
   StoredShape grid = shape;
-  grid.back() = LogicalTensor::ceil_div(shape.back(), group);
+  grid.back() = ceil_div(shape.back(), group);
   if (resolution.stored(*tensor.scale).shape != grid) return resolution.bad_grid(tensor, shape);
   if (tensor.global_scale) {
     const CheckpointTensor& global = resolution.stored(*tensor.global_scale);

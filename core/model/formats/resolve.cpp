@@ -7,6 +7,7 @@
 #include "core/model/formats/format.h"
 #include "core/model/nested_config.h"
 #include "core/model/stored_checks.h"
+#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -71,13 +72,12 @@ void StoredResolution::bad_grid(const LogicalTensor& tensor, const StoredShape& 
   std::string wanted;
   if (block) {
     wanted = fmt::format("; {}x{} blocks of {} want [{}, {}]", block->rows, block->columns, shape_text(shape),
-                         LogicalTensor::ceil_div(m.rows, block->rows),
-                         LogicalTensor::ceil_div(m.columns, block->columns));
+                         ceil_div(m.rows, block->rows), ceil_div(m.columns, block->columns));
   }
   if (const auto group = configured_group(quantization_);
       !block && group && *group != 0 && tensor.form.kind == FormKind::packed)
     wanted = fmt::format("; {} inputs in groups of {}, as the config says, have {} scales a row", m.columns,
-                         *group, LogicalTensor::ceil_div(m.columns, *group));
+                         *group, ceil_div(m.columns, *group));
   fault("stored.scale_shape", scale.name,
         fmt::format("{} is no grid of scales over {} {}{}", shape_text(scale.shape), tensor.name,
                     shape_text(shape), wanted));

@@ -14,6 +14,7 @@
 #include "core/model/stored_checks.h"
 #include "core/model/stored_reader.h"
 #include "core/model/weight_encoder.h"
+#include "core/numeric/ceil_div.h"
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/row_quantizer.h"
 #include "core/system/error.h"
@@ -173,8 +174,8 @@ class ScaledEncoder : public WeightEncoder {
 
   std::vector<EncodedPart> parts(const LogicalTensor& tensor) const override {
     const BlockQuantizer quantizer = quantizer_of(tensor.rows, tensor.columns);
-    std::vector<std::uint64_t> grid = {LogicalTensor::ceil_div(tensor.rows, quantizer.block_rows),
-                                       LogicalTensor::ceil_div(tensor.columns, quantizer.block_columns)};
+    std::vector<std::uint64_t> grid = {ceil_div(tensor.rows, quantizer.block_rows),
+                                       ceil_div(tensor.columns, quantizer.block_columns)};
     if (whole()) grid = {1};
     const char* suffix = target_.grain == ScaledTarget::Grain::block ? "_scale_inv" : "_scale";
     return {{"", target_.type, tensor.shape, false}, {suffix, ElementType::F32, grid}};
@@ -206,12 +207,11 @@ class ScaledEncoder : public WeightEncoder {
   void encode(const RowsToEncode& in, EncodedRows& out) const override {
     const BlockQuantizer quantizer = quantizer_of(in.tensor.rows, in.tensor.columns);
     const std::uint64_t columns = in.tensor.columns, block_rows = std::min(in.rows, quantizer.block_rows);
-    const std::uint64_t across = LogicalTensor::ceil_div(columns, quantizer.block_columns);
+    const std::uint64_t across = ceil_div(columns, quantizer.block_columns);
     const std::uint64_t first_block = whole() ? 0 : in.first / quantizer.block_rows;
     out.begin(2);
     thread_local Scratch<float> scale_memory, row_memory;
-    const auto scales =
-        scale_memory.take(whole() ? 1 : LogicalTensor::ceil_div(in.rows, block_rows) * across);
+    const auto scales = scale_memory.take(whole() ? 1 : ceil_div(in.rows, block_rows) * across);
     if (whole()) {
       scales[0] = in.whole_amax;
     } else {

@@ -175,8 +175,7 @@ void resolve_tiled(StoredResolution& resolution, LogicalTensor& tensor, const St
   constexpr std::uint64_t kPadding = 1024;
   const bool known = tiles[2] == 32 && (tiles[3] == 1 || tiles[3] == 2 || tiles[3] == 4);
   const std::uint64_t columns = known ? tiles[1] * 32 * tiles[3] : 0;
-  if (!known || tiles[0] != LogicalTensor::ceil_div(shape[0], 8) || columns < shape[1] ||
-      columns - shape[1] >= kPadding)
+  if (!known || tiles[0] != ceil_div(shape[0], 8) || columns < shape[1] || columns - shape[1] >= kPadding)
     return resolution.unknown_form(tensor, fmt::format("tiles of {}", shape_text(shape)));
   const bool fits =
       grid.size() == 3 && grid[0] != 0 && columns % grid[0] == 0 && grid[1] == tiles[0] * 8 && grid[2] == 2;
@@ -199,8 +198,8 @@ void resolve_swizzled(StoredResolution& resolution, LogicalTensor& tensor) {
   if (!known || (!eight && __builtin_mul_overflow(shape.back(), 2, &shape.back())))
     return resolution.unknown_form(tensor, "swizzled scales belong to matrices of MXFP8, MXFP4 and NVFP4");
   tensor.form.block_columns = of_powers ? 32 : 16;
-  const std::uint64_t groups = LogicalTensor::ceil_div(shape[1], tensor.form.block_columns);
-  const std::uint64_t tiles = LogicalTensor::ceil_div(shape[0], 128) * LogicalTensor::ceil_div(groups, 4);
+  const std::uint64_t groups = ceil_div(shape[1], tensor.form.block_columns);
+  const std::uint64_t tiles = ceil_div(shape[0], 128) * ceil_div(groups, 4);
   if (tiles == 0 || scale.bytes / 512 != tiles || scale.bytes % 512 != 0)
     return resolution.bad_grid(tensor, shape);
   if (tensor.global_scale) {

@@ -197,12 +197,12 @@ class PercentFormat {
     if (!value.is_number()) fail(fmt::format("must be real number, not {}", type_name(value)));
     const double number = value.number();
     const bool negative = std::signbit(number) && !std::isnan(number);
-    std::string digits =
+    const std::string digits =
         format_magnitude(std::fabs(number), type, spec.precision < 0 ? 6 : spec.precision, spec.alternate);
     put_padded(negative           ? "-"
                : spec.sign == '-' ? ""
                                   : std::string(1, spec.sign),
-               std::move(digits), spec, left);
+               digits, spec, left);
   }
 
   std::string_view rest_;

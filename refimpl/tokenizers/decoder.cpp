@@ -272,7 +272,7 @@ class PlanReader {
     if (fused_ && options.content.size() == 1)
       plan.push_back([options] { return std::make_unique<StripStream>(options); });
     else
-      in_place([options](std::string piece, bool) { return strip_piece(std::move(piece), options); });
+      in_place([options](const std::string& piece, bool) { return strip_piece(piece, options); });
   }
 
   const fs::path& source_;

@@ -48,6 +48,10 @@ VARIANTS = {
                          "partial_rotary_factor": 0.4, "attention_factor": 1.1}}},
         "wide-rope": {"qk_rope_head_dim": 12, "rms_norm_eps": 0.02, "swiglu_limit": 0.3},
     },
+    "longcat-flash": {
+        "silent": {key: ABSENT for key in ("rms_norm_eps", "rope_theta", "routed_scaling_factor")},
+        "yarn": {"rope_scaling": YARN_V3, "moe_topk": 2}, "top-6": {"moe_topk": 6, "rms_norm_eps": 0.02},
+    },
     "youtu": {
         "silent": {"rms_norm_eps": ABSENT, "rope_theta": ABSENT, "rope_interleave": ABSENT},
         "halves": {"rope_interleave": False, "rms_norm_eps": 0.03}, "yarn": {"rope_scaling": YARN_V3},

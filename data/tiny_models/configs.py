@@ -295,5 +295,14 @@ CONFIGS |= {
     },
 }
 
+CONFIGS |= {
+    "longcat-flash": {
+        **COMMON, **LATENT, "architectures": ["LongcatFlashForCausalLM"], "model_type": "longcat_flash", "num_layers": 2, "head_dim": 8,
+        "ffn_hidden_size": 40, "expert_ffn_hidden_size": 20, "n_routed_experts": 7, "zero_expert_num": 4, "moe_topk": 3,
+        "num_attention_heads": 3, "num_key_value_heads": 3, "routed_scaling_factor": 3.0, "rope_theta": 10000000.0,
+        "rms_norm_eps": 1e-5, "router_bias": False, "zero_expert_type": "identity",
+    },
+}
+
 # A prompt of 24 tokens is shorter than the original context, one of 40 is longer.
 LONG_PROMPT = {"llama", "llama-dynamic", "qwen2", "phi3", "minicpm3", "gpt-oss", "deepseek-v3", "deepseek-v4"}

@@ -88,6 +88,21 @@ def recorded(model):
     layout = LAYOUT.get(model.config.model_type, PRE_NORM)
     for index, block in enumerate(blocks):
         prefix = f"layers.{index}"
+        if hasattr(block, "mlps"):  # LongCat attends twice a layer
+            for half in (0, 1):
+                own = f"{prefix}.half.{half}"
+                keep(f"{own}.attn_norm", block.input_layernorm[half])
+                keep(f"{own}.attn_out", block.self_attn[half])
+                keep(f"{own}.latent", block.self_attn[half].kv_a_layernorm)
+                keep_input(f"{own}.attn_residual", block.post_attention_layernorm[half])
+                keep(f"{own}.mlp_norm", block.post_attention_layernorm[half])
+                keep(f"{own}.mlp_out", block.mlps[half])
+            if index == 0:
+                keep_input("embed", block)
+            keep(f"{prefix}.mlp_out", block.mlp)
+            keep_router(prefix, block.mlp.router)
+            keep(f"{prefix}.out", block)
+            continue
         mlp = next((getattr(block, child) for child, tap in layout.items() if tap == "mlp_out"), None)
         if index == 0:
             keep_input("embed", block)
@@ -127,6 +142,8 @@ def recorded(model):
     def attention(module, query, key, value, *args, **kwargs):
         result = plain(module, query, key, value, *args, **kwargs)
         prefix = f"layers.{module.layer_idx}"
+        if hasattr(module, "mla_scale_q_lora"):
+            prefix = f"layers.{module.layer_idx // 2}.half.{module.layer_idx % 2}"
         kept = {"q": query, "k": key, "v": value}
         if hasattr(module, "kv_a_layernorm"):
             del kept["v"]  # MLA's values come of the latent, which is kept

@@ -15,7 +15,7 @@ struct DeepseekForm {
   RopeLayout index_layout = RopeLayout::half_split;  // of an indexer's heads
 };
 
-extern const ModelRule kDeepseekV4Rule;  // a decoder of its own: deepseek_v4.cpp
+extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp
 
 std::unique_ptr<LanguageModel> make_deepseek(const Weights& weights, const ModelOptions& options,
                                              const DeepseekForm& form = {});

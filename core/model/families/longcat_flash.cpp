@@ -2,6 +2,7 @@
 // and hold nothing, so that a token passes fewer than moe_topk (arXiv 2509.01322).
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward.h"
 
 namespace assay::families {
 namespace {
@@ -51,12 +52,20 @@ void describe_longcat(ConfigReader& config, ModuleTree& tree) {
     tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
 }
 
+Hyperparameters read_longcat(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.epsilon = 1e-5, .rope = {.theta = 1e7, .context = 131072}});
+  h.interleaved_pairs = true;
+  h.routing.scale = config.real("routed_scaling_factor", 6);
+  return h;
+}
+
 constexpr std::string_view kLongcatArchitectures[] = {"LongcatFlashForCausalLM"},
                            kLongcatTypes[] = {"longcat_flash"};
 
 }  // namespace
 
-const Family kLongcatFlash = {"longcat_flash", "LongCat-Flash", kLongcatArchitectures, kLongcatTypes, {},
-                              describe_longcat};
+const Family kLongcatFlash = {"longcat_flash",  "LongCat-Flash", kLongcatArchitectures, kLongcatTypes, {},
+                              describe_longcat, read_longcat};
 
 }  // namespace assay::families

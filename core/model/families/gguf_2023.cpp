@@ -1,11 +1,13 @@
 // How llama.cpp keeps the decoders before Llama, and those of their time: Falcon, StableLM, GPT-2, GPT-NeoX, BLOOM,
 // MPT, GPT-BigCode, Phi-2.
-#include "core/formats/json.h"
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
 namespace assay::families {
+namespace decoders_2023_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -200,9 +202,10 @@ constexpr const GgufRules* kGroup[] = {&kFalcon, &kStablelm, &kGpt2,    &kNeox,
                                        &kBloom,  &kMpt,      &kBigcode, &kPhi};
 
 }  // namespace
+}  // namespace decoders_2023_in_gguf
 
 GgufGroup gguf_2023() {
-  return kGroup;
+  return decoders_2023_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

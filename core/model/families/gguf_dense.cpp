@@ -1,10 +1,12 @@
 // How llama.cpp keeps dense decoders (conversion/*.py): OLMo, Granite, SmolLM3, Seed-OSS, EXAONE 4, ERNIE 4.5, Arcee,
 // Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
-#include "core/formats/json.h"
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_own_keys.h"
 
 namespace assay::families {
+namespace dense_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -290,9 +292,10 @@ constexpr const GgufRules* kGroup[] = {
     &kHunyuan, &kJais2, &kCohere, &kCohere2, &kStarcoder2, &kGlm4,  &kGemma,   &kGemma2,  &kGemma3};
 
 }  // namespace
+}  // namespace dense_in_gguf
 
 GgufGroup gguf_dense() {
-  return kGroup;
+  return dense_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

@@ -1,14 +1,15 @@
 // How llama.cpp keeps models whose layers are of several kinds (conversion/lfm2.py, nemotron.py, command_r.py): LFM2,
 // Nemotron-H and 3, Cohere 2 with experts. Of such a model some keys are lists, 0 where a layer has none.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
 namespace assay::families {
+namespace hybrid_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -211,9 +212,10 @@ constexpr GgufRules kCohere2Moe = {
 constexpr const GgufRules* kGroup[] = {&kLfm2, &kLfm2Moe, &kNemotronH, &kNemotronMoe, &kCohere2Moe};
 
 }  // namespace
+}  // namespace hybrid_in_gguf
 
 GgufGroup gguf_hybrid() {
-  return kGroup;
+  return hybrid_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

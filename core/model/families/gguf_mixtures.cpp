@@ -2,14 +2,15 @@
 // DBRX, Granite, ERNIE 4.5, dots.llm1, Mellum, Trinity, Cohere 2. Experts of a layer, stored one by one, become stacks
 // whatever the family (gguf_export.cpp).
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
 namespace assay::families {
+namespace mixtures_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -240,9 +241,10 @@ constexpr const GgufRules* kGroup[] = {&kQwen2Moe, &kDots,   &kMinimaxM2, &kGlm4
                                        &kErnieMoe, &kMellum, &kAfmoe};
 
 }  // namespace
+}  // namespace mixtures_in_gguf
 
 GgufGroup gguf_mixtures() {
-  return kGroup;
+  return mixtures_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

@@ -1,11 +1,12 @@
 // How llama.cpp keeps Phi-3, Phi-4 and Phi-3.5-MoE (conversion/phi.py).
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/model/families/gguf.h"
 #include "core/system/error.h"
 
 namespace assay::families {
+namespace phi_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -90,9 +91,10 @@ constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
 constexpr const GgufRules* kGroup[] = {&kPhi3, &kPhimoe};
 
 }  // namespace
+}  // namespace phi_in_gguf
 
 GgufGroup gguf_phi() {
-  return kGroup;
+  return phi_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

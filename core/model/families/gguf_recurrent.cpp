@@ -1,14 +1,15 @@
 // How llama.cpp keeps layers with a state (conversion/mamba.py, jamba.py, qwen.py): Mamba 1 and 2, Jamba, Qwen3-Next,
 // Qwen3.5. What a state decays by is stored as its logarithm, and kept as -exp of that.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
 namespace assay::families {
+namespace recurrent_in_gguf {
 namespace {
 
 using Form = GgufOwnKey::Form;
@@ -352,9 +353,10 @@ constexpr GgufRules kQwen35Moe = {.base = {.family = "qwen3_5_moe",
 constexpr const GgufRules* kGroup[] = {&kMamba, &kMamba2, &kJamba, &kQwen3Next, &kQwen35, &kQwen35Moe};
 
 }  // namespace
+}  // namespace recurrent_in_gguf
 
 GgufGroup gguf_recurrent() {
-  return kGroup;
+  return recurrent_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

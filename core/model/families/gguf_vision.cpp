@@ -1,10 +1,12 @@
 // How llama.cpp keeps the language models of Qwen's models that see (conversion/qwenvl.py, qwen3vl.py); their towers are
 // another file (mmproj), which is not written here.
-#include "core/formats/json.h"
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_transforms.h"
 
 namespace assay::families {
+namespace vision_in_gguf {
 namespace {
 
 using Keys = GgufRules::Keys;
@@ -57,9 +59,10 @@ constexpr GgufRules kQwen3VlMoe = {.base = {.family = "qwen3_vl_moe",
 constexpr const GgufRules* kGroup[] = {&kQwen2Vl, &kQwen25Vl, &kQwen3Vl, &kQwen3VlMoe};
 
 }  // namespace
+}  // namespace vision_in_gguf
 
 GgufGroup gguf_vision() {
-  return kGroup;
+  return vision_in_gguf::kGroup;
 }
 
 }  // namespace assay::families

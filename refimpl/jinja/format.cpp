@@ -199,10 +199,7 @@ class PercentFormat {
     const bool negative = std::signbit(number) && !std::isnan(number);
     const std::string digits =
         format_magnitude(std::fabs(number), type, spec.precision < 0 ? 6 : spec.precision, spec.alternate);
-    put_padded(negative           ? "-"
-               : spec.sign == '-' ? ""
-                                  : std::string(1, spec.sign),
-               digits, spec, left);
+    put_padded(negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign), digits, spec, left);
   }
 
   std::string_view rest_;

@@ -180,6 +180,10 @@ TEST(Ranks, HoldWhatTorchCuts) {
   }
 }
 
+// Three or five heads, or three groups of outputs: no two ranks can share them.
+const std::set<std::string> kOddSizes = {"bamba",         "deepseek-v4",   "glm-moe-dsa",
+                                         "glm4-moe-lite", "longcat-flash", "youtu"};
+
 TEST(Ranks, EveryFamilyCutAndMergedIsWhatItWas) {
   const TempDir dir;
   std::size_t families = 0;
@@ -189,6 +193,11 @@ TEST(Ranks, EveryFamilyCutAndMergedIsWhatItWas) {
     if (model == "gpt-oss") cut.insert(cut.end(), {"--ep", "2"});  // 32 inputs of down are one block
     if (model.ends_with("-fp8")) cut.insert(cut.end(), {"--to", "reblock=4x4"});
     const auto result = assay(cut);
+    if (kOddSizes.contains(model)) {
+      EXPECT_EQ(result.exit_code, 1) << model;
+      EXPECT_NE(result.out.find("divisible by"), std::string::npos) << result.out << result.err;
+      continue;
+    }
     ASSERT_EQ(result.exit_code, 0) << model << result.out << result.err;
     EXPECT_NE(result.out.find("proved: "), std::string::npos) << model;
     expect_ok(assay({"convert", dir / model, dir / (model + "-whole"), "--merge"}));

@@ -14,13 +14,11 @@ using Keys = GgufRules::Keys;
 using ToldBy = GgufFamily::ToldBy;
 using Vocabulary = GgufFamily::Vocabulary;
 using own_keys::head_width;
-using own_keys::rotary_width;
 using own_keys::windowed_layers;
 
 constexpr GgufOwnKey kVocabulary = {.key = "vocab_size", .config = "vocab_size"};
 constexpr GgufOwnKey kWindow = {.key = "attention.sliding_window", .config = "sliding_window"};
 constexpr GgufOwnKey kHeadRotary = {.key = "rope.dimension_count", .made = head_width};
-constexpr GgufOwnKey kPartRotary = {.key = "rope.dimension_count", .made = rotary_width};
 constexpr GgufOwnKey kFileType = {.key = "general", .form = Form::file_type};
 
 ParsedJson no_scaling(const GgufFacts&) {

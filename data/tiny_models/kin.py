@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
 import check_family_variants as variants
 from make_module_oracle import build, checkpoint_tensors
@@ -58,8 +58,11 @@ def weight(name, shape):
 
 
 def checkpoint(config):
-    tensors = checkpoint_tensors(build(json.loads(json.dumps(config))))
-    return {name: weight(name, tuple(tensor.shape)) for name, tensor in tensors.items()}
+    tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if config["model_type"] in TWINS:
+        shapes = TWINS[config["model_type"]][1](config, shapes)
+    return {name: weight(name, shape) for name, shape in shapes.items()}
 
 
 # Configs.
@@ -322,6 +325,32 @@ def llama4(config):
     return flags(config, "use_qk_norm", "attn_temperature_tuning")
 
 
+TOWER = {
+    "depth": 1, "hidden_size": 8, "intermediate_size": 6, "num_heads": 2, "in_channels": 3, "patch_size": 2,
+    "temporal_patch_size": 2, "spatial_merge_size": 1,
+}
+
+
+def seeing(make, kind, **tower):
+    """A text model beside a tower that no text meets: positions in three axes, which are one."""
+
+    def made():
+        text = {**make(), "model_type": f"{kind}_text"}
+        width = text.get("head_dim", text["hidden_size"] // text["num_attention_heads"])
+        tied = text.pop("tie_word_embeddings")
+        text.pop("rope_theta", None)
+        half = width // 2
+        parameters = {"rope_type": "default", "rope_theta": 5e5, "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
+        vision = {**TOWER, "out_hidden_size": text["hidden_size"], **tower}
+        return {"text_config": {**text, "rope_parameters": parameters}, "vision_config": vision, "tie_word_embeddings": tied}
+
+    return made
+
+
+def text_of(config):
+    return config.get("text_config", config)
+
+
 BIASES = ("attention_bias", "mlp_bias")
 MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
 FAMILIES = {
@@ -387,11 +416,119 @@ FAMILIES = {
         dense("use_qkv_bias", "qk_layernorm", "use_parallel_residual", partial=True, epsilon="layer_norm_eps"),
     ),
     "starcoder2": ("Starcoder2ForCausalLM", dense("use_bias", head_dim=False, windows=True, epsilon="norm_epsilon")),
+    "qwen2_5_vl": ("Qwen2_5_VLForConditionalGeneration", seeing(dense(head_dim=False, scaled=False), "qwen2_5_vl")),
+    "qwen3_vl": (
+        "Qwen3VLForConditionalGeneration",
+        seeing(dense("attention_bias", scaled=False), "qwen3_vl", num_position_embeddings=4, deepstack_visual_indexes=[0]),
+    ),
+    "qwen3_vl_moe": (
+        "Qwen3VLMoeForConditionalGeneration",
+        seeing(experts("attention_bias", scaled=False), "qwen3_vl_moe", num_position_embeddings=4, deepstack_visual_indexes=[0]),
+    ),
+    "baichuan": ("BaiChuanForCausalLM", dense(head_dim=False, kv_heads=False)),
+    "internlm2": ("InternLM2ForCausalLM", dense(head_dim=False, more=lambda config: {**config, "bias": chance()})),
+    "minicpm": (
+        "MiniCPMForCausalLM",
+        dense(head_dim=False, more=lambda config: {**config, "scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 7}),
+    ),
     "vaultgemma": (
         "VaultGemmaForCausalLM",
         lambda: vaultgemma(activated(dense("attention_bias", windows=True)(), "hidden_activation")),
     ),
 }
+
+
+# Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
+# theirs. Sources: the modeling code that is published with them.
+
+
+def as_llama(config, **more):
+    return {**config, "model_type": "llama", "architectures": ["LlamaForCausalLM"], **more}
+
+
+def as_granite(config):
+    width = config["hidden_size"] // config["num_attention_heads"]
+    return {
+        **config, "model_type": "granite", "architectures": ["GraniteForCausalLM"], "embedding_multiplier": config["scale_emb"],
+        "residual_multiplier": config["scale_depth"] / config["num_hidden_layers"] ** 0.5,
+        "logits_scaling": config["hidden_size"] / config["dim_model_base"], "attention_multiplier": width**-0.5,
+    }
+
+
+def sizes(config):
+    heads, kv_heads = config["num_attention_heads"], config.get("num_key_value_heads", config["num_attention_heads"])
+    return heads, kv_heads, config["hidden_size"] // heads
+
+
+INTERNLM2 = {
+    "model.tok_embeddings": "model.embed_tokens", "output.": "lm_head.", ".attention.wo": ".self_attn.o_proj",
+    ".feed_forward.w1": ".mlp.gate_proj", ".feed_forward.w3": ".mlp.up_proj", ".feed_forward.w2": ".mlp.down_proj",
+    ".attention_norm": ".input_layernorm", ".ffn_norm": ".post_attention_layernorm",
+}
+
+
+def renamed(name, names):
+    for ours, theirs in names.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def of_internlm2(config, tensors):
+    """wqkv: the queries of a key head, its key, its value, then those of the next."""
+    heads, kv_heads, width = sizes(config)
+    made = {}
+    for name, tensor in tensors.items():
+        if ".wqkv." in name:
+            rows = tensor.unflatten(0, (kv_heads, heads // kv_heads + 2, width))
+            for letter, part in (("q", rows[:, :-2]), ("k", rows[:, -2]), ("v", rows[:, -1])):
+                made[name.replace("attention.wqkv", f"self_attn.{letter}_proj")] = part.flatten(0, part.dim() - (tensor.dim()))
+        else:
+            made[renamed(name, INTERNLM2)] = tensor
+    return made
+
+
+def of_baichuan(config, tensors):
+    made = {}
+    for name, tensor in tensors.items():
+        if "W_pack" in name:
+            for letter, part in zip("qkv", tensor.chunk(3)):
+                made[name.replace("W_pack", f"{letter}_proj")] = part
+        else:
+            made[name] = tensor
+    return made
+
+
+def shapes_of_internlm2(config, shapes):
+    heads, kv_heads, width = sizes(config)
+    back = {theirs: ours for ours, theirs in INTERNLM2.items()}
+    made = {}
+    for name, shape in shapes.items():
+        if re.search(r"[kv]_proj", name):
+            continue
+        if "q_proj" in name:
+            made[name.replace("self_attn.q_proj", "attention.wqkv")] = ((heads + 2 * kv_heads) * width, *shape[1:])
+        else:
+            made[renamed(name, back)] = shape
+    return made
+
+
+def shapes_of_baichuan(config, shapes):
+    made = {name: shape for name, shape in shapes.items() if not re.search(r"[kqv]_proj", name)}
+    for name, shape in shapes.items():
+        if "q_proj" in name:
+            made[name.replace("q_proj", "W_pack")] = (3 * shape[0], *shape[1:])
+    return made
+
+
+TWINS = {
+    "internlm2": (lambda config: as_llama(config, attention_bias=config["bias"]), shapes_of_internlm2, of_internlm2),
+    "baichuan": (as_llama, shapes_of_baichuan, of_baichuan),
+    "minicpm": (as_granite, lambda config, shapes: shapes, lambda config, tensors: tensors),
+}
+
+
+def twin_of(config):
+    return TWINS[config["model_type"]][0](config) if config["model_type"] in TWINS else config
 
 
 def config_of(family):
@@ -423,6 +560,7 @@ SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 def recorded(model):
     taken, handles, kind = {}, [], model.config.model_type
     base = getattr(model, "model", model.base_model)
+    base = getattr(base, "language_model", base)
     base = base.decoder if kind == "opt" else base
     layers = next(getattr(base, name) for name in ("layers", "h", "blocks") if hasattr(base, name))
 
@@ -487,7 +625,9 @@ def exact_constants():
 def run(folder, tokens, dtype):
     """{tap: numbers}, the logits among them."""
     options = {"dtype": dtype, "attn_implementation": "eager", "experts_implementation": "eager"}
-    model = AutoModelForCausalLM.from_pretrained(folder, **options).eval()
+    nested = "text_config" in json.loads((Path(folder) / "config.json").read_text())
+    kind = AutoModelForImageTextToText if nested else AutoModelForCausalLM
+    model = kind.from_pretrained(folder, **options).eval()
     with recorded(model) as taken:
         taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits
     return {name: value.double().flatten() for name, value in taken.items()}
@@ -495,6 +635,8 @@ def run(folder, tokens, dtype):
 
 def truths(config, tensors, tokens):
     """What a model computes in double throughout, and its logits in bfloat16."""
+    if config["model_type"] in TWINS:
+        config, tensors = twin_of(config), TWINS[config["model_type"]][2](config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)
         with everything_double(), exact_constants():

@@ -83,7 +83,7 @@ constexpr ForwardClass kInternlm2Class = {.rope = {.context = 2048}};
 constexpr ForwardClass kBaichuanClass = {.rope = {.context = 4096}};
 constexpr ForwardClass kJais2Class = {
     .epsilon = 1e-5, .rope = {.context = 8192}, .activation = "relu2", .epsilon_key = "layer_norm_eps"};
-constexpr ForwardClass kMinicpmClass = {.epsilon = 1e-5, .embedding_scale = {"scale_emb"}};
+constexpr ForwardClass kMinicpmClass = {.embedding_scale = {"scale_emb"}};
 constexpr ForwardClass kMinistralClass = {.rope = {.context = 131072}};
 constexpr ForwardClass kMistral3Class = {.epsilon = 1e-5, .rope = {.theta = 1e6, .context = 262144}};
 constexpr ForwardClass kMptClass = {.epsilon = 1e-5,
@@ -147,9 +147,10 @@ void stretch_by_alpha(const ConfigReader& config, RopeRule& rule) {
 Hyperparameters forward_arcee(ConfigReader& config, const ModuleTree& tree) {
   return read_forward(config, tree, kArceeClass);
 }
+// The first 7B alone: 13B attend by linear biases, and Baichuan 2 makes every row of its head of length 1.
 Hyperparameters forward_baichuan(ConfigReader& config, const ModuleTree& tree) {
-  config.require(config.has("max_position_embeddings") || tree.hidden_size != 5120,
-                 "a Baichuan of 13B parameters attends by linear biases, which are not computed here");
+  config.require(tree.architecture == "BaiChuanForCausalLM",
+                 "Baichuan 2 and Baichuan-13B are not computed here, only Baichuan-7B (BaiChuanForCausalLM)");
   return read_forward(config, tree, kBaichuanClass);
 }
 Hyperparameters forward_bloom(ConfigReader& config, const ModuleTree& tree) {

@@ -86,8 +86,7 @@ void describe_qwen3_vl_moe(ConfigReader& config, ModuleTree& tree) {
                                   .intermediate = 5632,
                                   .layers = 24,
                                   .heads = 16,
-                                  .kv_heads = 16,
-                                  .head_dim = 128});
+                                  .kv_heads = 16});
   const HeadAttention a = qwen3_attention(config, d);
   Mixture m{d.hidden,
             read_experts(config, tree, "num_experts|num_local_experts", 60, "num_experts_per_tok", 4),

@@ -311,6 +311,20 @@ def minimax_m2(config):
     return config
 
 
+def mimo_v2(config):
+    kv_heads, count = draw.randint(1, 2), config["num_hidden_layers"]
+    config = grouped({**config, "num_attention_heads": 2 * kv_heads * draw.randint(1, 2), "num_key_value_heads": kv_heads})
+    for key in ("first_k_dense_replace", "n_shared_experts", "rope_theta"):
+        config.pop(key, None)
+    parts = {"rope_type": "default", "partial_rotary_factor": draw.choice([0.334, 0.5])}
+    return {
+        **config, "head_dim": draw.choice([8, 12]), "v_head_dim": draw.choice([5, 8]), "num_nextn_predict_layers": 0,
+        "layer_types": [draw.choice(["sliding_attention", "full_attention"]) for _ in range(count)],
+        "mlp_layer_types": [draw.choice(["sparse", "dense"]) for _ in range(count)],
+        "rope_parameters": {kind: {**parts, "rope_theta": base} for kind, base in (("full_attention", 9e3), ("sliding_attention", 70.0))},
+    }
+
+
 def llama4(config):
     config.setdefault("head_dim", 8)
     config["head_dim"] += config["head_dim"] % 2
@@ -377,6 +391,9 @@ FAMILIES = {
         "HunYuanMoEV1ForCausalLM", experts("attention_bias", scaled=False, active="moe_topk", width=None, more=hunyuan_moe),
     ),
     "llama4_text": ("Llama4ForCausalLM", experts("attention_bias", count="num_local_experts", width=None, more=llama4)),
+    "mimo_v2_flash": (
+        "MiMoV2FlashForCausalLM", experts("attention_bias", windows=True, scaled=False, count="n_routed_experts", more=mimo_v2),
+    ),
     "minimax_m2": ("MiniMaxM2ForCausalLM", experts(partial=True, count="num_local_experts", width=None, more=minimax_m2)),
     "olmoe": (
         "OlmoeForCausalLM",

@@ -78,6 +78,40 @@ constexpr auto kMimoUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "hea
 constexpr FixedKey kMimoFixed[] = {{"use_sliding_window", "false"}};
 constexpr std::string_view kMimoIdle[] = {"num_nextn_predict_layers", "sliding_window", "max_window_layers"};
 
+constexpr std::string_view kMimoV2[] = {"mimo_v2_flash"};
+constexpr auto kMimoV2Used = kin_keys({"rms_norm_eps",
+                                       "layernorm_epsilon",
+                                       "num_key_value_heads",
+                                       "head_dim",
+                                       "v_head_dim",
+                                       "attention_bias",
+                                       "swa_num_attention_heads",
+                                       "swa_num_key_value_heads",
+                                       "swa_head_dim",
+                                       "swa_v_head_dim",
+                                       "swa_rope_theta",
+                                       "partial_rotary_factor",
+                                       "add_swa_attention_sink_bias",
+                                       "add_full_attention_sink_bias",
+                                       "attention_value_scale",
+                                       "hybrid_layer_pattern",
+                                       "layer_types",
+                                       "moe_layer_freq",
+                                       "mlp_layer_types",
+                                       "sliding_window",
+                                       "sliding_window_size",
+                                       "n_routed_experts",
+                                       "num_local_experts",
+                                       "num_experts_per_tok",
+                                       "moe_intermediate_size",
+                                       "n_shared_experts",
+                                       "n_group",
+                                       "topk_group",
+                                       "norm_topk_prob",
+                                       "routed_scaling_factor"});
+constexpr std::string_view kMimoV2Idle[] = {"num_nextn_predict_layers", "attention_chunk_size",
+                                            "hybrid_block_size"};
+
 constexpr std::string_view kMinimaxM2[] = {"minimax_m2"};
 constexpr DecoderForm kMinimaxM2Form = {
     .gate = {.score = GateRule::Score::sigmoid, .rounding = ResultRounding::float32}};
@@ -138,6 +172,7 @@ constexpr ModelRule kMixtureRules[] = {
     {kHunyuanMoe, {}, {kHunyuanMoeUsed, kHunyuanMoeIdle, kHunyuanMoeFixed}, make_kin<kHunyuanMoeForm>},
     {kLlama4, {}, {kLlama4Used}, make_kin<kLlama4Form>},
     {kMimo, {}, {kMimoUsed, kMimoIdle, kMimoFixed}, make_kin<kMimoForm>},
+    {kMimoV2, {}, {kMimoV2Used, kMimoV2Idle, kNoauxFixed}, make_kin<kNoauxForm>},
     {kMinimaxM2, {}, {kMinimaxM2Used, kMinimaxM2Idle, kMinimaxM2Fixed}, make_kin<kMinimaxM2Form>},
     {kOlmoe, {}, {kOlmoeUsed, kOlmoeIdle}, make_kin<kOlmoeForm>},
     {kQwen2Moe, {}, {kQwen2MoeUsed}, make_kin<kSoftmaxForm>},

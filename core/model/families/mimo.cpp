@@ -117,7 +117,10 @@ void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
                           is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
       });
   add_frame(tree, d, groups);
-  const std::uint64_t window = config.size("sliding_window|sliding_window_size", 128).value();
+  // sliding_window_size counts the tokens before a query, sliding_window the query as well.
+  const std::uint64_t window = config.has("sliding_window_size") && !config.is_null("sliding_window_size")
+                                   ? config.size("sliding_window_size").value() + 1
+                                   : config.size("sliding_window", 129).value();
   const auto windowed = layers_where(d.layers, is_windowed);
   const auto full = layers_where(d.layers, [&](std::uint64_t i) { return !is_windowed(i); });
   if (!full.empty()) tree.attention.push_back(geometry(k.full, full));
@@ -133,7 +136,7 @@ constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
 }  // namespace
 
 const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo, forward_mimo};
-const Family kMimoV2 = {"mimo_v2_flash", "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
-                        describe_mimo_v2};
+const Family kMimoV2 = {"mimo_v2_flash",  "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
+                        describe_mimo_v2, forward_mimo_v2};
 
 }  // namespace assay::families

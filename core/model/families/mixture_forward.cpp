@@ -1,5 +1,7 @@
 #include "core/model/families/mixture_forward.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/model/blocks.h"
 #include "core/model/families/forward.h"
 #include "core/model/families/kin_forward.h"
@@ -25,7 +27,8 @@ constexpr ForwardClass kSolarClass = {.epsilon = 1e-5, .rope = {.theta = 1e6, .c
 // DeepSeek-V3's way of choosing, under its keys.
 void read_groups(ConfigReader& config, bool renormalizes, Hyperparameters& h) {
   h.routing.renormalize = config.flag("norm_topk_prob", renormalizes);
-  h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
+  if (!config.is_null("routed_scaling_factor"))
+    h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
   h.routing.groups = config.number("n_group", 1);
   h.routing.chosen_groups = config.number("topk_group", 1);
   config.require(
@@ -80,6 +83,26 @@ Hyperparameters forward_llama4(ConfigReader& config, const ModuleTree& tree) {
 }
 Hyperparameters forward_mimo(ConfigReader& config, const ModuleTree& tree) {
   return read_forward(config, tree, kMimoClass);
+}
+// Layers with a window have heads and a base of their own; the published config and transformers spell them apart.
+Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree) {
+  const ParsedJson* ropes = object_in(config, "rope_parameters");
+  const bool by_kind = ropes != nullptr && ropes->contains("sliding_attention");
+  const RopeClass local = {.context = 131072, .partial = true, .part = 0.334, .theta_key = "swa_rope_theta"};
+  ForwardClass of_class = {.epsilon = 1e-5,
+                           .rope = {.theta = 5e6, .context = 131072, .partial = true, .part = 0.334},
+                           .epsilon_key = "rms_norm_eps|layernorm_epsilon"};
+  if (by_kind) of_class.layer_type = "full_attention";
+  Hyperparameters h = read_forward(config, tree, of_class);
+  const AttentionGeometry& last = tree.attention.back();  // those with a window, where there are any
+  h.ropes.push_back(read_rope(config, last.qk_head_dim, local, by_kind ? "sliding_attention" : ""));
+  if (last.window != 0) {
+    for (const std::uint64_t layer : last.layers) h.rope_of.at(layer) = 1;
+  }
+  if (!config.is_null("attention_value_scale"))
+    h.value_scale = config.real("attention_value_scale", 0.707, -1e6, 1e6);
+  read_groups(config, true, h);
+  return h;
 }
 // The published config has rotary_dim, which the class does not read: half a head is what both say.
 Hyperparameters forward_minimax_m2(ConfigReader& config, const ModuleTree& tree) {

@@ -13,6 +13,7 @@ Hyperparameters forward_glm4_moe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_hunyuan_moe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_llama4(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mimo(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimax_m2(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_olmoe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_qwen2_moe(ConfigReader& config, const ModuleTree& tree);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kPrefillTokens = 8192;
 // How many of the layers that hold `where` lie in a stage; what stands outside layers belongs to the first
 // stage (the embedding) or the last (final norm and head).
 std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurrence& where,
-                                           const Stage& stage, bool first, bool last) {
+                                           const PipelineStage& stage, bool first, bool last) {
   const bool in_layers = std::any_of(where.path.begin(), where.path.end(),
                                      [](const Module* m) { return m->repeat.over == Repeat::Over::layers; });
   if (where.tower) return first ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
@@ -46,7 +46,7 @@ std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
 }
 
 RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
-                    const EngineAt& engine, const Stage& stage, std::uint64_t index) {
+                    const EngineAt& engine, const PipelineStage& stage, std::uint64_t index) {
   const EngineCut cut(tree, layout, engine, options.format);
   const bool first = index == 0, last = index + 1 == layout.pp;
   RankLoad load;
@@ -140,7 +140,7 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   // The fullest under any of the engines.
   const std::vector<EngineAt> one = {Engine::vllm};
   for (const EngineAt& engine : options.engines.empty() ? one : options.engines) {
-    const std::vector<Stage> dealt = pipeline_stages(tree.layers, stages, engine);
+    const std::vector<PipelineStage> dealt = pipeline_stages(tree.layers, stages, engine);
     for (std::uint64_t stage = 0; stage < stages; ++stage) {
       const RankLoad load = stage_load(tree, possible, options, engine, dealt[stage], stage);
       if (load.total() > plan.load.total()) plan.load = load;

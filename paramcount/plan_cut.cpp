@@ -61,7 +61,8 @@ std::vector<std::uint64_t> EngineCut::rank_shape(const TensorSpec& spec) const {
   });
 }
 
-std::vector<Stage> pipeline_stages(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine) {
+std::vector<PipelineStage> pipeline_stages(std::uint64_t layers, std::uint64_t stages,
+                                           const EngineAt& engine) {
   const auto has = [&](Rule rule) { return find_rule(engine, rule, "") != nullptr; };
   const std::uint64_t more = layers % stages;
   std::vector<std::uint64_t> sizes(stages, layers / stages);
@@ -75,7 +76,7 @@ std::vector<Stage> pipeline_stages(std::uint64_t layers, std::uint64_t stages, c
     else
       ++sizes[i];
   }
-  std::vector<Stage> list;
+  std::vector<PipelineStage> list;
   for (std::uint64_t first = 0; const std::uint64_t size : sizes) {
     list.push_back({first, first + size});
     first += size;

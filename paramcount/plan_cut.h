@@ -34,10 +34,11 @@ class EngineCut {
 };
 
 // The layers of a pipeline stage: [first, end).
-struct Stage {
+struct PipelineStage {
   std::uint64_t first = 0, end = 0;
   std::uint64_t layers() const { return end - first; }
 };
-std::vector<Stage> pipeline_stages(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine);
+std::vector<PipelineStage> pipeline_stages(std::uint64_t layers, std::uint64_t stages,
+                                           const EngineAt& engine);
 
 }  // namespace assay

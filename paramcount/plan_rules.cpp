@@ -126,9 +126,9 @@ void judge_recurrent(Bench& b) {
 }
 
 // "16 in stages 2, 3 and 15 in the others".
-std::string dealt_text(const std::vector<Stage>& stages) {
+std::string dealt_text(const std::vector<PipelineStage>& stages) {
   std::uint64_t most = 0, least = UINT64_MAX;
-  for (const Stage& stage : stages)
+  for (const PipelineStage& stage : stages)
     most = std::max(most, stage.layers()), least = std::min(least, stage.layers());
   std::string fuller;
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -34,12 +34,12 @@ HWY_INLINE V nearest_level(V x) {
   return level;
 }
 
-struct Sums {
+struct CodebookSums {
   V xq, qq;
 };
 
-HWY_INLINE Sums sums_for(const float* HWY_RESTRICT x, V inverse) {
-  Sums sums{hn::Zero(F()), hn::Zero(F())};
+HWY_INLINE CodebookSums sums_for(const float* HWY_RESTRICT x, V inverse) {
+  CodebookSums sums{hn::Zero(F()), hn::Zero(F())};
   for (std::size_t i = 0; i < kGroup; ++i) {
     const V xi = hn::Load(F(), x + i * lanes());
     const V level = nearest_level(hn::Mul(inverse, xi));
@@ -56,7 +56,8 @@ HWY_INLINE V search(const float* HWY_RESTRICT x) {
   const V zero = hn::Zero(F());
   V magnitude;
   const V end = extreme<kGroup>(x, magnitude);
-  Sums sums = sums_for(x, hn::Div(splat(1), hn::Div(hn::Neg(end), splat(static_cast<float>(kIq4Levels[0])))));
+  CodebookSums sums =
+      sums_for(x, hn::Div(splat(1), hn::Div(hn::Neg(end), splat(static_cast<float>(kIq4Levels[0])))));
   V scale = hn::IfThenElseZero(hn::Gt(sums.qq, zero), hn::Div(sums.xq, sums.qq));
   V best = hn::Mul(scale, sums.xq);
   for (int attempt = -kTries; attempt <= kTries; ++attempt) {

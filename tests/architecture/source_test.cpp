@@ -1,6 +1,7 @@
 // House rules about what files declare: a library's files share no name that would meet where several of them
 // are compiled as one (ASSAY_UNITY), and functions fit two screens.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -177,6 +178,30 @@ std::vector<std::string> clashes(const fs::path& root) {
   return faults;
 }
 
+// Types of the whole program defined in more than one file: the linker keeps one of their inline functions, and
+// whoever meant the other reads past its end.
+std::vector<std::string> types_defined_twice(const fs::path& root) {
+  static const std::set<std::string> extensions = {".cpp", ".h", ".cu", ".cuh"};
+  std::map<std::string, std::set<std::string>> files;
+  for (const std::string_view top : kProductFolders) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      if (!extensions.contains(entry.path().extension())) continue;
+      for (const test::Declaration& d : test::read_cpp(test::read_file(entry.path())).declarations) {
+        static const std::regex type(R"((template <.*> ?)?(struct|class|union|enum)\b.*)");
+        const bool is_nested = d.text.find(d.name + "::") != std::string::npos;  // struct Outer::Impl
+        if (d.in_unnamed || d.parameters || is_nested || !std::regex_match(d.text, type)) continue;
+        files[d.scope + "::" + d.name].insert(fs::relative(entry.path(), root).generic_string());
+      }
+    }
+  }
+  std::vector<std::string> faults;
+  for (const auto& [name, where] : files) {
+    if (where.size() > 1) faults.push_back(fmt::format("{} in {}", name, fmt::join(where, ", ")));
+  }
+  return faults;
+}
+
 std::vector<std::string> long_functions(const fs::path& root) {
   static constexpr std::array<std::string_view, 4> kExtensions = {".cpp", ".h", ".cu", ".cuh"};
   std::vector<std::string> faults;
@@ -206,6 +231,10 @@ std::string joined(const std::vector<std::string>& lines) {
 // Else CMAKE's unity builds (scripts/demo) fail where the two come to lie in one unit: rename one, or share it.
 TEST(Architecture, FilesOfALibraryShareNoNames) {
   EXPECT_EQ(joined(clashes(test::source_dir())), "");
+}
+
+TEST(Architecture, NoTypeIsDefinedTwice) {
+  EXPECT_EQ(joined(types_defined_twice(test::source_dir())), "");
 }
 
 TEST(Architecture, FunctionsFitTwoScreens) {
@@ -299,6 +328,19 @@ TEST(Architecture, SharedNamesAreFound) {
                                               both + "assay::Told" + header + "assay::chosen" + both +
                                               "assay::found" + header + "assay::kMost" + both +
                                               "assay::read" + both + "assay::table" + both);
+}
+
+TEST(Architecture, TypesDefinedTwiceAreFound) {
+  const test::TempDir tree;
+  test::write_file(tree / "core/a.h",
+                   "namespace assay { struct Stage { int a; }; struct Told; enum class Kind { a };\n"
+                   "class Pass { struct Impl; }; template <class T> struct Of {}; int stage(); }\n");
+  test::write_file(
+      tree / "cli/b.h",
+      "namespace assay { class Stage : Base { long b; }; struct Told; namespace b { struct Told {}; }\n"
+      "struct Pass::Impl {}; template <class T> struct Of {}; namespace { enum class Kind {}; } }\n");
+  EXPECT_EQ(joined(types_defined_twice(tree.path())),
+            "assay::Of in cli/b.h, core/a.h\nassay::Stage in cli/b.h, core/a.h\n");
 }
 
 TEST(Architecture, LongFunctionsAreFound) {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "core/system/error.h"
 #include "core/system/file.h"
@@ -11,35 +12,32 @@
 namespace assay {
 namespace {
 
-// Walks the events of a document without building it, so that a bomb is refused before memory is spent.
-class Guard : public nlohmann::json_sax<ParsedJson> {
+// Builds a document from its events, and refuses one that is too deep or says a key twice where it does so.
+class Builder : public nlohmann::json_sax<ParsedJson> {
  public:
-  Guard(const JsonLimits& limits, const std::filesystem::path& source) : limits_(limits), source_(source) {}
+  Builder(const JsonLimits& limits, const std::filesystem::path& source) : limits_(limits), source_(source) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override {
-    keys_.emplace_back();
-    return deeper();
-  }
-  bool end_object() override {
-    keys_.pop_back();
-    --depth_;
-    return true;
-  }
-  bool start_array(std::size_t) override { return deeper(); }
-  bool end_array() override {
-    --depth_;
-    return true;
-  }
+  ParsedJson take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& value) override { return add(std::move(value)); }
+  bool start_object(std::size_t) override { return open(ParsedJson::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(ParsedJson::array()); }
+  bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (limits_.duplicate_keys || keys_.back().insert(name).second) return true;
-    throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", name)).in(source_);
+    auto& members = open_.back()->get_ref<ParsedJson::object_t&>();
+    const auto [member, is_new] = members.try_emplace(std::move(name));
+    if (!is_new && !limits_.duplicate_keys)
+      throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", member->first))
+          .in(source_);
+    member_ = &member->second;  // of a key said twice the later value counts
+    return true;
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
@@ -49,14 +47,35 @@ class Guard : public nlohmann::json_sax<ParsedJson> {
   }
 
  private:
-  bool deeper() {
-    if (++depth_ <= limits_.max_depth) return true;
-    throw Error::input(fmt::format("JSON is nested more than {} levels deep", limits_.max_depth)).in(source_);
+  template <class Value>
+  bool add(Value&& value) {
+    place() = ParsedJson(std::forward<Value>(value));
+    return true;
+  }
+  bool open(ParsedJson&& empty) {
+    if (open_.size() >= static_cast<std::size_t>(limits_.max_depth))
+      throw Error::input(fmt::format("JSON is nested more than {} levels deep", limits_.max_depth))
+          .in(source_);
+    ParsedJson& here = place();
+    here = std::move(empty);
+    open_.push_back(&here);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  // Where the next value goes. What is open does not move: only the innermost array grows.
+  ParsedJson& place() {
+    if (open_.empty()) return root_;
+    if (open_.back()->is_object()) return *member_;
+    return open_.back()->get_ref<ParsedJson::array_t&>().emplace_back();
   }
   const JsonLimits& limits_;
   const std::filesystem::path& source_;
-  int depth_ = 0;
-  std::vector<std::unordered_set<std::string>> keys_;  // one set an open object
+  ParsedJson root_;
+  std::vector<ParsedJson*> open_;
+  ParsedJson* member_ = nullptr;  // of the innermost object, behind its key
 };
 
 std::string_view type_of(const ParsedJson& value) {
@@ -124,9 +143,9 @@ ParsedJson parse_json(std::string_view text, const std::filesystem::path& source
     rewritten = without_python_numbers(text);
     text = rewritten;
   }
-  Guard guard(limits, source);
-  ParsedJson::sax_parse(text, &guard);
-  return ParsedJson::parse(text);
+  Builder document(limits, source);
+  ParsedJson::sax_parse(text, &document);
+  return document.take();
 }
 
 ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits) {

@@ -53,6 +53,8 @@ struct ModulePatterns::Expression {
     if (code == nullptr)
       throw Error::input(fmt::format(
           "quantization_config ignores modules by \"re:{}\", which is no regular expression", pattern));
+    // Compiled further where the machine allows it: some thousand names are asked for, a few times each.
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     context = pcre2_match_context_create(nullptr);
     data = pcre2_match_data_create(1, nullptr);
     if (context != nullptr) pcre2_set_match_limit(context, kMostSteps);
@@ -66,10 +68,15 @@ struct ModulePatterns::Expression {
   }
 
   bool matches(std::string_view module) const {
-    const int found =
-        pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0, data, context);
+    int found = match(module, 0);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(module, PCRE2_NO_JIT);
     if (found >= 0 || found == PCRE2_ERROR_NOMATCH) return found >= 0;
     throw Error::input("quantization_config ignores modules by an expression that takes beyond all measure");
+  }
+
+  int match(std::string_view module, std::uint32_t options) const {
+    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, options, data,
+                       context);
   }
 
   pcre2_code* code = nullptr;

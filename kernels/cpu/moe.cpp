@@ -70,6 +70,7 @@ bool grouped_moe_takes(const ExpertWeights& experts) {
   if (!experts.gate_bias.empty() || !experts.up_bias.empty() || !experts.gate_up_bias.empty() ||
       !experts.down_bias.empty() || experts.interleaved)
     return false;
+  if (experts.gate.empty() && experts.gate_up.empty()) return false;
   const auto plain = [](const std::vector<WeightView>& weights) {
     return std::none_of(weights.begin(), weights.end(), [](const WeightView& w) { return w.input_major; });
   };

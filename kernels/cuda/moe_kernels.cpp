@@ -191,6 +191,7 @@ std::vector<LaunchPlan> plans_of_moe(const GemmKind& kind, const DeviceLimits& l
                                      const Arithmetic& arithmetic, const FusedMoeCall& call) {
   const ExpertWeights& w = call.experts;
   if (call.routing.top_k == 0 || w.form.activation > Activation::gpt_oss) return {};
+  if (w.gate.empty() && w.gate_up.empty()) return {};  // experts without gates are the reference's
   const std::vector<std::size_t> rows(w.down.size(), call.x.rows());
   std::vector<LaunchPlan> plans;
   for (const std::vector<WeightView>* weights : {&w.gate, &w.up, &w.gate_up, &w.down}) {

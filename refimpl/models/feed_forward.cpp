@@ -39,10 +39,7 @@ void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& expe
   const auto required = [&](const std::vector<WeightView>& views, Role role) {
     if (views.empty()) weights.get({.role = role, .part = Part::routed_expert, .layer = layer});
   };
-  if (experts.gate_up.empty()) {
-    required(experts.gate, Role::mlp_gate);
-    required(experts.up, Role::mlp_up);
-  }
+  if (experts.gate_up.empty()) required(experts.up, Role::mlp_up);  // gates are there or not
   required(experts.down, Role::mlp_down);
 }
 
@@ -68,17 +65,23 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
   return mlp;
 }
 
-Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
+Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
+  if (!gate_up && !gate) return ops.activation(ops.linear(x, up, up_bias), form.activation);
+  Matrix g, u;
   if (gate_up) {
     const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
     const std::size_t width = both.columns() / 2;
-    return ops.linear(ops.gated_activation(both.part(0, width), both.part(width, width), form), down,
-                      down_bias);
+    g = both.part(0, width), u = both.part(width, width);
+  } else {
+    g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);
   }
-  if (!gate) return ops.linear(ops.activation(ops.linear(x, up, up_bias), form.activation), down, down_bias);
-  const Matrix g = ops.linear(x, gate, gate_bias);                       // [tokens, width]
-  const Matrix u = ops.linear(x, up, up_bias);                           // [tokens, width]
-  return ops.linear(ops.gated_activation(g, u, form), down, down_bias);  // [tokens, hidden]
+  if (gate_scale != 1) g = ops.multiply(g, gate_scale);
+  return ops.gated_activation(g, u, form);
+}
+
+Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
+  const Matrix y = ops.linear(inner(x, ops), down, down_bias);  // [tokens, hidden]
+  return down_scale == 1 ? y : ops.multiply(y, down_scale);
 }
 
 Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActivation& form,
@@ -93,6 +96,8 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActi
   if (weights.find({.role = Role::mlp_down, .part = Part::shared_expert, .layer = layer}))
     m.shared = GatedMlp::read(weights, layer, Part::shared_expert, form);
   m.shared_gate = weights.find({.role = Role::shared_expert_gate, .layer = layer});
+  m.latent_down = find_projection(weights, Role::latent_down, layer);
+  m.latent_up = find_projection(weights, Role::latent_up, layer);
   return m;
 }
 
@@ -101,7 +106,8 @@ Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
   at("router_logits", logits);
   const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
-  const Matrix mixed = routed(x, routing, ops);  // [tokens, hidden]
+  Matrix mixed = routed(latent_down ? latent_down(x, ops) : x, routing, ops);
+  if (latent_up) mixed = latent_up(latent_norm(mixed, ops), ops);  // [tokens, hidden]
   if (!shared) return mixed;
   Matrix beside = shared->forward(x, ops);
   if (shared_gate) beside = ops.output_gate(beside, ops.linear(x, shared_gate));

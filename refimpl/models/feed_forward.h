@@ -5,20 +5,26 @@
 #include <optional>
 
 #include "refimpl/models/model.h"
-#include "refimpl/models/weights.h"
+#include "refimpl/models/norms.h"
+#include "refimpl/models/projection.h"
 #include "refimpl/ops/interface.h"
 #include "refimpl/step/taps.h"
 
 namespace assay {
 
-// down(act(gate(x)) · up(x)); gate and up may be one matrix, gates first. Without a gate: down(act(up(x))).
+// down(act(gate(x) · gate_scale) · up(x)) · down_scale; gate and up may be one matrix, gates first. Without a gate:
+// down(act(up(x))).
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
   GatedActivation form;
+  double gate_scale = 1, down_scale = 1;  // Falcon-H1
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
+
+ private:
+  Matrix inner(const Matrix& x, Ops& ops) const;  // [tokens, width]
 };
 
 struct Mixture {
@@ -28,7 +34,10 @@ struct Mixture {
   ExpertWeights experts;
   std::optional<GatedMlp> shared;  // for every token, beside the experts
   WeightView shared_gate;          // [1, hidden]: σ of it scales what the shared expert gives
-  bool scaled_inputs = false;      // an expert is given x · its weight; what experts give is added as it is
+  // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
+  Projection latent_down, latent_up;
+  Norm latent_norm;
+  bool scaled_inputs = false;  // an expert is given x · its weight; what experts give is added as it is
   MoeForm mixing = MoeForm::sparse;
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller

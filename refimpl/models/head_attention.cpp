@@ -48,16 +48,6 @@ std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer
 
 }  // namespace
 
-Projection find_projection(const Weights& weights, Role role, std::size_t layer) {
-  return {weights.find({.role = role, .layer = layer}),
-          weights.find({.role = role, .layer = layer, .bias = true})};
-}
-
-Projection get_projection(const Weights& weights, Role role, std::size_t layer) {
-  weights.get({.role = role, .layer = layer});
-  return find_projection(weights, role, layer);
-}
-
 HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
                              const AttentionForm& form, const NormRule& norm)
     : layer_(layer),
@@ -132,6 +122,7 @@ HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
   }
   if (!form_.clipped_after_norm) clip(of, ops);
   if (h_.value_scale != 1) of.v = ops.multiply(of.v, h_.value_scale);
+  if (form_.key_scale != 1) of.k = ops.multiply(of.k, form_.key_scale);
   return of;
 }
 

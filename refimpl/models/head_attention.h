@@ -6,19 +6,11 @@
 #include <vector>
 
 #include "refimpl/models/norms.h"
+#include "refimpl/models/projection.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/step/taps.h"
 
 namespace assay {
-
-struct Projection {
-  WeightView weight, bias;
-  explicit operator bool() const { return static_cast<bool>(weight); }
-  Matrix operator()(const Matrix& x, Ops& ops) const { return ops.linear(x, weight, bias); }
-};
-// Weight and bias of a role, where the layer has them.
-Projection find_projection(const Weights& weights, Role role, std::size_t layer);
-Projection get_projection(const Weights& weights, Role role, std::size_t layer);
 
 struct AttentionForm {
   bool norm_after_rope = false;
@@ -27,6 +19,7 @@ struct AttentionForm {
       false;  // rows of qkv: queries, key and value of the first key head, then of the next
   // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
   std::string_view norm_of_head = {};
+  double key_scale = 1;  // before keys are rotated
 };
 
 class HeadAttention {

@@ -10,11 +10,15 @@
 namespace assay {
 
 // llama.cpp changes the order of rows in families of its own choice; these are read from safetensors only.
-template <const DecoderForm& kForm>
-std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+inline void require_safetensors(const Weights& weights) {
   if (weights.from_gguf())
     throw Error::input(fmt::format("{} is computed from safetensors only", weights.tree().title))
         .in(weights.config().source());
+}
+
+template <const DecoderForm& kForm>
+std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+  require_safetensors(weights);
   DecoderForm form = kForm;
   form.moe = options.moe;
   return make_decoder(weights, form);

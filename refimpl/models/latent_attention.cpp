@@ -129,12 +129,14 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   if (!q) q_latent = ops.rms_norm(ops.linear(x, q_a, q_a_bias), q_a_norm, s.epsilon, NormForm::weight_last);
   Matrix q_all = q ? ops.linear(x, q) : ops.linear(q_latent, q_b);  // [tokens, heads · (nope + rope)]
   if (s.q_factor != 1) q_all = ops.multiply(q_all, s.q_factor);
-  ops.rope(q_all, {.heads = s.heads,
-                   .head_dim = s.nope_dim + s.rope_dim,
-                   .offset = s.nope_dim,
-                   .cos = angles.cos,
-                   .sin = angles.sin,
-                   .layout = s.layout});
+  const bool rotates = !angles.cos.empty();
+  if (rotates)
+    ops.rope(q_all, {.heads = s.heads,
+                     .head_dim = s.nope_dim + s.rope_dim,
+                     .offset = s.nope_dim,
+                     .cos = angles.cos,
+                     .sin = angles.sin,
+                     .layout = s.layout});
   at("q", q_all);
 
   const Matrix down = ops.linear(x, kv_a, kv_a_bias);  // [tokens, kv_rank + rope]
@@ -142,8 +144,9 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   at("latent", latent);  // [tokens, kv_rank]
   if (s.latent_factor != 1) latent = ops.multiply(latent, s.latent_factor);
   Matrix key_part = down.part(s.kv_rank, s.rope_dim);  // [tokens, rope]
-  ops.rope(key_part,
-           {.heads = 1, .head_dim = s.rope_dim, .cos = angles.cos, .sin = angles.sin, .layout = s.layout});
+  if (rotates)
+    ops.rope(key_part,
+             {.heads = 1, .head_dim = s.rope_dim, .cos = angles.cos, .sin = angles.sin, .layout = s.layout});
   at("k_rope", key_part);
   const Matrix kept = ops.concatenate(latent, key_part);  // [tokens, kv_rank + rope]
 

@@ -49,7 +49,7 @@ struct LatentAttention {
   std::optional<KeyIndexer> indexer;
 
   static LatentAttention read(const Weights& weights, std::size_t layer);
-  // `chosen`: the choice of the last layer that made one; of a model without indexers it is left alone.
+  // `angles`: without any, nothing rotates (Kimi Linear). `chosen`: the choice of the last layer that made one; of a model without indexers it is left alone.
   Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, const RopeAngles& angles,
                  const LatentSettings& s, KeyChoice& chosen, Ops& ops, const TapScope& at) const;
 };

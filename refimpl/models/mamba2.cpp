@@ -2,6 +2,8 @@
 //
 //   z | x B C | dt = in_proj(x);  x, B, C = split(silu(conv(x B C)));  y = state_space(x, B, C, dt)
 //   out_proj(norm(y · silu(z)) · w), the norm over each group's share; or without one, y · silu(z)
+#include <algorithm>
+
 #include "refimpl/models/recurrent_mixer.h"
 
 namespace assay {
@@ -26,7 +28,7 @@ class Mamba2 final : public RecurrentMixer {
 
   Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, Ops& ops,
                  const TapScope& at) const override {
-    const Matrix in = in_(x, ops);  // [tokens, inner + channels + heads]
+    const Matrix in = projected(x, ops);
     const Matrix gate = in.part(0, inner_), xbc = in.part(inner_, convolution_.channels);
     const Matrix step = in.part(inner_ + convolution_.channels, heads_);
     at("conv_in", xbc);
@@ -57,6 +59,20 @@ class Mamba2 final : public RecurrentMixer {
   }
 
  private:
+  // z | x B C | dt: [tokens, inner + channels + heads]
+  Matrix projected(const Matrix& x, Ops& ops) const {
+    const Matrix in = in_(form_.input_scale == 1 ? x : ops.multiply(x, form_.input_scale), ops);
+    const std::array<double, 5>& factors = form_.part_scales;
+    if (std::all_of(factors.begin(), factors.end(), [](double f) { return f == 1; })) return in;
+    const std::size_t widths[] = {inner_, inner_, groups_ * state_, groups_ * state_, heads_};
+    Matrix all;
+    for (std::size_t i = 0, first = 0; i < 5; first += widths[i++]) {
+      const Matrix part = ops.multiply(in.part(first, widths[i]), factors[i]);
+      all = i == 0 ? part : ops.concatenate(all, part);
+    }
+    return all;
+  }
+
   Matrix gated(const Matrix& y, const Matrix& gate, Ops& ops) const {
     if (!norm_) return ops.gated_activation(gate, y, {.activation = Activation::silu});
     return ops.run(GatedNormCall{.x = y,

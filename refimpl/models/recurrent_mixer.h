@@ -3,6 +3,7 @@
 // shapes; a decoder only knows this interface.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -32,6 +33,9 @@ struct RecurrentForm {
   // Mamba-2: the gate comes before the norm; how long a step may be.
   bool gate_first = true;
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();
+  // Mamba-2 of Falcon-H1: what it is given, and then z, x, B, C and dt.
+  double input_scale = 1;
+  std::array<double, 5> part_scales = {1, 1, 1, 1, 1};
   double decay_floor = 0;  // KDA
 };
 

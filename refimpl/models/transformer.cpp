@@ -7,6 +7,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
+#include "refimpl/models/latent_attention.h"
 #include "refimpl/models/rope_table.h"
 
 namespace assay {
@@ -15,10 +16,13 @@ namespace {
 struct DecoderLayer {
   std::size_t index = 0;
   std::optional<HeadAttention> attention;
-  std::unique_ptr<RecurrentMixer> recurrent;                          // in its place
+  std::optional<LatentAttention> latent;                              // in its place
+  std::unique_ptr<RecurrentMixer> recurrent;                          // likewise, or beside it
   Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
   GatedMlp mlp;                                                       // in a layer without experts
   std::optional<Mixture> mixture;
+  bool mixes_tokens() const { return attention || latent || recurrent; }
+  bool has_mlp() const { return mixture || mlp.down; }
 };
 
 // What a layer's norms are made of.
@@ -46,7 +50,7 @@ class NormReader {
 };
 
 Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActivation& activation,
-                     const DecoderForm& form) {
+                     const DecoderForm& form, const NormReader& norms) {
   const ExpertRouting& routing = hyperparameters(weights.tree()).routing;
   Mixture mixture = Mixture::read(weights, index, activation, form.moe);
   mixture.rule = form.gate;
@@ -58,15 +62,32 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   mixture.router_rounding = form.router_rounding;
   mixture.scaled_inputs = form.scaled_inputs;
   mixture.experts.interleaved = form.interleaved_experts;
+  mixture.latent_norm = norms.stored(Role::latent_norm, index);
   return mixture;
 }
 
-const AttentionGeometry& geometry_of(const ModuleTree& tree, std::size_t layer) {
-  for (const AttentionGeometry& geometry : tree.attention) {
-    if (std::find(geometry.layers.begin(), geometry.layers.end(), layer) != geometry.layers.end())
-      return geometry;
+// Null: the layer attends to nothing. Layers of multi-token prediction come after the others.
+const AttentionGeometry* geometry_of(const ModuleTree& tree, std::size_t layer) {
+  for (const auto* all : {&tree.attention, &tree.mtp_attention}) {
+    for (const AttentionGeometry& geometry : *all) {
+      if (std::find(geometry.layers.begin(), geometry.layers.end(), layer) != geometry.layers.end())
+        return &geometry;
+    }
   }
-  throw Error::internal(fmt::format("layer {} attends to nothing", layer));
+  return nullptr;
+}
+
+void read_token_mixers(const Weights& weights, const DecoderForm& form, const NormRule& norm,
+                       DecoderLayer& layer) {
+  RecurrentForm recurrent = form.recurrent;
+  recurrent.epsilon = norm.epsilon;
+  layer.recurrent = read_recurrent_mixer(weights, layer.index, recurrent);
+  const AttentionGeometry* geometry = geometry_of(weights.tree(), layer.index);
+  if (geometry == nullptr) return;
+  if (geometry->kind == AttentionGeometry::Kind::latent)
+    layer.latent = LatentAttention::read(weights, layer.index);
+  else
+    layer.attention.emplace(weights, layer.index, *geometry, form.attention, norm);
 }
 
 DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
@@ -78,16 +99,38 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   layer.attention_post_norm = norms.stored(Role::post_attention_norm, index);
   layer.mlp_norm = norms.stored_or_unweighted(Role::pre_feedforward_norm, index);
   layer.mlp_post_norm = norms.stored(Role::post_feedforward_norm, index);
-  RecurrentForm recurrent = form.recurrent;
-  recurrent.epsilon = norms.rule().epsilon;
-  layer.recurrent = read_recurrent_mixer(weights, index, recurrent);
-  if (!layer.recurrent)
-    layer.attention.emplace(weights, index, geometry_of(weights.tree(), index), form.attention, norms.rule());
+  read_token_mixers(weights, form, norms.rule(), layer);
   if (is_mixture(weights, index))
-    layer.mixture = read_mixture(weights, index, activation, form);
+    layer.mixture = read_mixture(weights, index, activation, form, norms);
   else if (weights.find({.role = Role::mlp_down, .layer = index}))
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
+  layer.mlp.gate_scale = form.scales.mlp_gate;
+  layer.mlp.down_scale = form.scales.mlp_down;
+  if (!layer.mixes_tokens()) std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
   return layer;
+}
+
+struct Prediction {
+  Norm embedding_norm, hidden_norm, final_norm;
+  WeightView projection;  // [hidden, embedding | hidden]
+  std::vector<DecoderLayer> layers;
+};
+
+// Empty where the checkpoint holds none, or not the layers asked for.
+std::optional<Prediction> read_prediction(const Weights& weights, const GatedActivation& activation,
+                                          const DecoderForm& form) {
+  const std::size_t first = weights.tree().layers, last = first + form.draft_layers - 1;
+  if (form.draft_layers == 0) return std::nullopt;
+  const NormReader norms(weights, form);
+  Prediction p;
+  p.projection = weights.find({.role = Role::mtp_projection, .layer = first});
+  p.final_norm =
+      Norm(weights.find({.role = Role::final_norm, .part = Part::mtp, .layer = last}), {}, norms.rule());
+  if (!p.projection || !p.final_norm) return std::nullopt;
+  p.embedding_norm = norms.stored(Role::mtp_embedding_norm, first);
+  p.hidden_norm = norms.stored(Role::mtp_hidden_norm, first);
+  for (std::size_t i = first; i <= last; ++i) p.layers.push_back(read_layer(weights, i, activation, form));
+  return p;
 }
 
 class Decoder : public LanguageModel {
@@ -100,6 +143,11 @@ class Decoder : public LanguageModel {
         positions_(weights.find({.role = Role::position_embedding})),
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
+    const auto& attention = weights.tree().attention;
+    if (!attention.empty() && attention.front().kind == AttentionGeometry::Kind::latent) {
+      latent_ = latent_settings(weights.tree());
+      latent_.form = form.latent;
+    }
     const NormReader norms(weights, form);
     embedding_norm_ = norms.stored(Role::embedding_norm);
     final_norm_ = norms.stored_or_unweighted(Role::final_norm);
@@ -110,6 +158,7 @@ class Decoder : public LanguageModel {
         form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};
     for (std::size_t i = 0; i < weights.tree().layers; ++i)
       layers_.push_back(read_layer(weights, i, activation, form));
+    prediction_ = read_prediction(weights, activation, form);
   }
 
   std::size_t vocabulary() const override { return head_.outputs(); }
@@ -119,9 +168,14 @@ class Decoder : public LanguageModel {
   }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
-    for (const DecoderLayer& layer : layers_)
-      widths.push_back(layer.recurrent ? CacheWidth{0, 0, layer.recurrent->states()}
-                                       : layer.attention->cache_width());
+    const auto add = [&](const DecoderLayer& layer) {
+      widths.push_back(layer.attention ? layer.attention->cache_width()
+                       : layer.latent  ? CacheWidth{latent_.cache_width(), 0}
+                                       : CacheWidth{});
+      if (layer.recurrent) widths.back().states = layer.recurrent->states();
+    };
+    std::for_each(layers_.begin(), layers_.end(), add);
+    if (prediction_) std::for_each(prediction_->layers.begin(), prediction_->layers.end(), add);
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
@@ -134,19 +188,39 @@ class Decoder : public LanguageModel {
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
     Matrix x = embed(batch, ops);  // [tokens, hidden]
     taps("embed", x);
-    std::vector<RopeAngles> angles;
-    for (const RopeRule& rule : h_.ropes) angles.push_back(rope_angles(rule, batch, ops));
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const std::vector<RopeAngles> angles = angles_of(batch, ops);
+    for (const DecoderLayer& layer : layers_) {
       batch.go_on();
-      const TapScope at(taps, "layers", i);
-      const RopeAngles* of_layer = h_.rope_of.at(i) ? &angles.at(*h_.rope_of[i]) : nullptr;
-      x = h_.parallel_branches ? branches(x, layers_[i], batch, of_layer, ops, at)
-                               : one_by_one(x, layers_[i], batch, of_layer, ops, at);
-      at("out", x);
+      const std::optional<std::size_t> rope = h_.rope_of.at(layer.index);
+      x = run(layer, x, batch, rope ? &angles.at(*rope) : nullptr, ops,
+              TapScope(taps, "layers", layer.index));
     }
     x = final_norm_(x, ops);
     taps("final_norm", x);
     return x;
+  }
+
+  std::size_t draft_layers() const override { return prediction_ ? 1 : 0; }
+  Matrix draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const override {
+    if (!prediction_) throw Error::internal("a draft of a model without layers for it");
+    const Prediction& p = *prediction_;
+    const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+    Matrix x =
+        ops.linear(ops.concatenate(p.embedding_norm(token, ops), p.hidden_norm(hidden, ops)), p.projection);
+    const std::vector<RopeAngles> angles = angles_of(batch, ops);
+    for (std::size_t i = 0; i < p.layers.size(); ++i) {
+      const TapScope at(taps, "mtp", i);
+      if (i == 0) at("projected", x);
+      x = run(p.layers[i], x, batch, angles.empty() ? nullptr : &angles.front(), ops, at);
+    }
+    x = p.final_norm(x, ops);
+    TapScope(taps, "mtp", p.layers.size() - 1)("final_norm", x);
+    return x;
+  }
+  Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    const Matrix y = logits(draft, ops, {});  // the head is the main model's
+    TapScope(taps, "mtp", prediction_->layers.size() - 1)("logits", y);
+    return y;
   }
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
@@ -172,19 +246,35 @@ class Decoder : public LanguageModel {
     return embedding_norm_(x, ops);
   }
 
+  std::vector<RopeAngles> angles_of(const Batch& batch, Ops& ops) const {
+    std::vector<RopeAngles> angles;
+    for (const RopeRule& rule : h_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    return angles;
+  }
+
+  Matrix run(const DecoderLayer& layer, const Matrix& x, const Batch& batch, const RopeAngles* angles,
+             Ops& ops, const TapScope& at) const {
+    const Matrix y = h_.parallel_branches ? branches(x, layer, batch, angles, ops, at)
+                                          : one_by_one(x, layer, batch, angles, ops, at);
+    at("out", y);
+    return y;
+  }
+
   Matrix one_by_one(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                     Ops& ops, const TapScope& at) const {
-    x = ops.add(
-        x, attention(normed(x, layer.attention_norm, "attn_norm", ops, at), layer, batch, angles, ops, at));
-    at("attn_residual", x);
-    if (!layer.mixture && !layer.mlp.down) return x;  // one mixer a layer
+    if (layer.mixes_tokens()) {
+      x = ops.add(x, mix_tokens(normed(x, layer.attention_norm, "attn_norm", ops, at), layer, batch, angles,
+                                ops, at));
+      at("attn_residual", x);
+    }
+    if (!layer.has_mlp()) return x;  // one mixer a layer
     return ops.add(x, feed_forward(normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
   }
 
   Matrix branches(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                   Ops& ops, const TapScope& at) const {
     const Matrix y = normed(x, layer.attention_norm, "attn_norm", ops, at);
-    const Matrix attended = attention(y, layer, batch, angles, ops, at);
+    const Matrix attended = mix_tokens(y, layer, batch, angles, ops, at);
     const Matrix mixed =
         feed_forward(layer.mlp_norm ? normed(x, layer.mlp_norm, "mlp_norm", ops, at) : y, layer, ops, at);
     if (form_.branches_first) return ops.add(ops.add(attended, mixed), x);
@@ -198,12 +288,27 @@ class Decoder : public LanguageModel {
     return y;
   }
 
+  Matrix mix_tokens(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
+                    Ops& ops, const TapScope& at) const {
+    const bool both = layer.recurrent && layer.attention;
+    const Matrix mixed =
+        layer.recurrent ? layer.recurrent->forward(x, layer.index, batch, ops, at) : Matrix();
+    if (both) at("mixer_out", mixed);
+    const Matrix out = layer.recurrent && !both ? mixed : attention(x, layer, batch, angles, ops, at);
+    at("attn_out", out);
+    const Matrix all = both ? ops.add(scaled(mixed, form_.scales.recurrent_out, ops),
+                                      scaled(out, form_.scales.attention_out, ops))
+                            : out;
+    return for_stream(normed(all, layer.attention_post_norm, "attn_post_norm", ops, at), ops);
+  }
+
   Matrix attention(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                    Ops& ops, const TapScope& at) const {
-    const Matrix out = layer.recurrent ? layer.recurrent->forward(x, layer.index, batch, ops, at)
-                                       : layer.attention->forward(x, batch, angles, ops, at);
-    at("attn_out", out);
-    return for_stream(normed(out, layer.attention_post_norm, "attn_post_norm", ops, at), ops);
+    if (layer.attention)
+      return layer.attention->forward(scaled(x, form_.scales.attention_in, ops), batch, angles, ops, at);
+    KeyChoice chosen;
+    return layer.latent->forward(x, layer.index, batch, angles != nullptr ? *angles : RopeAngles{}, latent_,
+                                 chosen, ops, at);
   }
 
   Matrix feed_forward(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
@@ -212,16 +317,20 @@ class Decoder : public LanguageModel {
     return for_stream(normed(out, layer.mlp_post_norm, "mlp_post_norm", ops, at), ops);
   }
 
-  Matrix for_stream(const Matrix& x, Ops& ops) const {
-    return h_.residual_scale == 1 ? x : ops.multiply(x, h_.residual_scale);
+  Matrix for_stream(const Matrix& x, Ops& ops) const { return scaled(x, h_.residual_scale, ops); }
+
+  static Matrix scaled(const Matrix& x, double factor, Ops& ops) {
+    return factor == 1 ? x : ops.multiply(x, factor);
   }
 
   Hyperparameters h_;
   DecoderForm form_;
+  LatentSettings latent_;  // of layers with latent attention
   std::size_t context_;
   WeightView embedding_, positions_, head_, head_bias_;
   Norm embedding_norm_, final_norm_;
   std::vector<DecoderLayer> layers_;
+  std::optional<Prediction> prediction_;
 };
 
 }  // namespace

@@ -8,7 +8,11 @@
 //   or:           x = x + attention(norm(x)) + mlp(norm(x))            both of the same x
 //   logits = cap(head(norm(x)) · head_scale)
 //
-// In place of attention a layer may have a recurrent mixer (recurrent_mixer.h).
+// Of multi-token prediction, where form.draft_layers says so:
+//   x = projection [norm(embed(next token)) | norm(what the head saw)];  the layers;  what the head sees is norm(x)
+//
+// In place of attention with heads a layer may have latent attention (latent_attention.h), a recurrent mixer
+// (recurrent_mixer.h), both attention and a mixer beside each other, or nothing: then it is the MLP alone.
 #pragma once
 
 #include <memory>
@@ -19,6 +23,11 @@
 #include "refimpl/models/recurrent_mixer.h"
 
 namespace assay {
+
+// Falcon-H1: what each branch is given, and what it gives.
+struct BranchScales {
+  double attention_in = 1, attention_out = 1, recurrent_out = 1, mlp_gate = 1, mlp_down = 1;
+};
 
 struct DecoderForm {
   NormForm norm = NormForm::weight_last;
@@ -37,6 +46,10 @@ struct DecoderForm {
   MoeForm moe = MoeForm::sparse;
   bool interleaved_experts = false;
   RecurrentForm recurrent = {};  // of layers that keep a state in place of a cache; epsilon is the tree's
+  MlaForm latent = MlaForm::absorbed;
+  BranchScales scales = {};
+  // Layers of multi-token prediction that are run for one guess, in their order; 0: whatever is stored, none.
+  std::size_t draft_layers = 0;
 };
 
 std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, const DecoderForm& form);

@@ -1,4 +1,5 @@
-// y[t] = Σₑ w[t, e] · downₑ(act(gateₑ(x[t])) · upₑ(x[t])), e over the token's experts.
+// y[t] = Σₑ w[t, e] · downₑ(act(gateₑ(x[t])) · upₑ(x[t])), e over the token's experts; of experts without gates
+// downₑ(act(upₑ(x[t]))).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +29,10 @@ Matrix every_second(Ops& ops, const Matrix& x, std::size_t first) {
 
 Matrix run_expert(Ops& ops, const Matrix& x, const ExpertWeights& w, std::size_t e) {
   Matrix gate, up;  // [tokens, expert width]
+  if (w.gate_up.empty() && w.gate.empty()) {
+    up = ops.linear(x, w.up.at(e), bias_of(w.up_bias, e));
+    return ops.linear(ops.activation(up, w.form.activation), w.down.at(e), bias_of(w.down_bias, e));
+  }
   if (!w.gate_up.empty()) {
     const Matrix both = ops.linear(x, w.gate_up.at(e), bias_of(w.gate_up_bias, e));
     const std::size_t width = both.columns() / 2;

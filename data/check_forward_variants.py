@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig
 from transformers.utils import logging
 
-from tiny_models import golden, taps, weights
+from tiny_models import golden, hybrids, kin, taps, weights
 from tiny_models.configs import COMMON
 from tiny_models.precision import everything_double
 
@@ -171,7 +171,15 @@ def mamba2(draw):
     }
 
 
-FAMILIES = {"lfm2": lfm2, "lfm2_moe": lfm2_moe, "bamba": bamba, "jamba": jamba, "mamba": mamba, "mamba2": mamba2, "qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
+def hybrid(family):
+    def make(draw):
+        hybrids.draw.seed(draw.random())
+        return kin.config_of(family) | {"vocab_size": 96, "max_position_embeddings": 256}
+
+    return make
+
+
+FAMILIES = {family: hybrid(family) for family in hybrids.FAMILIES} | {"lfm2": lfm2, "lfm2_moe": lfm2_moe, "bamba": bamba, "jamba": jamba, "mamba": mamba, "mamba2": mamba2, "qwen3_next": qwen3_next, "qwen3_5": qwen3_5, "qwen3_5_moe": qwen3_5_moe}
 
 
 def apart(ours, theirs):
@@ -183,8 +191,11 @@ def apart(ours, theirs):
 
 def compare(assay, config, seed):
     """{name: how far apart}, logits and intermediates."""
-    values = dict(config)
-    shapes = weights.checkpoint_shapes(AutoConfig.for_model(values.pop("model_type"), **json.loads(json.dumps(values))))
+    values, kind = dict(config), config["model_type"]
+    if kind in hybrids.FAMILIES:
+        shapes = {name: tuple(tensor.shape) for name, tensor in kin.checkpoint(config).items()}
+    else:
+        shapes = weights.checkpoint_shapes(AutoConfig.for_model(values.pop("model_type"), **json.loads(json.dumps(values))))
     tensors = weights.random_checkpoint(config, shapes, seed)
     draw = random.Random(seed)
     tokens = [draw.randrange(2, config["vocab_size"]) for _ in range(draw.randint(70, 140))]
@@ -193,7 +204,7 @@ def compare(assay, config, seed):
         golden.write_plain(config, tensors, folder)
         with everything_double(), torch.no_grad():
             model = golden.load(folder, torch.float64)
-            with taps.recorded(model) as taken:
+            with (kin if kind in hybrids.FAMILIES else taps).recorded(model) as taken:
                 logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
         save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
         command = [assay, "run", folder, "--tokens", ",".join(map(str, tokens)), "--precision", "f64", "-n", "0",

@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 import check_family_variants as variants
 from make_module_oracle import build, checkpoint_tensors
 
+from . import hybrids
 from .precision import everything_double
 
 draw, chance, flags, decoder, kinds, old = (
@@ -455,6 +456,9 @@ FAMILIES = {
 }
 
 
+FAMILIES |= hybrids.FAMILIES
+
+
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
 # theirs. Sources: the modeling code that is published with them.
 
@@ -588,16 +592,23 @@ def recorded(model):
 
         handles.append(module.register_forward_hook(hook))
 
-    def keep_input(_module, inputs, kwargs):
-        taken["embed"] = (inputs[0] if inputs else kwargs["hidden_states"]).detach().clone()
+    def keep_input(name, module):
+        def hook(_module, inputs, kwargs):
+            taken[name] = (inputs[0] if inputs else kwargs["hidden_states"]).detach().clone()
 
-    handles.append(layers[0].register_forward_pre_hook(keep_input, with_kwargs=True))
+        handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+
+    keep_input("embed", layers[0])
     for index, layer in enumerate(layers):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
-            tap = {**COMMON, **OF_FAMILY.get(kind, {})}.get(child)
+            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer)}.get(child)
             if tap and type(module) is not torch.nn.Identity:
                 keep(f"layers.{index}.{tap}", module)
+        of_layer = f"layers.{index}."
+        hybrids.keep_within(
+            kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m)
+        )
     for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f"):
         if getattr(base, name, None) is not None:
             keep("final_norm", getattr(base, name))
@@ -609,6 +620,8 @@ def recorded(model):
         of = {"q": query, "k": key, "v": value}
         if kind in SCALED_BEFORE:
             del of["q"]
+        if hasattr(module, "kv_a_layernorm"):
+            del of["k"], of["v"]  # of a latent, which is kept
         for name, tensor in of.items():
             taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
         taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()

@@ -15,11 +15,13 @@ namespace assay {
 namespace {
 
 constexpr std::array kRulesOfFiles = {
-    &kLlamaRule,     &kMistralRule,    &kQwen2Rule,      &kQwen3Rule,       &kMixtralRule,    &kQwen3MoeRule,
-    &kGemma2Rule,    &kGemma3Rule,     &kPhi3Rule,       &kOlmo2Rule,       &kGpt2Rule,       &kGptOssRule,
-    &kMinicpm3Rule,  &kDeepseekV2Rule, &kDeepseekV3Rule, &kDeepseekV32Rule, &kDeepseekV4Rule, &kLongcatRule,
-    &kGlmMoeDsaRule, &kKimiK25Rule,    &kLatentKinRule,  &kYoutuRule,       &kQwen3NextRule,  &kQwen35Rule,
-    &kLfm2Rule,      &kBambaRule,      &kMambaRule,      &kMamba2Rule,      &kLfm2MoeRule,    &kJambaRule};
+    &kLlamaRule,       &kMistralRule,    &kQwen2Rule,         &kQwen3Rule,      &kMixtralRule,
+    &kQwen3MoeRule,    &kGemma2Rule,     &kGemma3Rule,        &kPhi3Rule,       &kOlmo2Rule,
+    &kGpt2Rule,        &kGptOssRule,     &kMinicpm3Rule,      &kDeepseekV2Rule, &kDeepseekV3Rule,
+    &kDeepseekV32Rule, &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
+    &kLatentKinRule,   &kYoutuRule,      &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,
+    &kBambaRule,       &kMambaRule,      &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,
+    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

@@ -1,5 +1,6 @@
 // Falcon-H1: attention and Mamba-2 beside each other in every layer.
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -53,12 +54,17 @@ void describe_falcon_h1(ConfigReader& config, ModuleTree& tree) {
   tree.recurrent.push_back(geometry(mamba, all_layers(d.layers)));
 }
 
+constexpr ForwardClass kFalconH1Class = {.epsilon = 1e-5,
+                                         .rope = {.context = 8192},
+                                         .embedding_scale = {"embedding_multiplier"},
+                                         .head_scale = {"lm_head_multiplier"}};
+
 constexpr std::string_view kFalconH1Architectures[] = {"FalconH1ForCausalLM"},
                            kFalconH1Types[] = {"falcon_h1"};
 
 }  // namespace
 
-const Family kFalconH1 = {"falcon_h1",    "Falcon-H1", kFalconH1Architectures,
-                          kFalconH1Types, {},          describe_falcon_h1};
+const Family kFalconH1 = {"falcon_h1", "Falcon-H1",        kFalconH1Architectures, kFalconH1Types,
+                          {},          describe_falcon_h1, read_as<kFalconH1Class>};
 
 }  // namespace assay::families

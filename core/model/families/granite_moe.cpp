@@ -99,6 +99,15 @@ void describe_granitemoehybrid(ConfigReader& config, ModuleTree& tree) {
   if (!scanning.empty()) tree.recurrent.push_back(geometry(mamba, scanning));
 }
 
+// Granite 4 rotates nothing unless it is told to.
+Hyperparameters read_granitemoehybrid(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = forward_granite(config, tree);
+  if (config.text("position_embedding_type", "") == "rope") return h;
+  h.ropes.clear();
+  h.rope_of.assign(tree.layers, std::nullopt);
+  return h;
+}
+
 void describe_bamba(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = 128000,
@@ -165,8 +174,9 @@ const Family kGraniteMoeShared = {"granitemoeshared",
                                   {},
                                   describe_granitemoeshared,
                                   forward_granite};
-const Family kGraniteMoeHybrid = {"granitemoehybrid",  "Granite 4", kGraniteHybridArchitectures,
-                                  kGraniteHybridTypes, {},          describe_granitemoehybrid};
+const Family kGraniteMoeHybrid = {"granitemoehybrid",   "Granite 4", kGraniteHybridArchitectures,
+                                  kGraniteHybridTypes,  {},          describe_granitemoehybrid,
+                                  read_granitemoehybrid};
 const Family kBamba = {"bamba", "Bamba", kBambaArchitectures, kBambaTypes, {}, describe_bamba, read_bamba};
 
 }  // namespace assay::families

@@ -4,6 +4,8 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward.h"
+#include "core/model/families/mixture_forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/recurrent_blocks.h"
 
@@ -121,6 +123,17 @@ void describe_linear(ConfigReader& config, ModuleTree& tree) {
   add_moonvit(config, tree, d.hidden);
 }
 
+// Where they attend they rotate nothing. The context has a name of its own in the first release.
+Hyperparameters forward_linear(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.epsilon = 1e-5, .rope = {.context = 1048576}, .rotates = false});
+  h.context = config.number("max_position_embeddings|model_max_length", 1048576);
+  read_groups(config, true, h);
+  if (config.is_null("routed_scaling_factor") || !config.has("routed_scaling_factor"))
+    h.routing.scale = 2.446;
+  return h;
+}
+
 constexpr std::string_view kK25Architectures[] = {"KimiK25ForConditionalGeneration"};
 constexpr std::string_view kK25Types[] = {"kimi_k25"};
 constexpr std::string_view kLinearArchitectures[] = {"KimiLinearForCausalLM"};
@@ -132,8 +145,8 @@ constexpr std::string_view kK3Types[] = {"kimi_k3"};
 
 const Family kKimiK25 = {"kimi_k25", "Kimi K2.5, K2.6, K2.7", kK25Architectures, kK25Types, {}, describe_k25,
                          read_k25};
-const Family kKimiLinear = {"kimi_linear",  "Kimi Linear", kLinearArchitectures, kLinearTypes, {},
-                            describe_linear};
+const Family kKimiLinear = {"kimi_linear",   "Kimi Linear", kLinearArchitectures, kLinearTypes, {},
+                            describe_linear, forward_linear};
 const Family kKimiK3 = {"kimi_k3", "Kimi K3", kK3Architectures, kK3Types, {}, describe_linear};
 
 }  // namespace assay::families

@@ -24,19 +24,18 @@ constexpr ForwardClass kQwen2VlClass = {.epsilon = 1e-5, .rope = {.theta = 1e6, 
 constexpr ForwardClass kQwen3VlClass = {.rope = {.theta = 500000, .context = 128000}};
 constexpr ForwardClass kSolarClass = {.epsilon = 1e-5, .rope = {.theta = 1e6, .context = 131072}};
 
-// DeepSeek-V3's way of choosing, under its keys.
+}  // namespace
+
 void read_groups(ConfigReader& config, bool renormalizes, Hyperparameters& h) {
-  h.routing.renormalize = config.flag("norm_topk_prob", renormalizes);
+  h.routing.renormalize = config.flag("norm_topk_prob|moe_renormalize", renormalizes);
   if (!config.is_null("routed_scaling_factor"))
     h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
-  h.routing.groups = config.number("n_group", 1);
+  h.routing.groups = config.number("n_group|num_expert_group", 1);
   h.routing.chosen_groups = config.number("topk_group", 1);
   config.require(
       h.routing.groups > 0 && h.routing.chosen_groups > 0 && h.routing.chosen_groups <= h.routing.groups,
       "n_group and topk_group do not fit together");
 }
-
-}  // namespace
 
 Hyperparameters forward_dots1(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, kDots1Class);

@@ -6,6 +6,9 @@
 
 namespace assay::families {
 
+// DeepSeek-V3's way of choosing, under its keys and Kimi's.
+void read_groups(ConfigReader& config, bool renormalizes, Hyperparameters& h);
+
 Hyperparameters forward_dots1(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ernie4_5_moe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_flex_olmo(ConfigReader& config, const ModuleTree& tree);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward.h"
+#include "core/model/families/mixture_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -157,12 +159,24 @@ void describe_nemotron_h(ConfigReader& config, ModuleTree& tree) {
   tree.aliases.push_back({"backbone.", "model."});
 }
 
+Hyperparameters forward_nemotron_h(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree,
+                                   {.epsilon = 1e-5,
+                                    .rope = {.context = 4096},
+                                    .activation_key = "mlp_hidden_act",
+                                    .activation = "relu2",
+                                    .epsilon_key = "layer_norm_epsilon",
+                                    .rotates = false});
+  read_groups(config, true, h);
+  return h;
+}
+
 constexpr std::string_view kNemotronHArchitectures[] = {"NemotronHForCausalLM"};
 constexpr std::string_view kNemotronHTypes[] = {"nemotron_h"};
 
 }  // namespace
 
 const Family kNemotronH = {"nemotron_h", "Nemotron-H, Nemotron 3", kNemotronHArchitectures, kNemotronHTypes,
-                           {},           describe_nemotron_h};
+                           {},           describe_nemotron_h,      forward_nemotron_h};
 
 }  // namespace assay::families

@@ -11,7 +11,8 @@ std::unique_ptr<LanguageModel> make_qwen3_next(const Weights& weights, const Mod
   return make_decoder(weights, {.norm = NormForm::one_plus_weight,
                                 .gate = {.rounding = ResultRounding::as_arithmetic},
                                 .moe = options.moe,
-                                .recurrent = {.scan = options.scan}});
+                                .recurrent = {.scan = options.scan},
+                                .draft_layers = 1});
 }
 
 constexpr std::string_view kQwen3NextFamilies[] = {"qwen3_next"};
@@ -27,10 +28,9 @@ constexpr auto kQwen35Used = decoder_keys(
      "layer_types", "full_attention_interval", "linear_num_key_heads", "linear_num_value_heads",
      "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim", "moe_intermediate_size",
      "shared_expert_intermediate_size", "num_experts", "num_experts_per_tok"});
-// The type of states, which are float32 here as there; a layer for multi-token prediction, which is counted only.
-constexpr std::string_view kQwen35Idle[] = {"mamba_ssm_dtype", "mtp_num_hidden_layers",
-                                            "mtp_use_dedicated_embeddings"};
-constexpr FixedKey kQwen35Fixed[] = {{"attn_output_gate", "true"}};
+// The type of states, which are float32 here as there; how many prediction layers there are, of which the first guesses.
+constexpr std::string_view kQwen35Idle[] = {"mamba_ssm_dtype", "mtp_num_hidden_layers"};
+constexpr FixedKey kQwen35Fixed[] = {{"attn_output_gate", "true"}, {"mtp_use_dedicated_embeddings", "false"}};
 
 }  // namespace
 

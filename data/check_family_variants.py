@@ -21,6 +21,7 @@ import warnings
 import transformers
 
 from make_module_oracle import build, checkpoint_tensors
+from sighted_variants import make_sighted
 
 warnings.filterwarnings("ignore")
 transformers.logging.set_verbosity_error()
@@ -531,6 +532,7 @@ FAMILIES = {
     "vaultgemma": ("VaultGemmaForCausalLM", lambda: flags(kinds(decoder(head_dim=False)), "attention_bias")),
     "youtu": ("YoutuForCausalLM", lambda: latent(decoder(head_dim=False))),
 }
+FAMILIES.update(make_sighted(draw, decoder, flags))
 
 
 def pattern(name):

@@ -122,6 +122,22 @@ std::vector<ModelConfig> ModelConfig::text_sections(std::string_view key) const 
   return sections;
 }
 
+ModelConfig ModelConfig::language_model(Tied tied) const {
+  if (nested_in_.empty()) return *this;
+  constexpr std::string_view kTied = "tie_word_embeddings";
+  ParsedJson own = *text_;
+  const ParsedJson* outer = member(*document_, kTied);
+  const ParsedJson* inner_tied = member(own, kTied);
+  const bool keeps = tied == Tied::either && inner_tied != nullptr && *inner_tied == true;
+  if (outer != nullptr && !keeps) own[kTied] = *outer;
+  ModelConfig inner = *this;
+  inner.nested_in_.clear();
+  inner.architecture_ = first_architecture(own, source_);
+  inner.model_type_ = text_or_empty(own, "model_type", source_);
+  inner.document_ = inner.text_ = std::make_shared<const ParsedJson>(std::move(own));
+  return inner;
+}
+
 ModelConfig ModelConfig::document_only() const {
   ModelConfig outer = *this;
   outer.text_ = document_;

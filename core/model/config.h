@@ -85,6 +85,10 @@ class ModelConfig {
   // A list of objects there ("block_configs"), one by one; empty where there is none. Throws Error::input where an
   // entry is no object.
   std::vector<ModelConfig> text_sections(std::string_view key) const;
+  // The object that describes the language model, as if it were a config of its own: with its own architecture and type.
+  // Whether embeddings are tied the document says where it says anything; or either of the two may.
+  enum class Tied { document_first, either };
+  ModelConfig language_model(Tied tied) const;
   // The document's own keys, beside text_config and its like.
   ModelConfig document_only() const;
 

@@ -18,4 +18,7 @@ extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, k
     kLfm2, kLfm2Moe, kMamba, kMamba2, kJamba, kGptNeo, kGptj, kCodegen, kGptNeox, kBloom, kGptBigcode, kMpt,
     kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailingHybrid, kDbrx;
 
+// Language models of models that see, which stand nowhere alone.
+extern const Family kGlm4vText, kGlm4vMoeText;
+
 }  // namespace assay::families

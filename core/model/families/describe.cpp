@@ -5,6 +5,7 @@
 
 #include "core/model/derive_tree.h"
 #include "core/model/families/families.h"
+#include "core/model/families/sighted.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
 
@@ -76,16 +77,22 @@ std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, 
 
 ModuleTree describe(const ModelConfig& config) {
   const Family& family = find_family(config);
-  ConfigReader reader(config, family.name);
+  const bool around = family_of_whole(config) == nullptr;  // towers around a language model of that family
+  const families::Sighted* sighted = around ? families::find_sighted(config) : nullptr;
+  const auto tied = sighted == nullptr ? ModelConfig::Tied::document_first : sighted->tied;
+  const ModelConfig own = around ? config.language_model(tied) : config;
+  ConfigReader reader(own, family.name);
   ModuleTree tree;
   tree.family = family.name;
   tree.title = family.title;
   tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
   try {
     family.describe(reader, tree);
-    for (auto* part : {&tree.modules, &tree.mtp, &tree.towers}) {
+    for (auto* part : {&tree.modules, &tree.mtp}) {
       for (Module& module : *part) complete_names(module, "");
     }
+    if (around) families::add_sight(sighted, config, tree);
+    for (Module& module : tree.towers) complete_names(module, "");
     check_bounds(tree, config);
   } catch (Error& error) {  // a product that overflows knows nothing of the file
     error.in(config.source());
@@ -93,14 +100,14 @@ ModuleTree describe(const ModelConfig& config) {
   }
   // Towers noted theirs as they were read.
   tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
-  tree.read_hyperparameters = read_hyperparameters(family, config, tree);
+  tree.read_hyperparameters = read_hyperparameters(family, own, tree);
   return tree;
 }
 
 bool is_described(const ModelConfig& config) {
   try {
     find_family(config);
-    return true;
+    return family_of_whole(config) != nullptr || families::find_sighted(config) != nullptr;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     return false;

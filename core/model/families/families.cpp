@@ -51,6 +51,8 @@ constexpr const Family* kFamilies[] = {
     &kGlm,
     &kGlm4,
     &kGlm4Moe,
+    &kGlm4vText,
+    &kGlm4vMoeText,
     &kGptOss,
     &kMinimaxM2,
     &kLlama4,
@@ -194,8 +196,8 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// An unknown multimodal model may hold a language model that is known: which, or nullptr.
-const Family* nested_family(const ModelConfig& config) {
+// A multimodal model may hold a language model that is known: which, or nullptr.
+const Family* family_of_language_model(const ModelConfig& config) {
   const auto type = config.text().find("model_type");
   if (config.nested_in().empty() || type == config.text().end() || !type->is_string()) return nullptr;
   for (const Family* family : kFamilies) {
@@ -271,26 +273,23 @@ const GgufFamily* gguf_family_of(const ModuleTree& tree) {
   return found;
 }
 
-const Family& find_family(const ModelConfig& config) {
+const Family* family_of_whole(const ModelConfig& config) {
+  if (config.origin() == ModelConfig::Origin::gguf) return family_of_metadata(config);
   const std::string& architecture = config.architecture();
-  if (config.origin() == ModelConfig::Origin::gguf) {
-    if (const Family* family = family_of_metadata(config)) return *family;
-  } else {
-    for (const Family* family : kFamilies) {
-      if (contains(family->architectures, architecture)) return *family;
-    }
-    // A config that names no architecture still has its model type.
-    for (const Family* family : kFamilies) {
-      if (architecture.empty() && contains(family->model_types, config.model_type())) return *family;
-    }
+  for (const Family* family : kFamilies) {
+    if (contains(family->architectures, architecture)) return family;
   }
-  const std::string& asked = architecture.empty() ? config.model_type() : architecture;
-  if (const Family* inner = nested_family(config)) {
-    throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
-        .in(config.source())
-        .remedy(fmt::format("its {} describes a {} ({}): save that object alone as a config.json to count it",
-                            config.nested_in(), inner->name, inner->title));
+  // A config that names no architecture still has its model type.
+  for (const Family* family : kFamilies) {
+    if (architecture.empty() && contains(family->model_types, config.model_type())) return family;
   }
+  return nullptr;
+}
+
+const Family& find_family(const ModelConfig& config) {
+  if (const Family* whole = family_of_whole(config)) return *whole;
+  if (const Family* inner = family_of_language_model(config)) return *inner;
+  const std::string& asked = config.architecture().empty() ? config.model_type() : config.architecture();
   throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
       .in(config.source())
       .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",

@@ -24,7 +24,11 @@ struct Family {
   const GgufFamily* gguf = nullptr;  // how llama.cpp keeps it; nullptr: it is not written as GGUF
 };
 
-// By architecture, else by model_type. Throws Error::input for an unknown one, naming the closest families.
+// That of the whole document, by architecture, else by model_type; nullptr: none. A model around a language model of
+// another family (families/sighted.h) has none.
+const Family* family_of_whole(const ModelConfig& config);
+
+// Likewise, or that of the language model in it. Throws Error::input for an unknown one, naming the closest families.
 const Family& find_family(const ModelConfig& config);
 
 }  // namespace assay

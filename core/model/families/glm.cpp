@@ -9,7 +9,8 @@ namespace {
 
 using namespace blocks;
 
-void describe_with(ConfigReader& config, ModuleTree& tree, bool output_norms) {
+void describe_with(ConfigReader& config, ModuleTree& tree, bool output_norms,
+                   std::optional<std::uint64_t> head_dim = 128) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = 151552,
                                   .hidden = 4096,
@@ -17,7 +18,7 @@ void describe_with(ConfigReader& config, ModuleTree& tree, bool output_norms) {
                                   .layers = 40,
                                   .heads = 32,
                                   .kv_heads = 2,
-                                  .head_dim = 128});
+                                  .head_dim = head_dim});
   HeadAttention a = d.attention();
   a.qkv_bias = config.flag("attention_bias", true);
   GatedMlp mlp = d.mlp();
@@ -40,10 +41,16 @@ void describe_glm4(ConfigReader& config, ModuleTree& tree) {
   describe_with(config, tree, true);
 }
 
+// The language model of GLM-4.1V to 4.6V; positions of images apart it is GLM-4-0414.
+void describe_glm4v_text(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, true, std::nullopt);
+}
+
 constexpr std::string_view kGlmArchitectures[] = {"GlmForCausalLM"};
 constexpr std::string_view kGlmTypes[] = {"glm"};
 constexpr std::string_view kGlm4Architectures[] = {"Glm4ForCausalLM"};
 constexpr std::string_view kGlm4Types[] = {"glm4"};
+constexpr std::string_view kGlm4vTypes[] = {"glm4v_text"};
 
 }  // namespace
 
@@ -51,5 +58,6 @@ const Family kGlm = {"glm", "GLM-4 (transformers)", kGlmArchitectures, kGlmTypes
                      {},    describe_glm,           forward_glm};
 const Family kGlm4 = {"glm4",     "GLM-4-0414",  kGlm4Architectures, kGlm4Types,
                       kGlm4Types, describe_glm4, forward_glm};
+const Family kGlm4vText = {"glm4v_text", "GLM-4V's language model", {}, kGlm4vTypes, {}, describe_glm4v_text};
 
 }  // namespace assay::families

@@ -9,16 +9,20 @@ namespace {
 
 using namespace blocks;
 
-void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
+struct Defaults {
+  bool attention_bias = false;
+  std::uint64_t vocabulary = 151552, mtp_layers = 1;
+};
+void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults) {
   const Decoder d = read_decoder(config, tree,
-                                 {.vocabulary = 151552,
+                                 {.vocabulary = defaults.vocabulary,
                                   .hidden = 4096,
                                   .intermediate = 10944,
                                   .layers = 46,
                                   .heads = 96,
                                   .kv_heads = 8});
   HeadAttention a = d.attention();
-  a.qkv_bias = config.flag("attention_bias", false);
+  a.qkv_bias = config.flag("attention_bias", defaults.attention_bias);
   if (config.flag("use_qk_norm", false)) a.qk_norm = QkNorm::per_head;
   const Quantity width = config.size("moe_intermediate_size", 1408);
   const std::uint64_t shared = config.number("n_shared_experts", 1);
@@ -40,7 +44,7 @@ void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
   add_frame(tree, d, {dense, sparse});
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 
-  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 1));
+  const auto mtp = layers_after(d.layers, read_mtp_layers(config, defaults.mtp_layers));
   if (mtp.empty()) return;
   Module layer = layers("model.layers.{layer}", "", mtp);
   layer.tensors = sparse.tensors;
@@ -49,13 +53,24 @@ void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
   tree.mtp_attention.push_back(geometry(a, mtp));
 }
 
+void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, {});
+}
+// The language model of GLM-4.5V and 4.6V with experts: published without MTP layers.
+void describe_glm4v_moe_text(ConfigReader& config, ModuleTree& tree) {
+  describe_with(config, tree, {.attention_bias = true, .vocabulary = 151424, .mtp_layers = 0});
+}
+
 constexpr std::string_view kGlm4MoeArchitectures[] = {"Glm4MoeForCausalLM"};
 constexpr std::string_view kGlm4MoeTypes[] = {"glm4_moe"};
+constexpr std::string_view kGlm4vMoeTypes[] = {"glm4v_moe_text"};
 constexpr std::string_view kGlm4MoeGguf[] = {"glm4moe"};
 
 }  // namespace
 
 const Family kGlm4Moe = {"glm4_moe",   "GLM-4.5, GLM-4.6", kGlm4MoeArchitectures, kGlm4MoeTypes,
                          kGlm4MoeGguf, describe_glm4_moe,  forward_glm4_moe};
+const Family kGlm4vMoeText = {"glm4v_moe_text",       "GLM-4.5V's language model", {}, kGlm4vMoeTypes, {},
+                              describe_glm4v_moe_text};
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // Towers that several families share, or that take a few lines: Qwen's, SigLIP, Pixtral.
 #include "core/model/families/towers.h"
 
+#include "core/model/families/encoder_towers.h"
 #include "core/model/tower_blocks.h"
 
 namespace assay::families {
@@ -90,27 +91,13 @@ void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string&
   tree.towers.push_back(std::move(tower));
 }
 
-// transformers' SiglipVisionConfig, whose defaults these are, and the projector into the text's width. Releases of
-// its fourth version name the tower vision_tower.vision_model.
+// Releases of its fourth version name the tower vision_tower.vision_model.
 void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
-  const Quantity hidden = vision->size("hidden_size", 768), patch = vision->size("patch_size", 16);
-  const Quantity image = vision->size("image_size", 224);
-  const Quantity side("image_size / patch_size", image.value() / patch.value());
-  Module tower{"vision_tower", "vision tower (SigLIP)", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .tensor("embeddings.patch_embedding.weight", {hidden, vision->size("num_channels", 3), patch, patch})
-      .tensor("embeddings.patch_embedding.bias", {hidden})
-      .tensor("embeddings.position_embedding.weight", {side * side, hidden});
-  EncoderBlock block{hidden, vision->size("intermediate_size", 3072)};
-  block.norm1 = "layer_norm1", block.norm2 = "layer_norm2";
-  Module rest{"", "last norm", {}, {}, {}};
-  Tower(rest, Part::vision).norm("post_layernorm", hidden, true);
-  tower.children = {encoder_blocks("encoder.layers.{layer}", read_layers(*vision, "num_hidden_layers", 12),
-                                   block, Part::vision),
-                    std::move(rest)};
+  Module tower = siglip_tower(*vision, "vision_tower");
   Module projector{"multi_modal_projector", "projector", {}, {}, {}};
+  const Quantity hidden = vision->size("hidden_size", 768);
   Tower(projector, Part::projector)
       .tensor("mm_input_projection_weight", {hidden, text_hidden})
       .norm("mm_soft_emb_norm", hidden, false);
@@ -127,20 +114,8 @@ void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& t
 void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
-  const Quantity hidden = vision->size("hidden_size", 1024), patch = vision->size("patch_size", 16);
-  Module tower{"vision_tower", "vision tower (Pixtral)", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .tensor("patch_conv.weight", {hidden, vision->size("num_channels", 3), patch, patch})
-      .norm("ln_pre", hidden, false);
-  EncoderBlock block{hidden, vision->size("intermediate_size", 4096)};
-  block.norm1 = "attention_norm", block.norm2 = "ffn_norm";
-  block.q = "attention.q_proj", block.k = "attention.k_proj", block.v = "attention.v_proj";
-  block.o = "attention.o_proj";
-  block.gate = "feed_forward.gate_proj", block.up = "feed_forward.up_proj";
-  block.down = "feed_forward.down_proj";
-  block.norm_bias = block.attention_bias = block.mlp_bias = false;
-  tower.children = {encoder_blocks("transformer.layers.{layer}",
-                                   read_layers(*vision, "num_hidden_layers", 24), block, Part::vision)};
+  const Quantity hidden = vision->size("hidden_size", 1024);
+  Module tower = pixtral_tower(*vision, "vision_tower");
   // The document's own keys, beside text_config and vision_config.
   const ModelConfig outer = config.config().document_only();
   ConfigReader document(outer, "mistral3");

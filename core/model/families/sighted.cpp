@@ -1,0 +1,392 @@
+#include "core/model/families/sighted.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/model/families/encoder_towers.h"
+#include "core/model/families/towers.h"
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+Quantity text_width(const ModuleTree& tree) {
+  return {"hidden_size", tree.hidden_size};
+}
+
+void add(ModuleTree& tree, Module module) {
+  tree.towers.push_back(std::move(module));
+}
+
+// linear_1, linear_2.
+Module two_matrices(std::string path, const Quantity& in, const Quantity& between, const Quantity& out,
+                    bool bias) {
+  Module projector{std::move(path), "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("linear_1", in, between, bias)
+      .matrix("linear_2", between, out, bias);
+  return projector;
+}
+
+void add_bare(ModuleTree& tree, const std::string& name, const Quantity& width) {
+  Module rest{"", "", {}, {}, {}};
+  Tower(rest, Part::projector).tensor(name, {width});
+  add(tree, std::move(rest));
+}
+
+// The encoder that vision_config.model_type names. False: no description of it.
+bool add_encoder(ConfigReader& vision, ModuleTree& tree, const std::string& path,
+                 std::string_view class_default) {
+  const std::string type = vision.text("model_type", class_default);
+  const bool squares = type == "siglip_vision_model";
+  if (type == "clip_vision_model") {
+    add(tree, clip_tower(vision, path));
+  } else if (squares || type == "siglip2_vision_model") {
+    Module tower = siglip_tower(vision, path, squares ? SiglipPatches::squares : SiglipPatches::flat);
+    if (vision.flag("vision_use_head", true)) tower.children.push_back(siglip_head(vision));
+    add(tree, std::move(tower));
+  } else if (type == "pixtral") {
+    add(tree, pixtral_tower(vision, path));
+  } else {
+    tree.not_counted.push_back({fmt::format("the vision tower ({}) and its projector", type), std::nullopt});
+    return false;
+  }
+  return true;
+}
+
+std::uint64_t encoder_width(std::string_view type) {
+  return type == "pixtral" ? 1024 : 768;
+}
+
+// How many of the encoder's layers are joined before the projector.
+Quantity feature_layers(ConfigReader& document, std::uint64_t class_default) {
+  const ParsedJson& keys = document.config().document();
+  const auto layers = keys.find("vision_feature_layer");
+  if (layers == keys.end() || layers->is_null()) return class_default;
+  return layers->is_array() ? layers->size() : 1;
+}
+
+struct LlavaForm {
+  std::string_view encoder = "clip_vision_model";
+  bool newline = false;      // a row that ends each row of patches
+  bool normed = false;       // the projector's input
+  std::uint64_t joined = 1;  // layers of the encoder
+};
+void add_llava_like(ConfigReader& document, ModuleTree& tree, const LlavaForm& form) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision || !add_encoder(*vision, tree, "vision_tower", form.encoder)) return;
+  const Quantity hidden =
+      vision->size("hidden_size", encoder_width(vision->text("model_type", form.encoder)));
+  const Quantity in = feature_layers(document, form.joined) * hidden, out = text_width(tree);
+  const bool bias = form.normed || document.flag("multimodal_projector_bias", true);
+  Module projector = two_matrices("multi_modal_projector", in, out, out, bias);
+  if (form.normed) Tower(projector, Part::projector).norm("projector_layernorm", in, true);
+  add(tree, std::move(projector));
+  if (form.newline) add_bare(tree, "image_newline", out);
+}
+void add_llava(ConfigReader& document, ModuleTree& tree) {
+  add_llava_like(document, tree, {});
+}
+void add_llava_next(ConfigReader& document, ModuleTree& tree) {
+  add_llava_like(document, tree, {.newline = true});
+}
+void add_llava_onevision(ConfigReader& document, ModuleTree& tree) {
+  add_llava_like(document, tree, {.encoder = "siglip_vision_model", .newline = true});
+}
+void add_vip_llava(ConfigReader& document, ModuleTree& tree) {
+  add_llava_like(document, tree, {.normed = true, .joined = 5});
+}
+
+void add_internvl(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  add(tree, internvl_tower(*vision, "vision_tower"));
+  const auto shuffle = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
+  const Quantity in = Quantity(shuffle * shuffle) * vision->size("hidden_size", 1024), out = text_width(tree);
+  Module projector = two_matrices("multi_modal_projector", in, out, out, true);
+  Tower(projector, Part::projector).norm("layer_norm", in, true);
+  add(tree, std::move(projector));
+}
+// As OpenGVLab publishes it: a norm and two matrices in a list.
+void add_internvl_chat(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  add(tree, intern_vit(*vision, "vision_model"));
+  const auto shuffle = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
+  const Quantity in = Quantity(shuffle * shuffle) * vision->size("hidden_size", 1024), out = text_width(tree);
+  Module projector{"mlp1", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .norm("0", in, true)
+      .matrix("1", in, out, true)
+      .matrix("3", out, out, true);
+  add(tree, std::move(projector));
+}
+
+void add_paligemma(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  add(tree, siglip_tower(*vision, "vision_tower"));
+  if (vision->flag("vision_use_head", false)) tree.towers.back().children.push_back(siglip_head(*vision));
+  Module projector{"multi_modal_projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("linear", vision->size("hidden_size", 768), document.size("projection_dim", 2048), true);
+  add(tree, std::move(projector));
+}
+
+Quantity shuffled(ConfigReader& document, TowerConfig& vision, std::string_view factor, std::uint64_t width) {
+  const Quantity side = document.size(factor, 2);
+  return side * side * vision->size("hidden_size", width);
+}
+
+void add_aya(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision || !add_encoder(*vision, tree, "vision_tower", "siglip_vision_model")) return;
+  const Quantity in = shuffled(document, vision, "downsample_factor", 768);
+  const Quantity between = document.size("alignment_intermediate_size", text_width(tree));
+  Module projector{"multi_modal_projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .norm("layernorm", in, true)
+      .matrix("linear_1", in, between, true)
+      .matrix("linear_2", Quantity("alignment_intermediate_size / 2", between.value() / 2), text_width(tree),
+              true);
+  add(tree, std::move(projector));
+}
+
+void add_cohere2(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision || !add_encoder(*vision, tree, "model.vision_tower", "siglip_vision_model")) return;
+  const Quantity in = shuffled(document, vision, "downsample_factor", 768);
+  const Quantity between = document.size("alignment_intermediate_size", 36864);
+  Module projector{"model.multi_modal_projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("linear_1", in, between, true)
+      .matrix("linear_2", Quantity("alignment_intermediate_size / 2", between.value() / 2), text_width(tree),
+              true);
+  add(tree, std::move(projector));
+}
+
+void add_idefics3(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  add(tree, idefics3_tower(*vision, "model.vision_model"));
+  Module connector{"model.connector.modality_projection", "projector", {}, {}, {}};
+  Tower(connector, Part::projector)
+      .matrix("proj", shuffled(document, vision, "scale_factor", 1152), text_width(tree), false);
+  add(tree, std::move(connector));
+}
+
+void add_lfm2(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision || !add_encoder(*vision, tree, "model.vision_tower", "siglip2_vision_model")) return;
+  const Quantity in = shuffled(document, vision, "downsample_factor", 768);
+  Module projector =
+      two_matrices("model.multi_modal_projector", in, document.size("projector_hidden_size", 2560),
+                   text_width(tree), document.flag("projector_bias", true));
+  if (document.flag("projector_use_layernorm", true))
+    Tower(projector, Part::projector).norm("layer_norm", in, true);
+  add(tree, std::move(projector));
+}
+
+void add_lighton(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  add(tree, pixtral_tower(*vision, "model.vision_encoder"));
+  const Quantity hidden = vision->size("hidden_size", 1024), out = text_width(tree);
+  const Quantity merge = document.size("spatial_merge_size", 2);
+  Module projector{"model.vision_projection", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .norm("norm", hidden, false)
+      .matrix("patch_merger.merging_layer", merge * merge * hidden, hidden, false)
+      .matrix("linear_1", hidden, out, false)
+      .matrix("linear_2", out, out, false);
+  add(tree, std::move(projector));
+}
+
+void add_glm4v(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (vision) add(tree, glm4v_tower(*vision, "model.visual", 4096));
+}
+
+void add_video_llama(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  Module tower = siglip_tower(*vision, "model.vision_model");
+  std::erase_if(tower.tensors,
+                [](const TensorSpec& t) { return t.name == "embeddings.position_embedding.weight"; });
+  add(tree, std::move(tower));
+  Module projector{"model.projector", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("readout.0", vision->size("hidden_size", 768), text_width(tree), true)
+      .matrix("readout.2", text_width(tree), text_width(tree), true);
+  add(tree, std::move(projector));
+}
+
+void rename(Module& module, std::string_view from, std::string_view to) {
+  const auto change = [&](std::string& name) {
+    if (name.starts_with(from)) name = std::string(to) + name.substr(from.size());
+  };
+  if (module.path + "." == from) module.path = to.substr(0, to.size() - 1);
+  change(module.path);
+  for (TensorSpec& spec : module.tensors) change(spec.name);
+  for (Module& child : module.children) rename(child, from, to);
+}
+
+void rename(ModuleTree& tree, std::string_view from, std::string_view to) {
+  for (auto* part : {&tree.modules, &tree.mtp}) {
+    for (Module& module : *part) rename(module, from, to);
+  }
+}
+
+void add_hyperclovax(ConfigReader& document, ModuleTree& tree) {
+  add_qwen2_vision(document, tree, "model.vision_model", true);
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  Module projector{"model", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("vision_projector", vision->size("out_hidden_size", 3584), text_width(tree), true);
+  add(tree, std::move(projector));
+  rename(tree, "lm_head.", "model.language_model.lm_head.");
+  tree.aliases.push_back({"model.language_model.lm_head.", "lm_head."});
+}
+
+// Qwen2.5-VL's tower, whose heads share keys and values.
+void add_exaone(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = vision->size("hidden_size", 3584), width = vision->size("intermediate_size", 3420);
+  const Quantity heads = vision->size("num_heads", 28), kv_heads = vision->size("num_key_value_heads", 7);
+  const Quantity dim = vision->quotient(hidden, heads, "hidden_size / num_heads");
+  const Quantity merge = vision->size("spatial_merge_size", 2), joined = merge * merge * hidden;
+  const Quantity patch = vision->size("patch_size", 14);
+  Module tower{"model.visual", "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight", {hidden, vision->size("in_channels|in_chans", 3),
+                                          vision->size("temporal_patch_size", 2), patch, patch});
+  Module blocks = layers("blocks.{layer}", "blocks", all_layers(read_layers(*vision, "depth", 32)));
+  Tower(blocks, Part::vision)
+      .norm("norm1", hidden, false)
+      .norm("norm2", hidden, false)
+      .matrix("attn.qkv", hidden, hidden + Quantity(2) * kv_heads * dim, true)
+      .matrix("attn.proj", hidden, hidden, true)
+      .matrix("mlp.gate_proj", hidden, width, true)
+      .matrix("mlp.up_proj", hidden, width, true)
+      .matrix("mlp.down_proj", width, hidden, true);
+  Module merger{"merger", "patch merger", {}, {}, {}};
+  Tower(merger, Part::projector)
+      .norm("ln_q", hidden, false)
+      .matrix("mlp.0", joined, joined, true)
+      .matrix("mlp.2", joined, vision->size("out_hidden_size", 3584), true);
+  tower.children = {std::move(blocks), std::move(merger)};
+  add(tree, std::move(tower));
+}
+
+using Names = std::string_view;
+constexpr Names kLlava[] = {"LlavaForConditionalGeneration"}, kLlavaTypes[] = {"llava"};
+constexpr Names kNext[] = {"LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration"},
+                kNextTypes[] = {"llava_next", "llava_next_video"};
+constexpr Names kOnevision[] = {"LlavaOnevisionForConditionalGeneration"},
+                kOnevisionTypes[] = {"llava_onevision"};
+constexpr Names kVip[] = {"VipLlavaForConditionalGeneration"}, kVipTypes[] = {"vipllava"};
+constexpr Names kIntern[] = {"InternVLForConditionalGeneration"}, kInternTypes[] = {"internvl"};
+constexpr Names kInternChat[] = {"InternVLChatModel"}, kInternChatTypes[] = {"internvl_chat"};
+constexpr Names kPali[] = {"PaliGemmaForConditionalGeneration"}, kPaliTypes[] = {"paligemma"};
+constexpr Names kAya[] = {"AyaVisionForConditionalGeneration"}, kAyaTypes[] = {"aya_vision"};
+constexpr Names kCohere2[] = {"Cohere2VisionForConditionalGeneration"}, kCohere2Types[] = {"cohere2_vision"};
+constexpr Names kIdefics3[] = {"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
+                kIdefics3Types[] = {"idefics3", "smolvlm"};
+constexpr Names kLfm2[] = {"Lfm2VlForConditionalGeneration"}, kLfm2Types[] = {"lfm2_vl"};
+constexpr Names kLighton[] = {"LightOnOcrForConditionalGeneration"}, kLightonTypes[] = {"lighton_ocr"};
+constexpr Names kGlm4v[] = {"Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
+                            "Glm4vMoeForConditionalGeneration"},
+                kGlm4vTypes[] = {"glm4v", "glm46v", "glm4v_moe"};
+constexpr Names kVideoLlama[] = {"VideoLlama3ForConditionalGeneration"},
+                kVideoLlamaTypes[] = {"video_llama_3"};
+constexpr Names kHyperclovax[] = {"HyperCLOVAXVisionV2ForConditionalGeneration"},
+                kHyperclovaxTypes[] = {"hyperclovax_vision_v2"};
+constexpr Names kExaone[] = {"Exaone4_5_ForConditionalGeneration"}, kExaoneTypes[] = {"exaone4_5"};
+
+constexpr auto kFirst = SightedNames::language_model_first;
+constexpr auto kModel = SightedNames::model_first;
+constexpr auto kDocument = ModelConfig::Tied::document_first, kEither = ModelConfig::Tied::either;
+constexpr Sighted kSighted[] = {
+    {"LLaVA", kLlava, kLlavaTypes, kFirst, kDocument, add_llava},
+    {"LLaVA-NeXT", kNext, kNextTypes, kFirst, kDocument, add_llava_next},
+    {"LLaVA-OneVision", kOnevision, kOnevisionTypes, kFirst, kEither, add_llava_onevision},
+    {"ViP-LLaVA", kVip, kVipTypes, kFirst, kDocument, add_vip_llava},
+    {"InternVL 3", kIntern, kInternTypes, kFirst, kDocument, add_internvl},
+    {"InternVL 2 to 3.5, as published", kInternChat, kInternChatTypes, kFirst, kDocument, add_internvl_chat},
+    {"PaliGemma", kPali, kPaliTypes, kFirst, kDocument, add_paligemma},
+    {"Aya Vision", kAya, kAyaTypes, kFirst, kDocument, add_aya},
+    {"Command A Vision", kCohere2, kCohere2Types, kModel, kDocument, add_cohere2},
+    {"Idefics3, SmolVLM", kIdefics3, kIdefics3Types, SightedNames::text_model, kDocument, add_idefics3},
+    {"LFM2-VL", kLfm2, kLfm2Types, kModel, kDocument, add_lfm2},
+    {"LightOnOCR", kLighton, kLightonTypes, kModel, kDocument, add_lighton},
+    {"GLM-4.1V, 4.5V, 4.6V", kGlm4v, kGlm4vTypes, kModel, kEither, add_glm4v},
+    {"VideoLLaMA 3", kVideoLlama, kVideoLlamaTypes, kModel, kEither, add_video_llama},
+    {"EXAONE 4.5", kExaone, kExaoneTypes, kModel, kDocument, add_exaone},
+    {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
+};
+
+bool contains(std::span<const std::string_view> list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// "model." of a Llama's "model.layers.{layer}": what the base class's own names have no need of.
+std::string base_of(const ModuleTree& tree) {
+  for (const Module& module : tree.modules) {
+    if (module.path.find("{layer}") != std::string::npos)
+      return module.path.substr(0, module.path.find('.') + 1);
+  }
+  return "model.";
+}
+
+}  // namespace
+
+const Sighted* find_sighted(const ModelConfig& config) {
+  if (config.nested_in().empty()) return nullptr;
+  for (const Sighted& sighted : kSighted) {
+    if (contains(sighted.architectures, config.architecture())) return &sighted;
+    if (config.architecture().empty() && contains(sighted.model_types, config.model_type())) return &sighted;
+  }
+  return nullptr;
+}
+
+void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tree) {
+  const auto names = sighted == nullptr ? SightedNames::model_first : sighted->names;
+  const std::string base = base_of(tree), first = "language_model." + base, second = "model.language_model.";
+  tree.towers.clear();
+  tree.aliases.clear();
+  if (names == SightedNames::language_model_first) {
+    rename(tree, base, first);
+    rename(tree, "lm_head.", "language_model.lm_head.");
+    tree.aliases = {{first, second},
+                    {"language_model.lm_head.", "lm_head."},
+                    {"vision_tower.", "model.vision_tower."},
+                    {"vision_tower.", "vision_tower.vision_model."},
+                    {"multi_modal_projector.", "model.multi_modal_projector."},
+                    {"image_newline", "model.image_newline"}};
+  } else if (names == SightedNames::text_model) {
+    rename(tree, base, "model.text_model.");
+  } else {
+    rename(tree, base, second);
+    tree.aliases = {{second, first}, {"lm_head.", "language_model.lm_head."}};
+  }
+  const std::string language = tree.title;
+  if (sighted == nullptr) {
+    tree.title = fmt::format("{} within {}", language, tree.architecture);
+    tree.not_counted.push_back(
+        {fmt::format("what {} has beside its language model: it is not described here", tree.architecture),
+         std::nullopt});
+    return;
+  }
+  tree.title = fmt::format("{} over {}", sighted->title, language);
+  const ModelConfig outer = config.document_only();
+  ConfigReader document(outer, sighted->title);
+  sighted->add_towers(document, tree);
+}
+
+}  // namespace assay::families

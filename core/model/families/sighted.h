@@ -1,0 +1,34 @@
+// Models that see: a language model that is a family of its own, an image encoder, and a projector between them. The
+// language model is described by its family out of text_config; here stands what is around it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/model/config.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+// What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
+// ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
+// "model.vision_tower").
+enum class SightedNames { language_model_first, model_first, text_model };
+
+struct Sighted {
+  std::string_view title;  // "LLaVA"
+  std::span<const std::string_view> architectures, model_types;
+  SightedNames names = SightedNames::model_first;
+  ModelConfig::Tied tied = ModelConfig::Tied::document_first;
+  // Adds what is beside the language model; `document` reads the document's own keys, beside text_config.
+  void (*add_towers)(ConfigReader& document, ModuleTree& tree) = nullptr;
+};
+
+// By architecture, or by the document's model type where it names none. nullptr: not one of them.
+const Sighted* find_sighted(const ModelConfig& config);
+
+// Completed names as this model's checkpoints have them, and its towers. nullptr: an architecture that nobody described
+// whose language model is known; what else it has is noted as not counted.
+void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tree);
+
+}  // namespace assay::families

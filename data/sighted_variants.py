@@ -1,0 +1,137 @@
+"""Random odd variants of models that see: a language model's config and a tower's (check_family_variants.py)."""
+
+
+def make_sighted(draw, decoder, flags):
+    """The functions of the families, over the caller's `draw`."""
+
+    def chance(probability=0.5):
+        return draw.random() < probability
+
+    def text(kind, **more):
+        config = {**decoder(head_dim=kind in ("qwen3", "mistral")), "model_type": kind, **more}
+        config.pop("tie_word_embeddings")
+        return config
+
+    def llama():
+        return text(draw.choice(["llama", "qwen2", "qwen3", "mistral"]))
+
+    def encoder(kind, patch="square", **more):
+        heads = draw.randint(1, 4)
+        size = draw.randint(2, 6)
+        config = {
+            "model_type": kind,
+            "hidden_size": heads * draw.choice([4, 6, 8]),
+            "num_attention_heads": heads,
+            "intermediate_size": draw.randint(5, 60),
+            "num_hidden_layers": draw.randint(1, 4),
+            "num_channels": draw.randint(1, 3),
+            "patch_size": size,
+            **more,
+        }
+        if patch == "square":
+            config["image_size"] = size * draw.randint(2, 5) + draw.randint(0, size - 1)
+        return config
+
+    def model(vision, language, **document):
+        return {"text_config": language, "vision_config": vision, "tie_word_embeddings": chance(), **document}
+
+    def clip_or_siglip():
+        kind = draw.choice(["clip_vision_model", "siglip_vision_model", "pixtral"])
+        vision = encoder(kind)
+        return flags(vision, "vision_use_head") if kind == "siglip_vision_model" else vision
+
+    def layers_joined():
+        return {"vision_feature_layer": draw.choice([-1, -2, [-1, -2], [0, 1, -1]])} if chance() else {}
+
+    def llava():
+        return flags(model(clip_or_siglip(), llama(), **layers_joined()), "multimodal_projector_bias")
+
+    def vipllava():
+        vision = {**encoder("clip_vision_model"), "num_hidden_layers": 4}
+        return model(vision, text("llama"), vision_feature_layer=draw.choice([[-1, -2], [-1, -2, -3]]))
+
+    def internvl():
+        size = draw.randint(2, 5)
+        vision = encoder("internvl_vision", None)
+        vision.update(patch_size=[size, size], image_size=[size * draw.randint(2, 5)] * 2)
+        vision = flags(vision, "attention_bias", "use_qk_norm", "use_mask_token", "use_absolute_position_embeddings")
+        if chance(0.4):
+            vision["norm_type"] = "rms_norm"
+        return flags(model(vision, llama(), downsample_ratio=draw.choice([0.5, 1.0])))
+
+    def paligemma():
+        config = model(encoder("siglip_vision_model", vision_use_head=False), text(draw.choice(["gemma", "gemma2"])))
+        config["text_config"]["head_dim"] = draw.choice([4, 6])
+        return {**config, "projection_dim": draw.randint(4, 40)}
+
+    def cohere(factor="downsample_factor"):
+        vision = flags(encoder("siglip_vision_model"), "vision_use_head")
+        config = model(vision, text("cohere2"), **{factor: draw.randint(1, 3)})
+        return {**config, "alignment_intermediate_size": 2 * draw.randint(3, 30), "tie_word_embeddings": True}
+
+    def idefics3(kind="idefics3_vision"):
+        return model(encoder(kind), text("llama"), scale_factor=draw.randint(1, 3))
+
+    def lfm2_vl():
+        language = text("lfm2", conv_L_cache=3)
+        language["layer_types"] = [draw.choice(["conv", "full_attention"]) for _ in range(language["num_hidden_layers"])]
+        language["block_auto_adjust_ff_dim"] = False
+        vision = flags(encoder("siglip2_vision_model", None, num_patches=draw.randint(2, 9) ** 2), "vision_use_head")
+        config = model(vision, language, downsample_factor=draw.randint(1, 3), projector_hidden_size=draw.randint(4, 40))
+        return flags({**config, "tie_word_embeddings": True}, "projector_bias", "projector_use_layernorm")
+
+    def lighton_ocr():
+        return model(encoder("pixtral"), text("qwen3"), spatial_merge_size=draw.randint(1, 3))
+
+    def glm4v_vision(kind):
+        vision = encoder(kind, num_heads=1)
+        vision["depth"] = vision.pop("num_hidden_layers")
+        vision["num_heads"] = vision.pop("num_attention_heads")
+        vision["in_channels"] = vision.pop("num_channels")
+        vision.update(out_hidden_size=draw.randint(4, 40), spatial_merge_size=draw.randint(1, 3))
+        return flags(vision, "attention_bias")
+
+    def glm4v():
+        return model(glm4v_vision("glm4v_vision"), {**decoder(head_dim=False), "model_type": "glm4v_text"})
+
+    def glm4v_moe():
+        number = draw.randint(2, 6)
+        language = {**decoder(), "model_type": "glm4v_moe_text", "n_routed_experts": number, "n_group": 1}
+        language.update(num_experts_per_tok=draw.randint(1, number), moe_intermediate_size=draw.randint(3, 30))
+        language.update(first_k_dense_replace=draw.randint(0, 3), n_shared_experts=draw.randint(1, 3), topk_group=1)
+        return model(glm4v_vision("glm4v_moe_vision"), flags(language, "attention_bias"))
+
+    def video_llama_3():
+        return model(encoder("video_llama_3_vision", None), text("qwen2"))
+
+    def qwen_vision(kind, **more):
+        vision = glm4v_vision(kind)
+        vision.update(hidden_size=8 * draw.randint(1, 3), num_heads=4, fullatt_block_indexes=[0], window_size=8, **more)
+        vision.pop("attention_bias", None)
+        return vision
+
+    def exaone4_5():
+        return model(qwen_vision("exaone4_5_vision", num_key_value_heads=draw.choice([1, 2, 4])), text("exaone4"))
+
+    def hyperclovax_vision_v2():
+        return model(qwen_vision("qwen2_5_vl_vision"), text("hyperclovax"))
+
+    return {
+        "exaone4_5": ("Exaone4_5_ForConditionalGeneration", exaone4_5),
+        "hyperclovax_vision_v2": ("HyperCLOVAXVisionV2ForConditionalGeneration", hyperclovax_vision_v2),
+        "llava": ("LlavaForConditionalGeneration", llava),
+        "llava_next": ("LlavaNextForConditionalGeneration", llava),
+        "llava_onevision": ("LlavaOnevisionForConditionalGeneration", llava),
+        "vipllava": ("VipLlavaForConditionalGeneration", vipllava),
+        "internvl": ("InternVLForConditionalGeneration", internvl),
+        "paligemma": ("PaliGemmaForConditionalGeneration", paligemma),
+        "aya_vision": ("AyaVisionForConditionalGeneration", cohere),
+        "cohere2_vision": ("Cohere2VisionForConditionalGeneration", cohere),
+        "idefics3": ("Idefics3ForConditionalGeneration", idefics3),
+        "smolvlm": ("SmolVLMForConditionalGeneration", lambda: idefics3("smolvlm_vision")),
+        "lfm2_vl": ("Lfm2VlForConditionalGeneration", lfm2_vl),
+        "lighton_ocr": ("LightOnOcrForConditionalGeneration", lighton_ocr),
+        "glm4v": ("Glm4vForConditionalGeneration", glm4v),
+        "glm4v_moe": ("Glm4vMoeForConditionalGeneration", glm4v_moe),
+        "video_llama_3": ("VideoLlama3ForConditionalGeneration", video_llama_3),
+    }

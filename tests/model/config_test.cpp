@@ -216,9 +216,11 @@ TEST(Config, FirstFalcon40b) {
 }
 
 TEST(Config, KnownLanguageModelInsideAnUnknownOne) {
-  expect_error(R"({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
-                   "text_config": {"model_type": "mistral", "hidden_size": 64}})",
-               "its text_config describes a mistral");
+  const ModuleTree tree =
+      describe(config_of(R"({"architectures": ["NobodysForConditionalGeneration"], "model_type": "nobodys",
+                             "text_config": {"model_type": "mistral", "hidden_size": 64}})"));
+  EXPECT_EQ(tree.family, "mistral");
+  EXPECT_EQ(tree.hidden_size, 64U);
   expect_error(R"({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
                    "text_config": {"model_type": 3}})",
                "closest families known");

@@ -116,6 +116,9 @@ class GgufPlanner {
     std::vector<GgufTensor> tensors = gguf_tensors(config, tree, *family, plan_.checkpoint, plan_.stored);
     if (!tree.mtp.empty())
       plan_.notes.push_back("multi-token prediction is left out: llama.cpp has no place for it");
+    if (!tree.towers.empty())
+      plan_.notes.push_back(
+          "vision, audio and projectors are left out: llama.cpp keeps them in a file of their own (mmproj)");
     const fs::path folder = plan_.checkpoint.root;
     auto keys = gguf_general(folder, config, family->architecture, tensors);
     const auto early = gguf_early_keys(config, *family);

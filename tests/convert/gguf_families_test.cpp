@@ -98,6 +98,19 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
   EXPECT_GE(made.size(), 60u);
 }
 
+TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {
+  const TempDir dir;
+  for (const std::string model : {"qwen3_vl", "gemma"}) {
+    make_model(model, dir / model);
+    const auto result = assay(
+        {"convert", dir / model, dir / (model + ".gguf"), "--to", "gguf:f16", "--tokenizer-pre", "none"});
+    expect_ok(result);
+    EXPECT_EQ(
+        (result.out + result.err).find("vision, audio and projectors are left out") != std::string::npos,
+        model == "qwen3_vl");
+  }
+}
+
 // Of every family whose GGUF can be read back --equal finds each weight again.
 TEST(GgufFamilies, AreReadBack) {
   const TempDir dir;

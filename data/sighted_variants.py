@@ -116,7 +116,34 @@ def make_sighted(draw, decoder, flags):
     def hyperclovax_vision_v2():
         return model(qwen_vision("qwen2_5_vl_vision"), text("hyperclovax"))
 
+    def audio(kind, **more):
+        config = {"model_type": kind, "d_model": 8 * draw.randint(1, 4), "encoder_attention_heads": draw.choice([1, 2, 4])}
+        config.update(encoder_layers=draw.randint(1, 3), encoder_ffn_dim=draw.randint(5, 40), **more)
+        return {**config, "num_mel_bins": draw.randint(3, 40), "output_dim": draw.randint(4, 40)}
+
+    def omni():
+        language = {**decoder(head_dim=False), "model_type": "qwen2_5_omni_text"}
+        config = model(qwen_vision("qwen2_5_omni_vision_encoder"), language, audio_config=audio("qwen2_5_omni_audio_encoder"))
+        return config
+
+    def omni3():
+        number = draw.randint(2, 6)
+        language = {**decoder(), "model_type": "qwen3_omni_moe_text", "num_experts": number}
+        language.update(num_experts_per_tok=draw.randint(1, number), moe_intermediate_size=draw.randint(3, 30))
+        language = flags(language, "attention_bias")
+        if chance():
+            language["decoder_sparse_step"] = draw.randint(1, 3)
+        if chance():
+            language["mlp_only_layers"] = [0]
+        vision = qwen_vision("qwen3_omni_moe_vision_encoder", num_position_embeddings=draw.randint(2, 6) ** 2)
+        if chance():
+            vision["deepstack_visual_indexes"] = list(range(draw.randint(0, vision["depth"])))
+        hearing = audio("qwen3_omni_moe_audio_encoder", downsample_hidden_size=draw.randint(3, 9))
+        return model(vision, language, audio_config=hearing)
+
     return {
+        "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerForConditionalGeneration", omni),
+        "qwen3_omni_moe_thinker": ("Qwen3OmniMoeThinkerForConditionalGeneration", omni3),
         "exaone4_5": ("Exaone4_5_ForConditionalGeneration", exaone4_5),
         "hyperclovax_vision_v2": ("HyperCLOVAXVisionV2ForConditionalGeneration", hyperclovax_vision_v2),
         "llava": ("LlavaForConditionalGeneration", llava),

@@ -21,8 +21,9 @@ namespace assay {
 namespace {
 
 // Parts of multimodal models that hold no language model.
-constexpr std::array<std::string_view, 8> kOtherTowers = {"vision", "visual", "image",     "audio",
-                                                          "speech", "video",  "projector", "patch_embed"};
+constexpr std::array<std::string_view, 11> kOtherTowers = {
+    "vision",    "visual",      "image",   "audio",      "speech",   "video",
+    "projector", "patch_embed", "talker.", "token2wav.", "code2wav."};
 
 // Which copy of a spec a tensor is: indices are below 2^32 (module_tree.cpp bounds their number).
 std::uint64_t key(const TensorIndices& indices) {

@@ -78,6 +78,33 @@ TEST(Sighted, EmbeddingsAreTiedAsTheClassHasIt) {
   EXPECT_FALSE(tied("glm4v", false, false));
 }
 
+// Qwen3VLVisionConfig: [8, 16, 24] where the config does not say; Qwen3.5's class has no such key.
+TEST(Sighted, DeepMergersOfQwenAreThereByDefault) {
+  ParsedJson document = document_of("qwen3_vl");
+  document["vision_config"]["deepstack_visual_indexes"] = {0, 1, 0};
+  const std::uint64_t three = count(described(document)).towers;
+  document["vision_config"].erase("deepstack_visual_indexes");
+  EXPECT_EQ(count(described(document)).towers, three);
+  document["vision_config"]["deepstack_visual_indexes"] = ParsedJson::array();
+  EXPECT_LT(count(described(document)).towers, three);
+}
+
+// The whole of an omni model keeps its thinker behind a prefix, in thinker_config.
+TEST(Sighted, TheThinkerOfAnOmniModel) {
+  const ParsedJson thinker = document_of("qwen2_5_omni_thinker");
+  ParsedJson document = {{"architectures", {"Qwen2_5OmniModel"}},
+                         {"model_type", "qwen2_5_omni"},
+                         {"thinker_config", thinker},
+                         {"tie_word_embeddings", thinker["tie_word_embeddings"]}};
+  const ModuleTree whole = described(document), alone = described(thinker);
+  EXPECT_EQ(count(whole).total, count(alone).total);
+  EXPECT_EQ(count(whole).towers, count(alone).towers);
+  EXPECT_EQ(whole.not_counted.size(), 1U);
+  for (const char* name : {"thinker.model.layers.{layer}.self_attn.q_proj.weight",
+                           "thinker.audio_tower.conv1.weight", "thinker.visual.patch_embed.proj.weight"})
+    EXPECT_TRUE(has(whole, name)) << name;
+}
+
 // OpenGVLab's own names, of its config with llm_config: no class of transformers has them, OpenGVLab's
 // modeling_intern_vit.py and modeling_internvl_chat.py do.
 TEST(Sighted, InternVlAsPublished) {

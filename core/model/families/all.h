@@ -19,6 +19,6 @@ extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, k
     kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailingHybrid, kDbrx;
 
 // Language models of models that see, which stand nowhere alone.
-extern const Family kGlm4vText, kGlm4vMoeText;
+extern const Family kGlm4vText, kGlm4vMoeText, kQwen25OmniText, kQwen3OmniText;
 
 }  // namespace assay::families

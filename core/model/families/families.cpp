@@ -53,6 +53,8 @@ constexpr const Family* kFamilies[] = {
     &kGlm4Moe,
     &kGlm4vText,
     &kGlm4vMoeText,
+    &kQwen25OmniText,
+    &kQwen3OmniText,
     &kGptOss,
     &kMinimaxM2,
     &kLlama4,

@@ -134,7 +134,7 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
   apart.stacks = Mixture::Stacks::none;
   add_prediction(tree, d, a, moe ? mixture(apart) : gated_mlp(d.mlp()),
                  config.number("mtp_num_hidden_layers|num_nextn_predict_layers", kind.mtp_layers));
-  if (!kind.fused) add_qwen_vision(config, tree, "model.visual", 3584);
+  if (!kind.fused) add_qwen_vision(config, tree, "model.visual", 0);
 }
 
 void describe_next(ConfigReader& config, ModuleTree& tree) {

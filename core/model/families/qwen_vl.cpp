@@ -76,7 +76,7 @@ void describe_qwen3_vl(ConfigReader& config, ModuleTree& tree) {
   layer.children = {attention(a), gated_mlp(d.mlp())};
   add_frame(tree, d, {layer}, frame_under("model.language_model."));
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
-  add_qwen_vision(config, tree, "model.visual", 3584);
+  add_qwen_vision(config, tree, "model.visual", 3);
 }
 
 void describe_qwen3_vl_moe(ConfigReader& config, ModuleTree& tree) {
@@ -106,7 +106,7 @@ void describe_qwen3_vl_moe(ConfigReader& config, ModuleTree& tree) {
       });
   add_frame(tree, d, groups, frame_under("model.language_model."));
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
-  add_qwen_vision(config, tree, "model.visual", 3584);
+  add_qwen_vision(config, tree, "model.visual", 3);
 }
 
 constexpr std::string_view k2Architectures[] = {"Qwen2VLForConditionalGeneration"};

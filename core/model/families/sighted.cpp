@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/omni.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -307,6 +308,13 @@ constexpr Names kVideoLlama[] = {"VideoLlama3ForConditionalGeneration"},
                 kVideoLlamaTypes[] = {"video_llama_3"};
 constexpr Names kHyperclovax[] = {"HyperCLOVAXVisionV2ForConditionalGeneration"},
                 kHyperclovaxTypes[] = {"hyperclovax_vision_v2"};
+constexpr Names kOmni[] = {"Qwen2_5OmniModel", "Qwen2_5OmniForConditionalGeneration"},
+                kOmniTypes[] = {"qwen2_5_omni"};
+constexpr Names kOmniThinker[] = {"Qwen2_5OmniThinkerForConditionalGeneration"},
+                kOmniThinkerTypes[] = {"qwen2_5_omni_thinker"};
+constexpr Names kOmni3[] = {"Qwen3OmniMoeForConditionalGeneration"}, kOmni3Types[] = {"qwen3_omni_moe"};
+constexpr Names kOmni3Thinker[] = {"Qwen3OmniMoeThinkerForConditionalGeneration"},
+                kOmni3ThinkerTypes[] = {"qwen3_omni_moe_thinker"};
 constexpr Names kExaone[] = {"Exaone4_5_ForConditionalGeneration"}, kExaoneTypes[] = {"exaone4_5"};
 
 constexpr auto kFirst = SightedNames::language_model_first;
@@ -328,6 +336,12 @@ constexpr Sighted kSighted[] = {
     {"GLM-4.1V, 4.5V, 4.6V", kGlm4v, kGlm4vTypes, kModel, kEither, add_glm4v},
     {"VideoLLaMA 3", kVideoLlama, kVideoLlamaTypes, kModel, kEither, add_video_llama},
     {"EXAONE 4.5", kExaone, kExaoneTypes, kModel, kDocument, add_exaone},
+    {"Qwen2.5-Omni", kOmni, kOmniTypes, SightedNames::thinker, kDocument, add_omni_whole},
+    {"Qwen2.5-Omni's thinker", kOmniThinker, kOmniThinkerTypes, SightedNames::as_alone, kDocument,
+     add_omni_thinker},
+    {"Qwen3-Omni", kOmni3, kOmni3Types, SightedNames::thinker, kDocument, add_omni3_whole},
+    {"Qwen3-Omni's thinker", kOmni3Thinker, kOmni3ThinkerTypes, SightedNames::as_alone, kDocument,
+     add_omni3_thinker},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
 
@@ -371,7 +385,10 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
                     {"image_newline", "model.image_newline"}};
   } else if (names == SightedNames::text_model) {
     rename(tree, base, "model.text_model.");
-  } else {
+  } else if (names == SightedNames::thinker) {
+    rename(tree, base, "thinker." + base);
+    rename(tree, "lm_head.", "thinker.lm_head.");
+  } else if (names == SightedNames::model_first) {
     rename(tree, base, second);
     tree.aliases = {{second, first}, {"lm_head.", "language_model.lm_head."}};
   }
@@ -384,7 +401,11 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
     return;
   }
   tree.title = fmt::format("{} over {}", sighted->title, language);
-  const ModelConfig outer = config.document_only();
+  // thinker_config.text_config stands beside thinker_config.vision_config.
+  const std::size_t inside = config.nested_in().find('.');
+  const auto around =
+      inside == std::string::npos ? std::nullopt : config.section(config.nested_in().substr(0, inside));
+  const ModelConfig outer = around ? *around : config.document_only();
   ConfigReader document(outer, sighted->title);
   sighted->add_towers(document, tree);
 }

@@ -12,8 +12,8 @@ namespace assay::families {
 
 // What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
 // ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
-// "model.vision_tower").
-enum class SightedNames { language_model_first, model_first, text_model };
+// "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.".
+enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker };
 
 struct Sighted {
   std::string_view title;  // "LLaVA"

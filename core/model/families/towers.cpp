@@ -23,24 +23,25 @@ namespace {
 
 // norm and two matrices over m × m patches joined.
 Module qwen_merger(std::string path, const Quantity& hidden, const Quantity& joined, const Quantity& normed,
-                   const Quantity& out) {
+                   const Quantity& out, QwenMergers names) {
+  const bool lists = names == QwenMergers::lists;
   Module merger{std::move(path), "patch merger", {}, {}, {}};
   Tower(merger, Part::projector)
-      .norm("norm", normed, true)
-      .matrix("linear_fc1", joined * hidden, joined * hidden, true)
-      .matrix("linear_fc2", joined * hidden, out, true);
+      .norm(lists ? "ln_q" : "norm", normed, true)
+      .matrix(lists ? "mlp.0" : "linear_fc1", joined * hidden, joined * hidden, true)
+      .matrix(lists ? "mlp.2" : "linear_fc2", joined * hidden, out, true);
   return merger;
 }
 
 }  // namespace
 
 void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
-                     std::uint64_t out_default) {
+                     std::uint64_t deep_default, QwenMergers mergers) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
   const Quantity hidden = vision->size("hidden_size", 1152), patch = vision->size("patch_size", 16);
   const Quantity merge = vision->size("spatial_merge_size", 2), joined = merge * merge;
-  const Quantity out = vision->size("out_hidden_size", out_default);
+  const Quantity out = vision->size("out_hidden_size", 3584);
   Module tower{path, "vision tower", {}, {}, {}};
   Tower(tower, Part::vision)
       .tensor("patch_embed.proj.weight",
@@ -51,12 +52,13 @@ void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& 
   block.qkv = "attn.qkv", block.o = "attn.proj";
   block.up = "mlp.linear_fc1", block.down = "mlp.linear_fc2";
   tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 27), block, Part::vision),
-                    qwen_merger("merger", hidden, joined, hidden, out)};
+                    qwen_merger("merger", hidden, joined, hidden, out, mergers)};
   const auto deep = vision->numbers("deepstack_visual_indexes");
-  const std::uint64_t mergers = deep ? deep->size() : out_default == 0 ? 3 : 0;
-  if (mergers > 0) {
-    Module merger = qwen_merger("deepstack_merger_list.{layer}", hidden, joined, joined * hidden, out);
-    Module all = layers(merger.path, "deep patch mergers", all_layers(Quantity(mergers)));
+  const std::uint64_t deep_mergers = deep ? deep->size() : deep_default;
+  if (deep_mergers > 0) {
+    const std::string list = mergers == QwenMergers::lists ? "merger_list" : "deepstack_merger_list";
+    Module merger = qwen_merger(list + ".{layer}", hidden, joined, joined * hidden, out, mergers);
+    Module all = layers(merger.path, "deep patch mergers", all_layers(Quantity(deep_mergers)));
     all.tensors = std::move(merger.tensors);
     tower.children.push_back(std::move(all));
   }

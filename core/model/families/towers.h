@@ -35,8 +35,10 @@ class TowerConfig {
 };
 
 // Qwen3-VL, Qwen3.5: learned positions, LayerNorms, mergers of patches, some of them deep in the stack.
+// How many of these the class has by default: deep_default. Qwen3-Omni keeps the mergers' parts in lists.
+enum class QwenMergers { named, lists };
 void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
-                     std::uint64_t out_default);
+                     std::uint64_t deep_default, QwenMergers mergers = QwenMergers::named);
 // Qwen2-VL, and with windows, RMSNorms and gates Qwen2.5-VL.
 void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed);
 void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Gemma 3

@@ -1,0 +1,15 @@
+// What Qwen's omni models have beside their language model: towers that see and hear; the whole also parts that speak,
+// which are told as not counted.
+#pragma once
+
+#include "core/model/config.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+void add_omni_thinker(ConfigReader& document, ModuleTree& tree);  // Qwen2.5-Omni
+void add_omni_whole(ConfigReader& document, ModuleTree& tree);
+void add_omni3_thinker(ConfigReader& document, ModuleTree& tree);  // Qwen3-Omni
+void add_omni3_whole(ConfigReader& document, ModuleTree& tree);
+
+}  // namespace assay::families

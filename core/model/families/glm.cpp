@@ -50,7 +50,7 @@ constexpr std::string_view kGlmArchitectures[] = {"GlmForCausalLM"};
 constexpr std::string_view kGlmTypes[] = {"glm"};
 constexpr std::string_view kGlm4Architectures[] = {"Glm4ForCausalLM"};
 constexpr std::string_view kGlm4Types[] = {"glm4"};
-constexpr std::string_view kGlm4vTypes[] = {"glm4v_text"};
+constexpr std::string_view kGlm4vTextTypes[] = {"glm4v_text"};
 
 }  // namespace
 
@@ -58,6 +58,7 @@ const Family kGlm = {"glm", "GLM-4 (transformers)", kGlmArchitectures, kGlmTypes
                      {},    describe_glm,           forward_glm};
 const Family kGlm4 = {"glm4",     "GLM-4-0414",  kGlm4Architectures, kGlm4Types,
                       kGlm4Types, describe_glm4, forward_glm};
-const Family kGlm4vText = {"glm4v_text", "GLM-4V's language model", {}, kGlm4vTypes, {}, describe_glm4v_text};
+const Family kGlm4vText = {"glm4v_text", "GLM-4V's language model", {}, kGlm4vTextTypes,
+                           {},           describe_glm4v_text};
 
 }  // namespace assay::families

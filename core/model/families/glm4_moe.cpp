@@ -9,11 +9,11 @@ namespace {
 
 using namespace blocks;
 
-struct Defaults {
+struct GlmMoeDefaults {
   bool attention_bias = false;
   std::uint64_t vocabulary = 151552, mtp_layers = 1;
 };
-void describe_with(ConfigReader& config, ModuleTree& tree, const Defaults& defaults) {
+void describe_with(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaults& defaults) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = defaults.vocabulary,
                                   .hidden = 4096,

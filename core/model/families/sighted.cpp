@@ -287,8 +287,9 @@ void add_exaone(ConfigReader& document, ModuleTree& tree) {
 
 using Names = std::string_view;
 constexpr Names kLlava[] = {"LlavaForConditionalGeneration"}, kLlavaTypes[] = {"llava"};
-constexpr Names kNext[] = {"LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration"},
-                kNextTypes[] = {"llava_next", "llava_next_video"};
+constexpr Names kLlavaNext[] = {"LlavaNextForConditionalGeneration",
+                                "LlavaNextVideoForConditionalGeneration"},
+                kLlavaNextTypes[] = {"llava_next", "llava_next_video"};
 constexpr Names kOnevision[] = {"LlavaOnevisionForConditionalGeneration"},
                 kOnevisionTypes[] = {"llava_onevision"};
 constexpr Names kVip[] = {"VipLlavaForConditionalGeneration"}, kVipTypes[] = {"vipllava"};
@@ -296,10 +297,11 @@ constexpr Names kIntern[] = {"InternVLForConditionalGeneration"}, kInternTypes[]
 constexpr Names kInternChat[] = {"InternVLChatModel"}, kInternChatTypes[] = {"internvl_chat"};
 constexpr Names kPali[] = {"PaliGemmaForConditionalGeneration"}, kPaliTypes[] = {"paligemma"};
 constexpr Names kAya[] = {"AyaVisionForConditionalGeneration"}, kAyaTypes[] = {"aya_vision"};
-constexpr Names kCohere2[] = {"Cohere2VisionForConditionalGeneration"}, kCohere2Types[] = {"cohere2_vision"};
+constexpr Names kCohere2Vision[] = {"Cohere2VisionForConditionalGeneration"},
+                kCohere2VisionTypes[] = {"cohere2_vision"};
 constexpr Names kIdefics3[] = {"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
                 kIdefics3Types[] = {"idefics3", "smolvlm"};
-constexpr Names kLfm2[] = {"Lfm2VlForConditionalGeneration"}, kLfm2Types[] = {"lfm2_vl"};
+constexpr Names kLfm2Vl[] = {"Lfm2VlForConditionalGeneration"}, kLfm2VlTypes[] = {"lfm2_vl"};
 constexpr Names kLighton[] = {"LightOnOcrForConditionalGeneration"}, kLightonTypes[] = {"lighton_ocr"};
 constexpr Names kGlm4v[] = {"Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
                             "Glm4vMoeForConditionalGeneration"},
@@ -322,16 +324,16 @@ constexpr auto kModel = SightedNames::model_first;
 constexpr auto kDocument = ModelConfig::Tied::document_first, kEither = ModelConfig::Tied::either;
 constexpr Sighted kSighted[] = {
     {"LLaVA", kLlava, kLlavaTypes, kFirst, kDocument, add_llava},
-    {"LLaVA-NeXT", kNext, kNextTypes, kFirst, kDocument, add_llava_next},
+    {"LLaVA-NeXT", kLlavaNext, kLlavaNextTypes, kFirst, kDocument, add_llava_next},
     {"LLaVA-OneVision", kOnevision, kOnevisionTypes, kFirst, kEither, add_llava_onevision},
     {"ViP-LLaVA", kVip, kVipTypes, kFirst, kDocument, add_vip_llava},
     {"InternVL 3", kIntern, kInternTypes, kFirst, kDocument, add_internvl},
     {"InternVL 2 to 3.5, as published", kInternChat, kInternChatTypes, kFirst, kDocument, add_internvl_chat},
     {"PaliGemma", kPali, kPaliTypes, kFirst, kDocument, add_paligemma},
     {"Aya Vision", kAya, kAyaTypes, kFirst, kDocument, add_aya},
-    {"Command A Vision", kCohere2, kCohere2Types, kModel, kDocument, add_cohere2},
+    {"Command A Vision", kCohere2Vision, kCohere2VisionTypes, kModel, kDocument, add_cohere2},
     {"Idefics3, SmolVLM", kIdefics3, kIdefics3Types, SightedNames::text_model, kDocument, add_idefics3},
-    {"LFM2-VL", kLfm2, kLfm2Types, kModel, kDocument, add_lfm2},
+    {"LFM2-VL", kLfm2Vl, kLfm2VlTypes, kModel, kDocument, add_lfm2},
     {"LightOnOCR", kLighton, kLightonTypes, kModel, kDocument, add_lighton},
     {"GLM-4.1V, 4.5V, 4.6V", kGlm4v, kGlm4vTypes, kModel, kEither, add_glm4v},
     {"VideoLLaMA 3", kVideoLlama, kVideoLlamaTypes, kModel, kEither, add_video_llama},

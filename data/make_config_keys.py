@@ -88,7 +88,7 @@ def rows(model_type):
     for key in sorted(known):
         if NO_KEYS.search(key) or key in ("transformers_version", "architectures", "model_type"):
             continue
-        field = fields.get(aliases.get(key, key))
+        field = fields.get(aliases.get(key, key)) or fields.get(key)
         default = "-"
         if field is not None and isinstance(field.default, (int, float, str, bool, type(None))):
             default = json.dumps(field.default)

@@ -28,9 +28,22 @@ struct Linear {
   KimiDeltaAttention kda;
   std::vector<std::uint64_t> full;
 };
+// Without it, under the keys of transformers' class.
+Linear read_linear_of_class(ConfigReader& config, const Decoder& d) {
+  Linear l;
+  l.kda = {d.hidden, config.size("linear_num_heads", 32), config.size("linear_head_dim", 128),
+           config.size("linear_conv_kernel_dim", 4)};
+  l.kda.decay_shape = {1, 1, l.kda.heads, 1};
+  const auto types = layer_texts(config, "layer_types", d.layers);
+  for (std::uint64_t i = 0; i < d.layers.value(); ++i) {
+    if (types ? (*types)[i] == "full_attention" : i != 0 && i % 4 == 0) l.full.push_back(i);
+  }
+  return l;
+}
+
 Linear read_linear(ConfigReader& config, const Decoder& d) {
   const auto nested = config.config().text_section("linear_attn_config");
-  config.require(nested.has_value(), "linear_attn_config is missing, and says which layers attend how");
+  if (!nested) return read_linear_of_class(config, d);
   ConfigReader linear(*nested, "linear_attn_config");
   Linear l;
   l.kda = {d.hidden, linear.size("num_heads", 32), linear.size("head_dim", 128),

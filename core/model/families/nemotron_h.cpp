@@ -119,7 +119,8 @@ void add_prediction(ModuleTree& tree, const Decoder& d, const Mixers& x, const s
 }
 
 void describe_nemotron_h(ConfigReader& config, ModuleTree& tree) {
-  const std::string kinds = kinds_of(config, "hybrid_override_pattern", "layers_block_type|layer_types", "");
+  const std::string kinds = kinds_of(config, "hybrid_override_pattern", "layers_block_type|layer_types",
+                                     config.has("num_hidden_layers") ? "" : "ME*-");
   config.require(!kinds.empty(),
                  "neither hybrid_override_pattern nor layers_block_type says what the layers are");
   Decoder d;

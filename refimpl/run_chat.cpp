@@ -10,6 +10,7 @@
 #include "core/system/threads.h"
 #include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
+#include "refimpl/models/placeholder_tokens.h"
 #include "refimpl/tokenizers/token_stream.h"
 
 namespace assay {
@@ -57,6 +58,7 @@ int chat(OpenModel& model, const RunSettings& settings) {
         .max_new_tokens = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
     request.prompt = template_chat ? tokenizer.encode(template_chat->prompt_of(turns), {.add_special = false})
                                    : tokenizer.encode(*line);
+    require_text(request.prompt, model.weights.config());
     if (!settings.ignore_eos) request.stop = model.stop_tokens();
     TokenStream stream(tokenizer);
     std::string answer;

@@ -10,6 +10,7 @@
 #include "core/system/text.h"
 #include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
+#include "refimpl/models/placeholder_tokens.h"
 #include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_list.h"
 
@@ -88,7 +89,10 @@ std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings) 
   }
   for (const std::string& list : settings.token_lists) prompts.push_back({"", parse_tokens(list)});
   if (prompts.empty()) throw Error::usage("no prompt").remedy("give -p TEXT or --tokens 1,2,3");
-  for (const Prompt& prompt : prompts) check_tokens(prompt.tokens, *model.model);
+  for (const Prompt& prompt : prompts) {
+    check_tokens(prompt.tokens, *model.model);
+    require_text(prompt.tokens, model.weights.config());
+  }
   return prompts;
 }
 

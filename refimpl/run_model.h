@@ -39,7 +39,8 @@ struct Prompt {
   std::string text;  // empty where tokens were given
   std::vector<TokenId> tokens;
 };
-// --prompt and --tokens, in this order; --chat applied. Throws Error::usage where neither was given.
+// --prompt and --tokens, in this order; --chat applied. Throws Error::usage where neither was given, Error::input where
+// one has a token that stands for an image.
 std::vector<Prompt> read_prompts(OpenModel& model, const RunSettings& settings);
 
 }  // namespace assay

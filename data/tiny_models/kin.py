@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, Mistral4ForCausalLM
 
 import check_family_variants as variants
 from make_module_oracle import build, checkpoint_tensors
@@ -340,6 +340,156 @@ def llama4(config):
     return flags(config, "use_qk_norm", "attn_temperature_tuning")
 
 
+def two_kinds(count, shared=0):
+    """Kinds of layers, the last one full, of which both stand before the ones that share, if they share both."""
+    types = [draw.choice(["sliding_attention", "full_attention"]) for _ in range(count - 1)] + ["full_attention"]
+    own = count - shared
+    for kind in set(types[own:]) - set(types[:own]):
+        types[draw.randrange(own)] = kind
+    return two_kinds(count, shared) if set(types[own:]) - set(types[:own]) else types
+
+
+def gemma4():
+    config = small(flags(decoder(), "attention_bias", "use_double_wide_mlp"))
+    count, heads = draw.randint(3, 5), config["num_attention_heads"]
+    shared = draw.choice([0, 0, 1, 2])
+    width = draw.choice([5, 8] if shared else [0, 5, 8])
+    config |= {
+        "num_hidden_layers": count, "layer_types": two_kinds(count, shared), "sliding_window": draw.choice([3, 5]),
+        "head_dim": draw.choice([4, 8, 12]), "global_head_dim": draw.choice([8, 16, 24]), "num_kv_shared_layers": shared,
+        "hidden_size_per_layer_input": width, "max_position_embeddings": 64,
+    }
+    if width:
+        config["vocab_size_per_layer_input"] = config["vocab_size"]
+    if chance():
+        config |= {"attention_k_eq_v": True, "num_global_key_value_heads": variants.divisor(heads)}
+    if chance():
+        config = {**variants.experts(config, "num_experts", "top_k_experts", "moe_intermediate_size"), "enable_moe_block": True}
+    if chance():
+        full = {"rope_type": "proportional", "partial_rotary_factor": draw.choice([0.25, 0.5, 0.75]), "rope_theta": 1e6}
+        if chance():
+            full["factor"] = 3.0
+        config["rope_parameters"] = {"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}
+    if chance():
+        config["final_logit_softcapping"] = draw.choice([3.0, 30.0])
+    return activated(with_epsilon(config, "rms_norm_eps"), "hidden_activation")
+
+
+def apertus(config):
+    for key in ("rope_theta", "hidden_act"):
+        config.pop(key, None)
+    return config
+
+
+def phimoe(config):
+    config = {**config, "num_local_experts": draw.randint(2, 6), "num_experts_per_tok": 2, "router_jitter_noise": draw.choice([0.01, 0.2])}
+    width = config["hidden_size"] // config["num_attention_heads"]
+    config.pop("rope_theta", None)
+    if chance():
+        factors = {f"{name}_factor": [1 + draw.randint(0, 8) / 4 for _ in range(width // 2)] for name in ("short", "long")}
+        config["rope_parameters"] = {
+            "rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 32, "short_mscale": 1.25,
+            "long_mscale": 1.25, **factors,
+        }
+        config |= {"original_max_position_embeddings": 32, "max_position_embeddings": 64}
+    if chance():
+        config["sliding_window"] = 4
+    return flags(config, "lm_head_bias")
+
+
+def mistral4():
+    config = variants.latent(variants.experts(small(decoder(head_dim=False)), "n_routed_experts"))
+    config = grouped({**config, "n_shared_experts": 1})
+    config["n_shared_experts"] = draw.randint(1, 2)
+    config.pop("num_key_value_heads", None)
+    if chance(0.8):
+        config["rope_parameters"] = {
+            "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 5,
+            "llama_4_scaling_beta": draw.choice([0.0, 0.3]), "mscale": 1.0, "mscale_all_dim": draw.choice([0.5, 1.0]),
+            "beta_fast": 32.0, "beta_slow": 1.0,
+        }
+        config["max_position_embeddings"] = 20
+    return flags(activated(with_epsilon(config, "rms_norm_eps")), "rope_interleave")
+
+
+STEP_TOWER = {
+    "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14,
+}
+
+
+def step3p7():
+    """Told by kinds of layers, or by lists, as published."""
+    text = with_epsilon(small(decoder()), "rms_norm_eps")
+    count, kv_heads = draw.randint(3, 5), draw.randint(1, 2)
+    text |= {
+        "model_type": "step3p5", "num_hidden_layers": count, "num_attention_heads": kv_heads * draw.randint(1, 3),
+        "num_key_value_heads": kv_heads, "head_dim": draw.choice([8, 12]), "num_sliding_attention_heads": kv_heads * draw.randint(1, 3),
+        "layer_types": [draw.choice(["sliding_attention", "full_attention"]) for _ in range(count)], "sliding_window": 4,
+        "n_routed_experts": draw.randint(3, 6), "num_experts_per_tok": draw.randint(1, 3), "moe_intermediate_size": draw.randint(4, 12),
+        "share_expert_dim": draw.randint(4, 12), "mlp_layer_types": [draw.choice(["dense", "sparse"]) for _ in range(count)],
+        "pad_token_id": 1, "moe_router_scaling_factor": draw.choice([1.0, 3.0]), "max_position_embeddings": 64,
+    }
+    tied = text.pop("tie_word_embeddings")
+    if chance():
+        text |= {key: [draw.choice([0, 0.2, 0.5, None]) for _ in range(count)] for key in ("swiglu_limits", "swiglu_limits_shared")}
+    if chance():
+        text["query_pre_attn_scalar"] = 5
+    if chance():
+        full = {"rope_type": "default", "rope_theta": 9e3, "partial_rotary_factor": 0.5}
+        text["rope_parameters"] = {"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}
+    else:
+        full = [kind == "full_attention" for kind in text["layer_types"]]
+        text["rope_theta"] = [9e3 if each else 70.0 for each in full]
+        text["partial_rotary_factors"] = [0.5 if each else 1.0 for each in full]
+        if chance():
+            text["rope_scaling"] = {
+                "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8,
+            }
+    return {"text_config": text, "vision_config": STEP_TOWER, "tie_word_embeddings": tied}
+
+
+M3_TOWER = {
+    "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14,
+}
+
+
+def minimax_m3():
+    """Blocks of two or three keys, so that a short text has more of them than are picked."""
+    text = with_epsilon(small(decoder()), "rms_norm_eps")
+    count, kv_heads = draw.randint(2, 4), draw.choice([1, 2, 4])
+    tied = text.pop("tie_word_embeddings")
+    text |= {
+        "model_type": "minimax_m3_vl_text", "num_hidden_layers": count, "num_attention_heads": kv_heads * draw.randint(1, 3),
+        "num_key_value_heads": kv_heads, "head_dim": draw.choice([8, 12]), "num_local_experts": draw.randint(3, 6),
+        "num_experts_per_tok": draw.randint(1, 3), "dense_intermediate_size": draw.randint(5, 20),
+        "shared_intermediate_size": draw.randint(5, 20), "moe_layer_freq": [draw.randint(0, 1) for _ in range(count)],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}, "max_position_embeddings": 64,
+        "swiglu_limit": draw.choice([0.5, 7.0]), "routed_scaling_factor": draw.choice([1.0, 2.0]),
+        "sparse_attention_config": {
+            "use_sparse_attention": True, "sparse_index_dim": draw.choice([6, 8, 16]), "sparse_num_index_heads": kv_heads,
+            "sparse_topk_blocks": draw.choice([2, 3]), "sparse_block_size": draw.choice([1, 2]), "sparse_local_block": draw.choice([1, 1, 2]),
+            "sparse_attention_freq": [0] + [1] * (count - 1),
+        },
+    }
+    return {"text_config": text, "vision_config": M3_TOWER, "tie_word_embeddings": tied}
+
+
+def ling2(config):
+    config = grouped(config)
+    for theirs, ours in {"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"}.items():
+        config[ours] = config.pop(theirs, 1)
+    for key in ("rope_parameters", "max_position_embeddings"):
+        config.pop(key, None)
+    config.setdefault("first_k_dense_replace", 0)
+    config.setdefault("norm_topk_prob", True)
+    config.setdefault("routed_scaling_factor", 2.5)
+    config.setdefault("rms_norm_eps", 1e-6)
+    return {
+        **config, "rope_theta": draw.choice([1e4, 6e5]), "partial_rotary_factor": draw.choice([0.5, 1.0]), "hidden_act": "silu",
+        "use_qk_norm": chance(), "head_dim": draw.choice([8, 16]), "max_position_embeddings": 64,
+    }
+
+
 TOWER = {
     "depth": 1, "hidden_size": 8, "intermediate_size": 6, "num_heads": 2, "in_channels": 3, "patch_size": 2,
     "temporal_patch_size": 2, "spatial_merge_size": 1,
@@ -369,6 +519,12 @@ def text_of(config):
 BIASES = ("attention_bias", "mlp_bias")
 MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
 FAMILIES = {
+    "apertus": ("ApertusForCausalLM", dense("attention_bias", head_dim=False, more=apertus)),
+    "bailing_moe_v2": ("BailingMoeV2ForCausalLM", experts("use_qkv_bias", count="n_routed_experts", scaled=False, more=ling2)),
+    "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", minimax_m3),
+    "mistral4": ("Mistral4ForCausalLM", mistral4),
+    "phimoe": ("PhimoeForCausalLM", dense("attention_bias", head_dim=False, scaled=False, more=phimoe)),
+    "step3p7": ("Step3p7ForConditionalGeneration", step3p7),
     "arcee": ("ArceeForCausalLM", dense(*BIASES)),
     "bloom": ("BloomForCausalLM", bloom),
     "cohere": ("CohereForCausalLM", dense("attention_bias", "use_qk_norm", head_dim=False, epsilon="layer_norm_eps", more=factors("logit_scale"))),
@@ -405,6 +561,7 @@ FAMILIES = {
     "exaone4": ("Exaone4ForCausalLM", dense(windows=True, more=exaone4)),
     "falcon": ("FalconForCausalLM", falcon),
     "gemma": ("GemmaForCausalLM", dense("attention_bias")),
+    "gemma4_text": ("Gemma4ForCausalLM", gemma4),
     "glm": ("GlmForCausalLM", dense("attention_bias", partial=True)),
     "glm4": ("Glm4ForCausalLM", dense("attention_bias", partial=True)),
     "gpt_bigcode": (
@@ -519,6 +676,48 @@ def of_baichuan(config, tensors):
     return made
 
 
+LING2 = {"model.word_embeddings": "model.embed_tokens", ".attention.dense": ".self_attn.o_proj", "gate.expert_bias": "gate.e_score_correction_bias",
+         ".attention.query_layernorm": ".self_attn.q_norm", ".attention.key_layernorm": ".self_attn.k_norm"}
+
+
+def as_glm4_moe(config):
+    return {
+        **config, "model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "n_routed_experts": config["num_experts"],
+        "n_shared_experts": config["num_shared_experts"], "attention_bias": config.get("use_qkv_bias", False), "num_nextn_predict_layers": 0,
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": config["rope_theta"], "partial_rotary_factor": config["partial_rotary_factor"],
+        },
+    }
+
+
+def of_ling2(config, tensors):
+    """query_key_value: all queries, all keys, all values."""
+    heads, kv_heads, width = config["num_attention_heads"], config.get("num_key_value_heads", config["num_attention_heads"]), config["head_dim"]
+    made = {}
+    for name, tensor in tensors.items():
+        if "query_key_value" in name:
+            for letter, part in zip("qkv", tensor.split([heads * width, kv_heads * width, kv_heads * width])):
+                made[name.replace("attention.query_key_value", f"self_attn.{letter}_proj")] = part
+        else:
+            made[renamed(name, LING2)] = tensor
+    return made
+
+
+def shapes_of_ling2(config, shapes):
+    back = {theirs: ours for ours, theirs in LING2.items()}
+    made = {}
+    for name, shape in shapes.items():
+        if re.search(r"[kv]_proj", name):
+            continue
+        if "q_proj" in name:
+            kv_heads = config.get("num_key_value_heads", config["num_attention_heads"])
+            rows = shape[0] + 2 * kv_heads * config["head_dim"]
+            made[name.replace("self_attn.q_proj", "attention.query_key_value")] = (rows, *shape[1:])
+        else:
+            made[renamed(name, back)] = shape
+    return made
+
+
 def shapes_of_internlm2(config, shapes):
     heads, kv_heads, width = sizes(config)
     back = {theirs: ours for ours, theirs in INTERNLM2.items()}
@@ -544,6 +743,7 @@ def shapes_of_baichuan(config, shapes):
 TWINS = {
     "internlm2": (lambda config: as_llama(config, attention_bias=config["bias"]), shapes_of_internlm2, of_internlm2),
     "baichuan": (as_llama, shapes_of_baichuan, of_baichuan),
+    "bailing_moe_v2": (as_glm4_moe, shapes_of_ling2, of_ling2),
     "minicpm": (as_granite, lambda config, shapes: shapes, lambda config, tensors: tensors),
 }
 
@@ -570,10 +770,16 @@ AFTER = {"post_attention_layernorm": "attn_post_norm", "post_feedforward_layerno
 OF_FAMILY = {
     "exaone4": AFTER, "olmo3": AFTER, "flex_olmo": AFTER,
     "glm4": {"post_self_attn_layernorm": "attn_post_norm", "post_mlp_layernorm": "mlp_post_norm"},
+    "gemma4_text": {
+        **AFTER, "post_feedforward_layernorm_1": "dense_norm", "post_feedforward_layernorm_2": "experts_norm",
+        "pre_feedforward_layernorm_2": "experts_in", "experts": "experts_out", "post_per_layer_input_norm": "own_input",
+    },
+    "apertus": {"attention_layernorm": "attn_norm", "feedforward_layernorm": "mlp_norm"},
     "bloom": {"self_attention": None, "mlp": None},  # the sums are theirs
     "mpt": {"ffn": None},
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
+TURNED = ("mistral4",)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
 
@@ -620,8 +826,12 @@ def recorded(model):
         of = {"q": query, "k": key, "v": value}
         if kind in SCALED_BEFORE:
             del of["q"]
+        if getattr(module, "is_kv_shared_layer", False):
+            of = {"q": query}
         if hasattr(module, "kv_a_layernorm"):
             del of["k"], of["v"]  # of a latent, which is kept
+        if kind in TURNED:
+            of = {}
         for name, tensor in of.items():
             taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
         taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
@@ -651,12 +861,16 @@ def exact_constants():
         modeling_bloom.bloom_gelu_forward = kept
 
 
+UNLISTED = {"mistral4": Mistral4ForCausalLM}  # which AutoModelForCausalLM does not know
+
+
 @torch.no_grad()
 def run(folder, tokens, dtype):
     """{tap: numbers}, the logits among them."""
     options = {"dtype": dtype, "attn_implementation": "eager", "experts_implementation": "eager"}
-    nested = "text_config" in json.loads((Path(folder) / "config.json").read_text())
-    kind = AutoModelForImageTextToText if nested else AutoModelForCausalLM
+    config = json.loads((Path(folder) / "config.json").read_text())
+    kind = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
+    kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()
     with recorded(model) as taken:
         taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits

@@ -181,7 +181,7 @@ void read_rope_and_scale(const Weights& weights, bool as_deepseek, Settings& s) 
   s.attention.scale *= m * m;
 }
 
-GateRule gate_of(const ModuleTree& tree, std::string_view variant) {
+GateRule gate_of(const ModuleTree& tree, std::string_view variant, bool softmax_router) {
   const ExpertRouting& routing = hyperparameters(tree).routing;
   const bool sigmoid = routing.method == ExpertRouting::Method::noaux_tc;
   GateRule rule;
@@ -194,6 +194,12 @@ GateRule gate_of(const ModuleTree& tree, std::string_view variant) {
   rule.renormalize = sigmoid && (variant == kDeepseek || routing.renormalize);
   rule.epsilon = variant == kDeepseek ? 0 : 1e-20;
   rule.masked_is_zero = variant == kTransformers4;
+  if (softmax_router) {
+    rule.group_score = GateRule::GroupScore::sum_of_two;
+    rule.renormalize = routing.renormalize;
+    rule.masked_is_zero = true;
+    rule.rounding = ResultRounding::as_arithmetic;
+  }
   return rule;
 }
 
@@ -208,8 +214,9 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   if (!h.interleaved_pairs) s.attention.layout = RopeLayout::half_split;
   if (!as_deepseek) s.epsilon = h.epsilon;
   read_rope_and_scale(weights, as_deepseek, s);
-  if (tree.experts > 0) s.gate = gate_of(tree, options.variant);
-  if (as_deepseek) s.router = ResultRounding::as_arithmetic;
+  if (tree.experts > 0) s.gate = gate_of(tree, options.variant, form.softmax_router);
+  if (as_deepseek || form.softmax_router) s.router = ResultRounding::as_arithmetic;
+  s.attention.temperature = h.temperature;
   s.embedding_factor = h.embedding_scale;
   s.residual_factor = h.residual_scale;
   s.head_factor = h.head_scale;

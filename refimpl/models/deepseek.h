@@ -13,6 +13,8 @@ inline constexpr std::string_view kTransformers = "transformers", kTransformers4
 
 struct DeepseekForm {
   RopeLayout index_layout = RopeLayout::half_split;  // of an indexer's heads
+  bool softmax_router =
+      false;  // Mistral Small 4: V3's groups of softmax scores, computed as other layers are
 };
 
 extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp

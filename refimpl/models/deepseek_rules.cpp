@@ -11,6 +11,9 @@ std::unique_ptr<LanguageModel> make_plain(const Weights& weights, const ModelOpt
 std::unique_ptr<LanguageModel> make_with_paired_indexer(const Weights& weights, const ModelOptions& options) {
   return make_deepseek(weights, options, {.index_layout = RopeLayout::interleaved});
 }
+std::unique_ptr<LanguageModel> make_with_softmax_router(const Weights& weights, const ModelOptions& options) {
+  return make_deepseek(weights, options, {.softmax_router = true});
+}
 constexpr std::string_view kV2Families[] = {"deepseek_v2"};
 constexpr auto kV2Used = decoder_keys({"hidden_act",
                                        "attention_bias",
@@ -176,6 +179,29 @@ constexpr auto kMinicpm3Used = decoder_keys({"hidden_act", "attention_bias", "ml
                                              "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
                                              "v_head_dim", "scale_emb", "scale_depth", "dim_model_base"});
 
+constexpr std::string_view kMistral4Families[] = {"mistral4"};
+constexpr auto kMistral4Used = decoder_keys({"hidden_act",
+                                             "attention_bias",
+                                             "kv_lora_rank",
+                                             "q_lora_rank",
+                                             "qk_nope_head_dim",
+                                             "qk_rope_head_dim",
+                                             "v_head_dim",
+                                             "first_k_dense_replace",
+                                             "n_routed_experts",
+                                             "num_local_experts",
+                                             "n_shared_experts",
+                                             "num_experts_per_tok",
+                                             "moe_intermediate_size",
+                                             "n_group",
+                                             "topk_group",
+                                             "norm_topk_prob",
+                                             "routed_scaling_factor",
+                                             "rope_interleave",
+                                             "rope_scaling.llama_4_scaling_beta",
+                                             "rope_parameters.llama_4_scaling_beta",
+                                             "rope_parameters.max_position_embeddings"});
+
 }  // namespace
 
 const ModelRule kDeepseekV2Rule = {kV2Families, kVariants, {kV2Used, kV2Idle, kV2Fixed}, make_plain};
@@ -186,6 +212,8 @@ const ModelRule kGlmMoeDsaRule = {
 const ModelRule kKimiK25Rule = {kK25Families, kVariants, {kV3Used, kK25Idle, kV3Fixed}, make_plain};
 const ModelRule kLatentKinRule = {kKinFamilies, {}, {kKinUsed, kDeepseekIdle, kKinFixed}, make_plain};
 const ModelRule kYoutuRule = {kYoutuFamilies, {}, {kYoutuUsed, kYoutuIdle}, make_plain};
+const ModelRule kMistral4Rule = {
+    kMistral4Families, {}, {kMistral4Used, kDeepseekIdle}, make_with_softmax_router};
 const ModelRule kMinicpm3Rule = {kMinicpm3Families, {}, {kMinicpm3Used, kDeepseekIdle}, make_plain};
 
 }  // namespace assay

@@ -1,6 +1,9 @@
 #include "refimpl/models/feed_forward.h"
 
+#include <algorithm>
+
 #include "core/system/error.h"
+#include "refimpl/models/sparse_mixer.h"
 
 namespace assay {
 namespace {
@@ -43,6 +46,19 @@ void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& expe
   required(experts.down, Role::mlp_down);
 }
 
+Projection find_latent(const Weights& weights, Role role, std::size_t layer) {
+  const auto of = [&](bool bias) {
+    return weights.find({.role = role, .part = Part::shared_expert, .layer = layer, .bias = bias});
+  };
+  return {of(false), of(true)};
+}
+
+Matrix cut_above(const Matrix& x, double limit, Ops& ops) {
+  std::vector<double> values = ops.download(x);
+  for (double& value : values) value = value > limit ? limit : value;
+  return ops.upload(values, x.rows(), x.columns());
+}
+
 }  // namespace
 
 GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form) {
@@ -62,11 +78,15 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
   mlp.up_bias = find(Role::mlp_up, true);
   mlp.gate_up_bias = find(Role::mlp_gate_up, true);
   mlp.down_bias = find(Role::mlp_down, true);
+  if (part == Part::dense_mlp) mlp.xielu = Xielu::find(weights, layer);
   return mlp;
 }
 
 Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
-  if (!gate_up && !gate) return ops.activation(ops.linear(x, up, up_bias), form.activation);
+  if (!gate_up && !gate) {
+    const Matrix u = ops.linear(x, up, up_bias);
+    return xielu ? (*xielu)(u, ops) : ops.activation(u, form.activation);
+  }
   Matrix g, u;
   if (gate_up) {
     const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
@@ -76,7 +96,8 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
     g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);
   }
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
-  return ops.gated_activation(g, u, form);
+  if (limit == 0) return ops.gated_activation(g, u, form);
+  return ops.scale(cut_above(ops.activation(g, form.activation), limit, ops), ops.clamp(u, limit));
 }
 
 Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
@@ -96,15 +117,27 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActi
   if (weights.find({.role = Role::mlp_down, .part = Part::shared_expert, .layer = layer}))
     m.shared = GatedMlp::read(weights, layer, Part::shared_expert, form);
   m.shared_gate = weights.find({.role = Role::shared_expert_gate, .layer = layer});
-  m.latent_down = find_projection(weights, Role::latent_down, layer);
-  m.latent_up = find_projection(weights, Role::latent_up, layer);
+  m.latent_down = find_latent(weights, Role::latent_down, layer);
+  m.latent_up = find_latent(weights, Role::latent_up, layer);
   return m;
 }
 
-Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
-  const Matrix logits = ops.linear(x, router, router_bias, router_rounding);  // [tokens, experts]
+Routing Mixture::choose(const Matrix& logits, Ops& ops) const {
+  if (jitter) return sparse_mixer(logits, *jitter, ops);
+  Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
+  if (!expert_scales) return routing;
+  const std::vector<double> scales = decode_vector(expert_scales);
+  std::vector<double> factors;
+  for (const std::int32_t expert : routing.experts)
+    factors.push_back(scales.at(static_cast<std::size_t>(expert)));
+  routing.weights = ops.scale(routing.weights, ops.upload(factors, logits.rows(), routing.top_k));
+  return routing;
+}
+
+Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const TapScope& at) const {
+  const Matrix logits = ops.linear(seen, router, router_bias, router_rounding);  // [tokens, experts]
   at("router_logits", logits);
-  const Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
+  const Routing routing = choose(logits, ops);
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
   Matrix mixed = routed(latent_down ? latent_down(x, ops) : x, routing, ops);
   if (latent_up) mixed = latent_up(latent_norm(mixed, ops), ops);  // [tokens, hidden]
@@ -116,6 +149,7 @@ Matrix Mixture::forward(const Matrix& x, Ops& ops, const TapScope& at) const {
 
 // Where weights scale the inputs, the chosen experts take turns: the likeliest of all tokens first.
 Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const {
+  if (limit != 0) return limited(x, routing, ops);
   if (!scaled_inputs) return ops.fused_moe(x, routing, experts, mixing);
   const std::size_t tokens = x.rows();
   Matrix sum;
@@ -127,6 +161,36 @@ Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const 
     sum = i == 0 ? y : ops.add(sum, y);
   }
   return sum;
+}
+
+// What experts make of their tokens, one expert after the other: no kernel knows the limit.
+Matrix Mixture::limited(const Matrix& x, const Routing& routing, Ops& ops) const {
+  const auto stage = [&](double value) { return ops.arithmetic().stage(value); };
+  const std::vector<double> weights = ops.download(routing.weights);
+  std::vector<double> sums(x.rows() * x.columns());
+  for (std::size_t e = 0; e < experts.down.size(); ++e) {
+    std::vector<std::size_t> places;  // in the routing
+    for (std::size_t i = 0; i < routing.experts.size(); ++i) {
+      if (static_cast<std::size_t>(routing.experts[i]) == e) places.push_back(i);
+    }
+    if (places.empty()) continue;
+    GatedMlp one;
+    if (experts.gate_up.empty())
+      one.gate = experts.gate[e], one.up = experts.up[e];
+    else
+      one.gate_up = experts.gate_up[e];
+    one.down = experts.down[e];
+    one.form = experts.form;
+    one.limit = limit;
+    std::vector<std::size_t> rows;
+    for (const std::size_t place : places) rows.push_back(place / routing.top_k);
+    const std::vector<double> y = ops.download(one.forward(ops.gather(x, rows), ops));
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      double& sum = sums[rows[i / x.columns()] * x.columns() + i % x.columns()];
+      sum = stage(sum + stage(y[i] * weights[places[i / x.columns()]]));
+    }
+  }
+  return ops.upload(sums, x.rows(), x.columns());
 }
 
 bool is_mixture(const Weights& weights, std::size_t layer) {

@@ -7,6 +7,7 @@
 #include "refimpl/models/model.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
+#include "refimpl/models/xielu.h"
 #include "refimpl/ops/interface.h"
 #include "refimpl/step/taps.h"
 
@@ -19,6 +20,8 @@ struct GatedMlp {
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
   GatedActivation form;
   double gate_scale = 1, down_scale = 1;  // Falcon-H1
+  double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
+  std::optional<Xielu> xielu;             // in place of `form`, without a gate
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
@@ -29,6 +32,7 @@ struct GatedMlp {
 
 struct Mixture {
   WeightView router, router_bias, correction;
+  WeightView expert_scales;  // [experts]: a chosen expert's weight is scaled by its own
   ResultRounding router_rounding = ResultRounding::as_arithmetic;
   GateRule rule;
   ExpertWeights experts;
@@ -37,17 +41,25 @@ struct Mixture {
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;
   Norm latent_norm;
-  bool scaled_inputs = false;  // an expert is given x · its weight; what experts give is added as it is
+  double limit = 0;              // of what experts' gates and ups give, as GatedMlp's
+  std::optional<double> jitter;  // chosen by sparse_mixer(), whatever `rule` says
+  bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is
   MoeForm mixing = MoeForm::sparse;
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.
   static Mixture read(const Weights& weights, std::size_t layer, const GatedActivation& form, MoeForm mixing);
   // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.
-  Matrix forward(const Matrix& x, Ops& ops, const TapScope& at) const;  // [tokens, hidden]
+  Matrix forward(const Matrix& x, Ops& ops, const TapScope& at) const {  // [tokens, hidden]
+    return forward(x, x, ops, at);
+  }
+  // `seen` is what the router is given.
+  Matrix forward(const Matrix& seen, const Matrix& x, Ops& ops, const TapScope& at) const;
 
  private:
+  Routing choose(const Matrix& logits, Ops& ops) const;
   Matrix routed(const Matrix& x, const Routing& routing, Ops& ops) const;
+  Matrix limited(const Matrix& x, const Routing& routing, Ops& ops) const;
 };
 
 // The layer has a router.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/system/error.h"
 
@@ -36,6 +37,21 @@ PagedKvView after(PagedKvView rows, std::size_t first, std::size_t count) {
   return rows;
 }
 
+// The last layer before this one that looks as far and keeps what it sees.
+std::size_t cache_of(const ModuleTree& tree, std::size_t layer, const AttentionGeometry& geometry) {
+  if (geometry.cached) return layer;
+  std::optional<std::size_t> found;
+  for (const AttentionGeometry& other : tree.attention) {
+    if (!other.cached || other.window != geometry.window) continue;
+    for (const std::uint64_t each : other.layers) {
+      if (each < layer && (!found || each > *found)) found = each;
+    }
+  }
+  if (!found)
+    throw Error::input(fmt::format("layer {} has no layer before it whose cache it can read", layer));
+  return *found;
+}
+
 std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer, std::string_view name,
                                        char of, std::size_t heads) {
   std::vector<WeightView> views;
@@ -51,6 +67,7 @@ std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer
 HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
                              const AttentionForm& form, const NormRule& norm)
     : layer_(layer),
+      cache_(cache_of(weights.tree(), layer, geometry)),
       geometry_(geometry),
       form_(form),
       h_(hyperparameters(weights.tree())),
@@ -62,8 +79,8 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
       sinks_(weights.find({.role = Role::sinks, .layer = layer})) {
   if (!qkv_) {
     q_ = get_projection(weights, Role::q, layer);
-    k_ = get_projection(weights, Role::k, layer);
-    v_ = get_projection(weights, Role::v, layer);
+    if (geometry.cached) k_ = get_projection(weights, Role::k, layer);
+    v_ = find_projection(weights, Role::v, layer);
   }
   if (form.norm_of_head.empty()) {
     const Projection q = find_projection(weights, Role::q_norm, layer),
@@ -75,11 +92,15 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', geometry.kv_heads), norm);
   }
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
+  index_ = BlockIndex::find(weights, layer, geometry, form.index, norm);
+  if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(geometry.heads, h_.alibi_exponent);
 }
 
 CacheWidth HeadAttention::cache_width() const {
-  return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim};
+  if (!geometry_.cached) return {};
+  const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
+  return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -87,21 +108,23 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   Qkv of = project(x, ops);
   const Matrix gate = cut_gate(of.q, ops);  // as wide as the heads, or none
   if (!gate.empty()) at("attn_gate", gate);
+  const bool own = geometry_.cached;  // else there are queries only
   at("q_proj", of.q);
-  at("k_proj", of.k);
+  if (own) at("k_proj", of.k);
   if (!form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
   if (form_.clipped_after_norm) clip(of, ops);
   if (angles != nullptr) {
     rotate(of.q, geometry_.heads, *angles, ops);
-    rotate(of.k, geometry_.kv_heads, *angles, ops);
+    if (own) rotate(of.k, geometry_.kv_heads, *angles, ops);
   }
   if (form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
   of.q = unit_(of.q, ops);
-  of.k = unit_(of.k, ops);
+  if (own) of.k = unit_(of.k, ops), of.v = v_norm_(of.v, ops);
   of.q = warmed(of.q, batch, ops);
   at("q", of.q);
-  at("k", of.k);
-  at("v", of.v);
+  if (own) at("k", of.k), at("v", of.v);
+  if (index_ && angles != nullptr)
+    of.index_q = index_->queries_of(x, *angles, ops, at), of.index_k = index_->keys_of(x, *angles, ops, at);
   Matrix context = attend(of, batch, ops);  // [tokens, heads · v_dim]
   at("attn_context", context);
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
@@ -111,8 +134,14 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
 
 HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
   Qkv of;
+  if (!geometry_.cached) {
+    of.q = q_(x, ops);
+    return of;
+  }
   if (!qkv_) {
-    of = {q_(x, ops), k_(x, ops), v_(x, ops)};
+    of.q = q_(x, ops);
+    of.k = k_(x, ops);
+    of.v = v_ ? v_(x, ops) : of.k;  // Gemma 4: of layers that see all
   } else {
     const Matrix fused = qkv_(x, ops);
     const AttentionGeometry& g = geometry_;
@@ -160,16 +189,12 @@ Matrix HeadAttention::warmed(const Matrix& q, const Batch& batch, Ops& ops) cons
   if (!h_.temperature) return q;
   const Hyperparameters::Temperature& t = *h_.temperature;
   if (!t.layers.empty() && !t.layers.at(layer_)) return q;
-  std::vector<double> factors;
-  for (const auto position : batch.positions)
-    factors.push_back(1 +
-                      t.scale * std::log1p(std::floor((static_cast<double>(position) + t.offset) / t.floor)));
-  return ops.scale(q, ops.upload(factors, factors.size(), 1));
+  return ops.scale(q, temperatures(t, batch, ops));
 }
 
 // What the sequence's queries see: all before them, or only their chunk.
 void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call) const {
-  const PagedKvView keys = s.cache->keys(layer_), values = s.cache->values(layer_);
+  const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
   const std::size_t begin = s.cache->length(), end = begin + s.count;
   if (!geometry_.chunked) {
     call.sequences.push_back({s.first, s.count, end, keys, values});
@@ -184,23 +209,82 @@ void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call) con
   }
 }
 
+PagedKvView HeadAttention::values_of(const SequenceCache& cache) const {
+  PagedKvView values = cache.values(cache_);
+  if (index_) values.base = values.base.part(0, geometry_.kv_heads * geometry_.v_head_dim);
+  return values;
+}
+
+AttentionCall HeadAttention::call_of(const Matrix& q) const {
+  return {.q = q,
+          .sequences = {},
+          .heads = geometry_.heads,
+          .kv_heads = geometry_.kv_heads,
+          .qk_dim = geometry_.qk_head_dim,
+          .v_dim = geometry_.v_head_dim,
+          .scale = scale_,
+          .window = geometry_.chunked ? 0 : geometry_.window,
+          .soft_cap = h_.attention_cap,
+          .sinks = sinks_,
+          .slopes = slopes_};
+}
+
 Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, Ops& ops) const {
-  AttentionCall call = {.q = of.q,
-                        .sequences = {},
-                        .heads = geometry_.heads,
-                        .kv_heads = geometry_.kv_heads,
-                        .qk_dim = geometry_.qk_head_dim,
-                        .v_dim = geometry_.v_head_dim,
-                        .scale = scale_,
-                        .window = geometry_.chunked ? 0 : geometry_.window,
-                        .soft_cap = h_.attention_cap,
-                        .sinks = sinks_,
-                        .slopes = slopes_};
+  AttentionCall call = call_of(of.q);
   for (const Batch::Sequence& s : batch.sequences) {
-    s.cache->put(layer_, of.k.row_range(s.first, s.count), of.v.row_range(s.first, s.count));
+    const Matrix kept = index_ ? ops.concatenate(of.v, of.index_k) : of.v;
+    if (geometry_.cached)
+      s.cache->put(layer_, of.k.row_range(s.first, s.count), kept.row_range(s.first, s.count));
     add_spans(s, call);
   }
-  return ops.attention(call);
+  const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
+                                           [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
+  return picks ? attend_to_blocks(of, batch, ops) : ops.attention(call);
+}
+
+// One call for each head of the index, and in it one span for each query: the rows of its blocks.
+Matrix HeadAttention::attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const {
+  const std::size_t groups = index_->heads, heads = geometry_.heads / groups,
+                    kv_heads = geometry_.kv_heads / groups, d = geometry_.qk_head_dim,
+                    v = geometry_.v_head_dim, width = index_->head_dim;
+  const std::vector<double> queries = ops.download(of.index_q);
+  Matrix all;
+  for (std::size_t g = 0; g < groups; ++g) {
+    AttentionCall call = call_of(of.q.part(g * heads * d, heads * d));
+    call.heads = heads;
+    call.kv_heads = kv_heads;
+    std::vector<std::vector<std::int32_t>> picked(batch.tokens.size());  // call.sequences point into it
+    for (const Batch::Sequence& s : batch.sequences) {
+      PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
+      const std::size_t begin = s.cache->length(), end = begin + s.count;
+      const Matrix index_keys =
+          s.cache->values(cache_).base.part(geometry_.kv_heads * v, width).row_range(0, end);
+      const std::vector<double> known = ops.download(index_keys);
+      keys.base = keys.base.part(g * kv_heads * d, kv_heads * d);
+      values.base = values.base.part(g * kv_heads * v, kv_heads * v);
+      for (std::size_t i = 0; i < s.count; ++i) {
+        const std::size_t position = begin + i, row = s.first + i;
+        if (index_->sees_all(position)) {
+          call.sequences.push_back({row, 1, position + 1, keys, values});
+          continue;
+        }
+        std::vector<double> scores(position + 1);
+        for (std::size_t k = 0; k <= position; ++k)
+          scores[k] = std::inner_product(
+              known.begin() + static_cast<std::ptrdiff_t>(k * width),
+              known.begin() + static_cast<std::ptrdiff_t>((k + 1) * width),
+              queries.begin() + static_cast<std::ptrdiff_t>((row * groups + g) * width), 0.0);
+        picked[row] = index_->best(scores, position);
+        PagedKvView some_keys = keys, some_values = values;
+        some_keys.pages = some_values.pages = picked[row].data();
+        some_keys.page_rows = some_values.page_rows = index_->form.block;
+        call.sequences.push_back({row, 1, index_->keys_in(picked[row], position), some_keys, some_values});
+      }
+    }
+    const Matrix context = ops.attention(call);
+    all = g == 0 ? context : ops.concatenate(all, context);
+  }
+  return all;
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "refimpl/models/block_index.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/rope_table.h"
@@ -17,6 +18,8 @@ struct AttentionForm {
   bool clipped_after_norm = false;  // clip_qkv
   bool fused_by_key_head =
       false;  // rows of qkv: queries, key and value of the first key head, then of the next
+  BlockIndexForm index = {};
+  bool unit_values = false;  // values of each head are normed, without weights
   // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
   std::string_view norm_of_head = {};
   double key_scale = 1;  // before keys are rotated
@@ -27,7 +30,7 @@ class HeadAttention {
   HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
                 const AttentionForm& form, const NormRule& norm);
 
-  CacheWidth cache_width() const;
+  CacheWidth cache_width() const;  // none where another layer's is read
   // x: after the layer's norm, [tokens, hidden]. `angles`: of the batch's positions; null: nothing rotates.
   Matrix forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
                  const TapScope& at) const;
@@ -35,6 +38,7 @@ class HeadAttention {
  private:
   struct Qkv {
     Matrix q, k, v;  // [tokens, heads · qk_dim], [tokens, kv_heads · qk_dim], [tokens, kv_heads · v_dim]
+    Matrix index_q, index_k;  // of a layer with an index
   };
   Qkv project(const Matrix& x, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
@@ -43,17 +47,22 @@ class HeadAttention {
   void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
   Matrix warmed(const Matrix& q, const Batch& batch, Ops& ops) const;
   void add_spans(const Batch::Sequence& sequence, AttentionCall& call) const;
+  PagedKvView values_of(const SequenceCache& cache) const;
+  AttentionCall call_of(const Matrix& q) const;
   Matrix attend(const Qkv& of, const Batch& batch, Ops& ops) const;
+  Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
 
   std::size_t layer_;
+  std::size_t cache_;  // the layer whose keys and values are attended to: this one, or one before it
   AttentionGeometry geometry_;
   AttentionForm form_;
   const Hyperparameters& h_;
   double scale_;
   std::vector<double> slopes_;
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
-  Norm q_norm_, k_norm_, unit_;
+  Norm q_norm_, k_norm_, v_norm_, unit_;
   WeightView sinks_;
+  std::optional<BlockIndex> index_;
 };
 
 }  // namespace assay

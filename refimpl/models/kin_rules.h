@@ -16,12 +16,15 @@ inline void require_safetensors(const Weights& weights) {
         .in(weights.config().source());
 }
 
-template <const DecoderForm& kForm>
-std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+inline std::unique_ptr<LanguageModel> make_kin_as(DecoderForm form, const Weights& weights,
+                                                  const ModelOptions& options) {
   require_safetensors(weights);
-  DecoderForm form = kForm;
   form.moe = options.moe;
   return make_decoder(weights, form);
+}
+template <const DecoderForm& kForm>
+std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+  return make_kin_as(kForm, weights, options);
 }
 
 // used, of every class here with rotary positions.

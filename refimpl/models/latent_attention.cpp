@@ -137,6 +137,7 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                      .cos = angles.cos,
                      .sin = angles.sin,
                      .layout = s.layout});
+  if (s.temperature) q_all = ops.scale(q_all, temperatures(*s.temperature, batch, ops));
   at("q", q_all);
 
   const Matrix down = ops.linear(x, kv_a, kv_a_bias);  // [tokens, kv_rank + rope]

@@ -21,6 +21,7 @@ struct LatentSettings {
   RopeLayout layout = RopeLayout::interleaved;
   MlaForm form = MlaForm::absorbed;
   double q_factor = 1, latent_factor = 1;  // LongCat: √(hidden / rank), of queries and of normed latents
+  std::optional<Hyperparameters::Temperature> temperature = {};  // Mistral Small 4: of queries
   // Of the indexer. 0 of top_k: every key is attended to.
   std::size_t index_heads = 0, index_dim = 0, top_k = 0;
   RopeLayout index_layout = RopeLayout::half_split;

@@ -21,13 +21,15 @@ constexpr std::array kRulesOfFiles = {
     &kDeepseekV32Rule, &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
     &kLatentKinRule,   &kYoutuRule,      &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,
     &kBambaRule,       &kMambaRule,      &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,
-    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule};
+    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule, &kGemma4Rule,
+    &kMistral4Rule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {
     std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
     for (const ModelRule& rule : dense_kin_rules()) all.push_back(&rule);
     for (const ModelRule& rule : mixture_kin_rules()) all.push_back(&rule);
+    for (const ModelRule& rule : soft_kin_rules()) all.push_back(&rule);
     return all;
   }();
   return rules;

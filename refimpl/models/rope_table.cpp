@@ -74,4 +74,12 @@ RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops) {
   return {ops.upload(cos, batch.tokens.size(), pairs), ops.upload(sin, batch.tokens.size(), pairs)};
 }
 
+Matrix temperatures(const Hyperparameters::Temperature& rule, const Batch& batch, Ops& ops) {
+  std::vector<double> factors;
+  for (const auto position : batch.positions)
+    factors.push_back(
+        1 + rule.scale * std::log1p(std::floor((static_cast<double>(position) + rule.offset) / rule.floor)));
+  return ops.upload(factors, factors.size(), 1);
+}
+
 }  // namespace assay

@@ -26,4 +26,7 @@ struct RopeAngles {
 };
 RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
 
+// How much longer queries are made far from the beginning of a text: [tokens, 1]
+Matrix temperatures(const Hyperparameters::Temperature& rule, const Batch& batch, Ops& ops);
+
 }  // namespace assay

@@ -8,6 +8,7 @@ namespace assay {
 // Families told by a table.
 std::span<const ModelRule> dense_kin_rules();
 std::span<const ModelRule> mixture_kin_rules();
+std::span<const ModelRule> soft_kin_rules();
 
 extern const ModelRule kBambaRule;
 extern const ModelRule kDeepseekV2Rule;
@@ -16,6 +17,7 @@ extern const ModelRule kDeepseekV32Rule;
 extern const ModelRule kFalconH1Rule;
 extern const ModelRule kGemma2Rule;
 extern const ModelRule kGemma3Rule;
+extern const ModelRule kGemma4Rule;
 extern const ModelRule kGlmMoeDsaRule;
 extern const ModelRule kGpt2Rule;
 extern const ModelRule kGptOssRule;
@@ -30,6 +32,7 @@ extern const ModelRule kLlamaRule;
 extern const ModelRule kMambaRule;
 extern const ModelRule kMamba2Rule;
 extern const ModelRule kMinicpm3Rule;
+extern const ModelRule kMistral4Rule;
 extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;
 extern const ModelRule kNemotronHRule;

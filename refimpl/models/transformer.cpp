@@ -6,8 +6,9 @@
 
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
-#include "refimpl/models/feed_forward.h"
+#include "refimpl/models/experts_beside.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/per_layer_input.h"
 #include "refimpl/models/rope_table.h"
 
 namespace assay {
@@ -21,6 +22,9 @@ struct DecoderLayer {
   Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
   GatedMlp mlp;                                                       // in a layer without experts
   std::optional<Mixture> mixture;
+  std::optional<ExpertsBeside> beside;  // in a layer with both
+  std::optional<PerLayerStep> own_input;
+  double scale = 1;  // of what comes out
   bool mixes_tokens() const { return attention || latent || recurrent; }
   bool has_mlp() const { return mixture || mlp.down; }
 };
@@ -49,6 +53,10 @@ class NormReader {
   bool unweighted_;
 };
 
+double limit_of(std::span<const double> limits, std::size_t layer) {
+  return layer < limits.size() ? limits[layer] : 0;
+}
+
 Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActivation& activation,
                      const DecoderForm& form, const NormReader& norms) {
   const ExpertRouting& routing = hyperparameters(weights.tree()).routing;
@@ -61,8 +69,11 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   mixture.rule.chosen_groups = routing.chosen_groups;
   mixture.router_rounding = form.router_rounding;
   mixture.scaled_inputs = form.scaled_inputs;
+  mixture.jitter = form.jitter;
   mixture.experts.interleaved = form.interleaved_experts;
   mixture.latent_norm = norms.stored(Role::latent_norm, index);
+  mixture.limit = limit_of(form.expert_limits, index);
+  if (mixture.shared) mixture.shared->limit = limit_of(form.shared_limits, index);
   return mixture;
 }
 
@@ -100,13 +111,22 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   layer.mlp_norm = norms.stored_or_unweighted(Role::pre_feedforward_norm, index);
   layer.mlp_post_norm = norms.stored(Role::post_feedforward_norm, index);
   read_token_mixers(weights, form, norms.rule(), layer);
-  if (is_mixture(weights, index))
-    layer.mixture = read_mixture(weights, index, activation, form, norms);
-  else if (weights.find({.role = Role::mlp_down, .layer = index}))
+  if (weights.find({.role = Role::mlp_down, .part = Part::dense_mlp, .layer = index}))
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
+  layer.mlp.limit = limit_of(form.shared_limits, index);
+  if (is_mixture(weights, index)) {
+    Mixture mixture = read_mixture(weights, index, activation, form, norms);
+    if (layer.mlp.down)
+      layer.beside = ExpertsBeside::read(weights, index, std::move(mixture), norms.rule());
+    else
+      layer.mixture = std::move(mixture);
+  }
   layer.mlp.gate_scale = form.scales.mlp_gate;
   layer.mlp.down_scale = form.scales.mlp_down;
   if (!layer.mixes_tokens()) std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
+  layer.own_input = PerLayerStep::find(weights, index, norms.rule(), activation.activation);
+  if (const WeightView scale = weights.find({.role = Role::layer_scale, .part = Part::norm, .layer = index}))
+    layer.scale = decode_vector(scale).at(0);
   return layer;
 }
 
@@ -151,6 +171,7 @@ class Decoder : public LanguageModel {
     const NormReader norms(weights, form);
     embedding_norm_ = norms.stored(Role::embedding_norm);
     final_norm_ = norms.stored_or_unweighted(Role::final_norm);
+    own_inputs_ = PerLayerInputs::find(weights, norms.rule());
     if (!h_.ropes.empty()) h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
     for (const RopeRule& rule : h_.ropes) context_ = std::max(context_, stretched_context(rule));
     if (positions_) context_ = std::min(context_, positions_.rows - form.position_offset);
@@ -188,11 +209,13 @@ class Decoder : public LanguageModel {
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
     Matrix x = embed(batch, ops);  // [tokens, hidden]
     taps("embed", x);
+    const Matrix own = own_inputs_ ? (*own_inputs_)(batch, x, ops) : Matrix();  // [tokens, layers · width]
+    if (own_inputs_) taps("layer_inputs", own);
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
     for (const DecoderLayer& layer : layers_) {
       batch.go_on();
       const std::optional<std::size_t> rope = h_.rope_of.at(layer.index);
-      x = run(layer, x, batch, rope ? &angles.at(*rope) : nullptr, ops,
+      x = run(layer, x, own, batch, rope ? &angles.at(*rope) : nullptr, ops,
               TapScope(taps, "layers", layer.index));
     }
     x = final_norm_(x, ops);
@@ -211,7 +234,7 @@ class Decoder : public LanguageModel {
     for (std::size_t i = 0; i < p.layers.size(); ++i) {
       const TapScope at(taps, "mtp", i);
       if (i == 0) at("projected", x);
-      x = run(p.layers[i], x, batch, angles.empty() ? nullptr : &angles.front(), ops, at);
+      x = run(p.layers[i], x, Matrix(), batch, angles.empty() ? nullptr : &angles.front(), ops, at);
     }
     x = p.final_norm(x, ops);
     TapScope(taps, "mtp", p.layers.size() - 1)("final_norm", x);
@@ -252,10 +275,18 @@ class Decoder : public LanguageModel {
     return angles;
   }
 
-  Matrix run(const DecoderLayer& layer, const Matrix& x, const Batch& batch, const RopeAngles* angles,
-             Ops& ops, const TapScope& at) const {
-    const Matrix y = h_.parallel_branches ? branches(x, layer, batch, angles, ops, at)
-                                          : one_by_one(x, layer, batch, angles, ops, at);
+  // `own`: inputs of all layers, where they have any.
+  Matrix run(const DecoderLayer& layer, const Matrix& x, const Matrix& own, const Batch& batch,
+             const RopeAngles* angles, Ops& ops, const TapScope& at) const {
+    Matrix y = h_.parallel_branches ? branches(x, layer, batch, angles, ops, at)
+                                    : one_by_one(x, layer, batch, angles, ops, at);
+    if (layer.own_input) {
+      const std::size_t width = own_inputs_->width;
+      const Matrix more = (*layer.own_input)(y, own.part(layer.index * width, width), ops);
+      at("own_input", more);
+      y = ops.add(y, more);
+    }
+    if (layer.scale != 1) y = ops.multiply(y, layer.scale);
     at("out", y);
     return y;
   }
@@ -268,7 +299,7 @@ class Decoder : public LanguageModel {
       at("attn_residual", x);
     }
     if (!layer.has_mlp()) return x;  // one mixer a layer
-    return ops.add(x, feed_forward(normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
+    return ops.add(x, feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
   }
 
   Matrix branches(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
@@ -276,7 +307,7 @@ class Decoder : public LanguageModel {
     const Matrix y = normed(x, layer.attention_norm, "attn_norm", ops, at);
     const Matrix attended = mix_tokens(y, layer, batch, angles, ops, at);
     const Matrix mixed =
-        feed_forward(layer.mlp_norm ? normed(x, layer.mlp_norm, "mlp_norm", ops, at) : y, layer, ops, at);
+        feed_forward(x, layer.mlp_norm ? normed(x, layer.mlp_norm, "mlp_norm", ops, at) : y, layer, ops, at);
     if (form_.branches_first) return ops.add(ops.add(attended, mixed), x);
     return ops.add(ops.add(x, attended), mixed);
   }
@@ -311,9 +342,12 @@ class Decoder : public LanguageModel {
                                  chosen, ops, at);
   }
 
-  Matrix feed_forward(const Matrix& x, const DecoderLayer& layer, Ops& ops, const TapScope& at) const {
-    const Matrix out = layer.mixture ? layer.mixture->forward(x, ops, at) : layer.mlp.forward(x, ops);
+  // x: the residual, y: what the layer's norm made of it.
+  Matrix feed_forward(const Matrix& x, const Matrix& y, const DecoderLayer& layer, Ops& ops,
+                      const TapScope& at) const {
+    Matrix out = layer.mixture ? layer.mixture->forward(y, ops, at) : layer.mlp.forward(y, ops);
     at("mlp_out", out);
+    if (layer.beside) out = layer.beside->joined(x, out, ops, at);
     return for_stream(normed(out, layer.mlp_post_norm, "mlp_post_norm", ops, at), ops);
   }
 
@@ -329,6 +363,7 @@ class Decoder : public LanguageModel {
   std::size_t context_;
   WeightView embedding_, positions_, head_, head_bias_;
   Norm embedding_norm_, final_norm_;
+  std::optional<PerLayerInputs> own_inputs_;
   std::vector<DecoderLayer> layers_;
   std::optional<Prediction> prediction_;
 };

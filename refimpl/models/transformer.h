@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/model.h"
@@ -45,6 +46,10 @@ struct DecoderForm {
   bool scaled_inputs = false;  // an expert's weight scales what it is given
   MoeForm moe = MoeForm::sparse;
   bool interleaved_experts = false;
+  std::optional<double> jitter = {};  // experts are chosen by sparse_mixer()
+  // By layer, or none: where what gates and ups give is cut off, 0 nowhere; of experts, and of shared experts and
+  // dense MLPs. Looked at while the decoder is made.
+  std::span<const double> expert_limits = {}, shared_limits = {};
   RecurrentForm recurrent = {};  // of layers that keep a state in place of a cache; epsilon is the tree's
   MlaForm latent = MlaForm::absorbed;
   BranchScales scales = {};

@@ -2,6 +2,7 @@
 // Kimi's delta attention and, in one of six, latent attention with a gate a head.
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/soft_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -153,9 +154,10 @@ constexpr std::string_view kLingHybridArchitectures[] = {"BailingHybridForCausal
 
 }  // namespace
 
-const Family kBailing = {"bailing_moe", "Ling, Ring", kLing1Architectures, kLing1Types, {}, describe_ling1};
+const Family kBailing = {"bailing_moe",  "Ling, Ring", kLing1Architectures, kLing1Types, {},
+                         describe_ling1, forward_ling};
 const Family kBailing2 = {"bailing_moe_v2", "Ling 2, Ring 2", kLing2Architectures, kLing2Types, {},
-                          describe_ling2};
+                          describe_ling2,   forward_ling2};
 const Family kBailingHybrid = {"bailing_hybrid", "Ling 3", kLingHybridArchitectures,
                                kLingHybridTypes, {},       describe_hybrid};
 

@@ -6,6 +6,7 @@
 #include "core/model/families/all.h"
 #include "core/model/families/kin_forward.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/soft_forward.h"
 
 namespace assay::families {
 namespace {
@@ -340,7 +341,8 @@ const Family kHelium = {"helium", "Helium",        kHeliumArchitectures, kHelium
 const Family kMinicpm = {"minicpm", "MiniCPM, MiniCPM4", kMinicpmArchitectures, kMinicpmTypes,
                          {},        describe_minicpm,    forward_minicpm};
 const Family kCwm = {"cwm", "Code World Model", kCwmArchitectures, kCwmTypes, {}, describe_cwm, forward_cwm};
-const Family kApertus = {"apertus", "Apertus", kApertusArchitectures, kApertusTypes, {}, describe_apertus};
+const Family kApertus = {"apertus", "Apertus",        kApertusArchitectures, kApertusTypes,
+                         {},        describe_apertus, forward_apertus};
 const Family kVaultgemma = {"vaultgemma", "VaultGemma",        kVaultArchitectures, kVaultTypes,
                             {},           describe_vaultgemma, forward_vaultgemma};
 const Family kBitnet = {"bitnet", "BitNet b1.58", kBitnetArchitectures, kBitnetTypes, {}, describe_bitnet};

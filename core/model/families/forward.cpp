@@ -92,8 +92,15 @@ RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, con
   if (text == "dynamic") return RopeRule::Type::dynamic;
   if (text == "yarn") return RopeRule::Type::yarn;
   if (text == "llama3") return RopeRule::Type::llama3;
+  if (text == "proportional") return RopeRule::Type::proportional;
   throw reader.fault(fmt::format("rope type \"{}\" is not known here", text))
-      .remedy("known: default, linear, dynamic, yarn, llama3, longrope");
+      .remedy("known: default, linear, dynamic, yarn, llama3, longrope, proportional");
+}
+
+// Of the pairs of a head, those that turn at all.
+std::size_t moving_pairs(const RopeReader& reader, std::size_t head_dim) {
+  return static_cast<std::size_t>(static_cast<double>(head_dim) *
+                                  reader.real("partial_rotary_factor", 0, 1).value_or(1) / 2);
 }
 
 // How much of a head rotates. A class that does not read partial_rotary_factor rotates all of it by the plain
@@ -104,6 +111,7 @@ std::size_t rotary_part(const RopeReader& reader, const ConfigReader& config, st
   const double part =
       reader.real("partial_rotary_factor", 0, 1)
           .value_or(config.real(of_class.part_keys, is_gguf(config) ? 1 : of_class.part, 0, 1));
+  if (type == RopeRule::Type::proportional) return head_dim;  // a part of whose pairs stands still
   const bool counts = of_class.partial || is_gguf(config);
   if (!counts && part != 1 && type != RopeRule::Type::standard)
     throw reader.fault(fmt::format("partial_rotary_factor is {}, and the class rotates whole heads", part));
@@ -146,6 +154,7 @@ RopeRule read_rope(const ConfigReader& config, std::size_t head_dim, const RopeC
                    .value_or(config.real(of_class.theta_key, of_class.theta, 1e-3, kLargestTheta));
   rule.type = type_of(reader, config, of_class);
   rule.rotary_dim = rotary_part(reader, config, head_dim, of_class, rule.type);
+  if (rule.type == RopeRule::Type::proportional) rule.moving_pairs = moving_pairs(reader, head_dim);
   if (rule.rotary_dim % 2 != 0 || rule.rotary_dim == 0)
     throw reader.fault(
         fmt::format("{} of {} elements of a head would rotate: not pairs", rule.rotary_dim, head_dim));

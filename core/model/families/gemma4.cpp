@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/gemma4.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -58,10 +59,8 @@ void add_experts(Module& layer, const Quantity& hidden, const Experts& experts, 
   layer.children.push_back(stacked_experts({hidden, width, experts}));
 }
 
-void add_plain(Module& module, const std::string& name, const Quantity& in, const Quantity& out) {
-  add_linear(
-      module,
-      {.name = name, .in = in, .out = out, .role = Role::per_layer_embedding, .part = Part::dense_mlp});
+void add_plain(Module& module, const std::string& name, const Quantity& in, const Quantity& out, Role role) {
+  add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = Part::dense_mlp});
 }
 
 void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint64_t i,
@@ -79,9 +78,9 @@ void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint
   layer.children = {attention(a), gated_mlp(mlp)};
   if (!per_layer) return;
   Module own{"", "input of the layer's own", {}, {}, {}};
-  add_plain(own, "per_layer_input_gate", d.hidden, *per_layer);
-  add_plain(own, "per_layer_projection", *per_layer, d.hidden);
-  add_norm(own, "post_per_layer_input_norm", d.hidden, Role::post_feedforward_norm);
+  add_plain(own, "per_layer_input_gate", d.hidden, *per_layer, Role::latent_down);
+  add_plain(own, "per_layer_projection", *per_layer, d.hidden, Role::latent_up);
+  add_norm(own, "post_per_layer_input_norm", d.hidden, Role::latent_norm);
   layer.children.push_back(std::move(own));
 }
 
@@ -92,7 +91,7 @@ Module per_layer_inputs(const std::string& prefix, ConfigReader& config, const D
   const Quantity rows = config.size("vocab_size_per_layer_input", 262144), all = d.layers * width;
   module.tensors.push_back(
       parameter("embed_tokens_per_layer.weight", {rows, all}, Role::per_layer_embedding, Part::embedding));
-  add_plain(module, "per_layer_model_projection", d.hidden, all);
+  add_plain(module, "per_layer_model_projection", d.hidden, all, Role::per_layer_embedding);
   add_norm(module, "per_layer_projection_norm", width, Role::per_layer_embedding);
   return module;
 }
@@ -250,6 +249,7 @@ void add_gemma4_towers(ConfigReader& config, ModuleTree& tree, const Quantity& t
   add_audio(config, tree, text_hidden);
 }
 
-const Family kGemma4 = {"gemma4", "Gemma 4", kGemma4Architectures, kGemma4Types, {}, describe_gemma4};
+const Family kGemma4 = {"gemma4", "Gemma 4",       kGemma4Architectures, kGemma4Types,
+                        {},       describe_gemma4, forward_gemma4};
 
 }  // namespace assay::families

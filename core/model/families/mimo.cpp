@@ -57,13 +57,13 @@ MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
   return k;
 }
 
-// hybrid_layer_pattern: 1 is a window; transformers writes layer_types.
+// hybrid_layer_pattern: 1 is a window; transformers writes layer_types, and takes every sixth layer and the first for
+// those that see all where neither is there.
 std::function<bool(std::uint64_t)> windows(ConfigReader& config, const Quantity& count) {
   if (const auto pattern = layer_numbers(config, "hybrid_layer_pattern", count, true))
     return [pattern](std::uint64_t i) { return (*pattern)[i] != 0; };
   const auto types = layer_texts(config, "layer_types", count, true);
-  config.require(types.has_value(),
-                 "neither hybrid_layer_pattern nor layer_types says which layers have a window");
+  if (!types) return [](std::uint64_t i) { return i != 0 && (i + 1) % 6 != 0; };
   return [types](std::uint64_t i) { return (*types)[i] == "sliding_attention"; };
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/model/families/all.h"
+#include "core/model/families/soft_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -107,6 +108,7 @@ constexpr std::string_view kM3Types[] = {"minimax_m3_vl", "minimax_m3"};
 
 }  // namespace
 
-const Family kMinimaxM3 = {"minimax_m3", "MiniMax-M3", kM3Architectures, kM3Types, {}, describe_minimax_m3};
+const Family kMinimaxM3 = {"minimax_m3", "MiniMax-M3",        kM3Architectures,  kM3Types,
+                           {},           describe_minimax_m3, forward_minimax_m3};
 
 }  // namespace assay::families

@@ -3,6 +3,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/soft_forward.h"
 
 namespace assay::families {
 namespace {
@@ -80,7 +81,7 @@ constexpr std::string_view kPhimoeTypes[] = {"phimoe"};
 
 const Family kMixtral = {"mixtral",    "Mixtral",        kMixtralArchitectures, kMixtralTypes,
                          kMixtralGguf, describe_mixtral, read_mixtral,          &kMixtralInGguf};
-const Family kPhimoe = {"phimoe",     "Phi-3.5-MoE", kPhimoeArchitectures,
-                        kPhimoeTypes, kPhimoeTypes,  describe_phimoe};
+const Family kPhimoe = {"phimoe",     "Phi-3.5-MoE",   kPhimoeArchitectures, kPhimoeTypes,
+                        kPhimoeTypes, describe_phimoe, forward_phimoe};
 
 }  // namespace assay::families

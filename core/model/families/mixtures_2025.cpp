@@ -5,6 +5,7 @@
 #include "core/model/families/all.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/soft_forward.h"
 
 namespace assay::families {
 namespace {
@@ -404,7 +405,7 @@ const Family kGlm4MoeLite = {
     describe_glm4_moe_lite, read_glm4_moe_lite};
 const Family kAxk1 = {"axk1", "A.X K1", kAxk1Architectures, kAxk1Types, {}, describe_axk1, read_axk1};
 const Family kMistral4 = {"mistral4", "Mistral Small 4", kMistral4Architectures, kMistral4Types,
-                          {},         describe_mistral4};
+                          {},         describe_mistral4, forward_mistral4};
 const Family kCohere2Moe = {
     "cohere2_moe",       "Command A with experts", kCohereMoeArchitectures, kCohereMoeTypes, {},
     describe_cohere2_moe};

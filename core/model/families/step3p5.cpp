@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/soft_forward.h"
 #include "core/model/families/towers.h"
 #include "core/system/text.h"
 
@@ -145,6 +146,7 @@ constexpr std::string_view kStepTypes[] = {"step3p5", "step3p7"};
 
 }  // namespace
 
-const Family kStep3p5 = {"step3p5", "Step 3.5, 3.7", kStepArchitectures, kStepTypes, {}, describe_step};
+const Family kStep3p5 = {"step3p5", "Step 3.5, 3.7", kStepArchitectures, kStepTypes,
+                         {},        describe_step,   forward_step3p5};
 
 }  // namespace assay::families

@@ -1,0 +1,18 @@
+// What the forward passes of families with attention of their own read: gates, experts in other orders, activations
+// with weights.
+#pragma once
+
+#include "core/model/hyperparameters.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+Hyperparameters forward_apertus(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_ling(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_ling2(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_minimax_m3(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_phimoe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_step3p5(ConfigReader& config, const ModuleTree& tree);
+
+}  // namespace assay::families

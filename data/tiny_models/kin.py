@@ -401,7 +401,7 @@ def mistral4():
     config = variants.latent(variants.experts(small(decoder(head_dim=False)), "n_routed_experts"))
     config = grouped({**config, "n_shared_experts": 1})
     config["n_shared_experts"] = draw.randint(1, 2)
-    config.pop("num_key_value_heads", None)
+    config["num_key_value_heads"] = config["num_attention_heads"]
     if chance(0.8):
         config["rope_parameters"] = {
             "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 5,

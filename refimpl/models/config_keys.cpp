@@ -6,6 +6,7 @@
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "refimpl/models/placeholder_tokens.h"
 
 namespace assay {
 namespace {
@@ -149,7 +150,7 @@ bool is_empty(const ParsedJson& value) {
 bool is_declared(const ConfigKeys& keys, std::string_view key) {
   const auto is_key = [&](const FixedKey& fixed) { return fixed.key == key; };
   return is_one_of(keys.used, key) || is_one_of(keys.idle, key) || is_idle_everywhere(key) ||
-         std::any_of(keys.fixed.begin(), keys.fixed.end(), is_key) ||
+         names_placeholder(key) || std::any_of(keys.fixed.begin(), keys.fixed.end(), is_key) ||
          std::any_of(std::begin(kFixed), std::end(kFixed), is_key);
 }
 

@@ -42,8 +42,13 @@ constexpr std::string_view kGemma4Used[] = {"vocab_size",
                                             "top_k_experts",
                                             "num_experts_per_tok"};
 
+// What other classes make rope_parameters of.
+constexpr std::string_view kGemma4Idle[] = {"rope_theta", "original_max_position_embeddings"};
+constexpr FixedKey kGemma4Fixed[] = {{"rope_scaling", "null"}};
+
 }  // namespace
 
-const ModelRule kGemma4Rule = {kGemma4Families, {}, {kGemma4Used}, make_kin<kGemma4Form>};
+const ModelRule kGemma4Rule = {
+    kGemma4Families, {}, {kGemma4Used, kGemma4Idle, kGemma4Fixed}, make_kin<kGemma4Form>};
 
 }  // namespace assay

@@ -37,6 +37,11 @@ constexpr Placeholder kPlaceholders[] = {
 
 }  // namespace
 
+bool names_placeholder(std::string_view key) {
+  return std::any_of(std::begin(kPlaceholders), std::end(kPlaceholders),
+                     [&](const Placeholder& placeholder) { return placeholder.key == key; });
+}
+
 void require_text(std::span<const TokenId> tokens, const ModelConfig& config) {
   for (const Placeholder& placeholder : kPlaceholders) {
     for (const ParsedJson* object : {&config.document(), &config.text()}) {

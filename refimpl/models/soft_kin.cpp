@@ -61,11 +61,9 @@ constexpr auto kM3Used =
 constexpr std::string_view kM3Idle[] = {"num_mtp_modules",    "use_mtp",     "mtp_transformer_layers",
                                         "attn_type_list",     "layer_types", "mlp_layer_types",
                                         "router_jitter_noise"};
-constexpr FixedKey kM3Fixed[] = {{"swiglu_alpha", "1.702"},
-                                 {"use_gemma_norm", "true"},
-                                 {"use_qk_norm", "true"},
-                                 {"qk_norm_type", "\"per_head\""},
-                                 {"scoring_func", "\"sigmoid\""}};
+constexpr FixedKey kM3Fixed[] = {{"swiglu_alpha", "1.702"},          {"use_gemma_norm", "true"},
+                                 {"attention_output_gate", "false"}, {"use_qk_norm", "true"},
+                                 {"qk_norm_type", "\"per_head\""},   {"scoring_func", "\"sigmoid\""}};
 
 constexpr std::string_view kPhimoe[] = {"phimoe"};
 constexpr auto kPhimoeUsed =
@@ -111,6 +109,7 @@ constexpr auto kStepUsed = kin_keys({"rms_norm_eps",
                                      "layer_types",
                                      "mlp_layer_types",
                                      "moe_layers_enum",
+                                     "first_k_dense_replace",
                                      "sliding_window",
                                      "partial_rotary_factors",
                                      "query_pre_attn_scalar",
@@ -129,16 +128,15 @@ constexpr auto kStepUsed = kin_keys({"rms_norm_eps",
                                      "swiglu_limits_shared",
                                      "num_nextn_predict_layers",
                                      "num_mtp_layers"});
-constexpr std::string_view kStepIdle[] = {"need_fp32_gate",   "max_seq_len",     "norm_expert_weight",
-                                          "yarn_only_types",  "mtp_layer_types", "mtp_mlp_layer_types",
-                                          "per_layer_config", "moe_layer_freq",  "sparse_attention_config"};
-constexpr FixedKey kStepFixed[] = {{"attention_bias", "false"},
-                                   {"mlp_bias", "false"},
-                                   {"use_head_wise_attn_gate", "true"},
-                                   {"use_qk_norm", "true"},
-                                   {"zero_centered", "true"},
-                                   {"moe_router_activation", "\"sigmoid\""},
-                                   {"use_bidirectional_attention", "false"}};
+constexpr std::string_view kStepIdle[] = {"need_fp32_gate",         "n_shared_experts", "max_seq_len",
+                                          "norm_expert_weight",     "yarn_only_types",  "mtp_layer_types",
+                                          "mtp_mlp_layer_types",    "per_layer_config", "moe_layer_freq",
+                                          "sparse_attention_config"};
+constexpr FixedKey kStepFixed[] = {
+    {"attention_bias", "false"},         {"mlp_bias", "false"},
+    {"use_head_wise_attn_gate", "true"}, {"use_qk_norm", "true"},
+    {"zero_centered", "true"},           {"moe_router_activation", "\"sigmoid\""},
+    {"scoring_func", "\"sigmoid\""},     {"use_bidirectional_attention", "false"}};
 
 // One a layer, 0 or null: none.
 std::vector<double> limits_of(const ModelConfig& config, std::string_view key) {

@@ -14,8 +14,9 @@ RopeRule gemma4_rope(const ConfigReader& config, std::string_view kind, std::uin
                      double theta) {
   const ParsedJson* by_kind = object_in(config, "rope_parameters");
   const bool told = by_kind != nullptr && by_kind->contains(kind);
-  RopeRule rule =
-      read_rope(config, head_dim, {.theta = told ? 10000 : theta, .context = kGemma4Context}, kind);
+  RopeRule rule = read_rope(
+      config, head_dim,
+      {.theta = told ? 10000 : theta, .context = kGemma4Context, .theta_key = "rope_theta_of_all"}, kind);
   if (told || kind != "full_attention") return rule;
   rule.type = RopeRule::Type::proportional;  // a quarter of the pairs
   rule.moving_pairs = head_dim / 8;

@@ -175,7 +175,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
        {"add_full_attention_sink_bias", "add_swa_attention_sink_bias", "hybrid_layer_pattern",
         "layernorm_epsilon", "moe_layer_freq", "n_shared_experts", "partial_rotary_factor", "swa_head_dim",
         "swa_num_attention_heads", "swa_num_key_value_heads", "swa_rope_theta", "swa_v_head_dim"}},
-      {"step3p5", {"num_experts", "use_moe_router_bias"}},
+      {"step3p5", {"num_experts", "use_moe_router_bias", "first_k_dense_replace"}},
       {"gemma4_text", {"num_experts_per_tok"}},
       {"phimoe", {"num_experts"}},
       {"mamba", {"d_model", "n_layer", "intermediate_size"}},  // as state-spaces' own checkpoints spell them

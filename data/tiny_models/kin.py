@@ -412,6 +412,39 @@ def mistral4():
     return flags(activated(with_epsilon(config, "rms_norm_eps")), "rope_interleave")
 
 
+def exaone_moe(config):
+    count = config["num_hidden_layers"]
+    config = grouped(config)
+    config["num_experts"] = config.pop("n_routed_experts")
+    config["num_shared_experts"] = config.pop("n_shared_experts", 1)
+    config["mlp_layer_types"] = [draw.choice(["sparse", "dense"]) for _ in range(count)]
+    config.pop("first_k_dense_replace", None)
+    config.setdefault("layer_types", ["full_attention"] * count)
+    config.setdefault("head_dim", 8)
+    return config
+
+
+def hy_v3(config):
+    config["mlp_layer_types"] = [draw.choice(["sparse", "dense"]) for _ in range(config["num_hidden_layers"])]
+    config["num_shared_experts"] = draw.randint(1, 2)
+    config.setdefault("head_dim", 8)
+    if chance():
+        config["router_scaling_factor"] = 1.5
+    return config
+
+
+def mellum(config):
+    count = config["num_hidden_layers"]
+    config["mlp_layer_types"] = [draw.choice(["sparse", "sparse", "dense"]) for _ in range(count)]
+    for key in ("rope_theta", "rope_parameters"):
+        config.pop(key, None)
+    config.setdefault("head_dim", 8)
+    if chance():
+        full = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 8}
+        config["rope_parameters"] = {"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}
+    return config
+
+
 STEP_TOWER = {
     "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14,
 }
@@ -519,6 +552,9 @@ def text_of(config):
 BIASES = ("attention_bias", "mlp_bias")
 MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
 FAMILIES = {
+    "exaone_moe": ("ExaoneMoeForCausalLM", experts(windows=True, count="n_routed_experts", more=exaone_moe)),
+    "hy_v3": ("HYV3ForCausalLM", experts("attention_bias", "mlp_bias", more=hy_v3)),
+    "mellum": ("MellumForCausalLM", experts("attention_bias", "norm_topk_prob", windows=True, more=mellum)),
     "apertus": ("ApertusForCausalLM", dense("attention_bias", head_dim=False, more=apertus)),
     "bailing_moe_v2": ("BailingMoeV2ForCausalLM", experts("use_qkv_bias", count="n_routed_experts", scaled=False, more=ling2)),
     "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", minimax_m3),

@@ -23,6 +23,35 @@ constexpr auto kApertusUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "
 constexpr FixedKey kApertusFixed[] = {{"hidden_act", "\"xielu\""}};
 constexpr std::string_view kApertusIdle[] = {"post_norm", "qk_norm", "mlp_bias"};
 
+constexpr DecoderForm kSigmoidForm = {.gate = kSigmoidGate, .router_rounding = ResultRounding::float32};
+
+constexpr std::string_view kExaoneMoe[] = {"exaone_moe"};
+constexpr auto kExaoneMoeUsed =
+    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "sliding_window", "layer_types",
+              "mlp_layer_types", "first_k_dense_replace", "num_experts", "num_local_experts",
+              "num_experts_per_tok", "moe_intermediate_size", "num_shared_experts", "n_group", "topk_group",
+              "norm_topk_prob", "routed_scaling_factor"});
+constexpr std::string_view kExaoneMoeIdle[] = {"sliding_window_pattern", "num_nextn_predict_layers",
+                                               "is_moe_layer", "mtp_loss_scaling_factor"};
+constexpr FixedKey kExaoneMoeFixed[] = {{"scoring_func", "\"sigmoid\""}, {"topk_method", "\"noaux_tc\""}};
+
+constexpr std::string_view kHy3[] = {"hy_v3"};
+constexpr auto kHy3Used =
+    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "mlp_bias",
+              "mlp_layer_types", "num_experts", "num_local_experts", "num_experts_per_tok",
+              "num_shared_experts", "moe_intermediate_size", "router_scaling_factor"});
+// Two bfloat16 numbers added in float32 and rounded are added in bfloat16.
+constexpr std::string_view kHy3Idle[] = {"enable_moe_fp32_combine"};
+
+constexpr std::string_view kMellum[] = {"mellum"};
+constexpr DecoderForm kMellumForm = {.gate = {.rounding = ResultRounding::as_arithmetic}};
+constexpr auto kMellumUsed =
+    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "sliding_window",
+              "layer_types", "mlp_layer_types", "num_experts", "num_local_experts", "num_experts_per_tok",
+              "moe_intermediate_size", "norm_topk_prob"});
+constexpr std::string_view kMellumIdle[] = {"num_mtp_layers", "num_nextn_predict_layers", "mtp_layer_types",
+                                            "mtp_mlp_layer_types"};
+
 constexpr std::string_view kLing[] = {"bailing_moe"}, kLing2[] = {"bailing_moe_v2"};
 constexpr DecoderForm kLingForm = {.gate = {.epsilon = 1e-20, .rounding = ResultRounding::float32},
                                    .router_rounding = ResultRounding::float32};
@@ -161,9 +190,12 @@ std::unique_ptr<LanguageModel> make_step(const Weights& weights, const ModelOpti
 
 constexpr ModelRule kSoftRules[] = {
     {kApertus, {}, {kApertusUsed, kApertusIdle, kApertusFixed}, make_kin<kApertusForm>},
+    {kExaoneMoe, {}, {kExaoneMoeUsed, kExaoneMoeIdle, kExaoneMoeFixed}, make_kin<kSigmoidForm>},
+    {kHy3, {}, {kHy3Used, kHy3Idle}, make_kin<kSigmoidForm>},
     {kLing, {}, {kLingUsed, kLingIdle, kLingFixed}, make_kin<kLingForm>},
     {kLing2, {}, {kLing2Used, kLingIdle, kLing2Fixed}, make_kin<kLing2Form>},
     {kM3, {}, {kM3Used, kM3Idle, kM3Fixed}, make_minimax_m3},
+    {kMellum, {}, {kMellumUsed, kMellumIdle}, make_kin<kMellumForm>},
     {kPhimoe, {}, {kPhimoeUsed}, make_phimoe},
     {kStep, {}, {kStepUsed, kStepIdle, kStepFixed}, make_step}};
 

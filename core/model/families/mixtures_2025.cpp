@@ -388,8 +388,8 @@ const Family kFlexOlmo = {"flex_olmo", "FlexOlmo",         kFlexArchitectures, k
 const Family kErnie45Moe = {
     "ernie4_5_moe",     "ERNIE 4.5 with experts", kErnieMoeArchitectures, kErnieMoeTypes, {},
     describe_ernie_moe, forward_ernie4_5_moe};
-const Family kExaoneMoe = {"exaone_moe",    "K-EXAONE", kExaoneMoeArchitectures,
-                           kExaoneMoeTypes, {},         describe_exaone_moe};
+const Family kExaoneMoe = {"exaone_moe", "K-EXAONE",          kExaoneMoeArchitectures, kExaoneMoeTypes,
+                           {},           describe_exaone_moe, forward_exaone_moe};
 const Family kSolarOpen = {"solar_open", "Solar Open",        kSolarArchitectures, kSolarTypes,
                            {},           describe_solar_open, forward_solar_open};
 const Family kDots1 = {"dots1", "dots.llm1",    kDots1Architectures, kDots1Types,
@@ -397,8 +397,9 @@ const Family kDots1 = {"dots1", "dots.llm1",    kDots1Architectures, kDots1Types
 const Family kHunyuanMoe = {
     "hunyuan_v1_moe",     "Hunyuan-A13B",     kHunyuanMoeArchitectures, kHunyuanMoeTypes, {},
     describe_hunyuan_moe, forward_hunyuan_moe};
-const Family kHy3 = {"hy_v3", "HY3", kHy3Architectures, kHy3Types, {}, describe_hy3};
-const Family kMellum = {"mellum", "Mellum 2", kMellumArchitectures, kMellumTypes, {}, describe_mellum};
+const Family kHy3 = {"hy_v3", "HY3", kHy3Architectures, kHy3Types, {}, describe_hy3, forward_hy3};
+const Family kMellum = {"mellum", "Mellum 2",      kMellumArchitectures, kMellumTypes,
+                        {},       describe_mellum, forward_mellum};
 const Family kAfmoe = {"afmoe", "Trinity (AFMoE)", kAfmoeArchitectures, kAfmoeTypes, {}, describe_afmoe};
 const Family kGlm4MoeLite = {
     "glm4_moe_lite",        "GLM-4.7-Flash",   kGlmLiteArchitectures, kGlmLiteTypes, {},

@@ -89,6 +89,41 @@ Hyperparameters forward_apertus(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
+// Layers that see the whole context do not rotate, where there are windows at all; DeepSeek-V3's way of choosing.
+Hyperparameters forward_exaone_moe(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.epsilon = 1e-5});
+  const bool windows = !config.is_null("sliding_window") && config.number("sliding_window", 4096) != 0;
+  for (const AttentionGeometry& g : tree.attention) {
+    for (const std::uint64_t layer : g.layers) {
+      if (windows && g.window == 0) h.rope_of.at(layer).reset();
+    }
+  }
+  read_choice(config, tree, 1, 1, 2.5, h);
+  return h;
+}
+
+Hyperparameters forward_hy3(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.epsilon = 1e-5, .rope = {.theta = 11158840, .context = 131072}});
+  h.routing.renormalize = true;
+  h.routing.scale = config.real("router_scaling_factor", 2.826, -kLargest, kLargest);
+  return h;
+}
+
+// A base for each kind of layer.
+Hyperparameters forward_mellum(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(
+      config, tree, {.rope = {.theta = 500000, .context = 131072}, .layer_type = "full_attention"});
+  h.ropes.push_back(read_rope(config, tree.attention.at(0).qk_head_dim,
+                              {.theta = 10000, .context = 131072, .theta_key = "rope_theta_of_all"},
+                              "sliding_attention"));
+  for (const AttentionGeometry& g : tree.attention) {
+    for (const std::uint64_t layer : g.layers) h.rope_of.at(layer) = g.window == 0 ? 0 : 1;
+  }
+  h.routing.renormalize = config.flag("norm_topk_prob", true);
+  return h;
+}
+
 // Ling 1's softmax and Ling 2's way of choosing, which is DeepSeek-V3's.
 Hyperparameters forward_ling(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768}});

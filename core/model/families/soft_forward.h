@@ -8,8 +8,11 @@
 namespace assay::families {
 
 Hyperparameters forward_apertus(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_exaone_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_hy3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ling(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ling2(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_mellum(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimax_m3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_phimoe(ConfigReader& config, const ModuleTree& tree);

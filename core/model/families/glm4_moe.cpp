@@ -13,7 +13,7 @@ struct GlmMoeDefaults {
   bool attention_bias = false;
   std::uint64_t vocabulary = 151552, mtp_layers = 1;
 };
-void describe_with(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaults& defaults) {
+void describe_glm_moe(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaults& defaults) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = defaults.vocabulary,
                                   .hidden = 4096,
@@ -54,11 +54,11 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaults&
 }
 
 void describe_glm4_moe(ConfigReader& config, ModuleTree& tree) {
-  describe_with(config, tree, {});
+  describe_glm_moe(config, tree, {});
 }
 // The language model of GLM-4.5V and 4.6V with experts: published without MTP layers.
 void describe_glm4v_moe_text(ConfigReader& config, ModuleTree& tree) {
-  describe_with(config, tree, {.attention_bias = true, .vocabulary = 151424, .mtp_layers = 0});
+  describe_glm_moe(config, tree, {.attention_bias = true, .vocabulary = 151424, .mtp_layers = 0});
 }
 
 constexpr std::string_view kGlm4MoeArchitectures[] = {"Glm4MoeForCausalLM"};

@@ -57,10 +57,30 @@ def as_published(model, state):
     if kind == "minimax":  # decays of lightning attention: saved, and computed again by everyone
         decays = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
         return {name: t for name, t in state.items() if not name.endswith(decays)}
+    if kind == "olmo_hybrid":
+        return as_olmo_hybrid(model.config, state)
     if kind == "kimi_linear":  # the dense MLP is no mixture
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}
     return state
+
+
+# Only layers of linear attention name their norms so, and the convolutions of q, k and v are as wide as these: the
+# library cuts theirs in three equal parts.
+def as_olmo_hybrid(config, state):
+    attending = {name.rsplit(".", 3)[0] for name in state if name.endswith("self_attn.q_norm.weight")}
+    keys = config.linear_num_key_heads * config.linear_key_head_dim
+    values = config.linear_num_value_heads * config.linear_value_head_dim
+    channels = {"q_conv1d": keys, "k_conv1d": keys, "v_conv1d": values}
+    published = {}
+    for name, tensor in state.items():
+        layer, module = name.rsplit(".", 2)[0], name.split(".")[-2]
+        if layer in attending:
+            name = name.replace("feedforward_layer_norm", "post_attention_layernorm")
+        if module in channels:
+            tensor = tensor.new_empty(channels[module], *tensor.shape[1:])
+        published[name] = tensor
+    return published
 
 
 def write(path):

@@ -91,8 +91,9 @@ void add_linear_rows(const ModuleTree& tree, ComputeReport& report) {
   std::map<Part, std::uint64_t> per_part;  // in the order of Part: as computed
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (!where.main() || !is_matrix(spec) || is_lookup(spec)) return;
-    const bool tied_head = spec.storage == Storage::tied && spec.part == Part::output;
-    if (spec.storage == Storage::own || tied_head) per_part[spec.part] += 2 * active_elements(spec, where);
+    // A tied head, and blocks of layers with the same weights: they compute, whoever holds them.
+    const bool computes = spec.storage == Storage::own || spec.storage == Storage::tied;
+    if (computes) per_part[spec.part] += 2 * active_elements(spec, where);
   });
   for (const auto& [part, flops] : per_part) {
     const std::string what = part == Part::attention ? "attention: projections" : std::string(title(part));

@@ -36,6 +36,8 @@ std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurre
   for (const std::uint64_t layer : layers_of(where)) {
     if (layer >= stage.first && layer < stage.end) inside.push_back(layer);
   }
+  // Layers that have the weights of a first one share a single copy in a stage: the first stage holds that layer.
+  if (spec.storage == Storage::tied) inside.resize(first ? 0 : std::min<std::size_t>(inside.size(), 1));
   return inside;
 }
 

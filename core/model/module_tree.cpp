@@ -113,6 +113,9 @@ Totals count(const ModuleTree& tree) {
     if (where.mtp && spec.storage == Storage::own) totals.mtp_own += all, totals.mtp_active += active;
     if (where.mtp && spec.storage == Storage::duplicate) totals.mtp_duplicates += all;
     if (where.tower && spec.storage == Storage::own) totals.towers += all;
+    // A block of layers that have the same weights as another one works in each of them.
+    if (where.main() && matrix && spec.storage == Storage::tied && spec.part != Part::output)
+      totals.matmul_active += active;
     if (!where.main() || spec.storage != Storage::own) return;
     totals.total += all;
     totals.active += active;

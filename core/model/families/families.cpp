@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/model/families/all.h"
+#include "core/model/families/all_2026.h"
 #include "core/model/families/gguf.h"
 #include "core/system/error.h"
 
@@ -151,6 +152,15 @@ constexpr const Family* kFamilies[] = {
     &kBailing2,
     &kBailingHybrid,
     &kDbrx,
+    &kOlmoHybrid,
+    &kZamba,
+    &kZamba2,
+    &kLfm3,
+    &kKolibri1,
+    &kFlint,
+    &kGraniteMoeSwa,
+    &kAxk2,
+    &kHyV4,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -1,0 +1,11 @@
+// Families of 2026, and older ones described since: beside all.h, so that a new one leaves the files of the others as
+// they are.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGraniteMoeSwa, kAxk2, kHyV4;
+
+}  // namespace assay::families

@@ -6,6 +6,8 @@
 
 namespace assay::families {
 
-extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGraniteMoeSwa, kAxk2, kHyV4;
+extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGraniteMoeSwa, kAxk2, kHyV4,
+    kOpenaiGpt, kCtrl, kXglm, kBiogpt, kNeoxJapanese, kRecurrentGemma, kRwkv, kXlstm, kEmu3, kCohereCompass,
+    kDoge, kModernbertDecoder, kHrmText, kAriaText, kJetmoe, kZaya;
 
 }  // namespace assay::families

@@ -161,6 +161,22 @@ constexpr const Family* kFamilies[] = {
     &kGraniteMoeSwa,
     &kAxk2,
     &kHyV4,
+    &kOpenaiGpt,
+    &kCtrl,
+    &kXglm,
+    &kBiogpt,
+    &kNeoxJapanese,
+    &kRecurrentGemma,
+    &kRwkv,
+    &kXlstm,
+    &kEmu3,
+    &kCohereCompass,
+    &kDoge,
+    &kModernbertDecoder,
+    &kHrmText,
+    &kAriaText,
+    &kJetmoe,
+    &kZaya,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -421,6 +421,186 @@ def glm_moe_dsa():
     return {**config, "n_group": 1, "topk_group": 1}
 
 
+def olmo_hybrid():
+    config = kinds(decoder(), of=LINEAR)
+    if chance():
+        heads = draw.randint(1, 3)
+        config.update(linear_num_key_heads=heads, linear_num_value_heads=heads * draw.randint(1, 2))
+    if chance():
+        config["linear_key_head_dim"] = draw.randint(2, 8)
+    if chance():
+        config["linear_value_head_dim"] = draw.randint(2, 8)
+    return flags({**config, "linear_conv_kernel_dim": draw.randint(2, 5)}, "attention_bias")
+
+
+def zamba():
+    config = decoder(head_dim=False)
+    expand = draw.randint(1, 3)
+    # Where the head is not tied, the class ties no blocks either; no checkpoint is so.
+    config.update(num_hidden_layers=draw.randint(3, 9), mamba_expand=expand, pad_token_id=0, tie_word_embeddings=True)
+    config.update(n_mamba_heads=divisor(expand * config["hidden_size"]), mamba_d_state=draw.randint(2, 9))
+    config.update(mamba_d_conv=draw.randint(2, 5))
+    if chance():
+        config["mamba_dt_rank"] = draw.choice(["auto", 5])
+    if chance():
+        config.update(attn_layer_period=draw.randint(1, 4), attn_layer_offset=0)
+    if chance():
+        config["attention_head_dim"] = draw.randint(2, 9)
+    if chance():
+        config["attention_hidden_size"] = 2 * config["hidden_size"]
+    kinds(config, "layers_block_type", ("mamba", "hybrid"), 0.4)
+    return flags(config, "mamba_conv_bias", "mamba_proj_bias")
+
+
+def zamba2():
+    config = kinds(zamba(), "layers_block_type", ("mamba", "hybrid"), 1)
+    for key in ("attn_layer_period", "attn_layer_offset", "attention_head_dim", "attention_hidden_size"):
+        config.pop(key, None)
+    for key in ("mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias"):
+        config.pop(key, None)
+    if chance():
+        config.update(num_mem_blocks=draw.randint(1, 3), adapter_rank=draw.randint(2, 9))
+    if chance():
+        config.pop("intermediate_size")
+    config["mamba_ngroups"] = divisor(config["n_mamba_heads"])
+    return flags(config, "add_bias_linear", "use_shared_attention_adapter", "use_mem_rope", "use_conv_bias")
+
+
+def lfm3():
+    config = kinds({**decoder(), "conv_L_cache": draw.randint(2, 5)}, of=("conv", "full_attention", "sliding_attention"))
+    config.update(pad_token_id=0, head_dim=draw.choice([4, 8]))
+    return flags(config, "conv_bias", "attention_bias", "use_sandwich_norm", "use_attention_gate")
+
+
+def kolibri1():
+    config = kinds(experts(decoder(intermediate=False)))
+    return {**config, "head_dim": 8, "shared_expert_intermediate_size": draw.randint(3, 40)}
+
+
+def flint():
+    config = kinds(experts(decoder()))
+    config["shared_expert_intermediate_size"] = draw.randint(3, 40)
+    if chance():
+        config["mlp_only_layers"] = draw.choice([[], [draw.randint(0, 4)]])
+    if chance():
+        config["decoder_sparse_step"] = draw.randint(1, 3)
+    return flags({**config, "head_dim": draw.choice([4, 6, 8])}, "attention_bias")
+
+
+def granitemoe_swa():
+    config = kinds(experts(decoder(head_dim=False), "num_local_experts", width=None))
+    if chance():
+        config["shared_intermediate_size"] = draw.randint(0, 20)
+    return flags(config, "attention_bias")
+
+
+def indexed(config):
+    config.update(index_n_heads=draw.randint(1, 4), index_head_dim=config["qk_rope_head_dim"] + 2, index_topk=4)
+    return {**config, "n_group": 1, "topk_group": 1}
+
+
+def axk2():
+    config = indexed(deepseek_like(with_q_rank=True))
+    if "mlp_layer_types" not in config and chance():
+        config.update(first_k_dense_replace=draw.randint(0, 3), moe_layer_freq=draw.randint(1, 2))
+    config.setdefault("n_shared_experts", 1)
+    return {**config, "gated_norm_rank": draw.randint(2, 9)}
+
+
+def hy_v4():
+    config = indexed(deepseek_like(with_q_rank=True))
+    config.update(hc_mult=draw.randint(2, 5), pad_token_id=0)
+    config.setdefault("n_shared_experts", 1)
+    return kinds(config, "indexer_types", ("full", "shared"))
+
+
+def early(hidden="n_embd", heads="n_head", layers="n_layer", width=None, **more):
+    return {**old_decoder(hidden, heads, layers, width), "tie_word_embeddings": True, **more}
+
+
+def biogpt():
+    return early(*("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size"),
+                 max_position_embeddings=draw.randint(8, 50))
+
+
+def neox_japanese():
+    config = early("hidden_size", "num_attention_heads", "num_hidden_layers")
+    return {**config, "intermediate_multiple_size": draw.randint(1, 5)}
+
+
+def recurrent_gemma():
+    config = decoder(head_dim=False)
+    if chance():
+        config["lru_width"] = config["num_attention_heads"] * draw.randint(2, 9)
+    if chance():
+        config["block_types"] = [draw.choice(["recurrent", "attention"]) for _ in range(draw.randint(1, 4))]
+    config.update(conv1d_width=draw.randint(2, 5), pad_token_id=0)
+    return flags(config, "attention_bias")
+
+
+def rwkv():
+    config = {"vocab_size": draw.randint(50, 300), "hidden_size": draw.randint(5, 60)}
+    config.update(num_hidden_layers=draw.randint(1, 5), tie_word_embeddings=chance())
+    for key in ("attention_hidden_size", "intermediate_size"):
+        if chance():
+            config[key] = draw.randint(5, 60)
+    return config
+
+
+def xlstm():
+    heads = draw.choice([1, 2, 3, 4])
+    config = {"vocab_size": draw.randint(50, 300), "hidden_size": heads * 10 * draw.randint(1, 9)}
+    config.update(num_hidden_layers=draw.randint(1, 4), num_heads=heads)
+    if chance():
+        config["weight_mode"] = draw.choice(["single", "fused"])
+    if chance():
+        config.update(qk_dim_factor=draw.choice([0.3, 0.5, 1.0]), v_dim_factor=draw.choice([0.7, 1.0, 2.0]))
+    if chance():
+        config.update(ffn_proj_factor=draw.choice([1.3, 2.667, 3.0]), ffn_round_up_to_multiple_of=draw.randint(1, 70))
+    return flags(config, "use_bias")
+
+
+def cohere_compass():
+    config = kinds(decoder(head_dim=False), probability=1)
+    rope = {kind: dict(PLAIN_ROPE["rope_parameters"]) for kind in set(config["layer_types"])}
+    return flags({**config, "rope_parameters": rope, "pad_token_id": 0}, "attention_bias")
+
+
+def doge():
+    config = flags(decoder(head_dim=False), "is_moe", *BIASES)
+    number = draw.randint(1, 5) ** 2
+    return {**config, "num_experts": number + draw.randint(0, 2), "num_experts_per_tok": draw.randint(1, number)}
+
+
+def modernbert_decoder():
+    config = flags(decoder(head_dim=False, kv_heads=False), "norm_bias", "decoder_bias", "classifier_bias", *BIASES)
+    return kinds({**config, "pad_token_id": 0, "tie_word_embeddings": True})
+
+
+def hrm_text():
+    config = decoder(kv_heads=False)
+    return {**config, "head_dim": 8, "H_cycles": draw.randint(1, 3), "L_cycles": draw.randint(1, 3)}
+
+
+def aria_text():
+    config = experts(decoder(), "moe_num_experts", "moe_topk", None)
+    return flags({**config, "moe_num_shared_experts": draw.randint(1, 3)}, *BIASES)
+
+
+def jetmoe():
+    config = experts(decoder(head_dim=False), "num_local_experts", width=None)
+    for key in ("num_attention_heads", "head_dim"):
+        config.pop(key, None)
+    return {**config, "kv_channels": draw.choice([4, 6, 8])}
+
+
+def zaya():
+    config = experts(decoder(intermediate=False))
+    config.update(head_dim=draw.choice([4, 6, 8]), router_hidden_size=draw.randint(3, 30))
+    config.update(cca_time0=draw.randint(1, 3), cca_time1=draw.randint(1, 3), num_experts_per_tok=1)
+    return flags(config, "attention_bias", "lm_head_bias")
+
+
 def simple(*names, **options):
     return lambda: flags(decoder(**options), *names)
 
@@ -511,6 +691,31 @@ FAMILIES = {
     "nemotron_h": ("NemotronHForCausalLM", nemotron_h),
     "olmo": ("OlmoForCausalLM", simple("attention_bias", head_dim=False)),
     "olmoe": ("OlmoeForCausalLM", lambda: flags(experts(decoder(head_dim=False), width=None), "attention_bias")),
+    "openai-gpt": ("OpenAIGPTLMHeadModel", lambda: early(n_positions=draw.randint(8, 50))),
+    "ctrl": ("CTRLLMHeadModel", lambda: early(width="dff")),
+    "xglm": ("XGLMForCausalLM", lambda: early("d_model", "attention_heads", "num_layers", "ffn_dim")),
+    "biogpt": ("BioGptForCausalLM", biogpt),
+    "gpt_neox_japanese": ("GPTNeoXJapaneseForCausalLM", neox_japanese),
+    "recurrent_gemma": ("RecurrentGemmaForCausalLM", recurrent_gemma),
+    "rwkv": ("RwkvForCausalLM", rwkv),
+    "xlstm": ("xLSTMForCausalLM", xlstm),
+    "emu3_text_model": ("Emu3ForCausalLM", lambda: {**simple(*BIASES, head_dim=False)(), "pad_token_id": 0}),
+    "cohere_compass_text": ("CohereCompassForCausalLM", cohere_compass),
+    "doge": ("DogeForCausalLM", doge),
+    "modernbert-decoder": ("ModernBertDecoderForCausalLM", modernbert_decoder),
+    "hrm_text": ("HrmTextForCausalLM", hrm_text),
+    "aria_text": ("AriaTextForCausalLM", aria_text),
+    "jetmoe": ("JetMoeForCausalLM", jetmoe),
+    "zaya": ("ZayaForCausalLM", zaya),
+    "olmo_hybrid": ("OlmoHybridForCausalLM", olmo_hybrid),
+    "zamba": ("ZambaForCausalLM", zamba),
+    "zamba2": ("Zamba2ForCausalLM", zamba2),
+    "lfm3": ("Lfm3ForCausalLM", lfm3),
+    "kolibri1": ("Kolibri1ForCausalLM", kolibri1),
+    "flint": ("FlintForCausalLM", flint),
+    "granitemoe_swa": ("GraniteMoeSWAForCausalLM", granitemoe_swa),
+    "axk2": ("AXK2ForCausalLM", axk2),
+    "hy_v4": ("HYV4ForCausalLM", hy_v4),
     "opt": ("OPTForCausalLM", opt),
     "persimmon": ("PersimmonForCausalLM", simple("qk_layernorm", head_dim=False, kv_heads=False)),
     "phi": ("PhiForCausalLM", simple("qk_layernorm", head_dim=False)),

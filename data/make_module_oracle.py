@@ -57,6 +57,12 @@ def as_published(model, state):
     if kind == "minimax":  # decays of lightning attention: saved, and computed again by everyone
         decays = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
         return {name: t for name, t in state.items() if not name.endswith(decays)}
+    if kind == "qwen4_exp_text":  # whole numbers, no weights
+        tables = ("layer_multipliers", "ngram_heads_offsets", "ngram_heads_vocab_sizes")
+        return {name: t for name, t in state.items() if not name.endswith(tables)}
+    if kind == "mistral_large4":  # its tower is not described
+        tower = ("vision_encoder.", "patch_merger.", "pre_mm_projector_norm.", "vision_language_adapter.")
+        return {name: t for name, t in state.items() if not name.startswith(tower)}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
     if kind == "kimi_linear":  # the dense MLP is no mixture
@@ -94,7 +100,7 @@ def write(path):
     counts = collections.Counter()
     for name, tensor in tensors.items():
         shape = "x".join(map(str, tensor.shape))
-        counts[re.sub(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)", "#", name), shape] += 1
+        counts[re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)", "#", name), shape] += 1
     total = sum(t.numel() for t in tensors.values())
     lines = [f"# transformers {transformers.__version__}", f"# parameters {total}"]
     lines += [f"{name}\t{shape}\t{count}" for (name, shape), count in sorted(counts.items())]

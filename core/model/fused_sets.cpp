@@ -24,6 +24,7 @@ constexpr std::array kFused = {
     FusedNames{{"wq", "wk", "wv"}},
     FusedNames{{"q", "k", "v"}},
     FusedNames{{"Wq", "Wk", "Wv"}},
+    FusedNames{{"wq_du", "wk_dv", "wv_dv"}},
     FusedNames{{"q_a_proj", "kv_a_proj_with_mqa"}},
     FusedNames{{"wq_a", "wkv_a", "wkv"}},  // DeepSeek's own names
     FusedNames{{"in_proj_qkv", "in_proj_z"}},

@@ -43,7 +43,9 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   }
   if (!described.mtp.empty()) return;  // its layers count like any others
   // A token passes the same layers many times: names tell how many there are, and not how many passes.
-  if (described.family != "hrm_text") EXPECT_EQ(derived.layers, described.layers);
+  if (described.family != "hrm_text") {
+    EXPECT_EQ(derived.layers, described.layers);
+  }
   if (described.family == "dbrx") return;  // rows of all experts in one matrix: no name and no shape says it
   EXPECT_EQ(derived.experts, described.experts);
 }

@@ -177,6 +177,11 @@ constexpr const Family* kFamilies[] = {
     &kAriaText,
     &kJetmoe,
     &kZaya,
+    &kDots3Note,
+    &kQwen4Exp,
+    &kInkling,
+    &kInkling2,
+    &kMistralLarge4,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -2,6 +2,8 @@
 // keys for each group of heads; with a CLIP tower or as a text model alone.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/model/families/all.h"
 #include "core/model/families/soft_forward.h"
 #include "core/model/families/towers.h"
@@ -16,9 +18,20 @@ struct BlockIndex {
   std::vector<std::uint64_t> layers;  // 1: the layer has one
   std::uint64_t keys = 0;             // in the blocks picked
 };
+// As transformers writes it: kinds of layers, and the sizes beside them.
+std::optional<BlockIndex> read_index_of_kinds(ConfigReader& config, const Quantity& layers) {
+  const auto kinds = layer_texts(config, "layer_types", layers);
+  if (!kinds || std::find(kinds->begin(), kinds->end(), "minimax_m3_sparse") == kinds->end())
+    return std::nullopt;
+  BlockIndex index{config.size("index_n_heads", 4), config.size("index_head_dim", 128), {}};
+  for (const std::string& kind : *kinds) index.layers.push_back(kind == "minimax_m3_sparse" ? 1 : 0);
+  index.keys = (config.size("index_topk_blocks", 16) * config.size("index_block_size", 128)).value();
+  return index;
+}
+
 std::optional<BlockIndex> read_index(ConfigReader& config, const Quantity& layers) {
   const auto nested = config.config().text_section("sparse_attention_config");
-  if (!nested) return std::nullopt;
+  if (!nested) return read_index_of_kinds(config, layers);
   ConfigReader sparse(*nested, "sparse_attention_config");
   if (!sparse.flag("use_sparse_attention", true)) return std::nullopt;
   BlockIndex index{sparse.size("sparse_num_index_heads", 4), sparse.size("sparse_index_dim", 128), {}};
@@ -69,7 +82,10 @@ void describe_minimax_m3(ConfigReader& config, ModuleTree& tree) {
   dense.intermediate = config.size("dense_intermediate_size", 12288);
 
   const auto freq = layer_numbers(config, "moe_layer_freq", d.layers, true);
-  const auto is_sparse = [&](std::uint64_t i) { return !freq || (*freq)[i] != 0; };
+  const auto mlps = freq ? std::nullopt : layer_texts(config, "mlp_layer_types", d.layers);
+  const auto is_sparse = [&](std::uint64_t i) {
+    return freq ? (*freq)[i] != 0 : !mlps || (*mlps)[i] == "sparse";
+  };
   const auto index = read_index(config, d.layers);
   const auto is_indexed = [&](std::uint64_t i) { return index && index->layers[i] != 0; };
   const std::string before = is_nested(config) ? "language_model." : "", prefix = before + "model.";
@@ -103,8 +119,9 @@ void describe_minimax_m3(ConfigReader& config, ModuleTree& tree) {
 }
 
 constexpr std::string_view kM3Architectures[] = {"MiniMaxM3SparseForConditionalGeneration",
-                                                 "MiniMaxM3SparseForCausalLM", "MiniMaxM3ForCausalLM"};
-constexpr std::string_view kM3Types[] = {"minimax_m3_vl", "minimax_m3"};
+                                                 "MiniMaxM3SparseForCausalLM", "MiniMaxM3ForCausalLM",
+                                                 "MiniMaxM3VLForCausalLM"};
+constexpr std::string_view kM3Types[] = {"minimax_m3_vl", "minimax_m3_vl_text", "minimax_m3"};
 
 }  // namespace
 

@@ -1,0 +1,182 @@
+// dots3-note: DeepSeek-V3.2's attention under a gate a head in some layers, latent attention of other sizes with a window
+// in the others; DeepSeek's experts.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "core/model/families/all_2026.h"
+#include "core/model/families/deepseek.h"
+#include "core/system/json.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// A layer's own sizes, where per_layer_config has them, over those of all.
+LatentAttention layer_sizes(const ConfigReader& config, const ModelConfig& section,
+                            const LatentAttention& of_all) {
+  ConfigReader own(section, "per_layer_config");
+  LatentAttention a = of_all;
+  const auto over = [&](const char* key, Quantity& size) {
+    if (own.has(key)) size = own.size(key);
+  };
+  over("num_attention_heads", a.heads);
+  over("kv_lora_rank", a.kv_rank);
+  over("qk_nope_head_dim", a.nope_dim);
+  over("qk_rope_head_dim", a.rope_dim);
+  over("v_head_dim", a.v_dim);
+  config.require(a.q_rank.has_value(), "q_lora_rank is null, and gates and indexer read its projection");
+  over("q_lora_rank", *a.q_rank);
+  return a;
+}
+
+// The released spelling: the same for every layer with a window.
+LatentAttention window_sizes(ConfigReader& config, const LatentAttention& of_all) {
+  LatentAttention a = of_all;
+  a.heads = config.size("swa_num_attention_heads", 64);
+  a.q_rank = config.size("swa_q_lora_rank", 1024);
+  a.kv_rank = config.size("swa_kv_lora_rank", 1024);
+  a.nope_dim = config.size("swa_qk_nope_head_dim", 192);
+  const std::uint64_t whole = config.size("swa_head_dim", 256).value();
+  config.require(whole > a.nope_dim.value(), "swa_head_dim is no larger than swa_qk_nope_head_dim");
+  a.rope_dim = config.size("swa_qk_rope_head_dim",
+                           Quantity("swa_head_dim - swa_qk_nope_head_dim", whole - a.nope_dim.value()));
+  a.v_dim = config.size("swa_v_head_dim", 128);
+  return a;
+}
+
+enum class Dots3Layer { indexed, full, window };
+
+// use_dsa, and any config without per_layer_config, says of all layers without a window at once whether they have an
+// indexer; else the names in layer_types do.
+std::vector<Dots3Layer> dots3_kinds(ConfigReader& config, const Quantity& count, bool by_layer) {
+  const bool at_once = config.has("use_dsa") || !by_layer;
+  const bool dsa = config.flag("use_dsa", true), windows = config.flag("use_sliding_window", true);
+  const auto types = layer_texts(config, "layer_types", count);
+  std::vector<Dots3Layer> kinds;
+  for (std::uint64_t i = 0; i < count.value(); ++i) {
+    const bool narrow = types ? (*types)[i] == "sliding_attention" : windows && i >= 2 && i % 4 != 1;
+    const bool indexed = at_once || !types ? dsa : (*types)[i] == "indexed_attention";
+    kinds.push_back(narrow ? Dots3Layer::window : indexed ? Dots3Layer::indexed : Dots3Layer::full);
+  }
+  return kinds;
+}
+
+Module dots3_attention(const LatentAttention& a, const Indexer* i, ConfigReader& config) {
+  Module module = attention(a);
+  add_norm(module, "k_rope_only_layernorm", a.rope_dim, Role::k_norm, false, Part::attention);
+  add_linear(module, {.name = "g_proj",
+                      .in = a.hidden,
+                      .out = a.heads,
+                      .role = Role::attention_gate,
+                      .part = Part::attention,
+                      .partition = Partition::columns,
+                      .units = a.heads.value()});
+  if (i != nullptr) module.children.push_back(indexer(a, *i, config));
+  return module;
+}
+
+std::function<bool(std::uint64_t)> dots3_sparse(ConfigReader& config, const Quantity& count) {
+  if (const auto types = layer_texts(config, "mlp_layer_types", count))
+    return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
+  const std::uint64_t dense = config.number("first_k_dense_replace", 1);
+  if (const auto listed =
+          config.is_list("moe_layer_freq") ? layer_numbers(config, "moe_layer_freq", count) : std::nullopt)
+    return [=](std::uint64_t i) { return i >= dense && (*listed)[i] != 0; };
+  const std::uint64_t every = config.size("moe_layer_freq", 1).value();
+  return [=](std::uint64_t i) { return i >= dense && i % every == 0; };
+}
+
+// By layer: what it projects, in the words of per_layer_config ("02", or "2") or of swa_*.
+std::vector<LatentAttention> dots3_sizes(ConfigReader& config, const LatentAttention& of_all,
+                                         const std::vector<Dots3Layer>& kinds) {
+  std::vector<LatentAttention> sizes(kinds.size(), of_all);
+  const auto sections = config.config().text_section("per_layer_config");
+  if (!sections) {
+    if (std::find(kinds.begin(), kinds.end(), Dots3Layer::window) == kinds.end()) return sizes;
+    const LatentAttention narrow = window_sizes(config, of_all);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (kinds[i] == Dots3Layer::window) sizes[i] = narrow;
+    }
+    return sizes;
+  }
+  for (const auto& [key, value] : sections->document().items()) {
+    std::size_t layer = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), layer);
+    config.require(parsed.ec == std::errc{} && parsed.ptr == key.data() + key.size() && layer < sizes.size(),
+                   "per_layer_config names a layer there is not");
+    if (const auto section = sections->section(key)) sizes[layer] = layer_sizes(config, *section, of_all);
+  }
+  return sizes;
+}
+
+void describe_dots3_note(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree, {.vocabulary = 152064, .hidden = 5120, .intermediate = 13824, .layers = 46, .heads = 128},
+      HeadDim::unused);
+  const LatentAttention of_all = read_latent_attention(config, d, {.q_rank = 1024});
+  config.require(of_all.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
+  const auto kinds =
+      dots3_kinds(config, d.layers, config.config().text_section("per_layer_config").has_value());
+  const auto sizes = dots3_sizes(config, of_all, kinds);
+  const Indexer index = read_indexer(config, 64);
+  Mixture m{d.hidden,
+            read_experts(config, tree, "n_routed_experts|num_local_experts", 256, "num_experts_per_tok", 8),
+            config.size("moe_intermediate_size", 1536)};
+  m.correction = "gate.e_score_correction_bias";
+  m.shared_width = config.size("n_shared_experts", 1) *
+                   config.size("moe_shared_expert_intermediate_size|shared_experts_intermediate_size", 1536);
+  const auto is_sparse = dots3_sparse(config, d.layers);
+  const std::uint64_t window = config.number("sliding_window|sliding_window_size", 512);
+
+  // Layers of one kind and with the same sizes attend alike.
+  std::map<std::vector<std::uint64_t>, std::vector<std::uint64_t>> alike;
+  const auto key_of = [&](std::uint64_t i) {
+    const LatentAttention& a = sizes[i];
+    return std::vector<std::uint64_t>{static_cast<std::uint64_t>(kinds[i]),
+                                      a.heads.value(),
+                                      a.q_rank->value(),
+                                      a.kv_rank.value(),
+                                      a.nope_dim.value(),
+                                      a.rope_dim.value(),
+                                      a.v_dim.value()};
+  };
+  for (std::uint64_t i = 0; i < d.layers.value(); ++i) alike[key_of(i)].push_back(i);
+  const bool numbered = alike.size() > std::set<Dots3Layer>(kinds.begin(), kinds.end()).size();
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        const auto number = std::distance(alike.begin(), alike.find(key_of(i)));
+        const char* what = kinds[i] == Dots3Layer::window ? " layers with a window"
+                           : kinds[i] == Dots3Layer::full ? " layers without indexer"
+                                                          : " layers";
+        return (is_sparse(i) ? "MoE" : "dense") + std::string(what) +
+               (numbered ? " " + std::to_string(number) : "");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {
+            dots3_attention(sizes[i], kinds[i] == Dots3Layer::indexed ? &index : nullptr, config),
+            is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups);
+  for (const auto& [key, layers] : alike) {
+    AttentionGeometry g = geometry(sizes[layers.front()], layers);
+    const Dots3Layer kind = kinds[layers.front()];
+    if (kind == Dots3Layer::indexed) index.note(g);
+    if (kind == Dots3Layer::window) g.window = window;
+    tree.attention.push_back(std::move(g));
+  }
+}
+
+constexpr std::string_view kDots3Architectures[] = {"Dots3NoteForCausalLM"},
+                           kDots3Types[] = {"dots3_note_text", "dots3_note"};
+
+}  // namespace
+
+const Family kDots3Note = {"dots3_note", "dots3-note (text)", kDots3Architectures, kDots3Types,
+                           {},           describe_dots3_note};
+
+}  // namespace assay::families

@@ -554,7 +554,7 @@ def xlstm():
     if chance():
         config["weight_mode"] = draw.choice(["single", "fused"])
     if chance():
-        config.update(qk_dim_factor=draw.choice([0.3, 0.5, 1.0]), v_dim_factor=draw.choice([0.7, 1.0, 2.0]))
+        config.update(qk_dim_factor=draw.choice([0.5, 1.0]), v_dim_factor=draw.choice([0.5, 1.0, 2.0]))
     if chance():
         config.update(ffn_proj_factor=draw.choice([1.3, 2.667, 3.0]), ffn_round_up_to_multiple_of=draw.randint(1, 70))
     return flags(config, "use_bias")
@@ -599,6 +599,67 @@ def zaya():
     config.update(head_dim=draw.choice([4, 6, 8]), router_hidden_size=draw.randint(3, 30))
     config.update(cca_time0=draw.randint(1, 3), cca_time1=draw.randint(1, 3), num_experts_per_tok=1)
     return flags(config, "attention_bias", "lm_head_bias")
+
+
+def dots3_note():
+    config = indexed(deepseek_like(with_q_rank=True))
+    config.update(pad_token_id=0, shared_experts_intermediate_size=draw.randint(3, 30))
+    config.setdefault("n_shared_experts", 1)
+    heads, nope, rope = draw.randint(1, 4), draw.randint(2, 9), 2 * draw.randint(1, 3)
+    window = dict(num_attention_heads=heads, num_key_value_heads=heads, head_dim=nope + rope)
+    window.update(qk_nope_head_dim=nope, kv_lora_rank=draw.randint(4, 20), v_head_dim=draw.randint(2, 9))
+    config.update({f"swa_{key}": value for key, value in window.items()}, swa_qk_rope_head_dim=rope)
+    config.update(swa_q_lora_rank=draw.randint(4, 20), head_dim=config["qk_nope_head_dim"] + config["qk_rope_head_dim"])
+    kinds(config, of=("sliding_attention", "full_attention", "indexed_attention"))
+    return flags(config, "use_dsa")
+
+
+def qwen4_exp():
+    config = kinds(delta_net(experts(decoder(intermediate=False))), of=LINEAR, probability=1)
+    config.update(head_dim=8, shared_expert_intermediate_size=draw.randint(3, 20))
+    config.update(indexer_n_heads=draw.randint(1, 3), indexer_kv_heads=1, indexer_head_dim=10)
+    config.update(indexer_budget=8, indexer_compress_ratio=4, hc_count=draw.randint(2, 4), hc_lowrank=draw.randint(2, 9))
+    linear = [i + 1 for i, kind in enumerate(config["layer_types"]) if kind == "linear_attention"]
+    if linear and chance(0.7):
+        each, size = draw.randint(1, 3), draw.randint(2, 3)
+        config.update(ple_layer_ids=draw.sample(linear, draw.randint(1, len(linear))), ngram_size=size)
+        config.update(heads_per_ngram=each, ple_embed_dim=each * (size - 1) * draw.randint(2, 9), eos_token_id=1)
+        config.update(ngram_vocab_size_base=draw.randint(20, 300), split_ngram_parts=draw.choice([1, 2, 4]))
+        config.update(ple_conv_kernel_size=draw.randint(2, 5))
+    return flags(config, "attention_bias")
+
+
+def inkling():
+    config = sparse_kinds(experts(decoder(), "n_routed_experts", shared="n_shared_experts"))
+    config.update(swa_num_attention_heads=config["num_key_value_heads"] * 2, head_dim=draw.choice([4, 6, 8]))
+    config.update(swa_num_key_value_heads=config["num_key_value_heads"], swa_head_dim=draw.choice([4, 6, 8]))
+    config.update(d_rel=draw.randint(2, 9), rel_extent=draw.randint(5, 30), sliding_window_size=draw.randint(5, 30))
+    config["conv_kernel_size"] = draw.randint(2, 5)
+    return kinds(config, of=("hybrid", "hybrid_sliding"))
+
+
+def inkling2():
+    config = inkling()
+    for key in ("mlp_layer_types", "intermediate_size", "n_shared_experts", "tie_word_embeddings"):
+        config.pop(key, None)
+    return {**config, "unpadded_vocab_size": config["vocab_size"], "n_layers_per_attn_res_block": draw.randint(1, 3)}
+
+
+def mistral_large4():
+    text = indexed(deepseek_like())
+    text.pop("q_lora_rank")
+    text.setdefault("n_shared_experts", 1)
+    layers = text["num_hidden_layers"]
+    kinds(text, "indexer_types", ("full", "shared"))
+    if "indexer_types" in text:
+        text["indexer_types"][0] = "full"
+    if chance():
+        text["no_rope_layers"] = [draw.randint(0, 1) for _ in range(layers)]
+    if "mlp_layer_types" not in text and chance():
+        text["first_k_dense_replace"] = draw.randint(0, 3)
+    vision = {"model_type": "pixtral", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return {"text_config": {**text, "model_type": "mistral_large4_text"}, "vision_config": vision,
+            "tie_word_embeddings": text["tie_word_embeddings"]}
 
 
 def simple(*names, **options):
@@ -691,6 +752,11 @@ FAMILIES = {
     "nemotron_h": ("NemotronHForCausalLM", nemotron_h),
     "olmo": ("OlmoForCausalLM", simple("attention_bias", head_dim=False)),
     "olmoe": ("OlmoeForCausalLM", lambda: flags(experts(decoder(head_dim=False), width=None), "attention_bias")),
+    "dots3_note_text": ("Dots3NoteForCausalLM", dots3_note),
+    "qwen4_exp_text": ("Qwen4ExpForCausalLM", qwen4_exp),
+    "inkling_text": ("InklingForCausalLM", inkling),
+    "inkling2_text": ("Inkling2ForCausalLM", inkling2),
+    "mistral_large4": ("MistralLarge4ForConditionalGeneration", mistral_large4),
     "openai-gpt": ("OpenAIGPTLMHeadModel", lambda: early(n_positions=draw.randint(8, 50))),
     "ctrl": ("CTRLLMHeadModel", lambda: early(width="dff")),
     "xglm": ("XGLMForCausalLM", lambda: early("d_model", "attention_heads", "num_layers", "ffn_dim")),

@@ -123,6 +123,8 @@ class GgufPlanner {
     auto keys = gguf_general(folder, config, family->architecture, tensors);
     const auto early = gguf_early_keys(config, *family);
     keys.insert(keys.begin() + 1, early.begin(), early.end());
+    const auto of_tensors = gguf_tensor_keys(tree, *family, plan_.checkpoint, plan_.stored);
+    keys.insert(keys.begin() + 1, of_tensors.begin(), of_tensors.end());
     for (auto& key : gguf_hyperparameters(config, *family, stored_number(type)))
       gguf::set_value(keys, std::move(key));
     gguf::set_value(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
@@ -170,6 +172,11 @@ class GgufPlanner {
       scale.computed = std::move(factors);
       made.push_back({std::move(scale), ElementType::F32});
     }
+    // The converter moves gpt-oss' experts before it looks at anything else.
+    const auto by_columns = [](const DerivedOutput& tensor) {
+      return tensor.repacked && tensor.made.pieces.front().transposed;
+    };
+    std::stable_partition(made.begin(), made.end(), by_columns);
     if (count > 0) return made;
     throw Error::refused(
         fmt::format("no matrix here is {0} in whole blocks of {1}, and --to gguf:{2} only moves "

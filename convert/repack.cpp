@@ -22,11 +22,31 @@ std::optional<Layout> layout_of(ElementType type) {
   return std::nullopt;
 }
 
-bool holds(const LogicalTensor& source, const Layout& layout) {
+// Of gpt-oss' experts, [in, out] each, codes lie by columns: what a GGUF takes for rows.
+bool holds(const DerivedTensor::Piece& piece, const LogicalTensor& source, const Layout& layout) {
   const StoredForm& form = source.form;
-  return form.kind == FormKind::fp4 && !form.transposed && !source.composed && !source.input_factors &&
-         form.scales == layout.scales && form.block_rows == 1 && form.block_columns == layout.group &&
-         form.scale_factor == 1 && source.columns % (layout.group * layout.groups) == 0;
+  const bool blocked = form.transposed ? form.block_rows == layout.group && form.block_columns == 1
+                                       : form.block_rows == 1 && form.block_columns == layout.group;
+  const bool whole_matrix = piece.rows == source.rows && piece.first_row % source.rows == 0;
+  const std::uint64_t inputs = form.transposed ? source.rows : source.columns;
+  return form.kind == FormKind::fp4 && piece.transposed == form.transposed &&
+         (!form.transposed || whole_matrix) && !source.composed && !source.input_factors &&
+         form.scales == layout.scales && blocked && form.scale_factor == 1 &&
+         inputs % (layout.group * layout.groups) == 0;
+}
+
+// Where the codes of a row lie, counted in rows of codes.
+DerivedTensor::Row codes_of(const DerivedTensor& tensor, const StoredTensors& stored, std::uint64_t row) {
+  if (!tensor.pieces.front().transposed) return tensor.source_of(row);
+  for (const DerivedTensor::Piece& piece : tensor.pieces) {
+    const LogicalTensor& source = stored.tensors[piece.source];
+    const std::uint64_t columns = piece.columns == 0 ? source.columns : piece.columns;
+    if (row < columns)
+      return {piece.source,
+              piece.first_row / source.rows * source.columns + piece.first_column + row * piece.column_step};
+    row -= columns;
+  }
+  throw Error::internal("a row behind the last piece").tensor(tensor.name);
 }
 
 std::uint8_t nibble(std::span<const std::byte> codes, std::uint64_t element) {
@@ -65,7 +85,8 @@ bool can_repack(const DerivedTensor& tensor, ElementType type, const StoredTenso
   const auto layout = layout_of(type);
   if (!layout || tensor.pieces.empty() || !tensor.computed.empty() || tensor.offset != 0) return false;
   return std::all_of(tensor.pieces.begin(), tensor.pieces.end(), [&](const DerivedTensor::Piece& piece) {
-    return !piece.transposed && holds(stored.tensors[piece.source], *layout);
+    return !piece.is_scaled() && holds(piece, stored.tensors[piece.source], *layout) &&
+           piece.transposed == tensor.pieces.front().transposed;
   });
 }
 
@@ -76,7 +97,7 @@ void repack_rows(const CheckpointReader& source, const StoredTensors& stored, co
   const std::uint64_t code_bytes = layout.group * layout.groups / 2, block_bytes = info(type).block_bytes;
   std::vector<std::byte> codes(tensor.columns() / 2), scales(groups);
   for (std::uint64_t r = 0; r < count; ++r) {
-    const DerivedTensor::Row from = tensor.source_of(first + r);
+    const DerivedTensor::Row from = codes_of(tensor, stored, first + r);
     const LogicalTensor& held = stored.tensors[from.source];
     const auto& tensors = source.checkpoint().tensors;
     source.read(tensors[held.codes], from.row * codes.size(), codes);
@@ -96,7 +117,7 @@ std::vector<float> factors_of(const CheckpointReader& source, const StoredTensor
   const std::uint64_t matrices = tensor.shape.size() > 2 ? tensor.shape.front() : 1;
   const std::uint64_t rows = tensor.rows() / matrices;
   for (std::uint64_t i = 0; i < matrices; ++i) {
-    const LogicalTensor& held = stored.tensors[tensor.source_of(i * rows).source];
+    const LogicalTensor& held = stored.tensors[codes_of(tensor, stored, i * rows).source];
     float& factor = factors.emplace_back(1.0F);
     if (!held.global_scale) continue;
     source.read(source.checkpoint().tensors[*held.global_scale], 0,

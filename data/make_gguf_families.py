@@ -9,10 +9,12 @@ data/fixtures/gguf_families/EXPECTED.tsv; with LLAMA_QUANTIZE, of what llama-qua
 tokenizer. Layers for multi-token prediction are left out, as by --no-mtp. KEEP=folder keeps the files.
 Source: llama.cpp as vendored by llama-cpp-python 0.3.36.
 """
+import csv
 import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -80,6 +82,9 @@ FAMILIES = {
     "glm4_moe": ("glm4_moe", {}),
     "glm4_moe-normed": ("glm4_moe", {"use_qk_norm": True, "attention_bias": True, "num_nextn_predict_layers": 0}),
     "gpt_oss": ("gpt_oss", {"sliding_window": 9}),
+    "gpt_oss-mxfp4": ("gpt_oss", {"sliding_window": 9, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+                      "+quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn",
+                      "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}),
     "llama4": ("llama4_text", {"rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 1.5,
                "original_max_position_embeddings": 8192, "rope_theta": 5e5}}),
     "olmoe": ("olmoe", {"attention_bias": False}),
@@ -106,10 +111,146 @@ FAMILIES = {
     "qwen3_vl_moe": ("qwen3_vl_moe", {"text_config.mlp_only_layers": [], "tie_word_embeddings": False,
                      "text_config.tie_word_embeddings": False}),
     "qwen2_5_vl": ("qwen2_5_vl", {}),
+    "glm": ("glm", {"head_dim": 8, "rms_norm_eps": 1e-5, "max_position_embeddings": 48}),
+}
+# Whole configs as they are published, where the converter reads keys that transformers' classes rename, or there is no class. Names and
+# shapes of their tensors are those of `assay paramcount --tensors` (ASSAY, its path), which other tests hold to published totals.
+_LING = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 58,
+         "moe_intermediate_size": 26, "num_experts": 5, "num_experts_per_tok": 2, "num_shared_experts": 2, "first_k_dense_replace": 1,
+         "vocab_size": 211, "norm_topk_prob": True, "rms_norm_eps": 1e-6, "rope_theta": 600000, "max_position_embeddings": 128,
+         "hidden_act": "silu", "tie_word_embeddings": False, "use_bias": False, "use_qkv_bias": False}
+_STEP = {"hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 4, "num_attention_heads": 4, "num_attention_groups": 2, "head_dim": 20,
+         "vocab_size": 211, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "attention_other_setting": {"attention_type": "sliding_attention",
+         "num_attention_heads": 6, "num_attention_groups": 2, "head_dim": 20}, "sliding_window": 9, "moe_layers_enum": "2,3", "moe_num_experts": 5,
+         "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"], "moe_top_k": 2, "moe_intermediate_size": 26,
+         "share_expert_dim": 34, "partial_rotary_factors": [0.5, 1.0, 1.0, 0.5], "rope_theta": [5e6, 1e4, 1e4, 5e6], "swiglu_limits": [0, 0, 7.0, 0],
+         "swiglu_limits_shared": [0, 0, 0, 16.0], "moe_router_scaling_factor": 3.0, "norm_expert_weight": True, "moe_router_activation": "sigmoid",
+         "moe_every_n_layer": 1, "use_moe_router_bias": True, "tie_word_embeddings": False, "num_nextn_predict_layers": 0}
+_M3 = {"hidden_size": 48, "intermediate_size": 26, "dense_intermediate_size": 58, "shared_intermediate_size": 34, "num_hidden_layers": 4,
+       "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20, "vocab_size": 211, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
+       "rope_theta": 5e6, "rotary_dim": 8, "partial_rotary_factor": 0.5, "hidden_act": "swigluoai", "use_qk_norm": True, "qk_norm_type": "per_head",
+       "num_local_experts": 5, "num_experts_per_tok": 2, "n_shared_experts": 1, "scoring_func": "sigmoid", "use_routing_bias": True,
+       "moe_layer_freq": [0, 1, 1, 1], "routed_scaling_factor": 2.0, "sparse_attention_config": {"use_sparse_attention": True, "sparse_index_dim": 14,
+       "sparse_num_index_heads": 2, "sparse_topk_blocks": 3, "sparse_block_size": 4, "sparse_local_block": 1, "sparse_attention_freq": [0, 0, 1, 1]}}
+_K25 = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2", "hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 22, "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8,
+        "v_head_dim": 14, "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 26, "n_shared_experts": 1, "n_group": 1,
+        "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.827, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "rms_norm_eps": 1e-5, "rope_theta": 50000.0, "max_position_embeddings": 4096, "vocab_size": 211,
+        "hidden_act": "silu", "tie_word_embeddings": False, "num_nextn_predict_layers": 0, "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0,
+        "factor": 64.0, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 64, "type": "yarn"}}
+_MAMBA4 = {"hidden_size": 24, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 56, "rms_norm_eps": 1e-5,
+           "rope_theta": 10000.0, "max_position_embeddings": 128, "hidden_act": "silu", "tie_word_embeddings": True, "mamba_expand": 2,
+           "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_conv_bias": True, "mamba_proj_bias": False}
+_LLAMA = {"hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 211,
+          "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 128, "hidden_act": "silu", "tie_word_embeddings": False}
+_MIMO = {"num_hidden_layers": 4, "hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 1, "head_dim": 20, "v_head_dim": 14,
+         "intermediate_size": 58, "vocab_size": 211, "max_position_embeddings": 128, "rope_theta": 5000000, "swa_rope_theta": 10000,
+         "partial_rotary_factor": 0.334, "sliding_window": 9, "sliding_window_size": 9, "swa_num_attention_heads": 6, "swa_num_key_value_heads": 2,
+         "swa_head_dim": 20, "swa_v_head_dim": 14, "hybrid_layer_pattern": [0, 1, 1, 1], "moe_layer_freq": [0, 1, 1, 1], "moe_intermediate_size": 26,
+         "n_routed_experts": 5, "n_shared_experts": None, "num_experts_per_tok": 2, "norm_topk_prob": True, "scoring_func": "sigmoid", "n_group": 1,
+         "topk_group": 1, "topk_method": "noaux_tc", "routed_scaling_factor": None, "hidden_act": "silu", "layernorm_epsilon": 1e-5,
+         "attention_bias": False, "attention_value_scale": 0.707, "add_swa_attention_sink_bias": True, "add_full_attention_sink_bias": False,
+         "tie_word_embeddings": False}
+_GEMMA4 = {"vocab_size": 211, "hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 7, "num_attention_heads": 6, "num_key_value_heads": 2,
+           "head_dim": 10, "global_head_dim": 20, "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+           "full_attention", "sliding_attention", "full_attention"], "sliding_window": 9, "model_type": "gemma4_text", "rms_norm_eps": 1e-6,
+           "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 128, "tie_word_embeddings": True, "final_logit_softcapping": 30.0,
+           "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.4, "rope_theta": 1e6, "rope_type": "proportional"},
+           "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}, "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0,
+           "moe_intermediate_size": None, "num_experts": None, "top_k_experts": None}
+_GLM5 = {"hidden_size": 48, "intermediate_size": 58, "num_attention_heads": 6, "num_key_value_heads": 6, "vocab_size": 211, "q_lora_rank": 22,
+         "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 14, "head_dim": 8, "n_routed_experts": 6,
+         "num_experts_per_tok": 2, "moe_intermediate_size": 26, "n_shared_experts": 2, "routed_scaling_factor": 2.5, "norm_topk_prob": True,
+         "scoring_func": "sigmoid", "topk_method": "noaux_tc", "n_group": 1, "topk_group": 1, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+         "max_position_embeddings": 256, "tie_word_embeddings": False, "num_nextn_predict_layers": 0}
+PUBLISHED = {
+    "gemma4": {"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "tie_word_embeddings": True, "text_config": _GEMMA4 | {
+        "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 199, "num_kv_shared_layers": 3, "use_double_wide_mlp": True}},
+    "gemma4-moe": {"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "tie_word_embeddings": True,
+        "text_config": _GEMMA4 | {"attention_k_eq_v": True, "num_global_key_value_heads": 3, "enable_moe_block": True, "num_experts": 5,
+        "top_k_experts": 2, "moe_intermediate_size": 26}},
+    "gemma4-dense": {"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "tie_word_embeddings": True,
+        "text_config": _GEMMA4 | {"final_logit_softcapping": None}},
+    "kimi_linear": {"architectures": ["KimiLinearForCausalLM"], "model_type": "kimi_linear", "vocab_size": 211, "hidden_size": 48,
+        "intermediate_size": 58, "num_hidden_layers": 5, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 8, "q_lora_rank": None,
+        "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 14, "num_experts": 6, "num_experts_per_token": 2,
+        "moe_intermediate_size": 26, "num_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1, "moe_renormalize": True,
+        "moe_router_activation_func": "sigmoid", "num_expert_group": 1, "topk_group": 1, "routed_scaling_factor": 2.446, "hidden_act": "silu",
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None, "mla_use_nope": True, "model_max_length": 1048576,
+        "linear_attn_config": {"full_attn_layers": [3, 5], "kda_layers": [1, 2, 4], "head_dim": 10, "num_heads": 6, "short_conv_kernel_size": 4},
+        "tie_word_embeddings": False},
+    "glm_moe_dsa": {"architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "num_hidden_layers": 6, "first_k_dense_replace": 3,
+        "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"}, "index_n_heads": 3, "index_head_dim": 16, "index_topk": 5,
+        "indexer_types": ["full", "full", "full", "shared", "shared", "full"]} | _GLM5,
+    "glm4_moe_lite": {"architectures": ["Glm4MoeLiteForCausalLM"], "model_type": "glm4_moe_lite", "num_hidden_layers": 3, "first_k_dense_replace": 1,
+        "rope_theta": 1000000, "partial_rotary_factor": 1.0} | _GLM5 | {"attention_bias": False},
+    "kimi_k25": {"architectures": ["KimiK25ForConditionalGeneration"], "model_type": "kimi_k25", "text_config": _K25, "tie_word_embeddings": False},
+    "step3p5": {"architectures": ["Step3p5ForCausalLM"], "model_type": "step3p5"} | _STEP,
+    "step3p5-llama3": {"architectures": ["Step3p5ForCausalLM"], "model_type": "step3p5"} | _STEP | {"rope_scaling": {
+        "rope_type": "llama3", "factor": 2.0, "original_max_position_embeddings": 131072, "low_freq_factor": 1.0, "high_freq_factor": 32.0}},
+    "mimo_v2_flash": {"architectures": ["MiMoV2FlashForCausalLM"], "model_type": "mimo_v2_flash"} | _MIMO,
+    "minimax_m3": {"architectures": ["MiniMaxM3SparseForConditionalGeneration"], "model_type": "minimax_m3_vl", "text_config": _M3,
+                   "tie_word_embeddings": False},
+    "granitemoehybrid": {"architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid", "intermediate_size": 34,
+        "num_local_experts": 7, "num_experts_per_tok": 3, "shared_intermediate_size": 20, "mamba_n_heads": 4, "mamba_d_head": 12,
+        "attention_multiplier": 0.25, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 6.0,
+        "layer_types": ["mamba", "mamba", "attention", "mamba"], "position_embedding_type": "nope"} | _MAMBA4,
+    "granitemoehybrid-dense": {"architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid", "intermediate_size": 34,
+        "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 34, "mamba_n_heads": 4, "mamba_d_head": 12,
+        "attention_multiplier": 0.25, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 6.0,
+        "layer_types": ["mamba", "attention", "mamba", "attention"], "position_embedding_type": "nope"} | _MAMBA4,
+    "granitemoehybrid-attention": {"architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid", "intermediate_size": 34,
+        "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 34, "attention_multiplier": 0.25,
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 6.0, "layer_types": ["attention"] * 4, "mamba_n_heads": 4, "mamba_d_head": 12} | _MAMBA4,
+    "bamba": {"architectures": ["BambaForCausalLM"], "model_type": "bamba", "intermediate_size": 34, "mamba_n_heads": 4, "mamba_d_head": 12,
+              "attn_layer_indices": [1, 3], "attn_rotary_emb": 4} | _MAMBA4,
+    "falcon_h1": {"architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "intermediate_size": 23, "head_dim": 4, "mamba_n_heads": 3,
+        "mamba_d_head": 4, "mamba_d_ssm": 12, "mamba_rms_norm": True, "mamba_norm_before_gate": False, "attention_in_multiplier": 0.75,
+        "attention_out_multiplier": 0.9375, "key_multiplier": 0.4375, "ssm_in_multiplier": 1.25, "ssm_out_multiplier": 0.1767766952966369,
+        "mlp_multipliers": [0.8838834764831844, 0.5859375], "ssm_multipliers": [0.3535533905932738, 0.25, 0.1767766952966369, 0.5, 0.3125],
+        "lm_head_multiplier": 0.0195312, "embedding_multiplier": 5.656854249492381} | _MAMBA4 | {"tie_word_embeddings": False,
+        "projectors_bias": False, "attention_bias": False, "mlp_bias": False},
+    "falcon_h1-nonorm": {"architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "intermediate_size": 23, "head_dim": 4, "mamba_n_heads": 3,
+        "mamba_d_head": 4, "mamba_d_ssm": 12, "mamba_rms_norm": False, "attention_in_multiplier": 1.0, "attention_out_multiplier": 0.9375,
+        "key_multiplier": 0.390625, "ssm_in_multiplier": 1.25, "ssm_out_multiplier": 0.23570226039551587,
+        "mlp_multipliers": [0.8838834764831844, 0.5859375], "ssm_multipliers": [0.3535533905932738, 0.25, 0.3535533905932738, 0.5, 0.3535533905932738],
+        "lm_head_multiplier": 0.0390625, "embedding_multiplier": 5.656854249492381} | _MAMBA4,
+    "bailing_moe": {"architectures": ["BailingMoeForCausalLM"], "model_type": "bailing_moe", "norm_head": False} | _LING | {"first_k_dense_replace": 0},
+    "bailing_moe_v2": {"architectures": ["BailingMoeV2ForCausalLM"], "model_type": "bailing_moe_v2", "head_dim": 20, "partial_rotary_factor": 0.5,
+        "n_group": 1, "topk_group": 1, "score_function": "sigmoid", "routed_scaling_factor": 2.5, "use_qk_norm": True,
+        "moe_router_enable_expert_bias": True, "moe_shared_expert_intermediate_size": 52} | _LING,
+    "internlm2": {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2", "bias": False} | _LLAMA,
+    "minicpm": {"architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 16} | _LLAMA,
+    "chatglm": {"architectures": ["ChatGLMModel"], "model_type": "chatglm", "add_bias_linear": False, "add_qkv_bias": True, "ffn_hidden_size": 58,
+        "hidden_size": 48, "kv_channels": 8, "layernorm_epsilon": 1.5625e-07, "multi_query_attention": True, "multi_query_group_num": 2,
+        "num_attention_heads": 6, "num_hidden_layers": 3, "num_layers": 3, "rope_ratio": 500, "padded_vocab_size": 211, "seq_length": 128,
+        "post_layer_norm": True, "rmsnorm": True, "tie_word_embeddings": False},
+    "apertus": {"architectures": ["ApertusForCausalLM"], "model_type": "apertus"} | _LLAMA | {"hidden_act": "xielu", "attention_bias": False},
+    "deepseek_v32": {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_n_heads": 4, "index_head_dim": 16,
+        "index_topk": 8} | {key: value for key, value in _K25.items() if key not in ("architectures", "model_type")} | {"n_group": 2},
 }
 
 
+# Kept as it is stored, whatever is asked for: `assay convert --to gguf:mxfp4`.
+MXFP4 = {"gpt_oss-mxfp4": {"mxfp4": "MOSTLY_BF16"}}
+
+
+def published_tensors(document):
+    """Names and shapes of the language model's own tensors, as the module tree has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "config.json"
+        path.write_text(json.dumps(document))
+        table = subprocess.run([os.environ["ASSAY"], "paramcount", path, "--tensors", "--format", "csv"], check=True, capture_output=True,
+                               text=True).stdout
+    rows = csv.DictReader(table.splitlines())
+    return {row["name"]: torch.Size(map(int, filter(None, row["shape"].split("x")))) for row in rows
+            if row["mtp"] == "no" and row["storage"] == "own" and row["part"] not in ("vision", "audio", "projector")}
+
+
 def complete(name):
+    if name in PUBLISHED:
+        return PUBLISHED[name], published_tensors(PUBLISHED[name])
     base, changes = FAMILIES[name]
     document = dict(base) if isinstance(base, dict) else json.loads((HERE / f"fixtures/configs/{base}.json").read_text())
     for key, value in changes.items():
@@ -125,13 +266,11 @@ def complete(name):
     for key in [key for key, value in changes.items() if value is None]:
         said.pop(key, None)
     said |= {key[1:]: value for key, value in changes.items() if key[0] == "+"}
-    return said, checkpoint_tensors(model)
+    return said, {tensor: value.shape for tensor, value in checkpoint_tensors(model).items()}
 
 
-def weight_of(name, count):
-    """Multiples of 1/256 between -1/2 and 1/2, by a hash of name and place.
-
-    What is exponentiated has but four values, of which torch's exp is the nearest float: of others it may be the next."""
+def words_of(name, count):
+    """A hash of name and place."""
     seed = 0xCBF29CE484222325
     for byte in name.encode():
         seed = (seed ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -139,14 +278,28 @@ def weight_of(name, count):
         x = numpy.uint64(seed) + numpy.arange(count, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
         x ^= x >> numpy.uint64(33)
         x *= numpy.uint64(0xFF51AFD7ED558CCD)
-        x ^= x >> numpy.uint64(33)
+        return x ^ x >> numpy.uint64(33)
+
+
+def codes_of(name, count):
+    """Of gpt-oss' MXFP4 pairs of codes, and exponents from 118 to 125."""
+    x = words_of(name, count)
+    return (x >> numpy.uint64(61)).astype(numpy.uint8) + 118 if name.endswith("_scales") else (x >> numpy.uint64(56)).astype(numpy.uint8)
+
+
+def weight_of(name, count):
+    """Multiples of 1/256 between -1/2 and 1/2.
+
+    What is exponentiated has but four values, of which torch's exp is the nearest float: of others it may be the next."""
+    x = words_of(name, count)
     if name.endswith("A_log"):
         return ((x >> numpy.uint64(62)).astype(numpy.float32) - 2) / 4
     return ((x >> numpy.uint64(56)).astype(numpy.float32) - 128) / 256
 
 
 def convert(folder, out, file_type, vocabulary, more):
-    hparams = ModelBase.load_hparams(folder, False) | more
+    # What is published is read as it is: a newer transformers' class would rename keys that the converter asks for.
+    hparams = json.loads((folder / "config.json").read_text()) if folder.name in PUBLISHED else ModelBase.load_hparams(folder, False) | more
     model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     instance = model_class(folder, gguf.LlamaFileType[file_type], out, small_first_shard=False, hparams=hparams)
 
@@ -167,18 +320,25 @@ def expected(name, scratch):
     folder = scratch / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text((OUT / f"{name}.json").read_text())
-    made = {tensor: torch.from_numpy(weight_of(tensor, shape.numel())).reshape(shape).bfloat16()
-            for tensor, shape in ((tensor, value.shape) for tensor, value in tensors.items())}
+    made = {}
+    for tensor, shape in tensors.items():
+        if name in MXFP4 and re.search(r"experts\.(gate_up|down)_proj$", tensor):  # [experts, in, out], by columns in blocks of 32
+            scales = (shape[0], shape[2], shape[1] // 32)
+            for part, size in ((tensor + "_blocks", (*scales, 16)), (tensor + "_scales", scales)):
+                made[part] = torch.from_numpy(codes_of(part, int(numpy.prod(size)))).reshape(size)
+        else:
+            made[tensor] = torch.from_numpy(weight_of(tensor, shape.numel())).reshape(shape).bfloat16()
     save_file(made, folder / "model.safetensors", {"format": "pt"})
-    vocabulary = (said.get("text_config") or said)["vocab_size"]
+    sizes = said.get("text_config") or said
+    vocabulary = sizes.get("vocab_size") or sizes["padded_vocab_size"]
     tokens = {"model": {"vocab": {str(i): i for i in range(vocabulary)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokens))  # Gemma 3's converter counts them
-    more = {key[1:]: value for key, value in FAMILIES[name][1].items() if key[0] == "+"}
+    more = {key[1:]: value for key, value in FAMILIES.get(name, ("", {}))[1].items() if key[0] == "+"}
     lines = []
-    for file_type, constant in CONVERTED.items():
+    for file_type, constant in MXFP4.get(name, CONVERTED).items():
         convert(folder, scratch / f"{name}.{file_type}.gguf", constant, vocabulary, more)
         lines.append(f"{name}\t{file_type}\t{digest(scratch / f'{name}.{file_type}.gguf')}")
-    for file_type in QUANTIZED if QUANTIZE else []:
+    for file_type in QUANTIZED if QUANTIZE and name not in MXFP4 else []:
         made = scratch / f"{name}.{file_type}.gguf"
         subprocess.run([QUANTIZE, scratch / f"{name}.f32.gguf", made, file_type], check=True, capture_output=True)
         lines.append(f"{name}\t{file_type}\t{digest(made)}")
@@ -192,7 +352,7 @@ def main(names):
     lines = table.read_text().splitlines()[1:] if table.exists() else []
     with tempfile.TemporaryDirectory() as scratch, torch.inference_mode():
         scratch = pathlib.Path(os.environ.get("KEEP", scratch))
-        for name in names or FAMILIES:
+        for name in names or [*FAMILIES, *PUBLISHED]:
             try:
                 new = expected(name, scratch)
             except Exception as error:  # others are made all the same

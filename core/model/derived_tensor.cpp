@@ -70,8 +70,8 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 }
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
-  const bool changed = pieces.size() != 1 || pieces[0].transposed || order != HeadRows::kept || offset != 0 ||
-                       minus_exp || regrouped.groups != 0;
+  const bool changed = pieces.size() != 1 || pieces[0].transposed || pieces[0].is_scaled() ||
+                       order != HeadRows::kept || offset != 0 || minus_exp || regrouped.groups != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
@@ -172,6 +172,18 @@ void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t fir
 
 void DerivedReader::read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                                std::span<float> out) const {
+  read_values(piece, first, count, out);
+  if (!piece.is_scaled()) return;
+  const LogicalTensor& source = stored_.tensors[piece.source];
+  const std::uint64_t columns = piece.transposed ? piece.rows : columns_taken(piece, source);
+  for (float& value : out.first(count * columns)) {
+    value *= piece.factors[0];
+    value *= piece.factors[1];
+  }
+}
+
+void DerivedReader::read_values(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                                std::span<float> out) const {
   const LogicalTensor& source = stored_.tensors[piece.source];
   if (piece.transposed) return read_columns(piece, first, count, out);
   const StoredReader reader(source_, source);

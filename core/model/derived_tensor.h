@@ -7,6 +7,7 @@
 // and the same backwards. Rows are read in pieces of any size; nothing is ever whole in memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -30,6 +31,10 @@ struct DerivedTensor {
     // Of these rows every column_step-th of the columns from first_column on, `columns` of them; 0: all there
     // are. Gate and up of a stack lie side by side, or alternate.
     std::uint64_t columns = 0, first_column = 0, column_step = 1;
+    // Every value times the first, then times the second, each product rounded: a multiplier of the config that a
+    // GGUF has no key for.
+    std::array<float, 2> factors = {1, 1};
+    bool is_scaled() const { return factors[0] != 1 || factors[1] != 1; }
   };
 
   std::string name;
@@ -80,6 +85,8 @@ class DerivedReader {
                      std::span<float> out) const;
   void read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                   std::span<float> out) const;
+  void read_values(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
+                   std::span<float> out) const;
   void read_columns(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                     std::span<float> out) const;
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <tuple>
 
+#include "core/formats/gguf_write.h"
 #include "core/model/composed_tensor.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
@@ -40,7 +42,8 @@ class Exporter {
         rules_(gguf_rules(family)),
         checkpoint_(checkpoint),
         stored_(stored),
-        lookup_(tree) {
+        lookup_(tree),
+        values_(values_of(config)) {
     std::set<std::string> of_experts;
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       if (where.main() && is_routed_expert(spec))
@@ -139,7 +142,7 @@ class Exporter {
                                   ? ""
                                   : fmt::format("blk.{}.", found.indices.layer);
     if (own.make != nullptr) {
-      for (DerivedTensor& tensor : own.make({tree_, *found.spec, stored_, place, layer, own.name}))
+      for (DerivedTensor& tensor : own.make({tree_, *found.spec, stored_, place, layer, own.name, values_}))
         add(std::move(tensor));
       return;
     }
@@ -206,6 +209,7 @@ class Exporter {
   const Checkpoint& checkpoint_;
   const StoredTensors& stored_;
   TensorLookup lookup_;
+  const ParsedJson values_;
   std::size_t matrices_of_an_expert_ = 0;
   std::map<std::uint64_t, Layer> layers_;
   std::vector<GgufTensor> made_;
@@ -218,6 +222,23 @@ std::vector<GgufTensor> gguf_tensors(const ModelConfig& config, const ModuleTree
                                      const GgufFamily& family, const Checkpoint& checkpoint,
                                      const StoredTensors& stored) {
   return Exporter(config, tree, family, checkpoint, stored).run();
+}
+
+std::vector<gguf::KeyValue> gguf_tensor_keys(const ModuleTree& tree, const GgufFamily& family,
+                                             const Checkpoint& checkpoint, const StoredTensors& stored) {
+  const CheckpointReader source(checkpoint);
+  const TensorLookup lookup(tree);
+  std::vector<gguf::KeyValue> keys;
+  for (const GgufTensorKey& key : gguf_rules(family).tensor_keys) {
+    std::vector<float> values(tree.layers);
+    for (const LogicalTensor& tensor : stored.tensors) {
+      const auto found = lookup.find(tensor.name);
+      if (!found || found->mtp || found->tower || !found->spec->name.ends_with(key.of)) continue;
+      StoredReader(source, tensor).decode_rows(0, 1, std::span(&values[found->indices.layer], 1));
+    }
+    keys.push_back(gguf::f32s_value(std::string(key.key), values));
+  }
+  return keys;
 }
 
 }  // namespace assay

@@ -35,6 +35,10 @@ std::vector<gguf::KeyValue> gguf_hyperparameters(const ModelConfig& config, cons
 // What stands right behind general.architecture: what the converter notes while it goes through the tensors.
 std::vector<gguf::KeyValue> gguf_early_keys(const ModelConfig& config, const GgufFamily& family);
 
+// GgufRules::tensor_keys, of the values stored.
+std::vector<gguf::KeyValue> gguf_tensor_keys(const ModuleTree& tree, const GgufFamily& family,
+                                             const Checkpoint& checkpoint, const StoredTensors& stored);
+
 // Llama 3's factors on the rotary frequencies, which ggml reads from a tensor; empty where the config asks
 // for none.
 std::vector<float> rope_frequency_factors(const ModelConfig& config, const GgufFamily& family);

@@ -156,7 +156,10 @@ class OwnKeys {
     set_from("feed_forward_length", Form::u32,
              "prefix_dense_intermediate_size|dense_intermediate_size|intermediate_size|n_inner|hidden_dim");
     set_from("attention.head_count", Form::u32, "num_attention_heads|n_head|n_heads");
-    set_from("attention.head_count_kv", Form::u32, "num_key_value_heads|n_kv_heads");
+    if (family_.latent)  // absorbed: all queries look at one key
+      set("attention.head_count_kv", Form::u32, 1U);
+    else
+      set_from("attention.head_count_kv", Form::u32, "num_key_value_heads|n_kv_heads");
   }
 
   void write_rope() {
@@ -271,6 +274,12 @@ ParsedJson rope_parameters_of(const ModelConfig& config) {
               if (theta != nullptr) rope["sliding_attention"] = {{"rope_theta", *theta}};
               return theta == nullptr;
             });
+  // One for each layer, of which the first sees everything and the second has a window (Step 3.5).
+  const ParsedJson* thetas = there(values, "rope_theta");
+  if (thetas != nullptr && thetas->is_array() && thetas->size() >= 2) {
+    rope["rope_theta"] = (*thetas)[0];
+    rope["sliding_attention"] = {{"rope_theta", (*thetas)[1]}};
+  }
   mirror("rope_theta", "global_rope_theta|rope_global_theta|rope_theta_global|rope_theta|rotary_emb_base");
   if (const ParsedJson* type = there(rope, "type"); type != nullptr && !rope.contains("rope_type"))
     rope["rope_type"] = *type;
@@ -328,6 +337,42 @@ ParsedJson windowed_layers(const GgufFacts& facts) {
   ParsedJson flags = ParsedJson::array();
   for (const ParsedJson& type : *types) flags.push_back(type == "sliding_attention");
   return flags;
+}
+
+ParsedJson latent_width(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("kv_lora_rank") + facts.number("qk_rope_head_dim"));
+}
+ParsedJson latent_key_width(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("qk_nope_head_dim") + facts.number("qk_rope_head_dim"));
+}
+
+ParsedJson dense_layers(const GgufFacts& facts) {
+  std::vector<bool> sparse(facts.tree.layers);
+  for_each_spec(facts.tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (!where.main() || spec.role != Role::router) return;
+    for (const Module* module : where.path) {
+      if (module->repeat.over != Repeat::Over::layers) continue;
+      for (const std::uint64_t layer : module->repeat.indices) sparse[layer] = true;
+    }
+  });
+  const auto first = std::find(sparse.begin(), sparse.end(), true);
+  if (std::find(first, sparse.end(), false) != sparse.end())
+    throw Error::refused(
+        "a layer without experts behind one with experts, which a GGUF of this family cannot tell")
+        .in(facts.config.source());
+  return static_cast<std::uint64_t>(first - sparse.begin());
+}
+
+std::vector<DerivedTensor> longrope_factors(const GgufFacts& facts) {
+  std::vector<DerivedTensor> made;
+  for (const char* kind : {"long", "short"}) {
+    const auto factors = facts.rope.find(std::string(kind) + "_factor");
+    if (factors == facts.rope.end() || !factors->is_array()) return {};
+    DerivedTensor tensor{.name = "rope_factors_" + std::string(kind) + ".weight", .shape = {factors->size()}};
+    tensor.computed = factors->get<std::vector<float>>();
+    made.push_back(std::move(tensor));
+  }
+  return made;
 }
 
 }  // namespace own_keys

@@ -50,9 +50,10 @@ struct GgufSource {
   const ModuleTree& tree;
   const TensorSpec& spec;
   const StoredTensors& stored;
-  std::uint32_t place;    // in `stored`
-  std::string layer;      // "blk.7.", or "" outside of layers
-  std::string_view stem;  // GgufOwnName::name
+  std::uint32_t place;       // in `stored`
+  std::string layer;         // "blk.7.", or "" outside of layers
+  std::string_view stem;     // GgufOwnName::name
+  const ParsedJson& values;  // config.json with text_config within it
 };
 struct GgufOwnName {
   std::string_view of;  // how the template of its name ends: "linear_attn.A_log"
@@ -62,13 +63,22 @@ struct GgufOwnName {
   std::vector<DerivedTensor> (*make)(const GgufSource& source) = nullptr;
 };
 
+// A key that is no tensor there though it is one of every layer in a checkpoint: their values in the order of layers.
+struct GgufTensorKey {
+  std::string_view of;   // how the template of its name ends
+  std::string_view key;  // whole, without the architecture
+};
+
 struct GgufRules {
   GgufFamily base;
+  // Of a family that has several architectures: whether this is the one of such a tree. nullptr: by base.told_by.
+  bool (*is_of)(const ModuleTree& tree) = nullptr;
   // Whose keys they are: those of the table (gguf_keys.cpp) with the flags above; those that llama.cpp's
   // converter writes of any config.json, then `keys`; or `keys` alone.
   enum class Keys : std::uint8_t { table, of_config, own } keys_of = Keys::table;
   std::span<const GgufOwnKey> keys = {};
-  std::span<const GgufOwnKey> early_keys = {};  // right behind general.architecture
+  std::span<const GgufOwnKey> early_keys = {};      // right behind general.architecture
+  std::span<const GgufTensorKey> tensor_keys = {};  // right behind general.architecture, too
   std::span<const GgufOwnName> names = {};
   std::vector<DerivedTensor> (*more_tensors)(const GgufFacts& facts) =
       nullptr;                                  // of no tensor; they come first

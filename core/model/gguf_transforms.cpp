@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/model/gguf_names.h"
 #include "core/system/error.h"
@@ -108,6 +109,33 @@ std::vector<DerivedTensor> split_qkv_paired(const GgufSource& source) {
   return split_three(source, HeadRows::pairs_from_halves);
 }
 
+std::vector<DerivedTensor> split_grouped_qkv_paired(const GgufSource& source) {
+  const AttentionGeometry& g = heads_of(source);
+  const std::uint64_t width = g.qk_head_dim, queries = g.heads / g.kv_heads, members = queries + 2;
+  const auto names = names_of(source);
+  std::vector<DerivedTensor> made;
+  for (const auto& [i, first, count] : {std::tuple<std::size_t, std::uint64_t, std::uint64_t>{0, 0, queries},
+                                        {1, queries, 1},
+                                        {2, queries + 1, 1}}) {
+    DerivedTensor tensor{.name = names[i], .shape = {g.kv_heads * count * width, stored_of(source).columns}};
+    for (std::uint64_t group = 0; group < g.kv_heads; ++group)
+      tensor.pieces.push_back({source.place, (group * members + first) * width, count * width});
+    if (i < 2) tensor.order = HeadRows::pairs_from_halves, tensor.head_rows = width;
+    made.push_back(std::move(tensor));
+  }
+  return made;
+}
+
+std::vector<DerivedTensor> as_convolution(const GgufSource& source) {
+  DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
+  tensor.shape = {1, tensor.shape.front(), 1, tensor.shape.back()};
+  return {tensor};
+}
+
+std::vector<DerivedTensor> refused(const GgufSource& source) {
+  throw Error::refused("llama.cpp's converter has no way for it").tensor(stored_of(source).name);
+}
+
 std::vector<DerivedTensor> split_halves(const GgufSource& source) {
   const LogicalTensor& stored = stored_of(source);
   const auto names = names_of(source);
@@ -194,7 +222,7 @@ std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source) {
 std::vector<DerivedTensor> rows_of_groups(const GgufSource& source) {
   std::uint64_t groups = 1;  // of in_proj's rows: gate and values, then keys and queries of every group
   for_each_spec(source.tree, [&](const TensorSpec& spec, const Occurrence&) {
-    if (!spec.name.ends_with("mixer.in_proj.weight")) return;
+    if (!spec.name.ends_with(".in_proj.weight")) return;
     for (const PartitionedPart& part : spec.parallel.members) {
       if (part.role == Role::k) groups = part.units;
     }

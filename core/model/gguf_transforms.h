@@ -14,6 +14,12 @@ std::vector<DerivedTensor> queries_keys_values(const GgufSource& source);
 std::vector<DerivedTensor> split_qkv(const GgufSource& source);
 // The same, q and k in pairs of rows (HeadRows).
 std::vector<DerivedTensor> split_qkv_paired(const GgufSource& source);
+// Of q, k and v of each key head together (InternLM2): three matrices, q and k in pairs of rows.
+std::vector<DerivedTensor> split_grouped_qkv_paired(const GgufSource& source);
+// [channels, 1, width] or [channels, width] as [1, channels, 1, width].
+std::vector<DerivedTensor> as_convolution(const GgufSource& source);
+// What llama.cpp's converter has no way for, so that its file would lack it or be another model.
+std::vector<DerivedTensor> refused(const GgufSource& source);
 // Of gate and up of every expert, or of one matrix: the first half of the rows, then the second, under two names.
 std::vector<DerivedTensor> split_halves(const GgufSource& source);
 // [experts, in, out] as [experts, out, in]; of gate and up side by side, or alternating, in the columns.

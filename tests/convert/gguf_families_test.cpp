@@ -19,16 +19,24 @@ using test::TempDir;
 
 const fs::path kFixtures = test::source_dir() / "data/fixtures/gguf_families";
 
-// make_gguf_families.py's weight_of: multiples of 1/256 between -1/2 and 1/2, in bfloat16 without loss.
-std::string weight_of(const std::string& name, std::uint64_t count) {
+// Numbers that follow from a tensor's name: make_gguf_families.py's words_of.
+std::vector<std::uint64_t> words_of(const std::string& name, std::uint64_t count) {
   std::uint64_t seed = 0xCBF29CE484222325;
   for (const unsigned char byte : name) seed = (seed ^ byte) * 0x100000001B3;
-  std::string bytes;
+  std::vector<std::uint64_t> words(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t x = seed + i * 0x9E3779B97F4A7C15;
     x ^= x >> 33;
     x *= 0xFF51AFD7ED558CCD;
-    x ^= x >> 33;
+    words[i] = x ^ x >> 33;
+  }
+  return words;
+}
+
+// Its weight_of: multiples of 1/256 between -1/2 and 1/2, in bfloat16 without loss.
+std::string weight_of(const std::string& name, std::uint64_t count) {
+  std::string bytes;
+  for (const std::uint64_t x : words_of(name, count)) {
     const bool exponent =
         name.ends_with("A_log");  // of few values, of which torch's exp is the nearest float
     const float value =
@@ -39,6 +47,30 @@ std::string weight_of(const std::string& name, std::uint64_t count) {
     bytes += static_cast<char>(bits >> 24);
   }
   return bytes;
+}
+
+// Its codes_of: of gpt-oss' MXFP4 pairs of codes, and exponents from 118 to 125.
+std::string codes_of(const std::string& name, std::uint64_t count) {
+  std::string bytes;
+  for (const std::uint64_t x : words_of(name, count))
+    bytes += static_cast<char>(name.ends_with("_scales") ? 118 + (x >> 61) : x >> 56);
+  return bytes;
+}
+
+struct SavedTensor {
+  std::string name, type;
+  std::vector<std::uint64_t> shape;
+  std::string bytes;
+};
+// A tensor as it is saved: as it is, or an expert stack of gpt-oss in blocks.
+std::vector<SavedTensor> saved(const std::string& name, const TensorSpec& spec, bool in_mxfp4) {
+  if (!in_mxfp4 || spec.stacked == 0 || spec.bias)
+    return {{name, "BF16", spec.shape, weight_of(name, element_count(spec.shape).value())}};
+  const std::vector<std::uint64_t> scales = {spec.shape[0], spec.shape[2], spec.shape[1] / 32};
+  std::vector<std::uint64_t> blocks = scales;
+  blocks.push_back(16);
+  return {{name + "_blocks", "U8", blocks, codes_of(name + "_blocks", element_count(blocks).value())},
+          {name + "_scales", "U8", scales, codes_of(name + "_scales", element_count(scales).value())}};
 }
 
 // The checkpoint that the module tree of the config describes.
@@ -54,9 +86,11 @@ void make_model(const std::string& name, const fs::path& folder) {
     const auto found = lookup.find(tensor);
     const bool saved = spec.storage == Storage::own && spec.part != Part::mtp && found && !found->mtp;
     if (!saved) return;
-    const std::size_t begin = data.size();
-    data += weight_of(tensor, element_count(spec.shape).value());
-    header[tensor] = {{"dtype", "BF16"}, {"shape", spec.shape}, {"data_offsets", {begin, data.size()}}};
+    for (const SavedTensor& one : saved(tensor, spec, json.find("\"mxfp4\"") != std::string::npos)) {
+      const std::size_t begin = data.size();
+      data += one.bytes;
+      header[one.name] = {{"dtype", one.type}, {"shape", one.shape}, {"data_offsets", {begin, data.size()}}};
+    }
   });
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -95,7 +129,7 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
       EXPECT_EQ(test::sha256(test::read_file(out)), file.digest) << file.model << " " << file.type;
     }
   }
-  EXPECT_GE(made.size(), 60u);
+  EXPECT_GE(made.size(), 87u);
 }
 
 TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {

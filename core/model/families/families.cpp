@@ -19,8 +19,9 @@ namespace {
 
 using namespace families;
 
-constexpr GgufGroup (*kGgufGroups[])() = {gguf_dense,  gguf_phi,    gguf_mixtures, gguf_recurrent,
-                                          gguf_hybrid, gguf_vision, gguf_2023};
+constexpr GgufGroup (*kGgufGroups[])() = {gguf_dense,  gguf_phi,         gguf_mixtures, gguf_recurrent,
+                                          gguf_hybrid, gguf_vision,      gguf_2023,     gguf_latent,
+                                          gguf_2026,   gguf_hybrid_2026, gguf_qkv};
 
 // Of the families with GgufRules those whose metadata tell every shape of config.json: the test GgufFamilies reads
 // each of them back.
@@ -296,6 +297,12 @@ bool can_be_read_back(const GgufFamily& family) {
 
 const GgufFamily* gguf_family_of(const ModuleTree& tree) {
   const GgufFamily* found = gguf_family(tree);
+  for (const auto& group : kGgufGroups) {
+    for (const GgufRules* rules : group()) {
+      if (rules->base.family == tree.family && rules->is_of != nullptr && rules->is_of(tree))
+        return &rules->base;
+    }
+  }
   if (found == nullptr || tree.experts == 0) return found;
   for (const auto& group : kGgufGroups) {
     for (const GgufRules* rules : group()) {

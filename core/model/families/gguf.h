@@ -15,5 +15,9 @@ GgufGroup gguf_mixtures();
 GgufGroup gguf_recurrent();
 GgufGroup gguf_hybrid();
 GgufGroup gguf_vision();
+GgufGroup gguf_latent();
+GgufGroup gguf_2026();
+GgufGroup gguf_hybrid_2026();
+GgufGroup gguf_qkv();
 
 }  // namespace assay::families

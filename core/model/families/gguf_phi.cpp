@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/gguf_own_keys.h"
 #include "core/system/error.h"
 
 namespace assay::families {
@@ -39,17 +40,6 @@ ParsedJson phi3_window(const GgufFacts& facts) {
 ParsedJson rope_theta(const GgufFacts& facts) {
   return facts.rope.value("rope_theta", 10000.0);
 }
-std::vector<DerivedTensor> longrope_factors(const GgufFacts& facts) {
-  std::vector<DerivedTensor> made;
-  for (const char* kind : {"long", "short"}) {
-    const auto factors = facts.rope.find(std::string(kind) + "_factor");
-    if (factors == facts.rope.end() || !factors->is_array()) return {};
-    DerivedTensor tensor{.name = "rope_factors_" + std::string(kind) + ".weight", .shape = {factors->size()}};
-    tensor.computed = factors->get<std::vector<float>>();
-    made.push_back(std::move(tensor));
-  }
-  return made;
-}
 constexpr GgufOwnKey kPhi3Early[] = {
     {.key = "rope.scaling.attn_factor", .form = Form::f32, .made = phi3_attention_factor}};
 constexpr GgufOwnKey kPhi3Keys[] = {
@@ -75,7 +65,7 @@ constexpr GgufRules kPhi3 = {.base = {.family = "phi3",
                              .keys_of = Keys::own,
                              .keys = std::span(kPhi3Keys).first(kKeysOfPhi3),
                              .early_keys = kPhi3Early,
-                             .more_tensors = longrope_factors,
+                             .more_tensors = own_keys::longrope_factors,
                              .rope_types = "longrope|su"};
 
 constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
@@ -85,7 +75,7 @@ constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
                                .keys_of = Keys::own,
                                .keys = kPhi3Keys,
                                .early_keys = kPhi3Early,
-                               .more_tensors = longrope_factors,
+                               .more_tensors = own_keys::longrope_factors,
                                .rope_types = "longrope|su"};
 
 constexpr const GgufRules* kGroup[] = {&kPhi3, &kPhimoe};

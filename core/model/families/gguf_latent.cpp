@@ -1,0 +1,147 @@
+// How llama.cpp keeps families with latent attention beside DeepSeek V2 and V3 (conversion/deepseek.py, glm.py,
+// kimi_linear.py): DeepSeek V3.2, GLM-5, GLM-4.7-Flash, Kimi K2.5, Kimi Linear. Attention is absorbed: kv_b_proj in
+// halves, one key head.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/model/families/gguf.h"
+#include "core/model/gguf_own_keys.h"
+#include "core/model/gguf_transforms.h"
+
+namespace assay::families {
+namespace latent_in_gguf {
+namespace {
+
+using Form = GgufOwnKey::Form;
+using Keys = GgufRules::Keys;
+using ToldBy = GgufFamily::ToldBy;
+using namespace gguf_transforms;
+
+ParsedJson shared_experts(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("n_shared_experts", 0));
+}
+// As the converter has it for this architecture alone.
+ParsedJson tenth_of_mscale(const GgufFacts& facts) {
+  const auto all = facts.rope.find("mscale_all_dim");
+  return all == facts.rope.end() || !all->is_number() ? ParsedJson() : ParsedJson(0.1 * all->get<double>());
+}
+ParsedJson latent_rotary(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("qk_rope_head_dim") *
+                                    facts.rope.value("partial_rotary_factor", 1.0));
+}
+ParsedJson own_indexers(const GgufFacts& facts) {
+  const ParsedJson* types = facts.find("indexer_types");
+  if (types == nullptr || !types->is_array()) return nullptr;
+  ParsedJson flags = ParsedJson::array();
+  for (const ParsedJson& type : *types) flags.push_back(type == "full");
+  return flags;
+}
+
+constexpr GgufOwnKey kDeepseekKeys[] = {
+    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
+    {.key = "vocab_size", .config = "vocab_size"},
+    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
+    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
+    {.key = "attention.key_length", .made = own_keys::latent_width},
+    {.key = "attention.value_length", .config = "kv_lora_rank"},
+    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
+    {.key = "attention.value_length_mla", .config = "v_head_dim"},
+    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size|intermediate_size"},
+    {.key = "expert_count", .config = "n_routed_experts"},
+    {.key = "expert_shared_count", .made = shared_experts},
+    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
+    {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob", .unless_zero = true},
+    {.key = "rope.dimension_count", .made = latent_rotary},
+    {.key = "rope.scaling.yarn_log_multiplier", .form = Form::f32, .made = tenth_of_mscale},
+    {.key = "attention.indexer.head_count", .config = "index_n_heads"},
+    {.key = "attention.indexer.key_length", .config = "index_head_dim"},
+    {.key = "attention.indexer.top_k", .config = "index_topk"},
+    {.key = "attention.indexer.types", .form = Form::flags, .made = own_indexers}};
+constexpr std::size_t kWithoutIndexer = 15, kWithoutTypes = 18;
+
+constexpr GgufRules kV32 = {.base = {.family = "deepseek_v32",
+                                     .architecture = "deepseek32",
+                                     .hf_class = "DeepseekV32ForCausalLM",
+                                     .latent = true,
+                                     .omits_tied_head = true},
+                            .keys_of = Keys::of_config,
+                            .keys = std::span(kDeepseekKeys).first(kWithoutTypes)};
+constexpr GgufRules kGlm5 = {.base = {.family = "glm_moe_dsa",
+                                      .architecture = "glm-dsa",
+                                      .hf_class = "GlmMoeDsaForCausalLM",
+                                      .latent = true,
+                                      .omits_tied_head = true},
+                             .keys_of = Keys::of_config,
+                             .keys = kDeepseekKeys};
+constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
+                                         .architecture = "deepseek2",
+                                         .hf_class = "Glm4MoeLiteForCausalLM",
+                                         .told_by = ToldBy::nothing,
+                                         .latent = true,
+                                         .omits_tied_head = true},
+                                .keys_of = Keys::of_config,
+                                .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
+constexpr GgufRules kK25 = {.base = {.family = "kimi_k25",
+                                     .architecture = "deepseek2",
+                                     .hf_class = "KimiK25ForConditionalGeneration",
+                                     .told_by = ToldBy::nothing,
+                                     .latent = true,
+                                     .omits_tied_head = true},
+                            .keys_of = Keys::of_config,
+                            .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
+
+// 1 where a layer has latent attention, 0 where it has a state.
+ParsedJson attending(const GgufFacts& facts) {
+  ParsedJson heads = ParsedJson::array();
+  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) heads.push_back(0);
+  for (const AttentionGeometry& geometry : facts.tree.attention) {
+    for (const std::uint64_t layer : geometry.layers) heads[layer] = 1;
+  }
+  return heads;
+}
+constexpr GgufOwnKey kKimiKeys[] = {
+    {.key = "vocab_size", .config = "vocab_size"},
+    {.key = "attention.head_count_kv", .form = Form::i32s, .made = attending},
+    {.key = "ssm.conv_kernel", .config = "linear_attn_config.short_conv_kernel_size"},
+    {.key = "kda.head_dim", .config = "linear_attn_config.head_dim"},
+    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
+    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
+    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
+    {.key = "attention.key_length", .made = own_keys::latent_width},
+    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
+    {.key = "attention.value_length_mla", .config = "v_head_dim"},
+    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
+    {.key = "expert_shared_count", .config = "num_shared_experts"},
+    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
+    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"}};
+constexpr GgufOwnName kKimiNames[] = {{"self_attn.q_conv1d.weight", "ssm_conv1d_q", as_convolution},
+                                      {"self_attn.k_conv1d.weight", "ssm_conv1d_k", as_convolution},
+                                      {"self_attn.v_conv1d.weight", "ssm_conv1d_v", as_convolution},
+                                      {"self_attn.A_log", "ssm_a!", minus_exp},
+                                      {"self_attn.dt_bias", "ssm_dt.bias"},
+                                      {"self_attn.f_a_proj.weight", "ssm_f_a"},
+                                      {"self_attn.f_b_proj.weight", "ssm_f_b"},
+                                      {"self_attn.g_a_proj.weight", "ssm_g_a"},
+                                      {"self_attn.g_b_proj.weight", "ssm_g_b"},
+                                      {"self_attn.b_proj.weight", "ssm_beta"},
+                                      {"self_attn.o_norm.weight", "ssm_norm"},
+                                      {"self_attn.o_proj.weight", "attn_output"},
+                                      {"gate.e_score_correction_bias", "exp_probs_b.bias"}};
+constexpr GgufRules kKimiLinear = {.base = {.family = "kimi_linear",
+                                            .architecture = "kimi-linear",
+                                            .hf_class = "KimiLinearForCausalLM",
+                                            .latent = true},
+                                   .keys_of = Keys::of_config,
+                                   .keys = kKimiKeys,
+                                   .names = kKimiNames};
+
+constexpr const GgufRules* kGroup[] = {&kV32, &kGlm5, &kGlmLite, &kK25, &kKimiLinear};
+
+}  // namespace
+}  // namespace latent_in_gguf
+
+GgufGroup gguf_latent() {
+  return latent_in_gguf::kGroup;
+}
+
+}  // namespace assay::families

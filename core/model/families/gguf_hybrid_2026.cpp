@@ -1,5 +1,5 @@
-// How llama.cpp keeps models with Mamba-2 beside attention (conversion/granite.py, falcon_h1.py): Granite 4 and Bamba,
-// whose layers are one or the other, and Falcon-H1, whose layers are both. Falcon-H1's multipliers have no keys: they
+// How llama.cpp keeps models with Mamba-2 beside attention (conversion/granite.py, falcon_h1.py): Granite 4, whose
+// layers are one or the other, and Falcon-H1, whose layers are both. Falcon-H1's multipliers have no keys: they
 // are multiplied into the weights.
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ using ToldBy = GgufFamily::ToldBy;
 using Vocabulary = GgufFamily::Vocabulary;
 using namespace gguf_transforms;
 
-// --- Granite 4, Bamba --------------------------------------------------------------------------------------------
+// --- Granite 4 ---------------------------------------------------------------------------------------------------
 
 ParsedJson key_heads_of_layers(const GgufFacts& facts) {
   ParsedJson list = ParsedJson::array();
@@ -34,15 +34,21 @@ ParsedJson key_heads_of_layers(const GgufFacts& facts) {
 ParsedJson inner_width(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("mamba_expand", 2) * facts.number("hidden_size"));
 }
-bool rotates(const GgufFacts& facts) {
-  return facts.tree.recurrent.empty() || facts.tree.family == "bamba";
-}
+// llama.cpp rotates where no layer has a state, and nowhere else; and where nothing rotates the context is as long as
+// one likes.
 ParsedJson rotating(const GgufFacts& facts) {
-  return rotates(facts);
+  const bool rotates = facts.tree.recurrent.empty();
+  const ParsedJson* said = facts.find("position_embedding_type");
+  if (rotates != (said != nullptr && *said == "rope"))
+    throw Error::refused(
+        rotates
+            ? "position_embedding_type is not \"rope\", and llama.cpp rotates a Granite 4 of attention alone"
+            : "position_embedding_type is \"rope\", and llama.cpp rotates nothing of a Granite 4 with states")
+        .in(facts.config.source());
+  return rotates;
 }
-// Of a Granite with states attention knows no positions, and the context is as long as one likes.
 ParsedJson unbounded(const GgufFacts& facts) {
-  return rotates(facts) ? ParsedJson() : ParsedJson(std::uint64_t{1} << 20);
+  return facts.tree.recurrent.empty() ? ParsedJson() : ParsedJson(std::uint64_t{1} << 20);
 }
 constexpr GgufOwnKey kGranite4Keys[] = {
     {.key = "vocab_size", .config = "vocab_size"},
@@ -57,7 +63,6 @@ constexpr GgufOwnKey kGranite4Keys[] = {
     {.key = "ssm.group_count", .config = "mamba_n_groups"},
     {.key = "ssm.inner_size", .made = inner_width},
     {.key = "ssm.time_step_rank", .config = "mamba_n_heads"},
-    {.key = "rope.dimension_count", .config = "attn_rotary_emb", .unless_zero = true},
     {.key = "attention.head_count_kv", .form = Form::i32s, .made = key_heads_of_layers},
     {.key = "rope.scaling.finetuned", .form = Form::flag, .made = rotating},
     {.key = "context_length", .made = unbounded}};
@@ -117,17 +122,6 @@ constexpr GgufRules kHybrid = granite4("granitehybrid", kExpertNames, with_exper
 constexpr GgufRules kDense = granite4("granitehybrid", kDenseNames, without_experts);
 constexpr GgufRules kAttentionMoe = granite4("granitemoe", kExpertNames, of_attention_with_experts);
 constexpr GgufRules kAttention = granite4("granite", kDenseNames, of_attention);
-constexpr GgufRules kBamba = {.base = {.family = "bamba",
-                                       .architecture = "granitehybrid",
-                                       .hf_class = "BambaForCausalLM",
-                                       .told_by = ToldBy::nothing,
-                                       .paired_heads = true,
-                                       .vocabulary = Vocabulary::sentencepiece_first},
-                              .keys_of = Keys::of_config,
-                              .keys = kGranite4Keys,
-                              .names = kDenseNames,
-                              .ignores_head_dim = true};
-
 // --- Falcon-H1 ---------------------------------------------------------------------------------------------------
 
 float multiplier(const GgufSource& source, const char* key, std::size_t place = 0) {
@@ -142,8 +136,17 @@ std::vector<DerivedTensor> times(const GgufSource& source, float first, float se
   tensor.pieces.front().factors = {first, second};
   return {tensor};
 }
+// A tied head is the embedding times another number, so that it is a tensor of its own here.
 std::vector<DerivedTensor> embedding_times(const GgufSource& source) {
-  return times(source, multiplier(source, "embedding_multiplier"));
+  std::vector<DerivedTensor> made = times(source, multiplier(source, "embedding_multiplier"));
+  const bool has_head =
+      std::any_of(source.stored.tensors.begin(), source.stored.tensors.end(),
+                  [](const LogicalTensor& tensor) { return tensor.name == "lm_head.weight"; });
+  if (!has_head) {
+    made.push_back(times(source, multiplier(source, "lm_head_multiplier")).front());
+    made.back().name = "output.weight";
+  }
+  return made;
 }
 std::vector<DerivedTensor> head_times(const GgufSource& source) {
   return times(source, multiplier(source, "lm_head_multiplier"));
@@ -237,7 +240,7 @@ constexpr GgufRules kFalconH1 = {
     .keys = kFalconKeys,
     .names = kFalconNames};
 
-constexpr const GgufRules* kGroup[] = {&kHybrid, &kDense, &kAttentionMoe, &kAttention, &kBamba, &kFalconH1};
+constexpr const GgufRules* kGroup[] = {&kHybrid, &kDense, &kAttentionMoe, &kAttention, &kFalconH1};
 
 }  // namespace
 }  // namespace hybrid_2026_in_gguf

@@ -13,6 +13,14 @@ struct GlmMoeDefaults {
   bool attention_bias = false;
   std::uint64_t vocabulary = 151552, mtp_layers = 1;
 };
+// The class rounds down where the hidden size does not divide; its own defaults do not.
+std::optional<std::uint64_t> rounded_head(ConfigReader& config) {
+  const std::uint64_t hidden = config.size("hidden_size", 4096).value(),
+                      heads = config.size("num_attention_heads", 96).value();
+  if (hidden < heads || hidden % heads == 0) return std::nullopt;
+  return hidden / heads;
+}
+
 void describe_glm_moe(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaults& defaults) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = defaults.vocabulary,
@@ -20,7 +28,8 @@ void describe_glm_moe(ConfigReader& config, ModuleTree& tree, const GlmMoeDefaul
                                   .intermediate = 10944,
                                   .layers = 46,
                                   .heads = 96,
-                                  .kv_heads = 8});
+                                  .kv_heads = 8,
+                                  .head_dim = rounded_head(config)});
   HeadAttention a = d.attention();
   a.qkv_bias = config.flag("attention_bias", defaults.attention_bias);
   if (config.flag("use_qk_norm", false)) a.qk_norm = QkNorm::per_head;

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, Mist
 import check_family_variants as variants
 from make_module_oracle import build, checkpoint_tensors
 
-from . import hybrids
+from . import hybrids, kimi_k3
 from .precision import everything_double
 
 draw, chance, flags, decoder, kinds, old = (
@@ -59,6 +59,8 @@ def weight(name, shape):
 
 
 def checkpoint(config):
+    if config.get("attn_res_block_size"):  # Kimi K3, of which no class is
+        return {name: weight(name, shape) for name, shape in kimi_k3.shapes(config).items()}
     tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if config["model_type"] in TWINS:
@@ -649,7 +651,7 @@ FAMILIES = {
 }
 
 
-FAMILIES |= hybrids.FAMILIES
+FAMILIES |= hybrids.FAMILIES | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -915,6 +917,12 @@ def run(folder, tokens, dtype):
 
 def truths(config, tensors, tokens):
     """What a model computes in double throughout, and its logits in bfloat16."""
+    if config.get("attn_res_block_size"):
+        model = kimi_k3.Model(config, tensors, torch.float64)
+        exact = model.run(tokens)
+        if model.margin < 0.012:
+            raise ValueError("a choice of experts that rounding may turn")
+        return exact, kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)["logits"]
     if config["model_type"] in TWINS:
         config, tensors = twin_of(config), TWINS[config["model_type"]][2](config, tensors)
     with tempfile.TemporaryDirectory() as folder:

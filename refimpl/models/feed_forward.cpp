@@ -1,6 +1,7 @@
 #include "refimpl/models/feed_forward.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/system/error.h"
 #include "refimpl/models/sparse_mixer.h"
@@ -59,6 +60,17 @@ Matrix cut_above(const Matrix& x, double limit, Ops& ops) {
   return ops.upload(values, x.rows(), x.columns());
 }
 
+// Rounded once, at the end.
+Matrix bend(const Matrix& gate, const Matrix& up, const SituForm& form, Ops& ops) {
+  const std::vector<double> g = ops.download(gate);
+  std::vector<double> y = ops.download(up);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (form.linear_beta != 0) y[i] = form.linear_beta * std::tanh(y[i] / form.linear_beta);
+    y[i] *= form.beta * std::tanh(g[i] / form.beta) / (1 + std::exp(-g[i]));
+  }
+  return ops.upload(y, gate.rows(), gate.columns());
+}
+
 }  // namespace
 
 GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form) {
@@ -96,6 +108,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
     g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);
   }
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
+  if (situ) return bend(g, u, *situ, ops);
   if (limit == 0) return ops.gated_activation(g, u, form);
   return ops.scale(cut_above(ops.activation(g, form.activation), limit, ops), ops.clamp(u, limit));
 }
@@ -149,7 +162,7 @@ Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const Tap
 
 // Where weights scale the inputs, the chosen experts take turns: the likeliest of all tokens first.
 Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const {
-  if (limit != 0) return limited(x, routing, ops);
+  if (limit != 0 || situ) return one_by_one(x, routing, ops);
   if (!scaled_inputs) return ops.fused_moe(x, routing, experts, mixing);
   const std::size_t tokens = x.rows();
   Matrix sum;
@@ -163,8 +176,8 @@ Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const 
   return sum;
 }
 
-// What experts make of their tokens, one expert after the other: no kernel knows the limit.
-Matrix Mixture::limited(const Matrix& x, const Routing& routing, Ops& ops) const {
+// What experts make of their tokens, one expert after the other: no kernel knows the limit, or situ.
+Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) const {
   const auto stage = [&](double value) { return ops.arithmetic().stage(value); };
   const std::vector<double> weights = ops.download(routing.weights);
   std::vector<double> sums(x.rows() * x.columns());
@@ -182,6 +195,7 @@ Matrix Mixture::limited(const Matrix& x, const Routing& routing, Ops& ops) const
     one.down = experts.down[e];
     one.form = experts.form;
     one.limit = limit;
+    one.situ = situ;
     std::vector<std::size_t> rows;
     for (const std::size_t place : places) rows.push_back(place / routing.top_k);
     const std::vector<double> y = ops.download(one.forward(ops.gather(x, rows), ops));

@@ -13,12 +13,18 @@
 
 namespace assay {
 
+// Kimi K3's activation: β tanh(gate / β) σ(gate) · l tanh(up / l); without l, up as it is.
+struct SituForm {
+  double beta = 1, linear_beta = 0;
+};
+
 // down(act(gate(x) · gate_scale) · up(x)) · down_scale; gate and up may be one matrix, gates first. Without a gate:
 // down(act(up(x))).
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
   GatedActivation form;
+  std::optional<SituForm> situ;           // in place of `form`
   double gate_scale = 1, down_scale = 1;  // Falcon-H1
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
@@ -44,6 +50,7 @@ struct Mixture {
   double limit = 0;              // of what experts' gates and ups give, as GatedMlp's
   std::optional<double> jitter;  // chosen by sparse_mixer(), whatever `rule` says
   bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is
+  std::optional<SituForm> situ;  // of the routed experts, in place of experts.form
   MoeForm mixing = MoeForm::sparse;
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
@@ -59,7 +66,7 @@ struct Mixture {
  private:
   Routing choose(const Matrix& logits, Ops& ops) const;
   Matrix routed(const Matrix& x, const Routing& routing, Ops& ops) const;
-  Matrix limited(const Matrix& x, const Routing& routing, Ops& ops) const;
+  Matrix one_by_one(const Matrix& x, const Routing& routing, Ops& ops) const;
 };
 
 // The layer has a router.

@@ -21,6 +21,15 @@ struct LowRank {
   }
 };
 
+// Kimi K3 stores as many decays as a head is wide, and uses the first ones.
+void keep_first(WeightView& vector, std::size_t count) {
+  if (vector.rows * vector.columns <= count) return;
+  if (vector.rows == 1)
+    vector.columns = count;
+  else
+    vector = vector.row_range(0, count);
+}
+
 class KimiDeltaAttention final : public RecurrentMixer {
  public:
   KimiDeltaAttention(const Weights& weights, std::size_t layer, const RecurrentForm& form)
@@ -41,6 +50,7 @@ class KimiDeltaAttention final : public RecurrentMixer {
     out_ = get(Role::recurrent_out);
     heads_ = beta_.outputs();
     width_ = norm_.rows * norm_.columns;
+    keep_first(decay_log_, heads_);
     require_shape(out_.inputs() == heads_ * width_ && in_[0].outputs() == heads_ * width_, out_);
   }
 

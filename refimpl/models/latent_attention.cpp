@@ -118,6 +118,7 @@ LatentAttention LatentAttention::read(const Weights& weights, std::size_t layer)
   if (!a.k_b || !a.v_b) a.kv_b = get(Role::kv_b);
   a.output = get(Role::attention_output);
   a.output_bias = bias(Role::attention_output);
+  a.gate = weights.find({.role = Role::attention_gate, .layer = layer});
   a.indexer = KeyIndexer::find(weights, layer);
   return a;
 }
@@ -170,8 +171,9 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                .scale = s.scale,
                .form = s.form};
   add_sequences(call, batch, layer, s, chosen);
-  const Matrix mixed = ops.mla(call);  // [tokens, heads · v]
+  Matrix mixed = ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);
+  if (gate) at("attn_gated", mixed = ops.output_gate(mixed, ops.linear(x, gate)));
   return ops.linear(mixed, output, output_bias);  // [tokens, hidden]
 }
 

@@ -47,6 +47,7 @@ struct LatentAttention {
   WeightView kv_a, kv_a_bias, kv_a_norm;
   WeightView kv_b, k_b, v_b;  // one matrix, or GGUF's two halves
   WeightView output, output_bias;
+  WeightView gate;  // Kimi K3: σ of it scales what attention gives
   std::optional<KeyIndexer> indexer;
 
   static LatentAttention read(const Weights& weights, std::size_t layer);

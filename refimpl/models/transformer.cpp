@@ -9,6 +9,7 @@
 #include "refimpl/models/experts_beside.h"
 #include "refimpl/models/latent_attention.h"
 #include "refimpl/models/per_layer_input.h"
+#include "refimpl/models/residual_mix.h"
 #include "refimpl/models/rope_table.h"
 
 namespace assay {
@@ -24,7 +25,8 @@ struct DecoderLayer {
   std::optional<Mixture> mixture;
   std::optional<ExpertsBeside> beside;  // in a layer with both
   std::optional<PerLayerStep> own_input;
-  double scale = 1;  // of what comes out
+  double scale = 1;                    // of what comes out
+  ResidualMix attention_mix, mlp_mix;  // or none
   bool mixes_tokens() const { return attention || latent || recurrent; }
   bool has_mlp() const { return mixture || mlp.down; }
 };
@@ -74,6 +76,8 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   mixture.latent_norm = norms.stored(Role::latent_norm, index);
   mixture.limit = limit_of(form.expert_limits, index);
   if (mixture.shared) mixture.shared->limit = limit_of(form.shared_limits, index);
+  mixture.situ = form.situ;
+  if (mixture.shared) mixture.shared->situ = form.situ;
   return mixture;
 }
 
@@ -101,6 +105,12 @@ void read_token_mixers(const Weights& weights, const DecoderForm& form, const No
     layer.attention.emplace(weights, layer.index, *geometry, form.attention, norm);
 }
 
+// "model." of "model.embed_tokens.weight".
+std::string stem(const Weights& weights) {
+  const std::string& name = *weights.get({.role = Role::token_embedding}).name;
+  return name.substr(0, name.rfind("embed_tokens"));
+}
+
 DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
                         const DecoderForm& form) {
   const NormReader norms(weights, form);
@@ -121,6 +131,12 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
     else
       layer.mixture = std::move(mixture);
   }
+  if (form.residual_block != 0) {
+    const std::string name = fmt::format("{}layers.{}.", stem(weights), index);
+    layer.attention_mix = ResidualMix::read(weights, name + "self_attention_res");
+    layer.mlp_mix = ResidualMix::read(weights, name + "mlp_res");
+  }
+  layer.mlp.situ = form.situ;
   layer.mlp.gate_scale = form.scales.mlp_gate;
   layer.mlp.down_scale = form.scales.mlp_down;
   if (!layer.mixes_tokens()) std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
@@ -167,6 +183,7 @@ class Decoder : public LanguageModel {
     if (!attention.empty() && attention.front().kind == AttentionGeometry::Kind::latent) {
       latent_ = latent_settings(weights.tree());
       latent_.form = form.latent;
+      latent_.epsilon = form.latent_epsilon;
     }
     const NormReader norms(weights, form);
     embedding_norm_ = norms.stored(Role::embedding_norm);
@@ -180,6 +197,7 @@ class Decoder : public LanguageModel {
     for (std::size_t i = 0; i < weights.tree().layers; ++i)
       layers_.push_back(read_layer(weights, i, activation, form));
     prediction_ = read_prediction(weights, activation, form);
+    if (form.residual_block != 0) output_mix_ = ResidualMix::read(weights, stem(weights) + "output_attn_res");
   }
 
   std::size_t vocabulary() const override { return head_.outputs(); }
@@ -212,12 +230,18 @@ class Decoder : public LanguageModel {
     const Matrix own = own_inputs_ ? (*own_inputs_)(batch, x, ops) : Matrix();  // [tokens, layers · width]
     if (own_inputs_) taps("layer_inputs", own);
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
+    std::vector<Matrix> kept;  // the stream before every residual_block-th layer
     for (const DecoderLayer& layer : layers_) {
       batch.go_on();
+      if (form_.residual_block != 0) {
+        x = run_on_mixes(layer, x, kept, batch, ops, TapScope(taps, "layers", layer.index));
+        continue;
+      }
       const std::optional<std::size_t> rope = h_.rope_of.at(layer.index);
       x = run(layer, x, own, batch, rope ? &angles.at(*rope) : nullptr, ops,
               TapScope(taps, "layers", layer.index));
     }
+    if (output_mix_) taps("mixed", x = output_mix_(kept, x, h_.epsilon, ops));
     x = final_norm_(x, ops);
     taps("final_norm", x);
     return x;
@@ -289,6 +313,24 @@ class Decoder : public LanguageModel {
     if (layer.scale != 1) y = ops.multiply(y, layer.scale);
     at("out", y);
     return y;
+  }
+
+  // Nothing rotates.
+  Matrix run_on_mixes(const DecoderLayer& layer, Matrix x, std::vector<Matrix>& kept, const Batch& batch,
+                      Ops& ops, const TapScope& at) const {
+    const Matrix seen = layer.attention_mix(kept, x, h_.epsilon, ops);
+    at("attn_in", seen);
+    const bool keeps = layer.index % form_.residual_block == 0;
+    if (keeps) kept.push_back(x);
+    const Matrix mixed =
+        mix_tokens(normed(seen, layer.attention_norm, "attn_norm", ops, at), layer, batch, nullptr, ops, at);
+    x = keeps ? mixed : ops.add(x, mixed);
+    at("attn_residual", x);
+    const Matrix fed = layer.mlp_mix(kept, x, h_.epsilon, ops);
+    at("mlp_in", fed);
+    x = ops.add(x, feed_forward(x, normed(fed, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
+    at("out", x);
+    return x;
   }
 
   Matrix one_by_one(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
@@ -366,6 +408,7 @@ class Decoder : public LanguageModel {
   std::optional<PerLayerInputs> own_inputs_;
   std::vector<DecoderLayer> layers_;
   std::optional<Prediction> prediction_;
+  ResidualMix output_mix_;  // or none
 };
 
 }  // namespace

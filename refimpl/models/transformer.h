@@ -8,6 +8,9 @@
 //   or:           x = x + attention(norm(x)) + mlp(norm(x))            both of the same x
 //   logits = cap(head(norm(x)) · head_scale)
 //
+// Or, where form.residual_block says so, with the streams before every so many layers kept (residual_mix.h):
+//   x = a + b + …: what attention and MLPs since the last kept one gave, each of norm(mix(kept, x))
+//
 // Of multi-token prediction, where form.draft_layers says so:
 //   x = projection [norm(embed(next token)) | norm(what the head saw)];  the layers;  what the head sees is norm(x)
 //
@@ -19,6 +22,7 @@
 #include <optional>
 #include <span>
 
+#include "refimpl/models/feed_forward.h"
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/recurrent_mixer.h"
@@ -52,6 +56,9 @@ struct DecoderForm {
   std::span<const double> expert_limits = {}, shared_limits = {};
   RecurrentForm recurrent = {};  // of layers that keep a state in place of a cache; epsilon is the tree's
   MlaForm latent = MlaForm::absorbed;
+  double latent_epsilon = 1e-6;       // of the norms on latents
+  std::optional<SituForm> situ = {};  // Kimi K3: of all MLPs and experts
+  std::size_t residual_block = 0;     // Kimi K3: blocks see mixes of the stream, kept every so many layers
   BranchScales scales = {};
   // Layers of multi-token prediction that are run for one guess, in their order; 0: whatever is stored, none.
   std::size_t draft_layers = 0;

@@ -160,6 +160,7 @@ const Family kKimiK25 = {"kimi_k25", "Kimi K2.5, K2.6, K2.7", kK25Architectures,
                          read_k25};
 const Family kKimiLinear = {"kimi_linear",   "Kimi Linear", kLinearArchitectures, kLinearTypes, {},
                             describe_linear, forward_linear};
-const Family kKimiK3 = {"kimi_k3", "Kimi K3", kK3Architectures, kK3Types, {}, describe_linear};
+const Family kKimiK3 = {"kimi_k3", "Kimi K3",       kK3Architectures, kK3Types,
+                        {},        describe_linear, forward_linear};
 
 }  // namespace assay::families

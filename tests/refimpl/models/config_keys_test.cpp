@@ -189,7 +189,11 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"qwen3_5_moe_text", {"partial_rotary_factor", "intermediate_size"}},
       // Published names of what the class calls otherwise or takes from another key.
       {"nemotron_h", {"num_hidden_layers", "attention_head_dim"}},
-      {"kimi_linear", {"model_max_length", "moe_layer_freq"}},
+      // … and Kimi K3's, of which there is no class.
+      {"kimi_linear",
+       {"model_max_length", "moe_layer_freq", "attn_res_block_size", "activation_situ_beta",
+        "activation_situ_linear_beta", "mla_use_output_gate", "routed_expert_hidden_size",
+        "latent_moe_use_norm"}},
   };
   for (const auto& [type, rule] : rules_by_type()) {
     if (!known.contains(type)) continue;

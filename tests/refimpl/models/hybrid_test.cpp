@@ -9,7 +9,7 @@ namespace {
 
 using test::Runner;
 
-const char* const kHybrids[] = {"falcon_h1", "granitemoehybrid", "kimi_linear", "nemotron_h"};
+const char* const kHybrids[] = {"falcon_h1", "granitemoehybrid", "kimi_k3", "kimi_linear", "nemotron_h"};
 const char* const kPredicting[] = {"qwen3_next", "qwen3_5", "qwen3_5_moe", "nemotron_h"};
 
 struct HybridModel {

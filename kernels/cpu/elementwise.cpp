@@ -20,6 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V32 = hn::Vec<F32>;
 
+#include "kernels/cpu/logistic.h"
+
 void norm_row(const float* x, const float* w, std::size_t count, float epsilon, float* y) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
@@ -37,13 +39,6 @@ void norm_row(const float* x, const float* w, std::size_t count, float epsilon, 
     hn::StoreU(hn::Mul(scaled, hn::LoadU(d, w + i)), d, y + i);
   }
   for (; i < count; ++i) y[i] = x[i] * factor * w[i];
-}
-
-// σ(x) = 1 / (1 + e^-x); from -88 on down e^-x is held finite, and the quotient is as good as 0.
-HWY_INLINE V32 sigmoid(V32 x) {
-  const F32 d;
-  const V32 e = hn::Exp(d, hn::Neg(hn::Max(x, hn::Set(d, -88.0F))));
-  return hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), e));
 }
 
 HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedActivation& form) {

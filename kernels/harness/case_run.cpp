@@ -51,10 +51,11 @@ CaseRun run_case(const Kernel<Call>& kernel, const Operands<Call>& operands, con
       run.taken = false;
       return run;
     }
+    for (const Matrix& state : states_after(call)) ops->may_change(state);
     ops->seal();
     if (variation.reused) run_on_other_contents(kernel, call, *ops, lend_others);
     const std::size_t loops = cpu::shared_loops();
-    run.parts = parts_of(*ops, kernel.run(*ops, call));
+    run.parts = parts_of_call(*ops, call, kernel.run(*ops, call));
     // Only our own loops are seen; those of the reference and of libraries are taken for shared.
     run.shared = !kernel.name.starts_with("cpu.") || cpu::shared_loops() != loops;
   } catch (const RunFault& fault) {

@@ -44,6 +44,16 @@ std::vector<OutputPart> parts_of(Ops&, const QuantizedMatrix& result) {
           {"values", result.rows, result.columns, std::move(values)}};
 }
 
+OutputPart part_of_states(Ops& ops, const std::vector<Matrix>& states) {
+  OutputPart part = {.name = "states", .columns = states.front().columns(), .of_tokens = false};
+  for (const Matrix& state : states) {
+    part.rows += state.rows();
+    const std::vector<float> values = narrow(ops.download(state));
+    part.values.insert(part.values.end(), values.begin(), values.end());
+  }
+  return part;
+}
+
 std::vector<double> TruthPart::budget(const Roundoffs& u) const {
   if (per_roundoff.empty() && absolute.empty()) return {};
   const double u_out = unit_roundoff(type), floor = resolution_floor(type);

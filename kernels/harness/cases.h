@@ -29,10 +29,31 @@ struct OutputPart {
   std::string_view name;
   std::size_t rows = 0, columns = 0;
   std::vector<float> values;
+  bool of_tokens = true;  // a row of it is a token's; false: it is what all of them leave behind
 };
 std::vector<OutputPart> parts_of(Ops& ops, const Matrix& result);           // "y"
 std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "experts", "weights"
 std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
+
+// The states that a call leaves behind its tokens, one above the other; empty: its operation keeps none.
+template <class Call>
+std::vector<Matrix> states_after(const Call& call) {
+  std::vector<Matrix> states;
+  if constexpr (requires { call.sequences.front().after; }) {
+    for (const auto& sequence : call.sequences)
+      states.insert(states.end(), sequence.after.begin(), sequence.after.end());
+  }
+  return states;
+}
+OutputPart part_of_states(Ops& ops, const std::vector<Matrix>& states);  // "states"
+// All that comes of a call: parts_of() its result, and its states.
+template <class Call>
+std::vector<OutputPart> parts_of_call(Ops& ops, const Call& call, const ResultOf<Call>& result) {
+  std::vector<OutputPart> parts = parts_of(ops, result);
+  if (const std::vector<Matrix> states = states_after(call); !states.empty())
+    parts.push_back(part_of_states(ops, states));
+  return parts;
+}
 
 // What came of the numbers before they were rounded to what is multiplied: the whole error of a kernel that
 // quantizes, by rules of its own (kernels/operands) or those of the arithmetic.

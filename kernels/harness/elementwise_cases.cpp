@@ -15,6 +15,7 @@
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
 #include "kernels/harness/made_weight.h"
+#include "refimpl/ops/recurrence.h"
 
 namespace assay {
 namespace {
@@ -237,10 +238,6 @@ class RopeCases final : public OpCases<RotaryCall> {
 };
 
 // --- activation and gated
-
-double logistic(double x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 // What rounding may do to act(x), in units of u.
 double activation_error(Activation kind, double x) {

@@ -1,7 +1,8 @@
 // Do(EmbeddingCall); Do(LinearCall); … for the Call of every operation, where a template is made for each.
 #pragma once
 
-#define ASSAY_FOR_EVERY_CALL(Do) \
+// Those that plugins are offered: kernels/plugin.h has words for them.
+#define ASSAY_FOR_EVERY_PLUGIN_CALL(Do) \
   Do(EmbeddingCall);             \
   Do(LinearCall);                \
   Do(RmsNormCall);               \
@@ -16,3 +17,11 @@
   Do(FusedMoeCall);              \
   Do(QuantizeCall);              \
   Do(DequantizeCall)
+
+#define ASSAY_FOR_EVERY_CALL(Do)   \
+  ASSAY_FOR_EVERY_PLUGIN_CALL(Do); \
+  Do(ConvolutionCall);             \
+  Do(DeltaRuleCall);               \
+  Do(StateSpaceCall);              \
+  Do(GatedNormCall);               \
+  Do(OutputGateCall)

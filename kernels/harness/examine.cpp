@@ -28,10 +28,14 @@ constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in
 // A case's runs, wherever they take place.
 using Runner = std::function<CaseRun(const Variation&)>;
 
-// The first element whose bits differ among the first `rows` rows of both; any two NaNs are equal.
+constexpr std::size_t kAllRows = static_cast<std::size_t>(1) << 40;
+
+// The first element whose bits differ among the first `rows` rows of both, of parts that have a row for each token;
+// or anywhere. Any two NaNs are equal.
 std::optional<std::string> first_difference(const std::vector<OutputPart>& a,
                                             const std::vector<OutputPart>& b, std::size_t rows) {
   for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p) {
+    if (rows != kAllRows && !a[p].of_tokens) continue;
     const std::size_t count = std::min({rows * a[p].columns, a[p].values.size(), b[p].values.size()});
     for (std::size_t i = 0; i < count; ++i) {
       const float x = a[p].values[i], y = b[p].values[i];
@@ -42,7 +46,11 @@ std::optional<std::string> first_difference(const std::vector<OutputPart>& a,
   return std::nullopt;
 }
 
-constexpr std::size_t kAllRows = static_cast<std::size_t>(1) << 40;
+std::size_t tokens_of(const std::vector<OutputPart>& parts) {
+  std::size_t rows = 0;
+  for (const OutputPart& part : parts) rows = part.of_tokens ? part.rows : rows;
+  return rows;
+}
 
 struct Judge {
   CaseResult& result;
@@ -98,8 +106,7 @@ void check_part(const Runner& run, const CaseRun& first, const Variation& part, 
   const CaseRun alone = run(part);
   if (!alone.taken) return;
   if (!alone.check.empty()) return judge.no(alone.check, "a part by itself: " + alone.detail);
-  const std::size_t rows = alone.parts.empty() ? 0 : alone.parts.back().rows;
-  const auto difference = first_difference(first.parts, alone.parts, rows);
+  const auto difference = first_difference(first.parts, alone.parts, tokens_of(alone.parts));
   kept = difference ? Kept::no : Kept::yes;
   if (difference && promised) judge.no(check, "among others and by itself: " + *difference);
 }
@@ -108,7 +115,7 @@ void check_isolation(const Runner& run, const CaseRun& first, int jobs, const Ju
   const CaseRun spoilt = run({.jobs = jobs, .spoilt = true});
   if (!spoilt.taken) return;
   if (!spoilt.check.empty()) return judge.no(spoilt.check, "with a NaN in the last token: " + spoilt.detail);
-  const std::size_t rows = first.parts.empty() ? 0 : first.parts.back().rows;
+  const std::size_t rows = tokens_of(first.parts);
   const auto difference = rows < 2 ? std::nullopt : first_difference(first.parts, spoilt.parts, rows - 1);
   judge.result.properties.isolated = difference ? Kept::no : Kept::yes;
   if (difference) judge.no("isolation", "with a NaN in the last token: " + *difference);

@@ -106,6 +106,15 @@ std::uint64_t GuardedOps::fingerprint(const Block& block) const {
   return hash;
 }
 
+void GuardedOps::may_change(const Matrix& argument) {
+  if (argument.empty()) return;
+  with_elements(argument.real(), [&](auto element) {
+    using T = decltype(element);
+    for (Block& block : blocks_)
+      block.changes |= !block.matrix.empty() && block.matrix.row<T>(0) == argument.row<T>(0);
+  });
+}
+
 void GuardedOps::seal() {
   for (Block& block : blocks_) block.sealed = fingerprint(block);
   inputs_ = blocks_.size();
@@ -137,7 +146,7 @@ void GuardedOps::reverse_inputs() {
 
 std::optional<std::string> GuardedOps::changed_input() const {
   for (std::size_t i = 0; i < inputs_; ++i) {
-    if (fingerprint(blocks_[i]) != blocks_[i].sealed)
+    if (!blocks_[i].changes && fingerprint(blocks_[i]) != blocks_[i].sealed)
       return fmt::format("a {} × {} argument was changed", blocks_[i].matrix.rows(),
                          blocks_[i].matrix.columns());
   }

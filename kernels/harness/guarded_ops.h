@@ -18,6 +18,8 @@ class GuardedOps final : public ReferenceOps {
 
   Matrix allocate(std::size_t rows, std::size_t columns) override;
 
+  // A result that the call brings along: it may change.
+  void may_change(const Matrix& argument);
   // From here on what was allocated so far is input and may not change, but where a call says so.
   void seal();
   // The numbers of all inputs, for restore(); reverse_inputs() leaves the same ones in another order.
@@ -38,6 +40,7 @@ class GuardedOps final : public ReferenceOps {
     std::byte* begin;
     std::size_t stride, before;  // elements
     std::uint64_t sealed = 0;
+    bool changes = false;
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::uint64_t fingerprint(const Block& block) const;

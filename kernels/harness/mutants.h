@@ -106,6 +106,16 @@ template <>
 std::vector<Mutant<QuantizeCall>> mutants_of();
 template <>
 std::vector<Mutant<DequantizeCall>> mutants_of();
+template <>
+std::vector<Mutant<ConvolutionCall>> mutants_of();
+template <>
+std::vector<Mutant<DeltaRuleCall>> mutants_of();
+template <>
+std::vector<Mutant<StateSpaceCall>> mutants_of();
+template <>
+std::vector<Mutant<GatedNormCall>> mutants_of();
+template <>
+std::vector<Mutant<OutputGateCall>> mutants_of();
 
 // A fault in what the comparator is handed: changes truth, output or both of a right kernel.
 struct InputMutant {

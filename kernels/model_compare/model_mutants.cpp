@@ -11,7 +11,6 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "kernels/harness/mutants.h"
-#include "kernels/harness/mutants_recurrent.h"
 #include "kernels/model_compare/plain_ops.h"
 #include "kernels/registry/calling_ops.h"
 

@@ -15,6 +15,10 @@
 namespace assay {
 namespace {
 
+// kernels/plugin.h has no words for recurrent layers.
+template <class Call>
+constexpr bool kIsOffered = !kIsListed<Call, RecurrentCalls>;
+
 std::int32_t abi_precision(Precision precision) {
   switch (precision) {
     case Precision::f32: return ASSAY_PRECISION_F32;
@@ -129,7 +133,9 @@ ResultOf<Call> run(const assay_kernel& kernel, MarshalledWeights& weights, Ops& 
 template <class Visitor>
 void with_op(Registry& registry, std::string_view op, Visitor&& visit) {
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if (Call::kOp == op) visit(Kernel<Call>());
+    if constexpr (kIsOffered<Call>) {
+      if (Call::kOp == op) visit(Kernel<Call>());
+    }
   });
 }
 
@@ -186,7 +192,9 @@ std::optional<double> time_plugin(const PluginKernel& kernel, MarshalledWeights&
 std::string_view op_name(std::int32_t op) {
   std::string_view name;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if (AbiOf<Call>::kOp == op) name = Call::kOp;
+    if constexpr (kIsOffered<Call>) {
+      if (AbiOf<Call>::kOp == op) name = Call::kOp;
+    }
   });
   return name;
 }
@@ -194,7 +202,7 @@ std::string_view op_name(std::int32_t op) {
 #define ASSAY_INSTANTIATE(Call)                                                                          \
   template std::optional<double> time_plugin(const PluginKernel&, MarshalledWeights&, Ops&, const Call&, \
                                              double)
-ASSAY_FOR_EVERY_CALL(ASSAY_INSTANTIATE);
+ASSAY_FOR_EVERY_PLUGIN_CALL(ASSAY_INSTANTIATE);
 #undef ASSAY_INSTANTIATE
 
 }  // namespace assay

@@ -32,8 +32,8 @@ class CallingEach<Derived, Base, CallList<Call, More...>>
 };
 
 template <class Derived, class Base = ReferenceOps>
-class CallingOps : public CallingEach<Derived, CallingEach<Derived, Base, RecurrentCalls>, EveryCall> {
-  using Each = CallingEach<Derived, CallingEach<Derived, Base, RecurrentCalls>, EveryCall>;
+class CallingOps : public CallingEach<Derived, Base, EveryCall> {
+  using Each = CallingEach<Derived, Base, EveryCall>;
 
  public:
   using Each::Each;

@@ -1,10 +1,13 @@
 // The kernels that come with assay.
+#include <type_traits>
 #include <utility>
 
 #include "core/system/error.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gates.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/mla.h"
 #include "kernels/cpu/moe.h"
@@ -29,6 +32,10 @@ constexpr Invariants kNoBatch = {.batch_invariant = false};
 constexpr Invariants kNoChunk = {.chunk_invariant = false};
 constexpr Invariants kNeither = {.batch_invariant = false, .chunk_invariant = false};
 
+// In chunks, recurrences are other sums than token by token, in the reference too: where a prompt is cut matters.
+template <class Call>
+constexpr bool kHasChunks = std::is_same_v<Call, DeltaRuleCall> || std::is_same_v<Call, StateSpaceCall>;
+
 template <class Call>
 void add_reference(Registry& registry) {
   registry.add(Kernel<Call>{.name = "reference",
@@ -40,7 +47,8 @@ void add_reference(Registry& registry) {
                                   if (reference == nullptr)
                                     throw Error::internal("the reference computes in ordinary memory only");
                                   return run_reference(*reference, call);
-                                }});
+                                },
+                            .invariants = {.chunk_invariant = !kHasChunks<Call>}});
 }
 
 template <class Call>
@@ -268,11 +276,31 @@ void add_cpu_kernels(Registry& registry) {
                         moe_edges(), kOfCpuOps, kNoBatch, {}, float32_inside);
 }
 
+Edges output_gate_edges() {
+  Edges edges = elementwise_edges();
+  edges.push_back({.of = "width", .every = kLanes});
+  return edges;
+}
+
+// Of recurrent layers. A token's result depends on those before it, and on no other sequence.
+void add_recurrent(Registry& registry) {
+  add_cpu<ConvolutionCall>(
+      registry, "cpu.simd", "channels in vectors", elementwise_edges(),
+      [](CpuOps& cpu, const ConvolutionCall& call) { return cpu::convolution(cpu, call); });
+  add_cpu<GatedNormCall>(registry, "cpu.simd", "sums of squares and exponentials in vectors",
+                         elementwise_edges(),
+                         [](CpuOps& cpu, const GatedNormCall& call) { return cpu::gated_norm(cpu, call); });
+  add_cpu<OutputGateCall>(
+      registry, "cpu.simd", "exponentials in vectors", output_gate_edges(),
+      [](CpuOps& cpu, const OutputGateCall& call) { return cpu::output_gate(cpu, call); });
+}
+
 Registry make_builtin() {
   Registry registry;
   registry.for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) { add_reference<Call>(registry); });
   add_linear(registry);
   add_cpu_kernels(registry);
+  add_recurrent(registry);
   add_cuda_kernels(registry);
   return registry;
 }

@@ -105,15 +105,13 @@ class SelectedOps final : public CallingOps<SelectedOps> {
 
   template <class Call>
   ResultOf<Call> call(const Call& call) {
-    if constexpr (kIsListed<Call, EveryCall>) {
-      for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
-        if (!kernel.takes(arithmetic(), call)) continue;
-        count(call, false);
-        const Side side(*this, device_ && kernel.device == Device::cuda);
-        return kernel.run(*this, call);
-      }
-      count(call, true);
+    for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
+      if (!kernel.takes(arithmetic(), call)) continue;
+      count(call, false);
+      const Side side(*this, device_ && kernel.device == Device::cuda);
+      return kernel.run(*this, call);
     }
+    count(call, true);
     const Side side(*this, false);
     return run_reference(*this, call);
   }

@@ -56,15 +56,22 @@ void convolve(const ConvolutionCall& call, const SequenceState& sequence, const 
 
 }  // namespace
 
+void check_shapes(const ConvolutionCall& call, const std::vector<double>& weight,
+                  const std::vector<double>& bias) {
+  const std::size_t channels = call.x.columns();
+  if (channels == 0 || weight.empty() || weight.size() % channels != 0 ||
+      (!bias.empty() && bias.size() != channels))
+    throw Error::input(
+        fmt::format("a convolution's {} weights are not of {} channels", weight.size(), channels))
+        .tensor(*call.weight.name);
+  check_states("convolution", call.sequences, call.x.rows(), weight.size() / channels - 1, channels);
+}
+
 Matrix ReferenceOps::run(const ConvolutionCall& call) {
   const std::vector<double> w = vector_of(call.weight, arithmetic()),
                             bias = vector_of(call.bias, arithmetic());
-  const std::size_t channels = call.x.columns();
-  if (channels == 0 || w.empty() || w.size() % channels != 0 || (!bias.empty() && bias.size() != channels))
-    throw Error::input(fmt::format("a convolution's {} weights are not of {} channels", w.size(), channels))
-        .tensor(*call.weight.name);
-  check_states("convolution", call.sequences, call.x.rows(), w.size() / channels - 1, channels);
-  Matrix y = allocate(call.x.rows(), channels);
+  check_shapes(call, w, bias);
+  Matrix y = allocate(call.x.rows(), call.x.columns());
   with_elements(y.real(), [&](auto element) {
     parallel_for(jobs(), call.sequences.size(), [&](std::size_t i) {
       convolve<decltype(element)>(call, call.sequences[i], arithmetic(), w, bias, y);

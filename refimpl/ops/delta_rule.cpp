@@ -167,6 +167,8 @@ class DeltaHead {
   StateRows<T> state_;
 };
 
+}  // namespace
+
 void check_shapes(const DeltaRuleCall& call, const std::vector<double>& log,
                   const std::vector<double>& bias) {
   const std::size_t keys = call.key_heads * call.key_dim, values = call.value_heads * call.value_dim;
@@ -188,8 +190,6 @@ void check_shapes(const DeltaRuleCall& call, const std::vector<double>& log,
         .tensor(*call.decay_log.name);
   check_states("delta rule", call.sequences, tokens, call.value_heads * call.key_dim, call.value_dim);
 }
-
-}  // namespace
 
 Matrix ReferenceOps::run(const DeltaRuleCall& call) {
   const std::vector<double> log = vector_of(call.decay_log, arithmetic());

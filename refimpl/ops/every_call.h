@@ -10,10 +10,11 @@ namespace assay {
 
 template <class... Calls>
 struct CallList {};
-using EveryCall = CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall,
-                           MlaCall, ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall,
-                           FusedMoeCall, QuantizeCall, DequantizeCall>;
-// Those that nobody has written kernels for: the reference computes them.
+using EveryCall =
+    CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall, MlaCall,
+             ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall, FusedMoeCall, QuantizeCall,
+             DequantizeCall, ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall>;
+// Those of recurrent layers.
 using RecurrentCalls =
     CallList<ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall>;
 

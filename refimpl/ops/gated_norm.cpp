@@ -36,15 +36,19 @@ void norm_row(const GatedNormCall& call, const std::vector<double>& w, const Ari
 
 }  // namespace
 
-Matrix ReferenceOps::run(const GatedNormCall& call) {
-  const std::vector<double> w = vector_of(call.weight, arithmetic());
+void check_shapes(const GatedNormCall& call, const std::vector<double>& weight) {
   const std::size_t columns = call.x.columns();
   if (call.gate.rows() != call.x.rows() || call.gate.columns() != columns)
     throw Error::internal(fmt::format("gated norm: x [{}, {}] and gate [{}, {}]", call.x.rows(), columns,
                                       call.gate.rows(), call.gate.columns()));
-  if (call.group == 0 || columns % call.group != 0 || w.empty() || columns % w.size() != 0)
+  if (call.group == 0 || columns % call.group != 0 || weight.empty() || columns % weight.size() != 0)
     throw Error::input("a norm's weight does not divide what it scales: the tensors are not of one model");
-  Matrix y = allocate(call.x.rows(), columns);
+}
+
+Matrix ReferenceOps::run(const GatedNormCall& call) {
+  const std::vector<double> w = vector_of(call.weight, arithmetic());
+  check_shapes(call, w);
+  Matrix y = allocate(call.x.rows(), call.x.columns());
   with_elements(y.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t r = 0; r < y.rows(); ++r)

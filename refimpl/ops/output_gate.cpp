@@ -7,11 +7,16 @@
 
 namespace assay {
 
-Matrix ReferenceOps::run(const OutputGateCall& call) {
+void check_shapes(const OutputGateCall& call) {
   const std::size_t columns = call.x.columns(), gates = call.gate.columns();
   if (call.gate.rows() != call.x.rows() || gates == 0 || columns % gates != 0)
     throw Error::internal(fmt::format("output gate: x [{}, {}] and gate [{}, {}]", call.x.rows(), columns,
                                       call.gate.rows(), gates));
+}
+
+Matrix ReferenceOps::run(const OutputGateCall& call) {
+  check_shapes(call);
+  const std::size_t columns = call.x.columns(), gates = call.gate.columns();
   const std::size_t width = columns / gates;  // under one gate
   Matrix y = allocate(call.x.rows(), columns);
   with_elements(y.real(), [&](auto element) {

@@ -35,6 +35,17 @@ inline constexpr std::size_t kScanChunk = 64;
 void check_states(std::string_view op, const std::vector<SequenceState>& sequences, std::size_t tokens,
                   std::size_t rows, std::size_t columns);
 
+// Throw Error::internal where matrices do not fit each other, Error::input where the weights do not fit them. Vectors are
+// those weights, decoded.
+void check_shapes(const ConvolutionCall& call, const std::vector<double>& weight,
+                  const std::vector<double>& bias);
+void check_shapes(const DeltaRuleCall& call, const std::vector<double>& decay_log,
+                  const std::vector<double>& decay_bias);
+void check_shapes(const StateSpaceCall& call, const std::vector<double>& decay_log,
+                  const std::vector<double>& skip, const std::vector<double>& step_bias);
+void check_shapes(const GatedNormCall& call, const std::vector<double>& weight);
+void check_shapes(const OutputGateCall& call);
+
 // A run of a state's rows, worked on in memory of its own and put back where it is asked for.
 template <class T>
 class StateRows {

@@ -119,7 +119,10 @@ class SpaceHead {
   StateRows<T> state_;
 };
 
-void check_space(const StateSpaceCall& call) {
+}  // namespace
+
+void check_shapes(const StateSpaceCall& call, const std::vector<double>& decay_log,
+                  const std::vector<double>& skip, const std::vector<double>& step_bias) {
   const std::size_t tokens = call.x.rows(), shared = call.groups * call.state;
   const auto is = [&](const Matrix& x, std::size_t columns) {
     return x.rows() == tokens && x.columns() == columns;
@@ -131,21 +134,19 @@ void check_space(const StateSpaceCall& call) {
                     call.x.columns(), call.b.rows(), call.b.columns(), call.step.rows(), call.step.columns(),
                     call.heads, call.groups));
   check_states("state space", call.sequences, tokens, call.heads * call.head_dim, call.state);
+  if ((decay_log.size() != call.heads && decay_log.size() != call.heads * call.state) ||
+      skip.size() != call.heads || step_bias.size() != call.heads)
+    throw Error::input(fmt::format("a state space of {} heads has {} decays, {} skips and {} biases",
+                                   call.heads, decay_log.size(), skip.size(), step_bias.size()))
+        .tensor(*call.decay_log.name);
 }
 
-}  // namespace
-
 Matrix ReferenceOps::run(const StateSpaceCall& call) {
-  check_space(call);
   std::vector<double> rates = vector_of(call.decay_log, arithmetic());
-  for (double& rate : rates) rate = std::exp(rate);
   const std::vector<double> skip = vector_of(call.skip, arithmetic());
   const std::vector<double> bias = vector_of(call.step_bias, arithmetic());
-  if ((rates.size() != call.heads && rates.size() != call.heads * call.state) || skip.size() != call.heads ||
-      bias.size() != call.heads)
-    throw Error::input(fmt::format("a state space of {} heads has {} decays, {} skips and {} biases",
-                                   call.heads, rates.size(), skip.size(), bias.size()))
-        .tensor(*call.decay_log.name);
+  check_shapes(call, rates, skip, bias);
+  for (double& rate : rates) rate = std::exp(rate);
   const std::size_t each = rates.size() / call.heads;
   Matrix out = allocate(call.x.rows(), call.x.columns());
   with_elements(out.real(), [&](auto element) {

@@ -6,6 +6,8 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/delta_rule.h"
+#include "kernels/cpu/delta_step.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gates.h"
 #include "kernels/cpu/linear.h"
@@ -14,6 +16,7 @@
 #include "kernels/cpu/quantize.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cpu/state_space.h"
 #include "kernels/cpu/tile_rows.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/library/linear.h"
@@ -282,6 +285,27 @@ Edges output_gate_edges() {
   return edges;
 }
 
+Edges delta_edges() {
+  return {{.of = "tokens", .from = cpu::kChunkFrom},
+          {.of = "tokens", .from = cpu::kDeltaChunk + 1},
+          {.of = "tokens", .every = cpu::kDeltaBlock},
+          {.of = "k", .every = 2},
+          {.of = "v", .every = kLanes},
+          {.of = "v", .from = cpu::kDeltaStrip * kLanes},
+          {.of = "chunked v", .every = kPanel}};
+}
+Edges space_edges() {
+  return {{.of = "tokens", .from = cpu::kChunkFrom},
+          {.of = "tokens", .from = cpu::kSpaceChunk + 1},
+          {.of = "tokens", .every = cpu::kSpaceBlock},
+          {.of = "p", .every = kPanel},
+          {.of = "n", .every = kLanes}};
+}
+
+constexpr std::string_view kOfTwoWays = "chunks for many tokens of heads that forget at one speed";
+constexpr std::string_view kTokenByToken = "token by token, the state in vectors";
+constexpr std::string_view kByChunks = "products of matrices over chunks of tokens";
+
 // Of recurrent layers. A token's result depends on those before it, and on no other sequence.
 void add_recurrent(Registry& registry) {
   add_cpu<ConvolutionCall>(
@@ -293,6 +317,20 @@ void add_recurrent(Registry& registry) {
   add_cpu<OutputGateCall>(
       registry, "cpu.simd", "exponentials in vectors", output_gate_edges(),
       [](CpuOps& cpu, const OutputGateCall& call) { return cpu::output_gate(cpu, call); });
+  const auto add_scans = [&](std::string_view name, std::string_view about, cpu::ScanWay way,
+                             Invariants invariants) {
+    add_cpu<DeltaRuleCall>(
+        registry, name, about, delta_edges(),
+        [way](CpuOps& cpu, const DeltaRuleCall& call) { return cpu::delta_rule(cpu, call, way); },
+        invariants);
+    add_cpu<StateSpaceCall>(
+        registry, name, about, space_edges(),
+        [way](CpuOps& cpu, const StateSpaceCall& call) { return cpu::state_space(cpu, call, way); },
+        invariants);
+  };
+  add_scans("cpu.auto", kOfTwoWays, cpu::ScanWay::automatic, kNoChunk);
+  add_scans("cpu.recurrent", kTokenByToken, cpu::ScanWay::recurrent, {});
+  add_scans("cpu.chunked", kByChunks, cpu::ScanWay::chunked, kNoChunk);
 }
 
 Registry make_builtin() {

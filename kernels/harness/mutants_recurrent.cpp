@@ -20,7 +20,7 @@ Matrix one_late(ReferenceOps& ops, const Matrix& x, const std::vector<SequenceSt
   const Matrix late = changed(ops, x, [](double value) { return value; });
   for (const SequenceState& s : sequences) {
     if (s.tokens > 1) ops.store({.base = late}, s.first + 1, x.row_range(s.first, s.tokens - 1));
-    std::fill_n(late.row<float>(s.first), late.columns(), 0.0F);
+    if (s.tokens > 0) std::fill_n(late.row<float>(s.first), late.columns(), 0.0F);
   }
   return late;
 }

@@ -6,6 +6,7 @@
 
 #include "core/system/threads.h"
 #include "kernels/harness/made_weight.h"
+#include "kernels/model_compare/plain_dot.h"
 #include "kernels/operands/rounded_operands.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ops/w8a8.h"
@@ -68,20 +69,6 @@ std::vector<T> outputs_of(const WeightView& w, std::size_t first, std::size_t co
   }
   for (T& value : out) value = static_cast<T>(arithmetic.round(value));
   return out;
-}
-
-template <class T>
-T plain_dot(const T* x, const T* w, std::size_t n, int order) {
-  T sum = 0;
-  if (order == 0) {
-    for (std::size_t i = 0; i < n; ++i) sum += x[i] * w[i];
-  } else if (order == 1) {
-    for (std::size_t i = n; i-- > 0;) sum += x[i] * w[i];
-  } else {
-    for (std::size_t i = 0; i < n; i += 2) sum += x[i] * w[i];
-    for (std::size_t i = 1; i < n; i += 2) sum += x[i] * w[i];
-  }
-  return sum;
 }
 
 template <class T>

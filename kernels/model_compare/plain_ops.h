@@ -27,6 +27,8 @@ class PlainOps final : public ReferenceOps {
   Matrix run(const RotaryCall& call) override;
   Matrix run(const AttentionCall& call) override;
   Routing run(const MoeGateCall& call) override;
+  Matrix run(const DeltaRuleCall& call) override;  // plain_recurrent.cpp
+  Matrix run(const StateSpaceCall& call) override;
 
  private:
   Matrix multiplied(const Matrix& x, const WeightView& weight);

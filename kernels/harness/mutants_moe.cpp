@@ -156,7 +156,8 @@ std::vector<Mutant<FusedMoeCall>> mutants_of() {
       on_wrong_call<FusedMoeCall>("two experts' down matrices swapped", "swapped expert", swap_experts),
       on_wrong_call<FusedMoeCall>("gate and up of the experts swapped", "gates",
                                   [](ReferenceOps&, FusedMoeCall& c) {
-                                    std::swap(c.experts.gate, c.experts.up);
+                                    // Experts without gates have nothing to swap.
+                                    if (!c.experts.gate.empty()) std::swap(c.experts.gate, c.experts.up);
                                     c.experts.interleaved =
                                         c.experts.interleaved != !c.experts.gate_up.empty();
                                   }),

@@ -11,7 +11,8 @@ namespace assay {
 std::optional<BlockIndex> BlockIndex::find(const Weights& weights, std::size_t layer,
                                            const AttentionGeometry& geometry, const BlockIndexForm& form,
                                            const NormRule& rule) {
-  if (form.block == 0 || geometry.indexer_heads == 0) return std::nullopt;
+  if (geometry.indexer_heads == 0) return std::nullopt;
+  if (form.block == 0) throw Error::internal("an index without blocks of keys");
   const auto norm = [&](int number) {
     return Norm(weights.get({.role = Role::indexer_k_norm, .layer = layer, .half = number}), {}, rule);
   };

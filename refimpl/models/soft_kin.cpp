@@ -82,14 +82,31 @@ constexpr FixedKey kLingFixed[] = {{"norm_head", "false"}, {"norm_softmax", "fal
 constexpr FixedKey kLing2Fixed[] = {{"score_function", "\"sigmoid\""}, {"norm_head", "false"}};
 
 constexpr std::string_view kM3[] = {"minimax_m3"};
-constexpr auto kM3Used =
-    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "partial_rotary_factor", "rotary_dim",
-              "dense_intermediate_size", "shared_intermediate_size", "n_shared_experts", "num_local_experts",
-              "num_experts", "num_experts_per_tok", "routed_scaling_factor", "moe_layer_freq",
-              "sparse_attention_config", "swiglu_limit", "use_routing_bias"});
-constexpr std::string_view kM3Idle[] = {"num_mtp_modules",    "use_mtp",     "mtp_transformer_layers",
-                                        "attn_type_list",     "layer_types", "mlp_layer_types",
-                                        "router_jitter_noise"};
+constexpr auto kM3Used = kin_keys({"rms_norm_eps",
+                                   "num_key_value_heads",
+                                   "head_dim",
+                                   "partial_rotary_factor",
+                                   "rotary_dim",
+                                   "dense_intermediate_size",
+                                   "shared_intermediate_size",
+                                   "n_shared_experts",
+                                   "num_local_experts",
+                                   "num_experts",
+                                   "num_experts_per_tok",
+                                   "routed_scaling_factor",
+                                   "moe_layer_freq",
+                                   "sparse_attention_config",
+                                   "layer_types",
+                                   "mlp_layer_types",
+                                   "index_n_heads",
+                                   "index_head_dim",
+                                   "index_topk_blocks",
+                                   "index_block_size",
+                                   "index_local_blocks",
+                                   "swiglu_limit",
+                                   "use_routing_bias"});
+constexpr std::string_view kM3Idle[] = {"num_mtp_modules", "use_mtp", "mtp_transformer_layers",
+                                        "attn_type_list", "router_jitter_noise"};
 constexpr FixedKey kM3Fixed[] = {{"swiglu_alpha", "1.702"},          {"use_gemma_norm", "true"},
                                  {"attention_output_gate", "false"}, {"use_qk_norm", "true"},
                                  {"qk_norm_type", "\"per_head\""},   {"scoring_func", "\"sigmoid\""}};
@@ -116,6 +133,9 @@ std::unique_ptr<LanguageModel> make_minimax_m3(const Weights& weights, const Mod
     ConfigReader sparse(*nested, "sparse_attention_config");
     form.attention.index = {.block = sparse.size("sparse_block_size", 128).value(),
                             .local_blocks = sparse.number("sparse_local_block", 1)};
+  } else {  // as transformers writes it
+    form.attention.index = {.block = config.size("index_block_size", 128).value(),
+                            .local_blocks = config.number("index_local_blocks", 1)};
   }
   return make_kin_as(form, weights, options);
 }

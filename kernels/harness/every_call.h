@@ -3,19 +3,19 @@
 
 // Those that plugins are offered: kernels/plugin.h has words for them.
 #define ASSAY_FOR_EVERY_PLUGIN_CALL(Do) \
-  Do(EmbeddingCall);             \
-  Do(LinearCall);                \
-  Do(RmsNormCall);               \
-  Do(LayerNormCall);             \
-  Do(RotaryCall);                \
-  Do(AttentionCall);             \
-  Do(MlaCall);                   \
-  Do(ActivationCall);            \
-  Do(GatedActivationCall);       \
-  Do(SoftmaxCall);               \
-  Do(MoeGateCall);               \
-  Do(FusedMoeCall);              \
-  Do(QuantizeCall);              \
+  Do(EmbeddingCall);                    \
+  Do(LinearCall);                       \
+  Do(RmsNormCall);                      \
+  Do(LayerNormCall);                    \
+  Do(RotaryCall);                       \
+  Do(AttentionCall);                    \
+  Do(MlaCall);                          \
+  Do(ActivationCall);                   \
+  Do(GatedActivationCall);              \
+  Do(SoftmaxCall);                      \
+  Do(MoeGateCall);                      \
+  Do(FusedMoeCall);                     \
+  Do(QuantizeCall);                     \
   Do(DequantizeCall)
 
 #define ASSAY_FOR_EVERY_CALL(Do)   \

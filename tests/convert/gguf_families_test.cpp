@@ -145,6 +145,23 @@ TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {
   }
 }
 
+// llama.cpp takes 1 / √(head width) for the scores of a Gemma, but for those as deep as the 27 B models.
+TEST(GgufFamilies, AScaleThatNoKeyKeepsIsRefused) {
+  const TempDir dir;
+  for (const std::string model : {"gemma2", "gemma3"}) {
+    make_model(model, dir / model);
+    nlohmann::json config = nlohmann::json::parse(test::read_file(dir / model / "config.json"));
+    config["query_pre_attn_scalar"] = 256;
+    test::write_file(dir / model / "config.json", config.dump());
+    const auto result = assay(
+        {"convert", dir / model, dir / (model + ".gguf"), "--to", "gguf:f16", "--tokenizer-pre", "none"});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_NE(result.err.find("query_pre_attn_scalar is 256, which GGUF cannot say: llama.cpp would take 20"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
 // Of every family whose GGUF can be read back --equal finds each weight again.
 TEST(GgufFamilies, AreReadBack) {
   const TempDir dir;

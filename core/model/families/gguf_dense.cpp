@@ -1,9 +1,14 @@
 // How llama.cpp keeps dense decoders (conversion/*.py): OLMo, Granite, SmolLM3, Seed-OSS, EXAONE 4, ERNIE 4.5, Arcee,
 // Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_own_keys.h"
+#include "core/system/error.h"
 
 namespace assay::families {
 namespace dense_in_gguf {
@@ -202,6 +207,23 @@ constexpr GgufRules kGlm4 = {.base =
 ParsedJson gemma_key_heads(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("num_key_value_heads|num_attention_heads"));
 }
+// 1 / √query_pre_attn_scalar is the scale of scores, which no key keeps: llama.cpp takes the width of a head, but for the
+// models that have as many layers as the 27 B ones hidden_size / heads.
+void require_known_scale(const GgufFacts& facts, double width, double layers_of_27b) {
+  const double heads = facts.number("num_attention_heads", 8);
+  const bool is_27b = facts.number("num_hidden_layers", 26) == layers_of_27b;
+  const double taken = is_27b ? std::floor(facts.number("hidden_size", 2304) / heads) : width;
+  const double scalar = facts.number("query_pre_attn_scalar", 256);
+  if (scalar == taken) return;
+  throw Error::refused(
+      fmt::format("query_pre_attn_scalar is {:g}, which GGUF cannot say: llama.cpp would take {:g}", scalar,
+                  taken))
+      .in(facts.config.source());
+}
+ParsedJson gemma2_width(const GgufFacts& facts) {
+  require_known_scale(facts, head_width(facts).get<double>(), 46);
+  return head_width(facts);
+}
 constexpr GgufOwnKey kGemmaKeys[] = {
     {.key = "context_length", .config = "max_position_embeddings"},
     {.key = "embedding_length", .config = "hidden_size"},
@@ -217,6 +239,14 @@ constexpr GgufOwnKey kGemmaKeys[] = {
     {.key = "final_logit_softcapping", .form = Form::f32, .config = "final_logit_softcapping"},
     kWindow};
 constexpr std::size_t kKeysOfGemma1 = 10;
+constexpr auto kGemma2Keys = [] {
+  std::array<GgufOwnKey, std::size(kGemmaKeys)> keys{};
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = kGemmaKeys[i];
+    if (keys[i].key == "attention.key_length") keys[i].made = gemma2_width;
+  }
+  return keys;
+}();
 constexpr std::string_view kGeluTanh = "gelu_pytorch_tanh|gelu|gelu_new";
 constexpr GgufRules kGemma = {.base = {.family = "gemma",
                                        .architecture = "gemma",
@@ -234,7 +264,7 @@ constexpr GgufRules kGemma2 = {.base = {.family = "gemma2",
                                         .omits_tied_head = true,
                                         .vocabulary = Vocabulary::sentencepiece_first},
                                .keys_of = Keys::own,
-                               .keys = kGemmaKeys,
+                               .keys = kGemma2Keys,
                                .activations = kGeluTanh,
                                .norms_less_one = "norm.weight",
                                .tokenizer = GgufRules::Tokenizer::gemma};
@@ -252,6 +282,10 @@ ParsedJson epsilon_or(const GgufFacts& facts) {
 ParsedJson width_or(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("head_dim", 256));
 }
+ParsedJson gemma3_width(const GgufFacts& facts) {
+  require_known_scale(facts, facts.number("head_dim", 256), 62);
+  return width_or(facts);
+}
 ParsedJson theta_or(const GgufFacts& facts) {
   return facts.rope.value("rope_theta", 1e6);
 }
@@ -266,7 +300,7 @@ constexpr GgufOwnKey kGemma3Keys[] = {
     {.key = "context_length", .made = context_or},
     {.key = "attention.head_count", .made = heads_or},
     {.key = "attention.layer_norm_rms_epsilon", .form = Form::f32, .made = epsilon_or},
-    {.key = "attention.key_length", .made = width_or},
+    {.key = "attention.key_length", .made = gemma3_width},
     {.key = "attention.value_length", .made = width_or},
     {.key = "rope.freq_base", .form = Form::f32, .made = theta_or},
     {.key = "final_logit_softcapping",

@@ -55,10 +55,11 @@ Module clip_tower(ConfigReader& vision, std::string path) {
   return tower;
 }
 
-Module siglip_tower(ConfigReader& vision, std::string path, SiglipPatches patches) {
-  const Quantity hidden = vision.size("hidden_size", 768), patch = side_of(vision, "patch_size", 16);
-  const Quantity channels = vision.size("num_channels", 3);
-  const bool flat = patches == SiglipPatches::flat;
+Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& defaults) {
+  const Quantity hidden = vision.size("hidden_size", defaults.hidden);
+  const Quantity patch = side_of(vision, "patch_size", defaults.patch),
+                 channels = vision.size("num_channels", 3);
+  const bool flat = defaults.patches == SiglipPatches::flat;
   Module tower{std::move(path), "vision tower (SigLIP)", {}, {}, {}};
   Tower start(tower, Part::vision);
   if (flat)
@@ -67,7 +68,7 @@ Module siglip_tower(ConfigReader& vision, std::string path, SiglipPatches patche
     start.tensor("embeddings.patch_embedding.weight", {hidden, channels, patch, patch});
   start.tensor("embeddings.patch_embedding.bias", {hidden})
       .tensor("embeddings.position_embedding.weight",
-              {flat ? vision.size("num_patches", 256) : patches_of(vision, 224, 16), hidden});
+              {flat ? vision.size("num_patches", 256) : patches_of(vision, 224, defaults.patch), hidden});
   tower.children = {
       encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
                      siglip_block(hidden, vision.size("intermediate_size", 3072)), Part::vision),
@@ -87,20 +88,6 @@ Module siglip_head(ConfigReader& vision) {
       .matrix("mlp.fc1", hidden, width, true)
       .matrix("mlp.fc2", width, hidden, true);
   return head;
-}
-
-Module idefics3_tower(ConfigReader& vision, std::string path) {
-  const Quantity hidden = vision.size("hidden_size", 1152), patch = side_of(vision, "patch_size", 32);
-  Module tower{std::move(path), "vision tower (SigLIP)", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .tensor("embeddings.patch_embedding.weight", {hidden, vision.size("num_channels", 3), patch, patch})
-      .tensor("embeddings.patch_embedding.bias", {hidden})
-      .tensor("embeddings.position_embedding.weight", {patches_of(vision, 224, 32), hidden});
-  tower.children = {
-      encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
-                     siglip_block(hidden, vision.size("intermediate_size", 3072)), Part::vision),
-      last_norm("post_layernorm", hidden)};
-  return tower;
 }
 
 Module pixtral_tower(ConfigReader& vision, std::string path) {

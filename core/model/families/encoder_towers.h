@@ -10,13 +10,18 @@ namespace assay::families {
 
 // CLIPVisionConfig: a class token, norms before and behind the blocks.
 Module clip_tower(ConfigReader& vision, std::string path);
-// SiglipVisionConfig; Siglip2's keeps patches flat, as rows of a matrix, and a number of positions of its own.
+// SiglipVisionConfig; Siglip2's keeps patches flat, as rows of a matrix, and a number of positions of its own; Idefics3's
+// has larger ones.
 enum class SiglipPatches { squares, flat };
-Module siglip_tower(ConfigReader& vision, std::string path, SiglipPatches patches = SiglipPatches::squares);
+struct SiglipClass {
+  SiglipPatches patches = SiglipPatches::squares;
+  std::uint64_t hidden = 768, patch = 16;
+};
+inline constexpr SiglipClass kSiglip2 = {.patches = SiglipPatches::flat},
+                             kSiglipOfIdefics3 = {.hidden = 1152, .patch = 32};
+Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& defaults = {});
 // What pools a SigLIP tower's patches where vision_use_head says so: of the models here none runs it.
 Module siglip_head(ConfigReader& vision);
-// Idefics3VisionConfig: SigLIP's blocks over larger patches.
-Module idefics3_tower(ConfigReader& vision, std::string path);
 // PixtralVisionConfig: RMSNorms, gated MLPs, no biases.
 Module pixtral_tower(ConfigReader& vision, std::string path);
 // InternVLVisionConfig, and as OpenGVLab's own code names the same tensors.

@@ -47,7 +47,7 @@ bool add_encoder(ConfigReader& vision, ModuleTree& tree, const std::string& path
   if (type == "clip_vision_model") {
     add(tree, clip_tower(vision, path));
   } else if (squares || type == "siglip2_vision_model") {
-    Module tower = siglip_tower(vision, path, squares ? SiglipPatches::squares : SiglipPatches::flat);
+    Module tower = siglip_tower(vision, path, squares ? SiglipClass() : kSiglip2);
     if (vision.flag("vision_use_head", true)) tower.children.push_back(siglip_head(vision));
     add(tree, std::move(tower));
   } else if (type == "pixtral") {
@@ -102,12 +102,17 @@ void add_vip_llava(ConfigReader& document, ModuleTree& tree) {
   add_llava_like(document, tree, {.normed = true, .joined = 5});
 }
 
+// InternVL joins patches before the projector: 1 / downsample_ratio on each side.
+Quantity joined_patches(ConfigReader& document, TowerConfig& vision) {
+  const auto side = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
+  return Quantity(side * side) * vision->size("hidden_size", 1024);
+}
+
 void add_internvl(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
   add(tree, internvl_tower(*vision, "vision_tower"));
-  const auto shuffle = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
-  const Quantity in = Quantity(shuffle * shuffle) * vision->size("hidden_size", 1024), out = text_width(tree);
+  const Quantity in = joined_patches(document, vision), out = text_width(tree);
   Module projector = two_matrices("multi_modal_projector", in, out, out, true);
   Tower(projector, Part::projector).norm("layer_norm", in, true);
   add(tree, std::move(projector));
@@ -117,8 +122,7 @@ void add_internvl_chat(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
   add(tree, intern_vit(*vision, "vision_model"));
-  const auto shuffle = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
-  const Quantity in = Quantity(shuffle * shuffle) * vision->size("hidden_size", 1024), out = text_width(tree);
+  const Quantity in = joined_patches(document, vision), out = text_width(tree);
   Module projector{"mlp1", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .norm("0", in, true)
@@ -173,7 +177,7 @@ void add_cohere2(ConfigReader& document, ModuleTree& tree) {
 void add_idefics3(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, idefics3_tower(*vision, "model.vision_model"));
+  add(tree, siglip_tower(*vision, "model.vision_model", kSiglipOfIdefics3));
   Module connector{"model.connector.modality_projection", "projector", {}, {}, {}};
   Tower(connector, Part::projector)
       .matrix("proj", shuffled(document, vision, "scale_factor", 1152), text_width(tree), false);

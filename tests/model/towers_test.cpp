@@ -1,5 +1,5 @@
 // Totals that others published for models of 2025 and 2026: the language model, its towers, its prediction layers.
-// Published counts of the hub, decomposed in ../shared/reference/families_2026.md; the others are those of transformers'
+// Published counts of the hub, taken apart by the headers of their checkpoints; the others are those of transformers'
 // classes with the routers' biases, which they keep as buffers.
 #include <gtest/gtest.h>
 

@@ -2,7 +2,9 @@
 //
 //   q, k, v = silu(conv(…_proj(x))) each;  o = delta_rule(q, k, v; f_b(f_a(x)), b);  o_proj(norm(o) · w · σ(g_b(g_a(x))))
 #include <cmath>
+#include <utility>
 
+#include "core/system/error.h"
 #include "refimpl/models/recurrent_mixer.h"
 
 namespace assay {
@@ -24,10 +26,14 @@ struct LowRank {
 // Kimi K3 stores as many decays as a head is wide, and uses the first ones.
 void keep_first(WeightView& vector, std::size_t count) {
   if (vector.rows * vector.columns <= count) return;
-  if (vector.rows == 1)
-    vector.columns = count;
-  else
-    vector = vector.row_range(0, count);
+  if (vector.rows == 1) {  // one row of many becomes rows of one
+    if (vector.codes == nullptr || vector.kind != FormKind::plain || info(vector.type).block_elements != 1)
+      throw Error::input(
+          "more decays are stored than heads decay, and in a form of which none can be left out");
+    std::swap(vector.rows, vector.columns);
+    vector.row_bytes = info(vector.type).block_bytes;
+  }
+  vector = vector.row_range(0, count);
 }
 
 class KimiDeltaAttention final : public RecurrentMixer {

@@ -1,8 +1,7 @@
 // Mixtures of 2026 told by what differs from a Llama with experts: Kolibri, Flint, Granite with experts and windows.
-#include <algorithm>
-
 #include "core/model/families/all_2026.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/sparse_layers.h"
 
 namespace assay::families {
 namespace {
@@ -68,11 +67,7 @@ void describe_flint(ConfigReader& config, ModuleTree& tree) {
   kin.experts->names.shared_path = "shared_expert";
   const Decoder d = read_decoder(config, tree, kin.sizes);
   kin.windowed = [last = d.layers.value() - 1](std::uint64_t i) { return i > 1 && i % 4 != 1 && i != last; };
-  const auto dense = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{0, 1});
-  const std::uint64_t step = config.size("decoder_sparse_step", 1).value();
-  describe_kin(config, tree, kin, d, [=](std::uint64_t i) {
-    return (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
-  });
+  describe_kin(config, tree, kin, d, qwen_sparse_layers(config, {0, 1}));
 }
 
 // The shared MLP, where there is one, with gate and up in one matrix.

@@ -1,9 +1,8 @@
 // Qwen2.5-Omni and Qwen3-Omni: the thinker's language model, a Qwen2 and a Qwen3-MoE, and its towers.
 #include "core/model/families/omni.h"
 
-#include <algorithm>
-
 #include "core/model/families/all.h"
+#include "core/model/families/sparse_layers.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -39,11 +38,7 @@ void describe_omni3_text(ConfigReader& config, ModuleTree& tree) {
   const Mixture m{d.hidden,
                   read_experts(config, tree, "num_experts|num_local_experts", 128, "num_experts_per_tok", 8),
                   config.size("moe_intermediate_size", 768)};
-  const std::uint64_t step = config.size("decoder_sparse_step", 1).value();
-  const auto dense = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{});
-  const auto is_sparse = [&](std::uint64_t i) {
-    return (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
-  };
+  const auto is_sparse = qwen_sparse_layers(config);
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
       [&](std::uint64_t i) { return is_sparse(i) ? "MoE layers" : "dense layers"; },

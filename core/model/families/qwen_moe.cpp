@@ -1,11 +1,10 @@
 // Qwen2-MoE: routed experts beside one shared expert with a gate of its own. Qwen3-MoE: routed experts only.
 // In both, `decoder_sparse_step` and `mlp_only_layers` say which layers keep a dense MLP.
-#include <algorithm>
-
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/sparse_layers.h"
 
 namespace assay::families {
 namespace {
@@ -14,11 +13,7 @@ using namespace blocks;
 
 void add_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
                 const Mixture& mixture_of_experts) {
-  const std::uint64_t step = config.size("decoder_sparse_step", 1).value();
-  const auto dense_list = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{});
-  const auto is_sparse = [&](std::uint64_t i) {
-    return std::find(dense_list.begin(), dense_list.end(), i) == dense_list.end() && (i + 1) % step == 0;
-  };
+  const auto is_sparse = qwen_sparse_layers(config);
   Module dense = layers("model.layers.{layer}", "dense layers",
                         layers_where(d.layers, [&](std::uint64_t i) { return !is_sparse(i); }));
   add_pre_norms(dense, d.hidden);

@@ -1,9 +1,8 @@
 // Qwen2-VL, Qwen2.5-VL: Qwen2 that sees. Qwen3-VL: Qwen3 or Qwen3-MoE that sees, with the experts of a layer stacked
 // [experts, in, out].
-#include <algorithm>
-
 #include "core/model/families/all.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/sparse_layers.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -92,11 +91,7 @@ void describe_qwen3_vl_moe(ConfigReader& config, ModuleTree& tree) {
             read_experts(config, tree, "num_experts|num_local_experts", 60, "num_experts_per_tok", 4),
             config.size("moe_intermediate_size", 1408)};
   m.stacks = Mixture::Stacks::input_major;
-  const std::uint64_t step = config.size("decoder_sparse_step", 1).value();
-  const auto dense = config.numbers("mlp_only_layers").value_or(std::vector<std::uint64_t>{});
-  const auto is_sparse = [&](std::uint64_t i) {
-    return (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
-  };
+  const auto is_sparse = qwen_sparse_layers(config);
   const auto groups = group_layers(
       "model.language_model.layers.{layer}", d.layers,
       [&](std::uint64_t i) { return is_sparse(i) ? "MoE layers" : "dense layers"; },

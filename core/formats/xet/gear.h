@@ -1,0 +1,39 @@
+// Where Xet may cut a file: after every byte at which a rolling hash of the last 64 begins with 16 zero bits.
+//
+//   h = 2 h + table[byte], modulo 2^64: what is 64 bytes back has been shifted out, so each place is judged
+//   by the bytes before it alone, wherever the reading began. A file can be searched by many threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace assay::xet {
+
+inline constexpr std::size_t kGearWindow = 64;
+
+// One bit a byte: set where a chunk may end after it.
+class CutMarks {
+ public:
+  explicit CutMarks(std::size_t bytes) : words_((bytes + 63) / 64) {}
+  std::uint64_t* word_of(std::size_t byte) { return &words_[byte / 64]; }
+  // The first end of a chunk in [from, to]: one more than the marked byte.
+  std::optional<std::size_t> first_end(std::size_t from, std::size_t to) const;
+  // The marks move as many bytes, a multiple of 64, to the front; `used` of them are kept.
+  void shift(std::size_t bytes, std::size_t used);
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// Marks the cuts in `bytes`, of which `hash` is the rolling hash before them; gives that after them. The marks
+// begin with the lowest bit of *marks, and what stood there is overwritten.
+std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks);
+// The rolling hash after `bytes`, from `hash` before them.
+std::uint64_t roll(std::uint64_t hash, std::span<const std::byte> bytes);
+// Of so many bytes from `hash` on: the end of the first cut.
+std::optional<std::size_t> first_cut(std::uint64_t hash, std::span<const std::byte> bytes);
+
+}  // namespace assay::xet

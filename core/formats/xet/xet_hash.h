@@ -1,0 +1,55 @@
+// Xet's hash of a file (huggingface/xet-core), in both dialects that hubs have listed.
+//
+// The bytes are cut into chunks of 8 to 128 KiB where their contents say so, each chunk is hashed by BLAKE3, and
+// a tree over these gives the file's. Until September 2025 (xet-core PR #487) a chunk could also end up to
+// 64 bytes before the shortest length, by chance: files uploaded before have hashes of that older dialect.
+//
+//   XetHasher hasher(jobs);  hasher.update(bytes);  hasher.finish();   // {current, older}
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/formats/xet/gear.h"
+#include "core/formats/xet/tree.h"
+#include "core/formats/xet/xet_digests.h"
+
+namespace assay {
+
+class XetHasher {
+ public:
+  // `jobs`: threads that may work at one file.
+  explicit XetHasher(int jobs = 1);
+  void update(std::span<const std::byte> bytes);
+  XetDigests finish();
+
+ private:
+  struct Chunk {
+    std::size_t begin = 0, end = 0;  // in buffer_
+    friend auto operator<=>(const Chunk&, const Chunk&) = default;
+  };
+  struct Dialect {
+    bool older = false;
+    std::size_t begin = 0;  // of the chunk that is open, in buffer_
+    std::vector<Chunk> cut = {};
+    xet::HashTree tree = {};
+  };
+
+  void work(bool last);
+  void mark(std::size_t to);
+  void cut(Dialect& dialect, bool last) const;
+  std::optional<std::size_t> end_of(const Dialect& dialect, bool last) const;
+  void hash_chunks();
+  void drop_done();
+
+  const int jobs_;
+  const std::size_t room_;
+  std::vector<std::byte> buffer_;  // from the first byte on that no dialect has hashed
+  std::unique_ptr<xet::CutMarks> marks_;
+  std::size_t marked_ = 0;  // of buffer_
+  std::uint64_t rolled_ = 0;
+  Dialect current_{.older = false}, older_{.older = true};
+};
+
+}  // namespace assay

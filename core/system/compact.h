@@ -38,6 +38,11 @@ class Box {
   std::unique_ptr<T> value_;
 };
 
+template <typename T>
+Box<T> boxed(const std::optional<T>& value) {
+  return value ? Box<T>(*value) : Box<T>();
+}
+
 // The size of a file, where it is known. No file is 2^64 - 1 bytes long, which stands for "not known"; whoever
 // claims that length is taken to mean one byte less, and is as wrong.
 class KnownSize {

@@ -8,6 +8,7 @@
 #include "core/formats/json.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_loaded.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -71,6 +72,7 @@ class OwnKeys {
   std::vector<gguf::KeyValue> all(std::uint64_t file_type) {
     file_type_ = file_type;
     require_what_is_computed();
+    require_what_is_granted();
     if (rules_.keys_of == GgufRules::Keys::of_config) {
       write_sizes();
       write_rope();
@@ -102,6 +104,13 @@ class OwnKeys {
         names_one(rules_.rope_types, type->get<std::string>()))
       return;
     refuse(fmt::format("rope scaling {} has no keys in a GGUF of this family", type->dump()));
+  }
+
+  void require_what_is_granted() const {
+    for (const GgufDemand& demand : gguf_demands()) {
+      if (!demand.architectures.empty() && !names_one(demand.architectures, family_.architecture)) continue;
+      if (const std::string why = demand.broken(facts()); !why.empty()) refuse(why);
+    }
   }
 
   void set(std::string_view key, Form form, const ParsedJson& value) {
@@ -216,6 +225,10 @@ class OwnKeys {
         "expert_selection_fn");
     if (scoring == nullptr) return;
     const bool sigmoid = *scoring == "sigmoid";
+    const bool is_fixed = std::any_of(rules_.keys.begin(), rules_.keys.end(), [](const GgufOwnKey& key) {
+      return key.key == "expert_gating_func" && key.constant;
+    });
+    if (is_fixed && !sigmoid) return;  // whatever it is called (dots.llm1's "noaux_tc")
     if (!sigmoid && *scoring != "softmax")
       refuse(fmt::format("experts are scored by {}, which has no GGUF value", scoring->dump()));
     set("expert_gating_func", Form::u32, sigmoid ? kGgufSigmoidGating : kGgufSoftmaxGating);

@@ -63,10 +63,4 @@ std::vector<std::int32_t> BlockIndex::best(const std::vector<double>& scores, st
   return order;
 }
 
-std::size_t BlockIndex::keys_in(const std::vector<std::int32_t>& blocks, std::size_t position) const {
-  const bool holds_own = static_cast<std::size_t>(blocks.back()) == position / form.block;
-  return holds_own ? (blocks.size() - 1) * form.block + position % form.block + 1
-                   : blocks.size() * form.block;
-}
-
 }  // namespace assay

@@ -35,8 +35,6 @@ struct BlockIndex {
   // The blocks of one query at `position`, ascending. `scores` is of the keys up to there.
   std::vector<std::int32_t> best(const std::vector<double>& scores, std::size_t position) const;
   bool sees_all(std::size_t position) const { return position / form.block < top_blocks; }
-  // How many keys the blocks hold for a query at `position`.
-  std::size_t keys_in(const std::vector<std::int32_t>& blocks, std::size_t position) const;
 };
 
 }  // namespace assay

@@ -209,7 +209,7 @@ Matrix CompressedAttention::forward(const Matrix& x, std::size_t layer, const Ba
       sequence.cache->put(layer, rows, parts.row_range(sequence.first, sequence.count));
     const std::size_t tokens = sequence.cache->length() + sequence.count;
     if (ratio == 0) {
-      attended.push_back({sequence.cache->keys(layer).base, tokens});
+      attended.push_back({rows_until(sequence.cache->keys(layer), tokens, ops), tokens});
       continue;
     }
     const Matrix kept = rows_until(sequence.cache->values(layer), tokens, ops);

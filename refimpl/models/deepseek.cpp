@@ -64,7 +64,7 @@ class Deepseek final : public LanguageModel {
       widths.push_back({s_.attention.cache_width(), layer.attention.indexer ? s_.attention.index_dim : 0});
     };
     for (const Layer& layer : layers_) add(layer);
-    if (module_) add(module_->layer);
+    for (const PredictionModule& module : modules_) add(module.layer);
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
@@ -73,8 +73,9 @@ class Deepseek final : public LanguageModel {
 
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override;
-  std::size_t draft_layers() const override { return module_ ? 1 : 0; }
-  Matrix draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const override;
+  std::size_t draft_layers() const override { return modules_.size(); }
+  Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+               const Taps& taps) const override;
   Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override;
 
  private:
@@ -85,7 +86,7 @@ class Deepseek final : public LanguageModel {
   Settings s_;
   WeightView embedding_, final_norm_, head_;
   std::vector<Layer> layers_;
-  std::optional<PredictionModule> module_;
+  std::vector<PredictionModule> modules_;
 };
 
 // -------------------------------------------------------------------------------------------- forward pass
@@ -136,10 +137,11 @@ Matrix Deepseek::logits(const Matrix& hidden, Ops& ops, const Taps& taps) const 
   return y;
 }
 
-Matrix Deepseek::draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const {
-  if (!module_) throw Error::internal("a draft of a model without a prediction module");
-  const PredictionModule& m = *module_;
-  const TapScope at(taps, "mtp", 0);
+Matrix Deepseek::draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+                       const Taps& taps) const {
+  if (module >= modules_.size()) throw Error::internal("a draft of a prediction module that is not there");
+  const PredictionModule& m = modules_[module];
+  const TapScope at(taps, "mtp", module);
   const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   const Matrix e = ops.rms_norm(token, m.embedding_norm, s_.epsilon, NormForm::weight_last);
   const Matrix h = ops.rms_norm(hidden, m.hidden_norm, s_.epsilon, NormForm::weight_last);
@@ -147,7 +149,7 @@ Matrix Deepseek::draft(const Batch& batch, const Matrix& hidden, Ops& ops, const
   at("projected", x);
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);
   KeyChoice chosen;
-  x = run_layer(m.layer, layers_.size(), x, batch, angles, chosen, ops, at);
+  x = run_layer(m.layer, layers_.size() + module, x, batch, angles, chosen, ops, at);
   x = ops.rms_norm(x, m.final_norm, s_.epsilon, NormForm::weight_last);
   at("final_norm", x);
   return x;  // [tokens, hidden]
@@ -248,12 +250,14 @@ Deepseek::Deepseek(const Weights& weights, const ModelOptions& options, const De
   head_ = weights.get({.role = Role::output_head});
   const std::size_t count = weights.tree().layers;
   for (std::size_t i = 0; i < count; ++i) layers_.push_back(read_layer(weights, i, s_, options.moe));
-  const WeightView projection = weights.find({.role = Role::mtp_projection, .layer = count});
-  if (!projection) return;
-  module_ = PredictionModule{read_layer(weights, count, s_, options.moe),
-                             weights.get({.role = Role::mtp_embedding_norm, .layer = count}),
-                             weights.get({.role = Role::mtp_hidden_norm, .layer = count}), projection,
-                             weights.get({.role = Role::final_norm, .part = Part::mtp, .layer = count})};
+  for (std::size_t i = count;; ++i) {
+    const WeightView projection = weights.find({.role = Role::mtp_projection, .layer = i});
+    if (!projection) return;
+    modules_.push_back({read_layer(weights, i, s_, options.moe),
+                        weights.get({.role = Role::mtp_embedding_norm, .layer = i}),
+                        weights.get({.role = Role::mtp_hidden_norm, .layer = i}), projection,
+                        weights.get({.role = Role::final_norm, .part = Part::mtp, .layer = i})});
+  }
 }
 
 }  // namespace

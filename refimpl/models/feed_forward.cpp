@@ -157,7 +157,8 @@ Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const Tap
   if (!shared) return mixed;
   Matrix beside = shared->forward(x, ops);
   if (shared_gate) beside = ops.output_gate(beside, ops.linear(x, shared_gate));
-  return ops.add(mixed, beside);
+  const Matrix sum = ops.add(mixed, beside);
+  return averaged ? ops.multiply(sum, 0.5) : sum;
 }
 
 // Where weights scale the inputs, the chosen experts take turns: the likeliest of all tokens first.

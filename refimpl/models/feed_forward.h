@@ -43,6 +43,7 @@ struct Mixture {
   GateRule rule;
   ExpertWeights experts;
   std::optional<GatedMlp> shared;  // for every token, beside the experts
+  bool averaged = false;           // the mean of what both give
   WeightView shared_gate;          // [1, hidden]: σ of it scales what the shared expert gives
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;

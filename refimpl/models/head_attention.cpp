@@ -24,17 +24,9 @@ std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
   return slopes;
 }
 
-// The rows from `first` on.
-PagedKvView after(PagedKvView rows, std::size_t first, std::size_t count) {
-  if (first == 0) return rows;
-  if (rows.pages == nullptr) {
-    rows.base = rows.base.row_range(first, count);
-    return rows;
-  }
-  if (first % rows.page_rows != 0)
-    throw Error::internal(fmt::format("a chunk begins within a page of {} rows", rows.page_rows));
-  rows.pages += first / rows.page_rows;
-  return rows;
+// The rows that `table` names, one by one.
+PagedKvView picked_rows(const PagedKvView& rows, const std::vector<std::int32_t>& table) {
+  return {.base = rows.base, .pages = table.data(), .page_rows = 1};
 }
 
 // The last layer before this one that looks as far and keeps what it sees.
@@ -100,7 +92,10 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
 CacheWidth HeadAttention::cache_width() const {
   if (!geometry_.cached) return {};
   const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
-  return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index};
+  return {geometry_.kv_heads * geometry_.qk_head_dim,
+          geometry_.kv_heads * geometry_.v_head_dim + index,
+          {},
+          index_ ? 0 : geometry_.window};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -193,7 +188,7 @@ Matrix HeadAttention::warmed(const Matrix& q, const Batch& batch, Ops& ops) cons
 }
 
 // What the sequence's queries see: all before them, or only their chunk.
-void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call) const {
+void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call, RowTables& tables) const {
   const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
   const std::size_t begin = s.cache->length(), end = begin + s.count;
   if (!geometry_.chunked) {
@@ -203,8 +198,9 @@ void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call) con
   for (std::size_t position = begin; position < end;) {
     const std::size_t chunk = position / geometry_.window * geometry_.window,
                       stop = std::min(end, chunk + geometry_.window);
+    const std::vector<std::int32_t>& table = tables.emplace_back(row_table(keys, chunk, stop - chunk));
     call.sequences.push_back({s.first + position - begin, stop - position, stop - chunk,
-                              after(keys, chunk, stop - chunk), after(values, chunk, stop - chunk)});
+                              picked_rows(keys, table), picked_rows(values, table)});
     position = stop;
   }
 }
@@ -231,11 +227,12 @@ AttentionCall HeadAttention::call_of(const Matrix& q) const {
 
 Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, Ops& ops) const {
   AttentionCall call = call_of(of.q);
+  RowTables tables;
   for (const Batch::Sequence& s : batch.sequences) {
     const Matrix kept = index_ ? ops.concatenate(of.v, of.index_k) : of.v;
     if (geometry_.cached)
       s.cache->put(layer_, of.k.row_range(s.first, s.count), kept.row_range(s.first, s.count));
-    add_spans(s, call);
+    add_spans(s, call, tables);
   }
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
@@ -253,13 +250,14 @@ Matrix HeadAttention::attend_to_blocks(const Qkv& of, const Batch& batch, Ops& o
     AttentionCall call = call_of(of.q.part(g * heads * d, heads * d));
     call.heads = heads;
     call.kv_heads = kv_heads;
-    std::vector<std::vector<std::int32_t>> picked(batch.tokens.size());  // call.sequences point into it
+    RowTables tables;
     for (const Batch::Sequence& s : batch.sequences) {
       PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
       const std::size_t begin = s.cache->length(), end = begin + s.count;
-      const Matrix index_keys =
-          s.cache->values(cache_).base.part(geometry_.kv_heads * v, width).row_range(0, end);
-      const std::vector<double> known = ops.download(index_keys);
+      const Matrix index_keys = s.cache->values(cache_).base.part(geometry_.kv_heads * v, width);
+      const std::vector<std::int32_t> all_rows = row_table(keys, 0, end);
+      const std::vector<std::size_t> places(all_rows.begin(), all_rows.end());
+      const std::vector<double> known = ops.download(ops.gather(index_keys, places));
       keys.base = keys.base.part(g * kv_heads * d, kv_heads * d);
       values.base = values.base.part(g * kv_heads * v, kv_heads * v);
       for (std::size_t i = 0; i < s.count; ++i) {
@@ -274,11 +272,15 @@ Matrix HeadAttention::attend_to_blocks(const Qkv& of, const Batch& batch, Ops& o
               known.begin() + static_cast<std::ptrdiff_t>(k * width),
               known.begin() + static_cast<std::ptrdiff_t>((k + 1) * width),
               queries.begin() + static_cast<std::ptrdiff_t>((row * groups + g) * width), 0.0);
-        picked[row] = index_->best(scores, position);
-        PagedKvView some_keys = keys, some_values = values;
-        some_keys.pages = some_values.pages = picked[row].data();
-        some_keys.page_rows = some_values.page_rows = index_->form.block;
-        call.sequences.push_back({row, 1, index_->keys_in(picked[row], position), some_keys, some_values});
+        std::vector<std::int32_t>& table = tables.emplace_back();
+        for (const std::int32_t block : index_->best(scores, position)) {
+          const std::size_t first = static_cast<std::size_t>(block) * index_->form.block;
+          const auto end_of = all_rows.begin() +
+                              static_cast<std::ptrdiff_t>(std::min(first + index_->form.block, position + 1));
+          table.insert(table.end(), all_rows.begin() + static_cast<std::ptrdiff_t>(first), end_of);
+        }
+        call.sequences.push_back(
+            {row, 1, table.size(), picked_rows(keys, table), picked_rows(values, table)});
       }
     }
     const Matrix context = ops.attention(call);

@@ -1,6 +1,7 @@
 // Softmax attention with heads of one layer: projections, norms of heads, rotation, the cache, what comes after.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,9 @@ class HeadAttention {
   Matrix cut_gate(Matrix& q, Ops& ops) const;
   void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
   Matrix warmed(const Matrix& q, const Batch& batch, Ops& ops) const;
-  void add_spans(const Batch::Sequence& sequence, AttentionCall& call) const;
+  // Rows picked one by one: a call's sequences point into them.
+  using RowTables = std::deque<std::vector<std::int32_t>>;
+  void add_spans(const Batch::Sequence& sequence, AttentionCall& call, RowTables& tables) const;
   PagedKvView values_of(const SequenceCache& cache) const;
   AttentionCall call_of(const Matrix& q) const;
   Matrix attend(const Qkv& of, const Batch& batch, Ops& ops) const;

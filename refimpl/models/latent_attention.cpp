@@ -10,8 +10,10 @@ namespace {
 constexpr double kIndexNormEpsilon = 1e-6;
 
 // For every query the cache's rows it attends to, as pages of one row; where it may see few enough, all of them.
+// `picked` holds the pages, as long as the call is.
 void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const LatentSettings& s,
-                   const KeyChoice& chosen) {
+                   const KeyChoice& chosen, std::vector<std::vector<std::int32_t>>& picked) {
+  picked.resize(batch.tokens.size());
   for (const Batch::Sequence& sequence : batch.sequences) {
     const PagedKvView rows = sequence.cache->keys(layer);
     const std::size_t keys = sequence.cache->length() + sequence.count;
@@ -24,7 +26,9 @@ void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const L
       continue;
     }
     for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
-      const std::vector<std::int32_t>& attended = chosen.keys.at(t);
+      std::vector<std::int32_t>& attended = picked[t] = chosen.keys.at(t);
+      for (std::int32_t& key : attended)
+        key = static_cast<std::int32_t>(rows.row(static_cast<std::size_t>(key)));
       call.sequences.push_back({.first = t,
                                 .queries = 1,
                                 .keys = attended.size(),
@@ -170,7 +174,8 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                .v_dim = s.v_dim,
                .scale = s.scale,
                .form = s.form};
-  add_sequences(call, batch, layer, s, chosen);
+  std::vector<std::vector<std::int32_t>> picked;
+  add_sequences(call, batch, layer, s, chosen, picked);
   Matrix mixed = ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);
   if (gate) at("attn_gated", mixed = ops.output_gate(mixed, ops.linear(x, gate)));

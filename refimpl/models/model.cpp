@@ -9,7 +9,7 @@ bool LanguageModel::cache_serves(std::size_t, std::size_t) const {
   return true;
 }
 
-Matrix LanguageModel::draft(const Batch&, const Matrix&, Ops&, const Taps&) const {
+Matrix LanguageModel::draft(std::size_t, const Batch&, const Matrix&, Ops&, const Taps&) const {
   throw Error::internal("the model predicts one token only");
 }
 

@@ -41,9 +41,11 @@ class LanguageModel {
   virtual Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const = 0;  // [rows, vocabulary]
 
   // Multi-token prediction, where the checkpoint has it: from the embeddings of the batch's tokens, and what
-  // hidden() said of the token before each of them, what stands after; for the same head.
-  virtual std::size_t draft_layers() const { return 0; }
-  virtual Matrix draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const;
+  // hidden() said of the token before each of them, what stands after; for the same head. Where there are several
+  // modules, number m is given what module m - 1 said in place of hidden(), and tokens one farther on.
+  virtual std::size_t draft_layers() const { return 0; }  // modules
+  virtual Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+                       const Taps& taps) const;
   virtual Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const;
 };
 

@@ -29,6 +29,7 @@ const std::vector<const ModelRule*>& every_rule() {
     std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
     for (const ModelRule& rule : dense_kin_rules()) all.push_back(&rule);
     for (const ModelRule& rule : mixture_kin_rules()) all.push_back(&rule);
+    for (const ModelRule& rule : odd_mixture_rules()) all.push_back(&rule);
     for (const ModelRule& rule : soft_kin_rules()) all.push_back(&rule);
     return all;
   }();

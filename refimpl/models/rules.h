@@ -8,6 +8,7 @@ namespace assay {
 // Families told by a table.
 std::span<const ModelRule> dense_kin_rules();
 std::span<const ModelRule> mixture_kin_rules();
+std::span<const ModelRule> odd_mixture_rules();
 std::span<const ModelRule> soft_kin_rules();
 
 extern const ModelRule kBambaRule;

@@ -71,6 +71,7 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   mixture.rule.chosen_groups = routing.chosen_groups;
   mixture.router_rounding = form.router_rounding;
   mixture.scaled_inputs = form.scaled_inputs;
+  mixture.averaged = form.averaged_shared;
   mixture.jitter = form.jitter;
   mixture.experts.interleaved = form.interleaved_experts;
   mixture.latent_norm = norms.stored(Role::latent_norm, index);
@@ -248,8 +249,9 @@ class Decoder : public LanguageModel {
   }
 
   std::size_t draft_layers() const override { return prediction_ ? 1 : 0; }
-  Matrix draft(const Batch& batch, const Matrix& hidden, Ops& ops, const Taps& taps) const override {
-    if (!prediction_) throw Error::internal("a draft of a model without layers for it");
+  Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+               const Taps& taps) const override {
+    if (!prediction_ || module != 0) throw Error::internal("a draft of a model without layers for it");
     const Prediction& p = *prediction_;
     const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
     Matrix x =

@@ -47,7 +47,8 @@ struct DecoderForm {
   // the tree's.
   GateRule gate = {};
   ResultRounding router_rounding = ResultRounding::as_arithmetic;
-  bool scaled_inputs = false;  // an expert's weight scales what it is given
+  bool averaged_shared = false;  // what routed and shared experts give, halved
+  bool scaled_inputs = false;    // an expert's weight scales what it is given
   MoeForm moe = MoeForm::sparse;
   bool interleaved_experts = false;
   std::optional<double> jitter = {};  // experts are chosen by sparse_mixer()

@@ -94,6 +94,8 @@ void Weights::index_safetensors() {
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
+    if (spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
+      entry.rows_of_expert = spec.shape[0] / spec.stacked;
     const bool one_an_expert = spec.part == Part::routed_expert && spec.stacked == 0;
     const std::size_t place = one_an_expert ? found->indices.expert : 0;
     if (entry.tensors.size() <= place) entry.tensors.resize(place + 1, stored_.tensors.size());
@@ -159,6 +161,9 @@ WeightView Weights::find(const WeightKey& key) const {
   if (place >= found->tensors.size() || found->tensors[place] >= stored_.tensors.size()) return {};
   const std::size_t tensor = found->tensors[place];
   // Biases of stacked experts are the rows of a matrix; their matrices are slices.
+  if (found->rows_of_expert != 0)
+    return view(tensor, 0, found->input_major)
+        .row_range(key.expert * found->rows_of_expert, found->rows_of_expert);
   if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
   if (key.half != 0 || key.role == Role::convolution) {  // a matrix a head, or a row a channel, on end
     WeightView all = view(tensor, 0, false);

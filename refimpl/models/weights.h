@@ -79,6 +79,7 @@ class Weights {
   struct Entry {
     std::vector<std::size_t> tensors;
     bool input_major = false, experts_are_rows = false;
+    std::size_t rows_of_expert = 0;  // DBRX: so many rows of one matrix are an expert's
   };
   void index_safetensors();
   void index_gguf();

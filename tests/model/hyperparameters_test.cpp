@@ -78,6 +78,9 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
     fields >> type >> key >> read >> value;
     const auto reading = readings().find(key);
     if (reading == readings().end() || read != "read") continue;
+    if (type == "dbrx") continue;  // whose values stand in objects that a config must have
+    // Of a softmax over the chosen experts weights add up to 1 unasked; null stands for LayerNorms.
+    if (type == "cohere2_moe" && (key == "norm_topk_prob" || key == "rms_norm_eps")) continue;
     const bool sees =
         type.find("_vl") != std::string::npos;  // its text has a class of its own, here no family
     const ModuleTree tree = tree_of({{"model_type", sees ? type.substr(0, type.rfind("_text")) : type},
@@ -92,7 +95,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 91U);
+  EXPECT_EQ(compared.size(), 93U);
   for (const auto& [type, count] : compared)
     EXPECT_GE(count, type == "bloom" || type == "mpt" ? 1 : 2) << type;  // whose class reads hardly anything
 }

@@ -1,6 +1,7 @@
 // DBRX: one fused matrix of q, k and v, and experts whose rows lie one behind the other in three matrices.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/odd_forward.h"
 
 namespace assay::families {
 namespace {
@@ -61,6 +62,6 @@ constexpr std::string_view kDbrxArchitectures[] = {"DbrxForCausalLM"}, kDbrxType
 
 }  // namespace
 
-const Family kDbrx = {"dbrx", "DBRX", kDbrxArchitectures, kDbrxTypes, {}, describe_dbrx};
+const Family kDbrx = {"dbrx", "DBRX", kDbrxArchitectures, kDbrxTypes, {}, describe_dbrx, forward_dbrx};
 
 }  // namespace assay::families

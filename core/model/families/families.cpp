@@ -183,6 +183,7 @@ constexpr const Family* kFamilies[] = {
     &kInkling,
     &kInkling2,
     &kMistralLarge4,
+    &kGemma3n,
 };
 
 // Edits that turn one name into the other, letter case aside.

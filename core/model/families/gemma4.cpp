@@ -59,7 +59,8 @@ void add_experts(Module& layer, const Quantity& hidden, const Experts& experts, 
   layer.children.push_back(stacked_experts({hidden, width, experts}));
 }
 
-void add_plain(Module& module, const std::string& name, const Quantity& in, const Quantity& out, Role role) {
+void add_dense_linear(Module& module, const std::string& name, const Quantity& in, const Quantity& out,
+                      Role role) {
   add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = Part::dense_mlp});
 }
 
@@ -78,8 +79,8 @@ void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint
   layer.children = {attention(a), gated_mlp(mlp)};
   if (!per_layer) return;
   Module own{"", "input of the layer's own", {}, {}, {}};
-  add_plain(own, "per_layer_input_gate", d.hidden, *per_layer, Role::latent_down);
-  add_plain(own, "per_layer_projection", *per_layer, d.hidden, Role::latent_up);
+  add_dense_linear(own, "per_layer_input_gate", d.hidden, *per_layer, Role::latent_down);
+  add_dense_linear(own, "per_layer_projection", *per_layer, d.hidden, Role::latent_up);
   add_norm(own, "post_per_layer_input_norm", d.hidden, Role::latent_norm);
   layer.children.push_back(std::move(own));
 }
@@ -91,7 +92,7 @@ Module per_layer_inputs(const std::string& prefix, ConfigReader& config, const D
   const Quantity rows = config.size("vocab_size_per_layer_input", 262144), all = d.layers * width;
   module.tensors.push_back(
       parameter("embed_tokens_per_layer.weight", {rows, all}, Role::per_layer_embedding, Part::embedding));
-  add_plain(module, "per_layer_model_projection", d.hidden, all, Role::per_layer_embedding);
+  add_dense_linear(module, "per_layer_model_projection", d.hidden, all, Role::per_layer_embedding);
   add_norm(module, "per_layer_projection_norm", width, Role::per_layer_embedding);
   return module;
 }

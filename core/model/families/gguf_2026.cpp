@@ -79,6 +79,10 @@ ParsedJson shared_caches(const GgufFacts& facts) {
 ParsedJson inputs_of_layers(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("hidden_size_per_layer_input", 0));
 }
+// Left out it would be 30, llama.cpp's default: of a model without it the key says 0, which the converter leaves out.
+ParsedJson softcapping(const GgufFacts& facts) {
+  return facts.number("final_logit_softcapping", 0);
+}
 ParsedJson wide_feed_forwards(const GgufFacts& facts) {
   const ParsedJson* wide = facts.find("use_double_wide_mlp");
   if (wide == nullptr || *wide != true) return nullptr;
@@ -103,10 +107,7 @@ std::vector<DerivedTensor> proportional_factors(const GgufFacts& facts) {
   return {tensor};
 }
 constexpr GgufOwnKey kGemma4Keys[] = {
-    {.key = "final_logit_softcapping",
-     .form = Form::f32,
-     .config = "final_logit_softcapping",
-     .unless_zero = true},
+    {.key = "final_logit_softcapping", .form = Form::f32, .made = softcapping},
     kWindow,
     {.key = "attention.shared_kv_layers", .made = shared_caches},
     {.key = "embedding_length_per_layer_input", .made = inputs_of_layers},
@@ -186,12 +187,18 @@ ParsedJson mimo_values(const GgufFacts& facts) {
   }
   return first.v_head_dim;
 }
+// The query counted, too: the converter has sliding_window, which leaves it out beside sliding_window_size.
+ParsedJson mimo_window(const GgufFacts& facts) {
+  std::uint64_t window = 0;
+  for (const AttentionGeometry& g : facts.tree.attention) window = std::max(window, g.window);
+  return window;
+}
 ParsedJson mimo_epsilon(const GgufFacts& facts) {
   return facts.number("layernorm_epsilon", 1e-5);
 }
 constexpr GgufOwnKey kMimoKeys[] = {
     {.key = "attention.head_count_kv", .form = Form::i32s, .made = key_heads_by_layer},
-    kWindow,
+    {.key = "attention.sliding_window", .made = mimo_window},
     {.key = "attention.sliding_window_pattern", .form = Form::i32s, .made = window_bits_by_layer},
     {.key = "attention.value_length", .made = mimo_values},
     {.key = "expert_count", .config = "n_routed_experts"},

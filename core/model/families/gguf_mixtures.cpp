@@ -31,21 +31,25 @@ constexpr GgufOwnKey kScale = {
 constexpr GgufOwnKey kRenormalized = {
     .key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob|route_norm"};
 
+// transformers' classes forget scoring_func, and llama.cpp asks for it.
+constexpr GgufOwnKey kSigmoid = {.key = "expert_gating_func", .constant = kGgufSigmoidGating};
+
 constexpr GgufOwnKey kQwen2Keys[] = {kExpertWidth, kSharedWidth};
 constexpr GgufRules kQwen2Moe = {
     .base = {.family = "qwen2_moe", .architecture = "qwen2moe", .hf_class = "Qwen2MoeForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kQwen2Keys};
 
-constexpr GgufOwnKey kDotsKeys[] = {kExpertWidth, kSharedWidth, kDenseFirst,
-                                    kSharedCount, kScale,       kRenormalized};
+constexpr GgufOwnKey kDotsKeys[] = {kExpertWidth, kSharedWidth,  kDenseFirst, kSharedCount,
+                                    kScale,       kRenormalized, kSigmoid};
 constexpr GgufRules kDots = {
     .base = {.family = "dots1", .architecture = "dots1", .hf_class = "Dots1ForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kDotsKeys};
 
 constexpr GgufOwnKey kMinimaxKeys[] = {{.key = "expert_feed_forward_length", .config = "intermediate_size"},
-                                       {.key = "rope.dimension_count", .config = "rotary_dim"}};
+                                       {.key = "rope.dimension_count", .config = "rotary_dim"},
+                                       kSigmoid};
 constexpr GgufRules kMinimaxM2 = {
     .base = {.family = "minimax_m2", .architecture = "minimax-m2", .hf_class = "MiniMaxM2ForCausalLM"},
     .keys_of = Keys::of_config,
@@ -217,6 +221,11 @@ constexpr GgufRules kMellum = {
     .keys_of = Keys::of_config,
     .keys = kMellumKeys};
 
+// transformers' class renormalizes always, and forgets route_norm.
+ParsedJson afmoe_norm(const GgufFacts& facts) {
+  const ParsedJson* said = facts.find("route_norm");
+  return said == nullptr ? ParsedJson(true) : *said;
+}
 constexpr GgufOwnName kAfmoeNames[] = {{"self_attn.gate_proj.weight", "attn_gate"},
                                        {"mlp.expert_bias", "exp_probs_b.bias"}};
 constexpr GgufOwnKey kAfmoeKeys[] = {kVocabulary,
@@ -224,7 +233,7 @@ constexpr GgufOwnKey kAfmoeKeys[] = {kVocabulary,
                                      {.key = "expert_shared_count", .config = "num_shared_experts"},
                                      kExpertWidth,
                                      {.key = "leading_dense_block_count", .config = "num_dense_layers"},
-                                     kRenormalized,
+                                     {.key = "expert_weights_norm", .form = Form::flag, .made = afmoe_norm},
                                      kScale,
                                      kWindow};
 constexpr GgufRules kAfmoe = {.base = {.family = "afmoe",

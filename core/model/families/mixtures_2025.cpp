@@ -5,6 +5,7 @@
 #include "core/model/families/all.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/odd_forward.h"
 #include "core/model/families/soft_forward.h"
 
 namespace assay::families {
@@ -400,7 +401,8 @@ const Family kHunyuanMoe = {
 const Family kHy3 = {"hy_v3", "HY3", kHy3Architectures, kHy3Types, {}, describe_hy3, forward_hy3};
 const Family kMellum = {"mellum", "Mellum 2",      kMellumArchitectures, kMellumTypes,
                         {},       describe_mellum, forward_mellum};
-const Family kAfmoe = {"afmoe", "Trinity (AFMoE)", kAfmoeArchitectures, kAfmoeTypes, {}, describe_afmoe};
+const Family kAfmoe = {"afmoe", "Trinity (AFMoE)", kAfmoeArchitectures, kAfmoeTypes,
+                       {},      describe_afmoe,    forward_afmoe};
 const Family kGlm4MoeLite = {
     "glm4_moe_lite",        "GLM-4.7-Flash",   kGlmLiteArchitectures, kGlmLiteTypes, {},
     describe_glm4_moe_lite, read_glm4_moe_lite};
@@ -408,7 +410,7 @@ const Family kAxk1 = {"axk1", "A.X K1", kAxk1Architectures, kAxk1Types, {}, desc
 const Family kMistral4 = {"mistral4", "Mistral Small 4", kMistral4Architectures, kMistral4Types,
                           {},         describe_mistral4, forward_mistral4};
 const Family kCohere2Moe = {
-    "cohere2_moe",       "Command A with experts", kCohereMoeArchitectures, kCohereMoeTypes, {},
-    describe_cohere2_moe};
+    "cohere2_moe",        "Command A with experts", kCohereMoeArchitectures, kCohereMoeTypes, {},
+    describe_cohere2_moe, forward_cohere2_moe};
 
 }  // namespace assay::families

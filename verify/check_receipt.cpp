@@ -14,6 +14,7 @@
 #include "core/system/text.h"
 #include "core/system/tree_names.h"
 #include "verify/expected/hub_cache.h"
+#include "verify/expected/signature_methods.h"
 #include "verify/own_files.h"
 #include "verify/receipt.h"
 #include "verify/receipt_mac.h"
@@ -99,10 +100,29 @@ class Checker {
     std::sort(known_.begin(), known_.end());
   }
 
+  void check_signature(const std::string& text) {
+    if (!question_.signature) return;
+    const fs::path bundle = question_.signature->bundle.value_or(signature_of_receipt(question_.receipt));
+    const SignatureMethods methods = read_methods(*question_.signature, check_.root);
+    const signature::Bundle read = signature::parse_bundle(read_small_file(bundle, kMaxBytes), bundle);
+    std::string why;
+    for (const signature::NamedMethod& method : methods.all) {
+      try {
+        check_.signer = signature::verify_bundle(read, method.method, text).words;
+        check_.authenticated = true;
+        return;
+      } catch (const Error& error) {
+        why = error.message();
+      }
+    }
+    problem("receipt.not_signed", "its signature is not good: " + why);
+  }
+
   void check_authentication(const std::string& text) {
+    check_signature(text);
     if (!question_.key) return;
     const Seal seal = check_seal(text, *question_.key);
-    check_.authenticated = seal == Seal::whole;
+    check_.authenticated = seal == Seal::whole && (!question_.signature || check_.authenticated);
     if (seal == Seal::none)
       problem("receipt.not_authenticated", "it carries no authentication code, and a key was given");
     if (seal == Seal::broken)
@@ -129,6 +149,9 @@ class Checker {
     if (!document.contains("scope")) {
       return problem("receipt.scope", "it does not say what was looked at: an older version wrote it");
     }
+    if (document.contains("rank") && document.at("rank").at("mode") == "share")
+      problem("receipt.scope", "it covers only a part: one of many ranks wrote it", {},
+              "give all of them to --merge");
     const ParsedJson& scope = document.at("scope");
     for (const auto& [key, asked] :
          {std::pair{"include", &options_.include}, {"exclude", &options_.exclude}}) {
@@ -231,6 +254,11 @@ class Checker {
 };
 
 }  // namespace
+
+fs::path signature_of_receipt(const fs::path& receipt) {
+  fs::path bundle = receipt;
+  return bundle += ".sig";
+}
 
 ReceiptCheck check_receipt(const ReceiptQuestion& question, const VerifyOptions& options) {
   return Checker(question, options).run();

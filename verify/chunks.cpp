@@ -7,28 +7,20 @@
 #include "core/system/error.h"
 
 namespace assay {
-namespace {
-
-void check(int result) {
-  if (result != 1) throw Error::internal("OpenSSL refuses to compute SHA-256");
-}
-
-}  // namespace
-
 std::string http_range(const ByteRange& range) {
   return fmt::format("{}-{}", range.begin, range.end - 1);
 }
 
-ChunkSink::ChunkSink(std::uint64_t chunk_bytes, std::size_t limit)
-    : chunk_bytes_(chunk_bytes), limit_(limit), context_(EVP_MD_CTX_new()) {
+ChunkSink::ChunkSink(std::uint64_t chunk_bytes, std::size_t limit, DigestKind kind)
+    : chunk_bytes_(chunk_bytes), limit_(limit), kind_(kind) {
   if (chunk_bytes == 0) throw Error::internal("chunks of no bytes");
-  check(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
 }
 
 void ChunkSink::consume(std::span<const std::byte> bytes) {
   while (!bytes.empty() && digests_.size() < limit_) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), chunk_bytes_ - filled_));
-    check(EVP_DigestUpdate(context_.get(), bytes.data(), part));
+    if (!open_) open_.emplace(kind_, 0);
+    open_->update(bytes.first(part));
     filled_ += part;
     bytes = bytes.subspan(part);
     if (filled_ == chunk_bytes_) close();
@@ -40,11 +32,15 @@ void ChunkSink::finish() {
 }
 
 void ChunkSink::close() {
-  Digest digest;
-  check(EVP_DigestFinal_ex(context_.get(), digest.bytes.data(), nullptr));
-  check(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
-  digests_.push_back(digest);
+  digests_.push_back(open_->finish());
+  open_.reset();
   filled_ = 0;
+}
+
+Digest digest_of_chunks(std::span<const Digest> chunks) {
+  StreamDigest all(DigestKind::sha256, 0);
+  for (const Digest& chunk : chunks) all.update(std::as_bytes(std::span(chunk.bytes)));
+  return {DigestKind::shards, all.finish().bytes};
 }
 
 std::vector<ByteRange> damaged_ranges(std::span<const Digest> actual, std::span<const Digest> expected,

@@ -1,10 +1,8 @@
-// A file in equal pieces, each with its own sha256: so that damage can be named, and mended, range by range.
+// A file in equal pieces, each with its own digest: so that damage can be named, and mended, range by range.
 #pragma once
 
-#include <openssl/evp.h>
-
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,22 +23,24 @@ std::string http_range(const ByteRange& range);
 // none. What comes after `limit` chunks is let pass.
 class ChunkSink : public ByteSink {
  public:
-  explicit ChunkSink(std::uint64_t chunk_bytes, std::size_t limit = SIZE_MAX);
+  explicit ChunkSink(std::uint64_t chunk_bytes, std::size_t limit = SIZE_MAX,
+                     DigestKind kind = DigestKind::sha256);
   void consume(std::span<const std::byte> bytes) override;
   void finish() override;
   const std::vector<Digest>& digests() const { return digests_; }
 
  private:
   void close();
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
   std::uint64_t chunk_bytes_;
   std::size_t limit_;
+  DigestKind kind_;
   std::uint64_t filled_ = 0;  // of the open chunk
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
+  std::optional<StreamDigest> open_;
   std::vector<Digest> digests_;
 };
+
+// Of DigestKind::shards: what stands for all of them.
+Digest digest_of_chunks(std::span<const Digest> chunks);
 
 // Where `actual` differs from `expected`, neighbouring chunks joined. `size` is that of the file as it should
 // be; what it has beyond that is not a range to mend.

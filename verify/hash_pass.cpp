@@ -1,5 +1,7 @@
 #include "verify/hash_pass.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
@@ -12,11 +14,17 @@
 #include "verify/diagnose.h"
 #include "verify/survey.h"
 #include "verify/tensor_sinks.h"
+#include "verify/xet_check.h"
 #include "verify/zero_runs.h"
 
 namespace assay {
 
 namespace {
+
+// What the state file keeps: of shards it would have to keep their size as well.
+bool is_kept(DigestKind kind) {
+  return kind == DigestKind::sha256 || kind == DigestKind::git_sha1;
+}
 
 // Looks for code in the beginning of a small file: in its first piece, which holds all that is looked at.
 class CodeSink : public ByteSink {
@@ -42,6 +50,8 @@ struct HashPass::Reading {
   std::unique_ptr<TensorSink> tensors;
   std::unique_ptr<ChunkSink> chunks;
   std::unique_ptr<ZeroRunSink> zeros;
+  std::unique_ptr<XetSink> xet;
+  std::unique_ptr<ClaimSink> claims;
   std::unique_ptr<FanOut> fan_out;
   ByteSink* sink() {
     std::vector<ByteSink*> sinks;
@@ -49,6 +59,8 @@ struct HashPass::Reading {
     if (zeros) sinks.push_back(zeros.get());
     if (tensors) sinks.push_back(tensors.get());
     if (chunks) sinks.push_back(chunks.get());
+    if (xet) sinks.push_back(xet.get());
+    if (claims) sinks.push_back(claims.get());
     if (sinks.size() < 2) return sinks.empty() ? nullptr : sinks.front();
     fan_out = std::make_unique<FanOut>(std::move(sinks));
     return fan_out.get();
@@ -66,8 +78,11 @@ HashPass::HashPass(VerifyReport& report, const Structure& structure, const Verif
   if (options_.state) state_ = std::make_unique<VerifyState>(*options_.state);
   for (std::uint32_t i = 0; i < report_.files.size(); ++i) {
     const FileReport& file = report_.files[i];
+    if (report_.parts.contains(file.name)) continue;  // read_parts() does
+    const bool looked_at =
+        examines(file) || options_.xet || !claims_of(file).empty() || options_.compared_pieces > 0;
     const bool wanted = (file.expected && file.status == FileStatus::ok) || may_say_more(file) ||
-                        missing_.kind_sought(file) || (examines(file) && file.has_bytes());
+                        missing_.kind_sought(file) || (looked_at && file.has_bytes());
     if (wanted) to_hash_.push_back(i);
   }
   find_same_files();
@@ -78,13 +93,13 @@ HashPass::HashPass(VerifyReport& report, const Structure& structure, const Verif
 void HashPass::find_same_files() {
   const auto elsewhere = [&](std::uint32_t i) { return !report_.files[i].elsewhere().empty(); };
   if (std::none_of(to_hash_.begin(), to_hash_.end(), elsewhere)) return;
-  std::unordered_map<std::string, std::size_t> seen[2];  // by digest kind
+  std::map<DigestKind, std::unordered_map<std::string, std::size_t>> seen;
   std::erase_if(to_hash_, [&](std::uint32_t i) {
     const FileReport& file = report_.files[i];
-    const bool sha256 = kind_of(file) == DigestKind::sha256;
-    const auto [it, fresh] = seen[sha256 ? 1 : 0].try_emplace(report_.path_of(file).native(), i);
-    if (!fresh) same_as_[it->second].push_back(i);
-    return !fresh;
+    const auto [it, fresh] = seen[kind_of(file)].try_emplace(report_.path_of(file).native(), i);
+    const bool same = !fresh && claims_of(file) == claims_of(report_.files[it->second]);
+    if (same) same_as_[it->second].push_back(i);
+    return same;
   });
 }
 
@@ -96,7 +111,8 @@ bool HashPass::may_say_more(const FileReport& file) const {
 
 DigestKind HashPass::kind_of(const FileReport& file) const {
   if (file.expected) return file.expected->kind;
-  return missing_.kind_sought(file).value_or(DigestKind::sha256);
+  if (options_.compared_pieces > 0) return DigestKind::shards;
+  return missing_.kind_sought(file).value_or(options_.xet ? DigestKind::xet : DigestKind::sha256);
 }
 
 std::uint64_t HashPass::bytes() const {
@@ -109,9 +125,22 @@ bool HashPass::examines(const FileReport& file) const {
   return (options_.numbers || options_.tensor_digests) && structure_.tensors.contains(file.name);
 }
 
+const FileClaims& HashPass::claims_of(const FileReport& file) const {
+  static const FileClaims kNone;
+  const auto find_in = [&](const FileClaimsByName& claims) {
+    const auto it = claims.find(file.name);
+    return it == claims.end() ? nullptr : &it->second;
+  };
+  if (const FileClaims* said = find_in(report_.expectation.claims)) return *said;
+  // What a file says of itself adds nothing to what others say of it.
+  const FileClaims* declared = file.expected ? nullptr : find_in(structure_.declared);
+  return declared != nullptr ? *declared : kNone;
+}
+
 // What the state file knows of an unchanged file, if it answers everything that is asked now.
 std::optional<StateEntry> HashPass::recall(const FileReport& file) const {
-  if (!state_ || options_.full) return std::nullopt;
+  if (!state_ || options_.full || options_.xet || !is_kept(kind_of(file)) || !claims_of(file).empty())
+    return std::nullopt;
   auto entry = state_->find(report_.path_of(file), file.identity(), kind_of(file));
   if (!entry) return std::nullopt;
   if (examines(file) && options_.numbers && !entry->numbers) return std::nullopt;
@@ -140,10 +169,23 @@ HashPass::Reading HashPass::listen_to(const FileReport& file) const {
         TensorExamination{.numbers = options_.numbers, .digests = options_.tensor_digests});
   }
   if (!file.chunks().empty()) {
-    reading.chunks = std::make_unique<ChunkSink>(report_.expectation.chunk_bytes);
+    reading.chunks = std::make_unique<ChunkSink>(report_.expectation.chunk_bytes, SIZE_MAX,
+                                                 report_.expectation.chunk_kind);
+  } else if (kind_of(file) == DigestKind::shards) {
+    reading.chunks = std::make_unique<ChunkSink>(options_.compared_pieces);
+  }
+  // Threads that other files leave idle work at this one.
+  if (options_.xet || kind_of(file) == DigestKind::xet)
+    reading.xet = std::make_unique<XetSink>(
+        options_.jobs /
+        static_cast<int>(std::min<std::size_t>(to_hash_.size(), static_cast<std::size_t>(options_.jobs))));
+  if (const FileClaims& claims = claims_of(file); !claims.empty()) {
+    const auto tensors = structure_.tensors.find(file.name);
+    reading.claims = std::make_unique<ClaimSink>(
+        claims, tensors == structure_.tensors.end() ? std::span<const TensorRange>() : tensors->second);
   }
   // Object ids belong to small files, in which zeros are their digest's concern alone.
-  if (file.expected && file.expected->kind == DigestKind::sha256 && file.size() >= kZeroRun) {
+  if (file.expected && file.expected->kind != DigestKind::git_sha1 && file.size() >= kZeroRun) {
     reading.zeros = std::make_unique<ZeroRunSink>();
   }
   return reading;
@@ -180,6 +222,7 @@ void HashPass::run() {
     take_result(report_.files[files[j]], std::move(result), reading, started_ns);
   });
   progress_.reset();
+  tell_agreements();
   report_.interrupted = interrupted();
   if (state_) save_state();
 }
@@ -209,6 +252,13 @@ void HashPass::take_result(FileReport& file, HashResult&& result, Reading& readi
   if (!result.complete) return;  // interrupted: settle_unhashed() speaks of it
   report_.bytes_hashed += result.bytes;
   file.set_identity(result.identity);
+  if (reading.chunks && kind_of(file) == DigestKind::shards)
+    result.digest = digest_of_chunks(reading.chunks->digests());
+  if (reading.chunks && !file.expected) report_.piece_digests[file.name] = reading.chunks->digests();
+  if (reading.xet) {
+    file.set_made_xet(reading.xet->digests());
+    if (kind_of(file) == DigestKind::xet) result.digest = that_of(reading.xet->digests(), file.expected);
+  }
   file.set_actual(result.digest);
   if (reading.code) {
     file.add(reading.code->take());
@@ -227,13 +277,48 @@ void HashPass::take_result(FileReport& file, HashResult&& result, Reading& readi
     file.set_damaged(damaged_ranges(reading.chunks->digests(), file.chunks(), report_.expectation.chunk_bytes,
                                     file.expected_size().value_or(file.size())));
   }
+  if (reading.claims) hold_to_claims(file, reading.claims->take());
   judge(file, reading.zeros ? reading.zeros->longest() : ZeroRun{});
+}
+
+// For the file and for every other name of the same bytes. Where its digest says already that it is not what it should
+// be, nothing else is to be learnt from its contents.
+void HashPass::hold_to_claims(FileReport& file, ClaimOutcome outcome) {
+  std::vector<FileReport*> files = {&file};
+  if (const auto same = same_as_.find(index_of(file)); same != same_as_.end()) {
+    for (const std::size_t i : same->second) files.push_back(&report_.files[i]);
+  }
+  for (FileReport* one : files) {
+    if (one->expected && *one->expected != *file.actual()) continue;
+    Findings findings = outcome.findings;
+    for (Finding& finding : findings) finding.file = one->name;
+    one->add(std::move(findings));
+    if (!outcome.diagnosis.empty() && one->has_bytes()) {
+      one->status = FileStatus::failed;
+      one->tell(outcome.diagnosis, outcome.remedy);
+    }
+    if (!outcome.diagnosis.empty()) continue;
+    for (const std::string& agreed : outcome.agreed) agreements_[agreed].push_back(one->name);
+  }
+}
+
+// What agrees with a claim alone is told, for it is no proof.
+void HashPass::tell_agreements() {
+  for (const auto& [what, files] : agreements_) {
+    report_.findings.push_back(
+        {.severity = Severity::note,
+         .code = "claim.consistent",
+         .message = files.size() == 1 ? fmt::format("is consistent with {}", what)
+                                      : fmt::format("{} files are consistent with {}", files.size(), what),
+         .file = files.size() == 1 ? files[0] : std::string()});
+  }
+  agreements_.clear();
 }
 
 // Not what somebody was writing to when the pass began: what is written between then and now, and by whom,
 // its time stamps may not tell.
 void HashPass::remember(const FileReport& file, std::int64_t started_ns) {
-  if (written_to_.contains(file.name)) return;
+  if (written_to_.contains(file.name) || !is_kept(kind_of(file))) return;
   state_->record(report_.path_of(file),
                  {.identity = file.identity(),
                   .digest = *file.actual(),
@@ -272,6 +357,7 @@ void HashPass::judge(FileReport& file, ZeroRun zeros) {
   for (const std::size_t other : same->second) {
     report_.files[other].set_actual(*file.actual());
     if (file.tensors()) report_.files[other].set_tensors(*file.tensors());
+    if (file.xet().made) report_.files[other].set_made_xet(*file.xet().made);
     settle(report_.files[other], zeros);
   }
 }
@@ -288,6 +374,7 @@ void HashPass::settle(FileReport& file, ZeroRun zeros) {
         Diagnosis diagnosis = diagnose_cheaply(content, file.expected_size(), file.expected);
         if (!diagnosis) diagnosis = diagnose_content(content, file.expected_size(), zeros);
         file.tell(diagnosis.sentence, diagnosis.remedy);
+        if (file.expected->kind == DigestKind::xet) tell_of_xet(file);
       } catch (const Error& error) {
         file.tell(sentence_of(error), std::string(file.remedy()));
       }

@@ -10,6 +10,7 @@
 
 #include "core/formats/hash/hasher.h"
 #include "core/system/progress.h"
+#include "verify/claims/claim_sink.h"
 #include "verify/relations.h"
 #include "verify/state.h"
 #include "verify/structure.h"
@@ -48,6 +49,9 @@ class HashPass {
     return static_cast<std::size_t>(&file - report_.files.data());
   }
   bool examines(const FileReport& file) const;
+  const FileClaims& claims_of(const FileReport& file) const;
+  void hold_to_claims(FileReport& file, ClaimOutcome outcome);
+  void tell_agreements();
   std::optional<StateEntry> recall(const FileReport& file) const;
   void reuse(FileReport& file, StateEntry&& entry);
   Reading listen_to(const FileReport& file) const;
@@ -67,6 +71,7 @@ class HashPass {
   std::map<std::size_t, std::vector<std::size_t>> same_as_;  // others that are the same bytes (hub snapshots)
   std::unique_ptr<VerifyState> state_;
   std::set<std::string> written_to_;  // names of files that somebody had open for writing
+  std::map<std::string, std::vector<std::string>> agreements_;  // what was claimed and is so, of which files
   std::unique_ptr<Progress> progress_;
 };
 

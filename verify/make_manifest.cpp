@@ -12,6 +12,7 @@
 #include "verify/diagnose.h"
 #include "verify/expected/assemble.h"
 #include "verify/own_files.h"
+#include "verify/state.h"
 
 namespace assay {
 namespace {
@@ -39,11 +40,12 @@ class Maker {
   MadeManifest by_reading() {
     // A complete source names all there should be; otherwise whatever lies in the folder is meant.
     std::error_code ignored;
-    if (!made_.source.complete && options_.find.only.empty() && fs::is_directory(given_, ignored)) {
+    if ((!made_.source.complete || options_.everything) && options_.find.only.empty() &&
+        fs::is_directory(given_, ignored)) {
       add_unlisted_files(made_.source);
       finish(made_.source);
     }
-    leave_out_output();
+    leave_out();
     std::vector<bool> good = check_object_ids();
     hash(good);
     return std::move(made_);
@@ -53,11 +55,29 @@ class Maker {
   const std::vector<ExpectedFile>& files() const { return made_.source.files; }
 
   // The manifest does not list itself: neither under -o nor when the shell redirects it into the folder.
-  void leave_out_output() {
+  void leave_out() {
     const OwnFiles own(options_.written);
     std::erase_if(made_.source.files, [&](const ExpectedFile& file) {
-      return !file.digest && own.contains(made_.source.path_of(file));
+      return (!file.digest && own.contains(made_.source.path_of(file))) ||
+             (options_.left_out && options_.left_out(file.name));
     });
+  }
+
+  // Of a file that has not changed since it was hashed.
+  bool recall(const ExpectedFile& file) {
+    if (!state_ || options_.chunk_bytes > 0) return false;
+    try {
+      const fs::path path = made_.source.path_of(file);
+      const FileIdentity now = File::open(path).identity();
+      const auto entry = state_->find(path, now, DigestKind::sha256);
+      if (!entry) return false;
+      HashResult known{.digest = entry->digest, .bytes = now.size, .complete = true};
+      if (accept(file, known)) made_.manifest.entries.push_back({file.name, entry->digest, now.size, {}});
+      made_.bytes_known += now.size;
+      return true;
+    } catch (const Error&) {
+      return false;  // told when it is read
+    }
   }
 
   // Small files of a commit are known by object id, which takes a reading of its own.
@@ -79,12 +99,14 @@ class Maker {
   }
 
   void hash(const std::vector<bool>& wanted) {
+    if (options_.state) state_.emplace(*options_.state);
+    const std::int64_t started_ns = wall_clock_ns();
     std::vector<HashJob> jobs;
     std::vector<std::size_t> of;
     std::vector<std::unique_ptr<ChunkSink>> sinks;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < files().size(); ++i) {
-      if (!wanted[i]) continue;
+      if (!wanted[i] || recall(files()[i])) continue;
       if (options_.chunk_bytes > 0) sinks.push_back(std::make_unique<ChunkSink>(options_.chunk_bytes));
       jobs.push_back({made_.source.path_of(files()[i]), DigestKind::sha256,
                       sinks.empty() ? nullptr : sinks.back().get()});
@@ -100,13 +122,29 @@ class Maker {
     hash_files(jobs, options, [&](std::size_t j, HashResult&& result) {
       const ExpectedFile& file = files()[of[j]];
       if (!accept(file, result)) return;
+      made_.bytes_read += result.bytes;
+      if (state_)
+        state_->record(made_.source.path_of(file), {.identity = result.identity, .digest = result.digest},
+                       started_ns);
       ManifestEntry entry{file.name, result.digest, result.bytes, {}};
       if (!sinks.empty()) entry.chunks = sinks[j]->digests();
       made_.manifest.entries.push_back(std::move(entry));
     });
     made_.interrupted = interrupted();
+    save_state();
     auto& entries = made_.manifest.entries;
     std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  }
+
+  void save_state() {
+    if (!state_) return;
+    state_->save();
+    if (state_->failure().empty()) return;
+    made_.findings.push_back({.severity = Severity::warning,
+                              .code = "state.not_saved",
+                              .message = "could not be written: " + state_->failure(),
+                              .file = options_.state->string(),
+                              .remedy = "the next run reads everything again; free some space"});
   }
 
   bool accept(const ExpectedFile& file, const HashResult& result) {
@@ -131,6 +169,7 @@ class Maker {
 
   fs::path given_;
   const ManifestOptions& options_;
+  std::optional<VerifyState> state_;
   MadeManifest made_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct ManifestOptions {
   FindOptions find;
   bool hash = false;              // read the files
   std::uint64_t chunk_bytes = 0;  // with it, a digest for every so many bytes; implies reading
+  bool everything = false;        // with `hash`: also what the source does not list
+  std::function<bool(const std::string&)> left_out;  // names that are no part of it; none: all are
+  std::optional<fs::path> state;  // with `hash`: what is known to be unchanged is not read again
   std::vector<fs::path> written;  // where the manifest and the report go: never listed in itself
   int jobs = 1;
   ProgressMode progress = ProgressMode::automatic;
@@ -27,6 +31,7 @@ struct MadeManifest {
   ChecksumManifest manifest;         // sorted by name
   std::vector<std::string> omitted;  // no sha256 is known of them without reading
   Findings findings;                 // files left out because they are not what they should be, or unreadable
+  std::uint64_t bytes_read = 0, bytes_known = 0;  // known: from the state file
   bool interrupted = false;
 };
 

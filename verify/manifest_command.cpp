@@ -15,6 +15,7 @@
 #include "core/system/text.h"
 #include "verify/make_manifest.h"
 #include "verify/render.h"
+#include "verify/sign_model.h"
 #include "verify/targets.h"
 
 namespace assay {
@@ -28,7 +29,9 @@ struct ManifestSettings {
   ManifestOptions manifest;
   std::vector<std::string> paths = {"."};
   std::string output, chunks, root, rev, given;
-  bool no_git = false;
+  std::string key, certificate, state;
+  SigningOptions signing;
+  bool no_git = false, sign = false;
 };
 
 std::string render(const MadeManifest& made) {
@@ -78,6 +81,50 @@ void explain(const MadeManifest& made, bool read) {
                   names));
 }
 
+void check_signing(const ManifestSettings& settings) {
+  const bool sign = settings.sign;
+  if (!sign && (!settings.key.empty() || !settings.certificate.empty()))
+    throw Error::usage("--key and --certificate are for --sign");
+  if (!sign && (!settings.signing.ignore_paths.empty() || settings.signing.follow_links))
+    throw Error::usage("--ignore-path and --follow-links are for --sign");
+  if (!sign) return;
+  if (settings.key.empty())
+    throw Error::usage("--sign takes the private key that signs").remedy("give --key FILE");
+  if (!settings.chunks.empty() || !settings.root.empty() || !settings.rev.empty())
+    throw Error::usage("--chunks, --root and --rev make no signed list").remedy("leave them out");
+}
+
+Json document(const SignedManifest& done, const std::string& signer) {
+  Json json = document(done.made);
+  json["signature"] = {{"file", done.output.string()},
+                       {"signer", signer},
+                       {"root_digest", done.root_digest},
+                       {"ignored", done.ignored}};
+  json["bytes_read"] = done.made.bytes_read;
+  json["bytes_known"] = done.made.bytes_known;
+  return json;
+}
+
+int run_signing(const fs::path& path, ManifestSettings& settings) {
+  const auto key = signature::read_signing_key(
+      settings.key,
+      settings.certificate.empty() ? std::nullopt : std::optional<fs::path>(settings.certificate));
+  ManifestOptions& options = settings.manifest;
+  settings.signing.private_key = settings.key;
+  settings.signing.output = settings.output;
+  const SignedManifest done = sign_model(path, options, settings.signing, key);
+  if (done.made.interrupted) return kExitInterrupted;
+  write_whole(done.output, done.bundle);
+  write_message(escape_for_terminal(fmt::format(
+      "assay: signed {} {}, {} ({} read, {} known from before), by {}: {}", done.made.manifest.entries.size(),
+      done.made.manifest.entries.size() == 1 ? "file" : "files",
+      human_bytes(done.made.bytes_read + done.made.bytes_known), human_bytes(done.made.bytes_read),
+      human_bytes(done.made.bytes_known), key.words, done.output.string())));
+  const Output output(settings.common.json);
+  output.json(document(done, key.words));
+  return kExitOk;
+}
+
 int run_manifest(ManifestSettings& settings) {
   ManifestOptions& options = settings.manifest;
   options.jobs = settings.common.jobs;
@@ -95,12 +142,15 @@ int run_manifest(ManifestSettings& settings) {
       throw Error::usage(fmt::format("--chunks takes at least {} bytes", kSmallestChunk));
     }
   }
+  check_signing(settings);
+  if (!settings.state.empty()) options.state = settings.state;
   const std::vector<Target> targets = targets_of(settings.paths);
   if (targets.size() > 1) {
     throw Error::usage(fmt::format("a manifest is of one folder, and {} are named", targets.size()))
         .remedy("name the folder that holds them all, or make a manifest of each");
   }
   options.find.only = targets[0].files;
+  if (settings.sign) return run_signing(targets[0].path, settings);
   const MadeManifest made = make_manifest(targets[0].path, options);
   if (made.interrupted) return kExitInterrupted;
   const bool read = options.hash || options.chunk_bytes > 0;
@@ -122,6 +172,7 @@ constexpr const char* kManifestExamples =
     "  assay manifest . --hash -o SHA256SUMS  by reading every file\n"
     "  assay manifest . --chunks 16MiB -o m.json\n"
     "                                         from a good copy: names and mends damaged ranges later\n"
+    "  assay manifest . --sign --key lab.pem  model.sig, which verify --public-key and model-signing verify\n"
     "\nExit codes: 0 written, 1 written, but files that are damaged or unreadable were left out, 2 wrong "
     "usage or unreadable input.";
 
@@ -148,6 +199,24 @@ void add_manifest(CLI::App& program, Action& action) {
       ->type_name("DIR")
       ->check(not_empty());
   command.add_option("--manifest", s.given, "Take names and digests from a manifest or saved hub listing")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_flag("--sign", s.sign,
+                   "Sign the list of all files (OMS): model.sig in the folder, or FILE of -o");
+  command.add_option("--key", s.key, "With --sign: the private key (PEM; P-256, P-384 or P-521)")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command
+      .add_option("--certificate", s.certificate,
+                  "With --sign: the key's certificate, and those above it but the root (PEM)")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_option("--ignore-path", s.signing.ignore_paths, "With --sign: leave this path out")
+      ->type_name("PATH")
+      ->check(not_empty());
+  command.add_flag("--follow-links", s.signing.follow_links, "With --sign: sign what symbolic links lead to");
+  command
+      .add_option("--state", s.state, "With --hash or --sign: read only what changed since FILE was written")
       ->type_name("FILE")
       ->check(not_empty());
   command.add_flag("--no-git", s.no_git, "Do not ask the git repository that PATH lies in");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/system/error.h"
+#include "core/system/finding_collector.h"
 #include "core/system/json.h"
 #include "core/system/text.h"
 #include "verify/receipt_mac.h"
@@ -17,6 +18,38 @@ namespace {
 
 std::string digest_text(const std::optional<Digest>& digest) {
   return digest ? fmt::format("{}:{}", digest->kind_name(), digest->hex()) : std::string();
+}
+
+Json ranges_json(const std::vector<ByteRange>& ranges) {
+  Json json = Json::array();
+  for (const ByteRange& range : ranges) json.push_back(http_range(range));
+  return json;
+}
+
+// What those who put the receipts of many ranks together need to know besides.
+void add_for_others(Json& entry, const FileReport& file, const VerifyReport& report) {
+  if (file.expected_size()) entry["expected_size"] = *file.expected_size();
+  if (!file.diagnosis().empty()) entry["diagnosis"] = file.diagnosis();
+  if (!file.damaged().empty()) entry["damaged_ranges"] = ranges_json(file.damaged());
+  if (const auto parts = report.parts.find(file.name); parts != report.parts.end())
+    entry["parts"] = ranges_json(parts->second);
+  const auto pieces = report.piece_digests.find(file.name);
+  if (pieces == report.piece_digests.end()) return;
+  Json& digests = entry["pieces"] = Json::array();
+  for (const Digest& digest : pieces->second) digests.push_back(digest.hex());
+}
+
+Json rank_json(const LaunchedRank& rank, std::string_view mode) {
+  return {{"run", rank.run},     {"mode", mode},      {"rank", rank.rank},
+          {"ranks", rank.ranks}, {"node", rank.node}, {"launcher", rank.launcher}};
+}
+
+Json errors_json(const Findings& findings) {
+  FindingCollector bounded;
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::error) bounded.add(finding);
+  }
+  return to_json(bounded.take());
 }
 
 Json file_entry(const FileReport& file) {
@@ -63,16 +96,30 @@ std::set<std::string> commits_of(const VerifyReport& report) {
   return commits;
 }
 
+// With what vouches for the receipt itself, at its end.
+void write_sealed(Json receipt, std::size_t files, const std::optional<std::string>& key,
+                  const WriteText& write, const std::function<Json(std::size_t)>& entry) {
+  Json& authentication = receipt["authentication"];
+  authentication["method"] = key ? "hmac-sha256" : "none";
+  if (key) authentication["mac"] = mac_placeholder();
+  if (!key) return stream_json(receipt, "files", files, entry, write);
+  SealedText sealed(*key, write);
+  stream_json(receipt, "files", files, entry,
+              [&](std::string_view text) { sealed.write(std::string(text)); });
+  sealed.finish();
+}
+
 }  // namespace
 
 void write_receipt(const VerifyReport& report, const VerifyOptions& options,
-                   const std::optional<std::string>& key, const WriteText& write) {
+                   const std::optional<std::string>& key, const WriteText& write, const LaunchedRank* rank) {
   const Expectation& source = report.expectation;
   Json receipt = {{"schema", "assay.receipt/1"},
                   {"tool", "assay " ASSAY_VERSION},
                   {"verdict", verdict_name(verdict_of(report))},
                   {"verified_unix", report.started_unix},
                   {"source", {{"kind", source.kind}, {"origin", source.origin}}},
+                  {"list", report.list},
                   {"commits", commits_of(report)},
                   {"trust", report.trust},
                   {"weights", weights_json(weight_share(report))},
@@ -84,15 +131,26 @@ void write_receipt(const VerifyReport& report, const VerifyOptions& options,
                     {"links", links_of(source)},
                     {"not_judged", not_judged(source, options)}}},
                   {"files", Json::array()}};
-  Json& authentication = receipt["authentication"];
-  authentication["method"] = key ? "hmac-sha256" : "none";
-  if (key) authentication["mac"] = mac_placeholder();
-  const auto entry = [&](std::size_t i) { return file_entry(report.files[i]); };
-  if (!key) return stream_json(receipt, "files", report.files.size(), entry, write);
-  SealedText sealed(*key, write);
-  stream_json(receipt, "files", report.files.size(), entry,
-              [&](std::string_view text) { sealed.write(std::string(text)); });
-  sealed.finish();
+  if (rank != nullptr) {
+    receipt["rank"] = rank_json(*rank, options.share ? "share" : "copy");
+    if (options.compared_pieces > 0) receipt["piece_bytes"] = options.compared_pieces;
+    receipt["errors"] = errors_json(report.findings);
+  }
+  write_sealed(receipt, report.files.size(), key, write, [&](std::size_t i) {
+    Json entry = file_entry(report.files[i]);
+    add_for_others(entry, report.files[i], report);
+    return entry;
+  });
+}
+
+void write_idle_receipt(const LaunchedRank& rank, const std::optional<std::string>& key,
+                        const WriteText& write) {
+  const Json receipt = {{"schema", "assay.receipt/1"},
+                        {"tool", "assay " ASSAY_VERSION},
+                        {"verdict", "idle"},
+                        {"rank", rank_json(rank, "idle")},
+                        {"files", Json::array()}};
+  write_sealed(receipt, 0, key, write, [](std::size_t) { return Json(); });
 }
 
 std::int64_t parse_duration(std::string_view text) {

@@ -17,7 +17,7 @@ constexpr std::size_t kDigits = 64;
 constexpr std::string_view kBefore = "\"mac\": \"";
 
 // Where the code's digits stand. No name in the receipt can imitate it: its quotes would be escaped.
-std::optional<std::size_t> find_code(std::string_view text) {
+std::optional<std::size_t> find_mac(std::string_view text) {
   const auto at = text.rfind(kBefore);
   if (at == text.npos || at + kBefore.size() + kDigits > text.size()) return std::nullopt;
   return at + kBefore.size();
@@ -73,14 +73,14 @@ void SealedText::write(std::string piece) {
 }
 
 void SealedText::finish() {
-  const auto at = find_code(last_);
+  const auto at = find_mac(last_);
   if (!at) throw Error::internal("a receipt without a place for its code");
   code_.add(last_);
   write_(last_.replace(*at, kDigits, code_.hex()));
 }
 
 Seal check_seal(std::string_view text, std::string_view key) {
-  const auto at = find_code(text);
+  const auto at = find_mac(text);
   if (!at) return Seal::none;
   const std::string said(text.substr(*at, kDigits));
   TextCode code(key);

@@ -9,8 +9,11 @@
 
 #include "core/system/json.h"
 #include "core/system/json_stream.h"
+#include "core/system/shell_words.h"
 #include "core/system/text.h"
+#include "verify/fix_plan.h"
 #include "verify/verdict.h"
+#include "verify/xet_check.h"
 
 namespace assay {
 namespace {
@@ -69,13 +72,6 @@ void render_findings(const VerifyReport& report, const Output& output) {
   }
 }
 
-// A name that a shell takes as one word.
-std::string shell_word(std::string_view name) {
-  std::string word = "'";
-  for (const char c : name) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 void render_ranges(const VerifyReport& report, const Output& output) {
   for (const FileReport& file : report.files) {
     for (const ByteRange& range : file.damaged()) {
@@ -122,11 +118,29 @@ std::string iso_time(std::int64_t unix_seconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
 }
 
+Json signature_json(const SignatureFacts& facts) {
+  Json json = {{"file", facts.file},
+               {"method", facts.method},
+               {"signer", facts.signer},
+               {"model", facts.model},
+               {"root_digest", facts.root_digest}};
+  json[facts.method == "key" ? "key" : "certificate"] = facts.certificate;
+  if (facts.method != "keyless") return json;
+  json["identity"] = facts.identity;
+  json["issuer"] = facts.issuer;
+  json["trusted_root"] = facts.trusted_root;
+  json["times"] = Json::array();
+  for (const std::int64_t time : facts.times) json["times"].push_back(iso_time(time));
+  return json;
+}
+
 Json file_json(const FileReport& file) {
   Json json = {{"name", file.name}, {"status", status_name(file.status)}};
   json["expected"] = file.expected ? Json(file.expected->hex()) : Json();
-  json["actual"] = file.actual() ? Json(file.actual()->hex()) : Json();
+  const bool named = file.expected || !file.xet().made;  // a Xet hash that nobody expected is told as one
+  json["actual"] = file.actual() && named ? Json(file.actual()->hex()) : Json();
   if (file.expected) json["digest"] = file.expected->kind_name();
+  if (file.xet().made) json["xet"] = xet_json(file.xet());
   json["size"] = file.size();
   if (file.expected_size()) json["expected_size"] = *file.expected_size();
   json["trust"] = trust_name(file.trust->source);
@@ -214,6 +228,10 @@ std::string well_formed_line(const VerifyReport& report, const VerifyOptions& op
   if (report.bytes_checked) {
     looked = fmt::format("{} checked, but no weight was", files_word(report.count(FileStatus::ok)));
     reason = "nothing says what those should be";
+  } else if (std::any_of(report.findings.begin(), report.findings.end(),
+                         [](const Finding& finding) { return finding.code == "claim.consistent"; })) {
+    looked = "no digest of a file was compared";
+    reason = "what was compared proves less";
   }
   return fmt::format("WELL FORMED: {}; {} ({}) ({})", files_word(files_there(report)), looked, reason,
                      speed(report));
@@ -256,6 +274,8 @@ void render_text(const VerifyReport& report, const VerifyOptions& options, const
   render_damage(report, output);
   render_findings(report, output);
   if (render.ranges) render_ranges(report, output);
+  if (options.xet) render_xet(report, output);
+  if (options.fix_plan) render_fix_plan(fix_plan(report, options), output);
   output.line("");
   if (report.bytes_checked) output.line(escape_for_terminal(trust_of(report)));
   output.paint(escape_for_terminal(verdict_line(report, options)), report.good() ? Style::green : Style::red);
@@ -275,6 +295,7 @@ Json frame_json(const VerifyReport& report, const VerifyOptions& options) {
                     {"root", report.expectation.root.string()},
                     {"complete", report.expectation.complete},
                     {"trust", trust_of(report)}};
+  if (report.expectation.signature) json["signature"] = signature_json(*report.expectation.signature);
   json["files"] = Json::array();
   json["findings"] = to_json(report.findings);
   json["summary"] = {{"ok", report.count(FileStatus::ok)},
@@ -290,6 +311,8 @@ Json frame_json(const VerifyReport& report, const VerifyOptions& options) {
                      {"bytes_checked", report.bytes_checked},
                      {"stopped_early", report.stopped_early},
                      {"seconds", report.seconds}};
+  if (options.fix_plan) json["fix_plan"] = fix_plan_json(fix_plan(report, options));
+  if (const XetCount xet = count_xet(report); xet.any()) json["summary"]["xet"] = xet_json(xet);
   return json;
 }
 

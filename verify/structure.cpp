@@ -11,6 +11,7 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/expected/weight_files.h"
+#include "verify/self_declared.h"
 
 namespace assay {
 namespace {
@@ -209,6 +210,16 @@ Structure check_structure(const std::vector<PresentFile>& files, safetensors::Re
     const bool of_interest =
         !contents.weights.empty() || !contents.numbered.empty() || !contents.indexes.empty();
     if (of_interest) FolderCheck(folder, contents, headers, structure).run();
+  }
+  for (const auto& [name, header] : headers) {
+    if (!header.safetensors || header.safetensors->metadata.empty()) continue;
+    Findings findings;
+    if (FileClaims claims = self_declared(*header.safetensors, name, findings); !claims.empty())
+      structure.declared[name] = std::move(claims);
+    if (!findings.empty()) {
+      Findings& known = structure.per_file[name];
+      std::move(findings.begin(), findings.end(), std::back_inserter(known));
+    }
   }
   for (auto& [name, header] : headers) structure.tensors.emplace(name, take_ranges(std::move(header)));
   return structure;

@@ -12,6 +12,7 @@
 #include "core/numeric/element_type.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
+#include "verify/claims/claim.h"
 
 namespace assay {
 
@@ -31,6 +32,7 @@ struct WeightFolder {
 struct Structure {
   std::map<std::string, Findings> per_file;                 // by PresentFile::name
   std::map<std::string, std::vector<TensorRange>> tensors;  // of well-formed weight files, by offset
+  std::map<std::string, FileClaims> declared;               // what files say of their own tensors
   std::map<std::string, WeightFolder> folders;              // that hold weights or an index: "", "unet/"
   Findings whole;                                           // indexes, numbering
 };

@@ -162,6 +162,7 @@ FileReport report_on(ExpectedFile&& file) {
   report.expected = file.digest;
   report.trust = file.trust;
   report.set_listed(file.size, std::move(file.chunks));
+  if (file.xet) report.set_listed_xet(*file.xet);
   if (file.elsewhere) report.set_elsewhere(*file.elsewhere);
   return report;
 }
@@ -170,8 +171,9 @@ FileReport report_on(ExpectedFile&& file) {
 
 bool seen_when_hashed(const FileReport& file, const VerifyOptions& options) {
   const bool right_size = file.expected_size().value_or(file.size()) == file.size();
-  return file.status == FileStatus::ok && right_size && file.size() <= kReadAtOnce && !options.quick &&
-         !may_hold_weights(file.name);
+  // Of a copy that many ranks share no byte is read twice.
+  const bool once = options.share || (file.size() <= kReadAtOnce && !may_hold_weights(file.name));
+  return file.status == FileStatus::ok && right_size && once && !options.quick;
 }
 
 std::vector<FileReport> survey(Expectation& expectation, const VerifyOptions& options, Findings& findings) {

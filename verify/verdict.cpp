@@ -50,6 +50,29 @@ void refuse_extra(VerifyReport& report) {
                              .remedy = "remove what does not belong, or drop --fail-on-extra"});
 }
 
+// A signed model is its files and no other: nobody vouches for what was added.
+void refuse_unsigned(VerifyReport& report) {
+  FindingCollector bounded;
+  const auto refuse = [&](const std::string& name, std::string message) {
+    bounded.add({.severity = Severity::error,
+                 .code = "signature.unsigned",
+                 .message = std::move(message),
+                 .file = name,
+                 .remedy = "remove it, or accept it with --ignore-unsigned"});
+  };
+  const bool shards = report.expectation.chunk_bytes > 0;
+  for (const FileReport& file : report.files) {
+    const bool nothing = shards && file.size() == 0;  // a file of no bytes has no shard, and so no digest
+    if (!file.expected && is_here(file) && !nothing) refuse(file.name, "is here and was not signed");
+  }
+  for (const Finding& finding : report.findings) {
+    if (finding.code == "file.folder_link")
+      refuse(finding.file, "is a link to a folder, which was not signed");
+  }
+  Findings found = bounded.take();
+  std::move(found.begin(), found.end(), std::back_inserter(report.findings));
+}
+
 // Where nobody vouches for any weight the verdict says so itself; a warning for each says nothing new.
 void name_unvouched(VerifyReport& report, bool required) {
   const WeightShare share = weight_share(report);
@@ -115,7 +138,8 @@ WeightShare weight_share(const VerifyReport& report) {
     ++share.files;
     share.bytes += file.size();
     if (file.expected) ++share.vouched_files, share.vouched_bytes += file.size();
-    if (is_compared(file)) ++share.compared_files;
+    const bool in_parts = file.status == FileStatus::ok && report.parts.contains(file.name);
+    if (is_compared(file) || in_parts) ++share.compared_files;
   }
   return share;
 }
@@ -140,6 +164,8 @@ Verdict verdict_of(const VerifyReport& report) {
 
 void hold_to(const VerifyOptions& options, VerifyReport& report) {
   if (options.fail_on_extra) refuse_extra(report);
+  if (report.expectation.signature && report.expectation.owns_root && !options.ignore_unsigned)
+    refuse_unsigned(report);
   name_unvouched(report, options.require_digests || options.expect_commit.has_value());
   if (options.expect_commit) expect_commit(*options.expect_commit, report);
 }

@@ -1,16 +1,20 @@
 #include "verify/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
 
 #include "core/system/error.h"
 #include "core/system/name_filter.h"
+#include "core/system/text.h"
 #include "core/system/threads.h"
 #include "verify/code_files.h"
 #include "verify/expected/weight_files.h"
 #include "verify/hash_pass.h"
 #include "verify/identity.h"
+#include "verify/part_pass.h"
 #include "verify/relations.h"
 #include "verify/remote_code.h"
 #include "verify/structure.h"
@@ -53,13 +57,17 @@ class Verification {
     observer_.found(report_.expectation);
     std::error_code ignored;
     single_file_ = !fs::is_directory(path, ignored);
+    name_list();
+    if (options_.share) take_share();
     report_.files = survey(report_.expectation, options_, report_.findings);
     select_files();
+    if (options_.share) leave_to_others();
     look_around();
     check_structures();
     HashPass hashing(report_, structure_, options_, observer_, std::move(code_unseen_));
     announce_settled(hashing);
     if (!hashing.empty() && may_hash(hashing.bytes())) hashing.run();
+    if (!report_.parts.empty()) read_parts(report_, options_, observer_);
     hashing.settle_unhashed();
     explain_relations(report_);
     hold_to(options_, report_);
@@ -68,6 +76,10 @@ class Verification {
   }
 
  private:
+  void name_list();
+  void take_share();
+  void leave_to_others();
+  bool looks_at_whole() const { return !options_.share || options_.share->rank == 0; }
   void select_files();
   void look_around();
   void check_structures();
@@ -82,8 +94,53 @@ class Verification {
   bool single_file_ = false;             // PATH is a file, not a folder
   std::vector<PresentFile> bystanders_;  // there, but not selected: seen only where files are compared
   Structure structure_;
+  std::set<std::string> others_;   // with options_.share: the files that other ranks read
   std::vector<char> code_unseen_;  // of each file: whether it may hold code is seen when it is hashed
 };
+
+void Verification::name_list() {
+  ListDigest list;
+  for (const ExpectedFile& file : report_.expectation.files) {
+    if (file.digest && selection_.accepts(file.name)) list.add(file.name, *file.digest, file.size);
+  }
+  report_.list = list.hex();
+}
+
+// Of the files to be read, those of this rank. What concerns the folder as a whole is rank 0's: what is there without
+// being expected, what an index names, which code a config names.
+void Verification::take_share() {
+  Expectation& source = report_.expectation;
+  Dealt dealt =
+      deal_out(source, *options_.share, [&](const std::string& name) { return selection_.accepts(name); });
+  for (std::size_t i = 0; i < source.files.size(); ++i) {
+    if (!dealt.mine[i] && selection_.accepts(source.files[i].name)) others_.insert(source.files[i].name);
+  }
+  report_.parts = std::move(dealt.parts);
+  if (!looks_at_whole()) {
+    std::erase_if(source.files, [&](const ExpectedFile& file) { return others_.contains(file.name); });
+    source.owns_root = false;
+    report_.findings.clear();
+  } else if (!dealt.uncut.empty()) {
+    report_.findings.push_back(
+        {.severity = Severity::note,
+         .code = "share.uncut",
+         .message = fmt::format(
+             "is {}, more than a rank's share of {}, and one rank reads all of it: nobody has digests "
+             "of its chunks",
+             human_bytes(dealt.uncut_bytes), human_bytes(dealt.total / options_.share->ranks)),
+         .file = dealt.uncut,
+         .remedy = "a manifest with --chunks lets it be dealt out"});
+  }
+}
+
+// What others read is there all the same, and its structure is rank 0's to judge.
+void Verification::leave_to_others() {
+  std::erase_if(report_.files, [&](const FileReport& file) {
+    if (!others_.contains(file.name)) return false;
+    if (file.has_bytes()) bystanders_.push_back({file.name, report_.path_of(file)});
+    return true;
+  });
+}
 
 // --include and --exclude. What they leave out is not judged, but it is not missing either.
 void Verification::select_files() {
@@ -96,7 +153,7 @@ void Verification::select_files() {
       return true;
     });
   }
-  if (!report_.files.empty() || has_errors(report_.findings)) return;
+  if (!report_.files.empty() || has_errors(report_.findings) || !looks_at_whole()) return;
   throw Error::input(selection_.accepts_all() ? "holds no files: there is nothing to verify"
                                               : "holds no file that --include and --exclude select")
       .in(report_.expectation.root)
@@ -118,6 +175,8 @@ void Verification::look_around() {
 }
 
 void Verification::check_structures() {
+  // Another rank than the first needs to know its tensors only where it looks into them.
+  if (!looks_at_whole() && !options_.numbers && !options_.tensor_digests) return check_code();
   std::vector<PresentFile> present = bystanders_;
   // An index may name files of any kind.
   const auto names_files = [](const auto& file) { return is_shard_index_name(file.name); };
@@ -143,8 +202,13 @@ void Verification::check_structures() {
     }
     file.add(std::move(it->second));
   }
+  for (const PresentFile& file : bystanders_) {  // of other ranks, which do not look at it
+    const auto it = structure_.per_file.find(file.name);
+    if (!options_.share || it == structure_.per_file.end()) continue;
+    std::move(it->second.begin(), it->second.end(), std::back_inserter(report_.findings));
+  }
   // Of a single file nobody expects its siblings.
-  if (single_file_) structure_.whole.clear();
+  if (single_file_ || !looks_at_whole()) structure_.whole.clear();
   for (Finding& finding : structure_.whole) {
     // Of a file that is missing, unreadable or known to be wrong, said already, and with more detail, by its
     // own entry; or not asked.
@@ -153,7 +217,7 @@ void Verification::check_structures() {
       continue;
     report_.findings.push_back(std::move(finding));
   }
-  if (!single_file_ && selection_.accepts_all()) {
+  if (!single_file_ && looks_at_whole() && selection_.accepts_all()) {
     Findings identity = check_identity(structure_, report_.expectation.root);
     std::move(identity.begin(), identity.end(), std::back_inserter(report_.findings));
   }
@@ -224,7 +288,9 @@ bool Verification::may_hash(std::uint64_t left) {
   };
   const bool bad = std::any_of(report_.findings.begin(), report_.findings.end(), error) ||
                    std::any_of(report_.files.begin(), report_.files.end(), failed);
+  // Of many ranks none knows what the others found.
   if (!bad || options_.after_failure == AfterFailure::keep_going) return true;
+  if (options_.share && options_.after_failure == AfterFailure::automatic) return true;
   if (options_.after_failure == AfterFailure::automatic && left <= kHashDespiteFailures) return true;
   report_.stopped_early = true;
   return false;

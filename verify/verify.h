@@ -14,6 +14,7 @@
 
 #include "core/formats/safetensors.h"
 #include "core/system/progress.h"
+#include "verify/deal.h"
 #include "verify/expected/find.h"
 #include "verify/verify_report.h"
 
@@ -32,13 +33,21 @@ struct VerifyOptions {
   bool numbers = false;
   bool allow_nonfinite = false;
   bool tensor_digests = false;
-  bool full = false;  // ignore what the state file knows
+  bool xet = false;       // Xet hashes in both dialects, beside any other digest
+  bool fix_plan = false;  // print what mends each fault,
+  std::string fix_from;   // and where the files can be had, if nothing else says it
+  bool full = false;      // ignore what the state file knows
   bool keep_cache = false;
   bool follow_links = false;  // symbolic links that leave the folder
   bool fail_on_extra = false;
+  bool ignore_unsigned = false;              // of a signed model: files that are not in its list
   bool require_digests = false;              // somebody has to vouch for every weight
   std::optional<std::string> expect_commit;  // and it has to be this commit, by its whole id
   AfterFailure after_failure = AfterFailure::automatic;
+  std::optional<NodeShare> share;  // of one copy that many ranks read: this rank's part alone
+  std::uint64_t compared_pieces =
+      0;  // of what nobody vouches for: digests of so many bytes each, to be compared
+          // with those of other copies
   std::optional<fs::path> state;
   std::string include, exclude;     // regular expressions on names; empty: all
   std::vector<fs::path> own_files;  // what assay itself reads or writes (state, receipt, …): never extra

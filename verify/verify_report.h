@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/formats/digest.h"
+#include "core/formats/xet/xet_digests.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
 #include "verify/chunks.h"
@@ -16,6 +18,12 @@
 #include "verify/tensor_report.h"
 
 namespace assay {
+
+// What is known of a file's Xet hash.
+struct XetFacts {
+  std::optional<Digest> listed;    // what the source says it is
+  std::optional<XetDigests> made;  // what the bytes give
+};
 
 enum class FileStatus : std::uint8_t {
   ok,          // digest as expected, and well formed
@@ -54,6 +62,10 @@ class FileReport {
   const std::vector<Digest>& chunks() const { return rare_->chunks; }  // as the chunked manifest has them
   void set_listed(KnownSize size, Box<std::vector<Digest>> chunks);
 
+  const XetFacts& xet() const { return *rare_->xet; }
+  void set_listed_xet(const Digest& digest) { rare_.make().xet.make().listed = digest; }
+  void set_made_xet(const XetDigests& digests) { rare_.make().xet.make().made = digests; }
+
   // Why it failed, one sentence, and what to do; empty when it did not.
   std::string_view diagnosis() const {
     if (is_told()) return told().diagnosis;
@@ -89,6 +101,7 @@ class FileReport {
   struct Rare {
     KnownSize expected_size;
     std::vector<Digest> chunks;
+    Box<XetFacts> xet;
     Box<Told> told;
   };
   bool is_told() const { return static_cast<bool>(rare_->told); }
@@ -109,8 +122,13 @@ struct VerifyReport {
   std::string trust;              // trust_summary() of those
   std::vector<FileReport> files;  // sorted by name
   Findings findings;              // about the whole: index, numbering, leftovers
-  bool bytes_checked = false;     // at least one digest was compared
-  bool stopped_early = false;     // cheap checks failed and the hash was not begun
+  std::string list;               // ListDigest of what is expected, of all ranks together
+  std::map<std::string, std::vector<ByteRange>>
+      parts;  // of a file that was dealt out by chunks: what was read here
+  std::map<std::string, std::vector<Digest>>
+      piece_digests;           // where VerifyOptions::compared_pieces asks for them
+  bool bytes_checked = false;  // at least one digest was compared
+  bool stopped_early = false;  // cheap checks failed and the hash was not begun
   bool interrupted = false;
   std::uint64_t bytes_hashed = 0;
   std::uint64_t bytes_reused = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,30 @@
 
 namespace assay {
 
-StreamDigest::StreamDigest(DigestKind kind, std::uint64_t length) : kind_(kind), context_(EVP_MD_CTX_new()) {
-  const EVP_MD* const algorithm = kind == DigestKind::sha256 ? EVP_sha256() : EVP_sha1();
+namespace {
+
+const EVP_MD* algorithm_of(DigestKind kind) {
+  switch (kind) {
+    case DigestKind::sha256: return EVP_sha256();
+    case DigestKind::git_sha1: return EVP_sha1();
+    case DigestKind::blake2b: return EVP_blake2b512();
+    case DigestKind::sha384: return EVP_sha384();
+    case DigestKind::sha512: return EVP_sha512();
+    default: throw Error::internal("a stream has no digest of that kind");
+  }
+}
+
+}  // namespace
+
+StreamDigest::StreamDigest(DigestKind kind, std::uint64_t length) : kind_(kind) {
+  if (kind == DigestKind::blake3) {
+    blake3_.emplace();
+    return;
+  }
+  context_.reset(EVP_MD_CTX_new());
+  const EVP_MD* const algorithm = algorithm_of(kind);
   if (context_ == nullptr || EVP_DigestInit_ex(context_.get(), algorithm, nullptr) != 1) {
-    throw Error::input("OpenSSL here does not offer " +
-                       std::string(kind == DigestKind::sha256 ? "SHA-256" : "SHA-1"))
+    throw Error::input(fmt::format("OpenSSL here does not offer {}", EVP_MD_get0_name(algorithm)))
         .remedy("check the OpenSSL configuration (FIPS mode?)");
   }
   if (kind != DigestKind::git_sha1) return;
@@ -23,12 +43,23 @@ StreamDigest::StreamDigest(DigestKind kind, std::uint64_t length) : kind_(kind),
 }
 
 void StreamDigest::update(std::span<const std::byte> bytes) {
-  EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+  if (blake3_)
+    blake3_->update(bytes);
+  else
+    EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
 }
 
 Digest StreamDigest::finish() {
+  if (blake3_) return {kind_, blake3_->finish()};
+  std::array<std::byte, 64> long_digest;
   Digest digest{kind_, {}};
-  EVP_DigestFinal_ex(context_.get(), digest.bytes.data(), nullptr);
+  if (kind_ == DigestKind::sha256 || kind_ == DigestKind::git_sha1) {
+    EVP_DigestFinal_ex(context_.get(), digest.bytes.data(), nullptr);
+    return digest;
+  }
+  unsigned length = 0;
+  EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(long_digest.data()), &length);
+  digest.bytes = digest_of(DigestKind::sha256, std::span(long_digest).first(length)).bytes;
   return digest;
 }
 

@@ -1,4 +1,4 @@
-// Digests by OpenSSL's EVP, one stream at a time: what is small, and what others are compared with.
+// Digests by OpenSSL's EVP, and BLAKE3, one stream at a time: what is small, and what others are compared with.
 #pragma once
 
 #include <openssl/evp.h>
@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "core/formats/blake3.h"
 #include "core/formats/digest.h"
 #include "core/system/file.h"
 
@@ -15,7 +17,8 @@ namespace assay {
 
 class StreamDigest {
  public:
-  // `length` of the whole message: a git object id begins with it.
+  // `length` of the whole message: a git object id begins with it. Not of DigestKind::shards and xet, which are
+  // made of other digests.
   StreamDigest(DigestKind kind, std::uint64_t length);
   void update(std::span<const std::byte> bytes);
   Digest finish();
@@ -26,6 +29,7 @@ class StreamDigest {
   };
   DigestKind kind_;
   std::unique_ptr<EVP_MD_CTX, Free> context_;
+  std::optional<Blake3> blake3_;
 };
 
 // One buffer in memory.

@@ -25,6 +25,9 @@ std::string provenance(const Trust& trust, std::size_t files) {
     case TrustSource::blob_name: return "the files' own names in the cache";
     case TrustSource::manifest: return fmt::format("the manifest {}", trust.detail);
     case TrustSource::command_line: return "the command line";
+    case TrustSource::store_manifest: return fmt::format("the store's manifest {}", trust.detail);
+    case TrustSource::signature:
+      return fmt::format("the signature {} ({})", trust.detail, plural(files, "file"));
     case TrustSource::none: break;
   }
   return "nowhere";
@@ -43,6 +46,11 @@ std::string proof(const Trust& trust) {
       if (trust.stored_beside) break;
       return "they prove that the files are the ones it lists; it is worth what its author is worth";
     case TrustSource::command_line: return "it proves that the file is the one you meant";
+    case TrustSource::store_manifest:
+      if (trust.stored_beside) break;
+      return "they prove that the files are those of the manifest that you pinned";
+    case TrustSource::signature:
+      return "they prove that the files are those that were signed; it is worth what its signer is worth";
     case TrustSource::hub_tree_cache:
     case TrustSource::download_metadata:
       return "it was stored beside the files when they were downloaded, so they prove that nothing has "
@@ -78,6 +86,8 @@ std::string_view trust_name(TrustSource source) {
     case TrustSource::blob_name: return "blob_name";
     case TrustSource::manifest: return "manifest";
     case TrustSource::command_line: return "command_line";
+    case TrustSource::signature: return "signature";
+    case TrustSource::store_manifest: return "store_manifest";
     case TrustSource::none: break;
   }
   return "none";
@@ -94,6 +104,8 @@ std::string describe(const Trust& trust) {
     case TrustSource::manifest:
       return "manifest " + trust.detail + (trust.stored_beside ? " beside the files" : "");
     case TrustSource::command_line: return "--sha256 on the command line";
+    case TrustSource::signature: return "signature " + trust.detail;
+    case TrustSource::store_manifest: return "manifest " + trust.detail + " of the store";
     case TrustSource::none: break;
   }
   return "nobody";

@@ -17,6 +17,7 @@
 #include "core/system/compact.h"
 #include "core/system/file.h"
 #include "core/system/finding.h"
+#include "verify/claims/claim.h"
 
 namespace assay {
 
@@ -30,6 +31,8 @@ enum class TrustSource {
   blob_name,          // the file's own name in a hub cache
   manifest,           // a checksum file the user named
   command_line,       // --sha256
+  signature,          // a signed list of a model's files
+  store_manifest,     // a model's manifest in a store of blobs (Ollama)
 };
 
 struct Trust {
@@ -63,9 +66,20 @@ struct ExpectedFile {
   KnownSize size = {};
   SharedTrust trust = {};
   Box<std::vector<Digest>> chunks = {};  // with a chunked manifest
+  Box<Digest> xet = {};                  // what the source says of its Xet hash, beside any other digest
   Box<fs::path> elsewhere = {};          // where the bytes are, if not under that name: a hub cache's blob
   // A second, independent expectation of the same file (tree listing and blob name, say) that disagrees with
   // the first is a finding of the source, not kept here.
+};
+
+// By whom a model was signed, for reports.
+struct SignatureFacts {
+  std::string file, method, signer;  // the bundle; "key", "certificate", "keyless"; in words
+  std::string identity, issuer;      // keyless
+  std::string certificate;           // SHA-256 of the signer's, or the key's hint
+  std::vector<std::int64_t> times;   // keyless: when it was signed, in seconds, by each witness
+  std::string trusted_root;          // keyless: whose word was taken, and its digest
+  std::string model, root_digest;    // what was signed, as it names itself; over all of its files
 };
 
 struct Expectation {
@@ -81,7 +95,10 @@ struct Expectation {
   // with a finding. Neither these nor anything below them is extra or missing.
   std::vector<std::string> settled;
   std::uint64_t chunk_bytes = 0;
-  Findings findings;  // dangling links, *.incomplete, unsafe names, unreadable metadata
+  DigestKind chunk_kind = DigestKind::sha256;
+  Box<SignatureFacts> signature = {};
+  FileClaimsByName claims = {};  // what is said of few files beside their digests, or in place of one
+  Findings findings;             // dangling links, *.incomplete, unsafe names, unreadable metadata
 
   fs::path path_of(const ExpectedFile& file) const {
     return file.elsewhere ? *file.elsewhere : root / file.name;

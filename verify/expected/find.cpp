@@ -12,6 +12,11 @@
 #include "verify/expected/hub_cache.h"
 #include "verify/expected/local_dir.h"
 #include "verify/expected/manifest.h"
+#include "verify/expected/modelscope_download.h"
+#include "verify/expected/oci_contents.h"
+#include "verify/expected/oci_layout.h"
+#include "verify/expected/ollama_store.h"
+#include "verify/expected/ramalama_store.h"
 #include "verify/expected/weight_files.h"
 
 namespace assay {
@@ -91,8 +96,10 @@ void join(Expectation& commit, Expectation download) {
       continue;
     }
     ExpectedFile& by_commit = *it->second;
+    if (file.digest == by_commit.digest) by_commit.xet = file.xet;
     if (!by_commit.digest) {
       by_commit.digest = file.digest;
+      by_commit.xet = file.xet;
       by_commit.size = file.size;
       by_commit.trust = file.trust;
     } else if (file.digest && file.digest->kind == by_commit.digest->kind &&
@@ -122,7 +129,9 @@ void mention_manifests(const fs::path& folder, Expectation& out) {
     const fs::path name = fs::path(file.name);
     const std::string base = name.filename().string();
     const bool looks_like_one = base.starts_with("SHA256SUMS") || base.starts_with("sha256sum") ||
-                                base.ends_with(".sha256") || base.ends_with(".sha256sum");
+                                base.ends_with(".sha256") || base.ends_with(".sha256sum") ||
+                                base == "bom.json" || base.ends_with(".cdx.json") ||
+                                base.ends_with(".spdx.json") || base.ends_with(".spdx");
     if (!looks_like_one || name.has_parent_path()) continue;
     note(out, "find.manifest_unused", fmt::format("{} may hold the digests", base),
          fmt::format("--manifest {}", (folder / name).string()));
@@ -139,8 +148,31 @@ Expectation named_by_user(const fs::path& path, const FindOptions& options) {
     throw Error::usage("--rev and --root ask a git commit, --no-git none").remedy("give one of them");
   const std::optional<fs::path> root = options.root ? std::optional(plain_path(*options.root)) : std::nullopt;
   if (options.sha256) return expect_from_sha256(*options.sha256, root.value_or(path));
+  if (options.manifest && is_oci_layout(*options.manifest))
+    return expect_from_oci_contents(*options.manifest, options.pin, root.value_or(path));
   if (options.manifest) return expect_from_manifest(*options.manifest, root.value_or(path), options.only);
   return expect_from_git(path, options.rev.value_or("HEAD"), root);
+}
+
+Expectation signed_model(const fs::path& path, const FindOptions& options) {
+  if (options.sha256 || options.manifest || options.rev)
+    throw Error::usage("a signature says what is right, and so do --sha256, --manifest and --rev")
+        .remedy("give one of them");
+  return expect_from_signature(*options.signature, options.root ? plain_path(*options.root) : path,
+                               options.only);
+}
+
+// A signature that nobody was named for.
+void mention_signature(const fs::path& path, Expectation& out) {
+  try {
+    const auto bundle = find_bundle(path);
+    if (!bundle) return;
+    note(out, "find.signature_unused",
+         fmt::format("{} may be the publisher's signature", bundle->filename().string()),
+         "say whom to believe: --public-key, --ca, or --identity with --issuer");
+  } catch (const Error&) {
+    note(out, "find.signature_unused", "there are several signatures here", "--signature FILE");
+  }
 }
 
 }  // namespace
@@ -158,7 +190,14 @@ fs::path plain_path(const fs::path& path) {
 namespace {
 
 Expectation find_for(const fs::path& path, const FindOptions& options) {
+  if (options.signature) return signed_model(path, options);
   if (options.sha256 || options.manifest || options.rev || options.root) return named_by_user(path, options);
+  if (is_oci_layout(path)) return expect_from_oci(path, options.pin);
+  if (ollama_store_of(path)) return expect_from_ollama(path, options.pin);
+  if (options.pin)
+    throw Error::usage("--digest is of a model's manifest in a store, and this is none").in(path);
+  if (const auto models = ramalama_models_at(path); !models.empty())
+    return expect_from_ramalama(path, models);
   if (hub_cache_place(path)) {
     Expectation out = expect_from_hub_cache(path);
     // A file that somebody put into a snapshot is nobody's business there.
@@ -173,6 +212,7 @@ Expectation find_for(const fs::path& path, const FindOptions& options) {
     if (download) join(*commit.expectation, std::move(*download));
     return std::move(*commit.expectation);
   }
+  if (!download && is_modelscope_download(path)) return expect_from_modelscope(path);
   Expectation out = download ? std::move(*download) : expect_nothing(path);
   if (!commit.unused.empty()) note(out, "find.git_unused", commit.unused);
   if (!download) mention_manifests(path, out);
@@ -184,6 +224,7 @@ Expectation find_for(const fs::path& path, const FindOptions& options) {
 Expectation find_expectation(const fs::path& given, const FindOptions& options) {
   const fs::path path = plain_path(given);
   Expectation out = find_for(path, options);
+  if (!options.signature) mention_signature(path, out);
   if (!options.only.empty()) narrow_to_files(out, path, options.only);
   return out;
 }

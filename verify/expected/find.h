@@ -6,15 +6,18 @@
 #include <vector>
 
 #include "verify/expected/expected.h"
+#include "verify/expected/signature.h"
 
 namespace assay {
 
 struct FindOptions {
-  std::optional<std::string> rev;     // --rev: a git commit is meant
-  std::optional<fs::path> root;       // --root: the files lie here, not in the clone
-  std::optional<fs::path> manifest;   // --manifest
-  std::optional<std::string> sha256;  // --sha256
-  bool git = true;                    // false (--no-git): the repository that PATH lies in is not asked
+  std::optional<std::string> rev;             // --rev: a git commit is meant
+  std::optional<fs::path> root;               // --root: the files lie here, not in the clone
+  std::optional<fs::path> manifest;           // --manifest
+  std::optional<std::string> sha256;          // --sha256
+  std::optional<std::string> pin;             // --digest: what the manifest of a store has to be
+  std::optional<SignatureRequest> signature;  // --signature, or whom to believe
+  bool git = true;  // false (--no-git): the repository that PATH lies in is not asked
   // Of the folder PATH these files alone, by their names in it; empty: all of it.
   std::vector<std::string> only = {};
 };
@@ -24,7 +27,7 @@ struct FindOptions {
 // where there is nothing.
 fs::path plain_path(const fs::path& path);
 
-// What the user names is asked alone: --sha256, --manifest, --rev or --root. Otherwise a Hugging Face cache,
+// What the user names is asked alone: --sha256, --manifest, a signature, --rev or --root. Otherwise a Hugging Face cache,
 // if `path` is one; else the git commit that holds this folder's weights and the metadata of a --local-dir
 // download together, each file by the best that either knows; else nobody (structure only).
 // A source that is there and cannot be read is an Error, never "nobody".

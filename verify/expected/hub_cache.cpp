@@ -114,6 +114,7 @@ class Repository {
                             .digest = said.digest,
                             .size = said.size,
                             .trust = tree_trust(),
+                            .xet = boxed(said.xet),
                             .elsewhere = elsewhere(place / name, name_prefix + name)});
     }
     std::erase_if(part.absent, [&](const std::string& name) { return needed.contains(name); });
@@ -195,6 +196,7 @@ class Repository {
       file.digest = said->digest;
       file.size = said->size;
       file.trust = tree_trust();
+      file.xet = boxed(said->xet);
     }
     if (entry.kind == TreeEntry::Kind::link) {
       const auto blob = blob_of(path, name);
@@ -242,7 +244,7 @@ class Repository {
 
   void check_blob_name(const std::string& blob, ExpectedFile& file) {
     const Digest named = *digest_named(blob);
-    if (!file.digest) {
+    if (!file.digest || file.digest->kind == DigestKind::xet) {  // any other says more than a Xet hash
       file.digest = named;
       file.trust = Trust{TrustSource::blob_name, "", true, commit_};
     } else if (file.digest->kind == named.kind && *file.digest != named) {

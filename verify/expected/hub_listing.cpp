@@ -42,7 +42,7 @@ class ListingReader {
     for (const ParsedJson& item : array(document, "siblings")) {
       object(item, "a sibling");
       add(text(item, "rfilename"), member(item, "lfs"), "sha256", member(item, "blobId"),
-          member(item, "size"));
+          member(item, "size"), member(item, "xetHash"));
     }
   }
 
@@ -52,7 +52,7 @@ class ListingReader {
       const bool lfs = member(item, "lfs_sha256") != nullptr;
       const ParsedJson* lfs_size = lfs ? member(item, "lfs_size") : nullptr;
       add(name, lfs ? &item : nullptr, "lfs_sha256", member(item, "blob_id"),
-          lfs_size != nullptr ? lfs_size : member(item, "size"));
+          lfs_size != nullptr ? lfs_size : member(item, "size"), member(item, "xet_hash"));
     }
   }
 
@@ -64,7 +64,7 @@ class ListingReader {
       const ParsedJson* digest = member(item, "Sha256");
       const bool has_digest =
           digest != nullptr && !(digest->is_string() && digest->get_ref<const std::string&>().empty());
-      add(text(item, "Path"), has_digest ? &item : nullptr, "Sha256", nullptr, member(item, "Size"));
+      add(text(item, "Path"), has_digest ? &item : nullptr, "Sha256", nullptr, member(item, "Size"), nullptr);
     }
   }
 
@@ -85,12 +85,15 @@ class ListingReader {
     const std::string& path = text(item, "path");
     if (type == "directory") folders_.insert(path);
     if (type != "file") return;
-    add(path, member(item, "lfs"), "oid", member(item, "oid"), member(item, "size"));
+    const ParsedJson* xet = member(item, "xetHash");
+    if (xet == nullptr) xet = member(item, "xet_hash");  // as huggingface_hub names it where it prints it
+    add(path, member(item, "lfs"), "oid", member(item, "oid"), member(item, "size"), xet);
   }
 
-  // `sha256_holder[sha256_key]` for files kept in LFS or Xet, `blob_id` otherwise.
+  // `sha256_holder[sha256_key]` for files kept in LFS or Xet, `blob_id` otherwise; of a file that has neither,
+  // its Xet hash.
   void add(const std::string& name, const ParsedJson* sha256_holder, std::string_view sha256_key,
-           const ParsedJson* blob_id, const ParsedJson* size) {
+           const ParsedJson* blob_id, const ParsedJson* size, const ParsedJson* xet) {
     if (!accept_name(name, out_.findings)) return;
     HubListing::Entry entry;
     if (sha256_holder != nullptr) {
@@ -100,6 +103,9 @@ class ListingReader {
       entry.digest = parse(DigestKind::git_sha1, json_string(*blob_id, "git object id", source_), name);
     }
     if (size != nullptr) entry.size = json_u64(*size, "size", source_);
+    const bool alone = sha256_holder == nullptr && blob_id == nullptr;
+    if (xet != nullptr) entry.xet = parse_xet(json_string(*xet, "Xet hash", source_), name, alone);
+    if (alone) entry.digest = entry.xet;
     const auto [it, fresh] = out_.files.try_emplace(name, entry);
     if (fresh || (it->second.digest == entry.digest && it->second.size == entry.size)) return;
     out_.findings.push_back({.severity = Severity::error,
@@ -115,6 +121,20 @@ class ListingReader {
           {.severity = Severity::error,
            .code = "listing.bad_digest",
            .message = fmt::format("has no digest: '{}' in {} is none", hex, source_.string()),
+           .file = name});
+    }
+    return digest;
+  }
+
+  // Where another digest is there, that one counts, and a bad Xet hash harms nothing.
+  std::optional<Digest> parse_xet(std::string_view hex, const std::string& name, bool alone) {
+    if (alone) return parse(DigestKind::xet, hex, name);
+    const auto digest = Digest::parse(DigestKind::xet, hex);
+    if (!digest) {
+      out_.findings.push_back(
+          {.severity = Severity::warning,
+           .code = "listing.bad_xet",
+           .message = fmt::format("has no Xet hash: '{}' in {} is none", hex, source_.string()),
            .file = name});
     }
     return digest;
@@ -246,7 +266,8 @@ Expectation expect_from_hub_listing(std::string_view text, const fs::path& path,
   if (beside) out.ignored.push_back(path.filename().string());
   const SharedTrust trust = Trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
   for (auto& [name, entry] : listing.files) {
-    out.files.push_back({.name = name, .digest = entry.digest, .size = entry.size, .trust = trust});
+    out.files.push_back(
+        {.name = name, .digest = entry.digest, .size = entry.size, .trust = trust, .xet = boxed(entry.xet)});
   }
   finish(out);
   return out;

@@ -4,6 +4,8 @@
 //   /api/models/ID/tree/REV;
 //                                                                               several pages one after
 //                                                                               another, too
+//   [{"type": "file", "path": …, "size": …, "xetHash": …}, …]                   a storage bucket's, where Xet's
+//                                                                               hash is all there is
 //   {"sha": COMMIT, "siblings": [{"rfilename": …, "size": …, "blobId": …, "lfs": {"sha256": …}}]}
 //                                                                               …, /api/models/ID?blobs=true
 //   {"format_version": 1, "files": {PATH: {"size": …, "blob_id": …, "lfs_sha256": …}}}
@@ -23,7 +25,8 @@ namespace assay {
 
 struct HubListing {
   struct Entry {
-    std::optional<Digest> digest;  // sha256 where the hub has one, else the git object id
+    std::optional<Digest> digest;  // sha256 where the hub has one, else the git object id, else the Xet hash
+    std::optional<Digest> xet;
     std::optional<std::uint64_t> size;
   };
   std::map<std::string, Entry> files;  // names as written, already accepted as safe

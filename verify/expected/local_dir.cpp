@@ -133,7 +133,8 @@ class LocalDir {
         agree(*it->second, entry, trust, commit);
         continue;
       }
-      ExpectedFile file{.name = name, .digest = entry.digest, .size = entry.size, .trust = trust};
+      ExpectedFile file{
+          .name = name, .digest = entry.digest, .size = entry.size, .trust = trust, .xet = boxed(entry.xet)};
       if (fs::exists(fs::symlink_status(folder_ / name, ignored)))
         part.present.insert(name);
       else
@@ -178,7 +179,9 @@ class LocalDir {
     const bool comparable = file.digest && entry.digest && file.digest->kind == entry.digest->kind;
     if (!comparable || file.digest == entry.digest) {
       file.size = entry.size;
-      if (comparable || !entry.digest) return;
+      file.xet = boxed(entry.xet);
+      const bool weaker = file.digest && entry.digest == entry.xet;  // a Xet hash, beside a better digest
+      if (comparable || !entry.digest || weaker) return;
       file.digest = entry.digest;
       file.trust = trust;
       return;

@@ -13,8 +13,10 @@
 #include "core/system/memory_pages.h"
 #include "core/system/text.h"
 #include "verify/expected/assemble.h"
+#include "verify/expected/gguf_hashes.h"
 #include "verify/expected/hub_listing.h"
 #include "verify/expected/manifest_names.h"
+#include "verify/expected/sbom.h"
 #include "verify/expected/weight_files.h"
 
 namespace assay {
@@ -132,6 +134,13 @@ void select_files(Expectation& out, const fs::path& manifest, const fs::path& fo
     selected.back().name = name;
     selected.back().elsewhere = folder == out.root ? Box<fs::path>() : Box<fs::path>(folder / name);
   }
+  for (const std::string& name : names) {  // what is said of a file goes with it
+    const std::string& listed = line_of(name, out.files, manifest).name;
+    if (listed == name || !out.claims.contains(listed)) continue;
+    auto said = out.claims.extract(listed);
+    said.key() = name;
+    out.claims.insert(std::move(said));
+  }
   out.files = std::move(selected);
   out.owns_root = false;
   out.complete = false;
@@ -168,9 +177,16 @@ Expectation expect_from_manifest(const fs::path& manifest, const fs::path& path,
   Given given = read_given(manifest);
   const std::vector<std::string> wanted =
       is_folder(path) ? only : std::vector<std::string>{path.filename().string()};
-  Expectation out = is_hub_listing(given.text) ? expect_from_hub_listing(given.text, given.source, root)
-                                               : from_checksums(given, root, path, wanted);
-  require_digests(out, given.source);
+  Expectation out;
+  if (is_sbom(given.text)) {
+    out = expect_from_sbom(given.text, given.source, root);
+  } else if (is_gguf_hash_manifest(given.text)) {
+    out = expect_from_gguf_hashes(given.text, given.source, root);
+  } else {
+    out = is_hub_listing(given.text) ? expect_from_hub_listing(given.text, given.source, root)
+                                     : from_checksums(given, root, path, wanted);
+    require_digests(out, given.source);
+  }
   if (!is_folder(path)) select_files(out, given.source, root, {path.filename().string()});
   if (!only.empty()) select_files(out, given.source, root, only);
   return out;

@@ -33,9 +33,16 @@ FileReader::FileReader(ReadPool& pool, Wakeup& wakeup, bool keep_cache, std::siz
   small_ = static_cast<std::byte*>(std::align(kCacheLine, kChunk, start, space)) + stagger;
 }
 
-void FileReader::open(const fs::path& path) {
+void FileReader::open(const fs::path& path, std::uint64_t begin, std::uint64_t end) {
   close();
   file_ = File::open(path);
+  end_ = std::min(end, file_->size());
+  begin_ = std::min(begin, end_);
+  window_end_ = position_ = requested_ = begin_;
+  // Past the cache whole pages are read: where a span ends within one, some bytes would be read twice.
+  const bool pages =
+      begin_ % kDirectAlignment == 0 && (end_ % kDirectAlignment == 0 || end_ == file_->size());
+  direct_tried_ = !pages;
 }
 
 void FileReader::close() {
@@ -46,13 +53,13 @@ void FileReader::close() {
   direct_ = -1;
   direct_tried_ = cut_short_ = false;
   file_.reset();
-  window_end_ = position_ = requested_ = 0;
+  begin_ = end_ = window_end_ = position_ = requested_ = 0;
   head_ = in_ring_ = used_of_head_ = 0;
 }
 
 FileReader::Status FileReader::next(std::span<const std::byte>& chunk, bool idle_cores) {
   release_used_piece();
-  if (cut_short_ || position_ == file_->size()) return Status::end;
+  if (cut_short_ || position_ == end_) return Status::end;
   if (in_ring_ == 0 && position_ == window_end_) enter_window(idle_cores);
   if (window_ == Window::by_caller && in_ring_ == 0) return next_by_caller(chunk);
   fill_ring(idle_cores);
@@ -69,7 +76,7 @@ void FileReader::release_used_piece() {
 // Decides about the bytes from window_end_ on.
 void FileReader::enter_window(bool idle_cores) {
   const std::uint64_t start = window_end_;
-  window_end_ = std::min(file_->size(), start + kWindow);
+  window_end_ = std::min(end_, start + kWindow);
   requested_ = start;
   if (cache_share(file_->descriptor(), start, window_end_ - start) == CacheShare::all) {
     window_ = idle_cores && file_->size() > kChunk ? Window::ring : Window::by_caller;
@@ -90,7 +97,7 @@ void FileReader::enter_window(bool idle_cores) {
 
 // As far ahead as there is room; into the next window too, unless that is one the caller reads itself.
 void FileReader::fill_ring(bool idle_cores) {
-  while (in_ring_ < kPieces && window_ == Window::ring && requested_ < file_->size()) {
+  while (in_ring_ < kPieces && window_ == Window::ring && requested_ < end_) {
     if (requested_ == window_end_) {
       enter_window(idle_cores);
       continue;

@@ -28,9 +28,11 @@ class FileReader {
   FileReader& operator=(const FileReader&) = delete;
   ~FileReader() { close(); }
 
-  void open(const fs::path& path);  // throws as File::open
+  // The bytes [begin, end), no further than the file goes. Throws as File::open.
+  void open(const fs::path& path, std::uint64_t begin = 0, std::uint64_t end = UINT64_MAX);
   void close();
   const File& file() const { return *file_; }
+  std::uint64_t bytes() const { return end_ - begin_; }  // to be handed out, when opened
 
   // The next at most kChunk bytes, valid until the next call; a multiple of 64 except for the last.
   // `waiting`: the wakeup will be signalled. `end`: also when the file turned out shorter than when opened.
@@ -64,6 +66,7 @@ class FileReader {
   std::array<Piece, kPieces> ring_;
 
   std::optional<File> file_;
+  std::uint64_t begin_ = 0, end_ = 0;
   int direct_ = -1;
   bool direct_tried_ = false, cut_short_ = false;
   Window window_ = Window::by_caller;

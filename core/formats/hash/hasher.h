@@ -28,11 +28,17 @@ class ByteSink {
   virtual void finish() {}                                     // after the last piece of a complete read
 };
 
+// Bytes [begin, end) of a file, no further than it goes.
+struct FileSpan {
+  std::uint64_t begin = 0, end = UINT64_MAX;
+};
+
 struct HashJob {
   fs::path path;
-  DigestKind kind = DigestKind::sha256;
+  DigestKind kind = DigestKind::sha256;    // of shards and xet: no digest is made but by the sink
   ByteSink* sink = nullptr;                // not owned
   std::optional<std::uint64_t> size = {};  // where it is known already; the largest file is begun first
+  FileSpan span = {};                      // of the file these bytes alone
 };
 
 // Jobs that are made when their turn comes: of a million files no list of paths is kept, nor a sink of each.

@@ -10,9 +10,10 @@ void Lane::start(std::size_t index, HashJob given) {
   ended_ = false;
   message_ = {};
   try {
-    reader_.open(job.path);
+    reader_.open(job.path, job.span.begin, job.span.end);
     result_.identity = reader_.file().identity();
-    if (job.kind == DigestKind::git_sha1) git_sha1_.emplace(job.kind, result_.identity.size);
+    if (job.kind != DigestKind::sha256 && !is_made_by_listener(job.kind))
+      apart_.emplace(job.kind, result_.identity.size);
   } catch (const Error& error) {
     fail(error);
   }
@@ -40,20 +41,20 @@ Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
 void Lane::accept(std::span<const std::byte> chunk) {
   result_.bytes += chunk.size();
   if (job_->sink != nullptr) job_->sink->consume(chunk);
-  if (git_sha1_)
-    git_sha1_->update(chunk);
-  else
+  if (apart_)
+    apart_->update(chunk);
+  else if (!is_made_by_listener(job_->kind))
     message_.accept(chunk);
 }
 
 void Lane::finish() {
   const FileIdentity now = reader_.file().identity_now();
-  const bool whole = result_.bytes == result_.identity.size;
+  const bool whole = result_.bytes == reader_.bytes();
   result_.changed = !whole || now != result_.identity;
   if (whole && job_->sink != nullptr) job_->sink->finish();
-  if (git_sha1_) {
-    result_.digest = git_sha1_->finish();
-  } else {
+  if (apart_) {
+    result_.digest = apart_->finish();
+  } else if (!is_made_by_listener(job_->kind)) {
     result_.digest.bytes = message_.digest();
   }
   result_.complete = true;
@@ -69,7 +70,7 @@ void Lane::fail(Error error) {
 
 HashResult Lane::take_result() {
   reader_.close();
-  git_sha1_.reset();
+  apart_.reset();
   job_.reset();
   return std::move(result_);
 }

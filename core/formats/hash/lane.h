@@ -45,7 +45,7 @@ class Lane {
   bool ended_ = false;
 
   sha256::Message message_;
-  std::optional<StreamDigest> git_sha1_;
+  std::optional<StreamDigest> apart_;  // of another kind than SHA-256, which goes alone
 };
 
 }  // namespace assay

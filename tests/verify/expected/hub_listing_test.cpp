@@ -14,9 +14,11 @@ std::string tree_entry(const std::string& path, const std::string& rest) {
   return R"({"type": "file", "path": ")" + path + "\", " + rest + "}";
 }
 const std::string kSmall = R"("oid": ")" + kConfigId + R"(", "size": 24)";
-const std::string kLarge = R"("oid": "e3b660f2a77e2e189ed9519abdf2e3b94467d30e", "size": 5000, "xetHash": "x",
+const std::string kLarge =
+    R"("oid": "e3b660f2a77e2e189ed9519abdf2e3b94467d30e", "size": 5000, "xetHash": ")" +
+    std::string(64, '1') + R"(",
                               "lfs": {"oid": ")" +
-                           kWeightsSha256 + R"(", "size": 5000, "pointerSize": 129})";
+    kWeightsSha256 + R"(", "size": 5000, "pointerSize": 129})";
 
 void expect_model(const HubListing& listing) {
   ASSERT_EQ(listing.files.size(), 2u);

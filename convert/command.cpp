@@ -10,9 +10,11 @@
 #include "convert/gguf_plan.h"
 #include "convert/render.h"
 #include "convert/report.h"
+#include "convert/share.h"
 #include "core/model/weight_encoder.h"
 #include "core/system/error.h"
 #include "core/system/json.h"
+#include "core/system/launcher.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 
@@ -25,7 +27,8 @@ struct Settings {
   GgufOptions gguf;
   std::string in, out, memory = "2GiB", int8_range = "127", max_shard_size, report;
   EqualOptions compare;
-  bool equal = false, drop_mtp = false, only_mtp = false;
+  RankRequest rank;
+  bool equal = false, drop_mtp = false, only_mtp = false, share = false;
 };
 
 int verdict(const Settings& settings, const ConvertResult& result, const Output& output) {
@@ -51,6 +54,53 @@ void check_grid(const ConvertOptions& options) {
         .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
 }
 
+// What the rank that did what remains has to tell, or any process that converts alone.
+int tell_result(const Settings& settings, const ConversionPlan& plan, const ConvertResult& result,
+                const Output& output) {
+  render_result(plan, result, output);
+  if (output.json_wanted()) output.json(render_json(plan, settings.convert, settings.out, &result));
+  if (!settings.report.empty() && !result.interrupted)
+    write_report(settings.report, plan, settings.convert, settings.in, settings.out, result);
+  return verdict(settings, result, output);
+}
+
+int run_share(Settings& settings, const ConversionPlan& plan, const LaunchedRank& rank,
+              const Output& output) {
+  SharedResult shared = convert_share(settings.in, settings.out, plan, settings.convert,
+                                      {.rank = rank.rank, .ranks = rank.ranks}, settings.common.progress);
+  const std::string_view what = plan.gguf ? "sections" : "files";
+  output.line(
+      fmt::format("{}: {} of {} {} were its own{}", describe(rank), shared.mine, shared.all, what,
+                  shared.reused > 0 ? fmt::format(", {} of them finished before", shared.reused) : ""));
+  if (shared.interrupted) {
+    output.line("interrupted; the same command goes on from here");
+    return kExitInterrupted;
+  }
+  if (shared.whole) {
+    shared.whole->reused = 0;  // by other ranks
+    return tell_result(settings, plan, *shared.whole, output);
+  }
+  if (shared.finished_elsewhere)
+    output.line("all is written; another rank does, or has done, the rest");
+  else
+    output.line(fmt::format("{} {} are left to other ranks; the last one does the rest", shared.left, what));
+  return kExitOk;
+}
+
+// Ranks never begin anew: what lies there is what they have done so far.
+std::optional<LaunchedRank> rank_of(Settings& settings) {
+  if (!settings.share) {
+    if (!settings.rank.rank.empty() || !settings.rank.launcher.empty())
+      throw Error::usage("--rank and --launcher are for --share");
+    return std::nullopt;
+  }
+  if (settings.convert.overwrite)
+    throw Error::usage("--overwrite would remove what other ranks write").remedy("remove OUT beforehand");
+  if (settings.convert.merge) throw Error::usage("--merge is not shared").remedy("leave out --share");
+  settings.convert.resume = true;
+  return launched_rank(settings.rank);
+}
+
 int run_convert(Settings& settings) {
   const Output output(settings.common.json);
   if (settings.equal) {
@@ -73,6 +123,7 @@ int run_convert(Settings& settings) {
   options.jobs = settings.common.jobs;
   options.memory = parse_bytes(settings.memory);
   if (settings.int8_range == "compressed-tensors") options.int8_range = Int8Range::compressed_tensors;
+  const std::optional<LaunchedRank> rank = rank_of(settings);
   check_output(settings.in, settings.out, options);
   const ConversionPlan plan = concerns_gguf(settings.in, options.to)
                                   ? make_gguf_plan(settings.in, settings.out, options, settings.gguf)
@@ -82,7 +133,7 @@ int run_convert(Settings& settings) {
   }
   if (!options.scales_from.empty() && plan.spec.kind != Spec::Kind::quantize)
     throw Error::usage("--scales-from goes with fp8:… and int8:…");
-  render_plan(plan, options, settings.out, output);
+  if (!rank || rank->rank == 0) render_plan(plan, options, settings.out, output);
   if (!plan.feasible() || options.dry_run) {
     if (output.json_wanted()) output.json(render_json(plan, options, settings.out, nullptr));
     if (!plan.feasible()) output.paint("REFUSED: nothing was written", Style::red);
@@ -94,12 +145,9 @@ int run_convert(Settings& settings) {
                  fits ? Style::green : Style::red);
     return fits ? kExitOk : kExitCheckFailed;
   }
+  if (rank) return run_share(settings, plan, *rank, output);
   const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
-  render_result(plan, result, output);
-  if (output.json_wanted()) output.json(render_json(plan, options, settings.out, &result));
-  if (!settings.report.empty() && !result.interrupted)
-    write_report(settings.report, plan, options, settings.in, settings.out, result);
-  return verdict(settings, result, output);
+  return tell_result(settings, plan, result, output);
 }
 
 constexpr const char* kExamples =
@@ -114,6 +162,8 @@ constexpr const char* kExamples =
     "  assay convert IN OUT --to reblock=64x64 --tp 32      a folder for each rank; --merge puts them "
     "together\n"
     "  assay convert IN OUT.gguf --to gguf:q4_k_m           for llama.cpp; OUT.gguf back with --to bf16\n"
+    "  srun assay convert IN OUT --to bf16 --share          many ranks write one OUT; any may be started "
+    "again\n"
     "  assay convert --equal A B                            do two checkpoints decode to the same numbers?\n"
     "\nSPEC: copy | reblock=RxC | bf16 | f16 | f32\n";
 constexpr const char* kExitCodes =
@@ -170,6 +220,12 @@ void add_convert(CLI::App& program, Action& action) {
   command.add_flag("--prove,!--no-prove", s.convert.prove, "reblock: re-read and certify (default: yes)");
   command.add_flag("--allow-incomplete", s.convert.allow_incomplete, "Convert what is there of the shards");
   command.add_flag("--allow-large", s.convert.allow_large, "Accept weights as large as raw codes");
+  command.add_flag("--share", s.share,
+                   "One of many ranks: each writes a part of OUT, the last one finishes it");
+  command.add_option("--rank", s.rank.rank, "With --share: which of how many, where no launcher says it")
+      ->type_name("R/N");
+  command.add_option("--launcher", s.rank.launcher, "Whom to believe: slurm, openmpi, pmi, torchrun")
+      ->type_name("NAME");
   command.add_flag("--equal", s.equal, "Compare IN and OUT by their decoded values; convert nothing");
   command.add_option("--rtol", s.compare.tolerance.relative, "With --equal: relative difference allowed")
       ->type_name("X");

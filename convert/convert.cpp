@@ -49,11 +49,13 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
 
 class Conversion {
  public:
-  Conversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-             const ConvertOptions& options, ProgressMode mode)
+  // `trusting`: what the journal tells of is not read again.
+  Conversion(const fs::path& in, const fs::path& out, PartialFolder& folder, const ConversionPlan& plan,
+             const ConvertOptions& options, ProgressMode mode, bool trusting = false)
       : in_(in),
         out_(out),
-        folder_(out, begin_of(options)),
+        trusting_(trusting),
+        folder_(folder),
         partial_(folder_.path()),
         plan_(plan),
         options_(options),
@@ -116,7 +118,9 @@ class Conversion {
 
   void prepare() {
     remove_temporaries();
-    journal_.emplace(partial_, Journal::key(plan_, options_));
+    const std::string key = Journal::key(plan_, options_);
+    journal_.emplace(partial_, key);
+    journal_->absorb_ranks(key);
     finished_before_ = whole(journal_->finished(), units(), partial_);
     if (plan_.gguf) begin_files();
   }
@@ -159,7 +163,8 @@ class Conversion {
       std::vector<char> ok(found->second.files.size());
       parallel_for(options_.jobs, ok.size(), [&](std::size_t i) {
         if (interrupted()) throw Interrupted{};
-        ok[i] = is_whole(shard, found->second, i, folder);
+        ok[i] =
+            trusting_ ? is_there(shard, found->second, i, folder) : is_whole(shard, found->second, i, folder);
         progress.add(found->second.files[i].bytes);
       });
       if (std::all_of(ok.begin(), ok.end(), [](char one) { return one != 0; })) all_there.insert(shard.name);
@@ -327,7 +332,8 @@ class Conversion {
   }
 
   const fs::path &in_, &out_;
-  PartialFolder folder_;
+  const bool trusting_;
+  PartialFolder& folder_;
   const fs::path& partial_;
   const ConversionPlan& plan_;
   const ConvertOptions& options_;
@@ -354,7 +360,14 @@ void rehearse(const ConversionPlan& plan, const ConvertOptions& options, const f
 ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
                       const ConvertOptions& options, ProgressMode progress) {
   jobs_within_memory(plan, options);
-  return Conversion(in, out, plan, options, progress).run();
+  PartialFolder folder(out, begin_of(options));
+  return Conversion(in, out, folder, plan, options, progress).run();
+}
+
+ConvertResult finish_shared(const fs::path& in, const fs::path& out, PartialFolder& folder,
+                            const ConversionPlan& plan, const ConvertOptions& options,
+                            ProgressMode progress) {
+  return Conversion(in, out, folder, plan, options, progress, true).run();
 }
 
 }  // namespace assay

@@ -151,17 +151,37 @@ void check_name_is_free(const ConversionPlan& plan, const OutputShard& file, con
   if (!plan.is_folder && fs::exists(path, error)) throw_exists(path, "name a new file");
 }
 
-bool is_whole(const OutputShard& shard, const FinishedShard& finished, std::size_t file,
-              const fs::path& folder) {
+namespace {
+
+// Where the bytes of a file, or of a tensor of a section, are to be.
+struct Lying {
+  const std::string& name;
+  std::uint64_t begin, bytes;
+};
+
+Lying lying(const OutputShard& shard, const FinishedShard& finished, std::size_t file) {
   const FinishedFile& known = finished.files[file];
   const bool is_section = !shard.part_of.empty();
-  const std::string& name = is_section ? shard.part_of : known.name;
-  const std::uint64_t begin = is_section ? shard.tensors[file].offset : 0, end = begin + known.bytes;
+  return {is_section ? shard.part_of : known.name, is_section ? shard.tensors[file].offset : 0, known.bytes};
+}
+
+}  // namespace
+
+bool is_there(const OutputShard& shard, const FinishedShard& finished, std::size_t file,
+              const fs::path& folder) {
+  const Lying where = lying(shard, finished, file);
   std::error_code error;
-  if (!is_safe_relative_path(name) || !fs::is_regular_file(folder / name, error)) return false;
-  const std::uint64_t size = fs::file_size(folder / name, error);
-  if (error || size < end || (!is_section && size > end)) return false;
-  return sha256_of_range(File::open(folder / name), begin, known.bytes) == known.sha256;
+  if (!is_safe_relative_path(where.name) || !fs::is_regular_file(folder / where.name, error)) return false;
+  const std::uint64_t size = fs::file_size(folder / where.name, error), end = where.begin + where.bytes;
+  return !error && size >= end && (!shard.part_of.empty() || size == end);
+}
+
+bool is_whole(const OutputShard& shard, const FinishedShard& finished, std::size_t file,
+              const fs::path& folder) {
+  if (!is_there(shard, finished, file, folder)) return false;
+  const Lying where = lying(shard, finished, file);
+  return sha256_of_range(File::open(folder / where.name), where.begin, where.bytes) ==
+         finished.files[file].sha256;
 }
 
 bool is_finished(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out,

@@ -23,6 +23,10 @@ void check_name_is_free(const ConversionPlan& plan, const OutputShard& file, con
 bool is_whole(const OutputShard& shard, const FinishedShard& finished, std::size_t file,
               const fs::path& folder);
 
+// The same, by its length alone: of what another process has just brought to disk.
+bool is_there(const OutputShard& shard, const FinishedShard& finished, std::size_t file,
+              const fs::path& folder);
+
 // --resume of what has come to its end, down to the last trace of it: whether OUT is what the plan would make, as far as
 // sizes, headers, config.json and, of a folder, the digests that it has of itself tell. False where there is no OUT, or
 // a trace that says more. Throws Error::refused where something else is there.

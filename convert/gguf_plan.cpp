@@ -16,6 +16,7 @@
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_general.h"
 #include "core/model/gguf_import.h"
+#include "core/model/gguf_loaded.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/gguf_tokenizer.h"
 #include "core/model/open_model.h"
@@ -127,6 +128,9 @@ class GgufPlanner {
     keys.insert(keys.begin() + 1, of_tensors.begin(), of_tensors.end());
     for (auto& key : gguf_hyperparameters(config, *family, stored_number(type)))
       gguf::set_value(keys, std::move(key));
+    require_loadable(family->architecture, tree, tensors, keys);
+    if (std::string note = windows_left_out(family->architecture, tree, keys); !note.empty())
+      plan_.notes.push_back(std::move(note));
     gguf::set_value(keys, gguf::u32_value("general.quantization_version", kQuantizationVersion));
     for (auto& key : gguf_tokenizer(folder, config, *family, gguf_.tokenizer_pre))
       gguf::set_value(keys, std::move(key));

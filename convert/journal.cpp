@@ -26,6 +26,18 @@ Json to_line(const std::string& shard, const FinishedShard& result) {
   return {{"shard", shard}, {"files", std::move(files)}, {"errors", std::move(errors)}};
 }
 
+constexpr std::string_view kRankPrefix = ".assay-convert.rank-";
+
+std::vector<fs::path> of_ranks(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->path().filename().string().starts_with(kRankPrefix)) files.push_back(it->path());
+  }
+  return files;
+}
+
 template <class Contents>
 std::string sha256_hex(const Contents& contents) {
   return digest_of(DigestKind::sha256, std::as_bytes(std::span(contents))).hex();
@@ -62,8 +74,8 @@ std::string Journal::key(const ConversionPlan& plan, const ConvertOptions& optio
   return sha256_hex(text);
 }
 
-Journal::Journal(const fs::path& folder, const std::string& key)
-    : path_(folder / kName), finished_(read(path_, key)) {
+Journal::Journal(const fs::path& folder, const std::string& key, const std::string& name)
+    : path_(folder / name), finished_(read(path_, key)) {
   // Written anew, without whatever half a line a crash left at its end.
   AtomicFile fresh(path_);
   fresh.write(dump_json({{"schema", "assay.convert-journal/1"}, {"key", key}}, -1) + "\n");
@@ -108,6 +120,31 @@ std::map<std::string, FinishedShard> Journal::read(const fs::path& file, const s
 void Journal::add(const std::string& shard, FinishedShard result) {
   append(dump_json(to_line(shard, result), -1) + "\n");
   finished_[shard] = std::move(result);
+}
+
+std::string Journal::rank_name(std::uint32_t rank) {
+  return fmt::format("{}{:05}", kRankPrefix, rank);
+}
+
+std::string Journal::rank_lock(std::uint32_t rank) {
+  return fmt::format("{}{:05}.lock", kRankPrefix, rank);
+}
+
+std::map<std::string, FinishedShard> Journal::read_all(const fs::path& folder, const std::string& key) {
+  std::map<std::string, FinishedShard> all = read(folder / kName, key);
+  for (const fs::path& file : of_ranks(folder)) {
+    if (file.extension() != ".lock") all.merge(read(file, key));
+  }
+  return all;
+}
+
+void Journal::absorb_ranks(const std::string& key) {
+  const std::vector<fs::path> files = of_ranks(path_.parent_path());
+  if (files.empty()) return;
+  for (auto& [shard, result] : read_all(path_.parent_path(), key)) {
+    if (!finished_.contains(shard)) add(shard, std::move(result));
+  }
+  for (const fs::path& file : files) fs::remove(file);
 }
 
 void Journal::append(const std::string& line) {

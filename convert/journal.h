@@ -32,13 +32,20 @@ class Journal {
   static std::map<std::string, FinishedShard> read(const fs::path& file, const std::string& key);
 
   // Starts a journal in `folder`, or takes up the one there, as read() does.
-  Journal(const fs::path& folder, const std::string& key);
+  Journal(const fs::path& folder, const std::string& key, const std::string& name = kName);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   const std::map<std::string, FinishedShard>& finished() const { return finished_; }
   void add(const std::string& shard, FinishedShard result);
+
+  // Of a conversion that ranks share, each keeps a journal of its own beside the others'. What they tell of; and what is
+  // in them comes into this one, and they go.
+  static std::string rank_name(std::uint32_t rank);
+  static std::string rank_lock(std::uint32_t rank);  // held by a rank for as long as it writes
+  static std::map<std::string, FinishedShard> read_all(const fs::path& folder, const std::string& key);
+  void absorb_ranks(const std::string& key);
 
  private:
   void append(const std::string& line);

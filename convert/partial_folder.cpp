@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "convert/journal.h"
 #include "core/system/text.h"
@@ -57,7 +60,7 @@ PartialFolder::PartialFolder(const fs::path& out, Begin how)
   fs::create_directories(path_);
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor_ < 0) throw Error::from_errno("open", errno).in(path_);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(descriptor_, (how == Begin::share ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     const int reason = errno;
     ::close(descriptor_);
     descriptor_ = -1;
@@ -67,7 +70,7 @@ PartialFolder::PartialFolder(const fs::path& out, Begin how)
           .remedy("wait for it, or name another OUT");
     throw Error::from_errno("lock", reason).in(path_);
   }
-  if (how != Begin::resume) fs::remove(record_);
+  if (how == Begin::empty || how == Begin::anew) fs::remove(record_);
   if (!anew_) return;
   for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry.path());
 }
@@ -75,6 +78,32 @@ PartialFolder::PartialFolder(const fs::path& out, Begin how)
 PartialFolder::~PartialFolder() {
   if (!gone_) ::rmdir(path_.c_str());
   ::close(descriptor_);
+}
+
+// The lock is given up meanwhile, so that of several ranks that try one succeeds.
+bool PartialFolder::take_over() {
+  constexpr int kTries = 200;
+  constexpr auto kPause = std::chrono::milliseconds(25);
+  for (int i = 0; i < kTries; ++i) {
+    struct stat held {
+    }, there{};
+    if (::fstat(descriptor_, &held) != 0 || ::lstat(path_.c_str(), &there) != 0) return false;
+    if (held.st_ino != there.st_ino || held.st_dev != there.st_dev) return false;  // it has its final name
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+      if (::lstat(path_.c_str(), &there) == 0 && held.st_ino == there.st_ino) return true;
+      return false;
+    }
+    if (errno != EWOULDBLOCK) throw Error::from_errno("lock", errno).in(path_);
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
+}
+
+Error PartialFolder::after_share(const Error& failure) const {
+  Error said(failure);
+  return said.remedy(
+      fmt::format("{}{}what the ranks have done lies in {}: the same command goes on from there",
+                  failure.remedy(), failure.remedy().empty() ? "" : "; ", path_.string()));
 }
 
 bool PartialFolder::is_sealed() const {

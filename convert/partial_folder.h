@@ -1,6 +1,6 @@
 // The folder `.OUT.assay-partial` beside OUT, in which everything is written until it is whole.
 //
-// One run at a time writes in it (a lock on the folder itself, which goes with the process). It stays where
+// One run at a time writes in it, or the ranks of one (a lock on the folder itself, which goes with the process). It stays where
 // another try can go on (killed, disk full), and goes where none can: the input is at fault.
 //
 // The end of a run is several steps, each of which may be its last. So that --resume knows which, the journal
@@ -31,7 +31,8 @@ class PartialFolder {
   enum class Begin : std::uint8_t {
     empty,  // there is none
     anew,   // what an earlier run left is removed
-    resume
+    resume,
+    share  // by many ranks at once, each of which keeps others than ranks out
   };
   // Throws Error::refused where another run has it.
   PartialFolder(const fs::path& out, Begin how);
@@ -43,6 +44,9 @@ class PartialFolder {
   const fs::path& out() const { return out_; }  // absolute
   const fs::path& record() const { return record_; }
 
+  // Of a rank that shares it: false where it cannot have it to itself, for another rank has, or has published it.
+  bool take_over();
+
   // Whether an earlier run left a record and no journal.
   bool is_sealed() const;
   void seal();    // the journal becomes the record
@@ -51,6 +55,8 @@ class PartialFolder {
   // that was asked for (`anew`), and otherwise refused: another run has been faster.
   void publish();
   void remove();  // the record, too; and what lay under the name OUT before
+  // What a rank that failed is to say: others go on in it.
+  Error after_share(const Error& failure) const;
   // What a failed run is to say: removes the folder where the input is at fault, else names it and how to go
   // on.
   Error after(const Error& failure);

@@ -1,10 +1,12 @@
 // Every family that is written as GGUF, held to the files that llama.cpp's converter makes of the same small model
 // (data/make_gguf_families.py): their weights are a rule that both sides know, so that no checkpoint need lie here.
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "core/formats/gguf.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/module_tree.h"
 #include "tests/convert/convert_support.h"
@@ -74,8 +76,13 @@ std::vector<SavedTensor> saved_tensors(const std::string& name, const TensorSpec
 }
 
 // The checkpoint that the module tree of the config describes.
-void make_model(const std::string& name, const fs::path& folder) {
-  const std::string json = test::read_file(kFixtures / (name + ".json"));
+void make_model(const std::string& name, const fs::path& folder, const std::string& changes = "") {
+  std::string json = test::read_file(kFixtures / (name + ".json"));
+  if (!changes.empty()) {
+    nlohmann::json config = nlohmann::json::parse(json);
+    config.merge_patch(nlohmann::json::parse(changes));
+    json = config.dump();
+  }
   fs::create_directories(folder);
   test::write_file(folder / "config.json", json);
   const ModuleTree tree = describe(ModelConfig::read(folder / "config.json"));
@@ -129,7 +136,7 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
       EXPECT_EQ(test::sha256(test::read_file(out)), file.digest) << file.model << " " << file.type;
     }
   }
-  EXPECT_GE(made.size(), 86u);
+  EXPECT_GE(made.size(), 85u);
 }
 
 TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {
@@ -160,6 +167,128 @@ TEST(GgufFamilies, AScaleThatNoKeyKeepsIsRefused) {
               std::string::npos)
         << result.err;
   }
+}
+
+// What llama.cpp loads nowhere, or computes otherwise (core/model/gguf_loaded.h): a model, a change of its config, and what is said of it.
+struct Unloadable {
+  std::string model, change, said;
+};
+const Unloadable kUnloadable[] = {
+    {"arcee", R"({"attention_bias": true})", "blk.0.attn_output.bias: llama.cpp's arcee has no such bias"},
+    {"ernie4_5", R"({"use_bias": true})", "blk.0.ffn_down.bias: llama.cpp's ernie4_5 has no such bias"},
+    {"mamba", R"({"use_bias": true})", "llama.cpp's mamba has no such bias"},
+    {"starcoder2", R"({"use_bias": false})", "llama.cpp's starcoder2 asks for blk.0.attn_output.bias"},
+    {"nemotron", R"({"head_dim": 20})", "6 heads of 20 are not the hidden width 48"},
+    {"olmoe", R"({"num_key_value_heads": 2})", "6 heads have 2 of keys and values"},
+    {"phi", R"({"num_attention_heads": 4})", "4 heads have 2 of keys and values"},
+    {"gpt2", R"({"n_ctx": 16})", "n_ctx is 16 and n_positions 40"},
+    {"gpt_bigcode", R"({"n_inner": 9})", "the MLP is 9 wide, and its GGUF always says 4 × 16"},
+    {"gpt_neox", R"({"rotary_pct": 0.4})", "3 dimensions of a head rotate"},
+    {"jamba", R"({"mamba_expand": 3})", "mamba_expand is 3"},
+    {"cohere", R"({"use_qk_norm": true})", "use_qk_norm is true with 4 layers"},
+    {"qwen3_next", R"({"linear_value_head_dim": 14})",
+     "linear_key_head_dim is 10 and linear_value_head_dim 14"},
+    {"ernie4_5_moe", R"({"intermediate_size": 27})", "shared experts are 111 wide"},
+    {"ernie4_5_moe", R"({"moe_layer_interval": 2})", "layers without experts lie behind"},
+    {"afmoe", R"({"mup_enabled": false})", "mup_enabled is false"},
+    {"apertus", R"({"rope_scaling": null})", "rope_parameters are not said"},
+    {"minimax_m3", R"({"text_config": {"rotary_dim": 8}})",
+     "rotary_dim is 8 and partial_rotary_factor 0.5 of 20"},
+    {"minimax_m3", R"({"text_config": {"scoring_func": null}})",
+     "config.json does not say how experts are scored"},
+    {"mellum", R"({"rope_parameters": {"sliding_attention": {"rope_theta": 10000.0}}})",
+     "layers with windows rotate by the base 10000.0 and others by 500000.0"},
+    {"olmo3-yarn", R"({"rope_parameters": {"full_attention": {"attention_factor": 1.25}}})",
+     "attention_factor is 1.25, and llama.cpp takes 1.207944"},
+    {"qwen3_vl", R"({"text_config": {"rope_parameters": {"mrope_section": null}}})", "no mrope_section"},
+    {"qwen3_5", R"({"text_config": {"rope_parameters": {"mrope_section": [11, 11, 10]}}})",
+     "32 pairs of dimensions"},
+    {"gemma2", R"({"final_logit_softcapping": null})", "final_logit_softcapping is not said"},
+    // Windows elsewhere than llama.cpp has them where a file has no list of them.
+    {"gemma2",
+     R"({"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]})",
+     "layer 0 sees everything, and a GGUF cannot say so: llama.cpp's gemma2 has windows in all layers but "
+     "every 2nd"},
+    {"gemma3",
+     R"({"layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+                   "sliding_attention", "full_attention", "sliding_attention"]})",
+     "layer 2 sees everything"},
+    {"cohere2",
+     R"({"layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})",
+     "layer 1 sees everything"},
+    {"gpt_oss",
+     R"({"layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"]})",
+     "layer 0 sees everything"},
+    {"afmoe",
+     R"({"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"]})",
+     "layer 3 has a window"},
+    {"llama4",
+     R"({"layer_types": ["chunked_attention", "full_attention", "chunked_attention", "full_attention"]})",
+     "layer 1 sees everything"},
+    {"llama4", R"({"attention_chunk_size": 4096})",
+     "chunks are of 4096 tokens, and llama.cpp's llama4 has 8192"},
+    {"llama4", R"({"floor_scale": 4096})", "attention's temperature is not llama.cpp's"},
+    {"llama4", R"({"no_rope_layers": [1, 0, 1, 0]})",
+     "no_rope_layers is not llama.cpp's: of layer 1 it is 0"},
+    {"llama4", R"({"use_qk_norm": false})", "use_qk_norm is false with 5 experts"},
+    {"exaone4",
+     R"({"num_hidden_layers": 8, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
+                    "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]})",
+     "there are windows with 8 layers: llama.cpp's exaone4 has them in models of 64 layers"},
+};
+
+TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {
+  const TempDir dir;
+  for (const Unloadable& one : kUnloadable) {
+    SCOPED_TRACE(one.model + " " + one.change);
+    const fs::path folder = dir / one.model, gguf = dir / (one.model + ".gguf");
+    fs::remove_all(folder);
+    make_model(one.model, folder, one.change);
+    const auto result = assay({"convert", folder, gguf, "--to", "gguf:f16", "--tokenizer-pre", "none"});
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_NE(result.err.find(one.said), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+gguf::KeyValue key_of(const fs::path& file, const std::string& key) {
+  const gguf::Header header = gguf::read_header(File::open(file));
+  const gguf::KeyValue* found = header.find(key);
+  return found == nullptr ? gguf::KeyValue{} : *found;
+}
+
+// Where the converter's file would be computed otherwise, the key says what the model means.
+TEST(GgufFamilies, KeysSayWhatTheModelMeans) {
+  const TempDir dir;
+  const auto made = [&](const std::string& model, const std::string& change) {
+    make_model(model, dir / model, change);
+    expect_ok(assay(
+        {"convert", dir / model, dir / (model + ".gguf"), "--to", "gguf:f16", "--tokenizer-pre", "none"}));
+    return dir / (model + ".gguf");
+  };
+  // sliding_window_size leaves the query out, sliding_window counts it.
+  const auto mimo = made("mimo_v2_flash", R"({"sliding_window": 8, "sliding_window_size": 8})");
+  EXPECT_EQ(std::get<std::uint64_t>(key_of(mimo, "mimo2.attention.sliding_window").value), 9u);
+  // Without the key llama.cpp caps Gemma 4's logits at 30.
+  const auto gemma = made("gemma4-dense", R"({"text_config": {"final_logit_softcapping": null}})");
+  EXPECT_EQ(std::get<double>(key_of(gemma, "gemma4.final_logit_softcapping").value), 0);
+  // scoring_func is lost when transformers saves a config.
+  const auto minimax = made("minimax_m2", R"({"scoring_func": null})");
+  const auto afmoe = made("afmoe", R"({"route_norm": null})");
+  EXPECT_EQ(std::get<bool>(key_of(afmoe, "afmoe.expert_weights_norm").value), true);
+  EXPECT_EQ(std::get<std::uint64_t>(key_of(minimax, "minimax-m2.expert_gating_func").value), 2u);
+}
+
+TEST(GgufFamilies, WindowsThatLlamaCppHasNotAreANote) {
+  const TempDir dir;
+  make_model("starcoder2", dir / "starcoder2", R"({"sliding_window": 9})");
+  const auto result = assay({"convert", dir / "starcoder2", dir / "starcoder2.gguf", "--to", "gguf:f16",
+                             "--tokenizer-pre", "none"});
+  expect_ok(result);
+  EXPECT_NE(
+      (result.out + result.err).find("windows of 9 tokens are left out: llama.cpp's starcoder2 has none"),
+      std::string::npos)
+      << result.out << result.err;
 }
 
 // Of every family whose GGUF can be read back --equal finds each weight again.

@@ -5,7 +5,7 @@
 
 #include "refimpl/ops/arithmetic.h"
 #include "refimpl/ops/reference.h"
-#include "refimpl/ops/sample.h"
+#include "refimpl/sampling/law.h"
 
 namespace assay {
 namespace {
@@ -74,7 +74,7 @@ TEST(Boundaries, EqualLogitsKeepTheirOrder) {
   const std::vector<double> logits(97, 0.5);
   for (const std::size_t k : {1, 2, 40}) {
     const std::vector<double> p =
-        sample_distribution(logits, {.temperature = 1, .top_k = k, .top_p = 1, .min_p = 0}, {});
+        sampling_law(logits, {.temperature = 1, .top_k = k, .top_p = 1, .min_p = 0});
     for (std::size_t i = 0; i < p.size(); ++i) EXPECT_EQ(p[i] > 0, i < k) << k << ": " << i;
   }
 }

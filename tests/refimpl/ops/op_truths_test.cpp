@@ -7,7 +7,7 @@
 
 #include "core/numeric/codec.h"
 #include "refimpl/ops/reference.h"
-#include "refimpl/ops/sample.h"
+#include "refimpl/sampling/law.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 #include "tests/support/tensors.h"
@@ -363,7 +363,7 @@ TEST_P(OpTruths, MixtureWithBiases) {
 
 // Which of several equals are kept is left open: the probabilities, largest first.
 TEST(SampleTruths, WhatStandsOnALimit) {
-  const std::pair<const char*, SampleRule> rules[] = {
+  const std::pair<const char*, SamplingParams> rules[] = {
       {"top_p_met_exactly", {.temperature = 1, .top_p = 0.5}},
       {"top_p_just_above", {.temperature = 1, .top_p = 0.5625}},
       {"top_p_just_below", {.temperature = 1, .top_p = 0.4375}},
@@ -374,7 +374,7 @@ TEST(SampleTruths, WhatStandsOnALimit) {
   };
   for (const auto& [name, rule] : rules) {
     std::vector<double> ours =
-        sample_distribution(fixture().at(std::string("sample.") + name + ".logits").values, rule, {});
+        sampling_law(fixture().at(std::string("sample.") + name + ".logits").values, rule);
     std::vector<double> torch = fixture().at(std::string("sample.") + name + ".p").values;
     std::sort(ours.begin(), ours.end());
     std::sort(torch.begin(), torch.end());

@@ -15,19 +15,21 @@
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/message.h"
+#include "core/system/not_empty.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
-#include "refimpl/engine/claims.h"
+#include "refimpl/claims/claims.h"
 #include "refimpl/engine/logits_file.h"
-#include "refimpl/engine/speculate.h"
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
 #include "refimpl/run_chat.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
 #include "refimpl/run_report.h"
-#include "refimpl/tokenizers/token_stream.h"
+#include "refimpl/run_sampling.h"
+#include "refimpl/run_served.h"
+#include "refimpl/run_speculation.h"
 
 namespace assay {
 namespace {
@@ -52,7 +54,8 @@ class Runner {
     if (settings_.claims) return run_all_claims();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
-    if (settings_.tokens_to_make() > 0 && !interrupted()) settings_.speculate ? speculate_text() : generate();
+    if (settings_.tokens_to_make() > 0 && !interrupted())
+      settings_.speculation.wanted() ? speculate_text() : generate();
     if (recorder_) write_dump();
     return finish();
   }
@@ -73,7 +76,7 @@ class Runner {
 
   Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
   // The tokenizer where one is known to be there: prompts of tokens need none.
-  const Tokenizer* tokenizer() { return settings_.has_text() ? &open_->tokenizer() : nullptr; }
+  const Tokenizer* tokenizer() { return settings_.needs_text() ? &open_->tokenizer() : nullptr; }
 
   bool needs_scoring() const {
     const bool only_prompt = settings_.tokens_to_make() == 0;
@@ -131,52 +134,72 @@ class Runner {
 
   void generate() {
     std::vector<GenerationRequest> requests;
-    for (const Prompt& prompt : prompts_) requests.push_back(request(prompt));
+    const RequestRules rules(*open_, settings_);
+    for (const Prompt& prompt : prompts_) requests.push_back(request(prompt, rules));
     TextEngine engine(*open_->model, *open_->ops, taps());
     const bool stream = prompts_.size() == 1;
-    std::optional<TokenStream> text;
-    if (stream && tokenizer() != nullptr) text.emplace(*tokenizer());
-    made_ = engine.generate(requests, [&](std::size_t i, TokenId id, std::span<const double> logits) {
+    std::optional<ShownText> text;
+    if (stream && tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
+    const auto show = [&](std::size_t i, TokenId id, std::span<const double> logits) {
       if (stream) show_token(text, id);
       if (settings_.log_probabilities > 0) say_likely(i, logits, id);
-    });
+    };
+    if (!settings_.cache_dir.empty()) {
+      const ServedTexts served =
+          serve_texts(*open_, settings_, requests, show, [this](const std::string& line) { note(line); });
+      made_ = served.made;
+      add(served.timing);
+      tell_hits(served.counts);
+    } else {
+      made_ = engine.generate(requests, show);
+      add(engine.timing());
+    }
     if (stream) show_end(text);
-    add(engine.timing());
+  }
+
+  void tell_hits(const ServingCounts& counts) {
+    document_["cache"] = {{"hit_tokens", counts.hit_tokens},
+                          {"loaded_blocks", counts.loaded_blocks},
+                          {"computed_tokens", counts.prompt_tokens}};
+    write_message(
+        fmt::format("{} tokens of prompts were known, {} computed", counts.hit_tokens, counts.prompt_tokens));
   }
 
   void speculate_text() {
     if (prompts_.size() != 1) throw Error::usage("--speculate takes one prompt");
-    std::optional<TokenStream> text;
-    if (tokenizer() != nullptr) text.emplace(*tokenizer());
-    const Speculation result = speculate(*open_->model, *open_->ops, request(prompts_.front()),
-                                         [&](TokenId id, std::span<const double>) { show_token(text, id); });
+    std::optional<ShownText> text;
+    if (tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
+    const RunSpeculation guesses(*open_, settings_);
+    const Speculation result = speculate(
+        *open_->model, *open_->ops, request(prompts_.front(), RequestRules(*open_, settings_)),
+        [&](TokenId id, std::span<const double> logits) {
+          show_token(text, id);
+          if (settings_.log_probabilities > 0) say_likely(0, logits, id);
+        },
+        guesses.options());
     show_end(text);
     made_ = {result.made};
-    document_["speculation"] = {{"drafted", result.drafted},
-                                {"accepted", result.accepted},
-                                {"acceptance", result.acceptance()},
-                                {"steps", result.steps}};
-    write_message(fmt::format("speculation: {} of {} guesses accepted ({:.1f}%), {} steps for {} tokens",
-                              result.accepted, result.drafted, 100 * result.acceptance(), result.steps,
-                              result.made.ids.size()));
+    document_["speculation"] = guesses.to_json(result);
+    for (const std::string& line : guesses.lines(result)) write_message(line);
+    timing_.prefill_tokens = result.counts.prompt_tokens;
+    timing_.decode_tokens = result.counts.tokens - result.counts.prompt_tokens;
+    timing_.decode_seconds = result.counts.draft_seconds + result.counts.target_seconds;
+    timing_.steps = result.steps;
   }
 
-  GenerationRequest request(const Prompt& prompt) {
-    GenerationRequest request = {.prompt = prompt.tokens,
-                                 .max_new_tokens = settings_.tokens_to_make(),
-                                 .rule = settings_.sampling,
-                                 .seed = settings_.seed};
-    if (!settings_.ignore_eos) request.stop = open_->stop_tokens();
+  GenerationRequest request(const Prompt& prompt, const RequestRules& rules) const {
+    GenerationRequest request = {.prompt = prompt.tokens, .max_new_tokens = settings_.tokens_to_make()};
+    rules.apply(request);
     return request;
   }
 
-  void show_token(std::optional<TokenStream>& text, TokenId id) {
+  void show_token(std::optional<ShownText>& text, TokenId id) {
     if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
     const std::string shown = text ? text->push(id) : fmt::format("{}{}", first_ ? "" : ",", id);
     first_ = false;
     stream_output(shown);
   }
-  void show_end(std::optional<TokenStream>& text) {
+  void show_end(std::optional<ShownText>& text) {
     if (!output_.text_wanted() || settings_.log_probabilities > 0) return;
     stream_output((text ? text->finish() : std::string()) + "\n");
   }
@@ -200,12 +223,20 @@ class Runner {
     const std::string table = claim_table(claims);
     output_.line(std::string_view(table).substr(0, table.size() - 1));
     std::size_t refuted = 0;
-    for (const Claim& claim : claims) refuted += claim.holds() ? 0 : 1;
+    std::size_t promised = 0;
+    for (const Claim& claim : claims) {
+      refuted += claim.holds() ? 0 : 1;
+      promised += claim.promised ? 1 : 0;
+    }
     if (interrupted()) return kExitInterrupted;
-    output_.paint(refuted == 0
-                      ? fmt::format("OK: {} claims hold on {}", claims.size(), open_->title())
-                      : fmt::format("REFUTED: {} of {} claims on {}", refuted, claims.size(), open_->title()),
-                  refuted == 0 ? Style::green : Style::red);
+    output_.paint(
+        refuted == 0
+            ? fmt::format("OK: {} claims hold on {}{}", promised, open_->title(),
+                          promised == claims.size() ? ""
+                                                    : fmt::format(", {} are not promised by these kernels",
+                                                                  claims.size() - promised))
+            : fmt::format("REFUTED: {} of {} claims on {}", refuted, claims.size(), open_->title()),
+        refuted == 0 ? Style::green : Style::red);
     return refuted == 0 ? kExitOk : kExitCheckFailed;
   }
 
@@ -244,7 +275,7 @@ class Runner {
 
   std::string text_of(const std::vector<TokenId>& ids) {
     if (tokenizer() == nullptr) return {};
-    TokenStream stream(*tokenizer());
+    ShownText stream(*tokenizer(), settings_.stop);
     std::string text;
     for (const TokenId id : ids) text += stream.push(id);
     return text + stream.finish();
@@ -328,27 +359,14 @@ void check_company(const RunSettings& settings) {
   if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
     throw Error::usage("--by-paragraph and --windows exclude one another");
   if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
+  if (settings.cache_dir.empty() && !settings.cache_bytes.empty())
+    throw Error::usage("--cache-bytes goes with --cache-dir");
+  if (!settings.cache_dir.empty() &&
+      (settings.speculation.wanted() || settings.interactive || settings.claims ||
+       !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
+    throw Error::usage("--cache-dir goes with texts that are made")
+        .remedy("leave out --speculate, --interactive, --claims, --perplexity, --dump, -n 0");
   if (!settings.interactive) check_chat_options(settings.chat);
-}
-
-// Without a temperature the likeliest token is taken, and no rule of drawing has any say.
-void check_drawing(const RunSettings& settings) {
-  const SampleRule& rule = settings.sampling;
-  const bool drawn = rule.top_k != 0 || rule.top_p != 1 || rule.min_p != 0;
-  if (drawn && !settings.temperature)
-    throw Error::usage(
-        "--top-k, --top-p and --min-p say how tokens are drawn, and none is drawn without --temperature")
-        .remedy("add --temperature 1, or --temperature 0 for the likeliest token all the same");
-}
-
-void check(const RunSettings& settings) {
-  check_company(settings);
-  check_drawing(settings);
-  const SampleRule& rule = settings.sampling;
-  if (!(rule.temperature >= 0)) throw Error::usage("--temperature takes a number from 0 up");
-  if (!(rule.top_p > 0 && rule.top_p <= 1)) throw Error::usage("--top-p takes a number above 0, at most 1");
-  if (!(rule.min_p >= 0 && rule.min_p <= 1)) throw Error::usage("--min-p takes a number from 0 to 1");
-  if (!(rule.repetition_penalty > 0)) throw Error::usage("--repetition-penalty takes a number above 0");
 }
 
 const std::map<std::string, WindowRule::Kind> kWindowKinds = {
@@ -366,6 +384,7 @@ const CLI::Validator kWholeNumber(
 constexpr const char* kExamples =
     "  assay run MODEL -p \"Once upon a time\" -n 100         the likeliest text\n"
     "  assay run MODEL -p Hello --chat --temperature 0.7 --seed 1\n"
+    "  assay run MODEL -p \"A person:\" --json-schema person.json\n"
     "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
@@ -378,7 +397,8 @@ void add_numbers(CLI::App& command, RunSettings& s) {
                   "f64 | f32 | bf16 | fp8-block | int8 | int16 | int8-block (default: f32)")
       ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16", "int8-block"}));
   command
-      .add_option("--kernels", s.kernels, "Whose arithmetic: reference (default), cpu, cuda, or OP=KERNEL,…")
+      .add_option("--kernels", s.kernels,
+                  "Whose arithmetic: reference (default), cpu, cpu-invariant, cuda, or OP=KERNEL,…")
       ->type_name("SET");
   command.add_option("--variant", s.variant, "Where references disagree, which to follow")->type_name("NAME");
   command.add_option("--mla", s.mla, "Latent attention absorbed or naive")
@@ -423,21 +443,17 @@ void add_text(CLI::App& command, RunSettings& s) {
   command.add_option("-n", s.most, "Tokens to make at most (default: 64; 0 with --logits or --dump)")
       ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 40))
       ->type_name("N");
-  command.add_option("--temperature", s.temperature, "0: the likeliest token (default)")->type_name("T");
-  command.add_option("--top-k", s.sampling.top_k, "Only of the K likeliest")
-      ->check(kWholeNumber)
-      ->type_name("K");
-  command.add_option("--top-p", s.sampling.top_p, "Only of the likeliest that make up P together")
-      ->type_name("P");
-  command.add_option("--min-p", s.sampling.min_p, "Only of those with P times the likeliest's probability")
-      ->type_name("P");
-  command.add_option("--repetition-penalty", s.sampling.repetition_penalty, "Of tokens seen (default: 1)")
-      ->type_name("X");
-  command.add_option("--seed", s.seed, "Of sampling (default: 0)")->check(kWholeNumber)->type_name("N");
-  command.add_flag("--ignore-eos", s.ignore_eos, "Go on after a token that ends the text");
+  add_sampling_options(command, s);
   add_chat_options(command, s.chat, "The prompt is a user's message: the model's chat template around it");
   command.add_flag("--interactive", s.interactive, "A conversation, a line a turn");
-  command.add_flag("--speculate", s.speculate, "Let the model's multi-token prediction guess ahead");
+  command
+      .add_option("--cache-dir", s.cache_dir,
+                  "Keep what was computed of texts here, and read what begins alike in place of computing it")
+      ->type_name("DIR")
+      ->check(not_empty());
+  command.add_option("--cache-bytes", s.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
+      ->type_name("SIZE");
+  add_speculation_options(command, s.speculation);
 }
 
 // Each token's logits are vectors of the same sizes again: memory given back to the system in between would
@@ -466,10 +482,13 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
-  command.callback([settings, &action] {
+  command.callback([settings, &action, &command] {
+    settings->isa =
+        command.get_option("--isa")->count() > 0 ? command.get_option("--isa")->as<std::string>() : "";
     action = [settings] {
-      settings->sampling.temperature = settings->temperature.value_or(0);
-      check(*settings);
+      check_company(*settings);
+      check_sampling_options(*settings);
+      check_speculation_options(settings->speculation);
       keep_freed_memory();
       const Output output(settings->common.json);
       return Runner(*settings, output).run();

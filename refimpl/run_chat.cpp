@@ -11,7 +11,7 @@
 #include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/models/placeholder_tokens.h"
-#include "refimpl/tokenizers/token_stream.h"
+#include "refimpl/run_sampling.h"
 
 namespace assay {
 namespace {
@@ -48,19 +48,20 @@ int chat(OpenModel& model, const RunSettings& settings) {
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
   jinja::Values turns;
   TextEngine engine(*model.model, *model.ops);
-  std::uint64_t seed = settings.seed;
+  const RequestRules rules(model, settings);
+  std::uint64_t turn = 0;
   while (!interrupted()) {
     if (terminal) write_unfinished("> ");
     const auto line = read_line();
     if (!line) break;
     turns.push_back(chat_message("user", template_chat ? *line : ""));
-    GenerationRequest request = {
-        .max_new_tokens = settings.tokens_to_make(), .rule = settings.sampling, .seed = seed++};
+    GenerationRequest request = {.max_new_tokens = settings.tokens_to_make()};
+    rules.apply(request);
+    request.sampling.seed += turn++;
     request.prompt = template_chat ? tokenizer.encode(template_chat->prompt_of(turns), {.add_special = false})
                                    : tokenizer.encode(*line);
     require_text(request.prompt, model.weights.config());
-    if (!settings.ignore_eos) request.stop = model.stop_tokens();
-    TokenStream stream(tokenizer);
+    ShownText stream(tokenizer, settings.stop);
     std::string answer;
     const auto show = [&](const std::string& text) {
       answer += text;

@@ -11,6 +11,7 @@
 #include "core/system/threads.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/scoring.h"
+#include "refimpl/ops/sample.h"
 
 namespace assay {
 namespace {

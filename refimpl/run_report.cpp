@@ -85,6 +85,7 @@ Json to_json(const std::vector<Claim>& claims) {
                     {"measure", claim.measure},
                     {"error", claim.error},
                     {"budget", claim.budget},
+                    {"promised", claim.promised},
                     {"holds", claim.holds()}});
   return list;
 }
@@ -98,7 +99,7 @@ Json describe_run(const OpenModel& model, const RunSettings& settings) {
           {"precision", name(model.arithmetic.precision)},
           {"kernels", model.kernels.name},
           {"variant", settings.variant},
-          {"seed", settings.seed}};
+          {"seed", settings.sampling.seed}};
 }
 
 std::string timing_line(const EngineTiming& timing, double load_seconds) {
@@ -117,8 +118,13 @@ std::string claim_table(const std::vector<Claim>& claims) {
       {Table::Align::left, Table::Align::right, Table::Align::right, Table::Align::left, Table::Align::left});
   for (const Claim& claim : claims)
     table.add({claim.statement, claim.error == 0 ? "0" : fmt::format("{:.2e}", claim.error),
-               claim.budget == 0 ? "0" : fmt::format("{:.2e}", claim.budget),
-               claim.holds() ? "holds" : "REFUTED", claim.measure});
+               !claim.promised     ? ""
+               : claim.budget == 0 ? "0"
+                                   : fmt::format("{:.2e}", claim.budget),
+               !claim.promised ? "not promised"
+               : claim.holds() ? "holds"
+                               : "REFUTED",
+               claim.measure});
   return table.render();
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/system/report.h"
-#include "refimpl/engine/claims.h"
+#include "refimpl/claims/claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"

@@ -9,28 +9,41 @@
 #include "core/system/command_line.h"
 #include "refimpl/chat_options.h"
 #include "refimpl/ops/kernel_set.h"
-#include "refimpl/ops/sample.h"
 #include "refimpl/run_windows.h"
+#include "refimpl/sampling/sampling_params.h"
 
 namespace assay {
+
+// Who guesses ahead (run_speculation.h).
+struct SpeculationSettings {
+  std::string source, model, tree, rule;  // lookup, draft or mtp; as given
+  std::size_t tokens = 0;
+  bool wanted() const { return !source.empty() || !model.empty(); }
+};
 
 struct RunSettings {
   CommonOptions common;
   std::string model;
   std::vector<std::string> prompts, token_lists;
   std::optional<std::size_t> most;  // -n; not given: 64, or 0 where only numbers are asked for
-  SampleRule sampling;
+  SamplingParams sampling;
+  std::vector<std::string> logit_bias, stop;  // as given: "42=-3.5"
+  std::string grammar, json_schema;
   std::optional<double> temperature;  // as given
-  std::uint64_t seed = 0;
   std::string precision = "f32", kernels = "reference", variant, mla = "absorbed", experts = "sparse";
   std::string logits, dump, taps, perplexity, against;
-  std::size_t log_probabilities = 0;  // --logprobs
-  WindowRule windows;                 // of --perplexity
+  std::string cache_dir, cache_bytes;  // blocks of caches on disk, and how much of it
+  std::string isa;                     // --isa, as given: with vectors of another width bits may be others
+  std::size_t log_probabilities = 0;   // --logprobs
+  WindowRule windows;                  // of --perplexity
   ChatOptions chat;
-  bool interactive = false, speculate = false, claims = false, ignore_eos = false;
+  SpeculationSettings speculation;
+  bool interactive = false, claims = false, ignore_eos = false;
   KernelSelector select;
 
   bool has_text() const { return !prompts.empty() || !chat.messages.empty(); }
+  // Is a tokenizer asked for, and its text shown?
+  bool needs_text() const { return has_text() || !stop.empty() || !grammar.empty() || !json_schema.empty(); }
   bool only_numbers() const { return !logits.empty() || !dump.empty(); }
   std::size_t tokens_to_make() const { return most.value_or(only_numbers() ? 0 : 64); }
 };

@@ -11,6 +11,7 @@
 #include "refimpl/engine/scoring.h"
 #include "refimpl/engine/sequence.h"
 #include "refimpl/models/mapped_file.h"
+#include "refimpl/sampling/sequence_sampler.h"
 
 namespace assay {
 namespace {
@@ -24,22 +25,22 @@ struct Job {
   std::size_t number;
   const GenerationRequest& request;
   Sequence sequence;
-  SampleStream stream;
+  SequenceSampler sampler;
+  TextWatch watch;
   Generation made;
   bool done = false;
 
   void choose(std::span<const double> logits, const TextEngine::Listener& listener) {
-    const TokenId id = sample(logits, request.rule, sequence.tokens(), stream);
+    const TokenId id = sampler.sample(logits);
+    sampler.push(id);
     sequence.append(id);
     made.ids.push_back(id);
     if (listener) listener(number, id, logits);
-    const bool stops = std::find(request.stop.begin(), request.stop.end(), id) != request.stop.end();
-    if (stops)
-      finish(FinishReason::stop);
-    else if (made.ids.size() >= request.max_new_tokens)
-      finish(FinishReason::length);
-    else if (sequence.tokens().size() > sequence.cache().limit())
-      finish(FinishReason::context);
+    const bool said = watch && watch(id);
+    const bool stops = said || sampler.ends(id) || sampler.complete(logits.size());
+    if (const auto reason = reason_to_end(stops, made.ids.size(), request.max_new_tokens,
+                                          sequence.tokens().size(), sequence.cache().limit()))
+      finish(*reason);
   }
   void finish(FinishReason reason) {
     made.finish_reason = reason;
@@ -57,6 +58,14 @@ std::string_view name(FinishReason reason) {
     case FinishReason::interrupted: return "interrupted";
   }
   return "";
+}
+
+std::optional<FinishReason> reason_to_end(bool stops, std::size_t made, std::size_t most, std::size_t tokens,
+                                          std::size_t limit) {
+  if (stops) return FinishReason::stop;
+  if (made >= most) return FinishReason::length;
+  if (tokens > limit) return FinishReason::context;
+  return std::nullopt;
 }
 
 void check_tokens(std::span<const TokenId> tokens, const LanguageModel& model) {
@@ -81,12 +90,15 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
   std::vector<std::unique_ptr<Job>> jobs;
   for (const GenerationRequest& request : requests) {
     check_prompt(request.prompt, model_);
-    jobs.push_back(std::make_unique<Job>(Job{jobs.size(),
-                                             request,
-                                             Sequence(model_, ops_, request.prompt),
-                                             SampleStream(request.seed),
-                                             {},
-                                             request.max_new_tokens == 0}));
+    jobs.push_back(
+        std::make_unique<Job>(Job{jobs.size(),
+                                  request,
+                                  Sequence(model_, ops_, request.prompt),
+                                  SequenceSampler(request.sampling, request.prompt,
+                                                  request.constraint ? request.constraint->fork() : nullptr),
+                                  request.watch_text ? request.watch_text() : TextWatch(),
+                                  {},
+                                  request.max_new_tokens == 0}));
   }
   for (;;) {
     Batch batch;

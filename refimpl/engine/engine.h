@@ -2,27 +2,33 @@
 // sequences of a call together, however long each is.
 //
 //   TextEngine engine(model, ops);
-//   auto done = engine.generate({{.prompt = ids, .max_new_tokens = 64, .stop = {eos}}}, show);
+//   auto done = engine.generate({{.prompt = ids, .max_new_tokens = 64, .sampling = {.stop_tokens = {eos}}}}, show);
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "refimpl/models/model.h"
-#include "refimpl/ops/sample.h"
+#include "refimpl/sampling/constraint.h"
+#include "refimpl/sampling/sampling_params.h"
 #include "refimpl/step/taps.h"
 
 namespace assay {
 
+// Shown every token of a text that is made, in order: has a stop string come?
+using TextWatch = std::function<bool(TokenId)>;
+
 struct GenerationRequest {
   std::vector<TokenId> prompt;
   std::size_t max_new_tokens = 64;
-  SampleRule rule;
-  std::uint64_t seed = 0;
-  std::vector<TokenId> stop;  // each ends the text; it is among the ids
+  SamplingParams sampling;
+  std::shared_ptr<const TokenConstraint> constraint;  // a grammar, for one: each text has a fork of its own
+  std::function<TextWatch()> watch_text;              // stop strings: a watch of its own for each text
 };
 
 // max_new_tokens were made, a stop token came, the context is full, or Ctrl-C.
@@ -33,6 +39,11 @@ struct Generation {
   std::vector<TokenId> ids;
   FinishReason finish_reason = FinishReason::length;
 };
+
+// Whether a text goes no further, of which `made` tokens were made and which has `tokens` with its prompt; `stops`: the
+// last of them ends it. `limit`: the most a cache can hold.
+std::optional<FinishReason> reason_to_end(bool stops, std::size_t made, std::size_t most, std::size_t tokens,
+                                          std::size_t limit);
 
 struct EngineTiming {
   std::size_t prefill_tokens = 0, decode_tokens = 0, steps = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/system/error.h"
+#include "refimpl/step/block_storage.h"
 
 namespace assay {
 
@@ -16,15 +17,40 @@ SequenceCache::SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, st
   }
 }
 
+SequenceCache::SequenceCache(Ops& ops, const BlockStorage& storage,
+                             const std::vector<std::vector<std::int32_t>>& tables, std::size_t limit,
+                             std::size_t page_rows)
+    : ops_(ops),
+      limit_(limit),
+      page_rows_(page_rows == 0 ? storage.block_tokens() : page_rows),
+      storage_(&storage),
+      tables_(&tables) {
+  const std::vector<CacheWidth>& widths = storage.widths();
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    layers_.push_back({storage.keys(i), storage.values(i), {}});
+    for (const StateShape& shape : widths[i].states) layers_.back().states.push_back({.shape = shape});
+  }
+}
+
+PagedKvView SequenceCache::view(std::size_t layer, const Matrix& rows) const {
+  if (storage_ == nullptr) return {.base = rows};
+  return {.base = rows, .pages = tables_->at(storage_->group_of(layer)).data(), .page_rows = page_rows_};
+}
+
 void SequenceCache::require_room(std::size_t count) const {
   if (length_ <= limit_ && count <= limit_ - length_) return;
   throw Error::input(fmt::format("{} tokens exceed the model's context of {}", length_ + count, limit_))
       .remedy("shorten the prompt or lower -n");
 }
 
-void SequenceCache::put_rows(Matrix& kept, const Matrix& rows) {
+void SequenceCache::put_rows(std::size_t layer, Matrix& kept, const Matrix& rows) {
   require_room(rows.rows());
   const std::size_t needed = length_ + rows.rows();
+  if (storage_ != nullptr) {
+    if (needed > tables_->at(storage_->group_of(layer)).size() * page_rows_)
+      throw Error::internal(fmt::format("no blocks for {} tokens of a cache", needed));
+    return ops_.store(view(layer, kept), length_, rows);
+  }
   if (kept.rows() < needed) {
     const Matrix larger = ops_.allocate(std::min(limit_, std::max(needed, 2 * kept.rows())), kept.columns());
     if (length_ != 0) ops_.store({.base = larger}, 0, kept.row_range(0, length_));
@@ -34,12 +60,12 @@ void SequenceCache::put_rows(Matrix& kept, const Matrix& rows) {
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& keys, const Matrix& values) {
-  put_rows(layers_.at(layer).keys, keys);
-  put_rows(layers_.at(layer).values, values);
+  put_rows(layer, layers_.at(layer).keys, keys);
+  put_rows(layer, layers_.at(layer).values, values);
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& latents) {
-  put_rows(layers_.at(layer).keys, latents);
+  put_rows(layer, layers_.at(layer).keys, latents);
 }
 
 SequenceState SequenceCache::state(std::size_t layer, std::size_t part, std::size_t first,
@@ -71,6 +97,33 @@ void SequenceCache::advance(std::size_t count) {
     }
   }
   length_ += count;
+}
+
+SequenceCache::States SequenceCache::states() const {
+  States states;
+  for (const Layer& layer : layers_) {
+    for (const State& s : layer.states) {
+      if (length_ < s.first_kept() || length_ > s.length)
+        throw Error::internal(fmt::format("a state behind {} tokens is not kept", length_));
+      states.push_back(s.kept[length_ - s.first_kept()]);
+    }
+  }
+  return states;
+}
+
+void SequenceCache::resume(std::size_t length, const States& states) {
+  std::size_t next = 0;
+  for (Layer& layer : layers_) {
+    for (State& s : layer.states)
+      s = {.shape = s.shape, .kept = {states.at(next++)}, .length = length, .step = {}};
+  }
+  length_ = length;
+}
+
+std::vector<std::int32_t> row_table(const PagedKvView& rows, std::size_t first, std::size_t count) {
+  std::vector<std::int32_t> table(count);
+  for (std::size_t i = 0; i < count; ++i) table[i] = static_cast<std::int32_t>(rows.row(first + i));
+  return table;
 }
 
 void SequenceCache::truncate(std::size_t length) {

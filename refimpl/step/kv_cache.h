@@ -20,12 +20,20 @@ struct StateShape {
 struct CacheWidth {
   std::size_t key_width = 0, value_width = 0;
   std::vector<StateShape> states = {};
+  std::size_t window = 0;  // a token needs the rows of so many before it, itself included; 0: all
 };
+
+class BlockStorage;
 
 class SequenceCache {
  public:
   // Layers take memory as they fill, for up to `limit` tokens, which the model's context sets.
   SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t limit);
+  // Rows lie in blocks of `storage`, those that `tables` names: one table a group of layers, grown and cut by whoever
+  // owns it, always as long as what is put. Both outlive the cache.
+  // `page_rows` 1: the tables name every token's row, wherever it lies; 0: the storage's blocks.
+  SequenceCache(Ops& ops, const BlockStorage& storage, const std::vector<std::vector<std::int32_t>>& tables,
+                std::size_t limit, std::size_t page_rows = 0);
 
   std::size_t length() const { return length_; }  // tokens that all layers have
   std::size_t limit() const { return limit_; }
@@ -48,8 +56,14 @@ class SequenceCache {
   void advance(std::size_t count);
   void truncate(std::size_t length);
 
-  PagedKvView keys(std::size_t layer) const { return {.base = layers_.at(layer).keys}; }
-  PagedKvView values(std::size_t layer) const { return {.base = layers_.at(layer).values}; }
+  // The states of all recurrent layers behind length() tokens: handles, whose numbers nobody changes any more.
+  using States = std::vector<Matrix>;
+  States states() const;
+  // As if `length` tokens had been read: their rows are in the tables' blocks, their states these.
+  void resume(std::size_t length, const States& states);
+
+  PagedKvView keys(std::size_t layer) const { return view(layer, layers_.at(layer).keys); }
+  PagedKvView values(std::size_t layer) const { return view(layer, layers_.at(layer).values); }
 
  private:
   // Behind each of `length` - kept.size() + 1 … `length` tokens; an empty matrix: behind none.
@@ -64,11 +78,17 @@ class SequenceCache {
     Matrix keys, values;  // [capacity, width]
     std::vector<State> states;
   };
-  void put_rows(Matrix& kept, const Matrix& rows);
+  PagedKvView view(std::size_t layer, const Matrix& rows) const;
+  void put_rows(std::size_t layer, Matrix& kept, const Matrix& rows);
 
   Ops& ops_;
   std::vector<Layer> layers_;
-  std::size_t length_ = 0, limit_ = 0;
+  std::size_t length_ = 0, limit_ = 0, page_rows_ = 0;
+  const BlockStorage* storage_ = nullptr;  // none: rows on end
+  const std::vector<std::vector<std::int32_t>>* tables_ = nullptr;
 };
+
+// Where rows `first` … lie, as a table of pages of one row each: for whoever picks some of them.
+std::vector<std::int32_t> row_table(const PagedKvView& rows, std::size_t first, std::size_t count);
 
 }  // namespace assay

@@ -69,8 +69,7 @@ TEST(Scoring, AStepEndsWithTheLayerInWhichTheUserStopsIt) {
     StopsAt stop("layers.0.out");
     const std::vector<TokenId> tokens(30, 5);
     const std::vector<Generation> made =
-        TextEngine(*model, ops, Taps(stop))
-            .generate({{.prompt = tokens, .max_new_tokens = 4, .rule = {}, .stop = {}}});
+        TextEngine(*model, ops, Taps(stop)).generate({{.prompt = tokens, .max_new_tokens = 4}});
     EXPECT_EQ(made.at(0).finish_reason, FinishReason::interrupted) << name;
     EXPECT_EQ(stop.seen.back(), "layers.0.out") << name;
     set_interrupted(false);

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "refimpl/engine/claims.h"
+#include "refimpl/claims/claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/ops/reference.h"
@@ -71,7 +71,7 @@ TEST_P(TinyModels, ClaimsHoldInEveryPrecision) {
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16}) {
     Tiny tiny(GetParam(), {precision});
     const auto claims = run_claims(tiny.weights, {}, reference_kernels(), {precision}, 1, tiny.prompt);
-    EXPECT_EQ(claims.size(), 7U);
+    EXPECT_GE(claims.size(), 18U);
     for (const Claim& claim : claims) EXPECT_TRUE(claim.holds()) << claim.name << ' ' << claim.error;
   }
 }
@@ -128,7 +128,8 @@ TEST(Engine, SamplingFollowsItsSeed) {
   TextEngine engine(*tiny.model, *tiny.ops);
   const auto draw = [&](std::uint64_t seed) {
     return engine
-        .generate({{.prompt = tiny.prompt, .max_new_tokens = 24, .rule = {.temperature = 1.5}, .seed = seed}})
+        .generate(
+            {{.prompt = tiny.prompt, .max_new_tokens = 24, .sampling = {.temperature = 1.5, .seed = seed}}})
         .front()
         .ids;
   };

@@ -128,7 +128,7 @@ class Runner {
     batch.add(tokens, cache_);
     next.add(std::span(tokens).subspan(1), own);
     const Matrix hidden = model_->hidden(batch, ops_, {});
-    const Matrix draft = model_->draft(next, hidden.row_range(0, tokens.size() - 1), ops_, {});
+    const Matrix draft = model_->draft(0, next, hidden.row_range(0, tokens.size() - 1), ops_, {});
     return ops_.download(model_->draft_logits(draft, ops_, {}));
   }
   const std::map<std::string, std::vector<double>>& taps() const { return recorder_.taken; }

@@ -124,7 +124,7 @@ TEST(Settings, TheTapsOfADraft) {
   next.add(std::vector<TokenId>{7, 9}, own);
   test::Recorder recorder(ops);
   const Matrix hidden = model->hidden(batch, ops, {});
-  const Matrix draft = model->draft(next, hidden.row_range(0, 2), ops, Taps(recorder));
+  const Matrix draft = model->draft(0, next, hidden.row_range(0, 2), ops, Taps(recorder));
   const Matrix logits = model->draft_logits(draft, ops, Taps(recorder));
   EXPECT_EQ(recorder.taken.at("mtp.0.final_norm"), ops.download(draft));
   EXPECT_EQ(recorder.taken.at("mtp.0.logits"), ops.download(logits));

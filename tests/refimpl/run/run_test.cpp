@@ -73,6 +73,53 @@ TEST(Run, StreamsTheSameTextToStandardOutput) {
   EXPECT_NE(result.err.find("tok/s"), std::string::npos);
 }
 
+// What one run computed, the next one reads, and says the same; another model's blocks are not its own.
+TEST(Run, KeepsWhatItComputedOnDisk) {
+  const TempDir dir;
+  const std::string cache = (dir / "cache").string();
+  std::string list = "1";
+  for (int i = 2; i < 70; ++i) list += "," + std::to_string(i % 50);
+  const std::vector<std::string> asked = {"--tokens", list, "-n", "6", "--ignore-eos", "--json", "-"};
+  const auto plain = document_of(run_tiny(asked));
+  std::vector<std::string> cached = asked;
+  cached.insert(cached.end(), {"--cache-dir", cache});
+  const auto first = document_of(run_tiny(cached)), second = document_of(run_tiny(cached));
+  for (const auto& document : {first, second}) {
+    EXPECT_EQ(document["ids"], plain["ids"]);
+    EXPECT_EQ(document["sequences"][0]["finish_reason"], plain["sequences"][0]["finish_reason"]);
+  }
+  EXPECT_EQ(first["cache"]["hit_tokens"], 0);
+  EXPECT_EQ(second["cache"]["hit_tokens"], 64);
+  EXPECT_EQ(second["cache"]["computed_tokens"], 5);
+  for (const std::vector<std::string>& other :
+       {std::vector<std::string>{"--precision", "bf16"}, {"--kernels", "cpu"}, {"--mla", "naive"}}) {
+    std::vector<std::string> changed = cached;
+    changed.insert(changed.end(), other.begin(), other.end());
+    EXPECT_EQ(document_of(run_tiny(changed))["cache"]["hit_tokens"], 0) << other[0];
+  }
+  const TempDir other;
+  const fs::path renormed = tiny_with(other, {{"rms_norm_eps", 1e-3}});
+  std::vector<std::string> elsewhere = cached;
+  elsewhere.insert(elsewhere.begin(), {"run", renormed.string()});
+  EXPECT_EQ(document_of(assay(elsewhere))["cache"]["hit_tokens"], 0);
+
+  for (const auto& file : fs::directory_iterator(cache)) {
+    std::string bytes = read_file(file.path());
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    write_file(file.path(), bytes);
+  }
+  const ProcessResult damaged = run_tiny(cached);
+  EXPECT_EQ(document_of(damaged)["ids"], plain["ids"]);
+  EXPECT_EQ(document_of(damaged)["notes"].size(), plain.contains("notes") ? plain["notes"].size() + 1 : 1U);
+  EXPECT_EQ(document_of(run_tiny(cached))["cache"]["hit_tokens"], 64);
+
+  expect_refused(run_tiny({"--tokens", "1,2", "--cache-bytes", "1GB"}),
+                 "--cache-bytes goes with --cache-dir");
+  expect_refused(run_tiny({"--tokens", "1,2", "--cache-dir", cache, "-n", "0"}), "texts that are made");
+  write_file(dir / "file", "x");
+  expect_refused(run_tiny({"--tokens", "1,2", "--cache-dir", (dir / "file").string()}), "folder");
+}
+
 // The GGUF, and the folder of safetensors that convert makes of it.
 TEST(Run, TheStoryOf260Thousand) {
   ASSAY_CASE_OR_SKIP(folder, "models/stories260k");
@@ -192,7 +239,8 @@ TEST(Run, ClaimsAreReported) {
   const ProcessResult result = run_tiny({"-p", "Mira had a green goat.", "--claims"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("latent attention absorbed ≡ naive"), std::string::npos);
-  EXPECT_NE(result.out.find("OK: 7 claims hold"), std::string::npos);
+  EXPECT_NE(result.out.find("blocks evicted to disk and read again ≡ computed"), std::string::npos);
+  EXPECT_NE(result.out.find(" claims hold on deepseek_v3"), std::string::npos);
 }
 
 TEST(Run, SaysWhatCannotBe) {

@@ -2,7 +2,7 @@
 // kernels whose rows are independent, as the reference's are. What brackets a sum differently (absorbed
 // attention, online softmax) has an error of its own: in the model's logits at most twice that of the plain
 // way at the same precision against float64, and in a sum of n terms at most 4 √n u (docs/run.md).
-#include "refimpl/engine/claims.h"
+#include "refimpl/claims/claims.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 
 #include "core/numeric/largest.h"
 #include "core/system/error.h"
+#include "refimpl/claims/serving_claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
 #include "refimpl/ops/softmax.h"
@@ -60,6 +61,8 @@ class ClaimRunner {
            logits(*make_model(weights_, dense), *ops_, tokens_.size()));
     }
     if (model_->draft_layers() > 0) claims_.push_back(speculation_claim());
+    for (Claim& claim : serving_claims(*model_, *ops_, tokens_, kernels_.exact))
+      claims_.push_back(std::move(claim));
     return std::move(claims_);
   }
 

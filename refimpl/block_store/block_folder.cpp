@@ -1,0 +1,170 @@
+#include "refimpl/block_store/block_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "core/system/error.h"
+#include "core/system/temporary_name.h"
+#include "refimpl/block_store/block_name.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".block";
+
+// A descriptor that is closed.
+class OpenFile {
+ public:
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int get() const { return descriptor_; }
+  bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
+
+ private:
+  int descriptor_;
+};
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool read_all(int descriptor, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::read(descriptor, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+}  // namespace
+
+BlockFolder::BlockFolder(fs::path folder, std::uint64_t most_bytes, Told told)
+    : folder_(std::move(folder)),
+      temporary_(temporary_name(folder_ / "block")),
+      files_(most_bytes),
+      told_(std::move(told)) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!fs::is_directory(folder_, error))
+    throw Error::io("is no folder, and none can be made").in(folder_).remedy("give another --cache-dir");
+  take_up();
+}
+
+void BlockFolder::take_up() {
+  struct Found {
+    fs::file_time_type used;
+    std::string name;
+    std::uint64_t bytes;
+  };
+  std::vector<Found> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (!name.ends_with(kEnding)) continue;
+    name.resize(name.size() - kEnding.size());
+    if (!is_block_name(name)) continue;
+    std::error_code gone;
+    if (!fs::is_regular_file(entry->symlink_status(gone)) || gone) continue;
+    const std::uint64_t bytes = entry->file_size(gone);
+    const fs::file_time_type used = gone ? fs::file_time_type() : entry->last_write_time(gone);
+    if (!gone) found.push_back({used, std::move(name), bytes});
+  }
+  if (error) throw Error::io(fmt::format("cannot be read: {}", error.message())).in(folder_);
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.used, a.name) < std::tie(b.used, b.name);
+  });
+  for (const Found& file : found) {
+    const auto gone = [this](const std::string& name) { remove(name); };
+    if (!files_.add(file.name, file.bytes, gone)) remove(file.name);
+  }
+}
+
+void BlockFolder::put(const std::string& name, std::span<const std::byte> bytes) {
+  if (has(name)) return touch(name);
+  if (!writing_) return;
+  const auto gone = [this](const std::string& old) { remove(old); };
+  if (!files_.add(name, bytes.size(), gone)) return;
+  if (write(name, bytes)) return;
+  const Error error = Error::from_errno("write a block", errno);
+  files_.erase(name);
+  writing_ = false;
+  if (told_) told_(fmt::format("{}: {}; no more are kept", folder_.string(), error.message()));
+}
+
+// Under another name until all of it is there. Not synced: after a crash of the machine a block may be damaged, which its
+// digest tells.
+bool BlockFolder::write(const std::string& name, std::span<const std::byte> bytes) {
+  const fs::path target = folder_ / (name + std::string(kEnding));
+  OpenFile file(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) return false;
+  if (write_all(file.get(), bytes) && file.close() && ::rename(temporary_.c_str(), target.c_str()) == 0)
+    return true;
+  const int why = errno;
+  ::unlink(temporary_.c_str());
+  errno = why;
+  return false;
+}
+
+std::vector<std::byte> BlockFolder::get(const std::string& name, std::size_t bytes) {
+  const fs::path path = folder_ / (name + std::string(kEnding));
+  const OpenFile file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0 && errno == ENOENT) {  // another process has evicted it
+    files_.erase(name);
+    return {};
+  }
+  struct ::stat status {};
+  const bool fits = file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+                    static_cast<std::uint64_t>(status.st_size) == bytes;
+  std::vector<std::byte> content(fits ? bytes : 0);
+  if (fits && read_all(file.get(), content)) {
+    touch(name);
+    return content;
+  }
+  refuse(name);
+  return {};
+}
+
+void BlockFolder::touch(const std::string& name) {
+  files_.touch(name);
+  // For later runs; where that cannot be noted, it counts as older than it is.
+  const std::array<struct ::timespec, 2> now = {{{0, UTIME_NOW}, {0, UTIME_NOW}}};
+  ::utimensat(AT_FDCWD, (folder_ / (name + std::string(kEnding))).c_str(), now.data(), AT_SYMLINK_NOFOLLOW);
+}
+
+void BlockFolder::refuse(const std::string& name) {
+  files_.erase(name);
+  remove(name);
+  if (!refused_ && told_)
+    told_(fmt::format("a block in {} was not what it should be, and is computed anew", folder_.string()));
+  refused_ = true;
+}
+
+// A file or a link, never a folder.
+void BlockFolder::remove(const std::string& name) {
+  ::unlink((folder_ / (name + std::string(kEnding))).c_str());
+}
+
+}  // namespace assay

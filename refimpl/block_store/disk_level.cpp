@@ -1,0 +1,181 @@
+#include "refimpl/block_store/disk_level.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/system/error.h"
+#include "refimpl/block_store/block_name.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kMagic = "assay block 1\n";
+constexpr std::size_t kDigestBytes = 32;
+
+BlockKey sha256_of(std::span<const std::byte> bytes) {
+  BlockKey digest;
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.bytes.data(), &size, EVP_sha256(), nullptr) != 1 ||
+      size != digest.bytes.size())
+    throw Error::internal("SHA-256 of a block failed");
+  return digest;
+}
+
+// All that the bytes of a block depend on beside its tokens and weights.
+std::string composition(const BlockStorage& storage, const Arithmetic& arithmetic) {
+  std::string text =
+      fmt::format("{} tokens a block, {}\n", storage.block_tokens(), name(arithmetic.precision));
+  for (std::size_t i = 0; i < storage.widths().size(); ++i) {
+    const CacheWidth& width = storage.widths()[i];
+    text += fmt::format("layer {} group {} window {}: {} {}", i, storage.group_of(i), width.window,
+                        width.key_width, width.value_width);
+    for (const StateShape& state : width.states)
+      text += fmt::format(" state {} {}", state.rows, state.columns);
+    text += '\n';
+  }
+  return text;
+}
+
+void put_number(std::vector<std::byte>& out, std::uint64_t value) {
+  for (unsigned shift = 0; shift < 64; shift += 8) out.push_back(static_cast<std::byte>(value >> shift));
+}
+void put_bytes(std::vector<std::byte>& out, std::span<const std::uint8_t> bytes) {
+  for (const std::uint8_t byte : bytes) out.push_back(static_cast<std::byte>(byte));
+}
+
+template <class T>
+void put_as(std::vector<std::byte>& out, std::span<const double> numbers) {
+  const std::size_t begin = out.size();
+  out.resize(begin + numbers.size() * sizeof(T));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const T value = static_cast<T>(numbers[i]);
+    std::memcpy(out.data() + begin + i * sizeof(T), &value, sizeof(T));
+  }
+}
+void put_numbers(std::vector<std::byte>& out, std::span<const double> numbers, std::size_t size) {
+  size == sizeof(double) ? put_as<double>(out, numbers) : put_as<float>(out, numbers);
+}
+
+double number_at(const std::byte* at, std::size_t size) {
+  if (size == sizeof(double)) {
+    double value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  float value = 0;
+  std::memcpy(&value, at, sizeof value);
+  return static_cast<double>(value);
+}
+
+}  // namespace
+
+DiskLevel::DiskLevel(Ops& ops, const BlockStorage& storage, const DiskOptions& options)
+    : ops_(ops),
+      storage_(storage),
+      number_bytes_(ops.arithmetic().storage() == Real::f64 ? sizeof(double) : sizeof(float)),
+      made_of_(sha256_of(std::as_bytes(std::span<const char>(composition(storage, ops.arithmetic()))))),
+      folder_(options.folder, options.most_bytes, options.told) {}
+
+std::size_t DiskLevel::numbers_of_rows(std::size_t group) const {
+  std::size_t numbers = 0;
+  for (const std::size_t layer : storage_.groups().at(group).layers)
+    numbers += storage_.widths()[layer].key_width + storage_.widths()[layer].value_width;
+  return numbers * storage_.block_tokens();
+}
+
+std::size_t DiskLevel::numbers_of_states() const {
+  std::size_t numbers = 0;
+  for (const CacheWidth& width : storage_.widths()) {
+    for (const StateShape& state : width.states) numbers += state.rows * state.columns;
+  }
+  return numbers;
+}
+
+std::vector<std::byte> DiskLevel::header(std::size_t group, const BlockContent& content,
+                                         bool with_states) const {
+  std::vector<std::byte> bytes;
+  for (const char c : kMagic) bytes.push_back(static_cast<std::byte>(c));
+  put_bytes(bytes, content.key.bytes);
+  put_bytes(bytes, content.parent.bytes);
+  put_bytes(bytes, made_of_.bytes);
+  for (const std::uint64_t value :
+       {std::uint64_t{number_bytes_}, std::uint64_t{group}, std::uint64_t{content.number},
+        std::uint64_t{with_states ? 1U : 0U}, std::uint64_t{content.tokens.size()}})
+    put_number(bytes, value);
+  for (const TokenId id : content.tokens) put_number(bytes, id);
+  return bytes;
+}
+
+std::size_t DiskLevel::file_bytes(std::size_t group, bool with_states) const {
+  BlockContent any;
+  any.tokens.resize(storage_.block_tokens());
+  return header(group, any, with_states).size() +
+         number_bytes_ * (numbers_of_rows(group) + (with_states ? numbers_of_states() : 0)) + kDigestBytes;
+}
+
+bool DiskLevel::has(std::size_t group, const BlockContent& wanted, bool with_states) const {
+  if (folder_.has(block_name(group, wanted.key, true))) return true;
+  return !with_states && folder_.has(block_name(group, wanted.key, false));
+}
+
+void DiskLevel::keep(std::size_t group, BlockId block, const BlockContent& content) {
+  const bool with_states = content.states != nullptr && numbers_of_states() > 0;
+  const std::string file = block_name(group, content.key, with_states);
+  if (folder_.has(file)) return folder_.touch(file);
+  if (!folder_.writing()) return;
+  std::vector<std::byte> bytes = header(group, content, with_states);
+  bytes.reserve(file_bytes(group, with_states));
+  put_numbers(bytes, storage_.read(group, block), number_bytes_);
+  if (with_states) {
+    for (const Matrix& state : *content.states) put_numbers(bytes, ops_.download(state), number_bytes_);
+  }
+  if (bytes.size() + kDigestBytes != file_bytes(group, with_states)) return;  // a state of nothing
+  put_bytes(bytes, sha256_of(bytes).bytes);
+  folder_.put(file, bytes);
+}
+
+std::optional<OuterBlock> DiskLevel::fetch(std::size_t group, const BlockContent& wanted, bool with_states) {
+  // Of two files the one with states serves either way.
+  const bool stated = with_states || folder_.has(block_name(group, wanted.key, true));
+  const std::string file = block_name(group, wanted.key, stated);
+  const std::vector<std::byte> bytes = folder_.get(file, file_bytes(group, stated));
+  if (bytes.empty()) return std::nullopt;
+  const std::vector<std::byte> begins = header(group, wanted, stated);
+  const auto before = std::span(bytes).first(bytes.size() - kDigestBytes);
+  const BlockKey digest = sha256_of(before);
+  if (!std::equal(begins.begin(), begins.end(), bytes.begin()) ||
+      std::memcmp(digest.bytes.data(), bytes.data() + before.size(), kDigestBytes) != 0) {
+    folder_.refuse(file);
+    return std::nullopt;
+  }
+  OuterBlock block;
+  const std::size_t rows = numbers_of_rows(group);
+  for (std::size_t i = 0; i < rows; ++i)
+    block.rows.push_back(number_at(bytes.data() + begins.size() + i * number_bytes_, number_bytes_));
+  if (with_states)
+    block.states = std::make_shared<const SequenceCache::States>(
+        states_from(before.subspan(begins.size() + rows * number_bytes_)));
+  return block;
+}
+
+// To the bit: upload() rounds as activations are, states are not.
+SequenceCache::States DiskLevel::states_from(std::span<const std::byte> bytes) const {
+  SequenceCache::States states;
+  for (const CacheWidth& width : storage_.widths()) {
+    for (const StateShape& shape : width.states) {
+      const std::size_t size = shape.rows * shape.columns * number_bytes_;
+      const auto memory = std::shared_ptr<std::byte[]>(new std::byte[size]);
+      std::memcpy(memory.get(), bytes.data(), size);
+      bytes = bytes.subspan(size);
+      const Matrix state = ops_.allocate(shape.rows, shape.columns);
+      ops_.store({.base = state}, 0, Matrix(memory, ops_.arithmetic().storage(), shape.rows, shape.columns));
+      states.push_back(state);
+    }
+  }
+  return states;
+}
+
+}  // namespace assay

@@ -1,0 +1,58 @@
+// What is kept of things that have sizes, where they may have so many bytes together: those used last.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <string>
+#include <unordered_map>
+
+namespace assay {
+
+class LruBytes {
+ public:
+  explicit LruBytes(std::uint64_t most) : most_(most) {}
+
+  bool has(const std::string& name) const { return places_.contains(name); }
+  std::uint64_t bytes() const { return bytes_; }
+  std::size_t size() const { return places_.size(); }
+
+  // It was used now.
+  void touch(const std::string& name) {
+    if (const auto place = places_.find(name); place != places_.end())
+      order_.splice(order_.end(), order_, place->second);
+  }
+  // Makes room, telling what goes, and takes it in. False: it is larger than all the room, and nothing went.
+  bool add(const std::string& name, std::uint64_t bytes,
+           const std::function<void(const std::string&)>& gone = {}) {
+    if (bytes > most_) return false;
+    erase(name);
+    while (bytes > most_ - bytes_) {
+      const std::string oldest = order_.front().name;
+      erase(oldest);
+      if (gone) gone(oldest);
+    }
+    order_.push_back({name, bytes});
+    places_[name] = std::prev(order_.end());
+    bytes_ += bytes;
+    return true;
+  }
+  void erase(const std::string& name) {
+    const auto place = places_.find(name);
+    if (place == places_.end()) return;
+    bytes_ -= place->second->bytes;
+    order_.erase(place->second);
+    places_.erase(place);
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::uint64_t bytes;
+  };
+  std::uint64_t most_, bytes_ = 0;
+  std::list<Entry> order_;  // used longest ago first
+  std::unordered_map<std::string, std::list<Entry>::iterator> places_;
+};
+
+}  // namespace assay

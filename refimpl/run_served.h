@@ -1,0 +1,28 @@
+// `assay run --cache-dir`: texts by the serving engine, before blocks on disk that earlier runs left.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "refimpl/engine/engine.h"
+#include "refimpl/engine/serving.h"
+#include "refimpl/run_model.h"
+#include "refimpl/run_settings.h"
+
+namespace assay {
+
+struct ServedTexts {
+  std::vector<Generation> made;
+  EngineTiming timing;
+  ServingCounts counts;
+};
+// What they would be without the cache; `note` is told what becomes of it.
+ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
+                        const std::vector<GenerationRequest>& requests, const TextEngine::Listener& listener,
+                        const std::function<void(const std::string&)>& note);
+
+// Whatever the numbers in a cache depend on beside tokens: the files' digests, precision, kernels, forms.
+std::string run_identity(const OpenModel& open, const RunSettings& settings);
+
+}  // namespace assay

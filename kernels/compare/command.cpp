@@ -8,6 +8,7 @@
 #include "kernels/compare/dumps.h"
 #include "kernels/compare/kernels.h"
 #include "kernels/compare/model.h"
+#include "kernels/compare/serving.h"
 #include "kernels/plugin/worker.h"
 
 namespace assay {
@@ -77,6 +78,7 @@ void add_compare(CLI::App& program, Action& action) {
   compare.require_subcommand(1);
   add_kernels(compare, action);
   add_compare_model(compare, action);
+  add_compare_serving(compare, action);
   add_compare_dumps(compare, action);
   add_plugin_worker(program, action);
 }

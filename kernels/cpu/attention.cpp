@@ -75,27 +75,35 @@ class TileWork {
 
   void run() {
     std::fill_n(t_.out, t_.rows * t_.v_dim, 0.0F);
-    const std::size_t begin = std::max(t_.key_begin, *std::min_element(t_.first, t_.first + t_.rows));
-    const std::size_t end = std::min(t_.key_end, *std::max_element(t_.position, t_.position + t_.rows) + 1);
-    for (std::size_t key = begin; key < end; key += width_) block(key, std::min(width_, end - key));
+    begin_ = std::max(t_.key_begin, *std::min_element(t_.first, t_.first + t_.rows));
+    end_ = std::min(t_.key_end, *std::max_element(t_.position, t_.position + t_.rows) + 1);
+    if (t_.steady) {
+      nothing_.resize(std::max(t_.qk_dim, t_.v_dim));
+      for (std::size_t key = begin_ / width_ * width_; key < end_; key += width_) block(key, width_);
+    } else {
+      for (std::size_t key = begin_; key < end_; key += width_) block(key, std::min(width_, end_ - key));
+    }
     finish();
   }
 
  private:
+  bool by_dots() const { return !t_.steady && t_.rows < kPackRows; }
   const float* key_row(std::size_t key) const {
+    if (key < begin_ || key >= end_) return nothing_.data();
     return t_.keys.base.row<float>(t_.keys.row(key)) + t_.key_column;
   }
   const float* value_row(std::size_t key) const {
+    if (key < begin_ || key >= end_) return nothing_.data();
     return t_.values.base.row<float>(t_.values.row(key)) + t_.value_column;
   }
 
   void block(std::size_t key, std::size_t count) {
-    if (t_.rows < kPackRows)
+    if (by_dots())
       scores_by_dots(key, count);
     else
       scores_by_panels(key, count);
     for (std::size_t i = 0; i < t_.rows; ++i) weigh(i, key, count);
-    if (t_.rows < kPackRows)
+    if (by_dots())
       values_by_rows(key, count);
     else
       values_by_panels(key, count);
@@ -195,6 +203,8 @@ class TileWork {
 
   const AttendTile& t_;
   std::size_t width_;
+  std::size_t begin_ = 0, end_ = 0;            // of the keys that are read
+  std::vector<float> nothing_;                 // for the others of a block
   std::vector<float> scores_, largest_, sum_;  // [rows, width_], [rows], [rows]
   std::vector<float> panel_, values_;
   std::vector<const float*> rows_;
@@ -251,10 +261,12 @@ void put_results(const AttentionCall& call, const TilePlace& place, const float*
 }
 
 void run_place(const AttentionCall& call, const TilePlace& place, std::span<const float> sinks,
-               const Matrix& out) {
+               const Matrix& out, bool steady) {
   const TileQueries queries(call, place, sinks);
   std::vector<float> result(queries.rows * call.v_dim);
-  attend(queries.tile(call, place, result.data()));
+  AttendTile tile = queries.tile(call, place, result.data());
+  tile.steady = steady;
+  attend(tile);
   put_results(call, place, result.data(), out);
 }
 
@@ -322,9 +334,9 @@ std::vector<TilePlace> tiles_of(const AttentionCall& call,
 }
 
 void attend_whole(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
-                  int jobs) {
+                  int jobs, bool steady = false) {
   const std::vector<float> sinks = read_sinks(call);
-  team_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out); });
+  team_for(jobs, places.size(), [&](std::size_t i) { run_place(call, places[i], sinks, out, steady); });
 }
 
 void attend_split(const AttentionCall& call, const std::vector<TilePlace>& places, const Matrix& out,
@@ -363,6 +375,10 @@ void attention(const AttentionCall& call, const Matrix& out, int jobs) {
 
 void split_attention(const AttentionCall& call, const Matrix& out, int jobs) {
   attend_split(call, tiles_of(call, [](const SequenceMetadata&) { return true; }), out, jobs);
+}
+
+void steady_attention(const AttentionCall& call, const Matrix& out, int jobs) {
+  attend_whole(call, tiles_of(call, [](const SequenceMetadata&) { return true; }), out, jobs, true);
 }
 
 }  // namespace assay::cpu

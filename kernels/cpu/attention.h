@@ -29,6 +29,11 @@ void attention(const AttentionCall& call, const Matrix& out, int jobs);
 // length: results depend neither on threads nor on other sequences.
 void split_attention(const AttentionCall& call, const Matrix& out, int jobs);
 
+// As attention(), but a token's bits depend on nothing but the token and its keys: not on how many tokens come
+// with it, nor on where its prompt was cut. Keys are never split, always packed, and blocks of them begin at the
+// same keys for all.
+void steady_attention(const AttentionCall& call, const Matrix& out, int jobs);
+
 // Some queries against the keys of one sequence and one key head.
 struct AttendTile {
   std::size_t rows = 0;
@@ -45,6 +50,8 @@ struct AttendTile {
   // `out` is o, with neither the division nor the sinks.
   std::size_t key_begin = 0, key_end = static_cast<std::size_t>(-1);
   float *largest = nullptr, *sum = nullptr;
+  // Every block is of one width and begins at a multiple of it; keys that no row sees are not read.
+  bool steady = false;
 };
 void attend(const AttendTile& tile);
 

@@ -15,7 +15,7 @@ Matrix CpuOps::run(const LinearCall& call) {
     throw Error::internal(
         fmt::format("linear: takes {} inputs and is given {}", call.weight.inputs(), call.x.columns()));
   Matrix y = allocate(call.x.rows(), call.weight.outputs());
-  cpu::linear(call.x, call.weight, call.bias, arithmetic(), y, jobs(), call.rounding);
+  cpu::linear(call.x, call.weight, call.bias, arithmetic(), y, jobs(), call.rounding, order_);
   return y;
 }
 
@@ -45,7 +45,8 @@ Matrix CpuOps::run(const AttentionCall& call) {
   if ((!is_float32() && !arithmetic().bfloat16()) || !call.slopes.empty()) return ReferenceOps::run(call);
   check_heads(call);
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);
-  cpu::attention(call, out, jobs());
+  order_ == cpu::SumOrder::steady ? cpu::steady_attention(call, out, jobs())
+                                  : cpu::attention(call, out, jobs());
   if (arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, jobs());
   return out;
 }

@@ -5,6 +5,7 @@
 // then rounded. All else is the reference's.
 #pragma once
 
+#include "kernels/cpu/linear_work.h"
 #include "refimpl/ops/reference.h"
 
 namespace assay {
@@ -13,7 +14,8 @@ class CpuOps : public ReferenceOps {
  public:
   CpuOps(const Arithmetic& arithmetic, int jobs) : ReferenceOps(arithmetic, jobs) {}
   // Results lie in the memory of `owner`, whose arithmetic and jobs() hold.
-  explicit CpuOps(Ops& owner) : ReferenceOps(owner.arithmetic(), owner.jobs()), owner_(&owner) {}
+  explicit CpuOps(Ops& owner, cpu::SumOrder order = cpu::SumOrder::fastest)
+      : ReferenceOps(owner.arithmetic(), owner.jobs()), owner_(&owner), order_(order) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
     return owner_ != nullptr ? owner_->allocate(rows, columns) : ReferenceOps::allocate(rows, columns);
@@ -29,6 +31,7 @@ class CpuOps : public ReferenceOps {
  private:
   bool is_float32() const { return arithmetic().float32(); }
   Ops* owner_ = nullptr;
+  cpu::SumOrder order_ = cpu::SumOrder::fastest;
 };
 
 }  // namespace assay

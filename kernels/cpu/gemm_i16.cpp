@@ -46,17 +46,7 @@ HWY_INLINE VI add_lane_products(VI sum, VI a, VI b) {
 #endif
 }
 
-// GCC would compute a tile's products all at once and keep the sums in memory meanwhile.
-template <class V>
-HWY_INLINE void finish_now(V& sum) {
-#if HWY_TARGET <= HWY_AVX3
-  asm volatile("" : "+v"(sum.raw));
-#elif HWY_TARGET <= HWY_SSE4
-  asm volatile("" : "+x"(sum.raw));
-#else
-  static_cast<void>(sum);
-#endif
-}
+#include "kernels/cpu/hold.h"
 
 // Part of a panel, and of a tile of tokens.
 struct Part {
@@ -108,9 +98,9 @@ HWY_INLINE void add_lanes(const std::int32_t* panel, const std::int32_t* x, V (&
     for (std::size_t i = 0; i < Rows; ++i) {
       const VI value = hn::Set(di, x[i]);
       low[i] = Products::to(low[i], w_low, value);
-      finish_now(low[i]);
+      hold(low[i]);  // GCC would compute a tile's products all at once and keep the sums in memory meanwhile
       high[i] = Products::to(high[i], w_high, value);
-      finish_now(high[i]);
+      hold(high[i]);
     }
   }
 }

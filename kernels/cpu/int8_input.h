@@ -24,6 +24,7 @@ struct alignas(32) Input256 {
 };
 
 struct Int8Input {
+  Int8Input() = default;
   explicit Int8Input(std::span<const float> x);  // a multiple of 32
 
   std::vector<Codes32> groups;

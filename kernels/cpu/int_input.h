@@ -25,9 +25,10 @@ struct alignas(64) Group32 {
 };
 
 struct IntInput {
+  IntInput() = default;
   IntInput(std::span<const float> x, bool fine);  // a multiple of 32
 
-  bool fine;
+  bool fine = false;
   std::vector<Group32> high, low;              // in their own order; low: fine alone
   std::vector<Group32> high_split, low_split;  // even ones first
   std::vector<float> scales, scales_of_16;     // of 32; and each twice, for weights with a scale for 16

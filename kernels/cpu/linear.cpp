@@ -53,12 +53,12 @@ void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix&
 }
 
 void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
-            const Matrix& y, int jobs, ResultRounding rounding) {
+            const Matrix& y, int jobs, ResultRounding rounding, SumOrder order) {
   if (x.rows() == 0 || weight.outputs() == 0) return;
   if (weight.input_major)
     linear_input_major(x, weight, y, jobs);
   else
-    linear_by(way_for(x.rows(), weight, arithmetic), x, weight, y, jobs);
+    linear_by(way_for(x.rows(), weight, arithmetic, order), x, weight, y, jobs);
   if (arithmetic.bfloat16())
     finish_bf16(bias, rounding == ResultRounding::float32, y, jobs);
   else

@@ -21,7 +21,8 @@ inline constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_
 // become integers where the weight is for them, or one that takes_bf16(), whose results are rounded unless
 // `rounding` keeps them.
 void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
-            const Matrix& y, int jobs, ResultRounding rounding = ResultRounding::as_arithmetic);
+            const Matrix& y, int jobs, ResultRounding rounding = ResultRounding::as_arithmetic,
+            SumOrder order = SumOrder::fastest);
 // One way, whatever the number of tokens.
 void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 // W stored [inputs, outputs]: its rows are what a panel wants as they stand.

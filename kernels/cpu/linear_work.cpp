@@ -6,6 +6,7 @@
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/row_dot_int8.h"
+#include "kernels/cpu/row_dot_tokens.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "kernels/operands/int16.h"
@@ -14,9 +15,11 @@
 namespace assay::cpu {
 namespace {
 
-std::size_t rows_a_piece(const WeightView& weight) {
+// Each piece reads all tokens: where these do not stay in a cache, it has to be tall.
+std::size_t rows_a_piece(const WeightView& weight, std::size_t tokens) {
   const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
-  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, 4, kMostRowsAPiece);
+  const std::size_t fewest = tokens * weight.columns > kTermsInCache ? kRowsByManyTokens : 4;
+  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, fewest, kMostRowsAPiece);
 }
 
 std::vector<float> packed_tokens(const Matrix& x, int jobs) {
@@ -38,8 +41,9 @@ LinearWay way_in_bf16(bool few, const WeightView& weight) {
 
 }  // namespace
 
-LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic) {
-  const bool few = tokens < kPackFrom;
+LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic,
+                  SumOrder order) {
+  const bool few = tokens < kPackFrom || order == SumOrder::steady;
   if (arithmetic.bfloat16()) return way_in_bf16(few, weight);
   if (takes_int16(weight, arithmetic)) return few ? LinearWay::gemv_int16 : LinearWay::gemm_int16;
   if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::gemv_int8 : LinearWay::gemm_int8;
@@ -51,21 +55,30 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
   const bool by_panels = way >= LinearWay::gemm;
-  step_ = by_panels ? panel_width() : rows_a_piece(weight);
+  step_ = by_panels ? panel_width() : rows_a_piece(weight, x.rows());
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::gemm) packed_ = packed_tokens(x, jobs);
   if (way == LinearWay::gemm_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
   if (way == LinearWay::gemm_bf16) pairs_of_terms_.emplace(x, jobs);
   if (way == LinearWay::gemm_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
-  for (std::size_t t = 0; !by_panels && t < x.rows(); ++t) {
-    const std::span<const float> row(x.row<float>(t), x.columns());
-    if (way == LinearWay::gemv_int8)
-      bytes_.emplace_back(row);
-    else if (way == LinearWay::gemv || !has_integer_rows(weight))
-      floats_.emplace_back(row, weight, way == LinearWay::gemv_int16);
+  if (!by_panels) read_tokens(jobs);
+}
+
+void LinearWork::read_tokens(int jobs) {
+  const bool bytes = way_ == LinearWay::gemv_int8;
+  const bool floats = !bytes && (way_ == LinearWay::gemv || !has_integer_rows(weight_));
+  if (bytes) bytes_.resize(x_.rows());
+  if (floats) floats_.resize(x_.rows());
+  if (!bytes && !floats) ints_.resize(x_.rows());
+  team_for(jobs, x_.rows(), [&](std::size_t t) {
+    const std::span<const float> row(x_.row<float>(t), x_.columns());
+    if (bytes)
+      bytes_[t] = Int8Input(row);
+    else if (floats)
+      floats_[t] = DotInput(row, weight_, way_ == LinearWay::gemv_int16);
     else
-      ints_.emplace_back(row, way == LinearWay::gemv_int24);
-  }
+      ints_[t] = IntInput(row, way_ == LinearWay::gemv_int24);
+  });
 }
 
 void LinearWork::run(std::size_t piece) const {
@@ -101,15 +114,12 @@ void LinearWork::run_panel(std::size_t first, std::size_t count) const {
 }
 
 void LinearWork::run_rows(std::size_t first, std::size_t count) const {
-  for (std::size_t t = 0; t < x_.rows(); ++t) {
-    float* y = y_.row<float>(t) + first;
-    if (!floats_.empty())
-      row_dots(weight_, first, count, floats_[t], y);
-    else if (way_ == LinearWay::gemv_int8)
-      int8_row_dots(weight_, first, count, bytes_[t], y);
-    else
-      integer_row_dots(weight_, first, count, ints_[t], y);
-  }
+  if (!floats_.empty())
+    row_dots(weight_, first, count, floats_, y_);
+  else if (!bytes_.empty())
+    int8_row_dots(weight_, first, count, bytes_, y_);
+  else
+    integer_row_dots(weight_, first, count, ints_, y_);
 }
 
 void run_all(const std::vector<LinearWork>& products, int jobs) {

@@ -29,12 +29,17 @@ enum class LinearWay : std::uint8_t {
   gemm_bf16
 };
 
-// From how many tokens on packing pays.
-inline constexpr std::size_t kPackFrom = 6;
+// From how many tokens on packing pays: with AVX2 from some 12 to 16 on, with AVX-512 from some 24 (docs/benchmarks.md).
+inline constexpr std::size_t kPackFrom = 17;
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
 inline constexpr std::size_t kBytesAPiece = 32 << 10, kMostRowsAPiece = 1024;
+inline constexpr std::size_t kTermsInCache = 64 << 10, kRowsByManyTokens = 32;
+// The order in which a sum's terms are added. fastest: as suits the number of tokens. steady: the same however many
+// tokens come together, the way of a single one: a token's bits depend on nothing but the token (and its past).
+enum class SumOrder : std::uint8_t { fastest, steady };
 // Of a float32 arithmetic, or one of integers where the weight is for them, or one that takes_bf16().
-LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic);
+LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic,
+                  SumOrder order = SumOrder::fastest);
 
 class LinearWork {
  public:
@@ -46,6 +51,7 @@ class LinearWork {
   void run(std::size_t piece) const;
 
  private:
+  void read_tokens(int jobs);
   void run_panel(std::size_t first, std::size_t count) const;
   void run_rows(std::size_t first, std::size_t count) const;
 

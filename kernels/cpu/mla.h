@@ -3,11 +3,12 @@
 // one loop. For one token that is three loops where an operation a head would be two a head.
 #pragma once
 
+#include "kernels/cpu/linear_work.h"
 #include "refimpl/ops/interface.h"
 
 namespace assay::cpu {
 
 // float32; call.form is absorbed. Matrices come from `ops`.
-Matrix absorbed_mla(Ops& ops, const MlaCall& call);
+Matrix absorbed_mla(Ops& ops, const MlaCall& call, SumOrder order = SumOrder::fastest);
 
 }  // namespace assay::cpu

@@ -40,11 +40,12 @@ std::vector<Group> groups_of(const Routing& routing, std::size_t experts, std::s
   return all;
 }
 
-LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y) {
-  return {way_for(x.rows(), weight, ops.arithmetic()), x, weight, y, ops.jobs()};
+LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y, SumOrder order) {
+  return {way_for(x.rows(), weight, ops.arithmetic(), order), x, weight, y, ops.jobs()};
 }
 
-void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, std::vector<Group>& groups) {
+void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, SumOrder order,
+                            std::vector<Group>& groups) {
   std::vector<LinearWork> products;
   for (Group& g : groups) {
     g.x = ops.gather(x, g.tokens);
@@ -52,12 +53,12 @@ void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, s
     if (w.gate_up.empty()) {
       g.gate = ops.allocate(n, w.gate.at(g.expert).rows);
       g.up = ops.allocate(n, w.up.at(g.expert).rows);
-      products.push_back(work(ops, g.x, w.gate.at(g.expert), g.gate));
-      products.push_back(work(ops, g.x, w.up.at(g.expert), g.up));
+      products.push_back(work(ops, g.x, w.gate.at(g.expert), g.gate, order));
+      products.push_back(work(ops, g.x, w.up.at(g.expert), g.up, order));
       continue;
     }
     const Matrix both = ops.allocate(n, w.gate_up.at(g.expert).rows);
-    products.push_back(work(ops, g.x, w.gate_up.at(g.expert), both));
+    products.push_back(work(ops, g.x, w.gate_up.at(g.expert), both, order));
     g.gate = both.part(0, both.columns() / 2);
     g.up = both.part(both.columns() / 2, both.columns() / 2);
   }
@@ -78,18 +79,18 @@ bool grouped_moe_takes(const ExpertWeights& experts) {
 }
 
 Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                   MoeForm form) {
+                   MoeForm form, SumOrder order) {
   if (form == MoeForm::soft && routing.top_k != experts.down.size())
     throw Error::internal(
         fmt::format("a soft mixture names {} of {} experts", routing.top_k, experts.down.size()));
   std::vector<Group> groups = groups_of(routing, experts.down.size(), x.rows(), form);
-  multiply_gates_and_ups(ops, x, experts, groups);
+  multiply_gates_and_ups(ops, x, experts, order, groups);
   team_for(ops.jobs(), groups.size(),
            [&](std::size_t i) { gated(groups[i].gate, groups[i].up, experts.form, groups[i].gate, 1); });
   std::vector<LinearWork> downs;
   for (Group& g : groups) {
     g.y = ops.allocate(g.tokens.size(), experts.down.at(g.expert).rows);
-    downs.push_back(work(ops, g.gate, experts.down.at(g.expert), g.y));
+    downs.push_back(work(ops, g.gate, experts.down.at(g.expert), g.y, order));
   }
   run_all(downs, ops.jobs());
 

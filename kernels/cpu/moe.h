@@ -3,6 +3,7 @@
 // and not eighteen times; for many, experts with few tokens fill up what those with many leave.
 #pragma once
 
+#include "kernels/cpu/linear_work.h"
 #include "refimpl/ops/interface.h"
 
 namespace assay::cpu {
@@ -12,6 +13,6 @@ bool grouped_moe_takes(const ExpertWeights& experts);
 
 // float32, and what the arithmetic of `ops` says of the weights. Matrices come from `ops`.
 Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const ExpertWeights& experts,
-                   MoeForm form);
+                   MoeForm form, SumOrder order = SumOrder::fastest);
 
 }  // namespace assay::cpu

@@ -245,13 +245,6 @@ bool is_moderate(std::span<const float> rounded) {
   return true;
 }
 
-// The scales of one row of blocks, as float32.
-void read_scales(const WeightView& weight, std::size_t block_row, std::span<float> scales) {
-  const std::size_t size = info(weight.scale_type).block_bytes;
-  const std::byte* from = weight.scales + block_row * weight.scale_columns * size;
-  decode(weight.scale_type, std::span(from, weight.scale_columns * size), scales.data());
-}
-
 }  // namespace
 
 DotInput::DotInput(std::span<const float> x_, const WeightView& weight, bool int16_) : x(x_), int16(int16_) {
@@ -301,7 +294,7 @@ void row_dots(const WeightView& weight, std::size_t first, std::size_t count, co
   for (std::size_t r = 0; r < count; ++r) {
     const std::size_t block_row = (weight.first_row + first + r) / weight.block_rows;
     if (!scales.empty() && block_row != scales_of) {
-      read_scales(weight, block_row, scales);
+      decode_scales(weight, first + r, scales.data());
       scales_of = block_row;
     }
     y[r] = dot(weight, weight.codes + (first + r) * weight.row_bytes, scales.data(), x.values(),

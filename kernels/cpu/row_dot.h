@@ -18,11 +18,12 @@ namespace assay::cpu {
 struct DotInput {
   // int16: x and W are rounded to integers (kernels/operands/int16.h), for a weight that
   // has_int16_floats. x stays where it is.
+  DotInput() = default;
   DotInput(std::span<const float> x, const WeightView& weight, bool int16 = false);
   const float* values() const { return int16 ? rounded.data() : x.data(); }
 
   std::span<const float> x;
-  bool int16;
+  bool int16 = false;
   std::vector<float> rounded;
   bool moderate = false;  // `rounded`: no product with a weight of usual size is lost or overflows
   std::vector<float> sums_of_32;

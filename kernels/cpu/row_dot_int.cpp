@@ -1,7 +1,9 @@
 #include "kernels/cpu/row_dot_int.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/numeric/gguf_blocks.h"
 #include "core/numeric/gguf_layout.h"
@@ -31,11 +33,28 @@ using V16 = hn::Vec<D16>;
 using V32 = hn::Vec<D32>;
 using VF = hn::Vec<DF>;
 
+// A token's inputs, where they lie.
+struct IntInputView {
+  HWY_INLINE explicit IntInputView(const IntInput& x)
+      : high(x.high.data()),
+        low(x.low.data()),
+        high_split(x.high_split.data()),
+        low_split(x.low_split.data()),
+        scales(x.scales.data()),
+        scales_of_16(x.scales_of_16.data()),
+        sums_of_16(x.sums_of_16.data()),
+        sums_of_32(x.sums_of_32.data()) {}
+  const Group32 *high, *low, *high_split, *low_split;
+  const float *scales, *scales_of_16, *sums_of_16, *sums_of_32;
+};
+template <std::size_t Tokens>
+using Inputs = std::array<IntInputView, Tokens>;
+
 // Σ code·q of one group under one scale, lane by lane; with fine inputs of their lower parts too.
 template <bool Fine>
 struct GroupSum {
   V32 high, low;
-  HWY_INLINE GroupSum() : high(hn::Zero(D32())), low(hn::Zero(D32())) {}
+  HWY_INLINE void clear() { high = low = hn::Zero(D32()); }
 
   HWY_INLINE void add(V16 codes, const std::int16_t* x_high, const std::int16_t* x_low) {
     const D16 d;
@@ -115,44 +134,58 @@ struct ByteCodes {
   static constexpr bool kNibbles = false, kMinimum = false;
 };
 
-template <class Stored, class Codes, bool Fine>
-HWY_INLINE VF add_small_block(const Stored& block, const IntInput& x, std::size_t b, VF total,
-                              float& minima) {
+template <class Stored, class Codes, bool Fine, std::size_t Tokens>
+HWY_INLINE void add_small_block(const Stored& block, const Inputs<Tokens>& x, std::size_t b,
+                                VF (&totals)[Tokens], float (&minima)[Tokens]) {
   constexpr std::size_t kLanes = hn::MaxLanes(D16());
   const float scale = widen(block.d);
-  GroupSum<Fine> sum;
+  GroupSum<Fine> sums[Tokens];
+  for (GroupSum<Fine>& sum : sums) sum.clear();
+  const auto add = [&](V16 codes, const Group32* IntInputView::*high, const Group32* IntInputView::*low,
+                       std::size_t i) HWY_ATTR {
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      const std::int16_t* of_high = (x[t].*high)[b].codes + i;
+      sums[t].add(codes, of_high, Fine ? (x[t].*low)[b].codes + i : of_high);
+    }
+  };
   if constexpr (Codes::kNibbles) {
-    const std::int16_t *high = x.high_split[b].codes, *low = Fine ? x.low_split[b].codes : high;
     for (std::size_t i = 0; i < 16; i += kLanes) {
       const hn::Vec<U16> v = Codes::pairs(block, i);
-      sum.add(Codes::centred(bits(v, 255)), high + i, low + i);
-      sum.add(Codes::centred(hn::ShiftRight<8>(v)), high + 16 + i, low + 16 + i);
+      add(Codes::centred(bits(v, 255)), &IntInputView::high_split, &IntInputView::low_split, i);
+      add(Codes::centred(hn::ShiftRight<8>(v)), &IntInputView::high_split, &IntInputView::low_split, 16 + i);
     }
-    if constexpr (Codes::kMinimum) minima += (widen(block.m) + Codes::kCentre * scale) * x.sums_of_32[b];
+    if constexpr (Codes::kMinimum) {
+      const float minimum = widen(block.m) + Codes::kCentre * scale;
+      for (std::size_t t = 0; t < Tokens; ++t) minima[t] += minimum * x[t].sums_of_32[b];
+    }
   } else {
     const hn::Rebind<std::int8_t, D16> bytes;
-    const std::int16_t *high = x.high[b].codes, *low = Fine ? x.low[b].codes : high;
     for (std::size_t i = 0; i < 32; i += kLanes)
-      sum.add(hn::PromoteTo(D16(), hn::LoadU(bytes, block.qs + i)), high + i, low + i);
+      add(hn::PromoteTo(D16(), hn::LoadU(bytes, block.qs + i)), &IntInputView::high, &IntInputView::low, i);
   }
-  return hn::MulAdd(sum.value(), hn::Set(DF(), scale * x.scales[b]), total);
+  for (std::size_t t = 0; t < Tokens; ++t)
+    totals[t] = hn::MulAdd(sums[t].value(), hn::Set(DF(), scale * x[t].scales[b]), totals[t]);
 }
 
-template <class Stored, class Codes, bool Fine>
-HWY_INLINE float dot_small_blocks(const std::byte* w, const IntInput& x) {
+template <class Stored, class Codes, bool Fine, std::size_t Tokens>
+HWY_INLINE void dot_small_blocks(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
   const auto* block = reinterpret_cast<const Stored*>(w);
-  const std::size_t blocks = x.scales.size();
-  VF t0 = hn::Zero(DF()), t1 = t0, t2 = t0, t3 = t0;
-  float minima = 0;
+  const std::size_t blocks = groups;
+  VF totals[4][Tokens];
+  for (auto& of_tokens : totals) {
+    for (VF& total : of_tokens) total = hn::Zero(DF());
+  }
+  float minima[Tokens] = {};
   std::size_t b = 0;
   for (; b + 4 <= blocks; b += 4) {
-    t0 = add_small_block<Stored, Codes, Fine>(block[b], x, b, t0, minima);
-    t1 = add_small_block<Stored, Codes, Fine>(block[b + 1], x, b + 1, t1, minima);
-    t2 = add_small_block<Stored, Codes, Fine>(block[b + 2], x, b + 2, t2, minima);
-    t3 = add_small_block<Stored, Codes, Fine>(block[b + 3], x, b + 3, t3, minima);
+    for (std::size_t i = 0; i < 4; ++i)
+      add_small_block<Stored, Codes, Fine>(block[b + i], x, b + i, totals[i], minima);
   }
-  for (; b < blocks; ++b) t0 = add_small_block<Stored, Codes, Fine>(block[b], x, b, t0, minima);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(t0, t1), hn::Add(t2, t3)))) + minima;
+  for (; b < blocks; ++b) add_small_block<Stored, Codes, Fine>(block[b], x, b, totals[0], minima);
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    const VF sum = hn::Add(hn::Add(totals[0][t], totals[1][t]), hn::Add(totals[2][t], totals[3][t]));
+    y[t] = hn::GetLane(hn::SumOfLanes(DF(), sum)) + minima[t];
+  }
 }
 
 // --- super-blocks of 256: each 16-bit lane yields four nibbles, two even codes of two groups and two odd
@@ -165,13 +198,13 @@ HWY_INLINE void load_from_memory() {
 #endif
 }
 
-// The scales of a super-block's eight groups under those of the input, and the minima's part of the sum.
+// The scales of a super-block's eight groups under those of the inputs, and the minima's part of the sums.
 struct GroupScales {
   alignas(32) float of[8];
 };
-template <class Stored, class V>
-HWY_INLINE V scale_groups(const Stored& block, const float* x_scales, const float* x_sums,
-                          GroupScales& scales, V minima) {
+template <class Stored, class V, std::size_t Tokens>
+HWY_INLINE void scale_groups(const Stored& block, const Inputs<Tokens>& x, std::size_t first,
+                             GroupScales (&scales)[Tokens], V (&minima)[Tokens]) {
   const hn::CappedTag<float, 8> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<std::uint8_t, decltype(d)> db;
@@ -181,10 +214,12 @@ HWY_INLINE V scale_groups(const Stored& block, const float* x_scales, const floa
   for (std::size_t i = 0; i < 8; i += hn::Lanes(d)) {
     const auto s = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, bytes.each + i)));
     const auto m = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, bytes.each + 8 + i)));
-    hn::StoreU(hn::Mul(hn::Mul(s, scale), hn::LoadU(d, x_scales + i)), d, scales.of + i);
-    minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(d, x_sums + i), minima);
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      const float *x_scales = &x[t].scales[first + i], *x_sums = &x[t].sums_of_32[first + i];
+      hn::StoreU(hn::Mul(hn::Mul(s, scale), hn::LoadU(d, x_scales)), d, scales[t].of + i);
+      minima[t] = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(d, x_sums), minima[t]);
+    }
   }
-  return minima;
 }
 
 // The fifth bits of Q5_K's codes, for groups 2·part and 2·part + 1; none of Q4_K's.
@@ -231,48 +266,70 @@ struct FifthOf<gguf_blocks::Q5_K> {
 // the first is used.
 constexpr std::size_t kBlocksAhead = 8;
 
-template <class Stored, bool Fine>
-HWY_INLINE float dot_nibble_blocks(const std::byte* w, const IntInput& x) {
-  constexpr std::size_t kLanes = hn::MaxLanes(D16());
+// Groups g and g + 1, whose codes lie in the same bytes, by one token.
+template <bool Fine>
+struct PairOfGroups {
+  GroupSum<Fine> first, second;
+  HWY_INLINE void clear() { first.clear(), second.clear(); }
+  HWY_INLINE void add(V16 codes, GroupSum<Fine>& sum, const IntInputView& x, std::size_t group,
+                      std::size_t i) {
+    const std::int16_t* high = x.high_split[group].codes + i;
+    sum.add(codes, high, Fine ? x.low_split[group].codes + i : high);
+  }
+};
+
+template <class Stored, bool Fine, std::size_t Tokens>
+HWY_INLINE void add_nibbles(const Stored& block, std::size_t part, const Inputs<Tokens>& x, std::size_t group,
+                            PairOfGroups<Fine> (&sums)[Tokens]) {
+  for (PairOfGroups<Fine>& sum : sums) sum.clear();
+  for (std::size_t i = 0; i < 16; i += hn::MaxLanes(D16())) {
+    const hn::Vec<U16> v = pairs_of_bytes(block.qs + 32 * part + 2 * i);
+    typename FifthOf<Stored>::Bits fifth;
+    fifth.read(FifthOf<Stored>::at(block, 2 * i), part);
+    const V16 even_first = as_codes(fifth.even_first(bits(v, 15)));
+    const V16 odd_first = as_codes(fifth.odd_first(bits(hn::ShiftRight<8>(v), 15)));
+    const V16 even_second = as_codes(fifth.even_second(bits(hn::ShiftRight<4>(v), 15)));
+    const V16 odd_second = as_codes(fifth.odd_second(hn::ShiftRight<12>(v)));
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      sums[t].add(even_first, sums[t].first, x[t], group, i);
+      sums[t].add(odd_first, sums[t].first, x[t], group, 16 + i);
+      sums[t].add(even_second, sums[t].second, x[t], group + 1, i);
+      sums[t].add(odd_second, sums[t].second, x[t], group + 1, 16 + i);
+    }
+  }
+}
+
+template <class Stored, bool Fine, std::size_t Tokens>
+HWY_INLINE void dot_nibble_blocks(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
   const auto* block = reinterpret_cast<const Stored*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  VF first_total = hn::Zero(DF()), second_total = hn::Zero(DF());
-  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
-  const Group32 *x_high = x.high_split.data(), *x_low = x.low_split.data();
+  const std::size_t blocks = groups / 8;
   const hn::CappedTag<float, 8> d_groups;
-  auto minima = hn::Zero(d_groups);
-  GroupScales scales[kBlocksAhead];
+  VF first_totals[Tokens], second_totals[Tokens];
+  hn::Vec<decltype(d_groups)> minima[Tokens];
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    first_totals[t] = second_totals[t] = hn::Zero(DF());
+    minima[t] = hn::Zero(d_groups);
+  }
+  GroupScales scales[kBlocksAhead][Tokens];
   for (std::size_t b = 0; b < blocks; ++b) {
     if (b % kBlocksAhead == 0) {
       for (std::size_t i = b; i < std::min(blocks, b + kBlocksAhead); ++i)
-        minima = scale_groups(block[i], x_scales + 8 * i, x_sums + 8 * i, scales[i - b], minima);
+        scale_groups(block[i], x, 8 * i, scales[i - b], minima);
       load_from_memory();
     }
-    const float* scale = scales[b % kBlocksAhead].of;
     for (std::size_t part = 0; part < 4; ++part) {
-      const std::size_t g = 8 * b + 2 * part;
-      const std::int16_t *first = x_high[g].codes, *second = x_high[g + 1].codes;
-      const std::int16_t* first_low = Fine ? x_low[g].codes : first;
-      const std::int16_t* second_low = Fine ? x_low[g + 1].codes : second;
-      GroupSum<Fine> first_sum, second_sum;
-      for (std::size_t i = 0; i < 16; i += kLanes) {
-        const hn::Vec<U16> v = pairs_of_bytes(block[b].qs + 32 * part + 2 * i);
-        typename FifthOf<Stored>::Bits fifth;
-        fifth.read(FifthOf<Stored>::at(block[b], 2 * i), part);
-        first_sum.add(as_codes(fifth.even_first(bits(v, 15))), first + i, first_low + i);
-        first_sum.add(as_codes(fifth.odd_first(bits(hn::ShiftRight<8>(v), 15))), first + 16 + i,
-                      first_low + 16 + i);
-        second_sum.add(as_codes(fifth.even_second(bits(hn::ShiftRight<4>(v), 15))), second + i,
-                       second_low + i);
-        second_sum.add(as_codes(fifth.odd_second(hn::ShiftRight<12>(v))), second + 16 + i,
-                       second_low + 16 + i);
+      PairOfGroups<Fine> sums[Tokens];
+      add_nibbles(block[b], part, x, 8 * b + 2 * part, sums);
+      for (std::size_t t = 0; t < Tokens; ++t) {
+        const float* scale = scales[b % kBlocksAhead][t].of + 2 * part;
+        first_totals[t] = hn::MulAdd(sums[t].first.value(), hn::Set(DF(), scale[0]), first_totals[t]);
+        second_totals[t] = hn::MulAdd(sums[t].second.value(), hn::Set(DF(), scale[1]), second_totals[t]);
       }
-      first_total = hn::MulAdd(first_sum.value(), hn::Set(DF(), scale[2 * part]), first_total);
-      second_total = hn::MulAdd(second_sum.value(), hn::Set(DF(), scale[2 * part + 1]), second_total);
     }
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_total, second_total))) -
-         hn::GetLane(hn::SumOfLanes(d_groups, minima));
+  for (std::size_t t = 0; t < Tokens; ++t)
+    y[t] = hn::GetLane(hn::SumOfLanes(DF(), hn::Add(first_totals[t], second_totals[t]))) -
+           hn::GetLane(hn::SumOfLanes(d_groups, minima[t]));
 }
 
 // Q6_K has a scale for 16 codes. Of 32 codes split into even and odd ones, the first half of a vector of 16
@@ -291,45 +348,60 @@ HWY_INLINE VF scales_at(const float* scales, std::size_t group, std::size_t i) {
 #endif
 }
 
-// Codes are taken as 0 … 63; that they mean -32 … 31 goes into a minimum.
-template <bool Fine>
-HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
-  constexpr std::size_t kLanes = hn::MaxLanes(D16());
-  const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
-  const std::size_t blocks = x.scales.size() / 8;
-  VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())};
-  const float *x_scales = x.scales_of_16.data(), *x_sums = x.sums_of_16.data();
-  const Group32 *x_high = x.high_split.data(), *x_low = x.low_split.data();
+// The 16 scales of a block under those of the inputs, and what the codes' centre, times 32, takes away.
+template <class V, std::size_t Tokens>
+HWY_INLINE void scale_sixteen(const gguf_blocks::Q6_K& block, const Inputs<Tokens>& x, std::size_t b,
+                              float (*scales)[16], V (&minima)[Tokens]) {
   const hn::CappedTag<float, 8> d;
   const hn::Rebind<std::int32_t, decltype(d)> di;
   const hn::Rebind<std::int8_t, decltype(d)> db;
-  auto minima = hn::Zero(d);
-  alignas(64) float all_scales[kBlocksAhead][16];
-  for (std::size_t b = 0; b < blocks; ++b) {
-    for (std::size_t a = b; b % kBlocksAhead == 0 && a < std::min(blocks, b + kBlocksAhead); ++a) {
-      const auto whole = hn::Set(d, widen(block[a].d));
-      for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-        const auto s =
-            hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block[a].scales + i))), whole);
-        minima = hn::MulAdd(s, hn::LoadU(d, x_sums + 16 * a + i), minima);
-        hn::StoreU(hn::Mul(s, hn::LoadU(d, x_scales + 16 * a + i)), d, all_scales[a - b] + i);
-      }
+  const auto whole = hn::Set(d, widen(block.d));
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+    const auto s = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, block.scales + i))), whole);
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      minima[t] = hn::MulAdd(s, hn::LoadU(d, &x[t].sums_of_16[16 * b + i]), minima[t]);
+      hn::StoreU(hn::Mul(s, hn::LoadU(d, &x[t].scales_of_16[16 * b + i])), d, scales[t] + i);
     }
+  }
+}
+
+// Codes are taken as 0 … 63; that they mean -32 … 31 goes into a minimum.
+template <bool Fine, std::size_t Tokens>
+HWY_INLINE void dot_q6_k(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
+  const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
+  const std::size_t blocks = groups / 8;
+  const hn::CappedTag<float, 8> d;
+  VF totals[2][Tokens];
+  hn::Vec<decltype(d)> minima[Tokens];
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    totals[0][t] = totals[1][t] = hn::Zero(DF());
+    minima[t] = hn::Zero(d);
+  }
+  alignas(64) float all_scales[kBlocksAhead][Tokens][16];
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t a = b; b % kBlocksAhead == 0 && a < std::min(blocks, b + kBlocksAhead); ++a)
+      scale_sixteen(block[a], x, a, all_scales[a - b], minima);
     load_from_memory();
-    const float* scales = all_scales[b % kBlocksAhead];
+    const auto& scales = all_scales[b % kBlocksAhead];
     for (std::size_t half = 0; half < 2; ++half) {
-      for (std::size_t i = 0; i < 16; i += kLanes) {
+      for (std::size_t i = 0; i < 16; i += hn::MaxLanes(D16())) {
         const hn::Vec<U16> l0 = pairs_of_bytes(block[b].ql + 64 * half + 2 * i);
         const hn::Vec<U16> l1 = pairs_of_bytes(block[b].ql + 64 * half + 32 + 2 * i);
         const hn::Vec<U16> h = pairs_of_bytes(block[b].qh + 32 * half + 2 * i);
         // Bytes of codes: those of even lanes, and of odd ones.
         const auto group = [&](std::size_t part, hn::Vec<U16> codes) HWY_ATTR {
           const std::size_t g = 8 * b + 4 * half + part;
-          GroupSum<Fine> sum;
-          const std::int16_t *high = x_high[g].codes, *low = Fine ? x_low[g].codes : high;
-          sum.add(as_codes(bits(codes, 255)), high + i, low + i);
-          sum.add(as_codes(hn::ShiftRight<8>(codes)), high + 16 + i, low + 16 + i);
-          totals[part % 2] = hn::MulAdd(sum.value(), scales_at(scales, 4 * half + part, i), totals[part % 2]);
+          const V16 even = as_codes(bits(codes, 255)), odd = as_codes(hn::ShiftRight<8>(codes));
+          for (std::size_t t = 0; t < Tokens; ++t) {
+            GroupSum<Fine> sum;
+            sum.clear();
+            const std::int16_t* high = x[t].high_split[g].codes;
+            const std::int16_t* low = Fine ? x[t].low_split[g].codes : high;
+            sum.add(even, high + i, low + i);
+            sum.add(odd, high + 16 + i, low + 16 + i);
+            VF& total = totals[part % 2][t];
+            total = hn::MulAdd(sum.value(), scales_at(scales[t], 4 * half + part, i), total);
+          }
         };
         constexpr std::uint16_t kNibbles = 0x0F0F, kHigh = 0x3030;
         group(0, hn::Or(bits(l0, kNibbles), bits(hn::ShiftLeft<4>(h), kHigh)));
@@ -339,40 +411,62 @@ HWY_INLINE float dot_q6_k(const std::byte* w, const IntInput& x) {
       }
     }
   }
-  const float sum = hn::GetLane(hn::SumOfLanes(DF(), hn::Add(totals[0], totals[1])));
-  return sum - 32 * hn::GetLane(hn::SumOfLanes(d, minima));
-}
-
-template <float (*Dot)(const std::byte*, const IntInput&)>
-void dot_each(const std::byte* w, std::size_t row_bytes, std::size_t count, const IntInput& x, float* y) {
-  for (std::size_t r = 0; r < count; ++r, w += row_bytes) y[r] = Dot(w, x);
-}
-
-template <bool Fine>
-void dot_rows_of(ElementType type, const std::byte* w, std::size_t row_bytes, std::size_t count,
-                 const IntInput& x, float* y) {
-  using namespace gguf_blocks;
-  switch (type) {
-    case ElementType::Q4_0:
-      return dot_each<dot_small_blocks<Q4_0, NibbleCodes<Q4_0, 8>, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q4_1:
-      return dot_each<dot_small_blocks<Q4_1, NibbleCodes<Q4_1, 8>, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q5_0:
-      return dot_each<dot_small_blocks<Q5_0, NibbleCodes<Q5_0, 16>, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q5_1:
-      return dot_each<dot_small_blocks<Q5_1, NibbleCodes<Q5_1, 16>, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q8_0:
-      return dot_each<dot_small_blocks<Q8_0, ByteCodes, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q4_K: return dot_each<dot_nibble_blocks<Q4_K, Fine>>(w, row_bytes, count, x, y);
-    case ElementType::Q5_K: return dot_each<dot_nibble_blocks<Q5_K, Fine>>(w, row_bytes, count, x, y);
-    default: return dot_each<dot_q6_k<Fine>>(w, row_bytes, count, x, y);
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    const float sum = hn::GetLane(hn::SumOfLanes(DF(), hn::Add(totals[0][t], totals[1][t])));
+    y[t] = sum - 32 * hn::GetLane(hn::SumOfLanes(d, minima[t]));
   }
 }
 
-void dot_rows(ElementType type, const std::byte* w, std::size_t row_bytes, std::size_t count,
-              const IntInput& x, float* y) {
-  x.fine ? dot_rows_of<true>(type, w, row_bytes, count, x, y)
-         : dot_rows_of<false>(type, w, row_bytes, count, x, y);
+// One row by `Tokens` tokens: where the type decides.
+template <bool Fine, std::size_t Tokens>
+HWY_INLINE void dot_row(ElementType type, const std::byte* w, std::size_t groups, const Inputs<Tokens>& x,
+                        float* y) {
+  using namespace gguf_blocks;
+  switch (type) {
+    case ElementType::Q4_0:
+      return dot_small_blocks<Q4_0, NibbleCodes<Q4_0, 8>, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q4_1:
+      return dot_small_blocks<Q4_1, NibbleCodes<Q4_1, 8>, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q5_0:
+      return dot_small_blocks<Q5_0, NibbleCodes<Q5_0, 16>, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q5_1:
+      return dot_small_blocks<Q5_1, NibbleCodes<Q5_1, 16>, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q8_0: return dot_small_blocks<Q8_0, ByteCodes, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q4_K: return dot_nibble_blocks<Q4_K, Fine, Tokens>(w, groups, x, y);
+    case ElementType::Q5_K: return dot_nibble_blocks<Q5_K, Fine, Tokens>(w, groups, x, y);
+    default: return dot_q6_k<Fine, Tokens>(w, groups, x, y);
+  }
+}
+
+template <bool Fine, std::size_t... T>
+HWY_NOINLINE void dot_rows_of(const StoredRows& w, const IntInput* const* x, float* const* y,
+                              std::index_sequence<T...> /*tokens*/) {
+  const Inputs<sizeof...(T)> inputs = {IntInputView(*x[T])...};
+  const std::size_t groups = x[0]->scales.size();
+  float of_tokens[sizeof...(T)];
+  for (std::size_t r = 0; r < w.count; ++r) {
+    dot_row<Fine, sizeof...(T)>(w.type, w.at + r * w.row_bytes, groups, inputs, of_tokens);
+    ((y[T][r] = of_tokens[T]), ...);
+  }
+}
+
+// As many tokens as sums stay in registers: codes are unpacked once for all of them.
+constexpr std::size_t kTokensOfTile = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+
+template <bool Fine>
+void dot_tokens(const StoredRows& w, const IntInput* const* x, std::size_t tokens, float* const* y) {
+  std::size_t t = 0;
+  for (; t + kTokensOfTile <= tokens; t += kTokensOfTile)
+    dot_rows_of<Fine>(w, x + t, y + t, std::make_index_sequence<kTokensOfTile>());
+  if (kTokensOfTile > 2 && tokens - t >= 2) {
+    dot_rows_of<Fine>(w, x + t, y + t, std::make_index_sequence<2>());
+    t += 2;
+  }
+  if (t < tokens) dot_rows_of<Fine>(w, x + t, y + t, std::make_index_sequence<1>());
+}
+
+void dot_rows(const StoredRows& w, const IntInput* const* x, std::size_t tokens, float* const* y) {
+  x[0]->fine ? dot_tokens<true>(w, x, tokens, y) : dot_tokens<false>(w, x, tokens, y);
 }
 
 }  // namespace assay::cpu::HWY_NAMESPACE
@@ -400,12 +494,20 @@ float uneven_dot(ElementType type, const std::byte* row, const IntInput& x) {
 
 }  // namespace
 
-void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const IntInput& x,
-                      float* y) {
-  HWY_DYNAMIC_DISPATCH(dot_rows)
-  (weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count, x, y);
-  for (std::size_t r = 0; !x.uneven.empty() && r < count; ++r)
-    y[r] += uneven_dot(weight.type, weight.codes + (first + r) * weight.row_bytes, x);
+void integer_row_dots(const WeightView& weight, std::size_t first, std::size_t count,
+                      std::span<const IntInput> x, const Matrix& y) {
+  std::vector<const IntInput*> inputs;
+  std::vector<float*> outputs;
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    inputs.push_back(&x[t]);
+    outputs.push_back(y.row<float>(t) + first);
+  }
+  const StoredRows rows = {weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count};
+  HWY_DYNAMIC_DISPATCH(dot_rows)(rows, inputs.data(), x.size(), outputs.data());
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    for (std::size_t r = 0; !x[t].uneven.empty() && r < count; ++r)
+      outputs[t][r] += uneven_dot(weight.type, rows.at + r * weight.row_bytes, x[t]);
+  }
 }
 
 }  // namespace assay::cpu

@@ -1,7 +1,9 @@
 #include "kernels/cpu/row_dot_int8.h"
 
+#include <array>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/vnni_targets.h"
@@ -154,22 +156,37 @@ template <class Stored>
 constexpr bool kOwnMinimum =
     std::is_same_v<Stored, gguf_blocks::Q4_1> || std::is_same_v<Stored, gguf_blocks::Q5_1>;
 
-template <class Stored>
-HWY_INLINE V32 small_block_sum(const Stored& block, const Codes32& group) {
-  V32 sum = hn::Zero(D32());
+// A token's inputs, where they lie.
+struct Int8InputView {
+  HWY_INLINE explicit Int8InputView(const Int8Input& x)
+      : groups(x.groups.data()),
+        scales(x.scales.data()),
+        sums_of_32(x.sums_of_32.data()),
+        super_blocks(x.super_blocks.data()) {}
+  const Codes32* groups;
+  const float *scales, *sums_of_32;
+  const Input256* super_blocks;
+};
+template <std::size_t Tokens>
+using Inputs = std::array<Int8InputView, Tokens>;
+
+// Of block b.
+template <class Stored, std::size_t Tokens>
+HWY_INLINE void small_block_sums(const Stored& block, const Inputs<Tokens>& x, std::size_t b,
+                                 V32 (&sums)[Tokens]) {
+  for (V32& sum : sums) sum = hn::Zero(D32());
   for (std::size_t i = 0; i < 32; i += kBytes) {
-    VSigned q = inputs_at(group, i);
-    VBytes codes;
     if constexpr (std::is_same_v<Stored, gguf_blocks::Q8_0>) {
       const VSigned w = hn::LoadU(SByte(), block.qs + i);
-      codes = hn::BitCast(Bytes(), hn::Abs(w));  // of -128 the bits of 128
-      q = with_sign_of(q, w);
+      const VBytes codes = hn::BitCast(Bytes(), hn::Abs(w));  // of -128 the bits of 128
+      for (std::size_t t = 0; t < Tokens; ++t)
+        sums[t] = add_byte_products(sums[t], codes, with_sign_of(inputs_at(x[t].groups[b], i), w));
     } else {
-      codes = Small<Stored>::codes(block, i);
+      const VBytes codes = Small<Stored>::codes(block, i);
+      for (std::size_t t = 0; t < Tokens; ++t)
+        sums[t] = add_byte_products(sums[t], codes, inputs_at(x[t].groups[b], i));
     }
-    sum = add_byte_products(sum, codes, q);
   }
-  return sum;
 }
 
 // Numbers in half precision out of as many blocks as a vector has lanes.
@@ -187,22 +204,37 @@ HWY_INLINE VF halves_of(const Stored* block, gguf_blocks::Half Stored::*which) {
   return from_half(DF(), hn::Vec<decltype(d)>{raw});
 }
 
-// Eight blocks: their scales and minima are worked out together.
-template <class Stored>
-HWY_INLINE void add_eight_blocks(const Stored* block, const Codes32* q, const float* x_scales,
-                                 const float* x_sums, VF (&totals)[2], VF& minima) {
-  EightScales scales;
+template <std::size_t Tokens>
+struct SmallBlockTotals {
+  VF of[2][Tokens], minima[Tokens];
+  float minimum[Tokens];  // of what does not fill eight
+};
+
+// Blocks b to b + 7, the first of which is at `block`: their scales and minima are worked out together.
+template <class Stored, std::size_t Tokens>
+HWY_INLINE void add_eight_blocks(const Stored* block, const Inputs<Tokens>& x, std::size_t b,
+                                 SmallBlockTotals<Tokens>& totals) {
+  EightScales scales[Tokens];
   for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
-    const VF scale = halves_of(block + i, &Stored::d), sums = hn::LoadU(DF(), x_sums + i);
-    scales.set(i, hn::Mul(scale, hn::LoadU(DF(), x_scales + i)));
+    const VF scale = halves_of(block + i, &Stored::d);
+    VF minimum = scale;
     if constexpr (kOwnMinimum<Stored>)
-      minima = hn::MulAdd(halves_of(block + i, &Stored::m), sums, minima);
+      minimum = halves_of(block + i, &Stored::m);
     else if constexpr (Small<Stored>::kScales != 0)
-      minima = hn::MulAdd(hn::Mul(scale, hn::Set(DF(), Small<Stored>::kScales)), sums, minima);
+      minimum = hn::Mul(scale, hn::Set(DF(), Small<Stored>::kScales));
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      scales[t].set(i, hn::Mul(scale, hn::LoadU(DF(), x[t].scales + b + i)));
+      if constexpr (kOwnMinimum<Stored> || Small<Stored>::kScales != 0)
+        totals.minima[t] = hn::MulAdd(minimum, hn::LoadU(DF(), x[t].sums_of_32 + b + i), totals.minima[t]);
+    }
   }
   const auto add = [&]<std::size_t I>() HWY_ATTR {
-    const VF sum = hn::ConvertTo(DF(), small_block_sum(block[I], q[I]));
-    totals[I % 2] = hn::MulAdd(sum, scales.of<I>(), totals[I % 2]);
+    V32 sums[Tokens];
+    small_block_sums(block[I], x, b + I, sums);
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      VF& total = totals.of[I % 2][t];
+      total = hn::MulAdd(hn::ConvertTo(DF(), sums[t]), scales[t].template of<I>(), total);
+    }
   };
   add.template operator()<0>();
   add.template operator()<1>();
@@ -215,69 +247,99 @@ HWY_INLINE void add_eight_blocks(const Stored* block, const Codes32* q, const fl
 }
 
 // What does not fill eight.
-template <class Stored>
-HWY_INLINE VF add_block(const Stored& block, const Codes32& q, float x_scale, float x_sum, VF total,
-                        float& minimum) {
+template <class Stored, std::size_t Tokens>
+HWY_INLINE void add_block(const Stored& block, const Inputs<Tokens>& x, std::size_t b,
+                          SmallBlockTotals<Tokens>& totals) {
   const float scale = widen(block.d);
-  if constexpr (kOwnMinimum<Stored>)
-    minimum += widen(block.m) * x_sum;
-  else
-    minimum += Small<Stored>::kScales * scale * x_sum;
-  return hn::MulAdd(hn::ConvertTo(DF(), small_block_sum(block, q)), hn::Set(DF(), scale * x_scale), total);
+  float minimum = Small<Stored>::kScales * scale;
+  if constexpr (kOwnMinimum<Stored>) minimum = widen(block.m);
+  V32 sums[Tokens];
+  small_block_sums(block, x, b, sums);
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    totals.minimum[t] += minimum * x[t].sums_of_32[b];
+    totals.of[0][t] =
+        hn::MulAdd(hn::ConvertTo(DF(), sums[t]), hn::Set(DF(), scale * x[t].scales[b]), totals.of[0][t]);
+  }
 }
 
-template <class Block>
-HWY_INLINE float dot_small_blocks(const std::byte* w, const Int8Input& x) {
+template <class Block, std::size_t Tokens>
+HWY_INLINE void dot_small_blocks(const std::byte* w, std::size_t blocks, const Inputs<Tokens>& x, float* y) {
   const auto* block = reinterpret_cast<const typename Block::Stored*>(w);
-  const std::size_t blocks = x.scales.size();
-  const float *x_scales = x.scales.data(), *x_sums = x.sums_of_32.data();
-  const Codes32* q = x.groups.data();
-  VF totals[2] = {hn::Zero(DF()), hn::Zero(DF())}, minima = hn::Zero(DF());
+  SmallBlockTotals<Tokens> totals;
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    totals.of[0][t] = totals.of[1][t] = totals.minima[t] = hn::Zero(DF());
+    totals.minimum[t] = 0;
+  }
   std::size_t b = 0;
   for (; b + 8 <= blocks; b += 8) {
     fetch_ahead(block + b, 8 * sizeof block[b]);
-    add_eight_blocks(block + b, q + b, x_scales + b, x_sums + b, totals, minima);
+    add_eight_blocks(block + b, x, b, totals);
   }
-  float minimum = 0;
-  for (; b < blocks; ++b) totals[0] = add_block(block[b], q[b], x_scales[b], x_sums[b], totals[0], minimum);
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Add(hn::Add(totals[0], totals[1]), minima))) + minimum;
+  for (; b < blocks; ++b) add_block(block[b], x, b, totals);
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    const VF sum = hn::Add(hn::Add(totals.of[0][t], totals.of[1][t]), totals.minima[t]);
+    y[t] = hn::GetLane(hn::SumOfLanes(DF(), sum)) + totals.minimum[t];
+  }
 }
 
 #include "kernels/cpu/super_block_dot.h"
 
-template <class Block>
-HWY_INLINE float dot_blocks(const std::byte* w, const Int8Input& x) {
+template <class Block, std::size_t Tokens>
+HWY_INLINE void dot_blocks(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
   using Stored = typename Block::Stored;
   if constexpr (std::is_same_v<Stored, gguf_blocks::Q6_K>)
-    return dot_q6_k(w, x);
+    dot_q6_k<Tokens>(w, groups / 8, x, y);
   else if constexpr (Block::kCodes == 256)
-    return dot_nibble_blocks<Stored>(w, x);
+    dot_nibble_blocks<Stored, Tokens>(w, groups / 8, x, y);
   else
-    return dot_small_blocks<Block>(w, x);
+    dot_small_blocks<Block, Tokens>(w, groups, x, y);
+}
+
+template <class Block, std::size_t... T>
+HWY_NOINLINE void dot_rows_of(const StoredRows& w, const Int8Input* x, float* const* y,
+                              std::index_sequence<T...> /*tokens*/) {
+  const Inputs<sizeof...(T)> inputs = {Int8InputView(x[T])...};
+  const std::size_t groups = x->scales.size();
+  float of_tokens[sizeof...(T)];
+  for (std::size_t r = 0; r < w.count; ++r) {
+    dot_blocks<Block>(w.at + r * w.row_bytes, groups, inputs, of_tokens);
+    ((y[T][r] = of_tokens[T]), ...);
+  }
+}
+
+// As many tokens as sums stay in registers: codes are unpacked once for all of them.
+constexpr std::size_t kTokensOfTile = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+
+template <class Block>
+void dot_tokens(const StoredRows& w, std::span<const Int8Input> x, float* const* y) {
+  std::size_t t = 0;
+  for (; t + kTokensOfTile <= x.size(); t += kTokensOfTile)
+    dot_rows_of<Block>(w, &x[t], y + t, std::make_index_sequence<kTokensOfTile>());
+  if (kTokensOfTile > 2 && x.size() - t >= 2) {
+    dot_rows_of<Block>(w, &x[t], y + t, std::make_index_sequence<2>());
+    t += 2;
+  }
+  if (t < x.size()) dot_rows_of<Block>(w, &x[t], y + t, std::make_index_sequence<1>());
 }
 #else
 template <class Block>
-HWY_INLINE float dot_blocks(const std::byte* w, const Int8Input& x) {
-  return dot_plain_blocks<Block>(w, x);
+void dot_tokens(const StoredRows& w, std::span<const Int8Input> x, float* const* y) {
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    for (std::size_t r = 0; r < w.count; ++r) y[t][r] = dot_plain_blocks<Block>(w.at + r * w.row_bytes, x[t]);
+  }
 }
 #endif
 
-template <class Block>
-void dot_rows_of(const std::byte* w, std::size_t row_bytes, std::size_t count, const Int8Input& x, float* y) {
-  for (std::size_t r = 0; r < count; ++r, w += row_bytes) y[r] = dot_blocks<Block>(w, x);
-}
-
-void dot_rows_int8(ElementType type, const std::byte* w, std::size_t row_bytes, std::size_t count,
-                   const Int8Input& x, float* y) {
-  switch (type) {
-    case ElementType::Q4_0: return dot_rows_of<Q4_0Block>(w, row_bytes, count, x, y);
-    case ElementType::Q4_1: return dot_rows_of<Q4_1Block>(w, row_bytes, count, x, y);
-    case ElementType::Q5_0: return dot_rows_of<Q5_0Block>(w, row_bytes, count, x, y);
-    case ElementType::Q5_1: return dot_rows_of<Q5_1Block>(w, row_bytes, count, x, y);
-    case ElementType::Q8_0: return dot_rows_of<Q8_0Block>(w, row_bytes, count, x, y);
-    case ElementType::Q4_K: return dot_rows_of<Q4_KBlock>(w, row_bytes, count, x, y);
-    case ElementType::Q5_K: return dot_rows_of<Q5_KBlock>(w, row_bytes, count, x, y);
-    default: return dot_rows_of<Q6_KBlock>(w, row_bytes, count, x, y);
+void dot_rows_int8(const StoredRows& w, std::span<const Int8Input> x, float* const* y) {
+  switch (w.type) {
+    case ElementType::Q4_0: return dot_tokens<Q4_0Block>(w, x, y);
+    case ElementType::Q4_1: return dot_tokens<Q4_1Block>(w, x, y);
+    case ElementType::Q5_0: return dot_tokens<Q5_0Block>(w, x, y);
+    case ElementType::Q5_1: return dot_tokens<Q5_1Block>(w, x, y);
+    case ElementType::Q8_0: return dot_tokens<Q8_0Block>(w, x, y);
+    case ElementType::Q4_K: return dot_tokens<Q4_KBlock>(w, x, y);
+    case ElementType::Q5_K: return dot_tokens<Q5_KBlock>(w, x, y);
+    default: return dot_tokens<Q6_KBlock>(w, x, y);
   }
 }
 
@@ -289,10 +351,12 @@ namespace assay::cpu {
 
 HWY_EXPORT(dot_rows_int8);
 
-void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const Int8Input& x,
-                   float* y) {
-  HWY_DYNAMIC_DISPATCH(dot_rows_int8)
-  (weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count, x, y);
+void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count,
+                   std::span<const Int8Input> x, const Matrix& y) {
+  std::vector<float*> outputs;
+  for (std::size_t t = 0; t < x.size(); ++t) outputs.push_back(y.row<float>(t) + first);
+  const StoredRows rows = {weight.type, weight.codes + first * weight.row_bytes, weight.row_bytes, count};
+  HWY_DYNAMIC_DISPATCH(dot_rows_int8)(rows, x, outputs.data());
 }
 
 }  // namespace assay::cpu

@@ -1,4 +1,4 @@
-// y[r] = Σ_k W[r, k]·x[k] for one token and weights in GGUF blocks, in integers: codes of the stored bytes,
+// y[t, r] = Σ_k W[r, k]·x[t, k] for a few tokens and weights in GGUF blocks, in integers: codes of the stored bytes,
 // as they are unpacked to 8 bits, by an input of 8 bits (int8_input.h). One instruction multiplies 32 pairs
 // and adds neighbours, twice what 16 bits do.
 //
@@ -6,18 +6,23 @@
 //
 // Codes are taken without a sign, 0 … 63 at most or the magnitude of an 8-bit one, so that two products fit
 // 16 bits: 2 · 128 · 127 < 2^15. In super-blocks, with codes of 4 to 6 bits, more of them do, and are summed
-// there. The inner sums are exact; what is rounded are those over groups, in float32.
+// there. The inner sums are exact; what is rounded are those over groups, in float32. Codes are unpacked once for
+// several tokens; a token's bits are the same whoever is beside it.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "kernels/cpu/int8_input.h"
+#include "kernels/cpu/stored_rows.h"
+#include "refimpl/ops/matrix.h"
 #include "refimpl/ops/weight_view.h"
 
 namespace assay::cpu {
 
-// Rows [first, first + count) of a weight that has_integer_rows.
-void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count, const Int8Input& x,
-                   float* y);
+// Rows [first, first + count) of a weight that has_integer_rows, in y's columns of that number; y is the whole
+// result, [tokens, outputs].
+void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count,
+                   std::span<const Int8Input> x, const Matrix& y);
 
 }  // namespace assay::cpu

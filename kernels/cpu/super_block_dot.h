@@ -1,4 +1,4 @@
-// One row of super-blocks of 256 codes by inputs of 8 bits. To be included inside the namespace of an
+// One row of super-blocks of 256 codes by the inputs of a few tokens, of 8 bits. To be included inside the namespace of an
 // instruction set, after what row_dot_int8.cpp says of products of bytes.
 //
 // Groups g and g + 4 lie side by side in a vector, eight codes of each by turns, as Input256 (int8_input.h)
@@ -94,31 +94,35 @@ HWY_INLINE VSigned inputs_of(const Input256& x, std::size_t which, std::size_t i
   return hn::LoadU(SByte(), x.codes[which] + i);
 }
 
-// Eight codes each of groups g and g + 4 by turns, and inputs in that order.
+// Eight codes each of groups g and g + 4 by turns.
 struct CodesOfTwo {
   VBytes codes[2];
-  VSigned x[2];
 };
-// Sums of groups g, g + 4, h and h + 4: of each 16 bytes of two groups. In 16 bits four pairs' products have
-// room, 4 · 2 · 31 · 127 < 2^15.
-HWY_INLINE V32 sums_of_four(const CodesOfTwo& g, const CodesOfTwo& h) {
+// Sums of groups g, g + 4, g + 1 and g + 5: of each 16 bytes of two groups, by inputs i … in that order. In 16 bits
+// four pairs' products have room, 4 · 2 · 31 · 127 < 2^15.
+HWY_INLINE V32 sums_of_four(const CodesOfTwo& low, const CodesOfTwo& high, const Input256& x, std::size_t g,
+                            std::size_t i) {
+  const auto sum = [&](const CodesOfTwo& of, std::size_t group) HWY_ATTR {
+    const VSigned first = inputs_of(x, 2 * group, i), last = inputs_of(x, 2 * group + 1, i);
 #if ASSAY_VNNI
-  const auto sum = [](const CodesOfTwo& of) HWY_ATTR {
-    return add_byte_products(add_byte_products(hn::Zero(D32()), of.codes[0], of.x[0]), of.codes[1], of.x[1]);
-  };
-  return neighbours_added(sum(g), sum(h));
+    return add_byte_products(add_byte_products(hn::Zero(D32()), of.codes[0], first), of.codes[1], last);
 #else
-  const auto sum = [](const CodesOfTwo& of) HWY_ATTR {
-    return hn::Add(byte_products(of.codes[0], of.x[0]), byte_products(of.codes[1], of.x[1]));
+    return hn::Add(byte_products(of.codes[0], first), byte_products(of.codes[1], last));
+#endif
   };
-  return add_word_products(hn::Zero(D32()), neighbours_added(sum(g), sum(h)), hn::Set(D16(), 1));
+  const auto sums = neighbours_added(sum(low, g), sum(high, g + 1));
+#if ASSAY_VNNI
+  return sums;
+#else
+  return add_word_products(hn::Zero(D32()), sums, hn::Set(D16(), 1));
 #endif
 }
 
-// Groups 2·Part, 2·Part + 1 and those four on.
-template <std::size_t Part, class Stored>
-HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
-  V32 sum = hn::Zero(D32());
+// Groups 2·Part, 2·Part + 1 and those four on, of super-block b.
+template <std::size_t Part, class Stored, std::size_t Tokens>
+HWY_INLINE void nibble_sums(const Stored& block, const Inputs<Tokens>& x, std::size_t b,
+                            V32 (&sums)[Tokens]) {
+  for (V32& sum : sums) sum = hn::Zero(D32());
   for (std::size_t i = 0; i < 32; i += kBytes) {
     const VBytes v = hn::LoadU(Bytes(), block.qs + 32 * Part + i);
     const VBytes w = hn::LoadU(Bytes(), block.qs + 32 * Part + 64 + i);
@@ -126,38 +130,44 @@ HWY_INLINE V32 nibble_sums(const Stored& block, const Input256& x) {
     const FifthsOf<Stored> fifths(block, i);
     constexpr std::size_t kLow = 2 * Part, kHigh = 2 * Part + 1;
     const CodesOfTwo low = {{fifths.template in_first<kLow>(low_nibbles(first)),
-                             fifths.template in_last<kLow>(low_nibbles(last))},
-                            {inputs_of(x, 2 * kLow, i), inputs_of(x, 2 * kLow + 1, i)}};
+                             fifths.template in_last<kLow>(low_nibbles(last))}};
     const CodesOfTwo high = {{fifths.template in_first<kHigh>(shift_right<4>(first, 15)),
-                              fifths.template in_last<kHigh>(shift_right<4>(last, 15))},
-                             {inputs_of(x, 2 * kHigh, i), inputs_of(x, 2 * kHigh + 1, i)}};
-    sum = hn::Add(sum, sums_of_four(low, high));
+                              fifths.template in_last<kHigh>(shift_right<4>(last, 15))}};
+    for (std::size_t t = 0; t < Tokens; ++t)
+      sums[t] = hn::Add(sums[t], sums_of_four(low, high, x[t].super_blocks[b], kLow, i));
   }
-  return sum;
 }
 
 // Q4_K and Q5_K: eight groups of 32 codes, each with a scale and a minimum of 6 bits.
-template <class Stored>
-HWY_INLINE float dot_nibble_blocks(const std::byte* w, const Int8Input& x) {
+template <class Stored, std::size_t Tokens>
+HWY_INLINE void dot_nibble_blocks(const std::byte* w, std::size_t blocks, const Inputs<Tokens>& x, float* y) {
   const hn::Rebind<std::uint8_t, DF> db;
   const auto* block = reinterpret_cast<const Stored*>(w);
-  VF total = hn::Zero(DF()), minima = hn::Zero(DF());
-  for (const Input256& in : x.super_blocks) {
+  VF totals[Tokens], minima[Tokens];
+  for (std::size_t t = 0; t < Tokens; ++t) totals[t] = minima[t] = hn::Zero(DF());
+  for (std::size_t b = 0; b < blocks; ++b, ++block) {
     fetch_ahead(block, sizeof(Stored));
     SixBitScales bytes;
     unpack_six_bits<true>(block->scales, bytes);
     const VF scale = hn::Set(DF(), widen(block->d)), minimum = hn::Set(DF(), widen(block->dmin));
-    OfEight scales;
+    OfEight scales[Tokens];
     for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
       const VF s = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + i)));
       const VF m = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + 8 + i)));
-      scales.each[i / hn::Lanes(DF())] = hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), in.scales + i));
-      minima = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), in.sums_of_32 + i), minima);
+      for (std::size_t t = 0; t < Tokens; ++t) {
+        const Input256& in = x[t].super_blocks[b];
+        scales[t].each[i / hn::Lanes(DF())] = hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), in.scales + i));
+        minima[t] = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), in.sums_of_32 + i), minima[t]);
+      }
     }
-    add_scaled_sums(sums_of_eight(nibble_sums<0>(*block, in), nibble_sums<1>(*block, in)), scales, total);
-    ++block;
+    V32 first[Tokens], second[Tokens];
+    nibble_sums<0>(*block, x, b, first);
+    nibble_sums<1>(*block, x, b, second);
+    for (std::size_t t = 0; t < Tokens; ++t)
+      add_scaled_sums(sums_of_eight(first[t], second[t]), scales[t], totals[t]);
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(total, minima)));
+  for (std::size_t t = 0; t < Tokens; ++t)
+    y[t] = hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(totals[t], minima[t])));
 }
 
 // The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th: of a group's, those of its
@@ -210,51 +220,77 @@ class SixteenScales {
 
 // Codes of 6 bits, 0 … 63: groups 0 … 3 and, a half of the block further, those four on. Group 0's upper
 // bits are the lowest ones of qh, group 1's the next ones, ….
-HWY_INLINE SumsOfEight six_bit_sums(const gguf_blocks::Q6_K& block, const Input256& x,
-                                    const SixteenScales& scales) {
-  V32 sums[4] = {hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32())};
-  const auto two_bits = [](VBytes v, std::uint8_t mask)
-                            HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
-  for (std::size_t i = 0; i < 32; i += kBytes) {
+struct SixBitCodes {
+  VBytes of[2][4];  // the first eights, the last ones; of each group
+  HWY_INLINE SixBitCodes(const gguf_blocks::Q6_K& block, std::size_t i) {
     const auto at = [&](const std::uint8_t* bytes) HWY_ATTR { return hn::LoadU(Bytes(), bytes + i); };
     const VBytes a0 = at(block.ql), a1 = at(block.ql + 32), ah = at(block.qh);
     const VBytes b0 = at(block.ql + 64), b1 = at(block.ql + 96), bh = at(block.qh + 32);
-    V16 products[4] = {hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16()), hn::Zero(D16())};
-    const auto add = [&](std::size_t which, VBytes l0, VBytes l1, VBytes h) HWY_ATTR {
-      const auto by = [&](std::size_t group, VBytes codes) HWY_ATTR {
-        products[group] = hn::Add(products[group], byte_products(codes, inputs_of(x, 2 * group + which, i)));
-      };
-      by(0, hn::Or(low_nibbles(l0), shift_left<4>(two_bits(h, 3))));
-      by(1, hn::Or(low_nibbles(l1), shift_left<2>(two_bits(h, 12))));
-      by(2, hn::Or(shift_right<4>(l0, 15), two_bits(h, 48)));
-      by(3, hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48)));
-    };
-    add(0, first_eights(a0, b0), first_eights(a1, b1), first_eights(ah, bh));
-    add(1, last_eights(a0, b0), last_eights(a1, b1), last_eights(ah, bh));
-    sums[0] = add_word_products(sums[0], products[0], scales.of<0>(i));
-    sums[1] = add_word_products(sums[1], products[1], scales.of<1>(i));
-    sums[2] = add_word_products(sums[2], products[2], scales.of<2>(i));
-    sums[3] = add_word_products(sums[3], products[3], scales.of<3>(i));
+    unpack(first_eights(a0, b0), first_eights(a1, b1), first_eights(ah, bh), of[0]);
+    unpack(last_eights(a0, b0), last_eights(a1, b1), last_eights(ah, bh), of[1]);
   }
-  return sums_of_eight(neighbours_added(sums[0], sums[1]), neighbours_added(sums[2], sums[3]));
-}
 
-HWY_INLINE float dot_q6_k(const std::byte* w, const Int8Input& x) {
+ private:
+  static HWY_INLINE void unpack(VBytes l0, VBytes l1, VBytes h, VBytes (&codes)[4]) {
+    const auto two_bits = [](VBytes v, std::uint8_t mask)
+                              HWY_ATTR { return hn::And(v, hn::Set(Bytes(), mask)); };
+    codes[0] = hn::Or(low_nibbles(l0), shift_left<4>(two_bits(h, 3)));
+    codes[1] = hn::Or(low_nibbles(l1), shift_left<2>(two_bits(h, 12)));
+    codes[2] = hn::Or(shift_right<4>(l0, 15), two_bits(h, 48));
+    codes[3] = hn::Or(shift_right<4>(l1, 15), shift_right<2>(h, 48));
+  }
+};
+
+// A token's sums of all groups.
+struct SixBitSums {
+  V32 of[4];
+  HWY_INLINE void add(const SixBitCodes& codes, const SixteenScales& scales, const Input256& x,
+                      std::size_t i) {
+    add_group<0>(codes, scales, x, i);
+    add_group<1>(codes, scales, x, i);
+    add_group<2>(codes, scales, x, i);
+    add_group<3>(codes, scales, x, i);
+  }
+  template <std::size_t Group>
+  HWY_INLINE void add_group(const SixBitCodes& codes, const SixteenScales& scales, const Input256& x,
+                            std::size_t i) {
+    const V16 products = hn::Add(byte_products(codes.of[0][Group], inputs_of(x, 2 * Group, i)),
+                                 byte_products(codes.of[1][Group], inputs_of(x, 2 * Group + 1, i)));
+    of[Group] = add_word_products(of[Group], products, scales.template of<Group>(i));
+  }
+  HWY_INLINE SumsOfEight of_eight() const {
+    return sums_of_eight(neighbours_added(of[0], of[1]), neighbours_added(of[2], of[3]));
+  }
+};
+
+template <std::size_t Tokens>
+HWY_INLINE void dot_q6_k(const std::byte* w, std::size_t blocks, const Inputs<Tokens>& x, float* y) {
   const auto* block = reinterpret_cast<const gguf_blocks::Q6_K*>(w);
-  VF total = hn::Zero(DF());
-  for (const Input256& in : x.super_blocks) {
+  VF totals[Tokens];
+  for (VF& total : totals) total = hn::Zero(DF());
+  for (std::size_t b = 0; b < blocks; ++b, ++block) {
     fetch_ahead(block, sizeof *block);
     const SixteenScales of_16(block->scales);
-    SumsOfEight sums = six_bit_sums(*block, in, of_16);
-    const SumsOfEight short_of = of_16.of_sums(in);
-    const VF whole = hn::Set(DF(), widen(block->d));
-    OfEight scales;
-    for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
-      sums.each[i] = hn::Sub(sums.each[i], hn::ShiftLeft<5>(short_of.each[i]));
-      scales.each[i] = hn::Mul(whole, hn::LoadU(DF(), in.scales + i * hn::Lanes(DF())));
+    SixBitSums sums[Tokens];
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      for (V32& sum : sums[t].of) sum = hn::Zero(D32());
     }
-    add_scaled_sums(sums, scales, total);
-    ++block;
+    for (std::size_t i = 0; i < 32; i += kBytes) {
+      const SixBitCodes codes(*block, i);
+      for (std::size_t t = 0; t < Tokens; ++t) sums[t].add(codes, of_16, x[t].super_blocks[b], i);
+    }
+    const VF whole = hn::Set(DF(), widen(block->d));
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      const Input256& in = x[t].super_blocks[b];
+      SumsOfEight eight = sums[t].of_eight();
+      const SumsOfEight short_of = of_16.of_sums(in);
+      OfEight scales;
+      for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+        eight.each[i] = hn::Sub(eight.each[i], hn::ShiftLeft<5>(short_of.each[i]));
+        scales.each[i] = hn::Mul(whole, hn::LoadU(DF(), in.scales + i * hn::Lanes(DF())));
+      }
+      add_scaled_sums(eight, scales, totals[t]);
+    }
   }
-  return hn::GetLane(hn::SumOfLanes(DF(), total));
+  for (std::size_t t = 0; t < Tokens; ++t) y[t] = hn::GetLane(hn::SumOfLanes(DF(), totals[t]));
 }

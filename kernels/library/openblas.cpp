@@ -8,6 +8,7 @@
 
 #include "core/system/error.h"
 #include "kernels/library/gemm.h"
+#include "kernels/library/loaded_library.h"
 
 namespace assay {
 
@@ -18,11 +19,15 @@ void openblas_gemm(const GemmArguments& a) {
   if (a.tokens > kMost || a.inputs > kMost || a.outputs > kMost || a.x_stride > kMost)
     throw Error::internal(fmt::format("[{}, {}] by [{}, {}] is too large for OpenBLAS", a.tokens, a.inputs,
                                       a.inputs, a.outputs));
-  openblas_set_num_threads(a.jobs);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(a.tokens),
-              static_cast<blasint>(a.outputs), static_cast<blasint>(a.inputs), 1.0F, a.x,
-              static_cast<blasint>(a.x_stride), a.w, static_cast<blasint>(a.inputs), 0.0F, a.y,
-              static_cast<blasint>(a.outputs));
+  static const LoadedLibrary library("libopenblas.so.0");
+  static auto* const set_threads =
+      library.function<decltype(openblas_set_num_threads)>("openblas_set_num_threads");
+  static auto* const sgemm = library.function<decltype(cblas_sgemm)>("cblas_sgemm");
+  set_threads(a.jobs);
+  sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(a.tokens),
+        static_cast<blasint>(a.outputs), static_cast<blasint>(a.inputs), 1.0F, a.x,
+        static_cast<blasint>(a.x_stride), a.w, static_cast<blasint>(a.inputs), 0.0F, a.y,
+        static_cast<blasint>(a.outputs));
 }
 
 }  // namespace assay

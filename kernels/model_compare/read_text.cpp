@@ -36,7 +36,7 @@ class Drafting {
   Matrix draft(std::span<const TokenId> tokens, const Matrix& hidden) {
     Batch batch;
     batch.add(tokens, cache_);
-    Matrix states = model_.draft(batch, hidden, ops_, taps_);
+    Matrix states = model_.draft(0, batch, hidden, ops_, taps_);
     cache_.advance(tokens.size());
     return states;
   }

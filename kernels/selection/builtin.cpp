@@ -120,18 +120,21 @@ bool without_slopes(const AttentionCall& call) {
 // What CpuOps itself does.
 constexpr auto kOfCpuOps = [](CpuOps& cpu, const auto& call) { return cpu.run(call); };
 
+constexpr std::string_view kAsAlone = "a token's bits are those of the token by itself";
+
 // `shapes`: of these calls only.
 template <class Call, class Run>
 void add_cpu(Registry& registry, std::string_view name, std::string_view about, const Edges& edges, Run run,
-             Invariants invariants = {}, Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone) {
+             Invariants invariants = {}, Shapes<Call> shapes = {}, TakesArithmetic takes = float32_alone,
+             cpu::SumOrder order = cpu::SumOrder::fastest) {
   registry.add(Kernel<Call>{
       .name = std::string(name),
       .about = std::string(about),
       .takes = [shapes, takes](const Arithmetic& arithmetic,
                                const Call& call) { return takes(arithmetic) && (!shapes || shapes(call)); },
       .run =
-          [run](Ops& ops, const Call& call) {
-            CpuOps cpu(ops);
+          [run, order](Ops& ops, const Call& call) {
+            CpuOps cpu(ops, order);
             return run(cpu, call);
           },
       .invariants = invariants,
@@ -193,7 +196,13 @@ void add_linear(Registry& registry) {
       .run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops).run(call); },
       .invariants = kNoBatch,  // where the two ways meet, the order of sums changes
       .edges = linear_edges()};
+  Kernel<LinearCall> steady = automatic;
+  steady.name = "cpu.steady";
+  steady.about = std::string(kAsAlone);
+  steady.run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops, cpu::SumOrder::steady).run(call); };
+  steady.invariants = {};
   registry.add(rounding_operands(std::move(automatic)));
+  registry.add(rounding_operands(std::move(steady)));
   using cpu::LinearWay;
   registry.add(one_way("cpu.gemv", "each row of W read once, straight from its bytes", rows_of_numbers,
                        LinearWay::gemv, row_edges()));
@@ -219,6 +228,27 @@ void add_linear(Registry& registry) {
     kernel.invariants = kNoInvariants;
     registry.add(std::move(kernel));
   }
+}
+
+// What "cpu-invariant" has in place of those above whose bits depend on a token's company.
+void add_steady(Registry& registry) {
+  constexpr auto kOrder = cpu::SumOrder::steady;
+  add_cpu<AttentionCall>(registry, "cpu.steady", kAsAlone, attention_edges(), kOfCpuOps, {}, without_slopes,
+                         float32_inside, kOrder);
+  add_cpu<MlaCall>(
+      registry, "cpu.steady", kAsAlone, {{.of = "queries", .from = cpu::kPackFrom}},
+      [](CpuOps& cpu, const MlaCall& call) { return cpu::absorbed_mla(cpu, call, kOrder); }, {},
+      [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
+  add_cpu<MlaCall>(registry, "cpu.steady_composed", kAsAlone, {{.of = "keys", .from = cpu::kPackFrom}},
+                   kOfCpuOps, {}, {}, float32_inside, kOrder);
+  add_cpu<FusedMoeCall>(
+      registry, "cpu.steady", kAsAlone, moe_edges(),
+      [](CpuOps& cpu, const FusedMoeCall& call) {
+        return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form, kOrder);
+      },
+      {}, [](const FusedMoeCall& call) { return cpu::grouped_moe_takes(call.experts); });
+  add_cpu<FusedMoeCall>(registry, "cpu.steady_composed", kAsAlone, moe_edges(), kOfCpuOps, {}, {},
+                        float32_inside, kOrder);
 }
 
 void add_cpu_kernels(Registry& registry) {
@@ -339,6 +369,7 @@ Registry make_builtin() {
   add_linear(registry);
   add_cpu_kernels(registry);
   add_recurrent(registry);
+  add_steady(registry);
   add_cuda_kernels(registry);
   return registry;
 }

@@ -163,6 +163,20 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   std::shared_ptr<Fallbacks> fallbacks_;
 };
 
+constexpr std::string_view kInvariant = "-invariant";
+
+template <class Call>
+bool is_steady(const Kernel<Call>& kernel) {
+  return kernel.invariants.batch_invariant && kernel.invariants.chunk_invariant;
+}
+// "cpu" is all of that group, "cpu-invariant" the steady ones of it.
+template <class Call>
+bool is_of_group(const Kernel<Call>& kernel, std::string_view entry) {
+  const bool steady = entry.ends_with(kInvariant);
+  if (steady) entry.remove_suffix(kInvariant.size());
+  return kernel_group(kernel.name) == entry && (!steady || is_steady(kernel));
+}
+
 // The kernels chosen for one operation, first choice first.
 template <class Call>
 void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::string>& wanted,
@@ -172,7 +186,7 @@ void choose(const std::vector<Kernel<Call>>& kernels, const std::vector<std::str
     const auto equals = entry->find('=');
     const std::string_view op = std::string_view(*entry).substr(0, equals);
     for (const Kernel<Call>& kernel : kernels) {
-      const bool group = equals == std::string::npos && kernel_group(kernel.name) == *entry;
+      const bool group = equals == std::string::npos && is_of_group(kernel, *entry);
       const bool named = equals != std::string::npos && op == Call::kOp &&
                          kernel.name == std::string_view(*entry).substr(equals + 1);
       if (group || named) chosen.add(kernel);
@@ -194,7 +208,7 @@ Named named(const Registry& registry, std::string_view entry) {
     const bool group = equals == std::string_view::npos;
     if (!group && entry.substr(0, equals) != Call::kOp) return;
     for (const Kernel<Call>& kernel : kernels) {
-      if (group ? kernel_group(kernel.name) != entry : kernel.name != entry.substr(equals + 1)) continue;
+      if (group ? !is_of_group(kernel, entry) : kernel.name != entry.substr(equals + 1)) continue;
       found.known = true;
       const std::string why = kernel.unavailable ? kernel.unavailable() : std::string();
       available |= why.empty();
@@ -205,16 +219,8 @@ Named named(const Registry& registry, std::string_view entry) {
   return found;
 }
 
-}  // namespace
-
-std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
-                                    const Arithmetic& arithmetic, int jobs) {
-  return select_kernels(registry, selection, arithmetic, jobs, nullptr);
-}
-
-std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
-                                    const Arithmetic& arithmetic, int jobs,
-                                    std::shared_ptr<Fallbacks> fallbacks) {
+// Throws Error::usage where the selection names what there is not.
+Registry chosen_of(const Registry& registry, std::string_view selection) {
   std::vector<std::string> wanted;
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
@@ -222,7 +228,7 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
     const Named name = named(registry, entry);
     if (!name.known)
       throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
-          .remedy("use reference, cpu, cuda, or OP=NAME of 'assay compare kernels --list'");
+          .remedy("use reference, cpu, cpu-invariant, cuda, or OP=NAME of 'assay compare kernels --list'");
     if (!name.unavailable.empty())
       throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
           .remedy("use --kernels cpu or reference");
@@ -231,6 +237,28 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
   }
   Registry chosen;
   registry.for_each_op([&](const auto& kernels) { choose(kernels, wanted, chosen); });
+  return chosen;
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs) {
+  return select_kernels(registry, selection, arithmetic, jobs, nullptr);
+}
+
+bool is_invariant(const Registry& registry, std::string_view selection) {
+  bool all = true;
+  chosen_of(registry, selection).for_each_op([&](const auto& kernels) {
+    for (const auto& kernel : kernels) all &= is_steady(kernel);
+  });
+  return all;
+}
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks) {
+  Registry chosen = chosen_of(registry, selection);
   bool cuda = false;
   chosen.for_each_op([&](const auto& kernels) {
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;

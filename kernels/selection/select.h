@@ -6,6 +6,8 @@
 // A selection is a comma-separated list, later entries on top of earlier ones:
 //   reference   nothing but the meaning of the operations
 //   cpu, cuda   our kernels of that device, for each operation the first registered that takes a call
+//   cpu-invariant, cuda-invariant   of these only such as promise a token the same bits whatever comes with it
+//                                   and wherever its prompt is cut
 //   OP=NAME     for this operation the kernel of this name, where it takes the call
 // What no chosen kernel takes is computed by the reference.
 #pragma once
@@ -24,6 +26,8 @@ const Registry& builtin_kernels();
 // Throws Error::usage for a selection that names what there is not.
 std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
                                     const Arithmetic& arithmetic, int jobs);
+// Whether all kernels it names promise that.
+bool is_invariant(const Registry& registry, std::string_view selection);
 // Counts in `fallbacks` what is left to the reference; of several Ops, as long as they do not compute at the
 // same time.
 std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,

@@ -50,6 +50,24 @@ TEST(Selection, RefusesWhatThereIsNot) {
     EXPECT_THROW(select_kernels(with_a_liar(), text, kFloat32, 1), Error) << text;
 }
 
+// What "cpu" computes many tokens with adds them up in another order than one; "cpu-invariant" never.
+TEST(Selection, InvariantKernelsGiveATokenTheSameBitsInAnyCompany) {
+  const Registry& registry = builtin_kernels();
+  EXPECT_TRUE(is_invariant(registry, "reference"));
+  EXPECT_TRUE(is_invariant(registry, "cpu-invariant"));
+  EXPECT_FALSE(is_invariant(registry, "cpu"));
+  EXPECT_FALSE(is_invariant(registry, "cpu-invariant,linear=cpu.auto"));
+  const auto operands =
+      cases_of<LinearCall>().make(CaseId::parse("linear:BF16:m=20:k=768:n=35:in=zero:seed=4"));
+  for (const bool steady : {false, true}) {
+    const auto ops = select_kernels(registry, steady ? "cpu-invariant" : "cpu", kFloat32, 1);
+    const LinearCall call = operands->call(*ops);
+    const Matrix alone = ops->linear(call.x.row_range(4, 1), call.weight);
+    const Matrix together = ops->linear(call.x, call.weight).row_range(4, 1);
+    EXPECT_EQ(ops->download(alone) == ops->download(together), steady);
+  }
+}
+
 // Every operation through "cpu", against the reference in float64, by way of Ops alone.
 TEST(Selection, CpuComputesWhatTheReferenceDoes) {
   const auto cpu = select_kernels(builtin_kernels(), "cpu", kFloat32, 2);

@@ -4,7 +4,7 @@
     make_models.py qwen3-0.6b OUT.gguf      Qwen3 0.6B: 28 layers, 1,024 wide, tied head of 151,936 tokens
     make_models.py deepseek-lite OUT.gguf   DeepSeek-V2-Lite's layers (MLA, 64 experts of which 6), cut to ~1 B
 
-BF16; peers' own tools make the quantized forms of it. No vocabulary is needed: speed does not ask for text.
+BF16; peers' own tools make the quantized forms of it. Vocabularies are dummies: speed does not ask for text.
 """
 import argparse
 
@@ -47,13 +47,25 @@ def common(w, layers, hidden, ffn, vocab, heads, kv_heads):
     o.add_layer_norm_rms_eps(1e-6)
     o.add_vocab_size(vocab)
     o.add_file_type(32)
-    o.add_tokenizer_model("none")
+
+
+def dummy_vocabulary(out, count):
+    """Byte-level BPE without merges: a server that is given tokens writes them as text all the same."""
+    shown = [chr(b) for b in range(33, 127)]
+    tokens = shown + [f"<{i}>" for i in range(len(shown), count)]
+    out.add_tokenizer_model("gpt2")
+    out.add_tokenizer_pre("qwen2")
+    out.add_token_list(tokens)
+    out.add_token_types([1] * count)
+    out.add_token_merges(["a b"])
+    out.add_eos_token_id(count - 1)
 
 
 def qwen3(path):
     layers, hidden, ffn, vocab, heads, kv_heads, dim = 28, 1024, 3072, 151936, 16, 8, 128
     w = Writer(path, "qwen3")
     common(w, layers, hidden, ffn, vocab, heads, kv_heads)
+    dummy_vocabulary(w.out, vocab)
     w.out.add_rope_freq_base(1e6)
     w.out.add_key_length(dim)
     w.out.add_value_length(dim)
@@ -79,6 +91,7 @@ def deepseek_lite(path):
     layers, hidden, ffn, vocab, heads = 3, 2048, 10944, 32000, 16
     experts, used, expert_ffn, kv_rank, nope, rope, v = 64, 6, 1408, 512, 128, 64, 128
     w = Writer(path, "deepseek2")
+    w.out.add_tokenizer_model("none")
     common(w, layers, hidden, ffn, vocab, heads, 1)
     o = w.out
     o.add_rope_freq_base(10000.0)

@@ -17,6 +17,7 @@
 #include "kernels/gate/command.h"
 #include "kernels/selection/select.h"
 #include "paramcount/command.h"
+#include "refimpl/replay/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
 #include "verify/command.h"
@@ -34,7 +35,7 @@ int report(const assay::Error& error) {
 // What --kernels names, for the engine: "cpu", "linear=library.openblas".
 assay::KernelSet selected_kernels(const std::string& selection) {
   auto fallbacks = std::make_shared<assay::Fallbacks>();
-  return {selection, selection == "reference",
+  return {selection, assay::is_invariant(assay::builtin_kernels(), selection),
           [selection, fallbacks](const assay::Arithmetic& arithmetic, int jobs) {
             return assay::select_kernels(assay::builtin_kernels(), selection, arithmetic, jobs, fallbacks);
           },
@@ -64,6 +65,7 @@ int run(int argc, char** argv) {
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
   assay::add_run(program, action, selected_kernels);
+  assay::add_replay(program, action, selected_kernels);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);
   assay::add_gate(program, action, assay::gate_suites());

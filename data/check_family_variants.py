@@ -528,6 +528,39 @@ def neox_japanese():
     return {**config, "intermediate_multiple_size": draw.randint(1, 5)}
 
 
+def gemma3n_text():
+    config = {**decoder(), "vocab_size_per_layer_input": draw.randint(50, 300), "hidden_size_per_layer_input": draw.randint(3, 30),
+              "laurel_rank": draw.randint(2, 20), "altup_num_inputs": draw.randint(1, 5)}
+    config.setdefault("head_dim", draw.choice([4, 6, 8]))
+    config["hidden_size"] = config["num_attention_heads"] * draw.randint(3, 15)
+    layers = config["num_hidden_layers"]
+    config["num_kv_shared_layers"] = 0
+    config["layer_types"] = [draw.choice(["sliding_attention", "full_attention"]) for _ in range(layers)]
+    if layers > 3 and chance():
+        config["num_kv_shared_layers"] = layers - 3
+        config["layer_types"][:2] = ["sliding_attention", "full_attention"]
+        if chance():
+            config.pop("layer_types")
+            config["num_hidden_layers"], config["num_kv_shared_layers"] = 9, draw.randint(1, 4)
+    config["activation_sparsity_pattern"] = [draw.choice([0.0, 0.95]) for _ in range(config["num_hidden_layers"])]
+    if chance():
+        config["intermediate_size"] = [draw.choice([17, 23]) for _ in range(config["num_hidden_layers"])]
+    return flags(config, "attention_bias")
+
+
+def gemma3n():
+    heads = draw.randint(1, 4)
+    audio = {"hidden_size": heads * draw.choice([4, 6, 8]), "conf_num_attention_heads": heads, "conf_num_hidden_layers": draw.randint(1, 4),
+             "conf_conv_kernel_size": draw.randint(2, 6), "input_feat_size": draw.randint(9, 60), "vocab_size": draw.randint(5, 50),
+             "sscp_conv_channel_size": [draw.randint(2, 9), draw.randint(2, 9)],
+             "sscp_conv_kernel_size": [[draw.randint(1, 3), draw.randint(1, 4)], [draw.randint(1, 3), draw.randint(1, 4)]],
+             "sscp_conv_stride_size": [[2, draw.randint(1, 3)], [2, draw.randint(1, 3)]]}
+    text = gemma3n_text()
+    tied = text.pop("tie_word_embeddings")
+    vision = {"hidden_size": draw.randint(5, 60), "vocab_size": draw.randint(5, 50)}
+    return {"text_config": {**text, "model_type": "gemma3n_text"}, "audio_config": audio, "vision_config": vision, "tie_word_embeddings": tied}
+
+
 def recurrent_gemma():
     config = decoder(head_dim=False)
     if chance():
@@ -762,6 +795,8 @@ FAMILIES = {
     "xglm": ("XGLMForCausalLM", lambda: early("d_model", "attention_heads", "num_layers", "ffn_dim")),
     "biogpt": ("BioGptForCausalLM", biogpt),
     "gpt_neox_japanese": ("GPTNeoXJapaneseForCausalLM", neox_japanese),
+    "gemma3n": ("Gemma3nForConditionalGeneration", gemma3n),  # its tower asks for timm
+    "gemma3n_text": ("Gemma3nForCausalLM", gemma3n_text),
     "recurrent_gemma": ("RecurrentGemmaForCausalLM", recurrent_gemma),
     "rwkv": ("RwkvForCausalLM", rwkv),
     "xlstm": ("xLSTMForCausalLM", xlstm),

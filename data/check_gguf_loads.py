@@ -29,7 +29,14 @@ CONFIGS = HERE / "fixtures/gguf_families"
 TOKENS = [3, 17, 42, 8, 25, 31, 9, 50, 12, 1, 28, 40]
 TOLERANCE = 1e-3
 # What llama.cpp does not load, or computes otherwise, though the file is its own converter's byte for byte.
-EXCUSED = {}
+EXCUSED = {
+    "phimoe": "llama.cpp computes Phi-3.5-MoE with RMS norms and a softmax over the chosen experts, and not with LayerNorm and sparsemixer: "
+              "transformers' class so changed has its logits to 3e-7",
+    "gpt_oss-mxfp4": "llama.cpp rounds where YaRN's ramp begins and ends, as of \"truncate\": true, with which this model differs by 4e-7",
+}
+# Not excused, for they are within TOLERANCE: GELU is a table of F16 in ggml (Gemma, StarCoder 2, GPT-2, Falcon, BLOOM, MPT: to 1e-3; with such a
+# table in transformers' class Gemma 2 and 3 differ by 4e-5), and YaRN's ramp begins and ends at whole dimensions, which gpt-oss' does not
+# ("truncate": false; with true they differ by 4e-7).
 
 
 def weight_of(name, count):

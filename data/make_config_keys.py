@@ -20,7 +20,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 OUT = Path(__file__).parent / "fixtures" / "config_keys" / "transformers.tsv"
 MODEL_TYPES = [
-    "apertus", "arcee", "axk1", "bamba", "bloom", "cohere", "cohere2", "cwm", "deepseek_v2", "deepseek_v3", "deepseek_v32",
+    "afmoe", "apertus", "arcee", "axk1", "bamba", "bloom", "cohere", "cohere2", "cohere2_moe", "cwm", "dbrx", "deepseek_v2", "deepseek_v3", "deepseek_v32",
     "deepseek_v4", "dots1", "ernie4_5", "ernie4_5_moe", "exaone4", "exaone_moe", "falcon", "falcon_h1", "flex_olmo", "gemma", "gemma2", "gemma3_text",
     "gemma4_text", "glm", "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt2", "gpt_bigcode", "gpt_neox", "gpt_oss", "gptj",
     "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "helium", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hyperclovax", "jais2",

@@ -10,6 +10,9 @@ import json
 import struct
 from pathlib import Path
 
+from make_gbnf_fixtures import WRITTEN as WRITTEN_GRAMMARS
+from schema_cases import SCHEMAS
+
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -231,6 +234,9 @@ def hub_listing_seeds():
         "tree": [{"type": "file", "oid": sha1, "size": 4300000000, "path": "model.safetensors", "lfs": lfs},
                  {"type": "file", "oid": sha1, "size": 12, "path": "a/config.json"},
                  {"type": "directory", "oid": sha1, "size": 0, "path": "a"}],
+        "bucket": [{"type": "file", "size": 4300000000, "path": "model.safetensors", "xetHash": sha256, "mtime": None},
+                   {"type": "file", "size": 12, "path": "b", "xetHash": "short"},
+                   {"type": "directory", "path": "a", "uploadedAt": "2026-01-01T00:00:00.000Z"}],
         "siblings": {"sha": sha1, "siblings": [{"rfilename": "config.json", "size": 3, "blobId": sha1},
                                                {"rfilename": "w.bin", "size": 9, "blobId": sha1,
                                                 "lfs": {"sha256": sha256, "size": 9, "pointerSize": 130}}]},
@@ -308,7 +314,57 @@ def npz_seeds():
         save("npz", Path(name).name, (dumps / "arrays" / f"{name}.npy").read_bytes())
 
 
+def signature_seeds():
+    signed = ROOT / "data" / "fixtures" / "signatures"  # by make_signature_fixtures.py
+    for name in ("p256", "certificate", "shards", "rekor1", "rekor2"):
+        bundle = json.loads((signed / f"{name}.sig").read_text())
+        save("bundle", name, json.dumps(bundle))
+        for entry in bundle["verificationMaterial"].get("tlogEntries", []):
+            save("checkpoint", name, entry["inclusionProof"]["checkpoint"]["envelope"])
+    root = "A" * 43 + "="
+    save("checkpoint", "attack_size", f"log\n9999999999999999999999\n{root}\n\n\u2014 log AAAAAAA=\n")
+    save("checkpoint", "attack_no_signature", f"log\n1\n{root}\n\n")
+    save("checkpoint", "attack_stray_bits", f"log\n1\n{'A' * 42}B=\n\n\u2014 log AAAAAAA=\n")
+    save("checkpoint", "time", "2022-10-31T23:59:59.999Z")
+    save("bundle", "attack_depth", "[" * 100)
+    statement = {"_type": "https://in-toto.io/Statement/v1", "predicateType": "https://model_signing/Digests/v0.1",
+                 "subject": [{"name": "../../etc/passwd", "digest": {"sha256": ABC}}]}
+    payload = base64.b64encode(json.dumps(statement).encode()).decode()
+    save("bundle", "attack_climbing_name", json.dumps({
+        "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": {"publicKey": {}},
+        "dsseEnvelope": {"payload": payload, "payloadType": "application/vnd.in-toto+json",
+                         "signatures": [{"sig": "AAAA"}]}}))
+
+
+def grammar_seeds():
+    for i, (grammar, texts) in enumerate(WRITTEN_GRAMMARS):
+        save("gbnf", f"written_{i}", grammar.encode() + b"\0" + (texts[0] if texts else "aa").encode())
+    hostile = {
+        "nested": "root ::= " + "(" * 300 + '"a"' + ")" * 300,
+        "product": 'root ::= (((("a"{9}){9}){9}){9}){9}',
+        "ambiguous": 'root ::= s\ns ::= "x" s "a" | "x" s "b" | "c"\0xxxxxxxxxxxxxxxxxxxxxxxxc',
+        "empty_loops": 'root ::= ((("a"?)*)*)* "b"\0aab',
+        "wide": 'root ::= [^\\x00-\\x7F\\u0400-\\U0001F600]{3,}\0\u00e9\u8a9e\u00e9',
+        "deep": 'root ::= "(" root ")" | "x"\0' + "(" * 200,
+    }
+    for name, text_ in hostile.items():
+        save("gbnf", name, text_.encode())
+    for i, schema in enumerate(SCHEMAS):
+        save("json_schema", f"case_{i}", json.dumps(schema).encode())
+    odd = {
+        "itself": {"$ref": "#"},
+        "anchors": {"pattern": "^(?:a|[^b-d]\\d{2,}?)|x$", "type": "string"},
+        "numbers": {"type": "number", "minimum": -1.5e308, "exclusiveMaximum": 9007199254740993},
+        "long": {"type": "string", "maxLength": 100000},
+        "keys": {"type": "object", "properties": {"": {}, "a": True, "ab": False, '"': {}}, "additionalProperties": True},
+        "unknown": {"type": "object", "patternProperties": {}},
+    }
+    for name, schema in odd.items():
+        save("json_schema", name, json.dumps(schema).encode())
+
+
 if __name__ == "__main__":
+    grammar_seeds()
     gguf_seeds()
     tokenizer_seeds()
     hub_listing_seeds()
@@ -318,3 +374,4 @@ if __name__ == "__main__":
     json_seeds()
     shard_index_seeds()
     npz_seeds()
+    signature_seeds()

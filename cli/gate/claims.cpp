@@ -5,7 +5,7 @@
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "kernels/selection/select.h"
-#include "refimpl/engine/claims.h"
+#include "refimpl/claims/claims.h"
 
 namespace assay {
 namespace {
@@ -47,13 +47,16 @@ std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs)
   if (!std::filesystem::exists(data / "tinylm")) return figures;
   const Weights weights(data / "tinylm", jobs);
   const std::vector<TokenId> tokens = prompt_of(data / "tinylm/golden.json");
-  const KernelSet cpu = {"cpu", false, [](const Arithmetic& arithmetic, int threads) {
-                           return select_kernels(builtin_kernels(), "cpu", arithmetic, threads);
-                         }};
-  for (const KernelSet& kernels : {reference_kernels(), cpu}) {
+  const auto selected = [](const std::string& selection) {
+    return KernelSet{selection, is_invariant(builtin_kernels(), selection),
+                     [selection](const Arithmetic& arithmetic, int threads) {
+                       return select_kernels(builtin_kernels(), selection, arithmetic, threads);
+                     }};
+  };
+  for (const KernelSet& kernels : {reference_kernels(), selected("cpu"), selected("cpu-invariant")}) {
     try {
       for (const Claim& claim : run_claims(weights, {}, kernels, {Precision::f32}, jobs, tokens))
-        figures.push_back(figure_of(claim, kernels.name));
+        if (claim.promised) figures.push_back(figure_of(claim, kernels.name));
     } catch (const std::exception& error) {
       figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", kernels.name), error));
     }

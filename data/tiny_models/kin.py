@@ -447,6 +447,41 @@ def mellum(config):
     return config
 
 
+def afmoe(config):
+    config.setdefault("head_dim", 8)
+    config |= {"num_shared_experts": draw.randint(1, 2), "num_dense_layers": draw.randint(0, 2), "mup_enabled": chance()}
+    return {**config, "route_scale": draw.choice([0.7, 2.5])} if chance() else config
+
+
+def cohere2_moe(config):
+    config.setdefault("head_dim", 8)
+    config |= {"num_shared_experts": draw.randint(0, 2), "shared_expert_combination_strategy": draw.choice(["average", "sum"])}
+    config |= {"expert_selection_fn": draw.choice(["softmax", "sigmoid"]), "prefix_dense_sliding_window_pattern": draw.randint(1, 2)}
+    config |= {"prefix_dense_intermediate_size": draw.randint(5, 30), "logit_scale": draw.choice([0.25, 1.5])}
+    config["mlp_layer_types"] = [draw.choice(["dense", "sparse", "sparse"]) for _ in range(config["num_hidden_layers"])]
+    config.setdefault("layer_types", ["sliding_attention", "full_attention"] * config["num_hidden_layers"])
+    config["layer_types"] = config["layer_types"][: config["num_hidden_layers"]]
+    if chance(0.3):
+        config["rms_norm_eps"] = 1e-3
+    return flags(config, "norm_topk_prob")
+
+
+def dbrx():
+    config = small(variants.dbrx())
+    config["d_model"] = config["n_heads"] * 8
+    config["ffn_config"]["hidden_size"] = config["d_model"]
+    config["attn_config"]["rope_theta"] = 500.0
+    config["rope_parameters"] = {"rope_type": "default", "rope_theta": 500.0}
+    config["max_seq_len"] = 64
+    if chance():
+        config["attn_config"]["clip_qkv"] = 0.8
+    if chance():
+        config["ffn_config"]["moe_normalize_expert_weights"] = draw.choice([None, 1.0])
+    if chance():
+        config["ffn_config"]["ffn_act_fn"] = {"name": draw.choice(["gelu", "relu"])}
+    return config
+
+
 STEP_TOWER = {
     "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14,
 }
@@ -563,6 +598,12 @@ FAMILIES = {
     "mistral4": ("Mistral4ForCausalLM", mistral4),
     "phimoe": ("PhimoeForCausalLM", dense("attention_bias", head_dim=False, scaled=False, more=phimoe)),
     "step3p7": ("Step3p7ForConditionalGeneration", step3p7),
+    "afmoe": ("AfmoeForCausalLM", experts("attention_bias", windows=True, more=afmoe)),
+    "cohere2_moe": (
+        "Cohere2MoeForCausalLM",
+        experts("attention_bias", windows=True, scaled=False, width=None, epsilon="layer_norm_eps", more=cohere2_moe),
+    ),
+    "dbrx": ("DbrxForCausalLM", dbrx),
     "arcee": ("ArceeForCausalLM", dense(*BIASES)),
     "bloom": ("BloomForCausalLM", bloom),
     "cohere": ("CohereForCausalLM", dense("attention_bias", "use_qk_norm", head_dim=False, epsilon="layer_norm_eps", more=factors("logit_scale"))),
@@ -812,6 +853,10 @@ OF_FAMILY = {
         **AFTER, "post_feedforward_layernorm_1": "dense_norm", "post_feedforward_layernorm_2": "experts_norm",
         "pre_feedforward_layernorm_2": "experts_in", "experts": "experts_out", "post_per_layer_input_norm": "own_input",
     },
+    "afmoe": {
+        "post_attention_layernorm": "attn_post_norm", "pre_mlp_layernorm": "mlp_norm", "post_mlp_layernorm": "mlp_post_norm",
+    },
+    "dbrx": {"ffn": "mlp_out"},
     "apertus": {"attention_layernorm": "attn_norm", "feedforward_layernorm": "mlp_norm"},
     "bloom": {"self_attention": None, "mlp": None},  # the sums are theirs
     "mpt": {"ffn": None},

@@ -1,6 +1,7 @@
 #include "core/model/derive_tree.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -268,39 +269,55 @@ class Deriver {
     }
   }
 
-  // A module for each part of the layer's names, experts in one of their own.
-  void fill_layer(Module& group, const Layer& layer, Part& part) {
-    std::map<std::string, std::set<std::uint64_t>> experts;
+  // Experts of a layer that hold the same tensors, by what all of these are; ERNIE 4.5 VL has two kinds.
+  struct ExpertKinds {
+    std::map<std::string, std::string> of;  // of an expert, by the names before it and its number
+    std::map<std::string, std::set<std::uint64_t>> members;
+    static std::string one(const CutName& name) {
+      return fmt::format("{}.{}", name.joined(0, *name.expert), name.parts[*name.expert]);
+    }
+    const std::string& kind(const CutName& name) const { return of.at(one(name)); }
+  };
+  static ExpertKinds kinds_of_experts(const Layer& layer) {
+    ExpertKinds kinds;
     for (const CutName* name : layer.tensors)
-      if (name->expert) experts[name->joined(0, *name->expert)].insert(name->number(*name->expert));
-    std::set<std::string> taken;  // templates: experts repeat them
+      if (name->expert)
+        kinds.of[ExpertKinds::one(*name)] +=
+            fmt::format("{} {}\n", name->joined(0, name->parts.size()), fmt::join(name->tensor->shape, "x"));
+    for (const CutName* name : layer.tensors)
+      if (name->expert) kinds.members[kinds.kind(*name)].insert(name->number(*name->expert));
+    return kinds;
+  }
+
+  // A module for each part of the layer's names, and for each kind of experts.
+  void fill_layer(Module& group, const Layer& layer, Part& part) {
+    const ExpertKinds kinds = kinds_of_experts(layer);
+    std::set<std::string> taken;                  // templates: experts repeat them
+    std::map<std::string, std::size_t> children;  // by path and kind
     for (const CutName* name : layer.tensors) {
       TensorSpec spec = spec_of(*name);
-      if (!taken.insert(spec.name).second) continue;
+      const std::string kind = name->expert ? kinds.kind(*name) : "";
+      if (!taken.insert(spec.name + kind).second) continue;
       part = spec.part;
       const std::size_t first = *name->layer + 1;
       if (first + 2 >= name->parts.size() && !name->expert) {
         group.tensors.push_back(std::move(spec));
         continue;
       }
-      Module& child =
-          child_of(group, name->expert ? name->joined(first, *name->expert + 1) : name->parts[first]);
+      const std::string path = name->expert ? name->joined(first, *name->expert + 1) : name->parts[first];
+      const auto [at, is_new] = children.emplace(path + '\n' + kind, group.children.size());
+      if (is_new) group.children.push_back({path, path, {}, {}, {}});
+      Module& child = group.children[at->second];
       if (name->expert) {
-        const auto& indices = experts[name->joined(0, *name->expert)];
+        const auto& indices = kinds.members.at(kind);
         child.repeat = {Repeat::Over::experts,
                         {indices.begin(), indices.end()},
                         Quantity(indices.size()),
                         std::min<std::uint64_t>(tree_.experts_per_token, indices.size())};
+        child.title = title(spec.part);
       }
-      if (name->expert) child.title = title(spec.part);
       child.tensors.push_back(std::move(spec));
     }
-  }
-
-  static Module& child_of(Module& group, const std::string& path) {
-    for (Module& child : group.children)
-      if (child.path == path) return child;
-    return group.children.emplace_back(Module{path, path, {}, {}, {}});
   }
 
   void note_sizes() {

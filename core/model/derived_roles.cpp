@@ -96,7 +96,7 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
     return derived;
   };
   if (holds(name, kProjectors)) return is(Part::projector, Role::tower);
-  if (holds(name, kVision)) return is(Part::vision, Role::tower);
+  if (holds(name, kVision) || name.starts_with("vit.")) return is(Part::vision, Role::tower);
   if (holds(name, kAudio)) return is(Part::audio, Role::tower);
   if (!in_layer && (holds(name, kHeads) || name == "output.weight"))
     return is(Part::output, Role::output_head);

@@ -22,6 +22,7 @@ import transformers
 
 from make_module_oracle import build, checkpoint_tensors
 from sighted_variants import make_sighted
+from whole_variants import make_wholes
 
 warnings.filterwarnings("ignore")
 transformers.logging.set_verbosity_error()
@@ -839,6 +840,7 @@ FAMILIES = {
     "youtu": ("YoutuForCausalLM", lambda: latent(decoder(head_dim=False))),
 }
 FAMILIES.update(make_sighted(draw, decoder, flags))
+FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
 
 
 def pattern(name):

@@ -65,6 +65,8 @@ def as_published(model, state):
         return {name: t for name, t in state.items() if not name.startswith(tower)}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
+    if kind == "qianfan_ocr":  # its reversal renames the language model too
+        return {name.replace("language_model.model.encoder.", "language_model.model."): t for name, t in state.items()}
     if kind == "kimi_linear":  # the dense MLP is no mixture
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}

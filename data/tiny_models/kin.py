@@ -377,6 +377,13 @@ def gemma4():
     return activated(with_epsilon(config, "rms_norm_eps"), "hidden_activation")
 
 
+def gemma4_unified():
+    """What the class knows of it: no embedding for each layer, no experts."""
+    config = gemma4()
+    left_out = ("per_layer_input", "num_experts", "top_k_experts", "moe", "enable_moe_block")
+    return {key: value for key, value in config.items() if not any(part in key for part in left_out)}
+
+
 def apertus(config):
     for key in ("rope_theta", "hidden_act"):
         config.pop(key, None)
@@ -641,6 +648,7 @@ FAMILIES = {
     "falcon": ("FalconForCausalLM", falcon),
     "gemma": ("GemmaForCausalLM", dense("attention_bias")),
     "gemma4_text": ("Gemma4ForCausalLM", gemma4),
+    "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", gemma4_unified),
     "glm": ("GlmForCausalLM", dense("attention_bias", partial=True)),
     "glm4": ("Glm4ForCausalLM", dense("attention_bias", partial=True)),
     "gpt_bigcode": (
@@ -862,6 +870,7 @@ OF_FAMILY = {
     "mpt": {"ffn": None},
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
+OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
 TURNED = ("mistral4",)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 

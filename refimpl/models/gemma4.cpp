@@ -11,7 +11,7 @@ constexpr DecoderForm kGemma4Form = {.norm = NormForm::weight_inside,
                                      .rounded_embedding_scale = true,
                                      .attention = {.unit_values = true},
                                      .gate = {.rounding = ResultRounding::float32}};
-constexpr std::string_view kGemma4Families[] = {"gemma4"};
+constexpr std::string_view kGemma4Families[] = {"gemma4", "gemma4_unified"};
 constexpr std::string_view kGemma4Used[] = {"vocab_size",
                                             "vocab_size_per_layer_input",
                                             "hidden_size",

@@ -1,16 +1,13 @@
 // Kin of DeepSeek-V3.2 of 2026: A.X K2 (gated norms, gates of attention's output beside the queries) and HY4
 // (hyper-connections, sinks, an indexer in some layers only).
+#include "core/model/families/deepseek_kin.h"
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
-struct MixtureDefaults {
-  std::uint64_t experts, active, width;
-};
 Mixture read_kin_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d,
                          const MixtureDefaults& of) {
   Mixture m{d.hidden,
@@ -21,6 +18,16 @@ Mixture read_kin_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& 
   m.shared_width = config.size("n_shared_experts", 1) * m.expert_width;
   return m;
 }
+
+void add_hyper_connection(Module& module, const std::string& path, const Quantity& coefficients,
+                          std::uint64_t scales, const Quantity& streams, const Quantity& hidden) {
+  for (const auto& [what, shape] : {std::pair{"fn", std::vector<Quantity>{coefficients, streams * hidden}},
+                                    {"base", {coefficients}},
+                                    {"scale", {Quantity(scales)}}})
+    module.tensors.push_back(parameter(path + what, shape, Role::residual_mix, Part::norm));
+}
+
+namespace {
 
 // mlp_layer_types; else the first layers are dense, and of the others one in moe_layer_freq has experts.
 std::function<bool(std::uint64_t)> kin_sparse_layers(ConfigReader& config, const Quantity& count) {
@@ -89,15 +96,6 @@ void describe_axk2(ConfigReader& config, ModuleTree& tree) {
   AttentionGeometry g = geometry(a, all_layers(d.layers));
   i.note(g);
   tree.attention.push_back(std::move(g));
-}
-
-// Which streams a block reads, and how its output is dealt out to them.
-void add_hyper_connection(Module& module, const std::string& path, const Quantity& coefficients,
-                          std::uint64_t scales, const Quantity& streams, const Quantity& hidden) {
-  for (const auto& [what, shape] : {std::pair{"fn", std::vector<Quantity>{coefficients, streams * hidden}},
-                                    {"base", {coefficients}},
-                                    {"scale", {Quantity(scales)}}})
-    module.tensors.push_back(parameter(path + what, shape, Role::residual_mix, Part::norm));
 }
 
 // Which layers have an indexer of their own; the others take the last one's choice.

@@ -68,16 +68,19 @@ Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& d
     start.tensor("embeddings.patch_embedding.weight", {hidden, channels, patch, patch});
   start.tensor("embeddings.patch_embedding.bias", {hidden})
       .tensor("embeddings.position_embedding.weight",
-              {flat ? vision.size("num_patches", 256) : patches_of(vision, 224, defaults.patch), hidden});
+              {flat ? vision.size("num_patches", 256) : patches_of(vision, defaults.image, defaults.patch),
+               hidden});
   tower.children = {
-      encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
-                     siglip_block(hidden, vision.size("intermediate_size", 3072)), Part::vision),
+      encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", defaults.layers),
+                     siglip_block(hidden, vision.size("intermediate_size", defaults.intermediate)),
+                     Part::vision),
       last_norm("post_layernorm", hidden)};
   return tower;
 }
 
-Module siglip_head(ConfigReader& vision) {
-  const Quantity hidden = vision.size("hidden_size", 768), width = vision.size("intermediate_size", 3072);
+Module siglip_head(ConfigReader& vision, const SiglipClass& defaults) {
+  const Quantity hidden = vision.size("hidden_size", defaults.hidden);
+  const Quantity width = vision.size("intermediate_size", defaults.intermediate);
   Module head{"head", "pooling head", {}, {}, {}};
   Tower(head, Part::vision)
       .tensor("probe", {1, 1, hidden})
@@ -169,6 +172,25 @@ Module intern_vit(ConfigReader& vision, std::string path) {
   return tower;
 }
 
+namespace {
+
+// Patches that a convolution joins, and a gated MLP of them.
+Module glm_merger(const Quantity& hidden, const Quantity& merge, const Quantity& out,
+                  const Quantity& context) {
+  Module merger{"", "patch merger", {}, {}, {}};
+  Tower(merger, Part::projector)
+      .tensor("downsample.weight", {out, hidden, merge, merge})
+      .tensor("downsample.bias", {out})
+      .matrix("merger.proj", out, out, false)
+      .norm("merger.post_projection_norm", out, true)
+      .matrix("merger.gate_proj", out, context, false)
+      .matrix("merger.up_proj", out, context, false)
+      .matrix("merger.down_proj", context, out, false);
+  return merger;
+}
+
+}  // namespace
+
 Module glm4v_tower(ConfigReader& vision, std::string path, std::uint64_t out_default) {
   const Quantity hidden = vision.size("hidden_size", 1536), patch = side_of(vision, "patch_size", 14);
   const Quantity out = vision.size("out_hidden_size", out_default);
@@ -193,16 +215,29 @@ Module glm4v_tower(ConfigReader& vision, std::string path, std::uint64_t out_def
       .matrix("mlp.gate_proj", hidden, out, false)
       .matrix("mlp.up_proj", hidden, out, false)
       .matrix("mlp.down_proj", out, hidden, false);
-  Module merger{"", "patch merger", {}, {}, {}};
-  Tower(merger, Part::projector)
-      .tensor("downsample.weight", {out, hidden, merge, merge})
-      .tensor("downsample.bias", {out})
-      .matrix("merger.proj", out, out, false)
-      .norm("merger.post_projection_norm", out, true)
-      .matrix("merger.gate_proj", out, context, false)
-      .matrix("merger.up_proj", out, context, false)
-      .matrix("merger.down_proj", context, out, false);
-  tower.children = {std::move(blocks), std::move(merger)};
+  tower.children = {std::move(blocks), glm_merger(hidden, merge, out, context)};
+  return tower;
+}
+
+Module glm_ocr_tower(ConfigReader& vision, std::string path, const Quantity& context) {
+  const Quantity hidden = vision.size("hidden_size", 1024), patch = side_of(vision, "patch_size", 14);
+  const Quantity out = vision.size("out_hidden_size", 1536), merge = vision.size("spatial_merge_size", 2);
+  const Quantity heads = vision.size("num_heads|num_attention_heads", 16);
+  Module tower{std::move(path), "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight",
+              {hidden, vision.size("in_channels", 3), vision.size("temporal_patch_size", 2), patch, patch})
+      .tensor("patch_embed.proj.bias", {hidden})
+      .norm("post_layernorm", hidden, false);
+  EncoderBlock block{hidden, vision.size("intermediate_size", 4096)};
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  block.gate = "mlp.gate_proj", block.up = "mlp.up_proj", block.down = "mlp.down_proj";
+  block.norm_bias = false, block.attention_bias = block.mlp_bias = vision.flag("attention_bias", true);
+  Module blocks = encoder_blocks("blocks.{layer}", read_layers(vision, "depth|num_hidden_layers", 24), block,
+                                 Part::vision);
+  const Quantity head = vision.quotient(hidden, heads, "hidden_size / num_heads");
+  Tower(blocks, Part::vision).norm("attn.q_norm", head, false).norm("attn.k_norm", head, false);
+  tower.children = {std::move(blocks), glm_merger(hidden, merge, out, context)};
   return tower;
 }
 

@@ -15,13 +15,13 @@ Module clip_tower(ConfigReader& vision, std::string path);
 enum class SiglipPatches { squares, flat };
 struct SiglipClass {
   SiglipPatches patches = SiglipPatches::squares;
-  std::uint64_t hidden = 768, patch = 16;
+  std::uint64_t hidden = 768, patch = 16, image = 224, intermediate = 3072, layers = 12;
 };
 inline constexpr SiglipClass kSiglip2 = {.patches = SiglipPatches::flat},
                              kSiglipOfIdefics3 = {.hidden = 1152, .patch = 32};
 Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& defaults = {});
 // What pools a SigLIP tower's patches where vision_use_head says so: of the models here none runs it.
-Module siglip_head(ConfigReader& vision);
+Module siglip_head(ConfigReader& vision, const SiglipClass& defaults = {});
 // PixtralVisionConfig: RMSNorms, gated MLPs, no biases.
 Module pixtral_tower(ConfigReader& vision, std::string path);
 // InternVLVisionConfig, and as OpenGVLab's own code names the same tensors.
@@ -29,5 +29,7 @@ Module internvl_tower(ConfigReader& vision, std::string path);
 Module intern_vit(ConfigReader& vision, std::string path);
 // Glm4vVisionConfig: convolutions before and behind the blocks, and a gated merger into the text's width.
 Module glm4v_tower(ConfigReader& vision, std::string path, std::uint64_t out_default);
+// GlmOcrVisionConfig: no table of positions, norms of queries and keys; the merger is `context` wide.
+Module glm_ocr_tower(ConfigReader& vision, std::string path, const Quantity& context);
 
 }  // namespace assay::families

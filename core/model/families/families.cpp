@@ -184,6 +184,13 @@ constexpr const Family* kFamilies[] = {
     &kInkling2,
     &kMistralLarge4,
     &kGemma3n,
+    &kGemma4Unified,
+    &kMllama,
+    &kPaddleocrVl,
+    &kGlmOcr,
+    &kErnie45Vl,
+    &kHunyuanVl,
+    &kGlm5Next,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -110,43 +110,12 @@ void add_caches(ModuleTree& tree, const Decoder& d, const Gemma4Layers& l, std::
   }
 }
 
-void describe_gemma4(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_decoder(config, tree,
-                                 {.vocabulary = 262144,
-                                  .hidden = 2304,
-                                  .intermediate = 9216,
-                                  .layers = 30,
-                                  .heads = 8,
-                                  .kv_heads = 4,
-                                  .head_dim = 256,
-                                  .tied = true});
-  const Gemma4Layers l = read_gemma4_layers(config, d);
-  const std::uint64_t width = config.optional_number("hidden_size_per_layer_input", 256).value_or(0);
-  const auto per_layer =
-      width > 0 ? std::optional(Quantity("hidden_size_per_layer_input", width)) : std::nullopt;
-  const bool moe = config.flag("enable_moe_block", false);
-  const Experts experts =
-      moe ? read_experts(config, tree, "num_experts", 128, "top_k_experts|num_experts_per_tok", 8)
-          : Experts{};
-  const Quantity expert_width = moe ? config.size("moe_intermediate_size") : Quantity(1);
-
-  const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
-  const auto groups = group_layers(
-      prefix + "layers.{layer}", d.layers,
-      [&](std::uint64_t i) {
-        return std::string(l.is_full(i) ? "layers that see all" : "layers with a window") +
-               (l.shares(i) ? ", cache of others" : "");
-      },
-      [&](Module& layer, std::uint64_t i) {
-        add_layer(layer, d, l, i, per_layer);
-        if (moe) add_experts(layer, d.hidden, experts, expert_width);
-      });
-  add_frame(tree, d, groups, frame_under(prefix));
-  if (per_layer)
-    tree.modules.insert(tree.modules.begin() + 1,
-                        per_layer_inputs(prefix.substr(0, prefix.size() - 1), config, d, *per_layer));
-  add_caches(tree, d, l, config.size("sliding_window", 512).value());
-  add_gemma4_towers(config, tree, d.hidden);
+// A token's input of each layer's own; none where the class or the config has none.
+std::optional<Quantity> per_layer_width(ConfigReader& config, const Gemma4Kin& kin) {
+  if (kin.per_layer == 0) return std::nullopt;
+  const std::uint64_t width =
+      config.optional_number("hidden_size_per_layer_input", kin.per_layer).value_or(0);
+  return width > 0 ? std::optional(Quantity("hidden_size_per_layer_input", width)) : std::nullopt;
 }
 
 // A matrix that may clip what goes in and out, its bounds stored beside it.
@@ -209,10 +178,51 @@ void add_audio(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidd
   tree.towers.push_back(std::move(projector));
 }
 
+void describe_gemma4(ConfigReader& config, ModuleTree& tree) {
+  describe_gemma4_kin(config, tree, {.per_layer = 256, .window = 512, .add_towers = add_gemma4_towers});
+}
+
 constexpr std::string_view kGemma4Architectures[] = {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"};
 constexpr std::string_view kGemma4Types[] = {"gemma4", "gemma4_text"};
 
 }  // namespace
+
+void describe_gemma4_kin(ConfigReader& config, ModuleTree& tree, const Gemma4Kin& kin) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 262144,
+                                  .hidden = 2304,
+                                  .intermediate = 9216,
+                                  .layers = 30,
+                                  .heads = 8,
+                                  .kv_heads = 4,
+                                  .head_dim = 256,
+                                  .tied = true});
+  const Gemma4Layers l = read_gemma4_layers(config, d);
+  const auto per_layer = per_layer_width(config, kin);
+  const bool moe = config.flag("enable_moe_block", false);
+  const Experts experts =
+      moe ? read_experts(config, tree, "num_experts", 128, "top_k_experts|num_experts_per_tok", 8)
+          : Experts{};
+  const Quantity expert_width = moe ? config.size("moe_intermediate_size") : Quantity(1);
+
+  const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
+  const auto groups = group_layers(
+      prefix + "layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(l.is_full(i) ? "layers that see all" : "layers with a window") +
+               (l.shares(i) ? ", cache of others" : "");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_layer(layer, d, l, i, per_layer);
+        if (moe) add_experts(layer, d.hidden, experts, expert_width);
+      });
+  add_frame(tree, d, groups, frame_under(prefix));
+  if (per_layer)
+    tree.modules.insert(tree.modules.begin() + 1,
+                        per_layer_inputs(prefix.substr(0, prefix.size() - 1), config, d, *per_layer));
+  add_caches(tree, d, l, config.size("sliding_window", kin.window).value());
+  kin.add_towers(config, tree, d.hidden);
+}
 
 void add_gemma4_towers(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
   if (TowerConfig vision(config, tree, "vision_config"); vision) {

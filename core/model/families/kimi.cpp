@@ -147,7 +147,8 @@ Hyperparameters forward_linear(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
-constexpr std::string_view kK25Architectures[] = {"KimiK25ForConditionalGeneration"};
+constexpr std::string_view kK25Architectures[] = {"KimiK25ForConditionalGeneration",
+                                                  "Kimi_K25ForConditionalGeneration"};
 constexpr std::string_view kK25Types[] = {"kimi_k25"};
 constexpr std::string_view kLinearArchitectures[] = {"KimiLinearForCausalLM"};
 constexpr std::string_view kLinearTypes[] = {"kimi_linear"};

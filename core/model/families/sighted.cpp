@@ -299,6 +299,7 @@ constexpr Names kOnevision[] = {"LlavaOnevisionForConditionalGeneration"},
 constexpr Names kVip[] = {"VipLlavaForConditionalGeneration"}, kVipTypes[] = {"vipllava"};
 constexpr Names kIntern[] = {"InternVLForConditionalGeneration"}, kInternTypes[] = {"internvl"};
 constexpr Names kInternChat[] = {"InternVLChatModel"}, kInternChatTypes[] = {"internvl_chat"};
+constexpr Names kQianfan[] = {"QianfanOCRForConditionalGeneration"}, kQianfanTypes[] = {"qianfan_ocr"};
 constexpr Names kPali[] = {"PaliGemmaForConditionalGeneration"}, kPaliTypes[] = {"paligemma"};
 constexpr Names kAya[] = {"AyaVisionForConditionalGeneration"}, kAyaTypes[] = {"aya_vision"};
 constexpr Names kCohere2Vision[] = {"Cohere2VisionForConditionalGeneration"},
@@ -333,6 +334,7 @@ constexpr Sighted kSighted[] = {
     {"ViP-LLaVA", kVip, kVipTypes, kFirst, kDocument, add_vip_llava},
     {"InternVL 3", kIntern, kInternTypes, kFirst, kDocument, add_internvl},
     {"InternVL 2 to 3.5, as published", kInternChat, kInternChatTypes, kFirst, kDocument, add_internvl_chat},
+    {"Qianfan-OCR", kQianfan, kQianfanTypes, kFirst, kDocument, add_internvl_chat},
     {"PaliGemma", kPali, kPaliTypes, kFirst, kDocument, add_paligemma},
     {"Aya Vision", kAya, kAyaTypes, kFirst, kDocument, add_aya},
     {"Command A Vision", kCohere2Vision, kCohere2VisionTypes, kModel, kDocument, add_cohere2},

@@ -1,6 +1,8 @@
 // Towers that several families share, or that take a few lines: Qwen's, SigLIP, Pixtral.
 #include "core/model/families/towers.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/encoder_towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -11,6 +13,14 @@ using namespace blocks;
 TowerConfig::TowerConfig(ConfigReader& config, ModuleTree& tree, std::string key)
     : tree_(tree), key_(std::move(key)), section_(config.config().section(key_)) {
   if (section_) reader_.emplace(*section_, key_);
+}
+
+bool tied_in_either(const ConfigReader& config, bool class_default) {
+  const auto says = [&](const ParsedJson& object) {
+    const auto found = object.find("tie_word_embeddings");
+    return found == object.end() || !found->is_boolean() ? class_default : found->get<bool>();
+  };
+  return says(config.config().document()) || (is_nested(config) && says(config.config().text()));
 }
 
 TowerConfig::~TowerConfig() {

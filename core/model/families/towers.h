@@ -15,6 +15,9 @@ inline bool is_nested(const ConfigReader& config) {
   return !config.config().nested_in().empty();
 }
 
+// Whether embeddings are tied where the class has the document say so or text_config, which by default do not, or both do.
+bool tied_in_either(const ConfigReader& config, bool class_default);
+
 // A tower's own object of the config, to be read like any config; what its class has by default is noted as
 // "vision_config.depth" when this goes.
 class TowerConfig {

@@ -46,14 +46,6 @@ int verdict(const Settings& settings, const ConvertResult& result, const Output&
   return kExitOk;
 }
 
-void check_grid(const ConvertOptions& options) {
-  const ParallelConfig& grid = options.grid;
-  if (grid.tp == 0 || grid.tp > 1024) throw Error::usage("--tp takes 1 to 1024 ranks");
-  if (grid.ep == 0 || grid.tp % grid.ep != 0)
-    throw Error::usage(fmt::format("--ep {} does not divide --tp {}", grid.ep, grid.tp))
-        .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
-}
-
 // What the rank that did what remains has to tell, or any process that converts alone.
 int tell_result(const Settings& settings, const ConversionPlan& plan, const ConvertResult& result,
                 const Output& output) {
@@ -112,7 +104,7 @@ int run_convert(Settings& settings) {
   options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
   if (settings.drop_mtp) options.mtp = Mtp::drop;
   if (settings.only_mtp) options.mtp = Mtp::only;
-  check_grid(options);
+  check_grid(options.grid);
   if (!settings.report.empty()) check_report_name(settings.report);
   const bool other_files = options.max_shard_size > 0 || options.mtp != Mtp::keep || options.grid.tp > 1;
   if (options.to.empty() && other_files) options.to = "copy";

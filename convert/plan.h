@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/cut.h"
+#include "core/model/tensor_cut.h"
 #include "convert/spec.h"
 #include "core/formats/checkpoint.h"
 #include "core/model/derived_tensor.h"

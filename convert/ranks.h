@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/cut.h"
+#include "core/model/tensor_cut.h"
 #include "convert/plan.h"
 #include "core/model/module_tree.h"
 

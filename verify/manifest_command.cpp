@@ -17,6 +17,7 @@
 #include "verify/render.h"
 #include "verify/sign_model.h"
 #include "verify/targets.h"
+#include "verify/tensor_manifest.h"
 
 namespace assay {
 namespace {
@@ -31,7 +32,8 @@ struct ManifestSettings {
   std::string output, chunks, root, rev, given;
   std::string key, certificate, state;
   SigningOptions signing;
-  bool no_git = false, sign = false;
+  HeldSettings held;
+  bool no_git = false, sign = false, tensors = false;
 };
 
 std::string render(const MadeManifest& made) {
@@ -125,7 +127,20 @@ int run_signing(const fs::path& path, ManifestSettings& settings) {
   return kExitOk;
 }
 
+void check_tensors(const ManifestSettings& settings) {
+  if (!settings.tensors && settings.held.asked())
+    throw Error::usage("--engine, --tp, --ep and --dtype are for --tensors");
+  if (!settings.tensors) return;
+  if (settings.sign || settings.manifest.hash || !settings.chunks.empty() || !settings.root.empty() ||
+      !settings.rev.empty() || !settings.given.empty() || !settings.state.empty())
+    throw Error::usage("--tensors lists tensors, not files: options of files do not go with it");
+  if (settings.paths.size() != 1) throw Error::usage("--tensors takes one model");
+}
+
 int run_manifest(ManifestSettings& settings) {
+  check_tensors(settings);
+  if (settings.tensors)
+    return run_tensor_manifest(settings.paths[0], settings.held, settings.output, settings.common);
   ManifestOptions& options = settings.manifest;
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
@@ -173,6 +188,8 @@ constexpr const char* kManifestExamples =
     "  assay manifest . --chunks 16MiB -o m.json\n"
     "                                         from a good copy: names and mends damaged ranges later\n"
     "  assay manifest . --sign --key lab.pem  model.sig, which verify --public-key and model-signing verify\n"
+    "  assay manifest . --tensors --engine vllm --tp 4 -o held.json\n"
+    "                                         of each tensor as a rank holds it, for compare tensors\n"
     "\nExit codes: 0 written, 1 written, but files that are damaged or unreadable were left out, 2 wrong "
     "usage or unreadable input.";
 
@@ -219,6 +236,8 @@ void add_manifest(CLI::App& program, Action& action) {
       .add_option("--state", s.state, "With --hash or --sign: read only what changed since FILE was written")
       ->type_name("FILE")
       ->check(not_empty());
+  command.add_flag("--tensors", s.tensors, "The SHA-256 of every tensor, as JSON; reads the weights");
+  add_held_options(command, s.held);
   command.add_flag("--no-git", s.no_git, "Do not ask the git repository that PATH lies in");
   add_common_options(command, s.common);
   set_examples(command, kManifestExamples);

@@ -6,12 +6,10 @@
 
 #include "core/model/parallel_words.h"
 #include "core/numeric/ceil_div.h"
+#include "core/system/error.h"
 
 namespace assay {
 namespace {
-
-// vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
-constexpr std::uint64_t kVocabularyPadding = 64;
 
 // Units in order of rank; with fewer of them than ranks, each unit to as many neighbours.
 IndexRange units_of(const PartitionedPart& member, std::uint64_t ranks, std::uint64_t rank) {
@@ -34,6 +32,13 @@ PartitionedPart joined(const std::vector<PartitionedPart>& members) {
 }
 
 }  // namespace
+
+void check_grid(const ParallelConfig& grid) {
+  if (grid.tp == 0 || grid.tp > 1024) throw Error::usage("--tp takes 1 to 1024 ranks");
+  if (grid.ep == 0 || grid.tp % grid.ep != 0)
+    throw Error::usage(fmt::format("--ep {} does not divide --tp {}", grid.ep, grid.tp))
+        .remedy("experts are dealt out over groups of the same ranks that tensors are cut over");
+}
 
 std::uint64_t cut_ranks(const TensorSpec& spec, const ParallelConfig& grid) {
   if (spec.parallel.partition == Partition::replicated) return 1;

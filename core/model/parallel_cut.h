@@ -16,10 +16,16 @@
 
 namespace assay {
 
+// vLLM, vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE; SGLang has the same.
+inline constexpr std::uint64_t kVocabularyPadding = 64;
+
 struct ParallelConfig {
   std::uint64_t tp = 1, ep = 1;
   std::uint64_t ranks_of_an_expert() const { return tp / ep; }
 };
+
+// Of what --tp and --ep ask for, whatever the model. Throws Error::usage.
+void check_grid(const ParallelConfig& grid);
 
 struct IndexRange {
   std::uint64_t begin = 0, end = 0;

@@ -9,6 +9,7 @@
 #include "kernels/compare/kernels.h"
 #include "kernels/compare/model.h"
 #include "kernels/compare/serving.h"
+#include "kernels/compare/tensors.h"
 #include "kernels/plugin/worker.h"
 
 namespace assay {
@@ -80,6 +81,7 @@ void add_compare(CLI::App& program, Action& action) {
   add_compare_model(compare, action);
   add_compare_serving(compare, action);
   add_compare_dumps(compare, action);
+  add_compare_tensors(compare, action);
   add_plugin_worker(program, action);
 }
 

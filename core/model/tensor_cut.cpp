@@ -1,4 +1,4 @@
-#include "convert/cut.h"
+#include "core/model/tensor_cut.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "core/system/threads.h"
 
 #include "core/system/die_when_interrupted.h"
+#include "core/system/stop_on_request.h"
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
@@ -18,9 +19,14 @@ namespace assay {
 namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
+volatile std::sig_atomic_t g_may_ask = 0, g_asked = 0;
 std::atomic<int> g_deaf = 0;  // pieces of work that do not ask interrupted()
 
 void on_signal(int signal_number) {
+  if (g_may_ask != 0 && g_asked == 0) {
+    g_asked = 1;
+    return;
+  }
   if (g_interrupted != 0 || g_deaf.load(std::memory_order_relaxed) > 0) {
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
@@ -95,6 +101,17 @@ DieWhenInterrupted::DieWhenInterrupted() {
 }
 DieWhenInterrupted::~DieWhenInterrupted() {
   g_deaf.fetch_sub(1);
+}
+
+StopOnRequest::StopOnRequest() {
+  g_asked = 0;
+  g_may_ask = 1;
+}
+StopOnRequest::~StopOnRequest() {
+  g_may_ask = 0;
+}
+bool asked_to_stop() {
+  return g_asked != 0;
 }
 
 bool interrupted() {

@@ -77,6 +77,7 @@ struct ServingEngine::Served {
   std::vector<std::size_t> right;   // guesses, in their order
   std::size_t next_row = 0;         // the one that counts next: 0 the newest sure token's, i + 1 guess i's
   std::optional<FinishReason> end;  // it was told, and is not carried out yet
+  std::optional<Error> failure;     // why
   std::vector<double> forked_from;  // logits behind the prompt, whose other samples are due
   std::size_t prompt_rows = 0;      // whose logits were delivered
   std::vector<std::vector<std::vector<double>>> swapped;  // blocks by group, while it is swapped out
@@ -117,17 +118,18 @@ void ServingEngine::listen(Listener listener, PromptListener prompt) {
 std::size_t ServingEngine::submit(const ServingRequest& request) {
   check_prompt(request.text.prompt, model_);
   if (request.samples == 0) throw Error::usage("a request asks for at least one text");
-  const std::size_t number = requests_.size();
-  requests_.emplace_back();
-  Served& served = create(request, number, 0);
+  const std::size_t number = next_request_;
   try {
+    Served& served = create(request, number, 0);
     grow_keys(served);
     scheduler_->add(served.text);
   } catch (...) {
-    of_text_.erase(&served.text);
-    requests_.pop_back();
+    for (const auto& served : requests_[number]) of_text_.erase(&served->text);
+    requests_.erase(number);
     throw;
   }
+  ++next_request_;
+  Served& served = *requests_[number].front();
   if (request.text.max_new_tokens == 0 && !request.prompt_logits) finish(served, FinishReason::length);
   return number;
 }
@@ -191,12 +193,12 @@ void ServingEngine::forget(std::size_t request) {
     if (served->text.place != ServedText::Place::over)
       throw Error::internal(fmt::format("request {} is under way and cannot be forgotten", request));
   }
-  requests_[request].clear();
+  requests_.erase(request);
 }
 
 bool ServingEngine::step() {
   if (interrupted()) {
-    for (std::size_t i = 0; i < requests_.size(); ++i) cancel(i);
+    for (const auto& [number, texts] : requests_) cancel(number);
     return false;
   }
   guess();
@@ -407,7 +409,19 @@ void ServingEngine::deliver(const Row& row, std::span<const double> logits) {
   }
   if (served.made.ids.empty() && served.sample == 0 && served.request.samples > 1)
     served.forked_from.assign(logits.begin(), logits.end());
-  choose(served, logits, row.behind);
+  try_to_choose(served, logits, row.behind);
+}
+
+// Before the token is known nothing of the text has changed, so that it can end here by itself.
+void ServingEngine::try_to_choose(Served& served, std::span<const double> logits, std::size_t behind) {
+  if (!end_listener_) return choose(served, logits, behind);
+  try {
+    choose(served, logits, behind);
+  } catch (const Error& error) {
+    served.failure = error;
+    served.end = FinishReason::interrupted;
+    served.next_row = kNone;
+  }
 }
 
 // `behind`: the row's, as Served::next_row counts.
@@ -494,7 +508,7 @@ void ServingEngine::fork(Served& parent) {
     Served& served = create(parent.request, parent.number, sample);
     scheduler_->fork(parent.text, served.text);
     served.cache.resume(parent.cache.length(), parent.cache.states());
-    choose(served, logits);
+    try_to_choose(served, logits);
     served.end ? finish(served, *served.end) : grow_keys(served);
   }
 }
@@ -510,6 +524,8 @@ void ServingEngine::finish(Served& served, FinishReason reason) {
   served.swapped = {};
   served.drafter.reset();
   served.cache.truncate(0);
+  if (end_listener_)
+    end_listener_(served.number, served.sample, reason, served.failure ? &*served.failure : nullptr);
 }
 
 }  // namespace assay

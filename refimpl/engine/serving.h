@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/system/error.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/scheduler.h"
 #include "refimpl/sampling/sequence_sampler.h"
@@ -114,7 +115,13 @@ class ServingEngine {
                 const ServingParts& parts = {});
   ~ServingEngine();
 
+  // A text is over. `failure`: its next token could not be chosen, for a constraint, its biases or its logits leave none;
+  // where nobody listens that is thrown by step(), else it ends this one text as interrupted, and others go on.
+  using EndListener =
+      std::function<void(std::size_t request, std::size_t sample, FinishReason reason, const Error* failure)>;
+
   void listen(Listener listener, PromptListener prompt = {});
+  void listen_to_ends(EndListener listener) { end_listener_ = std::move(listener); }
   // Is told each step before it is computed.
   void watch_plans(std::function<void(const StepPlan&)> watcher) { plan_watcher_ = std::move(watcher); }
 
@@ -125,7 +132,7 @@ class ServingEngine {
   bool step();
   // Of a request that is over; others' are what was made so far.
   const Generation& result(std::size_t request, std::size_t sample = 0) const;
-  // Of a request that is over and whose result was taken nothing is kept.
+  // Of a request that is over and whose result was taken nothing is kept, its number included.
   void forget(std::size_t request);
 
   // What is known of finished texts goes to the outer level.
@@ -153,6 +160,7 @@ class ServingEngine {
   void deliver(const Matrix& hidden, const std::vector<Row>& rows);
   void deliver(const Row& row, std::span<const double> logits);
   void choose(Served& served, std::span<const double> logits, std::size_t behind = 0);
+  void try_to_choose(Served& served, std::span<const double> logits, std::size_t behind = 0);
   void keep_right(Served& served, StepPlan::Feed& feed, const Matrix& hidden);
   void settle(StepPlan plan, const Matrix& hidden);
   void fork(Served& parent);
@@ -168,8 +176,10 @@ class ServingEngine {
   std::unique_ptr<OuterLevel> outer_;
   Listener listener_;
   PromptListener prompt_listener_;
+  EndListener end_listener_;
   std::function<void(const StepPlan&)> plan_watcher_;
-  std::vector<std::vector<std::unique_ptr<Served>>> requests_;  // by number, then by sample
+  std::map<std::size_t, std::vector<std::unique_ptr<Served>>> requests_;  // by number, then by sample
+  std::size_t next_request_ = 0;
   std::map<const ServedText*, Served*> of_text_;
   std::size_t arrivals_ = 0;
   ServingCounts counts_;

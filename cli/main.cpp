@@ -20,6 +20,7 @@
 #include "refimpl/replay/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
+#include "refimpl/serve/command.h"
 #include "verify/command.h"
 #include "verify/inspect.h"
 #include "verify/manifest_command.h"
@@ -65,6 +66,7 @@ int run(int argc, char** argv) {
   assay::add_paramcount(program, action);
   assay::add_convert(program, action);
   assay::add_run(program, action, selected_kernels);
+  assay::add_serve(program, action, selected_kernels);
   assay::add_replay(program, action, selected_kernels);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);

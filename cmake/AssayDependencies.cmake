@@ -11,6 +11,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET libgit2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)  # the regexes of pre-tokenizers
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)  # assay serve
 
 # Optional: layers of models that are packed by it (verify/claims/unpack).
 find_path(ZSTD_INCLUDE_DIR zstd.h)

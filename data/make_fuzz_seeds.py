@@ -363,6 +363,31 @@ def grammar_seeds():
         save("json_schema", name, json.dumps(schema).encode())
 
 
+def serve_request_seeds():
+    completions = [
+        {"prompt": "a", "max_tokens": 2},
+        {"prompt": [1, 2], "logprobs": 2, "echo": True, "n": 2, "seed": 18446744073709551615, "stop": ["x", "y"]},
+        {"prompt": [[1], "b"], "logit_bias": {"44": -3.5}, "stream": True, "stream_options": {"include_usage": True}},
+        {"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {
+            "type": "object", "properties": {"z": {"type": "integer"}, "a": {"enum": [1, "b"]}}}}}},
+        {"prompt": "a", "grammar": 'root ::= "a"', "top_k": -1, "top_p": 0.5, "min_p": 0.1, "user": "u", "suffix": None},
+        {"prompt": "a", "temperature": 1e308}, {"prompt": "a", "best_of": 3}, {"prompt": "a", "unknown": 1},
+    ]
+    hi = {"role": "user", "content": "hi"}
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": [1]}'}}
+    chats = [
+        {"messages": [hi], "logprobs": True, "top_logprobs": 3, "max_completion_tokens": 5},
+        {"messages": [hi, {"role": "assistant", "content": None, "tool_calls": [call]}], "tools": [{"type": "function"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}], "chat_template_kwargs": {"t": False}},
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+    ]
+    for route, all_ in (("v", completions), ("c", chats), ("t", [{"prompt": "a"}, chats[0]]), ("d", [{"tokens": [1, 2]}])):
+        for i, request in enumerate(all_):
+            save("serve_request", f"{route}_{i}", route + json.dumps(request))
+    save("serve_request", "v_nested", 'v{"prompt": ' + "[" * 200 + "]" * 200 + "}")
+    save("serve_request", "v_large", 'v{"prompt": "a", "max_tokens": 1e999}')
+
+
 if __name__ == "__main__":
     grammar_seeds()
     gguf_seeds()
@@ -375,3 +400,4 @@ if __name__ == "__main__":
     shard_index_seeds()
     npz_seeds()
     signature_seeds()
+    serve_request_seeds()

@@ -60,6 +60,10 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/models", "refimpl/sampling",
         "refimpl/grammar", "refimpl/speculation", "refimpl/engine", "refimpl/block_store", "refimpl/claims",
         "refimpl/jinja", "refimpl/tokenizers"}},
+      {"refimpl/serve",
+       {"core/system", "core/numeric", "core/formats", "refimpl", "refimpl/ops", "refimpl/step",
+        "refimpl/models", "refimpl/sampling", "refimpl/grammar", "refimpl/engine", "refimpl/jinja",
+        "refimpl/tokenizers"}},
 
       {"kernels", {}},
       {"kernels/operands", {"refimpl/ops"}},
@@ -103,8 +107,8 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/engine", "refimpl/claims",
         "kernels/selection", "kernels/harness", "kernels/model_compare", "kernels/gate", "convert"}},
       {"cli",
-       {"core/system", "refimpl", "refimpl/replay", "kernels/selection", "kernels/compare", "kernels/gate",
-        "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
+       {"core/system", "refimpl", "refimpl/replay", "refimpl/serve", "kernels/selection", "kernels/compare",
+        "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
   return all;
 }
 constexpr std::array<std::string_view, 7> kProductFolders = {"core",    "refimpl",    "kernels", "verify",

@@ -1,0 +1,62 @@
+#include "refimpl/serve/client_socket.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace assay {
+namespace {
+
+using Place = std::pair<std::string, int>;  // address and port
+using NameOf = int (*)(int, sockaddr*, socklen_t*);
+
+std::optional<Place> place_of(NameOf name_of, int descriptor) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (name_of(descriptor, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return std::nullopt;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    return Place(text.data(), ntohs(v4.sin_port));
+  }
+  if (storage.ss_family != AF_INET6) return std::nullopt;
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+  return Place(text.data(), ntohs(v6.sin6_port));
+}
+
+}  // namespace
+
+ClientSocket::ClientSocket(const std::string& address, int port, int own_port) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
+  if (!folder) return;
+  while (const dirent* entry = readdir(folder.get())) {
+    const int descriptor = std::atoi(entry->d_name);
+    if (descriptor <= 2) continue;
+    const auto peer = place_of(getpeername, descriptor);
+    if (!peer || *peer != Place(address, port)) continue;
+    const auto own = place_of(getsockname, descriptor);
+    if (own && own->second == own_port) descriptor_ = descriptor;
+  }
+}
+
+bool ClientSocket::gone() const {
+  if (descriptor_ < 0) return false;
+  pollfd state = {.fd = descriptor_, .events = POLLRDHUP, .revents = 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void ClientSocket::stop_reading() const {
+  if (descriptor_ >= 0) shutdown(descriptor_, SHUT_RD);
+}
+
+}  // namespace assay

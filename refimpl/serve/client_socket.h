@@ -1,0 +1,22 @@
+// Is the client of a request still there? The HTTP library does not say until something is sent, and a text that nobody
+// waits for is not to be computed to its end.
+#pragma once
+
+#include <string>
+
+namespace assay {
+
+class ClientSocket {
+ public:
+  // The connection from that address and port to `own_port`, found among those this process has open.
+  ClientSocket(const std::string& address, int port, int own_port);
+  // It has closed its side, whole or its sending half, as a browser or curl does that goes away. Where the connection
+  // was not found: no.
+  bool gone() const;
+  void stop_reading() const;  // what comes further is not looked at
+
+ private:
+  int descriptor_ = -1;  // the library's, which closes it after the answer
+};
+
+}  // namespace assay

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/attention_decode.h"
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/team.h"
 #undef HWY_TARGET_INCLUDE
@@ -367,9 +368,19 @@ void attention(const AttentionCall& call, const Matrix& out, int jobs) {
   const auto is_split = [](const SequenceMetadata& span) {
     return span.queries == 1 && span.keys >= kSplitFrom;
   };
+  const bool few_heads = call.heads / call.kv_heads < kPackRows;
+  const auto is_decoding = [&](const SequenceMetadata& span) {
+    return span.queries == 1 && few_heads && !is_split(span);
+  };
+  std::vector<std::size_t> decoding;
+  for (std::size_t s = 0; s < call.sequences.size(); ++s) {
+    if (is_decoding(call.sequences[s])) decoding.push_back(s);
+  }
+  if (!decoding.empty()) attend_decoding(call, decoding, read_sinks(call), out, jobs);
   const std::vector<TilePlace> split = tiles_of(call, is_split);
-  attend_whole(call, tiles_of(call, [&](const SequenceMetadata& span) { return !is_split(span); }), out,
-               jobs);
+  attend_whole(call,
+               tiles_of(call, [&](const SequenceMetadata& s) { return !is_split(s) && !is_decoding(s); }),
+               out, jobs);
   if (!split.empty()) attend_split(call, split, out, jobs);
 }
 

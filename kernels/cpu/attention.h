@@ -14,14 +14,15 @@ namespace assay::cpu {
 
 // Fewer queries than this share too little to pay for packing their keys.
 inline constexpr std::size_t kPackRows = 4;
-// Rows of a tile: two register tiles of the product.
-inline constexpr std::size_t kTileQueries = 24;
+// Rows of a tile: four register tiles of the product, for which keys are packed once.
+inline constexpr std::size_t kTileQueries = 48;
 // Keys of a part: enough that merging it costs nothing beside it.
 inline constexpr std::size_t kSplitKeys = 128;
 // From so many keys on, a sequence's only query is taken by parts of its keys.
 inline constexpr std::size_t kSplitFrom = 512;
 
-// float32 alone. `out` [tokens, heads · v_dim]. The long past of a sequence's only query is split as below.
+// float32 alone. `out` [tokens, heads · v_dim]. The long past of a sequence's only query is split as below, the short one
+// of a few heads read row by row (attention_decode.h).
 void attention(const AttentionCall& call, const Matrix& out, int jobs);
 
 // Split-KV decoding (Flash-Decoding, Dao et al. 2023): parts of the keys by themselves, so that one query of

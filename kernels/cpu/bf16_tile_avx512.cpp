@@ -31,7 +31,8 @@ void tile(const std::int32_t* x, const std::int32_t* panel, std::size_t pairs, f
 }  // namespace
 
 bool has_bf16_products() {
-  static const bool has = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512f");
+  static const bool has = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512bw");
   return has;
 }
 

@@ -7,6 +7,9 @@
 namespace assay::cpu {
 
 inline constexpr std::size_t kBf16PanelWidth = 32;  // two vectors of 512 bits
+// The code of 2⁻⁵⁶: numbers from there on are multiples of 2⁻⁶³, their products and what sums of these come to multiples of
+// 2⁻¹²⁶, which is the least normal number of float32.
+inline constexpr unsigned kLeastBf16Code = (127 - 56) << 7;
 
 // This CPU, and the system it runs, have what the tile needs.
 bool has_bf16_products();

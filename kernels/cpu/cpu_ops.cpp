@@ -10,7 +10,7 @@
 namespace assay {
 
 Matrix CpuOps::run(const LinearCall& call) {
-  if (!is_float32() && !cpu::takes_bf16(call.weight, arithmetic())) return ReferenceOps::run(call);
+  if (!arithmetic().float32() && !cpu::takes_bf16(call.weight, arithmetic())) return ReferenceOps::run(call);
   if (call.x.columns() != call.weight.inputs())
     throw Error::internal(
         fmt::format("linear: takes {} inputs and is given {}", call.weight.inputs(), call.x.columns()));
@@ -20,54 +20,56 @@ Matrix CpuOps::run(const LinearCall& call) {
 }
 
 Matrix CpuOps::run(const RmsNormCall& call) {
-  if (!is_float32()) return ReferenceOps::run(call);
+  if (!is_narrow()) return ReferenceOps::run(call);
   std::vector<float> w(call.weight.columns);
   decode_rows(call.weight, 0, 1, w.data());
+  if (bf16()) cpu::round_to_bf16(w);
   if (w.empty() || call.x.columns() % w.size() != 0)
     throw Error::internal(fmt::format("rms_norm: {} weights for rows of {}", w.size(), call.x.columns()));
   if (call.form == NormForm::one_plus_weight) {
     for (float& value : w) value += 1;
   }
   Matrix y = allocate(call.x.rows(), call.x.columns());
-  cpu::rms_norm(call.x, w, call.epsilon, y, jobs());
+  const bool inner = call.form == NormForm::weight_last;
+  cpu::rms_norm(call.x, {w, call.epsilon, bf16(), inner}, y, jobs());
   return y;
 }
 
 Matrix CpuOps::run(const RotaryCall& call) {
-  if (!is_float32()) return ReferenceOps::run(call);
+  if (!is_narrow()) return ReferenceOps::run(call);
   check_angles(call);
   Matrix x = call.x;
-  cpu::rope(x, call.angles, jobs());
+  cpu::rope(x, call.angles, bf16(), jobs());
   return x;
 }
 
 Matrix CpuOps::run(const AttentionCall& call) {
-  if ((!is_float32() && !arithmetic().bfloat16()) || !call.slopes.empty()) return ReferenceOps::run(call);
+  if (!is_narrow() || !call.slopes.empty()) return ReferenceOps::run(call);
   check_heads(call);
   Matrix out = allocate(call.q.rows(), call.heads * call.v_dim);
   order_ == cpu::SumOrder::steady ? cpu::steady_attention(call, out, jobs())
                                   : cpu::attention(call, out, jobs());
-  if (arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, jobs());
+  if (bf16()) cpu::round_to_bf16(out, jobs());
   return out;
 }
 
 Matrix CpuOps::run(const GatedActivationCall& call) {
-  if (!is_float32()) return ReferenceOps::run(call);
+  if (!is_narrow()) return ReferenceOps::run(call);
   if (call.gate.rows() != call.up.rows() || call.gate.columns() != call.up.columns())
     throw Error::internal(fmt::format("gated_activation: a gate [{}, {}] for [{}, {}]", call.gate.rows(),
                                       call.gate.columns(), call.up.rows(), call.up.columns()));
   Matrix y = allocate(call.gate.rows(), call.gate.columns());
-  cpu::gated(call.gate, call.up, call.form, y, jobs());
+  cpu::gated(call.gate, call.up, call.form, bf16(), y, jobs());
   return y;
 }
 
 Matrix CpuOps::add(const Matrix& a, const Matrix& b) {
-  if (!is_float32()) return ReferenceOps::add(a, b);
+  if (!is_narrow()) return ReferenceOps::add(a, b);
   if (a.rows() != b.rows() || a.columns() != b.columns())
     throw Error::internal(
         fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
   Matrix y = allocate(a.rows(), a.columns());
-  cpu::add(a, b, y, jobs());
+  cpu::add(a, b, bf16(), y, jobs());
   return y;
 }
 

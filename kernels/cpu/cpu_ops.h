@@ -1,8 +1,8 @@
 // The operations on the CPU's vectors: those below are kernels of kernels/cpu, all others the reference's,
 // which are made of these where they multiply matrices (latent attention, mixtures of experts).
 //
-// The kernels compute in float32; under arithmetics of bfloat16 linear and attention do, whose results are
-// then rounded. All else is the reference's.
+// The kernels compute in float32. Under arithmetics of bfloat16 the results of linear and attention are then rounded,
+// and norms, rotations, gates and sums round between their stages where the reference does.
 #pragma once
 
 #include "kernels/cpu/linear_work.h"
@@ -29,7 +29,9 @@ class CpuOps : public ReferenceOps {
   Matrix add(const Matrix& a, const Matrix& b) override;
 
  private:
-  bool is_float32() const { return arithmetic().float32(); }
+  // What is stored of results is float32, or bfloat16 numbers in it.
+  bool is_narrow() const { return arithmetic().storage() == Real::f32; }
+  bool bf16() const { return arithmetic().bfloat16(); }
   Ops* owner_ = nullptr;
   cpu::SumOrder order_ = cpu::SumOrder::fastest;
 };

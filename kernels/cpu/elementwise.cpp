@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/numeric/codec.h"
 #include "core/numeric/simd_disabled_targets.h"
 #include "kernels/cpu/team.h"
 #undef HWY_TARGET_INCLUDE
@@ -22,7 +23,12 @@ using V32 = hn::Vec<F32>;
 
 #include "kernels/cpu/logistic.h"
 
-void norm_row(const float* x, const float* w, std::size_t count, float epsilon, float* y) {
+#include "kernels/cpu/stages.h"
+
+// `inner`: x / rms is rounded before the weight comes in (NormForm::weight_last).
+template <class Stages>
+HWY_INLINE void norm_as(const float* x, const float* w, std::size_t count, float epsilon, bool inner,
+                        float* y) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
   V32 squares = hn::Zero(d);
@@ -34,53 +40,96 @@ void norm_row(const float* x, const float* w, std::size_t count, float epsilon, 
   float sum = hn::GetLane(hn::SumOfLanes(d, squares));
   for (; i < count; ++i) sum += x[i] * x[i];
   const float factor = 1 / std::sqrt(sum / static_cast<float>(count) + epsilon);
-  for (i = 0; i + lanes <= count; i += lanes) {
-    const V32 scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor));
-    hn::StoreU(hn::Mul(scaled, hn::LoadU(d, w + i)), d, y + i);
+  for (i = 0; i < count; i += lanes) {
+    const std::size_t here = std::min(lanes, count - i);
+    V32 scaled = hn::Mul(load_some(x + i, here), hn::Set(d, factor));
+    if (inner) scaled = Stages::stage(scaled);
+    store_some(Stages::stage(hn::Mul(scaled, load_some(w + i, here))), y + i, here);
   }
-  for (; i < count; ++i) y[i] = x[i] * factor * w[i];
+}
+void norm_row(const float* x, const float* w, std::size_t count, float epsilon, float* y) {
+  norm_as<KeepFloat32>(x, w, count, epsilon, false, y);
+}
+void norm_row_bf16(const float* x, const float* w, std::size_t count, float epsilon, bool inner, float* y) {
+  norm_as<RoundToBf16>(x, w, count, epsilon, inner, y);
 }
 
+template <class Stages>
 HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedActivation& form) {
   const F32 d;
+  const auto times_up = [&](V32 activated)
+                            HWY_ATTR { return Stages::stage(hn::Mul(Stages::stage(activated), up)); };
   switch (form.activation) {
-    case Activation::silu: return hn::Mul(hn::Mul(gate, sigmoid(gate)), up);
+    case Activation::silu: return times_up(hn::Mul(gate, sigmoid(gate)));
     case Activation::gelu_tanh: {
       // tanh(z) = 2 σ(2z) - 1, so ½ x (1 + tanh z) = x σ(2z)
       const V32 cube = hn::Mul(hn::Mul(gate, gate), gate);
       const V32 z = hn::MulAdd(cube, hn::Set(d, 0.044715F), gate);
       const V32 twice = hn::Mul(z, hn::Set(d, static_cast<float>(2 * std::sqrt(2 / std::numbers::pi))));
-      return hn::Mul(hn::Mul(gate, sigmoid(twice)), up);
+      return times_up(hn::Mul(gate, sigmoid(twice)));
     }
     case Activation::gpt_oss: {
       const V32 limit = hn::Set(d, static_cast<float>(form.limit));
       const V32 g = hn::Min(gate, limit), u = hn::Max(hn::Min(up, limit), hn::Neg(limit));
-      const V32 glu = hn::Mul(g, sigmoid(hn::Mul(g, hn::Set(d, 1.702F))));
-      return hn::Mul(glu, hn::Add(u, hn::Set(d, 1.0F)));
+      const V32 sharp = Stages::stage(hn::Mul(g, hn::Set(d, 1.702F)));
+      const V32 glu = Stages::stage(hn::Mul(g, Stages::stage(sigmoid(sharp))));
+      return Stages::stage(hn::Mul(glu, Stages::stage(hn::Add(u, hn::Set(d, 1.0F)))));
     }
-    case Activation::relu: return hn::Mul(hn::Max(gate, hn::Zero(d)), up);
+    case Activation::relu: return times_up(hn::Max(gate, hn::Zero(d)));
     case Activation::relu_squared: {
       const V32 positive = hn::Max(gate, hn::Zero(d));
-      return hn::Mul(hn::Mul(positive, positive), up);
+      return times_up(hn::Mul(positive, positive));
     }
-    case Activation::sigmoid: return hn::Mul(sigmoid(gate), up);
+    case Activation::sigmoid: return times_up(sigmoid(gate));
     case Activation::gelu: break;
   }
   return gate;
 }
 
+template <class Stages>
+HWY_INLINE void gate_as(const float* gate, const float* up, std::size_t count, const GatedActivation& form,
+                        float* y) {
+  const std::size_t lanes = hn::Lanes(F32());
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t here = std::min(lanes, count - i);
+    store_some(gate_vector<Stages>(load_some(gate + i, here), load_some(up + i, here), form), y + i, here);
+  }
+}
 void gate_row(const float* gate, const float* up, std::size_t count, const GatedActivation& form, float* y) {
-  const F32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(gate_vector(hn::LoadU(d, gate + i), hn::LoadU(d, up + i), form), d, y + i);
-  if (i == count) return;
-  HWY_ALIGN float g[HWY_MAX_BYTES / sizeof(float)] = {}, u[HWY_MAX_BYTES / sizeof(float)] = {};
-  std::copy(gate + i, gate + count, g);
-  std::copy(up + i, up + count, u);
-  hn::StoreU(gate_vector(hn::LoadU(d, g), hn::LoadU(d, u), form), d, g);
-  std::copy(g, g + (count - i), y + i);
+  gate_as<KeepFloat32>(gate, up, count, form, y);
+}
+void gate_row_bf16(const float* gate, const float* up, std::size_t count, const GatedActivation& form,
+                   float* y) {
+  gate_as<RoundToBf16>(gate, up, count, form, y);
+}
+
+// Pairs (first[i], second[i]).
+void rotate_row_bf16(float* first, float* second, const float* cos, const float* sin, std::size_t pairs) {
+  const std::size_t lanes = hn::Lanes(F32());
+  const auto product = [](V32 a, V32 b) HWY_ATTR { return RoundToBf16::stage(hn::Mul(a, b)); };
+  for (std::size_t i = 0; i < pairs; i += lanes) {
+    const std::size_t here = std::min(lanes, pairs - i);
+    const V32 a = load_some(first + i, here), b = load_some(second + i, here);
+    const V32 c = load_some(cos + i, here), s = load_some(sin + i, here);
+    store_some(RoundToBf16::stage(hn::Sub(product(a, c), product(b, s))), first + i, here);
+    store_some(RoundToBf16::stage(hn::Add(product(b, c), product(a, s))), second + i, here);
+  }
+}
+
+void add_row_bf16(const float* a, const float* b, std::size_t count, float* y) {
+  const std::size_t lanes = hn::Lanes(F32());
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t here = std::min(lanes, count - i);
+    store_some(RoundToBf16::stage(hn::Add(load_some(a + i, here), load_some(b + i, here))), y + i, here);
+  }
+}
+
+void round_row_to_bf16(float* x, std::size_t count) {
+  const std::size_t lanes = hn::Lanes(F32());
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t here = std::min(lanes, count - i);
+    store_some(RoundToBf16::stage(load_some(x + i, here)), x + i, here);
+  }
 }
 
 }  // namespace assay::cpu::HWY_NAMESPACE
@@ -90,7 +139,12 @@ HWY_AFTER_NAMESPACE();
 namespace assay::cpu {
 
 HWY_EXPORT(norm_row);
+HWY_EXPORT(norm_row_bf16);
 HWY_EXPORT(gate_row);
+HWY_EXPORT(gate_row_bf16);
+HWY_EXPORT(rotate_row_bf16);
+HWY_EXPORT(add_row_bf16);
+HWY_EXPORT(round_row_to_bf16);
 
 namespace {
 
@@ -109,51 +163,92 @@ void rotate(float& first, float& second, float cos, float sin) {
   second = b * cos + a * sin;
 }
 
+// Pairs that lie beside each other, in the order of rotate_row_bf16.
+void rotate_neighbours_bf16(float* head, const float* cos, const float* sin, std::size_t pairs) {
+  thread_local std::vector<float> first, second;
+  first.resize(pairs);
+  second.resize(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    first[i] = head[2 * i];
+    second[i] = head[2 * i + 1];
+  }
+  HWY_DYNAMIC_DISPATCH(rotate_row_bf16)(first.data(), second.data(), cos, sin, pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    head[2 * i] = first[i];
+    head[2 * i + 1] = second[i];
+  }
+}
+
+// gate · Φ(gate) · up: the error function has no vector form here.
+void gelu_row(const float* gate, const float* up, std::size_t count, bool bf16, float* y) {
+  const auto stage = [&](float v) { return bf16 ? decode(kBF16, encode(kBF16, v, Overflow::special)) : v; };
+  for (std::size_t c = 0; c < count; ++c)
+    y[c] = stage(stage(0.5F * gate[c] * (1 + std::erf(gate[c] * 0.70710678F))) * up[c]);
+}
+
 }  // namespace
 
-void rms_norm(const Matrix& x, std::span<const float> w, double epsilon, const Matrix& y, int jobs) {
-  const auto norm = HWY_DYNAMIC_DISPATCH(norm_row);
+void rms_norm(const Matrix& x, const Norm& norm, const Matrix& y, int jobs) {
+  const std::size_t group = norm.w.size();
+  const auto row = HWY_DYNAMIC_DISPATCH(norm_row);
+  const auto row_bf16 = HWY_DYNAMIC_DISPATCH(norm_row_bf16);
+  const auto epsilon = static_cast<float>(norm.epsilon);
   over_rows(x.rows(), x.columns(), jobs, [&](std::size_t r) {
-    for (std::size_t c = 0; c < x.columns(); c += w.size())
-      norm(x.row<float>(r) + c, w.data(), w.size(), static_cast<float>(epsilon), y.row<float>(r) + c);
+    for (std::size_t c = 0; c < x.columns(); c += group) {
+      const float* from = x.row<float>(r) + c;
+      float* to = y.row<float>(r) + c;
+      norm.bf16 ? row_bf16(from, norm.w.data(), group, epsilon, norm.round_before_weight, to)
+                : row(from, norm.w.data(), group, epsilon, to);
+    }
   });
 }
 
-void gated(const Matrix& gate, const Matrix& up, const GatedActivation& form, const Matrix& y, int jobs) {
-  if (form.activation == Activation::gelu) {  // the error function has no vector form here
-    over_rows(gate.rows(), gate.columns(), jobs, [&](std::size_t r) {
-      for (std::size_t c = 0; c < gate.columns(); ++c) {
-        const float g = gate.row<float>(r)[c];
-        y.row<float>(r)[c] = 0.5F * g * (1 + std::erf(g * 0.70710678F)) * up.row<float>(r)[c];
-      }
-    });
-    return;
-  }
-  const auto row = HWY_DYNAMIC_DISPATCH(gate_row);
+void gated(const Matrix& gate, const Matrix& up, const GatedActivation& form, bool bf16, const Matrix& y,
+           int jobs) {
+  const auto row = bf16 ? HWY_DYNAMIC_DISPATCH(gate_row_bf16) : HWY_DYNAMIC_DISPATCH(gate_row);
+  const bool by_erf = form.activation == Activation::gelu;
   over_rows(gate.rows(), gate.columns(), jobs, [&](std::size_t r) {
-    row(gate.row<float>(r), up.row<float>(r), gate.columns(), form, y.row<float>(r));
+    const float *g = gate.row<float>(r), *u = up.row<float>(r);
+    by_erf ? gelu_row(g, u, gate.columns(), bf16, y.row<float>(r))
+           : row(g, u, gate.columns(), form, y.row<float>(r));
   });
 }
 
-void rope(const Matrix& x, const RopeCall& call, int jobs) {
+void rope(const Matrix& x, const RopeCall& call, bool bf16, int jobs) {
   const std::size_t pairs = call.cos.columns();
   const bool halves = call.layout == RopeLayout::half_split;
+  const auto rotate_halves = HWY_DYNAMIC_DISPATCH(rotate_row_bf16);
   over_rows(x.rows(), x.columns(), jobs, [&](std::size_t t) {
     const float *cos = call.cos.row<float>(t), *sin = call.sin.row<float>(t);
     for (std::size_t h = 0; h < call.heads; ++h) {
       float* head = x.row<float>(t) + h * call.head_dim + call.offset;
+      if (bf16) {
+        halves ? rotate_halves(head, head + pairs, cos, sin, pairs)
+               : rotate_neighbours_bf16(head, cos, sin, pairs);
+        continue;
+      }
       for (std::size_t i = 0; i < pairs; ++i)
         rotate(head[halves ? i : 2 * i], head[halves ? i + pairs : 2 * i + 1], cos[i], sin[i]);
     }
   });
 }
 
-void add(const Matrix& a, const Matrix& b, const Matrix& y, int jobs) {
+void add(const Matrix& a, const Matrix& b, bool bf16, const Matrix& y, int jobs) {
+  const auto add_bf16 = HWY_DYNAMIC_DISPATCH(add_row_bf16);
   over_rows(a.rows(), a.columns(), jobs, [&](std::size_t r) {
     const float *left = a.row<float>(r), *right = b.row<float>(r);
     float* sum = y.row<float>(r);
+    if (bf16) return add_bf16(left, right, a.columns(), sum);
     for (std::size_t c = 0; c < a.columns(); ++c) sum[c] = left[c] + right[c];
   });
+}
+
+void round_to_bf16(const Matrix& y, int jobs) {
+  const auto round = HWY_DYNAMIC_DISPATCH(round_row_to_bf16);
+  over_rows(y.rows(), y.columns(), jobs, [&](std::size_t r) { round(y.row<float>(r), y.columns()); });
+}
+void round_to_bf16(std::span<float> values) {
+  HWY_DYNAMIC_DISPATCH(round_row_to_bf16)(values.data(), values.size());
 }
 
 }  // namespace assay::cpu

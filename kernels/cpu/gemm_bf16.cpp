@@ -4,11 +4,15 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include "core/numeric/codec_simd.h"
 #include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/bf16_rows_avx512.h"
 #include "kernels/cpu/bf16_tile_avx512.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "refimpl/ops/w8a8.h"
@@ -83,21 +87,43 @@ HWY_INLINE void tile_of(std::size_t rows, const float* x, const std::int32_t* pa
   }
 }
 
-// `in_pairs`: by one instruction.
-void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, std::size_t count,
-              float* HWY_RESTRICT y, std::size_t y_stride) {
+// A tile's part of Bf16Tiles::values from its codes.
+const float* widened(const std::int32_t* codes, std::size_t rows, std::size_t pairs, float* values) {
+  for (std::size_t k = 0; k < pairs; ++k) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto pair = static_cast<std::uint32_t>(codes[k * rows + i]);
+      values[2 * k * rows + i] = std::bit_cast<float>(pair & 0xFFFF0000U);
+      values[(2 * k + 1) * rows + i] = std::bit_cast<float>(pair << 16);
+    }
+  }
+  return values;
+}
+
+// To the second-level cache; returns the end.
+const std::byte* fetch(const std::byte* from, std::size_t bytes) {
+  if (from == nullptr) return nullptr;
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+  return from + bytes;
+}
+
+// `in_pairs`: by one instruction. `ahead`: the next panel's bytes, as many as this one's, which are fetched meanwhile.
+void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, const std::byte* ahead,
+              std::size_t count, float* HWY_RESTRICT y, std::size_t y_stride) {
   const std::size_t width = 2 * hn::Lanes(F32());
   thread_local std::vector<float> sums;  // [tokens][width]
+  float values[2 * kPairsAtOnce * kTileRows];
   sums.assign(x.tokens * width, 0.0F);
   for (std::size_t k = 0; k < x.pairs; k += kPairsAtOnce) {
     const std::size_t pairs = std::min(kPairsAtOnce, x.pairs - k);
     for (std::size_t token = 0; token < x.tokens;) {
       const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
       const std::size_t at = token * x.pairs + k * rows;
+      ahead = fetch(ahead, rows * pairs * width * sizeof *panel / x.tokens);
       if (in_pairs && width == kBf16PanelWidth)
         bf16_tile_avx512(rows, &x.codes[at], panel + k * width, pairs, &sums[token * width]);
       else
-        tile_of(rows, &x.values[2 * at], panel + k * width, pairs, &sums[token * width]);
+        tile_of(rows, x.values.empty() ? widened(&x.codes[at], rows, pairs, values) : &x.values[2 * at],
+                panel + k * width, pairs, &sums[token * width]);
       token += rows;
     }
   }
@@ -114,15 +140,27 @@ void transpose_pairs(const std::int32_t* rows, std::size_t count, std::size_t pa
   transpose_rows(row_of, count, pairs, width, panel.data());
 }
 
-// Tokens [first, first + count) of rows of pairs, where a tile begins. `codes` may be null.
+// Neither zero nor at least kLeastBf16Code.
+bool any_tiny(const std::int32_t* pairs, std::size_t count) {
+  std::uint32_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto pair = static_cast<std::uint32_t>(pairs[i]);
+    const std::uint32_t low = pair & 0x7FFF, high = pair >> 16 & 0x7FFF;
+    found |= static_cast<std::uint32_t>(low - 1 < kLeastBf16Code - 1) |
+             static_cast<std::uint32_t>(high - 1 < kLeastBf16Code - 1);
+  }
+  return found != 0;
+}
+
+// Tokens [first, first + count) of rows of pairs, where a tile begins: as numbers, or as they are.
 void pack_pairs(const std::int32_t* rows, std::size_t first, std::size_t count, std::size_t pairs,
                 float* values, std::int32_t* codes) {
   for (std::size_t token = first; token < first + count;) {
     const std::size_t tall = rows_of_tile(kTileRows, first + count - token);
     for (std::size_t i = 0; i < tall; ++i) {
       const std::int32_t* row = rows + (token - first + i) * pairs;
-      float* to = values + 2 * token * pairs + i;
-      for (std::size_t k = 0; k < pairs; ++k, to += 2 * tall) {
+      float* to = codes == nullptr ? values + 2 * token * pairs + i : nullptr;
+      for (std::size_t k = 0; codes == nullptr && k < pairs; ++k, to += 2 * tall) {
         const auto pair = static_cast<std::uint32_t>(row[k]);
         to[0] = std::bit_cast<float>(pair & 0xFFFF0000U);
         to[tall] = std::bit_cast<float>(pair << 16);
@@ -143,39 +181,30 @@ namespace assay::cpu {
 HWY_EXPORT(multiply);
 HWY_EXPORT(transpose_pairs);
 HWY_EXPORT(pack_pairs);
+HWY_EXPORT(any_tiny);
 
 namespace {
 
-// Products of numbers of 2⁻⁴⁰ and above, and the differences of such products, are normal numbers.
-constexpr unsigned kLeastExponent = 127 - 40;
-
-// Neither zero nor at least 2⁻⁴⁰.
-bool any_tiny(const std::int32_t* pairs, std::size_t count) {
-  unsigned found = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto pair = static_cast<std::uint32_t>(pairs[i]);
-    const std::uint32_t low = pair & 0x7FFF, high = pair >> 16 & 0x7FFF;
-    found |= static_cast<unsigned>(low - 1 < (kLeastExponent << 7) - 1) |
-             static_cast<unsigned>(high - 1 < (kLeastExponent << 7) - 1);
-  }
-  return found != 0;
-}
-
 // `rows` rows of `terms` BF16 codes, as they lie row_bytes apart, with a zero after an odd last one.
-void copy_pairs(const std::byte* codes, std::size_t row_bytes, std::size_t rows, std::size_t terms,
-                std::vector<std::int32_t>& pairs) {
+const std::int32_t* pairs_of(const std::byte* codes, std::size_t row_bytes, std::size_t rows,
+                             std::size_t terms, std::vector<std::int32_t>& copy) {
   const std::size_t across = (terms + 1) / 2;
-  pairs.assign(rows * across, 0);
-  for (std::size_t r = 0; r < rows; ++r) std::memcpy(&pairs[r * across], codes + r * row_bytes, 2 * terms);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(codes) % alignof(std::int32_t) == 0;
+  if (aligned && row_bytes == across * sizeof(std::int32_t) && row_bytes == 2 * terms)
+    return reinterpret_cast<const std::int32_t*>(codes);
+  copy.assign(rows * across, 0);
+  for (std::size_t r = 0; r < rows; ++r) std::memcpy(&copy[r * across], codes + r * row_bytes, 2 * terms);
+  return copy.data();
 }
 
 void encode_pairs(const float* values, std::size_t stride, std::size_t rows, std::size_t terms,
-                  std::vector<std::int32_t>& pairs) {
+                  std::int32_t* pairs) {
   const std::size_t across = (terms + 1) / 2;
-  pairs.assign(rows * across, 0);
-  for (std::size_t r = 0; r < rows; ++r)
+  for (std::size_t r = 0; r < rows; ++r, pairs += across) {
+    if (terms % 2 != 0) pairs[across - 1] = 0;
     simd::encode(ElementType::BF16, {values + r * stride, terms}, Overflow::special,
-                 reinterpret_cast<std::byte*>(&pairs[r * across]));
+                 reinterpret_cast<std::byte*>(pairs));
+  }
 }
 
 }  // namespace
@@ -188,57 +217,89 @@ bool takes_bf16(const WeightView& weight, const Arithmetic& arithmetic) {
 }
 
 Bf16Tiles::Bf16Tiles(const Matrix& x, int jobs)
+    : tokens(x.rows()), terms(x.columns()), pairs((terms + 1) / 2) {
+  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
+  const auto over_tiles = [&](auto body) {
+    team_for(jobs, (tokens + kTokens - 1) / kTokens,
+             [&](std::size_t i) { body(i * kTokens, std::min(kTokens, tokens - i * kTokens)); });
+  };
+  const auto rows = std::make_unique_for_overwrite<std::int32_t[]>(tokens * pairs);
+  std::atomic<bool> tiny = !multiplies_pairs();
+  over_tiles([&](std::size_t first, std::size_t count) {
+    std::int32_t* here = &rows[first * pairs];
+    encode_pairs(x.row<float>(first), x.stride(), count, terms, here);
+    if (!tiny && HWY_DYNAMIC_DISPATCH(any_tiny)(here, count * pairs)) tiny = true;
+  });
+  if (tiny)
+    values.resize(2 * tokens * pairs);
+  else
+    codes.resize(tokens * pairs);
+  over_tiles([&](std::size_t first, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(pack_pairs)
+    (&rows[first * pairs], first, count, pairs, values.data(), codes.empty() ? nullptr : codes.data());
+  });
+}
+
+bool multiplies_pairs() {
+  return has_bf16_products() && panel_width() == kBf16PanelWidth;
+}
+
+Bf16Tokens::Bf16Tokens(const Matrix& x)
     : tokens(x.rows()),
       terms(x.columns()),
-      pairs((terms + 1) / 2),
-      values(2 * tokens * pairs),
-      codes(has_bf16_products() ? tokens * pairs : 0) {
-  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
-  std::atomic<bool> tiny = false;
-  team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
-    const std::size_t first = i * kTokens, count = std::min(kTokens, tokens - first);
-    thread_local std::vector<std::int32_t> rows;
-    encode_pairs(x.row<float>(first), x.stride(), count, terms, rows);
-    if (any_tiny(rows.data(), rows.size())) tiny = true;
-    HWY_DYNAMIC_DISPATCH(pack_pairs)
-    (rows.data(), first, count, pairs, values.data(), codes.empty() ? nullptr : codes.data());
-  });
-  if (tiny) codes.clear();
+      stride((terms + kBf16Vector - 1) / kBf16Vector * kBf16Vector / 2),
+      pairs(tokens * stride),
+      tiny(tokens) {
+  for (std::size_t t = 0; t < tokens; ++t) {
+    std::int32_t* row = &pairs[t * stride];
+    encode_pairs(x.row<float>(t), 0, 1, terms, row);
+    tiny[t] = static_cast<unsigned char>(HWY_DYNAMIC_DISPATCH(any_tiny)(row, stride));
+  }
+}
+
+void bf16_rows(const Bf16Tokens& x, const WeightView& weight, std::size_t first, std::size_t count,
+               const Matrix& y) {
+  bf16_rows_avx512({.w = weight.codes + first * weight.row_bytes,
+                    .row_bytes = weight.row_bytes,
+                    .terms = x.terms,
+                    .count = count,
+                    .x = x.pairs.data(),
+                    .x_stride = x.stride,
+                    .tokens = x.tokens,
+                    .tiny = x.tiny.data(),
+                    .y = y.row<float>(0) + first,
+                    .y_stride = y.stride()});
 }
 
 void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first, std::size_t count,
                 const Matrix& y) {
-  thread_local std::vector<std::int32_t> rows, panel;
+  thread_local std::vector<std::int32_t> copy, panel;
   thread_local std::vector<float> values;
+  const std::int32_t* rows = nullptr;
   if (is_stored_bf16(weight)) {
-    copy_pairs(weight.codes + first * weight.row_bytes, weight.row_bytes, count, x.terms, rows);
+    rows = pairs_of(weight.codes + first * weight.row_bytes, weight.row_bytes, count, x.terms, copy);
   } else {
     values.resize(count * x.terms);
+    copy.resize(count * x.pairs);
     decode_rows(weight, first, count, values.data());
-    encode_pairs(values.data(), x.terms, count, x.terms, rows);
+    encode_pairs(values.data(), x.terms, count, x.terms, copy.data());
+    rows = copy.data();
   }
-  HWY_DYNAMIC_DISPATCH(transpose_pairs)(rows.data(), count, x.pairs, panel);
-  const bool in_pairs = !x.codes.empty() && !any_tiny(rows.data(), rows.size());
-  HWY_DYNAMIC_DISPATCH(multiply)(x, panel.data(), in_pairs, count, y.row<float>(0) + first, y.stride());
+  HWY_DYNAMIC_DISPATCH(transpose_pairs)(rows, count, x.pairs, panel);
+  const bool by_instruction = !x.codes.empty() && !HWY_DYNAMIC_DISPATCH(any_tiny)(rows, count * x.pairs);
+  const std::byte* ahead = rows == copy.data() ? nullptr : weight.codes + (first + count) * weight.row_bytes;
+  HWY_DYNAMIC_DISPATCH(multiply)
+  (x, panel.data(), by_instruction, ahead, count, y.row<float>(0) + first, y.stride());
 }
 
 void finish_bf16(const WeightView& bias, bool keep, const Matrix& y, int jobs) {
   std::vector<float> b(bias ? bias.columns : 0);
-  std::vector<std::byte> codes(2 * b.size());
-  if (bias) {
-    decode_rows(bias, 0, 1, b.data());
-    simd::encode(ElementType::BF16, b, Overflow::special, codes.data());
-    simd::decode(ElementType::BF16, codes, b.data());
+  if (bias) decode_rows(bias, 0, 1, b.data());
+  round_to_bf16(b);
+  for (std::size_t t = 0; bias && t < y.rows(); ++t) {
+    for (std::size_t c = 0; c < b.size(); ++c) y.row<float>(t)[c] += b[c];
   }
-  team_for(jobs, y.rows(), [&](std::size_t t) {
-    float* row = y.row<float>(t);
-    for (std::size_t c = 0; c < b.size(); ++c) row[c] += b[c];
-    if (keep) return;
-    thread_local std::vector<std::byte> rounded;
-    rounded.resize(2 * y.columns());
-    simd::encode(ElementType::BF16, {row, y.columns()}, Overflow::special, rounded.data());
-    simd::decode(ElementType::BF16, rounded, row);
-  });
+  if (!keep) round_to_bf16(y, jobs);
 }
 
 }  // namespace assay::cpu

@@ -30,9 +30,25 @@ bool takes_bf16(const WeightView& weight, const Arithmetic& arithmetic);
 struct Bf16Tiles {
   Bf16Tiles(const Matrix& x, int jobs);  // x: bfloat16 numbers, in float32
   std::size_t tokens, terms, pairs;      // ⌈K / 2⌉, the last one with a zero
-  std::vector<float> values;             // [pairs][2][R], a pair's second number first
-  std::vector<std::int32_t> codes;       // [pairs][R]; none where VDPBF16PS is missing or a number too small
+  // One of the two: codes where VDPBF16PS is there and no number is too small for it.
+  std::vector<float> values;        // [pairs][2][R], a pair's second number first
+  std::vector<std::int32_t> codes;  // [pairs][R]
 };
+
+// The instruction is there, and no narrower vectors were asked for.
+bool multiplies_pairs();
+
+// Inputs of a few tokens for bf16_rows(), zeros behind a token's terms up to a whole vector.
+struct Bf16Tokens {
+  explicit Bf16Tokens(const Matrix& x);  // x: bfloat16 numbers, in float32
+  std::size_t tokens, terms, stride;     // stride: in pairs
+  std::vector<std::int32_t> pairs;       // [tokens][stride]
+  std::vector<unsigned char> tiny;       // of each token: a number too small
+};
+// Rows [first, first + count) of a weight that is_stored_bf16(), straight from its bytes, where multiplies_pairs(). Of
+// a token's sum the order is always the same (bf16_rows_avx512.h).
+void bf16_rows(const Bf16Tokens& x, const WeightView& weight, std::size_t first, std::size_t count,
+               const Matrix& y);
 
 // Outputs [first, first + count) of `weight`, rounded to bfloat16 where it is not stored so, for all tokens;
 // y is the whole result, in float32. count ≤ panel_width().

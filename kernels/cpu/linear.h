@@ -1,7 +1,7 @@
 // y = x · Wᵀ + b on the CPU, from weights in any stored form; float32, bfloat16 where the arithmetic has it,
 // and integers where these are as exact or it asks for them.
 //
-//   few tokens    row_dots, integer_row_dots, int8_row_dots: each row of W is read once, from its bytes
+//   few tokens    row_dots, integer_row_dots, int8_row_dots, bf16_rows: each row of W is read once, from its bytes
 //   many tokens   each thread unpacks 2 vectors' worth of rows into a panel and multiplies all tokens with it
 //                 (gemm_f32.h, gemm_bf16.h, gemm_i16.h): that is paid once for hundreds of multiplications
 //

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/bf16_tile_avx512.h"
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/row_dot_int8.h"
@@ -35,8 +34,8 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
 // float32 panels are a third faster than pairs without their instruction, of numbers that need no rounding.
 LinearWay way_in_bf16(bool few, const WeightView& weight) {
   if (!is_stored_bf16(weight)) return LinearWay::gemm_bf16;
-  if (few) return LinearWay::gemv;
-  return has_bf16_products() ? LinearWay::gemm_bf16 : LinearWay::gemm;
+  if (few) return LinearWay::gemv_bf16;
+  return multiplies_pairs() ? LinearWay::gemm_bf16 : LinearWay::gemm;
 }
 
 }  // namespace
@@ -65,8 +64,10 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
 }
 
 void LinearWork::read_tokens(int jobs) {
+  if (way_ == LinearWay::gemv_bf16 && multiplies_pairs()) return static_cast<void>(bf16_.emplace(x_));
   const bool bytes = way_ == LinearWay::gemv_int8;
-  const bool floats = !bytes && (way_ == LinearWay::gemv || !has_integer_rows(weight_));
+  const bool floats =
+      !bytes && (way_ == LinearWay::gemv || way_ == LinearWay::gemv_bf16 || !has_integer_rows(weight_));
   if (bytes) bytes_.resize(x_.rows());
   if (floats) floats_.resize(x_.rows());
   if (!bytes && !floats) ints_.resize(x_.rows());
@@ -114,7 +115,9 @@ void LinearWork::run_panel(std::size_t first, std::size_t count) const {
 }
 
 void LinearWork::run_rows(std::size_t first, std::size_t count) const {
-  if (!floats_.empty())
+  if (bf16_)
+    bf16_rows(*bf16_, weight_, first, count, y_);
+  else if (!floats_.empty())
     row_dots(weight_, first, count, floats_, y_);
   else if (!bytes_.empty())
     int8_row_dots(weight_, first, count, bytes_, y_);

@@ -23,6 +23,7 @@ enum class LinearWay : std::uint8_t {
   gemv_int24,
   gemv_int16,
   gemv_int8,
+  gemv_bf16,
   gemm,
   gemm_int16,
   gemm_int8,
@@ -62,6 +63,7 @@ class LinearWork {
   std::vector<DotInput> floats_;
   std::vector<IntInput> ints_;
   std::vector<Int8Input> bytes_;
+  std::optional<Bf16Tokens> bf16_;
   std::vector<float> packed_;
   std::optional<IntTiles> tiles_;
   std::optional<Bf16Tiles> pairs_of_terms_;

@@ -85,8 +85,9 @@ Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const Expe
         fmt::format("a soft mixture names {} of {} experts", routing.top_k, experts.down.size()));
   std::vector<Group> groups = groups_of(routing, experts.down.size(), x.rows(), form);
   multiply_gates_and_ups(ops, x, experts, order, groups);
-  team_for(ops.jobs(), groups.size(),
-           [&](std::size_t i) { gated(groups[i].gate, groups[i].up, experts.form, groups[i].gate, 1); });
+  team_for(ops.jobs(), groups.size(), [&](std::size_t i) {
+    gated(groups[i].gate, groups[i].up, experts.form, false, groups[i].gate, 1);
+  });
   std::vector<LinearWork> downs;
   for (Group& g : groups) {
     g.y = ops.allocate(g.tokens.size(), experts.down.at(g.expert).rows);

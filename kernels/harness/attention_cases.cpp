@@ -19,13 +19,6 @@
 namespace assay {
 namespace {
 
-Precision attention_precision(const CaseId& id) {
-  const std::string text = id.word("act", "f32");
-  if (text != "f32" && text != "bf16")
-    throw Error::usage("act=" + text + ": attention computes in f32 or bf16");
-  return *precision_from_text(text);
-}
-
 struct MadeSequence {
   std::size_t first = 0, queries = 0, keys = 0;
   MadeCache key_rows, value_rows;
@@ -45,7 +38,7 @@ class AttentionOperands final : public Operands<AttentionCall> {
                       page = id.number("page");
     if (kv_heads_ == 0 || heads_ == 0 || heads_ % kv_heads_ != 0 || queries > keys || qk_dim_ == 0)
       throw Error::usage("heads, kv, keys or queries do not fit each other");
-    arithmetic.precision = attention_precision(id);
+    arithmetic = narrow_arithmetic(id);
     fine_ = keys > 8 && window_ != 1 && id.input() == InputKind::zero_mean && !arithmetic.bfloat16();
     std::uint64_t seed = id.seed() * 1000;
     const auto fill = [&](std::size_t rows, std::size_t columns) {
@@ -205,12 +198,32 @@ CaseId attention_case(const AttentionForm& f) {
       .with("queries", f.queries);
 }
 
+constexpr std::array kAttentionInputs = {InputKind::zero_mean, InputKind::positive_mean,
+                                         InputKind::heavy_tailed, InputKind::large};
+
+// One query each, with all that may go with it, and heads that no vector fills.
+void add_decoding(std::vector<CaseId>& cases) {
+  for (const InputKind kind : kAttentionInputs) {
+    for (const std::string_view act : {"f32", "bf16"}) {
+      for (const AttentionForm& f :
+           {AttentionForm{6, 2, 32, 32, 102, 1}, {6, 3, 40, 24, 77, 1}, {5, 5, 7, 3, 30, 1}})
+        cases.push_back(attention_case(f).with("act", act).with("seqs", 5).with("page", 7).with(kind));
+      cases.push_back(attention_case({6, 2, 32, 32, 101, 1})
+                          .with("act", act)
+                          .with("seqs", 3)
+                          .with("page", 16)
+                          .with("window", 22)
+                          .with("cap", 30)
+                          .with("sinks", 1)
+                          .with(kind));
+    }
+  }
+}
+
 class AttentionCases final : public OpCases<AttentionCall> {
  public:
   std::vector<CaseId> grid() const override {
     std::vector<CaseId> cases;
-    constexpr std::array kKinds = {InputKind::zero_mean, InputKind::positive_mean, InputKind::heavy_tailed,
-                                   InputKind::large};
     // One key; ragged prefill and decoding; MHA, GQA, MQA; DeepSeek's 192/128 and absorbed 576/512.
     for (const AttentionForm& f : {AttentionForm{1, 1, 1, 1, 1, 1},
                                    {2, 2, 16, 16, 3, 3},
@@ -219,11 +232,11 @@ class AttentionCases final : public OpCases<AttentionCall> {
                                    {3, 1, 40, 24, 131, 9},
                                    {4, 4, 192, 128, 50, 5},
                                    {4, 1, 576, 512, 70, 2}}) {
-      for (const InputKind kind : kKinds) cases.push_back(attention_case(f).with(kind));
+      for (const InputKind kind : kAttentionInputs) cases.push_back(attention_case(f).with(kind));
     }
     // What may go with it, each alone and all together.
     const AttentionForm base = {6, 2, 32, 32, 100, 11};
-    for (const InputKind kind : kKinds) {
+    for (const InputKind kind : kAttentionInputs) {
       for (const std::uint64_t window : {1, 2, 33, 89, 90, 100})
         cases.push_back(attention_case(base).with("window", window).with(kind));
       cases.push_back(attention_case(base).with("cap", 50).with(kind));
@@ -241,6 +254,7 @@ class AttentionCases final : public OpCases<AttentionCall> {
                           .with("sinks", 1)
                           .with(kind));
     }
+    add_decoding(cases);
     // Longer than any block of keys: gpt-oss, Gemma 2, Llama 3 decoding and prefill.
     cases.push_back(attention_case({8, 1, 64, 64, 2048, 1})
                         .with("window", 128)

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/numeric/codec.h"
+#include "core/system/error.h"
 #include "refimpl/ops/support.h"
 
 namespace assay {
@@ -98,6 +99,17 @@ ReferenceOps truth_ops(int jobs) {
 
 ElementType output_type(const Arithmetic& arithmetic) {
   return arithmetic.bfloat16() ? ElementType::BF16 : ElementType::F32;
+}
+
+double stage_error(int roundings) {
+  return std::pow(1 + unit_roundoff(ElementType::BF16), roundings + 1) - 1 - unit_roundoff(ElementType::BF16);
+}
+
+Arithmetic narrow_arithmetic(const CaseId& id) {
+  const std::string text = id.word("act", "f32");
+  if (text != "f32" && text != "bf16")
+    throw Error::usage("act=" + text + ": " + id.op() + " computes in f32 or bf16");
+  return {*precision_from_text(text)};
 }
 
 void demand_equality(TruthPart& part) {

@@ -146,6 +146,10 @@ void fill_row_with_nan(const Matrix& x, std::size_t row);
 // ReferenceOps in float64.
 ReferenceOps truth_ops(int jobs);
 ElementType output_type(const Arithmetic& arithmetic);
+// Relative error of a number that went through so many roundings to bfloat16 within an operation.
+double stage_error(int roundings);
+// act=f32, or bf16; Error::usage for others.
+Arithmetic narrow_arithmetic(const CaseId& id);
 // Truth rounded to the type it is stored in, and nothing allowed: for exact inputs.
 void demand_equality(TruthPart& part);
 

@@ -2,12 +2,15 @@
 //
 //   embedding    y = table[token]                              a copy: equality
 //   rope         a c - b s, b c + a s                          3 u (|a c| + |b s|): two products and a sum
+//                act=bf16: products rounded to bfloat16        2^-8 (|a c| + |b s|) more
 //   activation   silu x σ(x)                                   8 u |y|: exponential to 2 ulp, sum, quotient
 //                gelu ½ x (1 + erf)                            4 u |y| + 4 u |x|: erf is off by an ulp of 1
 //                gelu_tanh ½ x (1 + tanh t)                    4 u |y| + |x| (4 u + 4 u |t| (1 - tanh² t))
 //                relu                                          a choice: equality
 //   gated        act(g) · u                                    the activation's · |u|, one rounding more
 //                gpt_oss g σ(1.702 g) (u + 1)                  12 u (1 + |1.702 g|) |g σ| (|u| + 1)
+//                of BF16: the activation is rounded to bfloat16, 2^-8 |y| more; of gpt_oss the sigmoid's argument
+//                s, it, its product and u + 1:                 2^-8 (3 + |s| (1 - σ)) |y|
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -116,6 +119,7 @@ class RopeOperands final : public Operands<RotaryCall> {
         rotary_(id.number("rotary", head_dim_)),
         offset_(id.number("offset", 0)),
         layout_(layout_of(id)) {
+    arithmetic = narrow_arithmetic(id);
     if (rotary_ % 2 != 0 || offset_ + rotary_ > head_dim_)
       throw Error::usage("rotary and offset do not fit dim");
     x_ = filled(
@@ -138,11 +142,14 @@ class RopeOperands final : public Operands<RotaryCall> {
   }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = tokens_, .columns = heads_ * head_dim_};
+    TruthPart y = {.type = output_type(arithmetic), .rows = tokens_, .columns = heads_ * head_dim_};
     y.values = wide.download(run_reference(wide, call(wide)));
     // |a c| + |b s| of each element is the rotation itself, of magnitudes and with -sin in the first half.
     for (std::size_t t = 0; t < tokens_; ++t) {
-      for (std::size_t c = 0; c < y.columns; ++c) y.per_roundoff.push_back(3 * size_of_terms(t, c));
+      for (std::size_t c = 0; c < y.columns; ++c) {
+        y.per_roundoff.push_back(3 * size_of_terms(t, c));
+        if (arithmetic.bfloat16()) y.absolute.push_back(stage_error(1) * size_of_terms(t, c));
+      }
     }
     return {std::move(y)};
   }
@@ -205,6 +212,17 @@ class RopeCases final : public OpCases<RotaryCall> {
                                 .with(kind));
           }
         }
+        for (const InputKind kind : {InputKind::zero_mean, InputKind::heavy_tailed, InputKind::signature})
+          cases.push_back(CaseId("rope", "F32")
+                              .with("act", "bf16")
+                              .with("m", 9)
+                              .with("heads", h.heads)
+                              .with("dim", h.dim)
+                              .with("rotary", h.rotary)
+                              .with("offset", h.offset)
+                              .with("layout", layout)
+                              .with("first", 3)
+                              .with(kind));
       }
     }
     return cases;
@@ -224,6 +242,8 @@ class RopeCases final : public OpCases<RotaryCall> {
       id.with("m", (value + 63) / 64).with("heads", 1).with("dim", 64);
     else if (size == "pairs")
       id.with("m", 3).with("heads", value).with("dim", 2);
+    else if (size == "rotary pairs")
+      id.with("act", "bf16").with("m", 3).with("heads", 2).with("dim", 2 * value);
     else
       return {};
     return {id.with(InputKind::zero_mean)};
@@ -306,8 +326,9 @@ class ActivationOperands final : public Operands<ActivationCall> {
 
 class GatedActivationOperands final : public Operands<GatedActivationCall> {
  public:
-  explicit GatedActivationOperands(const CaseId& id)
-      : form_{.activation = activation_of(id)}, fine_(id.input() == InputKind::zero_mean) {
+  explicit GatedActivationOperands(const CaseId& id) : form_{.activation = activation_of(id)} {
+    if (id.form() == "BF16") arithmetic.precision = Precision::bf16;
+    fine_ = id.input() == InputKind::zero_mean && !arithmetic.bfloat16();
     FillOptions options = shape(id, "m", "n");
     gate_ = filled(arithmetic, id.input(), options);
     ++options.seed;
@@ -316,7 +337,7 @@ class GatedActivationOperands final : public Operands<GatedActivationCall> {
   GatedActivationCall call(Ops& ops) const override { return {upload(ops, gate_), upload(ops, up_), form_}; }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = gate_.rows, .columns = gate_.columns};
+    TruthPart y = {.type = output_type(arithmetic), .rows = gate_.rows, .columns = gate_.columns};
     y.values = wide.download(run_reference(wide, call(wide)));
     for (std::size_t i = 0; i < y.values.size(); ++i) {
       const double g = gate_.values[i], u = up_.values[i];
@@ -328,7 +349,8 @@ class GatedActivationOperands final : public Operands<GatedActivationCall> {
         y.per_roundoff.push_back(activation_error(form_.activation, g) * std::fabs(u) +
                                  std::fabs(y.values[i]));
       }
-      y.absolute.push_back(kFlushed * (1 + std::fabs(g)) * (1 + std::fabs(u)));
+      y.absolute.push_back(kFlushed * (1 + std::fabs(g)) * (1 + std::fabs(u)) +
+                           staged(g) * std::fabs(y.values[i]));
     }
     y.fine_digits = fine_ && form_.activation != Activation::relu;
     return {std::move(y)};
@@ -346,12 +368,21 @@ class GatedActivationOperands final : public Operands<GatedActivationCall> {
   double bytes() const override { return 12.0 * static_cast<double>(gate_.values.size()); }
 
  private:
+  // What the arithmetic's own roundings come to, relatively.
+  double staged(double gate) const {
+    if (!arithmetic.bfloat16()) return 0;
+    if (form_.activation != Activation::gpt_oss) return stage_error(1);
+    const double s = 1.702 * std::min(gate, form_.limit);
+    return stage_error(3) + std::fabs(s) * (1 - logistic(s)) * stage_error(1) * (1 + stage_error(3));
+  }
+
   GatedActivation form_;
-  bool fine_;
+  bool fine_ = false;
   Filled gate_, up_;
 };
 
-std::vector<CaseId> activation_grid(std::string_view op, std::initializer_list<std::string_view> kinds) {
+std::vector<CaseId> activation_grid(std::string_view op, std::string_view form,
+                                    std::initializer_list<std::string_view> kinds) {
   std::vector<CaseId> cases;
   struct Shape {
     std::uint64_t m, n;
@@ -359,8 +390,11 @@ std::vector<CaseId> activation_grid(std::string_view op, std::initializer_list<s
   for (const std::string_view kind : kinds) {
     for (const Shape& s : {Shape{0, 16}, {1, 5}, {3, 77}, {5, 1536}, {17, 131}}) {
       for (const InputKind input : {InputKind::zero_mean, InputKind::heavy_tailed, InputKind::large})
-        cases.push_back(
-            CaseId(std::string(op), "F32").with("act", kind).with("m", s.m).with("n", s.n).with(input));
+        cases.push_back(CaseId(std::string(op), std::string(form))
+                            .with("act", kind)
+                            .with("m", s.m)
+                            .with("n", s.n)
+                            .with(input));
     }
   }
   return cases;
@@ -382,7 +416,7 @@ std::vector<CaseId> activation_at(std::string_view op, std::string_view act, std
 class ActivationCases final : public OpCases<ActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
-    return activation_grid("activation", {"silu", "gelu", "gelu_tanh", "relu"});
+    return activation_grid("activation", "F32", {"silu", "gelu", "gelu_tanh", "relu"});
   }
   std::vector<CaseId> always() const override {
     return {CaseId("activation", "F32")
@@ -404,13 +438,25 @@ class ActivationCases final : public OpCases<ActivationCall> {
 class GatedActivationCases final : public OpCases<GatedActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
-    return activation_grid("gated_activation", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
+    std::vector<CaseId> cases =
+        activation_grid("gated_activation", "F32", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
+    for (CaseId& id :
+         activation_grid("gated_activation", "BF16",
+                         {"silu", "gelu", "gelu_tanh", "relu", "relu_squared", "sigmoid", "gpt_oss"}))
+      cases.push_back(std::move(id));
+    return cases;
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
     std::vector<CaseId> cases;
     for (const std::string_view act : {"silu", "gelu"}) {
       for (CaseId& id : activation_at("gated_activation", act, size, value)) cases.push_back(std::move(id));
     }
+    if (size == "n")
+      cases.push_back(CaseId("gated_activation", "BF16")
+                          .with("act", "silu")
+                          .with("m", 3)
+                          .with("n", value)
+                          .with(InputKind::zero_mean));
     return cases;
   }
   std::vector<CaseId> perf_grid() const override {

@@ -174,6 +174,7 @@ std::vector<CaseId> linear_always() {
   for (const Shape& s : {Shape{1, 64, 19}, {3, 33, 40}, {17, 130, 67}}) {
     add(linear_case("F32", s).with("down", 140), InputKind::exact);
     add(linear_case("BF16", s).with("down", 130), InputKind::exact);
+    add(linear_case("BF16", s).with("act", "bf16").with("down", 130), InputKind::exact);
   }
   // In 8 bits: as many inputs as DeepSeek-V3 has, of which each block counts; and sums without rounding,
   // under scales that differ.
@@ -227,6 +228,10 @@ std::vector<CaseId> linear_at(std::string_view size, std::size_t value) {
     }
     for (const std::string_view form : {"FP8_1x128", "INT8_CHANNEL"})
       cases.push_back(linear_case(form, {2, value, 5}));
+  }
+  if (size == "terms of pairs") {
+    for (const std::uint64_t m : {2, 7})
+      cases.push_back(linear_case("BF16", {m, value, 5}).with("act", "bf16"));
   }
   if (size == "strip")  // of a matrix stored [inputs, outputs]
     cases.push_back(linear_case("F32", {3, (value + kMany - 1) / kMany, kMany}).with("major", "input"));

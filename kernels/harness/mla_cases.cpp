@@ -18,12 +18,6 @@ struct MadeLatents {
   MadeCache cache;
 };
 
-Precision latent_precision(const CaseId& id) {
-  const std::string text = id.word("act", "f32");
-  if (text != "f32" && text != "bf16") throw Error::usage("act=" + text + ": latents are in f32 or bf16");
-  return *precision_from_text(text);
-}
-
 class MlaOperands final : public Operands<MlaCall> {
  public:
   explicit MlaOperands(const CaseId& id)
@@ -40,7 +34,7 @@ class MlaOperands final : public Operands<MlaCall> {
     if (queries_ > keys_ || rank_ == 0 || nope_ == 0 || v_ == 0 || heads_ == 0)
       throw Error::usage("the numbers of a latent attention do not fit each other");
     form_ = form == "naive" ? MlaForm::naive : MlaForm::absorbed;
-    arithmetic.precision = latent_precision(id);
+    arithmetic = narrow_arithmetic(id);
     const std::uint64_t seed = id.seed() * 1000;
     for (std::size_t i = 0; i < id.number("seqs", 1); ++i) {
       const std::size_t keys = std::max(queries_, keys_ - std::min(keys_, i * kShorter));

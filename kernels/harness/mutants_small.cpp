@@ -1,6 +1,7 @@
 // Faults of the operations that touch each element once or twice, of normalization and of quantization; and
 // of what the comparator is handed.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -29,6 +30,23 @@ Matrix rounded_to_bf16(ReferenceOps& ops, const Matrix& x) {
   return by_groups(ops, x, 1, [](const float* g, std::size_t, std::size_t) {
     return decode(kBF16, encode(kBF16, *g, Overflow::special));
   });
+}
+
+// Under arithmetics of bfloat16 alone.
+template <class Call>
+Mutant<Call> one_step_short() {
+  return {.name = "every third bfloat16 number cut off in place of rounded",
+          .family = "rounding",
+          .run = [](ReferenceOps& ops, const Call& call, double) {
+            Matrix y = run_reference(ops, call);
+            for (std::size_t r = 0; ops.arithmetic().bfloat16() && r < y.rows(); ++r) {
+              for (std::size_t c = 0; c < y.columns(); c += 3) {
+                const auto bits = std::bit_cast<std::uint32_t>(y.row<float>(r)[c]);
+                if ((bits & 0x7FFFFFFF) >= 0x10000) y.row<float>(r)[c] = std::bit_cast<float>(bits - 0x10000);
+              }
+            }
+            return y;
+          }};
 }
 
 double mean_of(const float* x, std::size_t n, double power) {
@@ -65,7 +83,7 @@ std::vector<Mutant<RmsNormCall>> mutants_of() {
                                  }),
       on_wrong_call<RmsNormCall>("x rounded to BF16 before the weight", "norms (3.4: HF casts first)",
                                  [](ReferenceOps& ops, RmsNormCall& c) { c.x = rounded_to_bf16(ops, c.x); }),
-      without_last_piece<RmsNormCall>(kThreadPiece)};
+      without_last_piece<RmsNormCall>(kThreadPiece), one_step_short<RmsNormCall>()};
   const auto with_mean =
       [](const std::function<double(const float*, std::size_t, std::size_t, const Matrix&)>& mean_square) {
         return [mean_square](ReferenceOps& ops, const RmsNormCall& c, double) {
@@ -172,7 +190,8 @@ std::vector<Mutant<RotaryCall>> mutants_of() {
       on_wrong_call<RotaryCall>("the part before the offset rotated", "partial rope",
                                 [](ReferenceOps&, RotaryCall& c) { c.angles.offset = 0; }),
       without_last_piece<RotaryCall>(kThreadPiece),
-      without_subnormals<RotaryCall>()};
+      without_subnormals<RotaryCall>(),
+      one_step_short<RotaryCall>()};
 }
 
 template <>
@@ -204,7 +223,8 @@ std::vector<Mutant<GatedActivationCall>> mutants_of() {
        .unit = "× 1 +",
        .sizes = {0x1p-8, 0x1p-12, 0x1p-16, 0x1p-18, 0x1p-20, 0x1p-22},
        .run = scaled},
-      without_last_piece<GatedActivationCall>(kThreadPiece)};
+      without_last_piece<GatedActivationCall>(kThreadPiece),
+      one_step_short<GatedActivationCall>()};
 }
 
 template <>

@@ -4,6 +4,7 @@
 //
 //   rms_norm    the mean square is a sum of positive terms, off by λ u relatively, its root by half of that;
 //               quotient, root and products round once each:          (λ/2 + 5) u |y|
+//               under bf16 (act=bf16) x / rms is rounded before the weight comes in, form=last: 2^-8 |y| more
 //   layer_norm  with d = x - mean: δd = u (λ·mean|x| + |d|); the variance is off by 2 Σ|d| δd / Σ d² + λ u:
 //               |w|/σ·δd + |w d|/σ·(½ of that + 5 u) + u |b|
 //   softmax     x - max rounds, and the exponential carries that on: u |x - max|; it is itself good to 2 ulp,
@@ -52,16 +53,25 @@ struct NormInputs {
 
 class RmsNormOperands final : public Operands<RmsNormCall> {
  public:
-  explicit RmsNormOperands(const CaseId& id) : in_(id, arithmetic), form_(norm_form(id)) {}
+  explicit RmsNormOperands(const CaseId& id)
+      : in_(id, arithmetic = narrow_arithmetic(id)), form_(norm_form(id)) {}
   RmsNormCall call(Ops& ops) const override {
     return {upload(ops, in_.x), in_.weight->view(), in_.epsilon, form_};
   }
   Truth truth(int jobs) const override {
     ReferenceOps wide = truth_ops(jobs);
-    TruthPart y = {.rows = in_.x.rows, .columns = in_.x.columns, .fine_digits = in_.fine};
+    const bool bf16 = arithmetic.bfloat16();
+    TruthPart y = {.type = output_type(arithmetic),
+                   .rows = in_.x.rows,
+                   .columns = in_.x.columns,
+                   .fine_digits = in_.fine && !bf16};
     y.values = wide.download(run_reference(wide, call(wide)));
     const double factor = accumulation_factor(in_.group) / 2 + 5;
-    for (const double value : y.values) y.per_roundoff.push_back(factor * std::fabs(value));
+    const double staged = form_ == NormForm::weight_last ? stage_error(1) : 0;
+    for (const double value : y.values) {
+      y.per_roundoff.push_back(factor * std::fabs(value));
+      if (bf16) y.absolute.push_back(staged * std::fabs(value));
+    }
     return {std::move(y)};
   }
   std::optional<RmsNormCall> first_token(const RmsNormCall& call) const override {
@@ -219,6 +229,16 @@ class RmsNormCases final : public OpCases<RmsNormCall> {
                               .with("groups", s.groups)
                               .with(kind));
       }
+      for (const InputKind kind : kNormInputs) {
+        for (const Shape& s : {Shape{3, 1024, 1}, {5, 128, 16}, {4, 61, 3}})
+          cases.push_back(CaseId("rms_norm", "BF16")
+                              .with("act", "bf16")
+                              .with("form", form)
+                              .with("m", s.m)
+                              .with("n", s.n)
+                              .with("groups", s.groups)
+                              .with(kind));
+      }
       cases.push_back(CaseId("rms_norm", "F32")
                           .with("form", form)
                           .with("m", 3)
@@ -229,7 +249,14 @@ class RmsNormCases final : public OpCases<RmsNormCall> {
     return cases;
   }
   std::vector<CaseId> at(std::string_view size, std::size_t value) const override {
-    return rows_at("rms_norm", size, value);
+    std::vector<CaseId> cases = rows_at("rms_norm", size, value);
+    if (size == "n")
+      cases.push_back(CaseId("rms_norm", "BF16")
+                          .with("act", "bf16")
+                          .with("m", 3)
+                          .with("n", value)
+                          .with(InputKind::zero_mean));
+    return cases;
   }
   std::vector<CaseId> perf_grid() const override {
     return {CaseId("rms_norm", "BF16").with("m", 512).with("n", 4096).with(InputKind::zero_mean)};

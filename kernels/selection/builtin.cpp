@@ -4,6 +4,7 @@
 
 #include "core/system/error.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/bf16_rows_avx512.h"
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/delta_rule.h"
@@ -61,7 +62,7 @@ using TakesArithmetic = bool (*)(const Arithmetic&);
 bool float32_alone(const Arithmetic& arithmetic) {
   return arithmetic.float32();
 }
-// A bfloat16 result is a float32 one rounded: linear and attention, and what is made of them.
+// Computed in float32, whatever is rounded on the way.
 bool float32_inside(const Arithmetic& arithmetic) {
   return arithmetic.float32() || arithmetic.bfloat16();
 }
@@ -73,6 +74,14 @@ constexpr Edge kTiles = {.of = "m", .every = 2 * cpu::kMostTileRows};
 
 Edges row_edges() {
   return {{.of = "k", .every = kLanes}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+}
+// Of pairs: four rows by four tokens, then two by eight.
+Edges pair_row_edges() {
+  return {{.of = "m", .from = 5},
+          {.of = "m", .every = 8},
+          {.of = "terms of pairs", .every = cpu::kBf16Vector},
+          {.of = "n", .every = 4},
+          {.of = "n", .from = cpu::kMostRowsAPiece}};
 }
 Edges panel_edges() {
   return {kTiles,
@@ -176,10 +185,12 @@ bool multiplied_in_float32(const WeightView& weight, const Arithmetic& arithmeti
 bool rows_in_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && !weight.input_major;
 }
+bool rows_of_bf16(const WeightView& weight, const Arithmetic& arithmetic) {
+  return cpu::takes_bf16(weight, arithmetic) && cpu::is_stored_bf16(weight);
+}
 // Whose numbers are those of the arithmetic as they lie in memory.
 bool rows_of_numbers(const WeightView& weight, const Arithmetic& arithmetic) {
-  return rows_in_float32(weight, arithmetic) ||
-         (cpu::takes_bf16(weight, arithmetic) && cpu::is_stored_bf16(weight));
+  return rows_in_float32(weight, arithmetic) || rows_of_bf16(weight, arithmetic);
 }
 bool integer_rows_as_float32(const WeightView& weight, const Arithmetic& arithmetic) {
   return multiplied_in_float32(weight, arithmetic) && has_integer_rows(weight);
@@ -210,6 +221,8 @@ void add_linear(Registry& registry) {
                        integer_rows_as_float32, LinearWay::gemv_int24, integer_row_edges()));
   registry.add(one_way("cpu.gemm", "W decoded and packed by two vectors' worth of outputs", rows_in_float32,
                        LinearWay::gemm, panel_edges()));
+  registry.add(one_way("cpu.gemv_bf16", "each row of W read once, its numbers and x in pairs", rows_of_bf16,
+                       LinearWay::gemv_bf16, pair_row_edges()));
   registry.add(one_way("cpu.gemm_bf16", "W and x in bfloat16, a pair of terms at a time", cpu::takes_bf16,
                        LinearWay::gemm_bf16, panel_edges()));
   const auto add_rounding = [&](std::string name, std::string about, TakesWeight takes, LinearWay way,
@@ -253,9 +266,11 @@ void add_steady(Registry& registry) {
 
 void add_cpu_kernels(Registry& registry) {
   add_cpu<RmsNormCall>(registry, "cpu.simd", "sums of squares in vector lanes", elementwise_edges(),
-                       kOfCpuOps);
-  add_cpu<RotaryCall>(registry, "cpu.simd", "pairs of elements in vectors",
-                      {{.of = "elements", .from = cpu::kWorthAThread}}, kOfCpuOps);
+                       kOfCpuOps, {}, {}, float32_inside);
+  add_cpu<RotaryCall>(
+      registry, "cpu.simd", "pairs of elements in vectors",
+      {{.of = "elements", .from = cpu::kWorthAThread}, {.of = "rotary pairs", .every = kLanes}}, kOfCpuOps,
+      {}, {}, float32_inside);
   add_cpu<AttentionCall>(registry, "cpu.flash", "keys in blocks under an online softmax", attention_edges(),
                          kOfCpuOps, kNoChunk, without_slopes, float32_inside);
   add_cpu<AttentionCall>(
@@ -263,7 +278,7 @@ void add_cpu_kernels(Registry& registry) {
       [](CpuOps& cpu, const AttentionCall& call) {
         Matrix out = cpu.allocate(call.q.rows(), call.heads * call.v_dim);
         cpu::split_attention(call, out, cpu.jobs());
-        if (cpu.arithmetic().bfloat16()) cpu::finish_bf16({}, false, out, cpu.jobs());
+        if (cpu.arithmetic().bfloat16()) cpu::round_to_bf16(out, cpu.jobs());
         return out;
       },
       kNoChunk, without_slopes, float32_inside);
@@ -276,7 +291,7 @@ void add_cpu_kernels(Registry& registry) {
                    {{.of = "keys", .from = cpu::kPackFrom}}, kOfCpuOps, kNeither, {},
                    float32_inside);  // as its linear: few tokens and many
   add_cpu<GatedActivationCall>(registry, "cpu.simd", "exponentials in vectors", elementwise_edges(),
-                               kOfCpuOps);
+                               kOfCpuOps, {}, {}, float32_inside);
   add_cpu<SoftmaxCall>(registry, "cpu.online", "a row read once, its maximum found on the way",
                        softmax_edges(), [](CpuOps& cpu, const SoftmaxCall& call) {
                          Matrix y = cpu.allocate(call.x.rows(), call.x.columns());

@@ -91,15 +91,15 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     return ReferenceOps::of_each(x, width, first, count);
   }
 
-  // In float32 the sum of two numbers is the same bits however it is computed.
+  // In float32 and bfloat16 the sum of two numbers is the same bits however it is computed.
   Matrix add(const Matrix& a, const Matrix& b) override {
     settle();
-    if (!arithmetic().float32()) return ReferenceOps::add(a, b);
+    if (arithmetic().storage() == Real::f64) return ReferenceOps::add(a, b);
     if (a.rows() != b.rows() || a.columns() != b.columns())
       throw Error::internal(
           fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
     Matrix y = allocate(a.rows(), a.columns());
-    cpu::add(a, b, y, jobs());
+    cpu::add(a, b, arithmetic().bfloat16(), y, jobs());
     return y;
   }
 

@@ -50,9 +50,9 @@ def differences(ours, exact):
         if found is None or len(found) != len(truth):
             yield f"{name}: {'missing' if found is None else f'{len(found)} numbers for {len(truth)}'}"
             continue
-        error = ((found - truth).abs().max() / truth.abs().max()).item()
-        if not error <= MOST:
-            yield f"{name} off by {error:.1e}"
+        error, largest = (found - truth).abs().max().item(), truth.abs().max().item()
+        if not error <= MOST * largest:
+            yield f"{name} off by {error:.1e} of {largest:.1e}"
 
 
 def try_commands(program, folder, tokens):

@@ -377,6 +377,31 @@ def gemma4():
     return activated(with_epsilon(config, "rms_norm_eps"), "hidden_activation")
 
 
+def gemma3n():
+    config = small(flags(decoder(), "attention_bias", "altup_correct_scale"))
+    count, streams, shared = draw.randint(3, 5), draw.randint(1, 4), draw.choice([0, 0, 1, 2])
+    config["hidden_size"] = config["num_attention_heads"] * draw.choice([6, 10])
+    config |= {
+        "num_hidden_layers": count, "layer_types": two_kinds(count, shared), "sliding_window": draw.choice([3, 5]),
+        "head_dim": draw.choice([4, 8, 12]), "num_kv_shared_layers": shared, "hidden_size_per_layer_input": draw.choice([5, 8]),
+        "vocab_size_per_layer_input": config["vocab_size"] - draw.choice([0, 9]), "max_position_embeddings": 64,
+        "laurel_rank": draw.randint(2, 9), "altup_num_inputs": streams, "altup_active_idx": draw.randrange(streams),
+        "activation_sparsity_pattern": [draw.choice([0.0, 0.3, 0.95]) for _ in range(count)],
+    }
+    if chance():
+        config["intermediate_size"] = [draw.choice([17, 23]) for _ in range(count)]
+    if chance():
+        config["rope_parameters"] = {
+            "full_attention": {"rope_type": "linear", "factor": 3.0, "rope_theta": 1e4},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 70.0},
+        }
+    elif chance():
+        config |= {"rope_theta": 2e5, "rope_local_base_freq": 300.0}
+    if chance():
+        config["final_logit_softcapping"] = draw.choice([3.0, 30.0])
+    return activated(with_epsilon(config, "rms_norm_eps"), "hidden_activation")
+
+
 def gemma4_unified():
     """What the class knows of it: no embedding for each layer, no experts."""
     config = gemma4()
@@ -647,6 +672,7 @@ FAMILIES = {
     "exaone4": ("Exaone4ForCausalLM", dense(windows=True, more=exaone4)),
     "falcon": ("FalconForCausalLM", falcon),
     "gemma": ("GemmaForCausalLM", dense("attention_bias")),
+    "gemma3n_text": ("Gemma3nForCausalLM", gemma3n),
     "gemma4_text": ("Gemma4ForCausalLM", gemma4),
     "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", gemma4_unified),
     "glm": ("GlmForCausalLM", dense("attention_bias", partial=True)),
@@ -857,6 +883,7 @@ AFTER = {"post_attention_layernorm": "attn_post_norm", "post_feedforward_layerno
 OF_FAMILY = {
     "exaone4": AFTER, "olmo3": AFTER, "flex_olmo": AFTER,
     "glm4": {"post_self_attn_layernorm": "attn_post_norm", "post_mlp_layernorm": "mlp_post_norm"},
+    "gemma3n_text": {**AFTER, "laurel": "laurel", "post_per_layer_input_norm": "own_input"},
     "gemma4_text": {
         **AFTER, "post_feedforward_layernorm_1": "dense_norm", "post_feedforward_layernorm_2": "experts_norm",
         "pre_feedforward_layernorm_2": "experts_in", "experts": "experts_out", "post_per_layer_input_norm": "own_input",
@@ -883,16 +910,20 @@ def recorded(model):
     base = base.decoder if kind == "opt" else base
     layers = next(getattr(base, name) for name in ("layers", "h", "blocks") if hasattr(base, name))
 
+    def of_tokens(value):
+        """Streams [streams, 1, tokens, width] side by side."""
+        return value[:, 0].transpose(0, 1).flatten(1) if kind == "gemma3n_text" and value.dim() == 4 else value
+
     def keep(name, module):
         def hook(_module, _inputs, output):
             value = output[0] if isinstance(output, tuple) else output
-            taken[name] = value.detach().clone()
+            taken[name] = of_tokens(value).detach().clone()
 
         handles.append(module.register_forward_hook(hook))
 
     def keep_input(name, module):
         def hook(_module, inputs, kwargs):
-            taken[name] = (inputs[0] if inputs else kwargs["hidden_states"]).detach().clone()
+            taken[name] = of_tokens(inputs[0] if inputs else kwargs["hidden_states"]).detach().clone()
 
         handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
 

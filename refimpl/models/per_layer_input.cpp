@@ -33,7 +33,7 @@ std::optional<PerLayerStep> PerLayerStep::find(const Weights& weights, std::size
   step.gate = weights.find({.role = Role::latent_down, .part = Part::dense_mlp, .layer = layer});
   if (!step.gate) return std::nullopt;
   step.up = weights.get({.role = Role::latent_up, .part = Part::dense_mlp, .layer = layer});
-  step.norm = Norm(weights.get({.role = Role::latent_norm, .layer = layer}), {}, rule);
+  step.norm = Norm(weights.get({.role = Role::latent_norm, .part = Part::norm, .layer = layer}), {}, rule);
   step.activation = activation;
   return step;
 }

@@ -18,6 +18,7 @@ extern const ModelRule kDeepseekV32Rule;
 extern const ModelRule kFalconH1Rule;
 extern const ModelRule kGemma2Rule;
 extern const ModelRule kGemma3Rule;
+extern const ModelRule kGemma3nRule;
 extern const ModelRule kGemma4Rule;
 extern const ModelRule kGlmMoeDsaRule;
 extern const ModelRule kGpt2Rule;

@@ -6,6 +6,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/gemma.h"
 #include "core/model/families/kin_forward.h"
 #include "core/model/families/towers.h"
 
@@ -131,8 +132,8 @@ Hyperparameters read_gemma2(ConfigReader& config, const ModuleTree& tree) {
 
 // transformers 5 gives each kind of layer its rope_parameters; before, rope_scaling meant the layers without
 // a window, and rope_local_base_freq the others.
-RopeRule read_local_rope(const ConfigReader& config, std::size_t head_dim) {
-  RopeRule rule = read_rope(config, head_dim, {.context = 131072}, "sliding_attention");
+RopeRule read_local_rope(const ConfigReader& config, std::size_t head_dim, std::size_t context) {
+  RopeRule rule = read_rope(config, head_dim, {.context = context}, "sliding_attention");
   const ParsedJson* by_kind = object_in(config, "rope_parameters");
   if (by_kind != nullptr && by_kind->contains("sliding_attention")) return rule;
   rule.type = RopeRule::Type::standard;
@@ -140,14 +141,20 @@ RopeRule read_local_rope(const ConfigReader& config, std::size_t head_dim) {
   return rule;
 }
 
+// Layers with a window rotate by a base of their own.
+void add_local_rope(const ConfigReader& config, const ModuleTree& tree, std::size_t context,
+                    Hyperparameters& h) {
+  h.ropes.push_back(read_local_rope(config, tree.attention.at(0).qk_head_dim, context));
+  for (const AttentionGeometry& geometry : tree.attention) {
+    for (const std::uint64_t layer : geometry.layers) h.rope_of.at(layer) = geometry.window == 0 ? 0 : 1;
+  }
+}
+
 // The class reads attn_logit_softcapping and leaves it at that.
 Hyperparameters read_gemma3(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_gemma(config, tree, {.theta = 1e6, .context = 131072}, "full_attention", 62);
   h.final_cap = read_cap(config, "final_logit_softcapping", 0);
-  h.ropes.push_back(read_local_rope(config, tree.attention.at(0).qk_head_dim));
-  for (const AttentionGeometry& geometry : tree.attention) {
-    for (const std::uint64_t layer : geometry.layers) h.rope_of.at(layer) = geometry.window == 0 ? 0 : 1;
-  }
+  add_local_rope(config, tree, 131072, h);
   return h;
 }
 
@@ -159,6 +166,15 @@ constexpr std::string_view kGemma3Architectures[] = {"Gemma3ForConditionalGenera
 constexpr std::string_view kGemma3Types[] = {"gemma3", "gemma3_text"};
 
 }  // namespace
+
+Hyperparameters forward_gemma3n(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_gemma(config, tree, {.theta = 1e6, .context = 32768}, "full_attention", tree.layers + 1);
+  h.attention_scale = 1;
+  h.final_cap = read_cap(config, "final_logit_softcapping", 30);
+  add_local_rope(config, tree, 32768, h);
+  return h;
+}
 
 const Family kGemma = {"gemma",     "Gemma (1)",    kGemmaArchitectures, kGemmaTypes,
                        kGemmaTypes, describe_gemma, forward_gemma};

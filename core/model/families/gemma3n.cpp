@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/gemma.h"
 #include "core/model/families/gemma3n_towers.h"
 #include "core/model/families/towers.h"
 
@@ -38,8 +39,8 @@ Layers read_layers_of(ConfigReader& config, const Decoder& d) {
 }
 
 void add_bare_linear(Module& module, const std::string& name, const Quantity& in, const Quantity& out,
-                     Role role) {
-  add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = Part::dense_mlp});
+                     Role role, Part part = Part::dense_mlp) {
+  add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = part});
 }
 
 // Small matrices that mix the streams: what is computed of one corrects the others.
@@ -63,9 +64,9 @@ Module altup(const Quantity& hidden, const Quantity& streams) {
 
 Module laurel(const Quantity& hidden, const Quantity& rank) {
   Module module{"laurel", "branch of low rank", {}, {}, {}};
-  add_bare_linear(module, "linear_left", hidden, rank, Role::latent_down);
-  add_bare_linear(module, "linear_right", rank, hidden, Role::latent_up);
-  add_norm(module, "post_laurel_norm", hidden, Role::latent_norm);
+  add_bare_linear(module, "linear_left", hidden, rank, Role::latent_down, Part::attention);
+  add_bare_linear(module, "linear_right", rank, hidden, Role::latent_up, Part::attention);
+  add_norm(module, "post_laurel_norm", hidden, Role::latent_norm, false, Part::attention);
   return module;
 }
 
@@ -165,7 +166,7 @@ constexpr std::string_view kTypes[] = {"gemma3n", "gemma3n_text"};
 }  // namespace
 }  // namespace gemma3n
 
-const Family kGemma3n = {"gemma3n",       "Gemma 3n", gemma3n::kArchitectures,
-                         gemma3n::kTypes, {},         gemma3n::describe};
+const Family kGemma3n = {"gemma3n", "Gemma 3n",        gemma3n::kArchitectures, gemma3n::kTypes,
+                         {},        gemma3n::describe, forward_gemma3n};
 
 }  // namespace assay::families

@@ -1,16 +1,19 @@
 #include "core/formats/xet/gear.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
+#include <numeric>
 
+#include "core/formats/xet/gear_kernels.h"
 #include "core/formats/xet/gear_table.h"
 
 namespace assay::xet {
 namespace {
 
-constexpr std::uint64_t kCutsBelow = std::uint64_t{1} << 48;  // the mask 0xFFFF000000000000
 // Four places at once: each hash waits for the one before it, so that one alone leaves the processor idle.
-constexpr std::size_t kStreams = 4;
+constexpr std::size_t kPlainStreams = 4;
 
 inline std::uint64_t next(std::uint64_t hash, std::byte byte) {
   return (hash << 1) + kGearTable[std::to_integer<std::size_t>(byte)];
@@ -23,6 +26,33 @@ std::uint64_t mark_plainly(std::uint64_t hash, std::span<const std::byte> bytes,
     if (hash < kCutsBelow) marks[i / 64] |= std::uint64_t{1} << (i % 64);
   }
   return hash;
+}
+
+void mark_four_plainly(const std::byte* at, std::size_t part, std::uint64_t* hashes, std::uint64_t* marks) {
+  std::uint64_t h0 = hashes[0], h1 = hashes[1], h2 = hashes[2], h3 = hashes[3];
+  for (std::size_t from = 0; from < part; from += 64) {
+    const std::byte *const p0 = at + from, *const p1 = p0 + part, *const p2 = p1 + part,
+                           *const p3 = p2 + part;
+    std::uint64_t found[kPlainStreams] = {};
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < 64; ++i) {
+      h0 = next(h0, p0[i]);
+      h1 = next(h1, p1[i]);
+      h2 = next(h2, p2[i]);
+      h3 = next(h3, p3[i]);
+      if (h0 < kCutsBelow) [[unlikely]]
+        found[0] |= std::uint64_t{1} << i;
+      if (h1 < kCutsBelow) [[unlikely]]
+        found[1] |= std::uint64_t{1} << i;
+      if (h2 < kCutsBelow) [[unlikely]]
+        found[2] |= std::uint64_t{1} << i;
+      if (h3 < kCutsBelow) [[unlikely]]
+        found[3] |= std::uint64_t{1} << i;
+    }
+    for (std::size_t stream = 0; stream < kPlainStreams; ++stream)
+      marks[(stream * part + from) / 64] = found[stream];
+  }
+  hashes[0] = h0, hashes[1] = h1, hashes[2] = h2, hashes[3] = h3;
 }
 
 }  // namespace
@@ -40,39 +70,31 @@ std::optional<std::size_t> first_cut(std::uint64_t hash, std::span<const std::by
   return std::nullopt;
 }
 
-std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks) {
-  const std::size_t part = bytes.size() / kStreams / 64 * 64;
+const GearKernel& gear_kernel() {
+  static const GearKernel kernel = gear_kernels().back();
+  return kernel;
+}
+
+std::vector<GearKernel> gear_kernels() {
+  std::vector<GearKernel> kernels{{kPlainStreams, mark_four_plainly}};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi"))
+    kernels.push_back({kMostStreams, mark_eight_avx512});
+#endif
+  return kernels;
+}
+
+std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks,
+                        const GearKernel& kernel) {
+  const std::size_t part = bytes.size() / kernel.streams / 64 * 64;
   if (part == 0) return mark_plainly(hash, bytes, marks);
-  const std::byte* const at = bytes.data();
   // Each but the first begins with the bytes of its neighbour that it still remembers.
-  const auto warm = [&](std::size_t stream) {
-    return roll(0, bytes.subspan(stream * part - kGearWindow, kGearWindow));
-  };
-  std::uint64_t h0 = hash, h1 = warm(1), h2 = warm(2), h3 = warm(3);
-  for (std::size_t from = 0; from < part; from += 64) {
-    const std::byte *const p0 = at + from, *const p1 = p0 + part, *const p2 = p1 + part,
-                           *const p3 = p2 + part;
-    std::uint64_t found[kStreams] = {};
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < 64; ++i) {
-      h0 = next(h0, p0[i]);
-      h1 = next(h1, p1[i]);
-      h2 = next(h2, p2[i]);
-      h3 = next(h3, p3[i]);
-      if (h0 < kCutsBelow) [[unlikely]]
-        found[0] |= std::uint64_t{1} << i;
-      if (h1 < kCutsBelow) [[unlikely]]
-        found[1] |= std::uint64_t{1} << i;
-      if (h2 < kCutsBelow) [[unlikely]]
-        found[2] |= std::uint64_t{1} << i;
-      if (h3 < kCutsBelow) [[unlikely]]
-        found[3] |= std::uint64_t{1} << i;
-    }
-    for (std::size_t stream = 0; stream < kStreams; ++stream)
-      marks[(stream * part + from) / 64] = found[stream];
-  }
-  const std::size_t done = kStreams * part;
-  return mark_plainly(h3, bytes.subspan(done), marks + done / 64);
+  std::array<std::uint64_t, kMostStreams> hashes{hash};
+  for (std::size_t i = 1; i < kernel.streams; ++i)
+    hashes[i] = roll(0, bytes.subspan(i * part - kGearWindow, kGearWindow));
+  kernel.mark(bytes.data(), part, hashes.data(), marks);
+  const std::size_t done = kernel.streams * part;
+  return mark_plainly(hashes[kernel.streams - 1], bytes.subspan(done), marks + done / 64);
 }
 
 std::optional<std::size_t> CutMarks::first_end(std::size_t from, std::size_t to) const {
@@ -80,6 +102,11 @@ std::optional<std::size_t> CutMarks::first_end(std::size_t from, std::size_t to)
   std::size_t word = (from - 1) / 64;
   std::uint64_t bits = words_[word] & (~std::uint64_t{0} << ((from - 1) % 64));
   const std::size_t last = (to - 1) / 64;
+  // Marks are rare: eight words without any are passed over at once.
+  const auto eight = [&] {
+    return std::accumulate(&words_[word + 1], &words_[word + 9], std::uint64_t{0}, std::bit_or<>());
+  };
+  while (bits == 0 && word + 8 <= last && eight() == 0) word += 8;
   while (bits == 0 && word < last) bits = words_[++word];
   if (bits == 0) return std::nullopt;
   const std::size_t end = 64 * word + static_cast<std::size_t>(std::countr_zero(bits)) + 1;

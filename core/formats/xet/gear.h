@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "core/formats/xet/gear_kernels.h"
+
 namespace assay::xet {
 
 inline constexpr std::size_t kGearWindow = 64;
@@ -30,7 +32,8 @@ class CutMarks {
 
 // Marks the cuts in `bytes`, of which `hash` is the rolling hash before them; gives that after them. The marks
 // begin with the lowest bit of *marks, and what stood there is overwritten.
-std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks);
+std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks,
+                        const GearKernel& kernel = gear_kernel());
 // The rolling hash after `bytes`, from `hash` before them.
 std::uint64_t roll(std::uint64_t hash, std::span<const std::byte> bytes);
 // Of so many bytes from `hash` on: the end of the first cut.

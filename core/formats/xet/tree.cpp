@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/formats/blake3.h"
+#include "core/system/text.h"
 
 namespace assay::xet {
 namespace {
@@ -34,9 +35,7 @@ Hash in_order_of_text(const Hash& hash) {
 }
 
 std::string to_text(const Hash& hash) {
-  std::string text;
-  for (const std::uint8_t byte : in_order_of_text(hash)) text += fmt::format("{:02x}", byte);
-  return text;
+  return to_hex(in_order_of_text(hash));
 }
 
 void HashTree::add(const Hash& chunk, std::uint64_t bytes) {

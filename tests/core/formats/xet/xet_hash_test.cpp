@@ -153,20 +153,23 @@ TEST(XetHash, FollowsTheRulesWhereCutsAreMany) {
 }
 
 TEST(Gear, MarksWhatARollingHashOfAllBytesBeforeFinds) {
-  for (const std::size_t size : {0, 1, 63, 64, 255, 256, 257, 5000, 70000}) {
-    const Bytes bytes = hitting_bytes(size, size % 100);
-    const std::size_t used = std::min(size, bytes.size());
-    std::vector<std::uint64_t> marks(bytes.size() / 64 + 1, ~std::uint64_t{0});
-    const std::uint64_t after = xet::mark_cuts(99, std::span(bytes).first(used), marks.data());
-    std::uint64_t hash = 99, found = 0;
-    for (std::size_t i = 0; i < used; ++i) {
-      hash = 2 * hash + xet::kGearTable[std::to_integer<std::size_t>(bytes[i])];
-      EXPECT_EQ((marks[i / 64] >> (i % 64)) & 1, hash >> 48 == 0 ? 1u : 0u) << size << " at " << i;
-      found += hash >> 48 == 0;
-    }
-    EXPECT_EQ(after, hash);
-    if (size > 300) {
-      EXPECT_GT(found, 0u);
+  for (const xet::GearKernel& kernel : xet::gear_kernels()) {
+    for (const std::size_t size : {0, 1, 63, 64, 255, 256, 257, 511, 512, 513, 5000, 70000, 300000}) {
+      const Bytes bytes = size == 300000 ? random_bytes(size, 5) : hitting_bytes(size, size % 100);
+      const std::size_t used = std::min(size, bytes.size());
+      std::vector<std::uint64_t> marks(bytes.size() / 64 + 1, ~std::uint64_t{0});
+      const std::uint64_t after = xet::mark_cuts(99, std::span(bytes).first(used), marks.data(), kernel);
+      std::uint64_t hash = 99, found = 0;
+      for (std::size_t i = 0; i < used; ++i) {
+        hash = 2 * hash + xet::kGearTable[std::to_integer<std::size_t>(bytes[i])];
+        ASSERT_EQ((marks[i / 64] >> (i % 64)) & 1, hash >> 48 == 0 ? 1u : 0u)
+            << kernel.streams << " streams, " << size << " at " << i;
+        found += hash >> 48 == 0;
+      }
+      EXPECT_EQ(after, hash);
+      if (size > 300) {
+        EXPECT_GT(found, 0u) << size;
+      }
     }
   }
 }

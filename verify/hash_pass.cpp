@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -198,8 +199,14 @@ void HashPass::run() {
   std::uint64_t total = 0;
   for (const std::uint32_t i : files) total += report_.files[i].size();
   progress_ = std::make_unique<Progress>(options_.progress, "verifying", total);
-  const HashOptions hash_options{
-      .jobs = options_.jobs, .keep_cache = options_.keep_cache, .progress = progress_.get()};
+  // Threads that files leave over work at Xet hashes: none is left to read ahead.
+  const bool all_taken = options_.xet || std::any_of(files.begin(), files.end(), [&](std::uint32_t i) {
+                           return kind_of(report_.files[i]) == DigestKind::xet;
+                         });
+  const auto most = static_cast<int>(std::min<std::size_t>(files.size(), INT_MAX));
+  const HashOptions hash_options{.jobs = all_taken ? std::min(options_.jobs, most) : options_.jobs,
+                                 .keep_cache = options_.keep_cache,
+                                 .progress = progress_.get()};
   std::mutex mutex;
   std::unordered_map<std::size_t, Reading> open;  // of the files being read
   const HashJobs jobs{.count = files.size(),

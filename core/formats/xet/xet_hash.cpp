@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "core/formats/blake3_many.h"
-#include "core/system/threads.h"
 
 namespace assay {
 namespace {
@@ -15,9 +14,8 @@ constexpr std::size_t kShortest = 8 << 10, kLongest = 128 << 10;
 // The chunker reads on from so many bytes before the shortest length, with an empty hash: the older dialect may
 // cut where that hash has not seen 64 bytes yet.
 constexpr std::size_t kSkipped = kShortest - xet::kGearWindow - 1;
-constexpr std::size_t kRoom = 512 << 10;  // bytes worked on at once, for each of a few threads
-constexpr std::size_t kMostRooms = 4;
-constexpr std::size_t kGrain = 128 << 10;  // the least that is worth a thread
+constexpr std::size_t kAtOnce = 512 << 10;  // bytes searched at once: they stay in the second-level cache
+constexpr std::size_t kRooms = 8;  // of so many bytes, where others hash what has been searched meanwhile
 
 // xet_core_structures/src/merklehash/data_hash.rs
 constexpr Blake3Key kChunkKey = {102, 151, 245, 119, 91,  149, 80,  222, 49,  53,  203,
@@ -31,48 +29,41 @@ Digest digest_of_hash(const Hash& hash) {
 }  // namespace
 
 XetHasher::XetHasher(int jobs)
-    : jobs_(jobs),
-      room_(kRoom * std::clamp<std::size_t>(static_cast<std::size_t>(std::max(1, jobs)), 1, kMostRooms)) {}
+    : room_(jobs > 1 ? kRooms * kAtOnce : kAtOnce), errands_(std::max(1, jobs) - 1) {}
 
 void XetHasher::update(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto part = bytes.first(std::min(bytes.size(), room_ - buffer_.size()));
+    const std::size_t room = std::min(room_, marked_ + kAtOnce) - buffer_.size();
+    const auto part = bytes.first(std::min(bytes.size(), room));
     buffer_.insert(buffer_.end(), part.begin(), part.end());
     bytes = bytes.subspan(part.size());
-    if (buffer_.size() == room_) work(false);
+    if (part.size() == room) work(false);
   }
 }
 
 XetDigests XetHasher::finish() {
   work(true);
+  settle();
   return {digest_of_hash(current_.tree.finish()), digest_of_hash(older_.tree.finish())};
 }
 
 void XetHasher::work(bool last) {
   if (buffer_.empty()) return;
-  if (!marks_) marks_ = std::make_unique<xet::CutMarks>(buffer_.size());
+  if (!last) buffer_.reserve(room_);  // others read it from now on: it must not move
+  if (!marks_) marks_ = std::make_unique<xet::CutMarks>(last ? buffer_.size() : room_);
   mark(last ? buffer_.size() : buffer_.size() / 64 * 64);
   cut(current_, last);
   cut(older_, last);
-  hash_chunks();
-  drop_done();
+  hash_cuts();
+  if (buffer_.size() == room_) {
+    settle();
+    drop_done();
+  }
 }
 
-// Each thread a part of what is new; all but the first begin with the 64 bytes before their part.
 void XetHasher::mark(std::size_t to) {
-  const std::size_t bytes = to - marked_;
-  const std::size_t parts =
-      std::clamp<std::size_t>(bytes / kGrain, 1, static_cast<std::size_t>(std::max(1, jobs_)));
-  const std::size_t each = bytes / parts / 64 * 64;
-  std::vector<std::uint64_t> after(parts);
-  const std::span<const std::byte> all(buffer_);
-  parallel_for(jobs_, parts, [&](std::size_t i) {
-    const std::size_t begin = marked_ + i * each, end = i + 1 == parts ? to : begin + each;
-    const std::uint64_t before =
-        i == 0 ? rolled_ : xet::roll(0, all.subspan(begin - xet::kGearWindow, xet::kGearWindow));
-    after[i] = xet::mark_cuts(before, all.subspan(begin, end - begin), marks_->word_of(begin));
-  });
-  rolled_ = after.back();
+  rolled_ =
+      xet::mark_cuts(rolled_, std::span(buffer_).subspan(marked_, to - marked_), marks_->word_of(marked_));
   marked_ = to;
 }
 
@@ -98,28 +89,33 @@ std::optional<std::size_t> XetHasher::end_of(const Dialect& dialect, bool last) 
 }
 
 // The dialects mostly cut alike, and what both have cut is hashed once.
-void XetHasher::hash_chunks() {
-  std::vector<Chunk> chunks;
-  std::set_union(current_.cut.begin(), current_.cut.end(), older_.cut.begin(), older_.cut.end(),
-                 std::back_inserter(chunks));
-  std::vector<std::span<const std::byte>> messages;
-  for (const Chunk& chunk : chunks)
-    messages.push_back(std::span(buffer_).subspan(chunk.begin, chunk.end - chunk.begin));
-  std::vector<Hash> hashes(chunks.size());
-  const std::size_t parts = std::min(chunks.size(), static_cast<std::size_t>(std::max(1, jobs_)));
-  parallel_for(jobs_, parts, [&](std::size_t i) {
-    const std::size_t begin = chunks.size() * i / parts, end = chunks.size() * (i + 1) / parts;
-    blake3_many(kChunkKey, std::span(messages).subspan(begin, end - begin),
-                std::span(hashes).subspan(begin, end - begin));
-  });
-  for (Dialect* const dialect : {&current_, &older_}) {
-    auto at = chunks.begin();
-    for (const Chunk& chunk : dialect->cut) {
-      at = std::lower_bound(at, chunks.end(), chunk);
-      dialect->tree.add(hashes[static_cast<std::size_t>(at - chunks.begin())], chunk.end - chunk.begin);
+void XetHasher::hash_cuts() {
+  Cuts& cuts = open_.emplace_back(Cuts{.current = std::move(current_.cut), .older = std::move(older_.cut)});
+  current_.cut.clear();
+  older_.cut.clear();
+  std::set_union(cuts.current.begin(), cuts.current.end(), cuts.older.begin(), cuts.older.end(),
+                 std::back_inserter(cuts.both));
+  for (const Chunk& chunk : cuts.both)
+    cuts.messages.push_back(std::span(buffer_).subspan(chunk.begin, chunk.end - chunk.begin));
+  cuts.hashes.resize(cuts.both.size());
+  errands_.add([&cuts] { blake3_many(kChunkKey, cuts.messages, cuts.hashes); });
+}
+
+void XetHasher::settle() {
+  errands_.finish();
+  const auto add = [](Dialect& dialect, const std::vector<Chunk>& chunks, const Cuts& cuts) {
+    auto at = cuts.both.begin();
+    for (const Chunk& chunk : chunks) {
+      at = std::lower_bound(at, cuts.both.end(), chunk);
+      dialect.tree.add(cuts.hashes[static_cast<std::size_t>(at - cuts.both.begin())],
+                       chunk.end - chunk.begin);
     }
-    dialect->cut.clear();
+  };
+  for (const Cuts& cuts : open_) {
+    add(current_, cuts.current, cuts);
+    add(older_, cuts.older, cuts);
   }
+  open_.clear();
 }
 
 // What is left moves to the front, by a multiple of 64 bytes: so do the marks, of which one word has as many.

@@ -7,6 +7,7 @@
 //   XetHasher hasher(jobs);  hasher.update(bytes);  hasher.finish();   // {current, older}
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,12 +15,13 @@
 #include "core/formats/xet/gear.h"
 #include "core/formats/xet/tree.h"
 #include "core/formats/xet/xet_digests.h"
+#include "core/system/errands.h"
 
 namespace assay {
 
 class XetHasher {
  public:
-  // `jobs`: threads that may work at one file.
+  // `jobs`: threads that may work at one file: the caller finds the cuts, others hash what is between them.
   explicit XetHasher(int jobs = 1);
   void update(std::span<const std::byte> bytes);
   XetDigests finish();
@@ -35,21 +37,28 @@ class XetHasher {
     std::vector<Chunk> cut = {};
     xet::HashTree tree = {};
   };
+  struct Cuts {  // that were found at once
+    std::vector<Chunk> current = {}, older = {}, both = {};
+    std::vector<std::span<const std::byte>> messages = {};  // of `both`
+    std::vector<xet::Hash> hashes = {};                     // as many
+  };
 
   void work(bool last);
   void mark(std::size_t to);
   void cut(Dialect& dialect, bool last) const;
   std::optional<std::size_t> end_of(const Dialect& dialect, bool last) const;
-  void hash_chunks();
+  void hash_cuts();
+  void settle();
   void drop_done();
 
-  const int jobs_;
   const std::size_t room_;
   std::vector<std::byte> buffer_;  // from the first byte on that no dialect has hashed
   std::unique_ptr<xet::CutMarks> marks_;
   std::size_t marked_ = 0;  // of buffer_
   std::uint64_t rolled_ = 0;
   Dialect current_{.older = false}, older_{.older = true};
+  std::deque<Cuts> open_;  // whose hashes are not in the trees yet
+  Errands errands_;        // after what its threads use
 };
 
 }  // namespace assay

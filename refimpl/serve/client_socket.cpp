@@ -34,19 +34,29 @@ std::optional<Place> place_of(NameOf name_of, int descriptor) {
   return Place(text.data(), ntohs(v6.sin6_port));
 }
 
-}  // namespace
-
-ClientSocket::ClientSocket(const std::string& address, int port, int own_port) {
+template <class Use>
+void for_each_connection(int own_port, const Use& use) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
   if (!folder) return;
   while (const dirent* entry = readdir(folder.get())) {
     const int descriptor = std::atoi(entry->d_name);
     if (descriptor <= 2) continue;
     const auto peer = place_of(getpeername, descriptor);
-    if (!peer || *peer != Place(address, port)) continue;
     const auto own = place_of(getsockname, descriptor);
-    if (own && own->second == own_port) descriptor_ = descriptor;
+    if (peer && own && own->second == own_port) use(descriptor, *peer);
   }
+}
+
+}  // namespace
+
+ClientSocket::ClientSocket(const std::string& address, int port, int own_port) {
+  for_each_connection(own_port, [&](int descriptor, const Place& peer) {
+    if (peer == Place(address, port)) descriptor_ = descriptor;
+  });
+}
+
+void ClientSocket::stop_reading_all(int own_port) {
+  for_each_connection(own_port, [](int descriptor, const Place&) { shutdown(descriptor, SHUT_RD); });
 }
 
 bool ClientSocket::gone() const {

@@ -14,6 +14,8 @@ class ClientSocket {
   // was not found: no.
   bool gone() const;
   void stop_reading() const;  // what comes further is not looked at
+  // Of all connections to that port: whoever waits for a further request there sees that none will come.
+  static void stop_reading_all(int own_port);
 
  private:
   int descriptor_ = -1;  // the library's, which closes it after the answer

@@ -33,6 +33,7 @@ struct ServeSettings {
   std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB";
   std::size_t queue = 256;
   std::uint32_t seconds = 600, grace = 10;
+  bool ids_only = false;
 };
 
 bool is_loopback(const std::string& host) {
@@ -63,7 +64,8 @@ class Server {
         open_(settings.run.model, settings.run),
         service_(open_, {.cache_bytes = parse_bytes(settings.cache_bytes),
                          .under_way = settings.queue,
-                         .model_name = settings.name}),
+                         .model_name = settings.name,
+                         .ids_only = settings.ids_only}),
         http_(service_, settings.http) {
     for (const std::string& line : model_notes(open_.weights, open_.arithmetic.precision, open_.kernels.name))
       write_message("note: " + line);
@@ -140,6 +142,8 @@ void add_door(CLI::App& command, ServeSettings& s) {
       ->type_name("N");
   command.add_option("--api-key-file", s.key_file, "Keys of those who may ask, one a line")
       ->type_name("FILE");
+  command.add_flag("--token-ids-only", s.ids_only,
+                   "Without a tokenizer: prompts are token ids, texts are read with return_token_ids");
   command.add_option("--served-name", s.name, "The model's name (default: its folder's)")
       ->type_name("NAME")
       ->check(not_empty());

@@ -24,7 +24,9 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr auto kPatience = std::chrono::milliseconds(50);  // between looks at the client
-constexpr std::time_t kIdleSeconds = 2, kReadSeconds = 10, kWriteSeconds = 10;
+// Clients give up idle connections after 4 or 5 seconds: who is asked on one that just closes sees an error.
+constexpr std::time_t kIdleSeconds = 15, kReadSeconds = 10, kWriteSeconds = 10;
+constexpr auto kLastWrites = std::chrono::milliseconds(200);
 constexpr int kBacklog = 511;
 constexpr std::size_t kMostOfAConnection = 1'000'000;  // answers
 constexpr std::array<std::string_view, 7> kRoutes = {"/v1/completions", "/v1/chat/completions", "/v1/models",
@@ -112,6 +114,10 @@ class HttpServer::Routes {
     while (!server_.is_running() && !over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void stop() {
+    if (thread_.joinable()) {
+      std::this_thread::sleep_for(kLastWrites);
+      ClientSocket::stop_reading_all(port_);
+    }
     server_.stop();
     if (thread_.joinable()) thread_.join();
   }
@@ -271,7 +277,7 @@ class HttpServer::Routes {
     if (!names_model(asked.model, response)) return;
     std::vector<TokenId> ids;
     if (asked.messages.empty()) {
-      ids = service_.tokenizer().encode(asked.prompt, {.add_special = asked.add_special});
+      ids = service_.tokenizer_for("prompt").encode(asked.prompt, {.add_special = asked.add_special});
     } else {
       ids = service_
                 .prompt_of({.messages = asked.messages,
@@ -288,8 +294,9 @@ class HttpServer::Routes {
   void detokenize(const Request& request, Response& response) {
     const DetokenizeRequest asked = parse_detokenize(request.body);
     if (!names_model(asked.model, response)) return;
+    const Tokenizer& tokenizer = service_.tokenizer_for("tokens");
     service_.check_names(asked.tokens, "tokens");
-    TokenStream stream(service_.tokenizer(), false);
+    TokenStream stream(tokenizer, false);
     std::string text;
     for (const TokenId id : asked.tokens) text += stream.push(id);
     give(response, {{"prompt", text + stream.finish()}});
@@ -368,7 +375,13 @@ void HttpServer::Routes::answer(const Request& request, Response& response, cons
   if (!asked.stream) {
     while (!running->answer.over())
       if (!wait(*running, response)) return;
-    return response.set_content(running->answer.whole(), "application/json");
+    // By a provider: it is under way until it was sent.
+    const auto whole = std::make_shared<const std::string>(running->answer.whole());
+    return response.set_content_provider(
+        whole->size(), "application/json",
+        [running, whole](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+          return sink.write(whole->data() + offset, length);
+        });
   }
   response.set_header("Cache-Control", "no-cache");
   response.set_chunked_content_provider(
@@ -376,9 +389,10 @@ void HttpServer::Routes::answer(const Request& request, Response& response, cons
       [this, running](std::size_t, httplib::DataSink& sink) { return send_events(running, sink); });
 }
 
-// For something to come. False: nothing more will, and the response says why.
+// For something to come. False: nothing more will, and the response says why. Looks at clock and client each time: while
+// tokens come without a pause, too.
 bool HttpServer::Routes::wait(Running& running, Response& response) {
-  while (!running.take(kPatience)) {
+  for (;;) {
     if (running.late()) {
       refuse(response, kTooSlow, "the answer took too long");
       return false;
@@ -388,8 +402,8 @@ bool HttpServer::Routes::wait(Running& running, Response& response) {
       refuse(response, kBad, "the client has left");  // which nobody reads
       return false;
     }
+    if (running.take(kPatience)) return true;
   }
-  return true;
 }
 
 // As much as is there by now. False: the client has left.
@@ -409,6 +423,9 @@ bool HttpServer::Routes::send_events(const std::shared_ptr<Running>& running, ht
     }
   } catch (const Error& error) {
     text += TextAnswer::failed_event(error.message(), refusal_of(error).type);
+    over = true;
+  } catch (const std::exception& fault) {  // which the library would not catch here
+    text += TextAnswer::failed_event(fmt::format("internal fault: {}", fault.what()), kFault.type);
     over = true;
   }
   if (running->socket.gone() || (!text.empty() && !sink.write(text.data(), text.size()))) {

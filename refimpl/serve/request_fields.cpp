@@ -77,7 +77,7 @@ void RequestFields::refuse_others() const {
   for (const auto& [name, value] : document_.items()) {
     if (value.is_null() || read_.find(name) != read_.end()) continue;
     const std::string shown = escape_for_terminal(name.substr(0, kShownName));
-    throw field_error(prefix_ + shown, fmt::format("is no field that is known here: {}", prefix_ + shown));
+    throw field_error(prefix_ + shown, "is no field that is known here");
   }
 }
 

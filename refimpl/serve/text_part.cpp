@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace assay {
+namespace {
+
+std::string pushed(std::optional<TokenStream>& stream, TokenId id) {
+  return stream ? stream->push(id) : "";
+}
+
+}  // namespace
 
 std::size_t characters(std::string_view utf8) {
   return static_cast<std::size_t>(
@@ -16,14 +23,16 @@ void TextPart::add(TextPart more) {
   if (more.reason) reason = more.reason;
 }
 
-TextWriter::TextWriter(const Tokenizer& tokenizer, const TextRequest& request,
+TextWriter::TextWriter(const Tokenizer* tokenizer, const TextRequest& request,
                        const std::vector<TokenId>& prompt, const std::string& echo)
-    : stream_(tokenizer),
-      prompt_stream_(tokenizer),
-      stop_(request.stops, request.keep_stop),
+    : stop_(request.stops, request.keep_stop),
       echo_(echo),
       offset_(characters(echo)),
       scores_prompt_(request.echo && request.log_probabilities.has_value()) {
+  if (tokenizer != nullptr) {
+    stream_.emplace(*tokenizer);
+    prompt_stream_.emplace(*tokenizer);
+  }
   if (scores_prompt_ && !prompt.empty()) first_of_prompt_ = {prompt.front()};
 }
 
@@ -32,7 +41,7 @@ TextPart TextWriter::begin() {
   TextPart part{.text = echo_};
   for (const TokenId id : first_of_prompt_) {
     part.tokens.push_back({.id = id, .offset = prompt_offset_});
-    prompt_offset_ += characters(prompt_stream_.push(id));
+    prompt_offset_ += characters(pushed(prompt_stream_, id));
   }
   return part;
 }
@@ -42,7 +51,7 @@ TextPart TextWriter::token(const TextEvent& event) {
   const bool of_prompt = event.kind == TextEvent::Kind::prompt_token;
   std::size_t& offset = of_prompt ? prompt_offset_ : offset_;
   if (event.likely) part.tokens.push_back({event.id, event.likely, offset});
-  const std::string text = (of_prompt ? prompt_stream_ : stream_).push(event.id);
+  const std::string text = pushed(of_prompt ? prompt_stream_ : stream_, event.id);
   offset += characters(text);
   if (of_prompt) return part;
   ++made_;
@@ -57,7 +66,7 @@ TextPart TextWriter::push(const TextEvent& event) {
     part.add(token(event));
     return part;
   }
-  part.text += stop_.push(stream_.finish());
+  part.text += stop_.push(stream_ ? stream_->finish() : "");
   part.text += stop_.finish();
   part.reason = event.reason;
   over_ = true;

@@ -31,8 +31,8 @@ struct TextPart {
 
 class TextWriter {
  public:
-  // `echo`: what stands before the text that is made; empty: nothing.
-  TextWriter(const Tokenizer& tokenizer, const TextRequest& request, const std::vector<TokenId>& prompt,
+  // Without a tokenizer texts are empty, and of ids alone. `echo`: what stands before the text that is made; empty: nothing.
+  TextWriter(const Tokenizer* tokenizer, const TextRequest& request, const std::vector<TokenId>& prompt,
              const std::string& echo);
   TextPart push(const TextEvent& event);  // of its own text
   bool over() const { return over_; }
@@ -42,8 +42,8 @@ class TextWriter {
   TextPart begin();
   TextPart token(const TextEvent& event);
 
-  TokenStream stream_;
-  TokenStream prompt_stream_;  // for the offsets of a prompt's tokens
+  std::optional<TokenStream> stream_;
+  std::optional<TokenStream> prompt_stream_;  // for the offsets of a prompt's tokens
   StopText stop_;
   std::string echo_;
   std::vector<TokenId> first_of_prompt_;  // at most one: scored without ln p

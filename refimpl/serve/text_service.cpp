@@ -45,7 +45,7 @@ void check_below(std::span<const TokenId> ids, std::size_t vocabulary, std::stri
 
 TextService::TextService(OpenModel& open, const ServiceOptions& options)
     : open_(open),
-      tokenizer_(open.tokenizer()),
+      tokenizer_(options.ids_only ? nullptr : &open.tokenizer()),
       names_(tokenizer_),
       ends_(open.stop_tokens()),
       name_(options.model_name),
@@ -57,7 +57,13 @@ void TextService::check_ids(std::span<const TokenId> ids, std::string_view field
   check_below(ids, open_.model->vocabulary(), field);
 }
 void TextService::check_names(std::span<const TokenId> ids, std::string_view field) const {
-  check_below(ids, tokenizer_.vocab_size(), field);
+  check_below(ids, tokenizer_for(field).vocab_size(), field);
+}
+
+const Tokenizer& TextService::tokenizer_for(std::string_view field) const {
+  if (tokenizer_ == nullptr)
+    throw field_error(field, "asks for a tokenizer, and the model is served without one: token ids alone");
+  return *tokenizer_;
 }
 
 void TextService::check(const Prompt& prompt, std::string_view field) const {
@@ -79,12 +85,12 @@ std::vector<TextService::Prompt> TextService::prompts_of(const TextRequest& requ
   for (const PromptGiven& given : request.prompts) {
     Prompt prompt;
     if (const auto* text = std::get_if<std::string>(&given)) {
-      prompt = {tokenizer_.encode(*text, {.add_special = request.add_special}), *text};
+      prompt = {tokenizer_for(kPromptField).encode(*text, {.add_special = request.add_special}), *text};
     } else {
       prompt.tokens = std::get<std::vector<TokenId>>(given);
       check_ids(prompt.tokens, kPromptField);
-      if (request.echo) {
-        TokenStream stream(tokenizer_);
+      if (request.echo && tokenizer_ != nullptr) {
+        TokenStream stream(*tokenizer_);
         for (const TokenId id : prompt.tokens) prompt.text += stream.push(id);
         prompt.text += stream.finish();
       }
@@ -103,24 +109,26 @@ TextService::Prompt TextService::prompt_of(const ChatRequestBody& request) const
                       .add_generation_prompt = request.add_generation_prompt,
                       .continue_final_message = request.continue_final_message};
   Prompt prompt;
+  const Tokenizer& tokenizer = tokenizer_for(kMessagesField);
   try {
     const bool with_tools = !request.tools.is_missing();
-    prompt.text = ChatTemplate::of(tokenizer_, "", with_tools).render(chat);
+    prompt.text = ChatTemplate::of(tokenizer, "", with_tools).render(chat);
   } catch (const Error& error) {
     throw field_error(kMessagesField, error.message());
   }
-  prompt.tokens = tokenizer_.encode(prompt.text, {.add_special = false});
+  prompt.tokens = tokenizer.encode(prompt.text, {.add_special = false});
   check(prompt, kMessagesField);
   return prompt;
 }
 
 // Made once: going over a vocabulary takes longer than most answers.
 std::shared_ptr<grammar::TokenGrammar> TextService::grammar_of(const std::string& gbnf) {
+  const Tokenizer& tokenizer = tokenizer_for("grammar");
   const std::lock_guard lock(mutex_);
   if (const auto found = grammars_.find(gbnf); found != grammars_.end()) return found->second;
   try {
     const grammar::Grammar rules = grammar::parse_gbnf(gbnf, "");
-    TextOfTokens texts = text_of_tokens(tokenizer_);
+    TextOfTokens texts = text_of_tokens(tokenizer);
     auto made = std::make_shared<grammar::TokenGrammar>(
         rules, grammar::TokenTexts{std::move(texts.later), std::move(texts.first)}, ends_);
     if (grammars_.size() >= kKeptGrammars) grammars_.erase(grammars_.begin());
@@ -144,7 +152,7 @@ std::vector<TextOrder> TextService::orders_of(const TextRequest& request,
   if (!request.grammar.empty())
     order.text.constraint = std::make_shared<grammar::GrammarConstraint>(grammar_of(request.grammar));
   if (!request.stops.empty()) {
-    order.text.watch_text = [&tokenizer = tokenizer_, stops = request.stops] {
+    order.text.watch_text = [&tokenizer = tokenizer_for("stop"), stops = request.stops] {
       return [stream = std::make_shared<TokenStream>(tokenizer),
               stop = std::make_shared<StopText>(stops)](TokenId id) {
         stop->push(stream->push(id));

@@ -19,6 +19,7 @@ struct ServiceOptions {
   std::size_t cache_bytes = 1u << 30;  // of keys and values, together
   std::size_t under_way = 256;         // prompts, waiting and computed
   std::string model_name;
+  bool ids_only = false;  // without a tokenizer
 };
 
 class TextService {
@@ -35,7 +36,9 @@ class TextService {
   std::vector<TextOrder> orders_of(const TextRequest& request, const std::vector<Prompt>& prompts);
 
   EngineThread& engine() { return engine_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const Tokenizer* tokenizer() const { return tokenizer_; }
+  // Throws Error::input naming the field that asks for one, where the model is served without.
+  const Tokenizer& tokenizer_for(std::string_view field) const;
   const TokenNames& names() const { return names_; }
   const std::string& model_name() const { return name_; }
   const std::string& fingerprint() const { return fingerprint_; }
@@ -49,7 +52,7 @@ class TextService {
   void check(const Prompt& prompt, std::string_view field) const;
 
   OpenModel& open_;
-  const Tokenizer& tokenizer_;
+  const Tokenizer* tokenizer_;
   TokenNames names_;
   std::vector<TokenId> ends_;
   std::string name_, fingerprint_;

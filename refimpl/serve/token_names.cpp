@@ -8,9 +8,10 @@
 
 namespace assay {
 
-TokenNames::TokenNames(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+TokenNames::TokenNames(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {
+  if (tokenizer == nullptr) return;
   try {
-    texts_ = text_of_tokens(tokenizer).later;
+    texts_ = text_of_tokens(*tokenizer).later;
   } catch (const Error&) {
     // Their decoder tidies what stands between tokens: they are named as the vocabulary writes them.
   }
@@ -18,11 +19,11 @@ TokenNames::TokenNames(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
 
 std::string TokenNames::bytes(TokenId id) const {
   if (id < texts_.size() && !texts_[id].empty()) return texts_[id];
-  return id < tokenizer_.vocab_size() ? tokenizer_.piece(id) : "";
+  return tokenizer_ != nullptr && id < tokenizer_->vocab_size() ? tokenizer_->piece(id) : "";
 }
 
 std::string TokenNames::name(TokenId id, bool as_id) const {
-  if (as_id || id >= tokenizer_.vocab_size()) return fmt::format("token_id:{}", id);
+  if (as_id || tokenizer_ == nullptr || id >= tokenizer_->vocab_size()) return fmt::format("token_id:{}", id);
   std::string own = bytes(id);
   if (is_valid_utf8(own)) return own;
   std::string escaped = "bytes:";

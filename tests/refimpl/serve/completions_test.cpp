@@ -242,6 +242,32 @@ TEST(Completions, ATextThatCannotGoOnEndsAlone) {
   EXPECT_TRUE(server().comes_to_rest());
 }
 
+// Of a model that brings no tokenizer.
+TEST(Completions, TokenIdsNeedNoTokenizer) {
+  const fs::path llama = test::source_dir() / "data/models/llama";
+  const ServedProgram program(llama, {"--token-ids-only", "--precision", "f64"});
+  const test::ProcessResult result =
+      test::assay({"run", llama.string(), "--kernels", "cpu-invariant", "--precision", "f64", "--tokens",
+                   "1,5,9,2", "-n", "0", "--logprobs", "1", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Document expected = Document::parse(result.out)["sequences"][0]["logprobs"];
+  const Document said = program.complete({{"prompt", Document::array({1, 5, 9, 2})},
+                                          {"max_tokens", 3},
+                                          {"echo", true},
+                                          {"logprobs", 1},
+                                          {"return_token_ids", true}});
+  const Document& choice = said["choices"][0];
+  EXPECT_EQ(choice["token_ids"].size(), 3);
+  EXPECT_EQ(choice["logprobs"]["tokens"].size(), 7);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(choice["logprobs"]["token_logprobs"][i + 1], expected[i]["logprob"]);
+  for (const std::string body : {R"({"prompt": "a"})", R"({"prompt": [1], "stop": "a"})",
+                                 R"({"prompt": [1], "grammar": "root ::= [a-z]"})"})
+    EXPECT_EQ(program.post("/v1/completions", body).status, 400) << body;
+  EXPECT_EQ(program.post("/tokenize", R"({"prompt": "a"})").status, 400);
+  EXPECT_EQ(program.post("/detokenize", R"({"tokens": [1]})").status, 400);
+}
+
 TEST(Completions, SixteenClientsGetWhatEachGetsAlone) {
   std::vector<Document> requests;
   for (int i = 0; i < 16; ++i)

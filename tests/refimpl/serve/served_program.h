@@ -129,6 +129,12 @@ class ServedProgram {
     const std::size_t at = text.find("\n" + name + " ");
     return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
   }
+  // Within some seconds the metric is that; what it is then.
+  double metric_becomes(const std::string& name, double value) const {
+    for (int i = 0; i < 500 && metric(name) != value; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return metric(name);
+  }
   // Within some seconds nothing is computed any more, and nobody holds a block.
   bool comes_to_rest() const {
     for (int i = 0; i < 500; ++i) {

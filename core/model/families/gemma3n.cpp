@@ -7,6 +7,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/gemma.h"
 #include "core/model/families/gemma3n_towers.h"
+#include "core/model/families/gemma_blocks.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -38,11 +39,6 @@ Layers read_layers_of(ConfigReader& config, const Decoder& d) {
   return l;
 }
 
-void add_bare_linear(Module& module, const std::string& name, const Quantity& in, const Quantity& out,
-                     Role role, Part part = Part::dense_mlp) {
-  add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = part});
-}
-
 // Small matrices that mix the streams: what is computed of one corrects the others.
 Module altup(const Quantity& hidden, const Quantity& streams) {
   Module module{"altup", "alternating updates", {}, {}, {}};
@@ -64,8 +60,8 @@ Module altup(const Quantity& hidden, const Quantity& streams) {
 
 Module laurel(const Quantity& hidden, const Quantity& rank) {
   Module module{"laurel", "branch of low rank", {}, {}, {}};
-  add_bare_linear(module, "linear_left", hidden, rank, Role::latent_down, Part::attention);
-  add_bare_linear(module, "linear_right", rank, hidden, Role::latent_up, Part::attention);
+  add_whole_linear(module, "linear_left", hidden, rank, Role::latent_down, Part::attention);
+  add_whole_linear(module, "linear_right", rank, hidden, Role::latent_up, Part::attention);
   add_norm(module, "post_laurel_norm", hidden, Role::latent_norm, false, Part::attention);
   return module;
 }
@@ -85,28 +81,18 @@ void add_layer(Module& layer, const Decoder& d, HeadAttention a, const Layers& l
   }
   GatedMlp mlp = d.mlp();
   mlp.intermediate = Quantity("intermediate_size", l.widths[i]);
-  Module own{"", "input of the layer's own", {}, {}, {}};
-  add_bare_linear(own, "per_layer_input_gate", d.hidden, l.own, Role::latent_down);
-  add_bare_linear(own, "per_layer_projection", l.own, d.hidden, Role::latent_up);
-  add_norm(own, "post_per_layer_input_norm", d.hidden, Role::latent_norm);
   layer.children = {attention(a), gated_mlp(mlp), altup(d.hidden, l.streams), laurel(d.hidden, l.rank),
-                    std::move(own)};
+                    per_layer_step(d.hidden, l.own)};
 }
 
-// A table with a row of all layers' inputs for each token, and the projection that joins it; and what makes the other
-// streams of the first, and one of all behind the last layer.
+// Beside them: what makes the other streams of the first, and one of all behind the last layer.
 Module around_layers(const std::string& path, ConfigReader& config, const Decoder& d, const Layers& l) {
-  Module module{path, "embeddings of the layers", {}, {}, {}};
-  const Quantity rows = config.size("vocab_size_per_layer_input", 262144), all = d.layers * l.own;
-  module.tensors.push_back(
-      parameter("embed_tokens_per_layer.weight", {rows, all}, Role::per_layer_embedding, Part::embedding));
-  add_bare_linear(module, "per_layer_model_projection", d.hidden, all, Role::per_layer_embedding);
-  add_norm(module, "per_layer_projection_norm", l.own, Role::per_layer_embedding);
+  Module module = per_layer_inputs(path, config, d, l.own);
   for (const auto& [name, title] : {std::pair{"altup_projections", "streams made of the first"},
                                     {"altup_unembed_projections", "streams made one"}}) {
     Module streams{name, title, {}, {}, {}};
     for (std::uint64_t i = 0; i + 1 < l.streams.value(); ++i)
-      add_bare_linear(streams, std::to_string(i), d.hidden, d.hidden, Role::residual_mix);
+      add_whole_linear(streams, std::to_string(i), d.hidden, d.hidden, Role::residual_mix);
     if (!streams.tensors.empty()) module.children.push_back(std::move(streams));
   }
   return module;

@@ -5,6 +5,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/gemma4.h"
+#include "core/model/families/gemma_blocks.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -59,11 +60,6 @@ void add_experts(Module& layer, const Quantity& hidden, const Experts& experts, 
   layer.children.push_back(stacked_experts({hidden, width, experts}));
 }
 
-void add_dense_linear(Module& module, const std::string& name, const Quantity& in, const Quantity& out,
-                      Role role) {
-  add_linear(module, {.name = name, .in = in, .out = out, .role = role, .part = Part::dense_mlp});
-}
-
 void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint64_t i,
                const std::optional<Quantity>& per_layer) {
   for (const auto& [name, role] : {std::pair{"input_layernorm", Role::input_norm},
@@ -77,24 +73,7 @@ void add_layer(Module& layer, const Decoder& d, const Gemma4Layers& l, std::uint
   GatedMlp mlp = d.mlp();
   if (l.wide_mlp && l.shares(i)) mlp.intermediate = Quantity(2) * d.intermediate;
   layer.children = {attention(a), gated_mlp(mlp)};
-  if (!per_layer) return;
-  Module own{"", "input of the layer's own", {}, {}, {}};
-  add_dense_linear(own, "per_layer_input_gate", d.hidden, *per_layer, Role::latent_down);
-  add_dense_linear(own, "per_layer_projection", *per_layer, d.hidden, Role::latent_up);
-  add_norm(own, "post_per_layer_input_norm", d.hidden, Role::latent_norm);
-  layer.children.push_back(std::move(own));
-}
-
-// A table with a row of all layers' inputs for each token, and the projection that joins it.
-Module per_layer_inputs(const std::string& prefix, ConfigReader& config, const Decoder& d,
-                        const Quantity& width) {
-  Module module{prefix, "embeddings of the layers", {}, {}, {}};
-  const Quantity rows = config.size("vocab_size_per_layer_input", 262144), all = d.layers * width;
-  module.tensors.push_back(
-      parameter("embed_tokens_per_layer.weight", {rows, all}, Role::per_layer_embedding, Part::embedding));
-  add_dense_linear(module, "per_layer_model_projection", d.hidden, all, Role::per_layer_embedding);
-  add_norm(module, "per_layer_projection_norm", width, Role::per_layer_embedding);
-  return module;
+  if (per_layer) layer.children.push_back(per_layer_step(d.hidden, *per_layer));
 }
 
 void add_caches(ModuleTree& tree, const Decoder& d, const Gemma4Layers& l, std::uint64_t window) {

@@ -191,6 +191,7 @@ constexpr const Family* kFamilies[] = {
     &kErnie45Vl,
     &kHunyuanVl,
     &kGlm5Next,
+    &kMuseSpark,
 };
 
 // Edits that turn one name into the other, letter case aside.

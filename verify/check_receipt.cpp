@@ -105,17 +105,12 @@ class Checker {
     const fs::path bundle = question_.signature->bundle.value_or(signature_of_receipt(question_.receipt));
     const SignatureMethods methods = read_methods(*question_.signature, check_.root);
     const signature::Bundle read = signature::parse_bundle(read_small_file(bundle, kMaxBytes), bundle);
-    std::string why;
-    for (const signature::NamedMethod& method : methods.all) {
-      try {
-        check_.signer = signature::verify_bundle(read, method.method, text).words;
-        check_.authenticated = true;
-        return;
-      } catch (const Error& error) {
-        why = error.message();
-      }
+    try {
+      check_.signer = signer_of_text(read, methods, text).words;
+      check_.authenticated = true;
+    } catch (const Error& error) {
+      problem("receipt.not_signed", error.message());
     }
-    problem("receipt.not_signed", "its signature is not good: " + why);
   }
 
   void check_authentication(const std::string& text) {

@@ -289,10 +289,20 @@ std::optional<SignatureRequest> signature_request(const VerifySettings& settings
   return std::nullopt;
 }
 
+int merge(const VerifySettings& settings, const Output& output) {
+  const ReceiptTrust trust{.key = read_key(settings),
+                           .signers = signature_request(settings),
+                           .model = settings.root.empty() ? "." : settings.root};
+  if (!settings.policy.empty() && settings.root.empty())
+    throw Error::usage("--policy says who may sign which model, and receipts do not say where theirs lies")
+        .remedy("say --root DIR");
+  return run_merge(settings.paths, settings.nodes, trust, output);
+}
+
 int run_verify(VerifySettings& settings) {
   const Output output(settings.common.json);
   VerifyOptions& options = settings.verify;
-  if (settings.nodes.merge) return run_merge(settings.paths, settings.nodes, read_key(settings), output);
+  if (settings.nodes.merge) return merge(settings, output);
   check_for_several(settings);
   if (!settings.expect_commit.empty()) options.expect_commit = settings.expect_commit;
   check_demands(settings);

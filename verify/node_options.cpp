@@ -7,6 +7,8 @@
 #include "core/system/not_empty.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "verify/expected/find.h"
+#include "verify/expected/signature_methods.h"
 #include "verify/gather.h"
 #include "verify/receipt.h"
 
@@ -140,17 +142,22 @@ int NodeRun::conclude(const std::string& list, const ReceiptKey& key, const Outp
   return exit_code_of(merged);
 }
 
-int run_merge(const std::vector<std::string>& receipts, const NodeSettings& settings, const ReceiptKey& key,
-              const Output& output) {
+int run_merge(const std::vector<std::string>& receipts, const NodeSettings& settings,
+              const ReceiptTrust& trust, const Output& output) {
   if (settings.given() || !settings.gather.empty() || !settings.rank.rank.empty() ||
       !settings.rank.launcher.empty())
     throw Error::usage("--merge reads receipts, and verifies nothing")
         .remedy("leave out what is for ranks that do");
+  if (trust.signers && trust.signers->bundle)
+    throw Error::usage("--signature is of one receipt, and several are read")
+        .remedy("leave it out: the signature of each is RECEIPT.sig beside it");
+  std::optional<SignatureMethods> signers;
+  if (trust.signers) signers = read_methods(*trust.signers, plain_path(trust.model));
   std::vector<NodeReceipt> read;
   std::vector<NodeFault> faults;
   for (const std::string& path : receipts) {
     try {
-      read.push_back(read_node_receipt(path, key));
+      read.push_back(read_node_receipt(path, trust.key, signers ? &*signers : nullptr));
     } catch (const Error& error) {
       faults.push_back({.kind = "damaged",
                         .rank = {},

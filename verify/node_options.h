@@ -45,8 +45,13 @@ class NodeRun {
   std::int64_t timeout_ = 0;
 };
 
-// Receipts collected by hand.
-int run_merge(const std::vector<std::string>& receipts, const NodeSettings& settings, const ReceiptKey& key,
-              const Output& output);
+// By whom receipts collected by hand have to be vouched for.
+struct ReceiptTrust {
+  ReceiptKey key;
+  std::optional<SignatureRequest> signers;  // of RECEIPT.sig
+  fs::path model;                           // that a policy is asked about
+};
+int run_merge(const std::vector<std::string>& receipts, const NodeSettings& settings,
+              const ReceiptTrust& trust, const Output& output);
 
 }  // namespace assay

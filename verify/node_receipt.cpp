@@ -14,6 +14,8 @@
 #include "core/system/error.h"
 #include "core/system/launcher.h"
 #include "core/system/text.h"
+#include "verify/expected/signature_methods.h"
+#include "verify/receipt.h"
 #include "verify/receipt_mac.h"
 
 namespace assay {
@@ -21,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kLongestReceipt = 1ull << 30;  // a million files
 constexpr JsonLimits kReceiptLimits{.max_bytes = kLongestReceipt, .max_depth = 16};
+constexpr std::uint64_t kLongestBundle = 16ull << 20;
 constexpr std::size_t kErrorsKept = 64, kLongestText = 1000;
 
 class Descriptor {
@@ -178,6 +181,27 @@ void read_frame(NodeReceipt& receipt, const ParsedJson& document) {
   }
 }
 
+void check_code(std::string_view text, const std::string& key) {
+  switch (check_seal(text, key)) {
+    case Seal::whole: return;
+    case Seal::none: throw Error::input("carries no authentication code, and a key was given");
+    case Seal::broken: break;
+  }
+  throw Error::input("has an authentication code that does not fit: it was edited, or made with another key");
+}
+
+void check_signed(const fs::path& file, std::string_view text, const SignatureMethods& signers) {
+  const fs::path bundle = signature_of_receipt(file);
+  std::error_code ignored;
+  if (fs::symlink_status(bundle, ignored).type() == fs::file_type::not_found)
+    throw Error::input(fmt::format("is not signed: there is no {}", bundle.filename().string()));
+  try {
+    signer_of_text(signature::parse_bundle(read_untrusted(bundle, kLongestBundle), bundle), signers, text);
+  } catch (const Error& error) {
+    throw Error::input(fmt::format("is not signed as it has to be: {}", error.message()));
+  }
+}
+
 }  // namespace
 
 std::string read_untrusted(const fs::path& file, std::uint64_t limit) {
@@ -203,8 +227,14 @@ std::string read_untrusted(const fs::path& file, std::uint64_t limit) {
   return text;
 }
 
-NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key) {
+NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key, const SignatureMethods* signers) {
   const std::string text = read_untrusted(file, kLongestReceipt);
+  if (key) check_code(text, *key);
+  if (signers != nullptr) check_signed(file, text, *signers);
+  return parse_node_receipt(text, file);
+}
+
+NodeReceipt parse_node_receipt(const std::string& text, const fs::path& file) {
   NodeReceipt receipt;
   receipt.file = file.string();
   try {
@@ -217,13 +247,7 @@ NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key) {
   } catch (const ParsedJson::exception&) {
     throw damaged("it is not what a receipt holds");
   }
-  if (!key) return receipt;
-  switch (check_seal(text, *key)) {
-    case Seal::whole: return receipt;
-    case Seal::none: throw Error::input("carries no authentication code, and a key was given");
-    case Seal::broken: break;
-  }
-  throw Error::input("has an authentication code that does not fit: it was edited, or made with another key");
+  return receipt;
 }
 
 std::string gathered_name(std::uint32_t rank) {

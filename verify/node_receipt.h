@@ -40,10 +40,15 @@ struct NodeReceipt {
 
 // How a receipt has to be vouched for: by this key (verify/receipt_mac.h), if there is one.
 using ReceiptKey = std::optional<std::string>;
+struct SignatureMethods;
 
 // Throws Error::input for what is no whole receipt: too long, a link, not JSON, too deep, without what it has to hold,
-// contradicting itself, with names that lead out of a folder; and where the key does not fit.
-NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key);
+// contradicting itself, with names that lead out of a folder; and, before any of that, where the key does not fit, or
+// where RECEIPT.sig is not by one of the `signers`, if any are given.
+NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key,
+                              const SignatureMethods* signers = nullptr);
+// Of its text alone, whoever wrote it.
+NodeReceipt parse_node_receipt(const std::string& text, const fs::path& file);
 
 // Of a regular file and nothing else, no link followed, at most `limit` bytes.
 std::string read_untrusted(const fs::path& file, std::uint64_t limit);

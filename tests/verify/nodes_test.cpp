@@ -427,6 +427,47 @@ TEST_F(Receivers, AKeyTellsForgeries) {
   EXPECT_EQ(one(0, key).exit_code, 1) << "one without a code";
 }
 
+TEST_F(Receivers, SignaturesTellForgeries) {
+  ASSERT_EQ(
+      ::system(
+          fmt::format("cd '{}' && openssl ecparam -name prime256v1 -genkey -noout -out k && openssl ec -in k "
+                      "-pubout -out k.pub && openssl ecparam -name prime256v1 -genkey -noout -out other && "
+                      "openssl ec -in other -pubout -out other.pub",
+                      (dir_ / "").string())
+              .c_str()),
+      0);
+  const std::string own = dir_ / "k", pub = dir_ / "k.pub", other = dir_ / "other.pub";
+  const auto name = [&](int rank) { return (dir_ / fmt::format("r{}.json", rank)).string(); };
+  for (int rank = 0; rank < 4; ++rank)
+    ASSERT_EQ(assay({"verify", (dir_ / "m").string(), "--share", "--manifest", list_, "--run-id", "a",
+                     "--rank", fmt::format("{}/4", rank), "--receipt", name(rank), "--sign-receipt", own})
+                  .exit_code,
+              0);
+  const auto merge = [&](const Words& more) {
+    return assay(join({"verify", "--merge", name(0), name(1), name(2), name(3)}, more));
+  };
+  const auto fails = [&](const ProcessResult& result, const std::string& words) {
+    EXPECT_EQ(result.exit_code, 1) << words;
+    EXPECT_NE(result.out.find(words), std::string::npos) << result.out;
+  };
+  const ProcessResult good = merge({"--public-key", pub});
+  EXPECT_EQ(good.exit_code, 0) << good.out << good.err;
+  fails(merge({"--public-key", other}), "r2.json: this receipt is not signed as it has to be");
+  EXPECT_EQ(merge({"--public-key", pub, "--signature", name(0) + ".sig"}).exit_code, 2);
+  EXPECT_EQ(merge({"--policy", pub}).exit_code, 2) << "of which model?";
+  const std::string text = read_file(name(2));
+  std::string forged = text;
+  forged.replace(forged.find("\"verified_unix\""), 1, " \"");
+  write_file(name(2), forged);
+  const ProcessResult edited = merge({"--public-key", pub});
+  fails(edited, "r2.json: this receipt is not signed as it has to be");
+  EXPECT_EQ(edited.out.find("r3.json"), std::string::npos) << edited.out;
+  EXPECT_EQ(merge({}).exit_code, 0) << "nobody asked for signatures";
+  write_file(name(2), text);
+  fs::remove(name(2) + ".sig");
+  fails(merge({"--public-key", pub}), "r2.json: this receipt is not signed: there is no r2.json.sig");
+}
+
 TEST_F(Receivers, OneOfAPartIsNoneOfTheWhole) {
   ASSERT_EQ(one(0).exit_code, 0);
   const ProcessResult check =

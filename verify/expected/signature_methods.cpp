@@ -60,4 +60,17 @@ SignatureMethods read_methods(const SignatureRequest& request, const fs::path& m
   return methods;
 }
 
+signature::Signer signer_of_text(const signature::Bundle& bundle, const SignatureMethods& methods,
+                                 std::string_view text) {
+  std::string why = "nobody who is believed is named";
+  for (const signature::NamedMethod& method : methods.all) {
+    try {
+      return signature::verify_bundle(bundle, method.method, text);
+    } catch (const Error& error) {
+      why = error.message();
+    }
+  }
+  throw Error::refused("its signature is not good: " + why);
+}
+
 }  // namespace assay

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "verify/expected/signature.h"
@@ -22,5 +23,8 @@ void check_request(const SignatureRequest& request);
 // `model`: what a policy is asked about. Throws Error::input for what cannot be read, Error::refused where no rule of the
 // policy is about it.
 SignatureMethods read_methods(const SignatureRequest& request, const fs::path& model);
+// By which of these `text` was signed, in a bundle without an envelope. Throws Error::refused: by none.
+signature::Signer signer_of_text(const signature::Bundle& bundle, const SignatureMethods& methods,
+                                 std::string_view text);
 
 }  // namespace assay

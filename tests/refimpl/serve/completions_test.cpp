@@ -268,6 +268,22 @@ TEST(Completions, TokenIdsNeedNoTokenizer) {
   EXPECT_EQ(program.post("/detokenize", R"({"tokens": [1]})").status, 400);
 }
 
+// A prompt that was read is not computed again, but for who has another salt.
+TEST(Completions, SaltsShareNothing) {
+  const ServedProgram program(tinylm());
+  Document request = {{"prompt", std::string(60, 'a')}, {"max_tokens", 1}, {"cache_salt", "one"}};
+  const auto cached_after = [&] {
+    program.complete(request);
+    return program.metric("assay_prompt_tokens_cached_total");
+  };
+  EXPECT_EQ(cached_after(), 0);
+  const double once = cached_after();
+  EXPECT_GT(once, 0);
+  request["cache_salt"] = "two";
+  EXPECT_EQ(cached_after(), once);
+  EXPECT_EQ(cached_after(), 2 * once);
+}
+
 TEST(Completions, SixteenClientsGetWhatEachGetsAlone) {
   std::vector<Document> requests;
   for (int i = 0; i < 16; ++i)

@@ -80,7 +80,10 @@ class ServedProgram {
   }
 
   int port() const { return port_; }
-  void signal(int number) const { ::kill(process_, number); }
+  // Never of one that is over: kill(-1) would be for every process there is.
+  void signal(int number) const {
+    if (process_ > 0) ::kill(process_, number);
+  }
   // Its exit code; -1: it goes on.
   int wait(double seconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -131,14 +131,21 @@ def make_wholes(draw, decoder, experts, kinds, flags):
         language = flags(language, "attention_bias")
         return {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
 
+    def muse_vision():
+        vision = encoder()
+        vision.pop("num_channels")
+        return {**vision, "pos_emb_height": draw.randint(2, 6), "pos_emb_width": draw.randint(2, 6), "patch_temporal": draw.randint(1, 3)}
+
+    def muse_glimmer():
+        language, tied = text("muse_glimmer_text")
+        config = {"text_config": kinds(language), "vision_config": muse_vision(), "tie_word_embeddings": tied}
+        return {**config, "out_hidden_size": draw.randint(5, 40), "projector_hidden_size": draw.randint(5, 40)}
+
     def muse_spark():
         language, tied = text("muse_spark_text")
         language = experts(kinds(language), "num_local_experts")
         language = kinds({**language, "moe_hidden_size": draw.randint(4, 30)}, "mlp_layer_types", ("dense", "sparse"))
-        vision = encoder()
-        vision.pop("num_channels")
-        vision.update(pos_emb_height=draw.randint(2, 6), pos_emb_width=draw.randint(2, 6), patch_temporal=draw.randint(1, 3))
-        config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
+        config = {"text_config": language, "vision_config": muse_vision(), "tie_word_embeddings": tied}
         count = draw.randint(1, 3)
         audio = {key: [draw.randint(1, 9) for _ in range(count)] for key in ("patch_sizes", "hidden_sizes", "depths")}
         audio.update(num_hidden_layers=count, conv_kernel_size=draw.randint(2, 7), mlp_ratio=draw.choice([2.0, 3.5, 4.0]))
@@ -161,6 +168,7 @@ def make_wholes(draw, decoder, experts, kinds, flags):
         "glm_ocr": ("GlmOcrForConditionalGeneration", glm_ocr),
         "ernie4_5_vl_moe": ("Ernie4_5_VLMoeForConditionalGeneration", ernie4_5_vl_moe),
         "glm5_next": ("Glm5NextForConditionalGeneration", glm5_next),
+        "muse_glimmer": ("MuseGlimmerForConditionalGeneration", muse_glimmer),
         "muse_spark": ("MuseSparkForConditionalGeneration", muse_spark),
         "hunyuan_vl": ("HunYuanVLForConditionalGeneration", hunyuan_vl),
         "qianfan_ocr": ("QianfanOCRForConditionalGeneration", qianfan_ocr),

@@ -192,6 +192,7 @@ constexpr const Family* kFamilies[] = {
     &kHunyuanVl,
     &kGlm5Next,
     &kMuseSpark,
+    &kMuseGlimmer,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -1,11 +1,12 @@
 // Muse Spark: windows in three layers of four, gates on attention, experts in a narrower space behind a norm each way, a
-// gate on each residual. Source: transformers 5.23 (muse_spark).
+// gate on each residual. Muse Glimmer: that with MLPs, and without gates on residuals. Source: transformers 5.23
+// (muse_spark, muse_glimmer).
 #include "core/model/families/all_2026.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
 namespace assay::families {
-namespace muse_spark {
+namespace muse {
 namespace {
 
 using namespace blocks;
@@ -94,19 +95,50 @@ Mixture read_mixture_of(ConfigReader& config, ModuleTree& tree, const Decoder& d
   return m;
 }
 
-void fill_layer(Module& layer, const Decoder& d, const Mixture* m) {
+HeadAttention gated_attention(const Decoder& d) {
   HeadAttention a = d.attention();
   a.gate = "gate_proj", a.wide_gate = true;
+  return a;
+}
+
+void fill_layer(Module& layer, const Decoder& d, const Mixture* m) {
   add_norm(layer, "input_layernorm", d.hidden, Role::input_norm);
   add_norm(layer, "pre_feedforward_layernorm", d.hidden, Role::pre_feedforward_norm);
   add_norm(layer, "post_feedforward_layernorm", d.hidden, Role::post_feedforward_norm);
   for (const char* name : {"post_attention_residual_gate.gate", "post_feedforward_residual_gate.gate"})
     layer.tensors.push_back(parameter(name, {d.hidden}, Role::residual_mix, Part::norm));
-  layer.children = {attention(a), m != nullptr ? mixture(*m) : gated_mlp(d.mlp())};
+  layer.children = {attention(gated_attention(d)), m != nullptr ? mixture(*m) : gated_mlp(d.mlp())};
   if (m != nullptr) add_norm(layer.children[1], "experts.post_expert_norm", *m->latent, Role::latent_norm);
 }
 
-void describe(ConfigReader& config, ModuleTree& tree) {
+void fill_dense_layer(Module& layer, const Decoder& d) {
+  for (const auto& [name, role] : {std::pair{"input_layernorm", Role::input_norm},
+                                   {"post_attention_layernorm", Role::post_attention_norm},
+                                   {"pre_feedforward_layernorm", Role::pre_feedforward_norm},
+                                   {"post_feedforward_layernorm", Role::post_feedforward_norm}})
+    add_norm(layer, name, d.hidden, role);
+  layer.children = {attention(gated_attention(d)), gated_mlp(d.mlp())};
+}
+
+// What both have around their layers. Where layer_types is silent, every fourth layer back from the last sees all.
+void finish(ConfigReader& config, ModuleTree& tree, const Decoder& d, const std::string& prefix,
+            const std::vector<Module>& groups) {
+  config.require(!config.flag("attention_bias", false),
+                 "attention_bias is true: which matrices have one is not described here");
+  add_frame(tree, d, groups, frame_under(prefix));
+  const std::uint64_t last = d.layers.value() - 1;
+  const auto windowed =
+      windowed_layers(config, d.layers, [&](std::uint64_t i) { return (last - i) % 4 != 0; });
+  add_geometry(tree, d.attention(), d.layers, windowed,
+               config.optional_number("sliding_window", 2048).value_or(0));
+  add_vision(config, tree, d.hidden);
+}
+
+std::string prefix_of(const ConfigReader& config) {
+  return is_nested(config) ? "model.language_model." : "model.";
+}
+
+void describe_spark(ConfigReader& config, ModuleTree& tree) {
   Decoder d = read_decoder(config, tree,
                            {.vocabulary = 202048,
                             .hidden = 8192,
@@ -116,33 +148,45 @@ void describe(ConfigReader& config, ModuleTree& tree) {
                             .kv_heads = 16,
                             .head_dim = 64});
   d.tied = tree.tied_embeddings = false;  // the class ties nothing: it norms what it embeds
-  config.require(!config.flag("attention_bias", false),
-                 "attention_bias is true: which matrices have one is not described here");
   const Mixture m = read_mixture_of(config, tree, d);
   const auto kinds = layer_texts(config, "mlp_layer_types", d.layers);
   const auto is_sparse = [&](std::uint64_t i) { return !kinds || (*kinds)[i] == "sparse"; };
-  const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
+  const std::string prefix = prefix_of(config);
   const auto groups = group_layers(
       prefix + "layers.{layer}", d.layers,
       [&](std::uint64_t i) { return is_sparse(i) ? "MoE layers" : "dense layers"; },
       [&](Module& layer, std::uint64_t i) { fill_layer(layer, d, is_sparse(i) ? &m : nullptr); });
-  add_frame(tree, d, groups, frame_under(prefix));
-  const std::uint64_t last = d.layers.value() - 1;
-  const auto windowed =
-      windowed_layers(config, d.layers, [&](std::uint64_t i) { return (last - i) % 4 != 0; });
-  add_geometry(tree, d.attention(), d.layers, windowed,
-               config.optional_number("sliding_window", 2048).value_or(0));
-  add_vision(config, tree, d.hidden);
+  finish(config, tree, d, prefix, groups);
   add_audio(config, tree);
 }
 
+void describe_glimmer(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(config, tree,
+                                 {.vocabulary = 202048,
+                                  .hidden = 6656,
+                                  .intermediate = 19968,
+                                  .layers = 52,
+                                  .heads = 32,
+                                  .kv_heads = 2,
+                                  .head_dim = 128});
+  const std::string prefix = prefix_of(config);
+  Module layer = layers(prefix + "layers.{layer}", "layers", all_layers(d.layers));
+  fill_dense_layer(layer, d);
+  finish(config, tree, d, prefix, {layer});
+}
+
+constexpr std::string_view kGlimmerArchitectures[] = {"MuseGlimmerForConditionalGeneration"};
+constexpr std::string_view kGlimmerTypes[] = {"muse_glimmer", "muse_glimmer_text"};
 constexpr std::string_view kArchitectures[] = {"MuseSparkForConditionalGeneration"};
 constexpr std::string_view kTypes[] = {"muse_spark", "muse_spark_text"};
 
 }  // namespace
-}  // namespace muse_spark
+}  // namespace muse
 
-const Family kMuseSpark = {"muse_spark",       "Muse Spark", muse_spark::kArchitectures,
-                           muse_spark::kTypes, {},           muse_spark::describe};
+const Family kMuseSpark = {"muse_spark", "Muse Spark", muse::kArchitectures,
+                           muse::kTypes, {},           muse::describe_spark};
+const Family kMuseGlimmer = {
+    "muse_glimmer",        "Muse Glimmer", muse::kGlimmerArchitectures, muse::kGlimmerTypes, {},
+    muse::describe_glimmer};
 
 }  // namespace assay::families

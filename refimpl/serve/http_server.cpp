@@ -83,11 +83,6 @@ bool names_this_machine(std::string host) {
   return host.empty() || host == "localhost" || host.starts_with("127.");
 }
 
-class Listener : public httplib::Server {
- public:
-  void lengthen_queue() const { ::listen(svr_sock_, kBacklog); }
-};
-
 }  // namespace
 
 class HttpServer::Routes {
@@ -127,6 +122,10 @@ class HttpServer::Routes {
 
  private:
   struct Running;
+  class Listener : public httplib::Server {
+   public:
+    void lengthen_queue() const { ::listen(svr_sock_, kBacklog); }
+  };
   using Handle = void (Routes::*)(const Request&, Response&);
 
   void set_limits() {

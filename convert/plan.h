@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "core/model/tensor_cut.h"
 #include "convert/spec.h"
 #include "core/formats/checkpoint.h"
 #include "core/model/derived_tensor.h"
 #include "core/model/parallel_cut.h"
 #include "core/model/stored_form.h"
+#include "core/model/tensor_cut.h"
 #include "core/system/finding.h"
 
 namespace assay {

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/tensor_cut.h"
 #include "convert/plan.h"
 #include "core/model/module_tree.h"
+#include "core/model/tensor_cut.h"
 
 namespace assay {
 

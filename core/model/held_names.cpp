@@ -31,8 +31,8 @@ constexpr Stack kStacks[] = {{"gate_proj", "w13", 0},   {"up_proj", "w13", 1}, {
                              {"gate_up_proj", "w13", 0}};
 
 constexpr std::string_view kHeldFamilies[] = {"llama",       "mistral",  "mixtral",   "qwen2",
-                                          "qwen2_moe",   "qwen3",    "qwen3_moe", "deepseek_v2",
-                                          "deepseek_v3", "glm4_moe", "phi3"};
+                                              "qwen2_moe",   "qwen3",    "qwen3_moe", "deepseek_v2",
+                                              "deepseek_v3", "glm4_moe", "phi3"};
 
 // "a.b.c" -> "a.b", "c"
 std::pair<std::string_view, std::string_view> split_last(std::string_view name) {

@@ -140,9 +140,11 @@ TEST(Fallbacks, AreToldWhereThereAreSome) {
   EXPECT_EQ(all_taken.err.find("note:"), std::string::npos) << all_taken.err;
   EXPECT_EQ(json::parse(all_taken.out)["fallbacks"], json::array());
 
-  // Linear layers and attention have kernels in bfloat16.
-  const ProcessResult some_taken = with({"--kernels", "cpu", "--precision", "bf16"});
-  EXPECT_NE(some_taken.err.find(note + "gated_activation (all "), std::string::npos) << some_taken.err;
+  // In bfloat16 linear layers and norms have kernels, recurrent layers have none.
+  const ProcessResult some_taken = assay({"run", data("models/mamba2"), "--tokens", "1,5,9", "-n", "2",
+                                          "--kernels", "cpu", "--precision", "bf16"});
+  EXPECT_NE(some_taken.err.find(note), std::string::npos) << some_taken.err;
+  EXPECT_NE(some_taken.err.find("state_space (all "), std::string::npos) << some_taken.err;
   EXPECT_EQ(some_taken.err.find("linear"), std::string::npos) << some_taken.err;
 
   const ProcessResult none_taken = with({"--kernels", "cpu", "--precision", "f64"});
@@ -161,8 +163,8 @@ TEST(Fallbacks, AreToldWhereThereAreSome) {
   EXPECT_EQ(with({"--kernels", "reference", "--precision", "bf16"}).err.find("note:"), std::string::npos);
 
   const ProcessResult compared =
-      compare("model", {data("models/llama"), "--tokens", "1,5,9", "--precision", "bf16"});
-  EXPECT_NE(compared.err.find("note: llama in bf16, cpu kernels: no chosen kernel takes"), std::string::npos)
+      compare("model", {data("models/mamba2"), "--tokens", "1,5,9", "--precision", "bf16"});
+  EXPECT_NE(compared.err.find("note: mamba2 in bf16, cpu kernels: no chosen kernel takes"), std::string::npos)
       << compared.err;
 }
 

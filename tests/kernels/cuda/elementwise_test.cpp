@@ -153,10 +153,11 @@ TEST(CudaElementwise, RoundsToBfloat16AsTheReferenceDoes) {
     // The reference's own 1 + erf and 1 + tanh cancel, in double: no measure of small results.
     const bool cancels =
         call.form.activation == Activation::gelu || call.form.activation == Activation::gelu_tanh;
-    if (call.gate.empty() || cancels) continue;
+    const auto& kernel = registry.of<GatedActivationCall>()[0];
+    if (call.gate.empty() || cancels || !kernel.takes(bf16, call)) continue;
     const std::vector<double> due = ops.download(run_reference(ops, call));
     const std::vector<double> gate = ops.download(call.gate), up = ops.download(call.up);
-    const std::vector<double> out = ops.download(registry.of<GatedActivationCall>()[0].run(ops, call));
+    const std::vector<double> out = ops.download(kernel.run(ops, call));
     for (std::size_t i = 0; i < due.size(); ++i, ++compared) {
       EXPECT_EQ(out[i], bf16.round(out[i]));
       // float32 inside may fall on the other side of a tie, once a rounding stage; exponentials below the

@@ -10,6 +10,7 @@
 
 #include "core/system/error.h"
 #include "core/system/json.h"
+#include "core/system/memory_pages.h"
 #include "core/system/message.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
@@ -300,6 +301,7 @@ int merge(const VerifySettings& settings, const Output& output) {
 }
 
 int run_verify(VerifySettings& settings) {
+  give_back_what_is_freed();
   const Output output(settings.common.json);
   VerifyOptions& options = settings.verify;
   if (settings.nodes.merge) return merge(settings, output);

@@ -115,7 +115,7 @@ class FileReport {
   FileIdentity identity_;
   Box<Rare> rare_;
 };
-static_assert(sizeof(FileReport) <= 128 || sizeof(std::string) > 32, "a million of these are kept");
+static_assert(sizeof(FileReport) <= 120 || sizeof(std::string) > 32, "a million of these are kept");
 
 struct VerifyReport {
   Expectation expectation;        // its `files` are moved into `files` below

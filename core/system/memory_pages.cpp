@@ -1,5 +1,6 @@
 #include "core/system/memory_pages.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +16,12 @@ void forget_pages(void* begin, std::size_t bytes) {
   const std::uintptr_t whole = (bytes - skipped) / page * page;
   // Where the system refuses, the memory stays until its owner ends: nothing else depends on it.
   if (whole > 0) ::madvise(static_cast<std::byte*>(begin) + skipped, whole, MADV_DONTNEED);
+}
+
+void give_back_what_is_freed() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -32,7 +33,8 @@ struct ServeSettings {
   HttpOptions http;
   std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB";
   std::size_t queue = 256;
-  std::uint32_t seconds = 600, grace = 10;
+  double seconds = 600;
+  std::uint32_t grace = 10;
   bool ids_only = false;
 };
 
@@ -53,7 +55,7 @@ void settle(ServeSettings& s) {
         fmt::format("--host {} can be reached from elsewhere", escape_for_terminal(s.http.host)))
         .remedy("name the keys of those who may ask with --api-key-file FILE");
   s.http.body_bytes = parse_bytes(s.body_bytes);
-  s.http.time = std::chrono::seconds(s.seconds);
+  s.http.time = std::chrono::milliseconds(std::llround(1000 * s.seconds));
   if (s.name.empty()) s.name = name_of(s.run.model);
 }
 
@@ -159,7 +161,7 @@ void add_limits(CLI::App& command, ServeSettings& s) {
       ->check(CLI::Range(1, 10'000))
       ->type_name("N");
   command.add_option("--timeout", s.seconds, "Of one answer, in seconds; longer ones: 504 (default: 600)")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(CLI::Range(0.001, 1e6))
       ->type_name("S");
   command.add_option("--grace", s.grace, "Seconds for what is under way when a signal comes (default: 10)")
       ->check(CLI::Range(0, 1'000'000))

@@ -16,8 +16,8 @@ struct HttpOptions {
   int port = 8000;  // 0: any that is free
   ApiKeys keys;
   std::size_t body_bytes = 8u << 20;
-  std::size_t connections = 128;                          // served at once
-  std::chrono::seconds time = std::chrono::seconds(600);  // of one answer
+  std::size_t connections = 128;                               // served at once
+  std::chrono::milliseconds time = std::chrono::seconds(600);  // of one answer
   TextLimits limits;
 };
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <mutex>
+#include <shared_mutex>
 #include <tuple>
 
 namespace assay {
@@ -111,15 +113,37 @@ std::string describe(const Trust& trust) {
   return "nobody";
 }
 
-const Trust SharedTrust::kNobody;
+namespace {
+
+// Of a deque nothing moves as it grows.
+struct TrustWords {
+  std::shared_mutex mutex;
+  std::deque<Trust> by_number = {Trust{}};  // 0: nobody's
+  std::map<std::tuple<TrustSource, std::string, bool, std::string>, std::uint32_t> numbers;
+};
+
+TrustWords& trust_words() {
+  static TrustWords words;
+  return words;
+}
+
+}  // namespace
 
 SharedTrust::SharedTrust(const Trust& trust) {
   if (trust.source == TrustSource::none) return;
-  static std::mutex mutex;
-  static std::map<std::tuple<TrustSource, std::string, bool, std::string>, Trust> known;
-  const std::lock_guard lock(mutex);
-  auto key = std::tuple(trust.source, trust.detail, trust.stored_beside, trust.commit);
-  words_ = &known.try_emplace(std::move(key), trust).first->second;
+  TrustWords& words = trust_words();
+  const std::lock_guard lock(words.mutex);
+  const auto [it, fresh] =
+      words.numbers.try_emplace(std::tuple(trust.source, trust.detail, trust.stored_beside, trust.commit),
+                                static_cast<std::uint32_t>(words.by_number.size()));
+  if (fresh) words.by_number.push_back(trust);
+  number_ = it->second;
+}
+
+const Trust& SharedTrust::operator*() const {
+  TrustWords& words = trust_words();
+  const std::shared_lock lock(words.mutex);
+  return words.by_number[number_];
 }
 
 std::string trust_summary(const Expectation& expectation) {

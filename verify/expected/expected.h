@@ -45,26 +45,26 @@ struct Trust {
 std::string describe(const Trust& trust);         // "LFS pointer in commit 1a2b3c4d5e"
 std::string_view trust_name(TrustSource source);  // "lfs_pointer": for JSON and receipts
 
-// One source vouches for many files, in the same words: these are kept once, for as long as the program runs.
+// One source vouches for many files, in the same words: these are kept once, for as long as the program runs, and told
+// by their number, which takes half of a pointer's room.
 class SharedTrust {
  public:
   SharedTrust() = default;  // nobody's
   SharedTrust(const Trust& trust);
-  const Trust& operator*() const { return words_ != nullptr ? *words_ : kNobody; }
+  const Trust& operator*() const;
   const Trust* operator->() const { return &**this; }
   friend bool operator==(const SharedTrust&, const SharedTrust&) = default;
 
  private:
-  static const Trust kNobody;
-  const Trust* words_ = nullptr;
+  std::uint32_t number_ = 0;
 };
 
 // A list may hold a million of these: what few have takes little room where it is not there.
 struct ExpectedFile {
   std::string name;  // relative to Expectation::root, '/' separators, safe
   std::optional<Digest> digest = {};
-  KnownSize size = {};
   SharedTrust trust = {};
+  KnownSize size = {};
   Box<std::vector<Digest>> chunks = {};  // with a chunked manifest
   Box<Digest> xet = {};                  // what the source says of its Xet hash, beside any other digest
   Box<fs::path> elsewhere = {};          // where the bytes are, if not under that name: a hub cache's blob

@@ -112,8 +112,8 @@ class Repository {
       const HubListing::Entry& said = listing->files.at(name);
       out_.files.push_back({.name = name_prefix + name,
                             .digest = said.digest,
-                            .size = said.size,
                             .trust = tree_trust(),
+                            .size = said.size,
                             .xet = boxed(said.xet),
                             .elsewhere = elsewhere(place / name, name_prefix + name)});
     }

@@ -267,7 +267,7 @@ Expectation expect_from_hub_listing(std::string_view text, const fs::path& path,
   const SharedTrust trust = Trust{TrustSource::hub_listing, path.filename().string(), beside, listing.commit};
   for (auto& [name, entry] : listing.files) {
     out.files.push_back(
-        {.name = name, .digest = entry.digest, .size = entry.size, .trust = trust, .xet = boxed(entry.xet)});
+        {.name = name, .digest = entry.digest, .trust = trust, .size = entry.size, .xet = boxed(entry.xet)});
   }
   finish(out);
   return out;

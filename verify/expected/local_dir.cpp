@@ -134,7 +134,7 @@ class LocalDir {
         continue;
       }
       ExpectedFile file{
-          .name = name, .digest = entry.digest, .size = entry.size, .trust = trust, .xet = boxed(entry.xet)};
+          .name = name, .digest = entry.digest, .trust = trust, .size = entry.size, .xet = boxed(entry.xet)};
       if (fs::exists(fs::symlink_status(folder_ / name, ignored)))
         part.present.insert(name);
       else

@@ -100,8 +100,8 @@ Expectation from_checksums(Given& given, const fs::path& root, const fs::path& p
   out.files = drain<ExpectedFile>(manifest.entries, [&](ManifestEntry&& entry) {
     return ExpectedFile{.name = std::move(entry.name),
                         .digest = entry.digest,
-                        .size = entry.size,
                         .trust = trust,
+                        .size = entry.size,
                         .chunks = std::move(entry.chunks)};
   });
   finish(out);

@@ -31,7 +31,7 @@ class MemberDigests : public TarListener {
   void file_bytes(std::span<const std::byte> bytes) override { digest_->update(bytes); }
   void end_file() override {
     if (accept_name(name_, out_.findings))
-      out_.files.push_back({.name = name_, .digest = digest_->finish(), .size = size_, .trust = trust_});
+      out_.files.push_back({.name = name_, .digest = digest_->finish(), .trust = trust_, .size = size_});
     digest_.reset();
   }
 

@@ -31,7 +31,7 @@ class Layout {
     if (!digest || depth > kDeepestIndex || !followed_.insert(digest->hex()).second) return;
     const fs::path file = manifest_path(*digest);
     const std::string name = file.lexically_relative(root_).generic_string();
-    add({.name = name, .digest = digest, .size = size_of(descriptor), .trust = trust_for(shown)});
+    add({.name = name, .digest = digest, .trust = trust_for(shown), .size = size_of(descriptor)});
     std::error_code error;
     if (!fs::exists(file, error)) return;  // told as missing
     try {
@@ -101,8 +101,8 @@ class Layout {
     if (!accept_name(name, out_.findings)) return {};
     add({.name = name,
          .digest = digest,
-         .size = size_of(layer),
          .trust = trust_for(label),
+         .size = size_of(layer),
          .elsewhere = root_ / "blobs" / "sha256" / digest->hex()});
     return name;
   }

@@ -240,7 +240,8 @@ TEST(HostileClients, OtherNamesOfThisMachineAreRefused) {
 }
 
 TEST(HostileClients, TooManyAndTooLongAreToldSo) {
-  const ServedProgram server(tinylm(), {"--queue", "2", "--timeout", "1", "--precision", "f64"});
+  const ServedProgram server(
+      tinylm(), {"--queue", "2", "--timeout", "0.1", "--precision", "f64", "--kernels", "reference"});
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": ["a", "b", "c"], "max_tokens": 1})").status, 429);
   const auto late = server.post("/v1/completions", long_request(false));
   EXPECT_EQ(late.status, 504) << late.body;
@@ -271,7 +272,7 @@ TEST(Signals, WhatIsUnderWayIsFinished) {
 
 TEST(Signals, AndEndedWhereItTakesTooLong) {
   for (const int number : {SIGTERM, SIGINT}) {
-    ServedProgram server(tinylm(), {"--grace", "0", "--precision", "f64"});
+    ServedProgram server(tinylm(), {"--grace", "0", "--precision", "f64", "--kernels", "reference"});
     RawClient streamed(server.port()), whole(server.port());
     streamed.post("/v1/completions", long_request(true));
     whole.post("/v1/completions", long_request(false));
@@ -289,7 +290,7 @@ TEST(Signals, AndEndedWhereItTakesTooLong) {
 }
 
 TEST(Signals, TheSecondEndsAtOnce) {
-  ServedProgram server(tinylm(), {"--grace", "600", "--precision", "f64"});
+  ServedProgram server(tinylm(), {"--grace", "600", "--precision", "f64", "--kernels", "reference"});
   RawClient client(server.port());
   client.post("/v1/completions", long_request(true));
   EXPECT_FALSE(client.read_some().empty());

@@ -160,7 +160,27 @@ def make_wholes(draw, decoder, experts, kinds, flags):
         ratio = draw.choice([0.5, 1.0])
         return {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied, "downsample_ratio": ratio}
 
+    def molmo2():
+        language, tied = text("molmo2_text")
+        language["head_dim"] = draw.choice([4, 6, 8])
+        # As many rows of new tokens as of others: transformers writes the joined table in equal halves.
+        language["additional_vocab_size"] = language["vocab_size"]
+        language["qk_norm_type"] = draw.choice(["qwen3", "olmo"])
+        language = flags(language, "attention_bias", "norm_after")
+
+        def heads(config):
+            config["num_attention_heads"] = draw.choice([1, 2, 4])
+            config.update(num_key_value_heads=draw.choice([1, config["num_attention_heads"]]), head_dim=draw.choice([4, 6]))
+            return flags(config, "attention_bias")
+
+        vision = heads({**encoder(), "image_size": [draw.randint(12, 40), draw.randint(12, 40)]})
+        deep = [draw.randint(0, vision["num_hidden_layers"] - 1) for _ in range(draw.randint(1, 3))]
+        adapter = heads({"hidden_size": draw.randint(5, 40), "intermediate_size": draw.randint(5, 40)})
+        adapter = flags({**adapter, "text_hidden_size": draw.randint(5, 40), "vision_feature_layer": deep}, "mlp_bias")
+        return {"text_config": language, "vision_config": vision, "adapter_config": adapter, "tie_word_embeddings": tied}
+
     return {
+        "molmo2": ("Molmo2ForConditionalGeneration", molmo2),
         "gemma4_unified": ("Gemma4UnifiedForConditionalGeneration", gemma4_unified),
         "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", lambda: (lambda c, t: {**c, "tie_word_embeddings": t})(*gemma4_unified_text())),
         "mllama": ("MllamaForConditionalGeneration", mllama),

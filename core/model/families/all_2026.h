@@ -10,6 +10,6 @@ extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGra
     kOpenaiGpt, kCtrl, kXglm, kBiogpt, kNeoxJapanese, kRecurrentGemma, kRwkv, kXlstm, kEmu3, kCohereCompass,
     kDoge, kModernbertDecoder, kHrmText, kAriaText, kJetmoe, kZaya, kDots3Note, kQwen4Exp, kInkling,
     kInkling2, kMistralLarge4, kGemma3n, kGemma4Unified, kMllama, kPaddleocrVl, kGlmOcr, kErnie45Vl,
-    kHunyuanVl, kGlm5Next, kMuseSpark, kMuseGlimmer;
+    kHunyuanVl, kGlm5Next, kMuseSpark, kMuseGlimmer, kMolmo2;
 
 }  // namespace assay::families

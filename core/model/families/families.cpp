@@ -193,6 +193,7 @@ constexpr const Family* kFamilies[] = {
     &kGlm5Next,
     &kMuseSpark,
     &kMuseGlimmer,
+    &kMolmo2,
 };
 
 // Edits that turn one name into the other, letter case aside.

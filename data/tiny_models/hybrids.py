@@ -121,11 +121,30 @@ def kimi_linear():
     return flags(config, "attention_bias")
 
 
+def olmo_hybrid():
+    config = sizes(layer_types=[])
+    config["num_hidden_layers"] = draw.choice([3, 4])
+    kinds = layer_kinds(config, ["linear_attention", "full_attention"])
+    kinds[kinds.index("linear_attention") - 1] = "full_attention"  # one of each at least
+    heads = draw.randint(1, 3)
+    config |= {
+        "layer_types": kinds, "linear_num_key_heads": heads, "linear_num_value_heads": heads * draw.choice([1, 2]),
+        "linear_key_head_dim": draw.choice([4, 6]), "linear_value_head_dim": draw.choice([3, 8]),
+        "linear_conv_kernel_dim": draw.choice([2, 4]), "linear_allow_neg_eigval": chance(0.7),
+    }
+    if chance(0.7):
+        config["rope_parameters"] = {"rope_type": "default", "rope_theta": draw.choice([100.0, 5e5, None])}
+    elif chance():
+        config["rope_theta"] = None
+    return flags(config, "attention_bias")
+
+
 FAMILIES = {
     "falcon_h1": ("FalconH1ForCausalLM", falcon_h1),
     "granitemoehybrid": ("GraniteMoeHybridForCausalLM", granitemoehybrid),
     "kimi_linear": ("KimiLinearForCausalLM", kimi_linear),
     "nemotron_h": ("NemotronHForCausalLM", nemotron_h),
+    "olmo_hybrid": ("OlmoHybridForCausalLM", olmo_hybrid),
 }
 
 
@@ -138,12 +157,16 @@ def taps_of(kind, layer):
         return {"mamba": "mixer_out", "pre_ff_layernorm": "mlp_norm"}
     if kind == "granitemoehybrid":
         return {"mamba": "attn_out", "block_sparse_moe": None, **({} if layer.has_experts else {"shared_mlp": "mlp_out"})}
+    if kind == "olmo_hybrid":
+        if hasattr(layer, "linear_attn"):
+            return {"linear_attn": "attn_out"}
+        return {"post_attention_layernorm": "attn_post_norm", "post_feedforward_layernorm": "mlp_post_norm"}
     return {}
 
 
 def keep_within(kind, layer, keep, keep_input):
     """What stands within a layer's children: keep(tap, module) and keep_input(tap, module) take it."""
-    mixer = next((getattr(layer, name) for name in ("mamba", "mixer", "self_attn") if getattr(layer, name, None) is not None), None)
+    mixer = next((getattr(layer, name) for name in ("mamba", "mixer", "linear_attn", "self_attn") if getattr(layer, name, None) is not None), None)
     norm = getattr(mixer, "norm", getattr(mixer, "o_norm", None))
     if kind in FAMILIES and hasattr(norm, "weight"):
         keep("scan_norm", norm)

@@ -89,6 +89,7 @@ DeltaInputs::DeltaInputs(const DeltaRuleCall& call, const std::vector<double>& l
   for (std::size_t c = 0; c < decays; ++c) rates.push_back(static_cast<float>(std::exp(log[c / channels])));
   const auto unit = HWY_DYNAMIC_DISPATCH(unit_row);
   const auto epsilon = static_cast<float>(call.norm_epsilon);
+  const auto scale_of_beta = static_cast<float>(call.beta_scale);
   const std::size_t step =
       std::max<std::size_t>(1, kWorthAThread / std::max<std::size_t>(1, 2 * keys + decays));
   team_for(jobs, (tokens + step - 1) / step, [&](std::size_t piece) {
@@ -102,6 +103,7 @@ DeltaInputs::DeltaInputs(const DeltaRuleCall& call, const std::vector<double>& l
       (call.decay.row<float>(t), shifts.data(), rates.data(), decays, static_cast<float>(call.decay_floor),
        &decay[t * decays]);
       HWY_DYNAMIC_DISPATCH(sigmoid_row_to)(call.beta.row<float>(t), heads, &beta[t * heads]);
+      for (std::size_t h = 0; h < heads; ++h) beta[t * heads + h] *= scale_of_beta;
     }
   });
 }

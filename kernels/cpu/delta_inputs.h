@@ -16,7 +16,7 @@ struct DeltaInputs {
   std::size_t channels;             // decays of a head: 1, or one for each row of its state
   std::vector<float> q, k;          // [tokens, keys]: of length 1, q times the scale
   std::vector<float> decay;         // [tokens, decays]: g
-  std::vector<float> beta;          // [tokens, heads]: σ of it
+  std::vector<float> beta;          // [tokens, heads]: σ of it, scaled
 };
 
 }  // namespace assay::cpu

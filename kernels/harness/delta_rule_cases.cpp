@@ -128,7 +128,7 @@ class DeltaErrors {
     k_ = unit(call_.k, t, 1);
     const double* v = call_.v.row<double>(t) + head_ * values_;
     v_.assign(v, v + values_);
-    beta_ = logistic(call_.beta.row<double>(t)[head_]);
+    beta_ = call_.beta_scale * logistic(call_.beta.row<double>(t)[head_]);
     g_.clear();
     z_.clear();
     for (std::size_t c = 0; c < bias_.size(); ++c) {
@@ -162,6 +162,7 @@ class DeltaRuleOperands final : public Operands<DeltaRuleCall> {
       : sizes_{id.number("heads", 1), id.number("heads", 1) * id.number("share", 1), id.number("k", 16),
                id.number("v", 16), id.word("decay", "head") == "channel"},
         floor_(-static_cast<double>(id.number("floor", 0))),
+        beta_scale_(static_cast<double>(id.number("beta", 1))),
         unit_(id.number("unit", 1) != 0),
         form_(id.word("form", "recurrent") == "chunked" ? ScanForm::chunked : ScanForm::recurrent),
         fine_(id.input() == InputKind::zero_mean),
@@ -198,6 +199,7 @@ class DeltaRuleOperands final : public Operands<DeltaRuleCall> {
             .decay_log = decay_log_->view(),
             .decay_bias = decay_bias_->view(),
             .decay_floor = floor_,
+            .beta_scale = beta_scale_,
             .key_heads = sizes_.key_heads,
             .value_heads = sizes_.value_heads,
             .key_dim = sizes_.key_dim,
@@ -275,7 +277,7 @@ class DeltaRuleOperands final : public Operands<DeltaRuleCall> {
   }
 
   DeltaSizes sizes_;
-  double floor_;
+  double floor_, beta_scale_;
   bool unit_;
   ScanForm form_;
   bool fine_;
@@ -320,8 +322,9 @@ class DeltaRuleCases final : public OpCases<DeltaRuleCall> {
   std::vector<CaseId> always() const override {
     std::vector<CaseId> cases;
     for (const std::string_view form : {"recurrent", "chunked"}) {
-      // Kimi Linear's decay has a floor; q and k whose lengths are 1 already; Qwen3-Next's head.
+      // Kimi Linear's decay has a floor; OLMo Hybrid's β is doubled; q and k whose lengths are 1 already; Qwen3-Next's head.
       cases.push_back(sized(67, 16, 16, form).with("decay", "channel").with("floor", 5));
+      cases.push_back(sized(67, 12, 24, form).with("beta", 2));
       cases.push_back(sized(67, 16, 16, form).with("unit", 0));
       cases.push_back(sized(40, 128, 128, form));
     }

@@ -158,6 +158,7 @@ std::vector<Mutant<DeltaRuleCall>> mutants_of() {
   add("a decay a head where each channel has its own", "groups", [](ReferenceOps& ops, DeltaRuleCall& call) {
     if (call.decay.columns() != call.value_heads) call.decay = first_of_each(ops, call.decay, call.key_dim);
   });
+  add("beta not doubled", "formula", [](ReferenceOps&, DeltaRuleCall& call) { call.beta_scale = 1; });
   add("the decay's floor ignored", "formula",
       [](ReferenceOps&, DeltaRuleCall& call) { call.decay_floor = 0; });
   add("heads of keys by turns", "groups", [](ReferenceOps& ops, DeltaRuleCall& call) {

@@ -62,7 +62,8 @@ void delta_head(const PlainDelta& p, const SequenceState& sequence, std::size_t 
     const std::size_t t = sequence.first + i;
     const std::vector<T> q = unit_vector<T>(p.call.q, t, key_at, p, p.call.scale),
                          k = unit_vector<T>(p.call.k, t, key_at, p, 1), kept = decays<T>(p, t, head);
-    const T beta = static_cast<T>(p.arithmetic.stage(plain_sigmoid(p.call.beta.row<T>(t)[head])));
+    const T beta =
+        static_cast<T>(p.call.beta_scale * p.arithmetic.stage(plain_sigmoid(p.call.beta.row<T>(t)[head])));
     for (std::size_t v = 0; v < values; ++v) {
       for (std::size_t c = 0; c < keys; ++c) column[c] = state.row(c)[v] * kept[c];
       const T seen = plain_dot(k.data(), column.data(), keys, p.order);

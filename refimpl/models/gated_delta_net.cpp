@@ -85,12 +85,8 @@ class GatedDeltaNet final : public RecurrentMixer {
   }
 
   void read_sizes(const ModuleTree& tree, std::size_t layer) {
-    for (const RecurrentGeometry& geometry : tree.recurrent) {
-      for (const std::uint64_t i : geometry.layers) {
-        if (i == layer) sizes_.key_heads = geometry.heads;
-      }
-    }
     DeltaNetSizes& n = sizes_;
+    n.key_heads = key_heads_of(tree, layer);
     n.value_heads = decay_log_.rows * decay_log_.columns;
     n.value_dim = norm_.rows * norm_.columns;
     require_shape(n.key_heads > 0 && n.value_heads % n.key_heads == 0, decay_log_);

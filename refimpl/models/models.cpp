@@ -22,7 +22,7 @@ constexpr std::array kRulesOfFiles = {
     &kLatentKinRule,   &kYoutuRule,      &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,
     &kBambaRule,       &kMambaRule,      &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,
     &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule, &kGemma4Rule,
-    &kMistral4Rule,    &kGemma3nRule};
+    &kMistral4Rule,    &kGemma3nRule,    &kOlmoHybridRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

@@ -1,5 +1,7 @@
 #include "refimpl/models/recurrent_mixer.h"
 
+#include <algorithm>
+
 #include "core/system/error.h"
 
 namespace assay {
@@ -9,7 +11,7 @@ std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std
   const auto has = [&](Role role) { return static_cast<bool>(weights.find({.role = role, .layer = layer})); };
   if (!has(Role::recurrent_out)) return nullptr;
   if (!has(Role::decay)) return read_short_convolution(weights, layer);
-  if (!has(Role::recurrent_in)) return read_kimi_delta_attention(weights, layer, form);
+  if (!has(Role::recurrent_in)) return read_delta_net_apart(weights, layer, form);
   if (!has(Role::skip)) return read_gated_delta_net(weights, layer, form);
   return has(Role::recurrent_decay) ? read_mamba1(weights, layer, form) : read_mamba2(weights, layer, form);
 }
@@ -33,6 +35,14 @@ CausalConvolution CausalConvolution::get(const Weights& weights, std::size_t lay
 Matrix CausalConvolution::operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu,
                                      const Batch& batch, Ops& ops) const {
   return ops.run(ConvolutionCall{x, weight, bias, silu, states_of(batch, layer, part)});
+}
+
+std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer) {
+  for (const RecurrentGeometry& geometry : tree.recurrent) {
+    if (std::find(geometry.layers.begin(), geometry.layers.end(), layer) != geometry.layers.end())
+      return geometry.heads;
+  }
+  return 0;
 }
 
 std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part) {

@@ -28,7 +28,7 @@ class RecurrentMixer {
 
 // What a family's class does in its own way.
 struct RecurrentForm {
-  double epsilon = 1e-6;  // of the norm behind the scan
+  double epsilon = 0;  // of the norm behind the scan; 0: that of all norms
   ScanForm scan = ScanForm::recurrent;
   // Mamba-2: the gate comes before the norm; how long a step may be.
   bool gate_first = true;
@@ -37,6 +37,10 @@ struct RecurrentForm {
   double input_scale = 1;
   std::array<double, 5> part_scales = {1, 1, 1, 1, 1};
   double decay_floor = 0;  // KDA
+  double beta_scale = 1;   // OLMo Hybrid: 2
+  // Where q, k and v have a matrix each: of the gate behind the norm, and of that norm.
+  GateForm gate_form = GateForm::sigmoid;
+  NormForm norm = NormForm::weight_inside;
 };
 
 // Null for a layer that has none.
@@ -46,8 +50,8 @@ std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std
 // Of each kind, in a file of its own.
 std::unique_ptr<RecurrentMixer> read_gated_delta_net(const Weights& weights, std::size_t layer,
                                                      const RecurrentForm& form);
-std::unique_ptr<RecurrentMixer> read_kimi_delta_attention(const Weights& weights, std::size_t layer,
-                                                          const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_delta_net_apart(const Weights& weights, std::size_t layer,
+                                                     const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_mamba2(const Weights& weights, std::size_t layer,
                                             const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_mamba1(const Weights& weights, std::size_t layer,
@@ -68,6 +72,8 @@ struct CausalConvolution {
   Matrix operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu, const Batch& batch,
                     Ops& ops) const;
 };
+// Of a layer with a delta rule, as the tree says.
+std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer);
 std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part);
 // Throws Error::input, naming the tensor, where shapes do not belong together.
 void require_shape(bool holds, const WeightView& weight);

@@ -39,6 +39,7 @@ extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;
 extern const ModelRule kNemotronHRule;
 extern const ModelRule kOlmo2Rule;
+extern const ModelRule kOlmoHybridRule;
 extern const ModelRule kPhi3Rule;
 extern const ModelRule kQwen2Rule;
 extern const ModelRule kQwen3Rule;

@@ -96,7 +96,7 @@ const AttentionGeometry* geometry_of(const ModuleTree& tree, std::size_t layer) 
 void read_token_mixers(const Weights& weights, const DecoderForm& form, const NormRule& norm,
                        DecoderLayer& layer) {
   RecurrentForm recurrent = form.recurrent;
-  recurrent.epsilon = norm.epsilon;
+  if (recurrent.epsilon == 0) recurrent.epsilon = norm.epsilon;
   layer.recurrent = read_recurrent_mixer(weights, layer.index, recurrent);
   const AttentionGeometry* geometry = geometry_of(weights.tree(), layer.index);
   if (geometry == nullptr) return;

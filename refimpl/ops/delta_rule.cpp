@@ -8,7 +8,7 @@
 //
 // Sums are in double; the state is rounded as activations lie in memory, float32 even under bf16: behind every token in
 // the recurrent form, so that it does not matter where a prompt is cut, and behind every chunk in the other. Under bf16
-// β is rounded, as a sigmoid of bfloat16 is.
+// σ is rounded, as a sigmoid of bfloat16 is; a β of twice that is as exact.
 #include <fmt/format.h>
 
 #include "core/system/error.h"
@@ -77,10 +77,11 @@ class DeltaHead {
 
   TokenOfHead token(std::size_t t) const {
     const std::size_t channels = bias_.size();  // of decay, in this head
-    TokenOfHead token{unit(call_.q, t, call_.scale), unit(call_.k, t, 1),
-                      read(call_.v, t, head_ * call_.value_dim, call_.value_dim),
-                      read(call_.decay, t, head_ * channels, channels),
-                      arithmetic_.stage(logistic(*(call_.beta.row<T>(sequence_.first + t) + head_)))};
+    TokenOfHead token{
+        unit(call_.q, t, call_.scale), unit(call_.k, t, 1),
+        read(call_.v, t, head_ * call_.value_dim, call_.value_dim),
+        read(call_.decay, t, head_ * channels, channels),
+        call_.beta_scale * arithmetic_.stage(logistic(*(call_.beta.row<T>(sequence_.first + t) + head_)))};
     for (std::size_t c = 0; c < channels; ++c) {
       const double x = token.g[c] + bias_[c];
       token.g[c] = call_.decay_floor != 0 ? call_.decay_floor * logistic(rate_ * x) : -rate_ * softplus(x);

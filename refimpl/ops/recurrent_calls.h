@@ -41,7 +41,8 @@ enum class ScanForm : std::uint8_t { recurrent, chunked };
 // each value head, with q and k of length 1 (‖x‖ = √(Σ x² + norm_epsilon)) and q times the scale,
 //
 //   g = -exp(A_log) · softplus(decay + decay_bias), or where decay_floor l is not 0: l · σ(exp(A_log) · (…))
-//   S ← exp(g) S;  S ← S + k ⊗ (σ(beta) (v - kᵀS));  o = qᵀS
+//   β = beta_scale · σ(beta)
+//   S ← exp(g) S;  S ← S + k ⊗ (β (v - kᵀS));  o = qᵀS
 //
 // Value head h has the q and k of key head h / (value_heads / key_heads). The state: [value_heads · key_dim,
 // value_dim], never rounded further than to float32.
@@ -54,6 +55,7 @@ struct DeltaRuleCall {
   Matrix beta;                       // [tokens, value_heads]
   WeightView decay_log, decay_bias;  // A_log: of each value head; dt_bias: of each column of decay
   double decay_floor = 0;
+  double beta_scale = 1;  // 2: eigenvalues of the state's step may be negative (arXiv 2411.12537)
   std::size_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
   double norm_epsilon = 1e-6;  // 0: q and k are taken as they are
   double scale = 1;

@@ -1,6 +1,9 @@
 // OLMo Hybrid: Gated DeltaNet with a matrix each for q, k, v and gates in three layers of four, OLMo 2's attention and
 // norms in the fourth.
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -90,12 +93,22 @@ void describe_olmo_hybrid(ConfigReader& config, ModuleTree& tree) {
   if (!linear.empty()) tree.recurrent.push_back(geometry(n, linear));
 }
 
+// Released models rotate nothing: rope_theta is null there, which is not the same as absent.
+Hyperparameters read_olmo_hybrid(ConfigReader& config, const ModuleTree& tree) {
+  const ParsedJson* rope = object_in(config, "rope_parameters");
+  const ParsedJson& keys = rope != nullptr && rope->contains("rope_theta") ? *rope : config.config().text();
+  const auto theta = keys.find("rope_theta");
+  const bool rotates = theta == keys.end() || !theta->is_null();
+  return read_forward(config, tree, {.rope = {.context = 65536}, .rotates = rotates});
+}
+
 constexpr std::string_view kOlmoHybridArchitectures[] = {"OlmoHybridForCausalLM"},
                            kOlmoHybridTypes[] = {"olmo_hybrid"};
 
 }  // namespace
 
 const Family kOlmoHybrid = {
-    "olmo_hybrid", "OLMo Hybrid", kOlmoHybridArchitectures, kOlmoHybridTypes, {}, describe_olmo_hybrid};
+    "olmo_hybrid",        "OLMo Hybrid",   kOlmoHybridArchitectures, kOlmoHybridTypes, {},
+    describe_olmo_hybrid, read_olmo_hybrid};
 
 }  // namespace assay::families

@@ -32,7 +32,7 @@ std::vector<std::string> model_names() {
 // More by ASSAY_SCHEDULES=N: so many for each model.
 std::uint64_t schedules() {
   const char* wanted = std::getenv("ASSAY_SCHEDULES");
-  if (wanted == nullptr) return kSanitized ? 4 : 30;
+  if (wanted == nullptr) return kSanitized ? 3 : 16;
   return std::strtoull(wanted, nullptr, 10);
 }
 

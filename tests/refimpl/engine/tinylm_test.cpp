@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/system/sanitizer.h"
 #include "refimpl/claims/claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
@@ -69,6 +70,7 @@ TEST_P(TinyModels, SpeculationSaysTheSameInFewerSteps) {
 
 TEST_P(TinyModels, ClaimsHoldInEveryPrecision) {
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16}) {
+    if (kSanitized && precision != Precision::f32) continue;  // minutes
     Tiny tiny(GetParam(), {precision});
     const auto claims = run_claims(tiny.weights, {}, reference_kernels(), {precision}, 1, tiny.prompt);
     EXPECT_GE(claims.size(), 18U);

@@ -1,6 +1,9 @@
-// Kimi Delta Attention (arXiv 2510.26692): the delta rule with a decay of its own for each channel of a key,
+// The delta rule of q, k and v that have a matrix and a convolution each:
 //
-//   q, k, v = silu(conv(…_proj(x))) each;  o = delta_rule(q, k, v; f_b(f_a(x)), b);  o_proj(norm(o) · w · σ(g_b(g_a(x))))
+//   q, k, v = silu(conv(…_proj(x))) each;  o = delta_rule(q, k, v; decay(x), b(x));  o_proj(norm(o) · w · act(gate(x)))
+//
+// Kimi Delta Attention (arXiv 2510.26692): a decay for each channel of a key, decay and gate of two matrices of low
+// rank, act = σ. OLMo Hybrid's Gated DeltaNet: a decay for each head, one matrix for it and one for the gate, act = silu.
 #include <cmath>
 #include <utility>
 
@@ -36,9 +39,9 @@ void keep_first(WeightView& vector, std::size_t count) {
   vector = vector.row_range(0, count);
 }
 
-class KimiDeltaAttention final : public RecurrentMixer {
+class DeltaNetApart final : public RecurrentMixer {
  public:
-  KimiDeltaAttention(const Weights& weights, std::size_t layer, const RecurrentForm& form)
+  DeltaNetApart(const Weights& weights, std::size_t layer, const RecurrentForm& form)
       : form_(form),
         decay_(LowRank::get(weights, Role::recurrent_decay, layer)),
         gate_(LowRank::get(weights, Role::recurrent_gate, layer)) {
@@ -54,22 +57,27 @@ class KimiDeltaAttention final : public RecurrentMixer {
     decay_bias_ = get(Role::time_bias);
     norm_ = get(Role::recurrent_norm);
     out_ = get(Role::recurrent_out);
-    heads_ = beta_.outputs();
-    width_ = norm_.rows * norm_.columns;
-    keep_first(decay_log_, heads_);
-    require_shape(out_.inputs() == heads_ * width_ && in_[0].outputs() == heads_ * width_, out_);
+    value_heads_ = beta_.outputs();
+    value_dim_ = norm_.rows * norm_.columns;
+    keep_first(decay_log_, value_heads_);
+    key_heads_ = key_heads_of(weights.tree(), layer);
+    require_shape(key_heads_ > 0 && in_[0].outputs() % key_heads_ == 0 && value_heads_ % key_heads_ == 0,
+                  in_[0]);
+    key_dim_ = in_[0].outputs() / key_heads_;
+    require_shape(in_[1].outputs() == in_[0].outputs(), in_[1]);
+    require_shape(out_.inputs() == value_heads_ * value_dim_ && in_[2].outputs() == out_.inputs(), out_);
   }
 
   std::vector<StateShape> states() const override {
     return {convolutions_[0].state(),
             convolutions_[1].state(),
             convolutions_[2].state(),
-            {heads_ * width_, width_}};
+            {value_heads_ * key_dim_, value_dim_}};
   }
 
   Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, Ops& ops,
                  const TapScope& at) const override {
-    Matrix qkv[3];  // [tokens, heads · width] each
+    Matrix qkv[3];  // [tokens, keys] twice, [tokens, values]
     for (std::size_t i = 0; i < 3; ++i)
       qkv[i] = convolutions_[i](ops.linear(x, in_[i]), layer, i, true, batch, ops);
     at("q", qkv[0]);
@@ -86,11 +94,12 @@ class KimiDeltaAttention final : public RecurrentMixer {
                                            .decay_log = decay_log_,
                                            .decay_bias = decay_bias_,
                                            .decay_floor = form_.decay_floor,
-                                           .key_heads = heads_,
-                                           .value_heads = heads_,
-                                           .key_dim = width_,
-                                           .value_dim = width_,
-                                           .scale = 1 / std::sqrt(static_cast<double>(width_)),
+                                           .beta_scale = form_.beta_scale,
+                                           .key_heads = key_heads_,
+                                           .value_heads = value_heads_,
+                                           .key_dim = key_dim_,
+                                           .value_dim = value_dim_,
+                                           .scale = 1 / std::sqrt(static_cast<double>(key_dim_)),
                                            .form = form_.scan,
                                            .sequences = states_of(batch, layer, 3)});
     at("scan", o);
@@ -98,9 +107,9 @@ class KimiDeltaAttention final : public RecurrentMixer {
                                            .gate = gate_(x, ops),
                                            .weight = norm_,
                                            .epsilon = form_.epsilon,
-                                           .group = width_,
-                                           .gate_form = GateForm::sigmoid,
-                                           .form = NormForm::weight_inside});
+                                           .group = value_dim_,
+                                           .gate_form = form_.gate_form,
+                                           .form = form_.norm});
     at("scan_norm", y);
     return ops.linear(y, out_);
   }
@@ -111,14 +120,14 @@ class KimiDeltaAttention final : public RecurrentMixer {
   WeightView in_[3];
   CausalConvolution convolutions_[3];
   WeightView beta_, decay_log_, decay_bias_, norm_, out_;
-  std::size_t heads_ = 0, width_ = 0;
+  std::size_t key_heads_ = 0, value_heads_ = 0, key_dim_ = 0, value_dim_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<RecurrentMixer> read_kimi_delta_attention(const Weights& weights, std::size_t layer,
-                                                          const RecurrentForm& form) {
-  return std::make_unique<KimiDeltaAttention>(weights, layer, form);
+std::unique_ptr<RecurrentMixer> read_delta_net_apart(const Weights& weights, std::size_t layer,
+                                                     const RecurrentForm& form) {
+  return std::make_unique<DeltaNetApart>(weights, layer, form);
 }
 
 }  // namespace assay

@@ -22,8 +22,8 @@
 #include "verify/node_options.h"
 #include "verify/receipt.h"
 #include "verify/receipt_mac.h"
+#include "verify/receipt_seals.h"
 #include "verify/render.h"
-#include "verify/signature/sign.h"
 #include "verify/targets.h"
 #include "verify/verdict.h"
 #include "verify/verdict_set.h"
@@ -123,29 +123,22 @@ std::optional<signature::SigningKey> read_signer(const VerifySettings& settings)
       throw Error::usage("--receipt-certificate is for --sign-receipt");
     return std::nullopt;
   }
-  if (settings.receipt.empty()) throw Error::usage("--sign-receipt is for --receipt");
+  if (settings.receipt.empty() && settings.nodes.gather.empty())
+    throw Error::usage("--sign-receipt is for --receipt and --gather");
   return signature::read_signing_key(settings.sign_receipt,
                                      settings.receipt_certificate.empty()
                                          ? std::nullopt
                                          : std::optional<fs::path>(settings.receipt_certificate));
 }
 
-// How a receipt is vouched for: by a code, by a signature, by both or by nobody.
-struct Seals {
-  std::optional<std::string> key;
-  std::optional<signature::SigningKey> signer;
-};
-
 void save_receipt(const std::string& target, const VerifyReport& report, const VerifyOptions& options,
-                  const Seals& seals, const LaunchedRank* rank = nullptr) {
-  constexpr std::uint64_t kMostReceiptBytes = 1ull << 30;
+                  const ReceiptSeals& seals, const LaunchedRank* rank = nullptr) {
   AtomicFile file(target);
   write_receipt(
       report, options, seals.key, [&](std::string_view text) { file.write(text); }, rank);
   file.commit();
   if (!seals.signer) return;
-  write_whole(signature_of_receipt(target),
-              signature::sign_text(read_small_file(target, kMostReceiptBytes), *seals.signer));
+  write_whole(signature_of_receipt(target), signature_over(target, *seals.signer));
 }
 
 void require_writable(const fs::path& target) {
@@ -210,7 +203,7 @@ VerifyReport examine(const Target& target, const VerifySettings& settings, Print
 }
 
 int verify_one(const Target& target, const VerifySettings& settings, Printer& printer, const Output& output,
-               const Seals& seals) {
+               const ReceiptSeals& seals) {
   const VerifyReport report = examine(target, settings, printer, output);
   if (output.json_wanted()) write_json(report, settings.verify, settings.common.json);
   if (!settings.receipt.empty()) save_receipt(settings.receipt, report, settings.verify, seals);
@@ -221,8 +214,8 @@ class Silent : public VerifyObserver {};
 
 // A rank's part or copy. What rank 0 puts together is told once, by it; by itself a rank tells all.
 int verify_on_node(const NodeRun& node, const Target& target, VerifySettings& settings, Printer& printer,
-                   const Output& output, const Seals& seals) {
-  if (node.idle()) return node.stand_by(seals.key, output);
+                   const Output& output, const ReceiptSeals& seals) {
+  if (node.idle()) return node.stand_by(seals, output);
   const auto report_receipt = [&](const VerifyReport& report) {
     if (!settings.receipt.empty())
       save_receipt(settings.receipt, report, settings.verify, seals, &node.rank());
@@ -237,7 +230,7 @@ int verify_on_node(const NodeRun& node, const Target& target, VerifySettings& se
   Silent silent;
   const VerifyReport report = verify(target.path, settings.verify, silent);
   report_receipt(report);
-  return node.hand_in(report, settings.verify, seals.key, verdict_line(report, settings.verify), output);
+  return node.hand_in(report, settings.verify, seals, verdict_line(report, settings.verify), output);
 }
 
 // Each by itself: that one cannot be read does not keep the others from being verified.
@@ -314,8 +307,9 @@ int run_verify(VerifySettings& settings) {
   }
   options.find.signature = signature_request(settings);
   if (!settings.check_receipt.empty()) return run_receipt_check(settings, output);
-  const Seals seals{read_key(settings), read_signer(settings)};
-  if (seals.signer) options.own_files.push_back(signature_of_receipt(settings.receipt));
+  const ReceiptSeals seals{read_key(settings), read_signer(settings)};
+  if (seals.signer && !settings.receipt.empty())
+    options.own_files.push_back(signature_of_receipt(settings.receipt));
   options.jobs = settings.common.jobs;
   options.progress = settings.common.progress;
   if (settings.strict) options.reading = safetensors::Reading::strict;
@@ -384,7 +378,7 @@ void add_receipt_options(CLI::App& command, VerifySettings& s) {
       ->check(not_empty());
   command
       .add_option("--sign-receipt", s.sign_receipt,
-                  "Sign the receipt by this private key (PEM): RECEIPT.sig, for --check-receipt --public-key")
+                  "Sign receipts by this private key (PEM): RECEIPT.sig, for --check-receipt --public-key")
       ->type_name("FILE")
       ->check(not_empty());
   command

@@ -14,6 +14,7 @@
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "verify/receipt.h"
 
 namespace assay {
 namespace {
@@ -63,6 +64,8 @@ class Gathering {
   }
 
  private:
+  using Written = std::pair<fs::file_time_type, fs::file_time_type>;
+
   // Listing the folder is what makes a network file system look again.
   void look() {
     std::set<std::string> names;
@@ -80,11 +83,11 @@ class Gathering {
   bool take(std::uint32_t rank) {
     const fs::path file = request_.folder / gathered_name(rank);
     std::error_code error;
-    const auto written = fs::last_write_time(file, error);
+    const Written written = when_written(file, error);
     const auto seen = refused_.find(rank);
     if (!error && seen != refused_.end() && seen->second.written == written) return false;
     try {
-      NodeReceipt receipt = read_node_receipt(file, request_.key);
+      NodeReceipt receipt = read_node_receipt(file, request_.key, request_.signers);
       if (receipt.run == request_.rank.run && receipt.ranked && receipt.rank == rank) {
         receipts_.push_back(std::move(receipt));
         return true;
@@ -99,6 +102,14 @@ class Gathering {
       refused_[rank] = {written, "damaged", {}, fmt::format("its receipt {}", problem.message())};
     }
     return false;
+  }
+
+  // Its own signature is as much of it as its text.
+  Written when_written(const fs::path& file, std::error_code& error) const {
+    std::error_code ignored;
+    return {fs::last_write_time(file, error), request_.signers == nullptr
+                                                  ? fs::file_time_type()
+                                                  : fs::last_write_time(signature_of_receipt(file), ignored)};
   }
 
   NodeFault why_absent(std::uint32_t rank) const {
@@ -124,7 +135,7 @@ class Gathering {
   }
 
   struct Refused {
-    fs::file_time_type written;
+    Written written;
     std::string kind, node, why;
   };
   const GatherRequest& request_;

@@ -23,6 +23,8 @@ struct GatherRequest {
   std::string list;  // of files, that rank 0 itself compared with
   std::int64_t seconds = 600;
   ReceiptKey key;
+  const SignatureMethods* signers =
+      nullptr;  // by one of whom each receipt has to be signed, if any are given
 };
 
 // Makes the folder, and says there that this rank has begun. Throws Error::io where that cannot be written: better now

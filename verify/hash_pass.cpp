@@ -60,8 +60,8 @@ struct HashPass::Reading {
     if (zeros) sinks.push_back(zeros.get());
     if (tensors) sinks.push_back(tensors.get());
     if (chunks) sinks.push_back(chunks.get());
-    if (xet) sinks.push_back(xet.get());
     if (claims) sinks.push_back(claims.get());
+    if (xet) sinks.push_back(xet.get());
     if (sinks.size() < 2) return sinks.empty() ? nullptr : sinks.front();
     fan_out = std::make_unique<FanOut>(std::move(sinks));
     return fan_out.get();

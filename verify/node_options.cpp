@@ -43,18 +43,39 @@ void refuse_inside(const fs::path& folder, const fs::path& path) {
       .remedy("name one elsewhere");
 }
 
-// Under its name all at once; what lies there, a link too, is replaced and not followed.
+// A file that gets its name all at once; what lies there, a link too, is replaced and not followed.
+class PlacedFile {
+ public:
+  template <class Write>
+  PlacedFile(const fs::path& target, const Write& write)
+      : target_(target), beside_(target.parent_path() / (".new-" + target.filename().string())) {
+    std::error_code ignored;
+    fs::remove(beside_, ignored);
+    AtomicFile file(beside_);
+    write([&](std::string_view text) { file.write(text); });
+    file.commit();
+  }
+  const fs::path& beside() const { return beside_; }
+  void place() const {
+    std::error_code error;
+    fs::rename(beside_, target_, error);
+    if (error) throw Error::io("cannot be put there: " + error.message()).in(target_);
+  }
+
+ private:
+  const fs::path target_, beside_;
+};
+
+// Its signature first: whoever sees the receipt sees that too.
 template <class Write>
-void put_receipt(const fs::path& folder, std::uint32_t rank, const Write& write) {
-  const fs::path target = folder / gathered_name(rank), beside = folder / (".new-" + gathered_name(rank));
-  std::error_code ignored;
-  fs::remove(beside, ignored);
-  AtomicFile file(beside);
-  write([&](std::string_view text) { file.write(text); });
-  file.commit();
-  std::error_code error;
-  fs::rename(beside, target, error);
-  if (error) throw Error::io("cannot be put there: " + error.message()).in(target);
+void put_receipt(const fs::path& folder, std::uint32_t rank, const ReceiptSeals& seals, const Write& write) {
+  const fs::path target = folder / gathered_name(rank);
+  const PlacedFile receipt(target, write);
+  if (seals.signer) {
+    const std::string bundle = signature_over(receipt.beside(), *seals.signer);
+    PlacedFile(signature_of_receipt(target), [&](const WriteText& put) { put(bundle); }).place();
+  }
+  receipt.place();
 }
 
 int exit_code_of(const MergedReport& report) {
@@ -114,29 +135,32 @@ bool NodeRun::idle() const {
   return settings_.every_node && rank_.local.value_or(0) != 0;
 }
 
-int NodeRun::stand_by(const ReceiptKey& key, const Output& output) const {
+int NodeRun::stand_by(const ReceiptSeals& seals, const Output& output) const {
   output.line(fmt::format("{}: nothing to do: process 0 of this node verifies its copy", describe(rank_)));
   if (!gathers()) return kExitOk;
-  put_receipt(settings_.gather, rank_.rank,
-              [&](const WriteText& write) { write_idle_receipt(rank_, key, write); });
-  return rank_.rank == 0 ? conclude({}, key, output) : kExitOk;
+  put_receipt(settings_.gather, rank_.rank, seals,
+              [&](const WriteText& write) { write_idle_receipt(rank_, seals.key, write); });
+  return rank_.rank == 0 ? conclude({}, seals, output) : kExitOk;
 }
 
-int NodeRun::hand_in(const VerifyReport& report, const VerifyOptions& options, const ReceiptKey& key,
+int NodeRun::hand_in(const VerifyReport& report, const VerifyOptions& options, const ReceiptSeals& seals,
                      const std::string& line, const Output& output) const {
-  put_receipt(settings_.gather, rank_.rank,
-              [&](const WriteText& write) { write_receipt(report, options, key, write, &rank_); });
+  put_receipt(settings_.gather, rank_.rank, seals,
+              [&](const WriteText& write) { write_receipt(report, options, seals.key, write, &rank_); });
   output.line(escape_for_terminal(fmt::format("{}: {}", describe(rank_), line)));
-  return rank_.rank == 0 ? conclude(report.list, key, output) : kExitOk;
+  return rank_.rank == 0 ? conclude(report.list, seals, output) : kExitOk;
 }
 
-int NodeRun::conclude(const std::string& list, const ReceiptKey& key, const Output& output) const {
+int NodeRun::conclude(const std::string& list, const ReceiptSeals& seals, const Output& output) const {
+  SignatureMethods signers;
+  if (seals.signer) signers.all.push_back({{}, signature::method_of(*seals.signer)});
   const MergedReport merged = gather({.folder = settings_.gather,
                                       .rank = rank_,
                                       .mode = settings_.share ? NodeMode::share : NodeMode::copy,
                                       .list = list,
                                       .seconds = timeout_,
-                                      .key = key});
+                                      .key = seals.key,
+                                      .signers = seals.signer ? &signers : nullptr});
   render_merged(merged, output);
   output.json(merged_json(merged));
   return exit_code_of(merged);

@@ -9,6 +9,7 @@
 #include "core/system/launcher.h"
 #include "core/system/report.h"
 #include "verify/merged.h"
+#include "verify/receipt_seals.h"
 #include "verify/verify.h"
 
 namespace assay {
@@ -31,15 +32,15 @@ class NodeRun {
   const LaunchedRank& rank() const { return rank_; }
   bool gathers() const { return !settings_.gather.empty(); }
   bool idle() const;  // another rank of this node works
-  int stand_by(const ReceiptKey& key, const Output& output) const;
+  int stand_by(const ReceiptSeals& seals, const Output& output) const;
 
-  // Puts the receipt where rank 0 finds it, and, as rank 0, waits for all and gives the verdict. `line`: of this rank's
-  // part alone.
-  int hand_in(const VerifyReport& report, const VerifyOptions& options, const ReceiptKey& key,
+  // Puts the receipt where rank 0 finds it, sealed, and, as rank 0, waits for all and gives the verdict: where the
+  // receipts are signed, of those alone that are signed as its own. `line`: of this rank's part alone.
+  int hand_in(const VerifyReport& report, const VerifyOptions& options, const ReceiptSeals& seals,
               const std::string& line, const Output& output) const;
 
  private:
-  int conclude(const std::string& list, const ReceiptKey& key, const Output& output) const;
+  int conclude(const std::string& list, const ReceiptSeals& seals, const Output& output) const;
   const NodeSettings& settings_;
   LaunchedRank rank_;
   std::int64_t timeout_ = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 #include "core/formats/json.h"
 #include "core/formats/json_elements.h"
@@ -42,6 +43,11 @@ class Descriptor {
 
 Error damaged(std::string_view why) {
   return Error::input(fmt::format("is no receipt, or a damaged one: {}", why));
+}
+
+// In words that follow "the receipt".
+Error cannot_be(std::string_view done, int error_number) {
+  return Error::io(fmt::format("cannot be {}: {}", done, std::generic_category().message(error_number)));
 }
 
 std::string text_at(const ParsedJson& object, const char* key) {
@@ -181,6 +187,20 @@ void read_frame(NodeReceipt& receipt, const ParsedJson& document) {
   }
 }
 
+// What is not JSON is told in the words that all such documents get.
+SplitJson split_of(const std::string& text) {
+  try {
+    return split_array(text, "files", kReceiptLimits.max_depth);
+  } catch (const Error& error) {
+    try {
+      parse_json(text, {}, kReceiptLimits);
+    } catch (const Error& known) {
+      throw damaged(known.message());
+    }
+    throw damaged(error.message());
+  }
+}
+
 void check_code(std::string_view text, const std::string& key) {
   switch (check_seal(text, key)) {
     case Seal::whole: return;
@@ -195,8 +215,16 @@ void check_signed(const fs::path& file, std::string_view text, const SignatureMe
   std::error_code ignored;
   if (fs::symlink_status(bundle, ignored).type() == fs::file_type::not_found)
     throw Error::input(fmt::format("is not signed: there is no {}", bundle.filename().string()));
+  const signature::Bundle read = [&] {
+    try {
+      return signature::parse_bundle(read_untrusted(bundle, kLongestBundle), bundle);
+    } catch (const Error& error) {
+      throw Error::input(
+          fmt::format("is not signed as it has to be: {}: {}", bundle.filename().string(), error.message()));
+    }
+  }();
   try {
-    signer_of_text(signature::parse_bundle(read_untrusted(bundle, kLongestBundle), bundle), signers, text);
+    signer_of_text(read, signers, text);
   } catch (const Error& error) {
     throw Error::input(fmt::format("is not signed as it has to be: {}", error.message()));
   }
@@ -207,9 +235,9 @@ void check_signed(const fs::path& file, std::string_view text, const SignatureMe
 std::string read_untrusted(const fs::path& file, std::uint64_t limit) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (opened.number() < 0 && errno == ELOOP) throw Error::input("is a symbolic link, which is not followed");
-  if (opened.number() < 0) throw Error::from_errno("open", errno);
+  if (opened.number() < 0) throw cannot_be("opened", errno);
   struct stat about {};
-  if (::fstat(opened.number(), &about) != 0) throw Error::from_errno("look at", errno);
+  if (::fstat(opened.number(), &about) != 0) throw cannot_be("looked at", errno);
   if (!S_ISREG(about.st_mode)) throw Error::input("is no regular file");
   if (static_cast<std::uint64_t>(about.st_size) > limit)
     throw Error::input(fmt::format("is {}, longer than any receipt",
@@ -219,7 +247,7 @@ std::string read_untrusted(const fs::path& file, std::uint64_t limit) {
   while (got < text.size()) {
     const ssize_t n = ::read(opened.number(), text.data() + got, text.size() - got);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error::from_errno("read", errno);
+    if (n < 0) throw cannot_be("read", errno);
     if (n == 0) break;
     got += static_cast<std::size_t>(n);
   }
@@ -237,13 +265,20 @@ NodeReceipt read_node_receipt(const fs::path& file, const ReceiptKey& key, const
 NodeReceipt parse_node_receipt(const std::string& text, const fs::path& file) {
   NodeReceipt receipt;
   receipt.file = file.string();
+  const auto json = [&](std::string_view part) {
+    try {
+      return parse_json(part, file, kReceiptLimits);
+    } catch (const Error& error) {
+      throw damaged(error.message());
+    }
+  };
   try {
-    const SplitJson split = split_array(text, "files", kReceiptLimits.max_depth);
-    read_frame(receipt, parse_json(split.rest, file, kReceiptLimits));
+    const SplitJson split = split_of(text);
+    read_frame(receipt, json(split.rest));
     if (split.end == split.begin) throw damaged("it lists no files");
-    for_each_object(
-        std::string_view(text).substr(split.begin, split.end - split.begin), kReceiptLimits.max_depth,
-        [&](std::string_view entry) { add_file(receipt, parse_json(entry, file, kReceiptLimits)); });
+    for_each_object(std::string_view(text).substr(split.begin, split.end - split.begin),
+                    kReceiptLimits.max_depth,
+                    [&](std::string_view entry) { add_file(receipt, json(entry)); });
   } catch (const ParsedJson::exception&) {
     throw damaged("it is not what a receipt holds");
   }

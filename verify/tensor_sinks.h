@@ -53,6 +53,9 @@ class FanOut : public ByteSink {
   void finish() override {
     for (ByteSink* sink : sinks_) sink->finish();
   }
+  std::span<std::byte> room() override {
+    return sinks_.back()->room();
+  }  // the last may move what it has seen
 
  private:
   std::vector<ByteSink*> sinks_;

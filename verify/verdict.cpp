@@ -22,8 +22,14 @@ bool is_lfs_blob(const FileReport& file) {
          file.expected->kind == DigestKind::sha256 && file.name == file.expected->hex();
 }
 
+// Of a model that Ollama keeps by tensors each is a layer, called by the tensor's name.
+bool is_tensor_layer(const FileReport& file) {
+  return file.trust->source == TrustSource::store_manifest && file.name.find("/tensors/") != file.name.npos;
+}
+
 bool is_weight(const FileReport& file) {
-  return may_hold_weights(file.name) || file.size() >= kSurelyWeights || is_lfs_blob(file);
+  return may_hold_weights(file.name) || file.size() >= kSurelyWeights || is_lfs_blob(file) ||
+         is_tensor_layer(file);
 }
 
 bool is_here(const FileReport& file) {

@@ -17,6 +17,7 @@ class XetSink : public ByteSink {
  public:
   explicit XetSink(int jobs) : hasher_(jobs) {}
   void consume(std::span<const std::byte> bytes) override { hasher_.update(bytes); }
+  std::span<std::byte> room() override { return hasher_.room(); }
   void finish() override { digests_ = hasher_.finish(); }
   const XetDigests& digests() const { return digests_; }
 

@@ -108,19 +108,22 @@ void Blake3::push_chunk(Words chaining) {
 }
 
 void Blake3::add_whole_chunks(std::span<const std::byte> bytes) {
-  const LaneKernel& kernel = lane_kernel();
-  while (bytes.size() >= kernel.lanes * kChunk) {
+  while (bytes.size() > kChunk) {
+    const std::size_t count = std::min(bytes.size() / kChunk, kMostLanes);
+    const LaneKernel& kernel = lane_kernel_for(count);
+    const std::size_t taken = std::min(count, kernel.lanes);
     std::array<LaneInput, kMostLanes> inputs;
     std::array<Words, kMostLanes> out;
-    for (std::size_t i = 0; i < kernel.lanes; ++i)
-      inputs[i] = {bytes.data() + i * kChunk, kChunk, kChunkStart, kChunkEnd, chunks_ + i};
+    for (std::size_t i = 0; i < kernel.lanes; ++i) {
+      const std::size_t chunk = i < taken ? i : 0;
+      inputs[i] = {bytes.data() + chunk * kChunk, kChunk, kChunkStart, kChunkEnd, chunks_ + chunk};
+    }
     static_assert(sizeof(out) == sizeof(std::uint32_t[kMostLanes][8]));
     kernel.hash(key_.data(), flags_, inputs.data(), reinterpret_cast<std::uint32_t(*)[8]>(out.data()));
-    for (std::size_t i = 0; i < kernel.lanes; ++i) push_chunk(out[i]);
-    bytes = bytes.subspan(kernel.lanes * kChunk);
+    for (std::size_t i = 0; i < taken; ++i) push_chunk(out[i]);
+    bytes = bytes.subspan(taken * kChunk);
   }
-  for (; !bytes.empty(); bytes = bytes.subspan(kChunk))
-    push_chunk(chunk_output(key_, flags_, chunks_, bytes.first(kChunk)).finish());
+  if (!bytes.empty()) push_chunk(chunk_output(key_, flags_, chunks_, bytes.first(kChunk)).finish());
 }
 
 void Blake3::update(std::span<const std::byte> bytes) {

@@ -63,6 +63,15 @@ void hash_lanes_avx512(const std::uint32_t* key, std::uint32_t flags, const Lane
                            });
 }
 
+// Two groups fill the 32 registers with what is mixed; the messages are read from memory as they are added.
+void hash_twice_avx512(const std::uint32_t* key, std::uint32_t flags, const LaneInput* inputs,
+                       std::uint32_t (*out)[8]) {
+  hash_lanes<Vector16, 16, 2>(key, flags, inputs, out,
+                              [](const LaneInput* in, std::size_t block, Vector16* message) {
+                                transpose_sixteen(in, block, message);
+                              });
+}
+
 }  // namespace assay::blake3
 
 #endif

@@ -1,5 +1,7 @@
 // Which vectors BLAKE3 runs on here; and the plain ones, of four words, that every processor has.
+#include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "core/formats/blake3_kernels.h"
 #include "core/formats/blake3_lanes.h"
@@ -29,18 +31,25 @@ std::uint32_t word_at(const std::byte* bytes) {
   return word;
 }
 
-const LaneKernel& lane_kernel() {
-  static const LaneKernel kernel = lane_kernels().back();
-  return kernel;
+std::span<const LaneKernel> lane_kernels() {
+  static const std::vector<LaneKernel> all = [] {
+    std::vector<LaneKernel> kernels{{4, hash_lanes_plain}};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) kernels.push_back({8, hash_lanes_avx2});
+    if (__builtin_cpu_supports("avx512f")) {
+      kernels.push_back({16, hash_lanes_avx512});
+      kernels.push_back({32, hash_twice_avx512});
+    }
+#endif
+    return kernels;
+  }();
+  return all;
 }
 
-std::vector<LaneKernel> lane_kernels() {
-  std::vector<LaneKernel> kernels{{4, hash_lanes_plain}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) kernels.push_back({8, hash_lanes_avx2});
-  if (__builtin_cpu_supports("avx512f")) kernels.push_back({16, hash_lanes_avx512});
-#endif
-  return kernels;
+const LaneKernel& lane_kernel_for(std::size_t inputs, std::size_t most) {
+  const std::span<const LaneKernel> kernels = lane_kernels();
+  return *std::find_if(kernels.begin(), kernels.end() - 1,
+                       [&](const LaneKernel& kernel) { return kernel.lanes >= std::min(inputs, most); });
 }
 
 }  // namespace assay::blake3

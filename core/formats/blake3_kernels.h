@@ -1,7 +1,7 @@
 // The vectors that BLAKE3 may run on here.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "core/formats/blake3_tables.h"
 
@@ -12,8 +12,9 @@ struct LaneKernel {
   void (*hash)(const std::uint32_t* key, std::uint32_t flags, const LaneInput* inputs,
                std::uint32_t (*out)[8]);
 };
-const LaneKernel& lane_kernel();         // the widest of this processor
-std::vector<LaneKernel> lane_kernels();  // all of them, the widest last
+std::span<const LaneKernel> lane_kernels();  // of this processor, the widest last
+// The narrowest that takes so many inputs, and no wider than `most`; lanes that are left over are given any input.
+const LaneKernel& lane_kernel_for(std::size_t inputs, std::size_t most = kMostLanes);
 
 // Four bytes, the least significant first.
 std::uint32_t word_at(const std::byte* bytes);

@@ -17,7 +17,7 @@ using Node = std::array<std::byte, 32>;  // a chaining value, as a parent hashes
 // Collects inputs until every lane has one.
 class LaneQueue {
  public:
-  LaneQueue(const Blake3Key& key, const LaneKernel& kernel) : kernel_(kernel) {
+  LaneQueue(const Blake3Key& key, std::size_t lanes) : lanes_(lanes) {
     for (std::size_t i = 0; i < key_.size(); ++i)
       key_[i] = word_at(reinterpret_cast<const std::byte*>(&key[4 * i]));
   }
@@ -41,7 +41,7 @@ class LaneQueue {
     if (filled_ == 0) return;
     std::fill(inputs_.begin() + static_cast<std::ptrdiff_t>(filled_), inputs_.end(), inputs_[0]);
     std::uint32_t hashed[kMostLanes][8];
-    kernel_.hash(key_.data(), kKeyedHash, inputs_.data(), hashed);
+    lane_kernel_for(filled_, lanes_).hash(key_.data(), kKeyedHash, inputs_.data(), hashed);
     for (std::size_t lane = 0; lane < filled_; ++lane) store(hashed[lane], *outputs_[lane]);
     filled_ = 0;
   }
@@ -50,7 +50,7 @@ class LaneQueue {
   void push(const LaneInput& input, Node& out) {
     inputs_[filled_] = input;
     outputs_[filled_] = &out;
-    if (++filled_ == kernel_.lanes) flush();
+    if (++filled_ == lanes_) flush();
   }
 
   static void store(std::uint32_t* words, Node& out) {
@@ -59,7 +59,7 @@ class LaneQueue {
     std::memcpy(out.data(), words, out.size());
   }
 
-  const LaneKernel kernel_;
+  const std::size_t lanes_;
   Blake3::Words key_{};
   std::array<LaneInput, kMostLanes> inputs_{};
   std::array<Node*, kMostLanes> outputs_{};
@@ -74,8 +74,8 @@ std::size_t chunks_of(std::size_t bytes) {
 }  // namespace
 
 void blake3_many(const Blake3Key& key, std::span<const std::span<const std::byte>> messages,
-                 std::span<std::array<std::uint8_t, 32>> out, const LaneKernel& kernel) {
-  LaneQueue lanes(key, kernel);
+                 std::span<std::array<std::uint8_t, 32>> out, std::size_t widest) {
+  LaneQueue lanes(key, lane_kernel_for(widest).lanes);
   std::vector<std::size_t> counts;
   std::size_t total = 0, most = 0;
   for (const auto& message : messages) {

@@ -13,9 +13,8 @@ namespace assay {
 
 using Blake3Key = std::array<std::uint8_t, 32>;
 
-// out[i] = the keyed hash of messages[i].
+// out[i] = the keyed hash of messages[i]; by vectors of at most `widest` lanes.
 void blake3_many(const Blake3Key& key, std::span<const std::span<const std::byte>> messages,
-                 std::span<std::array<std::uint8_t, 32>> out,
-                 const blake3::LaneKernel& kernel = blake3::lane_kernel());
+                 std::span<std::array<std::uint8_t, 32>> out, std::size_t widest = blake3::kMostLanes);
 
 }  // namespace assay

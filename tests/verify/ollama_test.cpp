@@ -84,6 +84,7 @@ TEST_F(OllamaStore, EveryLayerOfEveryModel) {
       EXPECT_TRUE(says(result, kLlama + name)) << name << result.out;
     EXPECT_EQ(status(path, kLlama + "/model.gguf"), "same");
     EXPECT_EQ(status(path, "registry.ollama.ai/library/copy/latest/model.gguf"), "same");
+    EXPECT_TRUE(says(result, "the store's 2 manifests: they lie beside the files")) << result.out;
     EXPECT_TRUE(says(result, "nothing has rotted, not that nobody replaced both")) << result.out;
   }
 }
@@ -93,6 +94,16 @@ TEST_F(OllamaStore, OneModel) {
   EXPECT_EQ(status(manifest("copy", "latest"), kLlama + "/template"), "not listed");
   EXPECT_EQ(status(manifest("llama3", "8b").parent_path(), kLlama + "/license-2"), "same");
   EXPECT_EQ(verify(models() / "manifests" / "registry.ollama.ai" / "nobody").exit_code, 2);
+}
+
+TEST_F(OllamaStore, LayersOfTensorsAreWeights) {
+  put_model("tensors", "v1",
+            {layer("tensor", "0123456789", "model.embed"), layer("json", "{}", "config.json")});
+  const auto whole = verify(manifest("tensors", "v1"), {"--require-digests"});
+  EXPECT_EQ(whole.exit_code, 0) << whole.out;
+  EXPECT_TRUE(says(whole, "vouched for: all 10 bytes of weights")) << whole.out;
+  write_file(blob("0123456789"), "0123456780");
+  EXPECT_EQ(verify(manifest("tensors", "v1")).exit_code, 1);
 }
 
 TEST_F(OllamaStore, ZeroedCutOffAndMissingBlobs) {

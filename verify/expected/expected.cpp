@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <shared_mutex>
@@ -172,8 +173,20 @@ std::size_t TrustTally::count_of(TrustSource source, const std::string& detail) 
 
 std::string TrustTally::summary() const {
   std::vector<std::string> sentences;
-  for (const auto& [key, entry] : sources_) {
+  const auto is_store = [](const auto& source) {
+    return source.first.first == TrustSource::store_manifest && source.second.first->stored_beside;
+  };
+  // A store of many models has as many manifests.
+  const auto manifests = std::count_if(sources_.begin(), sources_.end(), is_store);
+  if (manifests > 1)
+    sentences.push_back(
+        fmt::format("Digests come from the store's {} manifests: they lie beside the files, so "
+                    "the digests prove that nothing has rotted, not that nobody replaced both.",
+                    manifests));
+  for (const auto& source : sources_) {
+    const auto& [key, entry] = source;
     const auto& [trust, count] = entry;
+    if (manifests > 1 && is_store(source)) continue;
     if (key.first == TrustSource::git_blob && count_of(TrustSource::lfs_pointer, key.second) > 0) continue;
     if (key.first == TrustSource::lfs_pointer || key.first == TrustSource::git_blob) {
       sentences.push_back(git_sentence(*trust, count_of(TrustSource::lfs_pointer, key.second),

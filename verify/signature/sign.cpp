@@ -51,10 +51,8 @@ Json material_of(const SigningKey& signer) {
 // Nothing leaves the house that does not verify.
 std::string checked(const Json& bundle, const SigningKey& signer, std::optional<std::string_view> message) {
   std::string text = bundle.dump() + "\n";
-  const Method method = signer.chain.empty() ? Method(ByKey{signer.key.public_key(), {}})
-                                             : Method(ByCertificate{{signer.chain.back()}});
   try {
-    verify_bundle(parse_bundle(text, "the bundle made"), method, message);
+    verify_bundle(parse_bundle(text, "the bundle made"), method_of(signer), message);
   } catch (const Error& error) {
     throw Error::internal("the signature made does not verify: " + error.message());
   }
@@ -77,6 +75,11 @@ SigningKey read_signing_key(const std::filesystem::path& key,
   check_chain(signer, *certificate);
   signer.words = subject_of(signer.chain[0]);
   return signer;
+}
+
+Method method_of(const SigningKey& signer) {
+  if (signer.chain.empty()) return ByKey{signer.key.public_key(), {}};
+  return ByCertificate{{signer.chain.back()}};
 }
 
 std::string sign_statement(std::string_view payload, const SigningKey& signer) {

@@ -8,6 +8,7 @@
 
 #include "verify/signature/keys.h"
 #include "verify/signature/openssl.h"
+#include "verify/signature/verify_bundle.h"
 
 namespace assay::signature {
 
@@ -21,6 +22,9 @@ struct SigningKey {
 // that is not on one of OMS's curves, or not the certificate's, and for a certificate that is not for signing.
 SigningKey read_signing_key(const std::filesystem::path& key,
                             const std::optional<std::filesystem::path>& certificate);
+
+// As what it signs is verified: by its own key, or by a certificate that leads to the last of its chain.
+Method method_of(const SigningKey& key);
 
 // Bundles, in JSON. Each is verified before it is handed out.
 std::string sign_statement(std::string_view payload, const SigningKey& key);

@@ -57,11 +57,12 @@ void FileReader::close() {
   head_ = in_ring_ = used_of_head_ = 0;
 }
 
-FileReader::Status FileReader::next(std::span<const std::byte>& chunk, bool idle_cores) {
+FileReader::Status FileReader::next(std::span<const std::byte>& chunk, bool idle_cores,
+                                    std::span<std::byte> room) {
   release_used_piece();
   if (cut_short_ || position_ == end_) return Status::end;
   if (in_ring_ == 0 && position_ == window_end_) enter_window(idle_cores);
-  if (window_ == Window::by_caller && in_ring_ == 0) return next_by_caller(chunk);
+  if (window_ == Window::by_caller && in_ring_ == 0) return next_by_caller(chunk, room);
   fill_ring(idle_cores);
   return next_from_ring(chunk);
 }
@@ -128,13 +129,14 @@ void FileReader::allocate_ring() {
   for (std::size_t i = 0; i < kPieces; ++i) ring_[i].room = {memory + i * kDiskPiece, kDiskPiece};
 }
 
-FileReader::Status FileReader::next_by_caller(std::span<const std::byte>& chunk) {
-  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, window_end_ - position_));
-  const std::size_t got = file_->read_at(position_, {small_, wanted});
+FileReader::Status FileReader::next_by_caller(std::span<const std::byte>& chunk, std::span<std::byte> room) {
+  if (room.empty()) room = {small_, kChunk};
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), window_end_ - position_));
+  const std::size_t got = file_->read_at(position_, room.first(wanted));
   cut_short_ = got < wanted;  // and stays so, should the file grow again meanwhile
   if (got == 0) return Status::end;
   position_ += got;
-  chunk = {small_, got};
+  chunk = room.first(got);
   return Status::chunk;
 }
 

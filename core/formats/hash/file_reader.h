@@ -36,8 +36,9 @@ class FileReader {
 
   // The next at most kChunk bytes, valid until the next call; a multiple of 64 except for the last.
   // `waiting`: the wakeup will be signalled. `end`: also when the file turned out shorter than when opened.
-  // Throws Error::io. `idle_cores`: threads of the read pool have a core to run on while this one hashes.
-  Status next(std::span<const std::byte>& chunk, bool idle_cores);
+  // Throws Error::io. `idle_cores`: threads of the read pool have a core to run on while this one hashes. `room`: where
+  // the caller would have the bytes, unless empty, and as many at once; what the pool has read lies elsewhere.
+  Status next(std::span<const std::byte>& chunk, bool idle_cores, std::span<std::byte> room = {});
 
  private:
   struct Piece {
@@ -51,7 +52,7 @@ class FileReader {
   void fill_ring(bool idle_cores);
   void request_piece(Piece& piece);
   void allocate_ring();
-  Status next_by_caller(std::span<const std::byte>& chunk);
+  Status next_by_caller(std::span<const std::byte>& chunk, std::span<std::byte> room);
   Status next_from_ring(std::span<const std::byte>& chunk);
 
   static constexpr std::size_t kPieces = 8;

@@ -26,6 +26,9 @@ class ByteSink {
   virtual ~ByteSink() = default;
   virtual void consume(std::span<const std::byte> bytes) = 0;  // consecutive pieces of the file, from byte 0
   virtual void finish() {}                                     // after the last piece of a complete read
+  // Memory of its own, into which the next piece may be read, to be consumed where it lies; empty: none. Asked of
+  // sinks that make the file's digest, before each piece.
+  virtual std::span<std::byte> room() { return {}; }
 };
 
 // Bytes [begin, end) of a file, no further than it goes.

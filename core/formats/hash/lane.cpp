@@ -23,7 +23,7 @@ Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
   try {
     while (!ended_ && message_.blocks() == 0) {
       std::span<const std::byte> chunk;
-      switch (reader_.next(chunk, idle_cores)) {
+      switch (reader_.next(chunk, idle_cores, room())) {
         case FileReader::Status::waiting: return Step::waiting;
         case FileReader::Status::end: finish(); break;
         case FileReader::Status::chunk:
@@ -36,6 +36,12 @@ Lane::Step Lane::prepare(Progress* progress, bool idle_cores) {
     fail(error);
   }
   return ended_ ? Step::ended : Step::blocks;
+}
+
+// Only where nobody but the sink keeps or hashes the bytes: it may move them.
+std::span<std::byte> Lane::room() const {
+  return job_->sink != nullptr && is_made_by_listener(job_->kind) ? job_->sink->room()
+                                                                  : std::span<std::byte>();
 }
 
 void Lane::accept(std::span<const std::byte> chunk) {

@@ -34,6 +34,7 @@ class Lane {
   HashResult take_result();  // and be free for another file
 
  private:
+  std::span<std::byte> room() const;
   void accept(std::span<const std::byte> chunk);
   void finish();
   void fail(Error error);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <functional>
-#include <numeric>
 
 #include "core/formats/xet/gear_kernels.h"
 #include "core/formats/xet/gear_table.h"
@@ -97,25 +95,21 @@ std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, st
   return mark_plainly(hashes[kernel.streams - 1], bytes.subspan(done), marks + done / 64);
 }
 
-std::optional<std::size_t> CutMarks::first_end(std::size_t from, std::size_t to) const {
-  if (from == 0 || from > to) return std::nullopt;
-  std::size_t word = (from - 1) / 64;
-  std::uint64_t bits = words_[word] & (~std::uint64_t{0} << ((from - 1) % 64));
-  const std::size_t last = (to - 1) / 64;
-  // Marks are rare: eight words without any are passed over at once.
-  const auto eight = [&] {
-    return std::accumulate(&words_[word + 1], &words_[word + 9], std::uint64_t{0}, std::bit_or<>());
-  };
-  while (bits == 0 && word + 8 <= last && eight() == 0) word += 8;
-  while (bits == 0 && word < last) bits = words_[++word];
-  if (bits == 0) return std::nullopt;
-  const std::size_t end = 64 * word + static_cast<std::size_t>(std::countr_zero(bits)) + 1;
-  return end <= to ? std::optional(end) : std::nullopt;
+void CutEnds::add(std::size_t from, std::span<const std::uint64_t> marks) {
+  for (std::size_t word = 0; word < marks.size(); ++word) {
+    for (std::uint64_t bits = marks[word]; bits != 0; bits &= bits - 1)
+      ends_.push_back(from + 64 * word + static_cast<std::size_t>(std::countr_zero(bits)) + 1);
+  }
 }
 
-void CutMarks::shift(std::size_t bytes, std::size_t used) {
-  const auto begin = words_.begin() + static_cast<std::ptrdiff_t>(bytes / 64);
-  std::copy(begin, words_.begin() + static_cast<std::ptrdiff_t>((used + 63) / 64), words_.begin());
+std::optional<std::size_t> CutEnds::first_in(std::size_t from, std::size_t to) const {
+  const auto it = std::lower_bound(ends_.begin(), ends_.end(), from);
+  return it != ends_.end() && *it <= to ? std::optional(*it) : std::nullopt;
+}
+
+void CutEnds::shift(std::size_t bytes) {
+  ends_.erase(ends_.begin(), std::upper_bound(ends_.begin(), ends_.end(), bytes));
+  for (std::size_t& end : ends_) end -= bytes;
 }
 
 }  // namespace assay::xet

@@ -16,22 +16,21 @@ namespace assay::xet {
 
 inline constexpr std::size_t kGearWindow = 64;
 
-// One bit a byte: set where a chunk may end after it.
-class CutMarks {
+// Where chunks of a buffer may end: one more than each marked byte, in order.
+class CutEnds {
  public:
-  explicit CutMarks(std::size_t bytes) : words_((bytes + 63) / 64) {}
-  std::uint64_t* word_of(std::size_t byte) { return &words_[byte / 64]; }
-  // The first end of a chunk in [from, to]: one more than the marked byte.
-  std::optional<std::size_t> first_end(std::size_t from, std::size_t to) const;
-  // The marks move as many bytes, a multiple of 64, to the front; `used` of them are kept.
-  void shift(std::size_t bytes, std::size_t used);
+  // Marks of bytes from `from` on, a bit each, beyond those that are known.
+  void add(std::size_t from, std::span<const std::uint64_t> marks);
+  std::optional<std::size_t> first_in(std::size_t from, std::size_t to) const;  // of [from, to]
+  // The buffer's first bytes go, and what ended in them.
+  void shift(std::size_t bytes);
 
  private:
-  std::vector<std::uint64_t> words_;
+  std::vector<std::size_t> ends_;
 };
 
-// Marks the cuts in `bytes`, of which `hash` is the rolling hash before them; gives that after them. The marks
-// begin with the lowest bit of *marks, and what stood there is overwritten.
+// Marks the cuts in `bytes`, of which `hash` is the rolling hash before them; gives that after them. The marks, one bit
+// a byte, begin with the lowest bit of *marks, and what stood there is overwritten.
 std::uint64_t mark_cuts(std::uint64_t hash, std::span<const std::byte> bytes, std::uint64_t* marks,
                         const GearKernel& kernel = gear_kernel());
 // The rolling hash after `bytes`, from `hash` before them.

@@ -29,15 +29,21 @@ Digest digest_of_hash(const Hash& hash) {
 }  // namespace
 
 XetHasher::XetHasher(int jobs)
-    : room_(jobs > 1 ? kRooms * kAtOnce : kAtOnce), errands_(std::max(1, jobs) - 1) {}
+    : most_(jobs > 1 ? kRooms * kAtOnce : kAtOnce), errands_(std::max(1, jobs) - 1) {}
+
+std::span<std::byte> XetHasher::room() {
+  if (!bytes_) bytes_ = std::make_unique_for_overwrite<std::byte[]>(most_);
+  return {&bytes_[filled_], std::min(most_, marked_ + kAtOnce) - filled_};
+}
 
 void XetHasher::update(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const std::size_t room = std::min(room_, marked_ + kAtOnce) - buffer_.size();
-    const auto part = bytes.first(std::min(bytes.size(), room));
-    buffer_.insert(buffer_.end(), part.begin(), part.end());
-    bytes = bytes.subspan(part.size());
-    if (part.size() == room) work(false);
+    const auto place = room();
+    const auto taken = bytes.first(std::min(bytes.size(), place.size()));
+    if (taken.data() != place.data()) std::copy(taken.begin(), taken.end(), place.begin());
+    filled_ += taken.size();
+    bytes = bytes.subspan(taken.size());
+    if (taken.size() == place.size()) work(false);
   }
 }
 
@@ -48,23 +54,22 @@ XetDigests XetHasher::finish() {
 }
 
 void XetHasher::work(bool last) {
-  if (buffer_.empty()) return;
-  if (!last) buffer_.reserve(room_);  // others read it from now on: it must not move
-  if (!marks_) marks_ = std::make_unique<xet::CutMarks>(last ? buffer_.size() : room_);
-  mark(last ? buffer_.size() : buffer_.size() / 64 * 64);
+  if (filled_ == 0) return;
+  mark();
   cut(current_, last);
   cut(older_, last);
   hash_cuts();
-  if (buffer_.size() == room_) {
+  if (filled_ == most_) {
     settle();
     drop_done();
   }
 }
 
-void XetHasher::mark(std::size_t to) {
-  rolled_ =
-      xet::mark_cuts(rolled_, std::span(buffer_).subspan(marked_, to - marked_), marks_->word_of(marked_));
-  marked_ = to;
+void XetHasher::mark() {
+  marks_.resize((filled_ - marked_ + 63) / 64);
+  rolled_ = xet::mark_cuts(rolled_, part(marked_, filled_), marks_.data());
+  ends_.add(marked_, marks_);
+  marked_ = filled_;
 }
 
 void XetHasher::cut(Dialect& dialect, bool last) const {
@@ -78,12 +83,11 @@ void XetHasher::cut(Dialect& dialect, bool last) const {
 std::optional<std::size_t> XetHasher::end_of(const Dialect& dialect, bool last) const {
   const std::size_t begin = dialect.begin, to = std::min(marked_, begin + kLongest);
   if (dialect.older && to > begin + kSkipped) {
-    const auto unsettled =
-        std::span(buffer_).subspan(begin + kSkipped, std::min(to - begin - kSkipped, xet::kGearWindow - 1));
+    const auto unsettled = part(begin + kSkipped, std::min(to, begin + kSkipped + xet::kGearWindow - 1));
     if (const auto early = xet::first_cut(0, unsettled)) return begin + kSkipped + *early;
   }
   const std::size_t shortest = dialect.older ? kSkipped + xet::kGearWindow : kShortest;
-  if (const auto end = marks_->first_end(begin + shortest, to)) return end;
+  if (const auto end = ends_.first_in(begin + shortest, to)) return end;
   if (to == begin + kLongest || (last && to > begin)) return to;
   return std::nullopt;
 }
@@ -95,8 +99,7 @@ void XetHasher::hash_cuts() {
   older_.cut.clear();
   std::set_union(cuts.current.begin(), cuts.current.end(), cuts.older.begin(), cuts.older.end(),
                  std::back_inserter(cuts.both));
-  for (const Chunk& chunk : cuts.both)
-    cuts.messages.push_back(std::span(buffer_).subspan(chunk.begin, chunk.end - chunk.begin));
+  for (const Chunk& chunk : cuts.both) cuts.messages.push_back(part(chunk.begin, chunk.end));
   cuts.hashes.resize(cuts.both.size());
   errands_.add([&cuts] { blake3_many(kChunkKey, cuts.messages, cuts.hashes); });
 }
@@ -118,11 +121,12 @@ void XetHasher::settle() {
   open_.clear();
 }
 
-// What is left moves to the front, by a multiple of 64 bytes: so do the marks, of which one word has as many.
+// What is left moves to the front.
 void XetHasher::drop_done() {
-  const std::size_t done = std::min(current_.begin, older_.begin) / 64 * 64;
-  marks_->shift(done, marked_);
-  buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(done));
+  const std::size_t done = std::min(current_.begin, older_.begin);
+  std::copy(&bytes_[done], &bytes_[filled_], &bytes_[0]);
+  ends_.shift(done);
+  filled_ -= done;
   marked_ -= done;
   current_.begin -= done;
   older_.begin -= done;

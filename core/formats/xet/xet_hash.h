@@ -24,16 +24,18 @@ class XetHasher {
   // `jobs`: threads that may work at one file: the caller finds the cuts, others hash what is between them.
   explicit XetHasher(int jobs = 1);
   void update(std::span<const std::byte> bytes);
+  // Where the next bytes may be put, to be given to update() there: they are not copied then.
+  std::span<std::byte> room();
   XetDigests finish();
 
  private:
   struct Chunk {
-    std::size_t begin = 0, end = 0;  // in buffer_
+    std::size_t begin = 0, end = 0;  // in bytes_
     friend auto operator<=>(const Chunk&, const Chunk&) = default;
   };
   struct Dialect {
     bool older = false;
-    std::size_t begin = 0;  // of the chunk that is open, in buffer_
+    std::size_t begin = 0;  // of the chunk that is open, in bytes_
     std::vector<Chunk> cut = {};
     xet::HashTree tree = {};
   };
@@ -44,17 +46,23 @@ class XetHasher {
   };
 
   void work(bool last);
-  void mark(std::size_t to);
+  void mark();
   void cut(Dialect& dialect, bool last) const;
   std::optional<std::size_t> end_of(const Dialect& dialect, bool last) const;
   void hash_cuts();
   void settle();
   void drop_done();
 
-  const std::size_t room_;
-  std::vector<std::byte> buffer_;  // from the first byte on that no dialect has hashed
-  std::unique_ptr<xet::CutMarks> marks_;
-  std::size_t marked_ = 0;  // of buffer_
+  std::span<const std::byte> part(std::size_t begin, std::size_t end) const {
+    return {&bytes_[begin], end - begin};
+  }
+
+  const std::size_t most_;              // bytes held
+  std::unique_ptr<std::byte[]> bytes_;  // from the first on that no dialect has hashed
+  std::size_t filled_ = 0;              // of bytes_
+  std::vector<std::uint64_t> marks_;    // of what is searched at once
+  xet::CutEnds ends_;
+  std::size_t marked_ = 0;  // of bytes_
   std::uint64_t rolled_ = 0;
   Dialect current_{.older = false}, older_{.older = true};
   std::deque<Cuts> open_;  // whose hashes are not in the trees yet

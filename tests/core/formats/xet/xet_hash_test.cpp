@@ -233,7 +233,7 @@ TEST(Blake3Many, IsBlake3OfEach) {
       }
       std::vector<std::span<const std::byte>> spans(messages.begin(), messages.end());
       std::vector<std::array<std::uint8_t, 32>> made(messages.size());
-      blake3_many(key, spans, made, kernel);
+      blake3_many(key, spans, made, kernel.lanes);
       for (std::size_t i = 0; i < messages.size(); ++i) {
         Blake3 alone(key);
         alone.update(messages[i]);

@@ -363,6 +363,22 @@ def grammar_seeds():
         save("json_schema", name, json.dumps(schema).encode())
 
 
+def answer_stream_seeds():
+    def event(document):
+        return "data: " + json.dumps(document) + "\n\n"
+
+    done = "data: [DONE]\n\n"
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    completion = [{"choices": [{"text": t, "token_ids": [i], "logprobs": {"tokens": [t]}}]} for i, t in enumerate((" a", " b"))]
+    chat = [{"choices": [{"delta": {"role": "assistant", "content": ""}}]}, {"choices": [{"delta": {"content": "\u20ac"}, "finish_reason": "stop"}]}]
+    save("answer_stream", "completion", "".join(map(event, completion)) + event(usage) + done)
+    save("answer_stream", "chat", "".join(map(event, chat)) + done)
+    save("answer_stream", "error", event({"error": {"message": "full", "code": 503}}))
+    save("answer_stream", "cut", event(completion[0])[:-9])
+    save("answer_stream", "comments", "\ufeff: ping\r\n\r\nevent: x\rdata: {\rdata: }\r\r" + done)
+    save("answer_stream", "much", event({"choices": [{"text": "x"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2**60}}))
+
+
 def serve_request_seeds():
     completions = [
         {"prompt": "a", "max_tokens": 2},
@@ -400,4 +416,5 @@ if __name__ == "__main__":
     shard_index_seeds()
     npz_seeds()
     signature_seeds()
+    answer_stream_seeds()
     serve_request_seeds()

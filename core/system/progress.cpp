@@ -27,8 +27,8 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Progress::Progress(ProgressMode mode, std::string_view verb, std::uint64_t total_bytes)
-    : verb_(verb), total_(total_bytes), shown_(wants(mode)) {
+Progress::Progress(ProgressMode mode, std::string_view verb, std::uint64_t total, ProgressUnit unit)
+    : verb_(verb), total_(total), unit_(unit), shown_(wants(mode)) {
   if (!shown_) return;
   painter_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -70,12 +70,16 @@ void Progress::draw() {
   const double share =
       total_ > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)) : 0;
   const double left = rate > 0 ? (static_cast<double>(total_) - static_cast<double>(done)) / rate : 0;
+  const auto shown = [&](std::uint64_t count) {
+    return unit_ == ProgressUnit::bytes ? human_bytes(count) : with_thousands(count);
+  };
+  const std::string speed = unit_ == ProgressUnit::bytes ? human_bytes(static_cast<std::uint64_t>(rate))
+                                                         : fmt::format("{:.1f}", rate);
   const auto filled = static_cast<std::size_t>(share * kBarWidth);
   std::string line =
       fmt::format("{} [{:<{}}] {} / {}  {:.0f}%  {}/s  {} left  {}", verb_,
-                  std::string(filled, '=') + (filled < kBarWidth ? ">" : ""), kBarWidth, human_bytes(done),
-                  human_bytes(total_), share * 100, human_bytes(static_cast<std::uint64_t>(rate)),
-                  human_duration(std::max(0.0, left)), item_);
+                  std::string(filled, '=') + (filled < kBarWidth ? ">" : ""), kBarWidth, shown(done),
+                  shown(total_), share * 100, speed, human_duration(std::max(0.0, left)), item_);
   const std::size_t width = terminal_width() - 1;
   if (line.size() > width) line.resize(width);
   write_unfinished(fmt::format("\r\x1b[K{}", line));

@@ -1,4 +1,5 @@
-// A progress line on stderr: bytes, rate, time left. Silent unless asked for or on a terminal.
+// A progress line on stderr: bytes (or things counted one by one), rate, time left. Silent unless asked for or on a
+// terminal.
 //
 //   [=========>          ] 310.2 GB / 688.6 GB  45%  3.10 GB/s  2m02s left  model-00074-of-000163.safetensors
 #pragma once
@@ -14,15 +15,17 @@
 namespace assay {
 
 enum class ProgressMode { automatic, always, never };  // --progress auto|always|never
+enum class ProgressUnit { bytes, ones };
 
 class Progress {
  public:
-  Progress(ProgressMode mode, std::string_view verb, std::uint64_t total_bytes);
+  Progress(ProgressMode mode, std::string_view verb, std::uint64_t total,
+           ProgressUnit unit = ProgressUnit::bytes);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // erases the line
 
-  void add(std::uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
+  void add(std::uint64_t count) { done_.fetch_add(count, std::memory_order_relaxed); }
   void item(std::string_view name);  // what is being worked on; shown at the end of the line
   bool shown() const { return shown_; }
   // Prints `line` on stdout without tearing the progress line.
@@ -32,6 +35,7 @@ class Progress {
   void draw();
   std::string verb_;
   std::uint64_t total_;
+  ProgressUnit unit_;
   bool shown_;
   std::atomic<std::uint64_t> done_{0};
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

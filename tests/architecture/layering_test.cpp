@@ -54,6 +54,10 @@ const std::vector<Room>& rooms() {
         "refimpl/speculation", "refimpl/engine", "refimpl/block_store"}},
       {"refimpl/replay",
        {"core/system", "refimpl/ops", "refimpl/models", "refimpl/engine", "refimpl/block_store"}},
+      {"refimpl/endpoint", {"core/system", "core/formats"}},
+      {"refimpl/bench_url",
+       {"core/system", "core/numeric", "core/formats", "refimpl/sampling", "refimpl/replay",
+        "refimpl/endpoint"}},
       {"refimpl/jinja", {"core/system"}},
       {"refimpl/tokenizers", {"core/system", "core/formats", "refimpl/jinja"}},
       {"refimpl",
@@ -107,8 +111,8 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/engine", "refimpl/claims",
         "kernels/selection", "kernels/harness", "kernels/model_compare", "kernels/gate", "convert"}},
       {"cli",
-       {"core/system", "refimpl", "refimpl/replay", "refimpl/serve", "kernels/selection", "kernels/compare",
-        "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
+       {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/serve", "kernels/selection",
+        "kernels/compare", "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
   return all;
 }
 constexpr std::array<std::string_view, 7> kProductFolders = {"core",    "refimpl",    "kernels", "verify",

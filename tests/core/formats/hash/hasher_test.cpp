@@ -176,9 +176,13 @@ TEST(Hasher, LeavesPagesThatOthersCached) {
 TEST(Hasher, KeepsWhatItReadInTheCacheWhenAsked) {
   const TempDir folder;
   const Files files(folder.path());
-  for (const auto& path : files.paths) leave_cache(path);
-  files.expect_hashed({.jobs = 2, .keep_cache = true});
-  EXPECT_EQ(share_of(files.paths.back()), CacheShare::all);
+  CacheShare left = CacheShare::none;
+  for (int i = 0; i < 3 && left != CacheShare::all; ++i) {  // the system may take pages when it likes
+    for (const auto& path : files.paths) leave_cache(path);
+    files.expect_hashed({.jobs = 2, .keep_cache = true});
+    left = share_of(files.paths.back());
+  }
+  EXPECT_EQ(left, CacheShare::all);
 }
 
 TEST(Hasher, ReadsFileSystemsHeldInMemory) {

@@ -363,6 +363,15 @@ def grammar_seeds():
         save("json_schema", name, json.dumps(schema).encode())
 
 
+def saved_logprobs_seeds():
+    for file in sorted((ROOT / "data" / "fixtures" / "logprobs").glob("a_*")) + [ROOT / "data" / "fixtures" / "logprobs" / "b_sglang.jsonl"]:
+        content = file.read_bytes()
+        save("saved_logprobs", file.name, content if file.suffix == ".kld" else content.splitlines(keepends=True)[0][:4000])
+    save("saved_logprobs", "infinite", '{"ids": [1, 2], "logprobs": [null, -Infinity]}')
+    save("saved_logprobs", "token_a_line", '{"id": 1, "logprob": null}\n{"id": 2, "logprob": -0.5}\n')
+    save("saved_logprobs", "prob", '{"completion_probabilities": [{"id": 1, "prob": 0.5, "top_probs": [{"id": 1, "prob": 0.5}]}]}')
+
+
 def answer_stream_seeds():
     def event(document):
         return "data: " + json.dumps(document) + "\n\n"
@@ -417,4 +426,5 @@ if __name__ == "__main__":
     npz_seeds()
     signature_seeds()
     answer_stream_seeds()
+    saved_logprobs_seeds()
     serve_request_seeds()

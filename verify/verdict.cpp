@@ -22,9 +22,10 @@ bool is_lfs_blob(const FileReport& file) {
          file.expected->kind == DigestKind::sha256 && file.name == file.expected->hex();
 }
 
-// Of a model that Ollama keeps by tensors each is a layer, called by the tensor's name.
+// Of a model that Ollama keeps by tensors each is a layer, called by the tensor's name behind the model's own.
 bool is_tensor_layer(const FileReport& file) {
-  return file.trust->source == TrustSource::store_manifest && file.name.find("/tensors/") != file.name.npos;
+  return file.trust->source == TrustSource::store_manifest &&
+         file.name.starts_with(file.trust->detail + "/tensors/");
 }
 
 bool is_weight(const FileReport& file) {

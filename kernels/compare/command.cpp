@@ -7,6 +7,7 @@
 #include "core/system/error.h"
 #include "kernels/compare/dumps.h"
 #include "kernels/compare/kernels.h"
+#include "kernels/compare/logprobs.h"
 #include "kernels/compare/model.h"
 #include "kernels/compare/serving.h"
 #include "kernels/compare/tensors.h"
@@ -82,6 +83,7 @@ void add_compare(CLI::App& program, Action& action) {
   add_compare_serving(compare, action);
   add_compare_dumps(compare, action);
   add_compare_tensors(compare, action);
+  add_compare_logprobs(compare, action);
   add_plugin_worker(program, action);
 }
 

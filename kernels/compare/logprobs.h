@@ -1,0 +1,36 @@
+// `assay compare logprobs A [B] [--model DIR]`: log-probabilities that engines saved, against each other and against the
+// model. Private to logprobs*.cpp, but for the command.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/formats/logprobs/saved.h"
+#include "core/system/command_line.h"
+#include "core/system/report.h"
+#include "kernels/logprobs/compare.h"
+
+namespace assay {
+
+struct CompareLogprobsSettings {
+  CommonOptions common;
+  std::string a, b, model, before, precision_a = "bf16", precision_b, html;
+  std::optional<double> limit;
+};
+
+// What was compared: B is empty where there was none.
+struct ComparedResponses {
+  const logprobs::SavedResponses& a;
+  const logprobs::SavedResponses* b;
+  const logprobs::LogprobComparison& found;
+};
+
+void print_logprobs(const Output& output, const CompareLogprobsSettings& settings,
+                    const ComparedResponses& compared);
+Json to_json(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+// Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
+std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+
+void add_compare_logprobs(CLI::App& compare, Action& action);
+
+}  // namespace assay

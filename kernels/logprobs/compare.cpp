@@ -1,0 +1,210 @@
+#include "kernels/logprobs/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/system/error.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "kernels/logprobs/token_ids.h"
+#include "refimpl/tokenizers/load.h"
+
+namespace assay::logprobs {
+namespace {
+
+// A side, and of each of its texts what the model saw.
+struct SideTexts {
+  const SavedResponses* saved = nullptr;
+  std::vector<EntireText> entire;
+  std::vector<const TextTruth*> truths;
+};
+
+// Both sides' truths: a text that both have is read once.
+class BothTruths {
+ public:
+  BothTruths(const LogprobRequest& request, std::vector<Precision> precisions)
+      : request_(request), maker_(*request.model, std::move(precisions), request.jobs) {
+    const bool needed = needs_tokenizer(*request.a) || (request.b != nullptr && needs_tokenizer(*request.b));
+    if (!needed) return;
+    try {
+      tokenizer_ = load_tokenizer(request.model->checkpoint(), maker_.model().vocabulary());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+    }
+  }
+
+  SideTexts open(const SavedResponses& saved) const {
+    SideTexts side = {&saved, {}, std::vector<const TextTruth*>(saved.texts.size())};
+    for (const SavedText& text : saved.texts)
+      side.entire.push_back(
+          entire_text(text, tokenizer_.get(), request_.before, maker_.model().vocabulary()));
+    return side;
+  }
+
+  // B may be null. A text that both have is read once, with the candidates of both.
+  void read(SideTexts& a, SideTexts* b) {
+    for (const SideTexts* side : {&a, b})
+      for (std::size_t t = 0; side != nullptr && t < side->entire.size(); ++t) ask_for(*side, t);
+    for (SideTexts* side : {&a, b}) {
+      for (std::size_t t = 0; side != nullptr && t < side->entire.size(); ++t) {
+        const EntireText& entire = side->entire[t];
+        if (!entire.fault.empty() || interrupted()) continue;
+        const auto [at, is_new] = read_.try_emplace(entire.ids);
+        if (is_new) at->second = maker_.read(entire.ids, asked_.at(entire.ids));
+        side->truths[t] = &at->second;
+      }
+    }
+  }
+
+ private:
+  void ask_for(const SideTexts& side, std::size_t t) {
+    const EntireText& entire = side.entire[t];
+    if (!entire.fault.empty()) return;
+    std::vector<std::vector<TokenId>>& asked = asked_[entire.ids];
+    asked.resize(entire.ids.size());
+    const std::vector<SavedToken>& tokens = side.saved->texts[t].tokens;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::vector<TokenId>& here = asked[i + entire.before];
+      for (const SavedCandidate& candidate : tokens[i].top)
+        if (candidate.id) here.push_back(*candidate.id);
+      std::sort(here.begin(), here.end());
+      here.erase(std::unique(here.begin(), here.end()), here.end());
+    }
+  }
+
+  const LogprobRequest& request_;
+  TruthMaker maker_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::map<std::vector<TokenId>, std::vector<std::vector<TokenId>>> asked_;
+  std::map<std::vector<TokenId>, TextTruth> read_;
+};
+
+SideVerdict verdict_of(const SideTexts& side, std::size_t precision, Precision in) {
+  SideTruths truths = {side.saved, {}, side.truths, precision};
+  for (const EntireText& text : side.entire) truths.before.push_back(text.before);
+  SideVerdict verdict = judge_side(truths, in);
+  for (std::size_t t = 0; t < side.entire.size(); ++t) {
+    if (side.entire[t].fault.empty()) continue;
+    if (verdict.status == CaseStatus::passed) verdict.status = CaseStatus::mistrusted;
+    verdict.reasons.push_back(
+        fmt::format("text {}: {}", escape_for_terminal(side.saved->texts[t].name), side.entire[t].fault));
+  }
+  return verdict;
+}
+
+std::string first_reason(const SideVerdict& side) {
+  return side.reasons.empty() ? "" : ": " + side.reasons.front();
+}
+
+// One side against the model.
+void decide_alone(LogprobComparison& result, const LogprobRequest& request) {
+  const SideVerdict& a = *result.a;
+  result.status = a.status;
+  if (a.status == CaseStatus::passed)
+    result.verdict = fmt::format("OK: {} log-probabilities are the model's, within what {} explains",
+                                 with_thousands(a.tokens.size()), name(request.precision_a));
+  else
+    result.verdict =
+        fmt::format("{}{}", a.status == CaseStatus::failed ? "FAILED" : "MISTRUSTED", first_reason(a));
+}
+
+void decide_between(LogprobComparison& result, const LogprobRequest& request) {
+  const SideVerdict &a = *result.a, &b = *result.b;
+  const bool wrong_a = a.status == CaseStatus::failed, wrong_b = b.status == CaseStatus::failed;
+  if (wrong_a || wrong_b) {
+    result.status = CaseStatus::failed;
+    const SideVerdict& told = wrong_a ? a : b;
+    const char* other = (wrong_a ? b : a).status == CaseStatus::passed ? ", the other is right" : "";
+    result.verdict =
+        wrong_a && wrong_b
+            ? fmt::format("FAILED: both are wrong; A{}; B{}", first_reason(a), first_reason(b))
+            : fmt::format("FAILED: {} is wrong{}{}", wrong_a ? "A" : "B", other, first_reason(told));
+    return;
+  }
+  for (const SideVerdict* side : {&a, &b}) {
+    if (side->status == CaseStatus::passed || result.status == CaseStatus::mistrusted) continue;
+    result.status = CaseStatus::mistrusted;
+    result.verdict = fmt::format("MISTRUSTED: {}{}", side == &a ? "A" : "B", first_reason(*side));
+  }
+  if (result.status == CaseStatus::mistrusted) return;
+  if (!result.matched->faults.empty()) {
+    result.status = CaseStatus::mistrusted;
+    result.verdict = "MISTRUSTED: " + result.matched->faults.front();
+    return;
+  }
+  result.verdict =
+      fmt::format("OK: neither is wrong: {} and {} log-probabilities within what {} explains",
+                  with_thousands(a.tokens.size()), with_thousands(b.tokens.size()),
+                  request.precision_a == request.precision_b
+                      ? std::string(name(request.precision_a))
+                      : fmt::format("{} and {}", name(request.precision_a), name(request.precision_b)));
+}
+
+// A and B alone: nobody knows who is right.
+void decide_apart(LogprobComparison& result, const LogprobRequest& request) {
+  const PairFigures& f = result.figures;
+  if (f.tokens == 0) {
+    result.status = CaseStatus::mistrusted;
+    result.verdict = "MISTRUSTED: no token has a log-probability on both sides";
+    if (!result.matched->faults.empty()) result.verdict += "; " + result.matched->faults.front();
+  } else if (!result.matched->faults.empty()) {
+    result.status = CaseStatus::mistrusted;
+    result.verdict = "MISTRUSTED: " + result.matched->faults.front();
+  } else if (f.first_beyond) {
+    const LogprobPair& pair = result.matched->pairs[*f.first_beyond];
+    result.status = CaseStatus::failed;
+    result.verdict = fmt::format(
+        "FAILED: {} of {} tokens are further apart than {}, the first: text {}, token {}: {:.6g} "
+        "and {:.6g}",
+        f.beyond, f.tokens, *request.limit, escape_for_terminal(request.a->texts[pair.text].name),
+        pair.position, pair.a, pair.b);
+  } else if (request.limit) {
+    result.verdict =
+        fmt::format("OK: {} tokens, none further apart than {}", with_thousands(f.tokens), *request.limit);
+  } else {
+    result.verdict = fmt::format(
+        "COMPARED: {} tokens, {:.3g} apart in the mean, {:.3g} at most; no limit was asked for (--limit, or "
+        "--model)",
+        with_thousands(f.tokens), f.mean_abs, f.max_abs);
+  }
+}
+
+}  // namespace
+
+LogprobComparison compare_logprobs(const LogprobRequest& request) {
+  LogprobComparison result;
+  if (request.b != nullptr) {
+    result.matched = match_responses(*request.a, *request.b);
+    result.figures = pair_figures(result.matched->pairs, request.limit);
+    result.ratios = ratio_figures(result.matched->pairs);
+    result.notes = result.matched->notes;
+    if (result.matched->unsaid > 0)
+      result.notes.push_back(
+          fmt::format("{} tokens have a log-probability on one side alone", result.matched->unsaid));
+  }
+  if (request.model == nullptr) {
+    decide_apart(result, request);
+    return result;
+  }
+  std::vector<Precision> precisions = {request.precision_a};
+  if (request.b != nullptr && request.precision_b != request.precision_a)
+    precisions.push_back(request.precision_b);
+  BothTruths truths(request, precisions);
+  SideTexts a = truths.open(*request.a);
+  std::optional<SideTexts> b;
+  if (request.b != nullptr) b = truths.open(*request.b);
+  truths.read(a, b ? &*b : nullptr);
+  if (interrupted()) return result;
+  result.a = verdict_of(a, 0, request.precision_a);
+  if (!b) {
+    decide_alone(result, request);
+    return result;
+  }
+  result.b = verdict_of(*b, precisions.size() - 1, request.precision_b);
+  decide_between(result, request);
+  return result;
+}
+
+}  // namespace assay::logprobs

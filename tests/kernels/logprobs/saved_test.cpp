@@ -1,0 +1,167 @@
+// Log-probabilities as engines save them, and the figures of two sides: data/make_logprob_fixtures.py.
+#include "core/formats/logprobs/saved.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/system/error.h"
+#include "kernels/logprobs/align.h"
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace assay::logprobs {
+namespace {
+
+std::filesystem::path fixture(const char* name) {
+  return test::source_dir() / "data/fixtures/logprobs" / name;
+}
+
+TEST(SavedLogprobs, FiguresAreNumpys) {
+  const auto expected = nlohmann::json::parse(test::read_file(fixture("expected.json")));
+  const SavedResponses a = read_responses(fixture("a_vllm.json")),
+                       b = read_responses(fixture("b_sglang.jsonl"));
+  EXPECT_EQ(a.format, ResponseFormat::vllm);
+  EXPECT_EQ(b.format, ResponseFormat::sglang);
+  const MatchedPairs matched = match_responses(a, b);
+  EXPECT_TRUE(matched.faults.empty());
+  const PairFigures f = pair_figures(matched.pairs, std::nullopt);
+  const RatioFigures r = ratio_figures(matched.pairs);
+  const auto same = [&](const char* key, double value) {
+    const double right = expected[key];
+    EXPECT_NEAR(value, right, 1e-12 * std::max(1.0, std::abs(right))) << key;
+  };
+  same("tokens", static_cast<double>(f.tokens));
+  same("mean", f.mean);
+  same("mean_abs", f.mean_abs);
+  same("rms", f.rms);
+  same("max_abs", f.max_abs);
+  same("kl_tokens", static_cast<double>(f.kl_tokens));
+  same("kl_mean", f.kl_mean);
+  same("kl_max", f.kl_max);
+  same("ranked", static_cast<double>(f.ranked));
+  same("rank_flips", static_cast<double>(f.rank_flips));
+  same("same_first", static_cast<double>(f.same_first));
+  same("ratio_mean", r.mean);
+  same("ratio_min", r.min);
+  same("ratio_max", r.max);
+  same("effective", r.effective);
+  same("kl_k1", r.kl_k1);
+  same("kl_k3", r.kl_k3);
+  same("probability_mean", r.probability_mean);
+  same("probability_max", r.probability_max);
+  same("text_min", r.text_min);
+  same("text_max", r.text_max);
+  same("text_mean_min", r.text_mean_min);
+  same("text_mean_max", r.text_mean_max);
+  for (std::size_t i = 0; i < kRatioQuantiles.size(); ++i)
+    EXPECT_NEAR(r.quantiles[i], expected["quantiles"][i].get<double>(), 1e-12) << i;
+  for (std::size_t i = 0; i < kClipRanges.size(); ++i)
+    EXPECT_NEAR(r.outside[i], expected["outside"][i].get<double>(), 1e-12) << i;
+}
+
+struct SavedAs {
+  const char* file;
+  ResponseFormat format;
+  std::size_t pairs;
+  double apart;  // 16 bits for 16 nats at most
+};
+
+class SavedFormats : public testing::TestWithParam<SavedAs> {};
+
+TEST_P(SavedFormats, SayTheSame) {
+  const SavedResponses one = read_responses(fixture(GetParam().file)),
+                       vllm = read_responses(fixture("a_vllm.json"));
+  EXPECT_EQ(one.format, GetParam().format);
+  const MatchedPairs matched = match_responses(one, vllm);
+  EXPECT_TRUE(matched.faults.empty());
+  EXPECT_EQ(matched.pairs.size(), GetParam().pairs);
+  const PairFigures f = pair_figures(matched.pairs, std::nullopt);
+  EXPECT_LE(f.max_abs, GetParam().apart);
+  EXPECT_EQ(f.rank_flips, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfSideA, SavedFormats,
+                         testing::Values(SavedAs{"a_openai.jsonl", ResponseFormat::openai, 39, 0},
+                                         SavedAs{"a_chat.jsonl", ResponseFormat::openai, 27, 0},
+                                         SavedAs{"a_llama_server.jsonl", ResponseFormat::llama_server, 27, 0},
+                                         SavedAs{"a_base.kld", ResponseFormat::perplexity_base, 18,
+                                                 16.0 / 65535},
+                                         SavedAs{"a_table.jsonl", ResponseFormat::table, 39, 0},
+                                         SavedAs{"a_table.csv", ResponseFormat::table, 39, 0}),
+                         [](const auto& info) {
+                           std::string name = info.param.file;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+TEST(SavedLogprobs, OtherTokensAreTold) {
+  const SavedResponses a = read_responses(fixture("a_table.jsonl"));
+  SavedResponses b = a;
+  b.texts[1].tokens[6].id = 999;
+  const MatchedPairs matched = match_responses(a, b);
+  ASSERT_EQ(matched.faults.size(), 1U);
+  EXPECT_NE(matched.faults[0].find("token 6"), std::string::npos) << matched.faults[0];
+  b = a;
+  b.texts.pop_back();
+  EXPECT_EQ(match_responses(a, b).faults.size(), 1U);
+  b = a;
+  b.texts[0].tokens.erase(b.texts[0].tokens.begin(), b.texts[0].tokens.begin() + 4);  // without its prompt
+  EXPECT_TRUE(match_responses(a, b).faults.empty());
+  EXPECT_EQ(match_responses(a, b).texts[0].begin_a, 4U);
+}
+
+TEST(SavedLogprobs, WhatIsNoProbabilityIsRefused) {
+  const char* bad[] = {"",
+                       "{",
+                       "[]",
+                       "{}",
+                       "{\"error\":{\"message\":\"full\"}}",
+                       "id,logprob\n5,nan\n",
+                       "id,logprob\n5,0.5\n",
+                       "id,logprob\nx,-1\n",
+                       "id,logprob\n5\n",
+                       "a,b\n1,2\n",
+                       R"({"ids":[1,2],"logprobs":[null,NaN]})",
+                       R"({"ids":[1],"logprobs":[null,-1]})",
+                       R"({"ids":[1,-2],"logprobs":[null,-1]})",
+                       R"({"ids":[1,4294967296],"logprobs":[null,-1]})",
+                       R"({"choices":[{"logprobs":{"tokens":["a"],"token_logprobs":[]}}]})",
+                       R"({"choices":[{"logprobs":{"tokens":["a"],"token_logprobs":["-1"]}}]})",
+                       R"({"meta_info":{"input_token_logprobs":[[-1]]}})",
+                       R"({"prompt_logprobs":[{"x":{"logprob":-1}}]})",
+                       R"({"prompt_token_ids":[1,2],"prompt_logprobs":[null]})",
+                       R"({"completion_probabilities":[{"id":1,"prob":-0.5}]})",
+                       "_logits_"};
+  for (const char* text : bad) EXPECT_THROW(parse_responses(text, "x"), Error) << text;
+  EXPECT_THROW(parse_responses("{\"ids\":" + std::string(100'000, '['), "x"), Error);
+  const std::string base = test::read_file(fixture("a_base.kld"));
+  for (const std::size_t length : {8U, 19U, 20U, 100U, 400U})
+    EXPECT_THROW(parse_responses(base.substr(0, length), "x"), Error);
+  std::string wrong = base;
+  wrong[20] = 100;  // an id beyond the vocabulary
+  EXPECT_THROW(parse_responses(wrong, "x"), Error);
+  wrong = base;
+  wrong[16 + 3] = 0x7F;  // two thousand million chunks
+  EXPECT_THROW(parse_responses(wrong, "x"), Error);
+}
+
+TEST(SavedLogprobs, NeverIsMinusInfinity) {
+  const SavedResponses saved =
+      parse_responses(R"({"ids":[1,2,3,4],"logprobs":[null,-Infinity,-9999,-3.4028235e38]})", "x");
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_TRUE(std::isinf(*saved.texts[0].tokens[i].logprob)) << i;
+}
+
+TEST(LumpedKl, OfAllAndOfSome) {
+  const double half = std::log(0.5), quarter = std::log(0.25);
+  const std::pair<double, double> all[] = {{half, quarter}, {half, std::log(0.75)}};
+  EXPECT_NEAR(lumped_kl(all), 0.5 * std::log(2.0) + 0.5 * std::log(0.5 / 0.75), 1e-15);
+  EXPECT_NEAR(lumped_kl(std::span(all, 1)), lumped_kl(all), 1e-15);  // what is left is the other one
+  const std::pair<double, double> same[] = {{half, half}};
+  EXPECT_EQ(lumped_kl(same), 0);
+}
+
+}  // namespace
+}  // namespace assay::logprobs

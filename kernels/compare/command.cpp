@@ -6,6 +6,7 @@
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "kernels/compare/dumps.h"
+#include "kernels/compare/endpoint.h"
 #include "kernels/compare/kernels.h"
 #include "kernels/compare/logprobs.h"
 #include "kernels/compare/model.h"
@@ -84,6 +85,7 @@ void add_compare(CLI::App& program, Action& action) {
   add_compare_dumps(compare, action);
   add_compare_tensors(compare, action);
   add_compare_logprobs(compare, action);
+  add_compare_endpoint(compare, action);
   add_plugin_worker(program, action);
 }
 

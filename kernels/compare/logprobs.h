@@ -28,6 +28,10 @@ struct ComparedResponses {
 void print_logprobs(const Output& output, const CompareLogprobsSettings& settings,
                     const ComparedResponses& compared);
 Json to_json(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+// One side against the model.
+void print_side(const Output& output, std::string_view who, const logprobs::SideVerdict& side,
+                const logprobs::SavedResponses& saved);
+Json side_json(const logprobs::SideVerdict& side, const logprobs::SavedResponses& saved);
 // Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
 std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
 

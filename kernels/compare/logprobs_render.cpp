@@ -53,21 +53,6 @@ void print_ratios(const Output& output, const RatioFigures& r) {
                           four_digits(r.text_mean_max)));
 }
 
-void print_side(const Output& output, std::string_view who, const SideVerdict& side,
-                const SavedResponses& saved) {
-  if (side.tokens.empty()) return;
-  output.line(fmt::format("{}: {} of {} tokens beyond their budget; root mean square {} where {} may be", who,
-                          side.beyond, with_thousands(side.tokens.size()), four_digits(side.rms),
-                          four_digits(side.rms_limit)));
-  if (side.first_beyond)
-    output.line("  the first: " + describe_token(side.tokens[*side.first_beyond], saved));
-  if (side.worst && side.worst != side.first_beyond)
-    output.line("  the worst: " + describe_token(side.tokens[*side.worst], saved));
-  for (const std::string& hint : side.hints) output.line("  " + hint);
-  for (std::size_t i = 1; i < std::min<std::size_t>(side.reasons.size(), 6); ++i)
-    output.line("  " + side.reasons[i]);
-}
-
 Json pairs_json(const PairFigures& f) {
   return {{"tokens", f.tokens},     {"mean", f.mean},
           {"mean_abs", f.mean_abs}, {"rms", f.rms},
@@ -117,6 +102,23 @@ Json token_json(const JudgedToken& token, const SavedResponses& saved) {
   return one;
 }
 
+}  // namespace
+
+void print_side(const Output& output, std::string_view who, const SideVerdict& side,
+                const SavedResponses& saved) {
+  if (side.tokens.empty()) return;
+  output.line(fmt::format("{}: {} of {} tokens beyond their budget; root mean square {} where {} may be", who,
+                          side.beyond, with_thousands(side.tokens.size()), four_digits(side.rms),
+                          four_digits(side.rms_limit)));
+  if (side.first_beyond)
+    output.line("  the first: " + describe_token(side.tokens[*side.first_beyond], saved));
+  if (side.worst && side.worst != side.first_beyond)
+    output.line("  the worst: " + describe_token(side.tokens[*side.worst], saved));
+  for (const std::string& hint : side.hints) output.line("  " + hint);
+  for (std::size_t i = 1; i < std::min<std::size_t>(side.reasons.size(), 6); ++i)
+    output.line("  " + side.reasons[i]);
+}
+
 Json side_json(const SideVerdict& side, const SavedResponses& saved) {
   Json document = {{"status", word_of(side.status)},
                    {"reasons", side.reasons},
@@ -130,8 +132,6 @@ Json side_json(const SideVerdict& side, const SavedResponses& saved) {
   if (side.worst) document["worst"] = token_json(side.tokens[*side.worst], saved);
   return document;
 }
-
-}  // namespace
 
 void print_logprobs(const Output& output, const CompareLogprobsSettings&, const ComparedResponses& compared) {
   const LogprobComparison& found = compared.found;

@@ -4,8 +4,8 @@
 // sums, truth.h). A token's error |ln p - truth| may be
 //
 //   max(2 × the plain computation's largest error of any token of these texts,
-//       6 × its root mean square over the vocabulary at this place,
-//       4 u · (largest |logit| + |ln p|))                         u of float32, in which engines take logarithms
+//       6 × its root mean square over the vocabulary at this place)
+//   + 4 u · (largest |logit| + |ln p|)                               u of float32, in which engines take logarithms
 //   + half a step of what was saved
 //
 // (twice: rule 3 of docs/design.md's budgets; six times: errors of one token in a row of many behave as draws of one

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <utility>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -64,7 +65,14 @@ struct EndpointClient::Connection {
       answer.body.append(data, size);
       return answer.body.size() <= kMostOfAnAnswer;
     };
-    const httplib::Result result = client.send(request);
+    const bool kept = std::exchange(asked, true);
+    httplib::Result result = client.send(request);
+    // A connection that was kept may have been closed meanwhile, which is seen when it is used: nothing came, so it is
+    // asked once more over a new one.
+    const bool nothing = !result && answer.status == 0 && answer.body.empty();
+    if (kept && nothing &&
+        (result.error() == httplib::Error::Read || result.error() == httplib::Error::Write))
+      result = client.send(request);
     if (!result) answer.failure = words_of(result.error());
     return answer;
   }
@@ -72,6 +80,7 @@ struct EndpointClient::Connection {
   std::string base;
   httplib::Client client;
   std::string key;
+  bool asked = false;  // before, over the connection that is kept
 };
 
 EndpointClient::EndpointClient(const EndpointUrl& url, const EndpointOptions& options)

@@ -1,0 +1,212 @@
+#include "kernels/logprobs/ask_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "core/system/json.h"
+#include "core/system/text.h"
+#include "core/system/threads.h"
+#include "refimpl/sampling/keyed_random.h"
+
+namespace assay::logprobs {
+namespace {
+
+constexpr int kCandidates = 4;
+
+Json openai_request(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+  Json body = {{"prompt", prompt.ids}, {"max_tokens", made}, {"temperature", 0}, {"return_token_ids", true}};
+  if (!model.empty()) body["model"] = model;
+  return body;
+}
+
+std::string echo_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+  Json body = openai_request(model, prompt, made);
+  body["echo"] = true;
+  body["logprobs"] = kCandidates;
+  return dump_json(body, -1);
+}
+
+std::string prompt_logprobs_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+  Json body = openai_request(model, prompt, made);
+  body["logprobs"] = kCandidates;
+  body["prompt_logprobs"] = kCandidates;
+  return dump_json(body, -1);
+}
+
+std::string sglang_body(const std::string&, const EndpointPrompt& prompt, std::size_t made) {
+  return dump_json(Json{{"input_ids", prompt.ids},
+                        {"sampling_params", {{"max_new_tokens", made}, {"temperature", 0}}},
+                        {"return_logprob", true},
+                        {"logprob_start_len", 0},
+                        {"top_logprobs_num", kCandidates}},
+                   -1);
+}
+
+// Nothing of the prompt is taken from a cache, where the server lets itself be told.
+std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, std::size_t made) {
+  return dump_json(Json{{"prompt", prompt.ids},
+                        {"n_predict", made},
+                        {"n_probs", kCandidates},
+                        {"temperature", 0},
+                        {"cache_prompt", false}},
+                   -1);
+}
+
+std::string generated_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+  Json body = openai_request(model, prompt, made);
+  body["logprobs"] = kCandidates;
+  return dump_json(body, -1);
+}
+
+// Those that score prompts first.
+constexpr std::array<AskingWay, 5> kWays = {
+    {{"echo of completions", "/v1/completions", true, echo_body},
+     {"vLLM's prompt_logprobs", "/v1/completions", true, prompt_logprobs_body},
+     {"SGLang's /generate", "/generate", true, sglang_body},
+     {"llama-server's /completion, what it writes alone", "/completion", false, llama_server_body},
+     {"completions, what it writes alone", "/v1/completions", false, generated_body}}};
+
+std::string first_model(EndpointClient& client) {
+  const HttpAnswer answer = client.get("/v1/models");
+  if (answer.status == 0)
+    throw Error::io("the server does not answer: " + answer.failure).remedy("is it running there?");
+  if (!answer.ok()) return {};
+  const ParsedJson document = parse_json(answer.body, "/v1/models");
+  if (!document.is_object() || !document.contains("data") || !document["data"].is_array() ||
+      document["data"].empty())
+    return {};
+  const ParsedJson& first = document["data"].front();
+  return first.is_object() && first.contains("id") && first["id"].is_string() ? first["id"].get<std::string>()
+                                                                              : std::string();
+}
+
+std::size_t scored(const SavedText& text, std::size_t from) {
+  std::size_t count = 0;
+  for (std::size_t i = from; i < text.tokens.size(); ++i) count += text.tokens[i].logprob ? 1 : 0;
+  return count;
+}
+
+std::vector<TokenId> drawn(std::size_t count, std::size_t vocabulary, std::uint64_t seed,
+                           std::uint32_t which) {
+  std::vector<TokenId> ids;
+  for (std::size_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<TokenId>(keyed_uniform({.seed = seed, .sample = which}, i) *
+                                       static_cast<double>(vocabulary)));
+  return ids;
+}
+
+constexpr const char* kShort = "The";
+constexpr const char* kSentence =
+    "Whoever downloads a model wants to know that its weights are those which were published, and whoever "
+    "serves one, that "
+    "what it says is what those weights say. ";
+constexpr const char* kLanguages =
+    "Der Fluss ist tief. La rivière est profonde. El río es hondo. Река глубока. 河很深。川は深い。강은 "
+    "깊다. النهر عميق. नदी गहरी है। "
+    "🦊🌲 x = \"a\\n\"; if (x != y) { return 3.14e-2; }";
+
+}  // namespace
+
+std::vector<EndpointPrompt> built_in_prompts(const Encode& encode, std::size_t vocabulary,
+                                             std::size_t longest, std::uint64_t seed) {
+  std::vector<EndpointPrompt> prompts;
+  const auto add = [&](std::string name, std::vector<TokenId> ids) {
+    if (ids.size() > longest) ids.resize(longest);
+    if (ids.size() >= 2) prompts.push_back({std::move(name), std::move(ids)});
+  };
+  if (encode) {
+    std::string sentences, repeated;
+    for (int i = 0; i < 8; ++i) sentences += kSentence + std::to_string(i) + ": ";
+    for (int i = 0; i < 40; ++i) repeated += " again";
+    add("short", encode(std::string(kShort) + " river"));
+    add("long", encode(sentences));
+    add("repeated", encode(repeated));
+    add("languages", encode(kLanguages));
+  }
+  std::uint32_t which = 1;
+  for (const std::size_t count : {2U, 15U, 16U, 17U, 63U, 64U, 65U, 129U})
+    if (count <= longest) add(fmt::format("{} tokens drawn", count), drawn(count, vocabulary, seed, which++));
+  return prompts;
+}
+
+EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first)
+    : connect_(std::move(connect)), model_(std::move(model)) {
+  EndpointClient client = connect_();
+  if (model_.empty()) model_ = first_model(client);
+  std::string why;
+  for (const AskingWay& way : kWays) {
+    way_ = &way;
+    const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2));
+    if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
+    try {
+      const SavedText text = text_of(answer, first);
+      if (scored(text, way.scores_prompts ? 1 : first.ids.size()) >=
+          (way.scores_prompts ? first.ids.size() - 1 : 1))
+        return;
+      why = "no log-probabilities came";
+    } catch (const Error& error) {
+      why = error.message();
+    }
+  }
+  throw Error::input("the server gives log-probabilities in no way that we know: " + why)
+      .remedy("vLLM, SGLang, llama-server and assay serve give them");
+}
+
+SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) const {
+  if (!answer.ok()) throw Error::input("the server: " + answer.why());
+  SavedResponses saved = parse_responses(answer.body, "the server's answer");
+  SavedText text = std::move(saved.texts.front());
+  text.name = prompt.name;
+  const bool whole =
+      text.unknown_before == 0 && text.tokens.size() >= prompt.ids.size() && !text.tokens.front().generated;
+  if (!whole) {  // what it wrote alone: its prompt is known
+    std::vector<SavedToken> before(prompt.ids.size());
+    text.tokens.insert(text.tokens.begin(), before.begin(), before.end());
+    text.unknown_before = 0;
+    text.prompt_text.reset();
+  }
+  for (std::size_t i = 0; i < prompt.ids.size(); ++i) {
+    SavedToken& token = text.tokens[i];
+    if (token.id && *token.id != prompt.ids[i])
+      throw Error::input(
+          fmt::format("the server made other tokens of the prompt \"{}\": {} in place of {} at {}",
+                      prompt.name, *token.id, prompt.ids[i], i));
+    token.id = prompt.ids[i];
+  }
+  return text;
+}
+
+SavedResponses EndpointAsker::ask(const std::vector<EndpointPrompt>& prompts, std::size_t made,
+                                  bool at_once) const {
+  SavedResponses all;
+  all.texts.resize(prompts.size());
+  std::vector<std::string> wrong(prompts.size());
+  const auto ask_one = [&](EndpointClient& client, std::size_t i) {
+    try {
+      all.texts[i] = text_of(client.post(way_->route, way_->body(model_, prompts[i], made)), prompts[i]);
+    } catch (const Error& error) {
+      wrong[i] = error.message();
+    }
+  };
+  if (at_once) {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      threads.emplace_back([&, i] {
+        EndpointClient client = connect_();
+        ask_one(client, i);
+      });
+  } else {
+    EndpointClient client = connect_();
+    for (std::size_t i = 0; i < prompts.size() && !interrupted(); ++i) ask_one(client, i);
+  }
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    if (!wrong[i].empty()) throw Error::input(fmt::format("prompt \"{}\": {}", prompts[i].name, wrong[i]));
+  return all;
+}
+
+}  // namespace assay::logprobs

@@ -1,0 +1,169 @@
+// `compare endpoint` against servers that are right, that serve another model, and that say other things the second time or in
+// company.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "tests/refimpl/serve/served_program.h"
+
+namespace assay::test {
+namespace {
+
+fs::path tinylm() {
+  return source_dir() / "data/tinylm";
+}
+std::string url_of(int port) {
+  return "http://127.0.0.1:" + std::to_string(port);
+}
+
+ProcessResult held(const std::string& url, std::vector<std::string> more = {},
+                   const char* precision = "f32") {
+  std::vector<std::string> arguments = {"compare",     "endpoint", url,        "--model", tinylm().string(),
+                                        "--precision", precision,  "--tokens", "6",       "--longest",
+                                        "65"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return assay(arguments);
+}
+
+// Stands before a server, and changes some of its answers: `change` is told how often this prompt was asked before, and how many
+// requests are inside.
+class FaultyProxy {
+ public:
+  using Change = std::function<void(Document& answer, std::size_t times, std::size_t inside)>;
+
+  FaultyProxy(int port, Change change) : change_(std::move(change)) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(32); };
+    server_.Post("/v1/completions",
+                 [this, port](const httplib::Request& request, httplib::Response& response) {
+                   const std::size_t inside = ++inside_;
+                   std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                   httplib::Client client("127.0.0.1", port);
+                   const auto answer = client.Post("/v1/completions", request.body, "application/json");
+                   Document document = Document::parse(answer->body);
+                   std::size_t times = 0;
+                   {
+                     const std::lock_guard lock(mutex_);
+                     times = asked_[request.body]++;
+                   }
+                   if (answer->status == 200) change_(document, times, inside);
+                   response.status = answer->status;
+                   response.set_content(document.dump(), "application/json");
+                   --inside_;
+                 });
+    server_.Get("/v1/models", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content(R"({"data":[]})", "application/json");
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~FaultyProxy() {
+    server_.stop();
+    thread_.join();
+  }
+  std::string url() const { return url_of(port_); }
+
+ private:
+  Change change_;
+  httplib::Server server_;
+  std::thread thread_;
+  int port_ = 0;
+  std::atomic<std::size_t> inside_ = 0;
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> asked_;
+};
+
+// The fourth token from the end, by a thousandth.
+void spoil(Document& answer) {
+  Document& values = answer["choices"][0]["logprobs"]["token_logprobs"];
+  const std::size_t at = values.size() - std::min<std::size_t>(4, values.size() - 1);
+  values[at] = values[at].get<double>() - 0.001;
+}
+
+TEST(CompareEndpoint, OfTheModelItselfIsRight) {
+  for (const char* precision : {"f32", "bf16"}) {
+    const ServedProgram server(tinylm(), {"--precision", precision});
+    const ProcessResult result = held(url_of(server.port()), {"--seed", "7"}, precision);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_NE(result.out.find("asked again 0 apart, all at once 0"), std::string::npos) << result.out;
+  }
+}
+
+TEST(CompareEndpoint, OfAnotherModelIsFoundWhereItBegins) {
+  const TempDir dir;
+  for (const auto& entry : fs::directory_iterator(tinylm()))
+    if (entry.path().filename() != "config.json")
+      fs::create_symlink(entry.path(), dir.path() / entry.path().filename());
+  Document config = Document::parse(read_file(tinylm() / "config.json"));
+  config["rope_theta"] = config["rope_theta"].get<double>() * 1.5;
+  write_file(dir / "config.json", config.dump());
+  const ServedProgram server(dir.path());
+  const ProcessResult result = held(url_of(server.port()), {"--json", (dir / "report.json").string()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("FAILED: "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("the first: text short, token 2:"), std::string::npos) << result.out;
+  const Document report = Document::parse(read_file(dir / "report.json"));
+  EXPECT_EQ(report["sets"][0]["against_model"]["status"], "failed");
+}
+
+TEST(CompareEndpoint, SumsInEightBitsAreFound) {
+  const ServedProgram server(tinylm(), {"--precision", "int8"});
+  EXPECT_EQ(held(url_of(server.port())).exit_code, 1);
+}
+
+TEST(CompareEndpoint, WhatIsWrongTheSecondTimeIsToldApart) {
+  const ServedProgram server(tinylm());
+  const FaultyProxy stale(server.port(), [](Document& answer, std::size_t times, std::size_t) {
+    if (times == 1) spoil(answer);
+  });
+  const ProcessResult result = held(stale.url());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("asked again; right the first time"), std::string::npos) << result.out;
+}
+
+TEST(CompareEndpoint, WhatCompanyChangesIsToldApart) {
+  const ServedProgram server(tinylm());
+  const FaultyProxy crowded(server.port(), [](Document& answer, std::size_t, std::size_t inside) {
+    if (inside > 2) spoil(answer);
+  });
+  const ProcessResult result = held(crowded.url());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("all at once; right one by one"), std::string::npos) << result.out;
+}
+
+TEST(CompareEndpoint, OtherTokensOfThePromptAreRefused) {
+  const ServedProgram server(tinylm());
+  const FaultyProxy other(server.port(), [](Document& answer, std::size_t, std::size_t) {
+    Document& ids = answer["choices"][0]["prompt_token_ids"];
+    if (ids.is_array() && ids.size() > 1) ids[1] = ids[1].get<int>() + 1;
+  });
+  const ProcessResult result = held(other.url());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("other tokens of the prompt"), std::string::npos) << result.err;
+}
+
+TEST(CompareEndpoint, NoProbabilitiesNoServer) {
+  const ServedProgram server(tinylm());
+  const FaultyProxy silent(server.port(), [](Document& answer, std::size_t, std::size_t) {
+    answer["choices"][0]["logprobs"] = nullptr;
+  });
+  EXPECT_EQ(held(silent.url()).exit_code, 2);
+  const ProcessResult nobody = held("http://127.0.0.1:9");
+  EXPECT_EQ(nobody.exit_code, 2);
+  EXPECT_NE(nobody.err.find("does not answer"), std::string::npos);
+}
+
+TEST(CompareEndpoint, PromptsOfAFile) {
+  const ServedProgram server(tinylm());
+  const TempDir dir;
+  write_file(dir / "prompts.txt", "The river\n\nOnce there was\n");
+  const ProcessResult result = held(url_of(server.port()), {"--prompts", (dir / "prompts.txt").string(),
+                                                            "--html", (dir / "p.html").string()});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("2 prompts"), std::string::npos);
+  EXPECT_NE(read_file(dir / "p.html").find("line 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::test

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/text.h"
@@ -70,20 +69,6 @@ constexpr std::array<AskingWay, 5> kWays = {
      {"SGLang's /generate", "/generate", true, sglang_body},
      {"llama-server's /completion, what it writes alone", "/completion", false, llama_server_body},
      {"completions, what it writes alone", "/v1/completions", false, generated_body}}};
-
-std::string first_model(EndpointClient& client) {
-  const HttpAnswer answer = client.get("/v1/models");
-  if (answer.status == 0)
-    throw Error::io("the server does not answer: " + answer.failure).remedy("is it running there?");
-  if (!answer.ok()) return {};
-  const ParsedJson document = parse_json(answer.body, "/v1/models");
-  if (!document.is_object() || !document.contains("data") || !document["data"].is_array() ||
-      document["data"].empty())
-    return {};
-  const ParsedJson& first = document["data"].front();
-  return first.is_object() && first.contains("id") && first["id"].is_string() ? first["id"].get<std::string>()
-                                                                              : std::string();
-}
 
 std::size_t scored(const SavedText& text, std::size_t from) {
   std::size_t count = 0;

@@ -41,20 +41,7 @@ class ServerProbe {
   }
 
  private:
-  void find_model() {
-    traits_.shape.model = wishes_.model;
-    if (!traits_.shape.model.empty()) return;
-    const HttpAnswer answer = client_.get("/v1/models");
-    if (answer.status == 0)
-      throw Error::io("the server does not answer: " + answer.failure).remedy("is it running there?");
-    if (!answer.ok()) return;
-    const ParsedJson document = parse_json(answer.body, "/v1/models");
-    const auto list = document.is_object() ? document.find("data") : document.end();
-    if (!document.is_object() || list == document.end() || !list->is_array() || list->empty()) return;
-    const ParsedJson& first = list->front();
-    if (first.is_object() && first.contains("id") && first["id"].is_string())
-      traits_.shape.model = first["id"].get<std::string>();
-  }
+  void find_model() { traits_.shape.model = wishes_.model.empty() ? first_model(client_) : wishes_.model; }
 
   // ---- what prompts are made of
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/formats/json.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "refimpl/endpoint/stream_chunk.h"
@@ -103,6 +104,20 @@ HttpAnswer EndpointClient::post(std::string_view route, const std::string& body,
 
 void EndpointClient::stop() {
   connection_->client.stop();
+}
+
+std::string first_model(EndpointClient& client) {
+  const HttpAnswer answer = client.get("/v1/models");
+  if (answer.status == 0)
+    throw Error::io("the server does not answer: " + answer.failure).remedy("is it running there?");
+  if (!answer.ok()) return {};
+  const ParsedJson document = parse_json(answer.body, "/v1/models");
+  if (!document.is_object() || !document.contains("data") || !document["data"].is_array() ||
+      document["data"].empty())
+    return {};
+  const ParsedJson& first = document["data"].front();
+  return first.is_object() && first.contains("id") && first["id"].is_string() ? first["id"].get<std::string>()
+                                                                              : std::string();
 }
 
 std::string read_key(const std::string& file) {

@@ -43,6 +43,9 @@ class EndpointClient {
   std::unique_ptr<Connection> connection_;
 };
 
+// The first that /v1/models names; "": it names none. Throws Error::io where nobody answers.
+std::string first_model(EndpointClient& client);
+
 // The first key of the file. Throws Error::input where there is none.
 std::string read_key(const std::string& file);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/system/sanitizer.h"
 #include "tests/refimpl/serve/served_program.h"
 
 namespace assay::test {
@@ -19,9 +20,9 @@ std::string url_of(int port) {
 
 ProcessResult held(const std::string& url, std::vector<std::string> more = {},
                    const char* precision = "f32") {
-  std::vector<std::string> arguments = {"compare",     "endpoint", url,        "--model", tinylm().string(),
-                                        "--precision", precision,  "--tokens", "6",       "--longest",
-                                        "65"};
+  std::vector<std::string> arguments = {
+      "compare", "endpoint", url, "--model",   tinylm().string(),       "--precision",
+      precision, "--tokens", "6", "--longest", kSanitized ? "17" : "65"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return assay(arguments);
 }

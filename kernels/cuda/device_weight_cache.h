@@ -1,9 +1,9 @@
 // Copies on the device of what neither changes nor goes away on the host: weights, and what is made of them.
 //
-// A copy is known by where its source lies, how long it is, and what was made of it. That is a promise, and
-// who breaks it (a model freed, another mapped to the same place) is found out: some words of the source are
-// remembered with the copy, and where they differ it is made anew. Single bytes changed elsewhere, in a model
-// that is in use, are not seen.
+// A copy is known by where its source lies, how long it is, what was made of it, and which bytes lay there: by the
+// number of the mapped file (core/system/lasting_memory.h), so that another file at the same address is another
+// source; in other memory, as tests and planted faults have it, by a hash of all bytes, computed at every call. What was
+// copied of a file goes when the file is no longer mapped.
 #pragma once
 
 #include <compare>
@@ -50,16 +50,25 @@ class DeviceWeightCache {
     std::string what;  // empty: the bytes themselves
     auto operator<=>(const Key&) const = default;
   };
+  // Which bytes they are: the number of the memory that lasts, or, where it is 0, a hash of them.
+  struct Source {
+    std::uint64_t lasting = 0, hash = 0;
+    bool operator==(const Source&) const = default;
+    bool gone() const;
+  };
+  static Source source_of(const void* host, std::size_t bytes);
   struct Copy {
     void* device = nullptr;
-    std::uint64_t mark = 0;
+    Source codes, scales;
   };
   template <class Upload>
-  const void* find(const Key& key, std::uint64_t mark, Upload upload);
+  const void* find(const Key& key, const Source& codes, const Source& scales, Upload upload);
+  void forget_the_gone();
 
   DeviceBlocks& blocks_;
   std::mutex mutex_;
   std::map<Key, Copy> copies_;
+  std::uint64_t returned_ = 0;  // lasting_memory_returned() when the gone were last forgotten
 };
 
 }  // namespace assay::cuda

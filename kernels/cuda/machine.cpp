@@ -73,9 +73,7 @@ const void* Staging::codes(const WeightView& weight) {
 }
 const void* Staging::scales(const WeightView& weight) {
   if (weight.rows == 0 || weight.scales == nullptr) return nullptr;
-  const std::size_t last = (weight.first_row + weight.rows - 1) / weight.block_rows;
-  const std::size_t width = info(weight.scale_type).block_bytes;
-  return keep(weight.scales, (last + 1) * weight.scale_columns * width);
+  return keep(weight.scales, scale_bytes(weight));
 }
 
 const void* Staging::made_of(const WeightView&, const std::string&,

@@ -79,12 +79,6 @@ std::vector<std::byte> filled_block(const BlockLayout& layout, const Matrix& m, 
   return block;
 }
 
-std::size_t scale_bytes(const WeightView& w) {
-  if (w.rows == 0) return 0;
-  const std::size_t rows = (w.first_row + w.rows + w.block_rows - 1) / w.block_rows;
-  return rows * w.scale_columns * info(w.scale_type).block_bytes;
-}
-
 }  // namespace
 
 std::optional<std::int32_t> abi_type(ElementType type) {

@@ -120,6 +120,7 @@ MappedFile::MappedFile(const fs::path& path) : file_(File::open(path)), place_(k
   void* start = ::mmap(nullptr, file_.size(), PROT_READ, MAP_PRIVATE, file_.descriptor(), 0);
   if (start == MAP_FAILED) throw Error::from_errno("cannot map into memory", errno).in(path);
   bytes_ = {static_cast<const std::byte*>(start), file_.size()};
+  lasting_ = LastingMemory(bytes_);
   place_ = enlist(bytes_, path);
   map_cached(bytes_);
 }
@@ -127,9 +128,11 @@ MappedFile::MappedFile(const fs::path& path) : file_(File::open(path)), place_(k
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : file_(std::move(other.file_)),
       bytes_(std::exchange(other.bytes_, {})),
+      lasting_(std::move(other.lasting_)),
       place_(std::exchange(other.place_, kNoPlace)) {}
 
 MappedFile::~MappedFile() {
+  lasting_ = {};  // before another mapping can take its place
   if (place_ != kNoPlace) mappings[place_].begin = 0;
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/system/file.h"
+#include "core/system/lasting_memory.h"
 
 namespace assay {
 
@@ -26,7 +27,8 @@ class MappedFile {
  private:
   File file_;
   std::span<const std::byte> bytes_;
-  std::size_t place_;  // among the mappings the signal handler knows
+  LastingMemory lasting_;  // they, for whoever keeps copies
+  std::size_t place_;      // among the mappings the signal handler knows
 };
 
 // Throws Error::input where some mapped file could not be read: what was computed of it is no result. To be

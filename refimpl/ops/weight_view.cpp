@@ -28,6 +28,12 @@ WeightView WeightView::row_range(std::size_t first, std::size_t count) const {
   return cut;
 }
 
+std::size_t scale_bytes(const WeightView& weight) {
+  if (weight.scales == nullptr || weight.rows == 0) return 0;
+  const std::size_t grid_rows = (weight.first_row + weight.rows - 1) / weight.block_rows + 1;
+  return grid_rows * weight.scale_columns * info(weight.scale_type).block_bytes;
+}
+
 void decode_scales(const WeightView& weight, std::size_t row, float* out) {
   const std::size_t bytes = weight.scale_columns * info(weight.scale_type).block_bytes;
   const std::size_t grid_row = (weight.first_row + row) / weight.block_rows;

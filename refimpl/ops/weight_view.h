@@ -61,6 +61,9 @@ void decode_rows(const WeightView& weight, std::size_t first, std::size_t count,
 void decode_codes(const WeightView& weight, std::size_t first, std::size_t count, float* out);
 void decode_scales(const WeightView& weight, std::size_t row, float* out);
 
+// Bytes of `scales` from their first to the last that a row of the weight has; 0: it has no scales.
+std::size_t scale_bytes(const WeightView& weight);
+
 // GGUF's blocks of integers under scales that are float32; rows of them, their bytes at hand.
 bool is_integer_block(ElementType type);
 bool has_integer_rows(const WeightView& weight);

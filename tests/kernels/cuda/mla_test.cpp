@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
+#include "core/system/lasting_memory.h"
 #include "kernels/cuda/device_weight_cache.h"
 #include "kernels/cuda/mla_launch.cuh"
 #include "kernels/harness/made_weight.h"
@@ -110,6 +113,71 @@ TEST(CudaKept, BytesAreCopiedOnceAndAnewWhereOthersLieInTheirPlace) {
   EXPECT_EQ(first(1000), 2.0F);
   EXPECT_EQ(blocks.uploads, 3);
   EXPECT_EQ(blocks.live, 2);
+}
+
+// One element in the middle, far from the first and the last.
+TEST(CudaKept, OneChangedNumberOfOrdinaryMemoryIsSeen) {
+  CountedBlocks blocks;
+  cuda::DeviceWeightCache kept(blocks);
+  std::vector<float> weight(1000, 1.0F);
+  const auto at = [&](std::size_t i) {
+    return static_cast<const float*>(kept.of_bytes(weight.data(), weight.size() * sizeof(float)))[i];
+  };
+  EXPECT_EQ(at(777), 1.0F);
+  weight[777] = 3.0F;
+  EXPECT_EQ(at(777), 3.0F);
+  EXPECT_EQ(blocks.uploads, 2);
+}
+
+// A mapped file's bytes are not looked at again while it is mapped; where another comes to lie at its address, its
+// copy is another, and the first one's is freed, whatever their bytes.
+TEST(CudaKept, AnotherFileAtTheSameAddressIsAnotherSource) {
+  CountedBlocks blocks;
+  cuda::DeviceWeightCache kept(blocks);
+  std::vector<float> weight(1000, 1.0F);
+  const auto bytes = std::as_bytes(std::span<const float>(weight));
+  const auto at = [&](std::size_t i) {
+    return static_cast<const float*>(kept.of_bytes(bytes.data() + 400, 1200))[i];
+  };
+  {
+    const LastingMemory first(bytes);
+    EXPECT_EQ(at(77), 1.0F);
+    weight[177] = 3.0F;
+    EXPECT_EQ(at(77), 1.0F);
+    EXPECT_EQ(blocks.uploads, 1);
+  }
+  const LastingMemory second(bytes);
+  EXPECT_EQ(at(77), 3.0F);
+  EXPECT_EQ(blocks.uploads, 2);
+  EXPECT_EQ(blocks.live, 1);
+}
+
+// What is made of a weight depends on all of its scales, not the first.
+TEST(CudaKept, WhatWasMadeOfOtherScalesIsMadeAnew) {
+  CountedBlocks blocks;
+  cuda::DeviceWeightCache kept(blocks);
+  const std::vector<std::byte> codes(64 * 64);
+  std::vector<float> scales(4, 1.0F);
+  const std::string name = "w";
+  WeightView weight{.name = &name, .rows = 64, .columns = 64};
+  weight.kind = FormKind::scaled;
+  weight.type = ElementType::F8_E4M3;
+  weight.codes = codes.data();
+  weight.row_bytes = 64;
+  weight.scales = reinterpret_cast<const std::byte*>(scales.data());
+  weight.block_rows = weight.block_columns = 32;
+  weight.scale_columns = 2;
+  int made = 0;
+  const auto make = [&] {
+    ++made;
+    return std::vector<std::byte>(8);
+  };
+  kept.of_made(weight, "grid", make);
+  kept.of_made(weight, "grid", make);
+  EXPECT_EQ(made, 1);
+  scales[3] = 2.0F;
+  kept.of_made(weight, "grid", make);
+  EXPECT_EQ(made, 2);
 }
 
 // Two layers of one model, the same layer again, its other way of multiplying, and another model in its

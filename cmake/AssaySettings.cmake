@@ -11,7 +11,8 @@ endif()
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 option(ASSAY_WERROR "Treat warnings as errors (scripts/test does)" OFF)
-option(ASSAY_UNITY "Compile several files of a folder at once: half the work, no small rebuilds, loops for AVX2 and SSE2 only" OFF)
+option(ASSAY_UNITY "Compile several files of a folder at once: a fifth of the work, no small rebuilds" OFF)
+option(ASSAY_FEW_SIMD "Compile loops for AVX2 and SSE2 only, not for AVX-512: not for a program that others run" OFF)
 option(ASSAY_FUZZ "Build the libFuzzer targets under tests/fuzz (needs clang)" OFF)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 
@@ -40,8 +41,10 @@ target_compile_options(assay_settings INTERFACE
 target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>)
 target_compile_definitions(assay_settings INTERFACE
   $<BUILD_INTERFACE:_FILE_OFFSET_BITS=64> $<BUILD_INTERFACE:ASSAY_VERSION="${PROJECT_VERSION}">)
-if(ASSAY_UNITY)
+if(ASSAY_FEW_SIMD)
   target_compile_definitions(assay_settings INTERFACE $<BUILD_INTERFACE:ASSAY_FEW_SIMD_TARGETS>)
+endif()
+if(ASSAY_UNITY)
   # GCC takes a file that is included for a header, and unnamed namespaces in it for a mistake; and sees a
   # std::optional that was asked before as one that was not.
   target_compile_options(assay_settings INTERFACE

@@ -147,10 +147,21 @@ class Build:
         inside = source.resolve().relative_to(self.root.resolve())
         if (self.overlay / inside).exists():
             words[words.index("-c") + 1] = str(self.overlay / inside)
+        elif source.suffix == ".cxx":
+            words[words.index("-c") + 1] = str(self._unit_with_mutants(source, out))
         first = next(i for i, w in enumerate(words) if w.startswith("-I"))
         words.insert(first, f"-I{self.overlay}")
         return [*words, "-include", str(self.work / "mutant.h"), "-w", "-Werror=vla", "-Wno-narrowing", "-O1", "-fmax-errors=0",
                 "-fno-diagnostics-show-caret", "-fdiagnostics-color=never", *TARGETS.split()]
+
+    def _unit_with_mutants(self, unit, out):
+        """Of a file that includes several sources, each by its whole path, one that includes those mutated in their place."""
+        def mutated(line):
+            path = Path(line[1]).relative_to(self.root)
+            return f'#include "{self.overlay / path if (self.overlay / path).exists() else line[1]}"'
+        copy = out.with_suffix(".cxx")
+        copy.write_text(re.sub(r'^#include "(/.*)"$', mutated, unit.read_text(), flags=re.M))
+        return copy
 
     def _compile_one(self, place):
         run = subprocess.run(self.command(place), cwd=self.release, capture_output=True, text=True)

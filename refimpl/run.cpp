@@ -26,6 +26,7 @@
 #include "refimpl/run_chat.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
+#include "refimpl/run_ranks.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
 #include "refimpl/run_served.h"
@@ -389,6 +390,8 @@ constexpr const char* kExamples =
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
+    "  mpirun -n 4 assay run MODEL -p Hello --tp 2 --pp 2    cut over processes; --claims holds them to the "
+    "whole\n"
     "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
 
 void add_numbers(CLI::App& command, RunSettings& s) {
@@ -479,6 +482,7 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       ->required();
   add_text(command, s);
   add_numbers(command, s);
+  add_rank_options(command, s.ranks);
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
@@ -489,8 +493,10 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       check_company(*settings);
       check_sampling_options(*settings);
       check_speculation_options(settings->speculation);
+      check_rank_options(*settings);
       keep_freed_memory();
       const Output output(settings->common.json);
+      if (settings->ranks.wanted()) return run_on_ranks(*settings, output);
       return Runner(*settings, output).run();
     };
   });

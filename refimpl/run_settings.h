@@ -21,6 +21,15 @@ struct SpeculationSettings {
   bool wanted() const { return !source.empty() || !model.empty(); }
 };
 
+// Over how many processes or threads (run_ranks.h).
+struct RankSettings {
+  std::size_t tp = 1, pp = 1, ep = 1, dp = 1;
+  std::string sum = "tree";
+  std::size_t micro_batches = 2, limit_seconds = 600;
+  bool threads = false;
+  bool wanted() const { return tp > 1 || pp > 1 || ep > 1 || dp > 1; }
+};
+
 struct RunSettings {
   CommonOptions common;
   std::string model;
@@ -38,6 +47,7 @@ struct RunSettings {
   WindowRule windows;                  // of --perplexity
   ChatOptions chat;
   SpeculationSettings speculation;
+  RankSettings ranks;
   bool interactive = false, claims = false, ignore_eos = false;
   KernelSelector select;
 

@@ -16,6 +16,7 @@
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/compare/model_ranks.h"
 #include "kernels/compare/weights.h"
 #include "kernels/selection/select.h"
 #include "refimpl/models/model_notes.h"
@@ -35,6 +36,8 @@ constexpr const char* kModelExamples =
     "  assay compare model DIR --precision bf16 --kernels reference -p 'Once upon a time'\n"
     "  assay compare model CONVERTED --against ORIGINAL --file text.txt --limit 200\n"
     "  assay compare model CONVERTED --against ORIGINAL --file text.txt --context 512 --stride 256\n"
+    "  assay compare model DIR --precision f64 --tp 4 --pp 2       cut over ranks: which tap of which rank "
+    "differs?\n"
     "  assay compare model DIR --mutants              plant faults in the layers; is each named?\n"
     "\nExit codes: 0 they agree, 1 they part, or nothing was proved, 2 wrong usage or unreadable input.";
 
@@ -182,6 +185,7 @@ int run_compare_model(const CompareModelSettings& s) {
   request.tokens = request.windows.front().tokens;
   const bool same_file = !other || (fs::exists(s.against) && fs::equivalent(s.model, s.against));
   request.same_program = same_file && s.kernels == s.against_kernels && s.precision == s.against_precision;
+  if (s.over_ranks()) return run_compare_ranks(s, request.tokens, text.about, output);
   if (s.mutants) return show_mutants(s, request, output);
 
   const ModelCompareTitle title = {
@@ -273,6 +277,13 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("--html", s.html, "A page with heat maps, layer by tap")
       ->type_name("FILE")
       ->excludes(mutants);
+  const auto ranks = CLI::Range(std::size_t{1}, std::size_t{1024});
+  for (const auto& [name, value, what] :
+       {std::tuple{"--tp", &s.tp, "Against N ranks that share its tensors; whose reference adds in one tree"},
+        {"--pp", &s.pp, "Of ranks: N stages"},
+        {"--ep", &s.ep, "Of ranks: N groups that share the experts"},
+        {"--dp", &s.dp, "Of ranks: N copies of all but the experts"}})
+    command.add_option(name, *value, what)->type_name("N")->check(ranks);
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kModelExamples);

@@ -5,6 +5,7 @@
 
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
+#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -17,7 +18,7 @@ struct Block {
   Affine attention_norm, qkv, attention_output, mlp_norm, up, down;
 };
 
-class Gpt2 final : public LanguageModel {
+class Gpt2 final : public StagedModel {
  public:
   explicit Gpt2(const Weights& weights)
       : heads_(weights.tree().attention.at(0).heads),
@@ -41,11 +42,16 @@ class Gpt2 final : public LanguageModel {
     return std::vector<CacheWidth>(blocks_.size(), {heads_ * head_dim_, heads_ * head_dim_});
   }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+  std::size_t layer_count() const override { return blocks_.size(); }
+  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const std::vector<TokenId> positions(batch.positions.begin(), batch.positions.end());
-    Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
+    const Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
     taps("embed", x);  // [tokens, hidden]
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    return x;
+  }
+  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                 const Taps& taps) const override {
+    for (std::size_t i = first; i < end; ++i) {
       batch.go_on();
       const TapScope at(taps, "layers", i);
       const Block& block = blocks_[i];
@@ -54,7 +60,10 @@ class Gpt2 final : public LanguageModel {
       x = ops.add(x, mlp(norm(x, block.mlp_norm, "mlp_norm", ops, at), block, ops, at));
       at("out", x);
     }
-    x = ops.layer_norm(x, final_norm_.weight, final_norm_.bias, h_.epsilon);
+    return x;
+  }
+  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override {
+    const Matrix x = ops.layer_norm(stream, final_norm_.weight, final_norm_.bias, h_.epsilon);
     taps("final_norm", x);
     return x;
   }

@@ -139,7 +139,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> start_mpi(std::chrono::milliseconds limit) {
-  launched_rank({});  // says who would have to start it, where nobody has
+  if (process_environment("OMPI_COMM_WORLD_SIZE") == nullptr)
+    throw Error::usage("nobody started this as one of several processes")
+        .remedy("mpirun -n N assay run …, or --threads-as-ranks");
   return std::make_unique<MpiTransport>(limit);
 }
 

@@ -116,8 +116,9 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "core/model", "refimpl", "refimpl/ops",
         "refimpl/engine", "kernels/harness", "kernels/selection", "verify", "paramcount", "convert"}},
       {"cli/gate",
-       {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/engine", "refimpl/claims",
-        "kernels/selection", "kernels/harness", "kernels/model_compare", "kernels/gate", "convert"}},
+       {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/engine", "refimpl/ranks",
+        "refimpl/claims", "kernels/selection", "kernels/harness", "kernels/model_compare", "kernels/gate",
+        "convert"}},
       {"cli",
        {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/serve", "kernels/selection",
         "kernels/compare", "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};

@@ -39,6 +39,15 @@ TEST(RankClaims, HoldInEveryPrecision) {
   expect_all_hold(claim_request("olmo2", {.tp = 4}, Precision::bf16));
 }
 
+// Fused matrices lie in parts there, blocks of codes are cut at their borders or decoded.
+TEST(RankClaims, HoldForGguf) {
+  for (const char* model : {"deepseek-v3", "gpt-oss", "gpt2", "llama", "mixtral", "phi3", "qwen3-moe"}) {
+    RankClaimRequest request = claim_request(model, {.tp = 2}, Precision::f32);
+    request.path /= "gguf/model.gguf";
+    expect_all_hold(request);
+  }
+}
+
 std::string seen_of(const RankClaimRequest& request, int number) {
   for (const RankFaultVerdict& verdict : plant_rank_faults(request)) {
     if (verdict.planted->number != number) continue;

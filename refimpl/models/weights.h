@@ -27,6 +27,7 @@
 #include "core/model/stored_reader.h"
 #include "refimpl/models/mapped_file.h"
 #include "refimpl/ops/weight_view.h"
+#include "refimpl/step/layer_groups.h"
 
 namespace assay {
 
@@ -55,6 +56,8 @@ class Weights {
   const ModuleTree& tree() const { return tree_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
   bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf; }
+  // Before a model is made of them (layer_regrouping.h).
+  Weights& regroup(const LayerGroups& groups);
   // How many weights are codes of one of these types with scales.
   std::size_t count_scaled(std::span<const ElementType> codes) const;
   std::uint64_t bytes() const;  // of all files

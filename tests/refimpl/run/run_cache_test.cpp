@@ -109,6 +109,30 @@ TEST(CompareCaches, EverythingIsNoDifferenceAndLessIsOne) {
   EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
 }
 
+// A model that recalls from anywhere: with all of its cache, or codes of it; a window loses what lies behind it.
+TEST(CompareCaches, WhatIsThrownAwayIsNotFoundAnyMore) {
+  const fs::path recall = source_dir() / "data/fixtures/caches/recall";
+  std::string ids = read_file(recall / "text.ids");
+  ids.pop_back();  // its end of line
+  const ProcessResult result =
+      assay({"compare", "caches", recall.string(), "--tokens", ids, "--context", "128", "--windows", "1",
+             "--trials", "2", "--cache", "kivi2:residual=32", "--cache", "streaming:sinks=4,window=28",
+             "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["retrieval"]["lengths"].back(), 124);
+  const auto found = [](const json& map, std::size_t depth) { return map[depth].back()["found"].get<int>(); };
+  const json &full = document["retrieval"]["full"], &kivi = document["caches"][0]["retrieval"],
+             &streaming = document["caches"][1]["retrieval"];
+  for (std::size_t depth = 0; depth < 5; ++depth) {
+    EXPECT_EQ(found(full, depth), 4) << depth;
+    EXPECT_EQ(found(kivi, depth), 4) << depth;
+    const bool held = depth == 0 || depth == 4;  // sinks and window
+    EXPECT_EQ(found(streaming, depth), held ? 4 : 0) << depth;
+    EXPECT_EQ(full[depth].back()["gain"].get<double>() > 3, true);
+  }
+}
+
 // Of a trained model: codes of eight bits cost little, and what makes no sense for it is told.
 TEST(CompareCaches, OfLatentsCodesAreMeasuredAndOthersToldOff) {
   const ProcessResult result = assay({"compare", "caches", kTinylm, "--file", kHeldout, "--context", "64",

@@ -23,6 +23,7 @@
 #include "refimpl/engine/logits_file.h"
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
+#include "refimpl/run_cache.h"
 #include "refimpl/run_chat.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
@@ -52,6 +53,7 @@ class Runner {
     if (!settings_.perplexity.empty()) return run_loss();
     if (settings_.interactive) return chat(*open_, settings_);
     prompts_ = read_prompts(*open_, settings_);
+    if (!settings_.kv_cache.empty()) cache_.emplace(*open_, settings_);
     if (settings_.claims) return run_all_claims();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
@@ -138,6 +140,7 @@ class Runner {
     const RequestRules rules(*open_, settings_);
     for (const Prompt& prompt : prompts_) requests.push_back(request(prompt, rules));
     TextEngine engine(*open_->model, *open_->ops, taps());
+    if (cache_) cache_->keep(engine);
     const bool stream = prompts_.size() == 1;
     std::optional<ShownText> text;
     if (stream && tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
@@ -156,6 +159,7 @@ class Runner {
       add(engine.timing());
     }
     if (stream) show_end(text);
+    if (cache_) document_["kv_cache"] = cache_->to_json(), write_message(cache_->line());
   }
 
   void tell_hits(const ServingCounts& counts) {
@@ -339,6 +343,7 @@ class Runner {
   std::unique_ptr<OpenModel> open_;
   std::vector<Prompt> prompts_;
   std::optional<TapRecorder> recorder_;
+  std::optional<RunCache> cache_;
   std::vector<Generation> made_;
   std::vector<Json> likely_;
   EngineTiming timing_;
@@ -367,6 +372,7 @@ void check_company(const RunSettings& settings) {
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
     throw Error::usage("--cache-dir goes with texts that are made")
         .remedy("leave out --speculate, --interactive, --claims, --perplexity, --dump, -n 0");
+  check_cache_options(settings);
   if (!settings.interactive) check_chat_options(settings.chat);
 }
 
@@ -389,6 +395,7 @@ constexpr const char* kExamples =
     "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
+    "  assay run MODEL -p Hello --kv-cache h2o:budget=64\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
     "  mpirun -n 4 assay run MODEL -p Hello --tp 2 --pp 2    cut over processes; --claims holds them to the "
     "whole\n"
@@ -457,6 +464,7 @@ void add_text(CLI::App& command, RunSettings& s) {
   command.add_option("--cache-bytes", s.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
       ->type_name("SIZE");
   add_speculation_options(command, s.speculation);
+  add_cache_options(command, s);
 }
 
 // Each token's logits are vectors of the same sizes again: memory given back to the system in between would

@@ -24,6 +24,7 @@
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
 #include "refimpl/run_chat.h"
+#include "refimpl/run_handoff.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
 #include "refimpl/run_report.h"
@@ -50,8 +51,10 @@ class Runner {
   int run() {
     if (!settings_.perplexity.empty()) return run_loss();
     if (settings_.interactive) return chat(*open_, settings_);
+    if (!settings_.handoff.from.empty()) return take_over_text();
     prompts_ = read_prompts(*open_, settings_);
     if (settings_.claims) return run_all_claims();
+    if (!settings_.handoff.to.empty()) return hand_over_prompt();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
     if (settings_.tokens_to_make() > 0 && !interrupted())
@@ -76,7 +79,9 @@ class Runner {
 
   Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
   // The tokenizer where one is known to be there: prompts of tokens need none.
-  const Tokenizer* tokenizer() { return settings_.needs_text() ? &open_->tokenizer() : nullptr; }
+  const Tokenizer* tokenizer() {
+    return settings_.needs_text() || text_came_ ? &open_->tokenizer() : nullptr;
+  }
 
   bool needs_scoring() const {
     const bool only_prompt = settings_.tokens_to_make() == 0;
@@ -185,6 +190,49 @@ class Runner {
     timing_.decode_tokens = result.counts.tokens - result.counts.prompt_tokens;
     timing_.decode_seconds = result.counts.draft_seconds + result.counts.target_seconds;
     timing_.steps = result.steps;
+  }
+
+  // ---- two processes
+
+  int hand_over_prompt() {
+    if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
+    const RequestRules rules(*open_, settings_);
+    const HandoffSent sent = send_handoff(*open_, settings_, request(prompts_.front(), rules));
+    const std::size_t tokens = prompts_.front().tokens.size();
+    document_["handoff"] = to_json(sent, tokens);
+    output_.line(handoff_lines(sent, tokens));
+    timing_ = {.prefill_tokens = tokens, .steps = 1, .prefill_seconds = sent.prefill_seconds};
+    return finish();
+  }
+
+  int take_over_text() {
+    RunTakeover taking(*open_, settings_, [](const std::string& line) { write_message(line); });
+    prompts_ = {{"", taking.ticket().tokens}};
+    text_came_ = taking.ticket().text;
+    std::optional<ShownText> text;
+    if (tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
+    std::optional<RunSpeculation> guesses;
+    if (settings_.speculation.wanted()) guesses.emplace(*open_, settings_);
+    const RequestRules rules(*open_, settings_);
+    const RunTakeover::Text written = taking.write(
+        request(prompts_.front(), rules), guesses ? guesses->options() : SpeculationOptions(),
+        [&](TokenId id, std::span<const double> logits) {
+          show_token(text, id);
+          if (settings_.log_probabilities > 0 && !logits.empty()) say_likely(0, logits, id);
+        });
+    show_end(text);
+    made_ = {written.made};
+    document_["handoff"] = taking.to_json();
+    if (guesses) {
+      const ServingCounts& counts = written.counts;
+      const Speculation result{written.made, counts, counts.guessed, counts.accepted, counts.steps};
+      document_["speculation"] = guesses->to_json(result);
+      for (const std::string& line : guesses->lines(result)) write_message(line);
+    }
+    timing_ = {.decode_tokens = written.made.ids.size(),
+               .steps = written.counts.steps,
+               .decode_seconds = written.seconds};
+    return finish();
   }
 
   GenerationRequest request(const Prompt& prompt, const RequestRules& rules) const {
@@ -342,7 +390,7 @@ class Runner {
   std::vector<Json> likely_;
   EngineTiming timing_;
   Json document_;
-  bool first_ = true;
+  bool first_ = true, text_came_ = false;
 };
 
 // Options that say how something is done that was not asked for.
@@ -366,6 +414,7 @@ void check_company(const RunSettings& settings) {
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
     throw Error::usage("--cache-dir goes with texts that are made")
         .remedy("leave out --speculate, --interactive, --claims, --perplexity, --dump, -n 0");
+  check_handoff_options(settings);
   if (!settings.interactive) check_chat_options(settings.chat);
 }
 
@@ -388,6 +437,8 @@ constexpr const char* kExamples =
     "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
+    "  assay run MODEL --handoff-from tcp://127.0.0.1:7001       one process writes the text,\n"
+    "  assay run MODEL -p Hello --handoff-to tcp://127.0.0.1:7001     another has read the prompt\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
     "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
 
@@ -454,6 +505,7 @@ void add_text(CLI::App& command, RunSettings& s) {
   command.add_option("--cache-bytes", s.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
       ->type_name("SIZE");
   add_speculation_options(command, s.speculation);
+  add_handoff_options(command, s.handoff);
 }
 
 // Each token's logits are vectors of the same sizes again: memory given back to the system in between would

@@ -21,6 +21,15 @@ struct SpeculationSettings {
   bool wanted() const { return !source.empty() || !model.empty(); }
 };
 
+// Prompt and text in two processes (run_handoff.h).
+struct HandoffSettings {
+  std::string to, from, first, draft, key_file;
+  double timeout = 60;
+  std::uint64_t senders = 1;
+  bool whole = false;
+  bool wanted() const { return !to.empty() || !from.empty(); }
+};
+
 struct RunSettings {
   CommonOptions common;
   std::string model;
@@ -38,6 +47,7 @@ struct RunSettings {
   WindowRule windows;                  // of --perplexity
   ChatOptions chat;
   SpeculationSettings speculation;
+  HandoffSettings handoff;
   bool interactive = false, claims = false, ignore_eos = false;
   KernelSelector select;
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <string>
 
+#include "refimpl/block_store/block_bytes.h"
 #include "refimpl/block_store/block_folder.h"
 #include "refimpl/engine/outer_level.h"
 #include "refimpl/step/block_storage.h"
@@ -43,7 +44,7 @@ class DiskLevel : public OuterLevel {
 
   Ops& ops_;
   const BlockStorage& storage_;
-  std::size_t number_bytes_;
+  NumberWidth width_;
   BlockKey made_of_;
   BlockFolder folder_;
 };

@@ -154,7 +154,7 @@ class Runner {
           serve_texts(*open_, settings_, requests, show, [this](const std::string& line) { note(line); });
       made_ = served.made;
       add(served.timing);
-      tell_hits(served.counts);
+      tell_hits(served);
     } else {
       made_ = engine.generate(requests, show);
       add(engine.timing());
@@ -162,9 +162,11 @@ class Runner {
     if (stream) show_end(text);
   }
 
-  void tell_hits(const ServingCounts& counts) {
+  void tell_hits(const ServedTexts& served) {
+    const ServingCounts& counts = served.counts;
     document_["cache"] = {{"hit_tokens", counts.hit_tokens},
                           {"loaded_blocks", counts.loaded_blocks},
+                          {"from_memory", served.from_memory},
                           {"computed_tokens", counts.prompt_tokens}};
     write_message(
         fmt::format("{} tokens of prompts were known, {} computed", counts.hit_tokens, counts.prompt_tokens));
@@ -407,8 +409,8 @@ void check_company(const RunSettings& settings) {
   if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
     throw Error::usage("--by-paragraph and --windows exclude one another");
   if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
-  if (settings.cache_dir.empty() && !settings.cache_bytes.empty())
-    throw Error::usage("--cache-bytes goes with --cache-dir");
+  if (settings.cache_dir.empty() && !(settings.cache_bytes.empty() && settings.cache_memory.empty()))
+    throw Error::usage("--cache-bytes and --cache-memory go with --cache-dir");
   if (!settings.cache_dir.empty() &&
       (settings.speculation.wanted() || settings.interactive || settings.claims ||
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
@@ -503,6 +505,10 @@ void add_text(CLI::App& command, RunSettings& s) {
       ->type_name("DIR")
       ->check(not_empty());
   command.add_option("--cache-bytes", s.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
+      ->type_name("SIZE");
+  command
+      .add_option("--cache-memory", s.cache_memory,
+                  "Of --cache-dir: at most so much stays in memory, too, and goes to disk behind the work")
       ->type_name("SIZE");
   add_speculation_options(command, s.speculation);
   add_handoff_options(command, s.handoff);

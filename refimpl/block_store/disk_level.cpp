@@ -81,19 +81,34 @@ bool DiskLevel::has(std::size_t group, const BlockContent& wanted, bool with_sta
 }
 
 void DiskLevel::keep(std::size_t group, BlockId block, const BlockContent& content) {
+  std::optional<Unsaved> unsaved = prepare(group, content, [&] { return storage_.read(group, block); });
+  if (!unsaved) return;
+  seal(*unsaved);
+  put(*unsaved);
+}
+
+std::optional<DiskLevel::Unsaved> DiskLevel::prepare(std::size_t group, const BlockContent& content,
+                                                     const std::function<std::vector<double>()>& rows) {
   const bool with_states = content.states != nullptr && numbers_of_states() > 0;
-  const std::string file = block_name(group, content.key, with_states);
-  if (folder_.has(file)) return folder_.touch(file);
-  if (!folder_.writing()) return;
-  std::vector<std::byte> bytes = header(group, content, with_states);
-  bytes.reserve(file_bytes(group, with_states));
-  put_numbers(bytes, storage_.read(group, block), width_);
-  if (with_states) {
-    for (const Matrix& state : *content.states) put_numbers(bytes, ops_.download(state), width_);
+  Unsaved unsaved{block_name(group, content.key, with_states), {}};
+  if (folder_.has(unsaved.name)) {
+    folder_.touch(unsaved.name);
+    return std::nullopt;
   }
-  if (bytes.size() + kDigestBytes != file_bytes(group, with_states)) return;  // a state of nothing
-  put_bytes(bytes, sha256_of(bytes).bytes);
-  folder_.put(file, bytes);
+  if (!folder_.writing()) return std::nullopt;
+  unsaved.bytes = header(group, content, with_states);
+  unsaved.bytes.reserve(file_bytes(group, with_states));
+  put_numbers(unsaved.bytes, rows(), width_);
+  if (with_states) {
+    for (const Matrix& state : *content.states) put_numbers(unsaved.bytes, ops_.download(state), width_);
+  }
+  if (unsaved.bytes.size() + kDigestBytes != file_bytes(group, with_states))
+    return std::nullopt;  // a state of nothing
+  return unsaved;
+}
+
+void DiskLevel::seal(Unsaved& unsaved) {
+  put_bytes(unsaved.bytes, sha256_of(unsaved.bytes).bytes);
 }
 
 std::optional<OuterBlock> DiskLevel::fetch(std::size_t group, const BlockContent& wanted, bool with_states) {

@@ -10,6 +10,7 @@
 
 #include "core/numeric/largest.h"
 #include "core/system/error.h"
+#include "refimpl/claims/handoff_claims.h"
 #include "refimpl/claims/serving_claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
@@ -63,6 +64,8 @@ class ClaimRunner {
     if (model_->draft_layers() > 0) claims_.push_back(speculation_claim());
     for (Claim& claim : serving_claims(*model_, *ops_, tokens_, kernels_.exact))
       claims_.push_back(std::move(claim));
+    const HandoffModel with{*model_, *ops_, cache_shape(*model_, weights_.tree()), {}};
+    for (Claim& claim : handoff_claims(with, tokens_, kernels_.exact)) claims_.push_back(std::move(claim));
     return std::move(claims_);
   }
 

@@ -51,27 +51,6 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-int connected(const SocketPlace& place, Patience patience) {
-  const auto until = HandoffClock::now() + patience;
-  const Addresses addresses = addresses_of(place, false);
-  for (;;) {
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-      const int descriptor = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-      if (descriptor >= 0 && ::connect(descriptor, a->ai_addr, a->ai_addrlen) == 0) {
-        send_at_once(descriptor);
-        return descriptor;
-      }
-      if (descriptor >= 0) ::close(descriptor);
-    }
-    if (interrupted()) throw Error::io("the hand-off was interrupted");
-    if (HandoffClock::now() > until)
-      throw Error::io(fmt::format("nobody takes a hand-off on tcp://{}:{}", escape_for_terminal(place.host),
-                                  place.port))
-          .remedy("start the decoder: assay run MODEL --handoff-from tcp://HOST:PORT");
-    std::this_thread::sleep_for(kAgain);
-  }
-}
-
 int listening_at(const SocketPlace& place) {
   const Addresses addresses = addresses_of(place, true);
   int why = EADDRNOTAVAIL;
@@ -194,8 +173,29 @@ void FrameSocket::drain(Patience time) {
   }
 }
 
+FrameSocket connect_to(const SocketPlace& place, Patience patience) {
+  const auto until = HandoffClock::now() + patience;
+  const Addresses addresses = addresses_of(place, false);
+  for (;;) {
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+      const int descriptor = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+      if (descriptor >= 0 && ::connect(descriptor, a->ai_addr, a->ai_addrlen) == 0) {
+        send_at_once(descriptor);
+        return {descriptor, patience};
+      }
+      if (descriptor >= 0) ::close(descriptor);
+    }
+    if (interrupted()) throw Error::io("the hand-off was interrupted");
+    if (HandoffClock::now() > until)
+      throw Error::io(fmt::format("nobody takes a hand-off on tcp://{}:{}", escape_for_terminal(place.host),
+                                  place.port))
+          .remedy("start the decoder: assay run MODEL --handoff-from tcp://HOST:PORT");
+    std::this_thread::sleep_for(kAgain);
+  }
+}
+
 PartSocketSink::PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience)
-    : socket_(connected(place, patience), patience) {
+    : socket_(connect_to(place, patience)) {
   try {
     socket_.send(std::string(kGreeting) + authorization);
     const std::string answer = socket_.receive_text(kMostText);

@@ -52,9 +52,12 @@ class FrameSocket {
   Patience patience_;
 };
 
+// As often as it takes while patience lasts: the other side may be starting.
+FrameSocket connect_to(const SocketPlace& place, Patience patience);
+
 class PartSocketSink : public PartSink {
  public:
-  // Connects, as often as it takes while patience lasts: the decoder may be starting. `authorization`: empty, or "Bearer …".
+  // `authorization`: empty, or "Bearer …".
   PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience);
   void put(std::uint64_t serial, std::span<const std::byte> part) override;
   void close() override;

@@ -51,7 +51,7 @@ struct HandoffMade {
   std::function<std::uint64_t(const PartHeader&, std::size_t block_tokens)> place =
       [](const PartHeader& header, std::size_t) { return header.first; };
   std::function<std::uint64_t(std::uint64_t layer)> layer_of = [](std::uint64_t layer) { return layer; };
-  bool counts_first = true, hands_drafts = true, looks_at_seals = true;
+  bool hands_drafts = true, looks_at_seals = true;
 };
 
 struct HandoffSent {

@@ -222,7 +222,7 @@ HandedText Takeover::text(std::size_t block_tokens) {
   }
   for (const Layer& layer : layers_)
     handed.states.insert(handed.states.end(), layer.states.begin(), layer.states.end());
-  if (made_.counts_first) handed.first = end_.first;
+  handed.first = end_.first;
   if (!handed.first && hidden_) handed.hidden = hidden_rows(tokens_ - 1);
   handed.teach = teacher();
   return handed;

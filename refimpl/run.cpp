@@ -51,10 +51,9 @@ class Runner {
   int run() {
     if (!settings_.perplexity.empty()) return run_loss();
     if (settings_.interactive) return chat(*open_, settings_);
-    if (!settings_.handoff.from.empty()) return take_over_text();
+    if (settings_.handoff.wanted()) return run_handoff();
     prompts_ = read_prompts(*open_, settings_);
     if (settings_.claims) return run_all_claims();
-    if (!settings_.handoff.to.empty()) return hand_over_prompt();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
     if (settings_.tokens_to_make() > 0 && !interrupted())
@@ -196,7 +195,17 @@ class Runner {
 
   // ---- two processes
 
+  int run_handoff() {
+    try {
+      return settings_.handoff.from.empty() ? hand_over_prompt() : take_over_text();
+    } catch (const Error&) {
+      if (interrupted()) return kExitInterrupted;  // the other side may have gone first
+      throw;
+    }
+  }
+
   int hand_over_prompt() {
+    prompts_ = read_prompts(*open_, settings_);
     if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
     const RequestRules rules(*open_, settings_);
     const HandoffSent sent = send_handoff(*open_, settings_, request(prompts_.front(), rules));
@@ -216,12 +225,12 @@ class Runner {
     std::optional<RunSpeculation> guesses;
     if (settings_.speculation.wanted()) guesses.emplace(*open_, settings_);
     const RequestRules rules(*open_, settings_);
-    const RunTakeover::Text written = taking.write(
-        request(prompts_.front(), rules), guesses ? guesses->options() : SpeculationOptions(),
-        [&](TokenId id, std::span<const double> logits) {
-          show_token(text, id);
-          if (settings_.log_probabilities > 0 && !logits.empty()) say_likely(0, logits, id);
-        });
+    const RunTakeover::Text written =
+        taking.write(request(prompts_.front(), rules), guesses ? guesses->options() : SpeculationOptions(),
+                     [&](TokenId id, std::span<const double> logits) {
+                       show_token(text, id);
+                       if (settings_.log_probabilities > 0 && !logits.empty()) say_likely(0, logits, id);
+                     });
     show_end(text);
     made_ = {written.made};
     document_["handoff"] = taking.to_json();

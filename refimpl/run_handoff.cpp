@@ -9,6 +9,7 @@
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
 #include "core/system/text.h"
+#include "core/system/threads.h"
 #include "refimpl/endpoint/api_keys.h"
 #include "refimpl/handoff/part_folder.h"
 #include "refimpl/handoff/part_socket.h"
@@ -52,8 +53,8 @@ std::unique_ptr<PartSource> source_of(const HandoffSettings& s,
 // All by which a token is chosen from logits.
 std::string rules_text(const RunSettings& s, const SamplingParams& p) {
   std::string text = fmt::format("temperature {} top-k {} top-p {} min-p {} typical-p {} penalties {} {} {} ",
-                                 p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p,
-                                 p.repetition_penalty, p.presence_penalty, p.frequency_penalty);
+                                 p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.repetition_penalty,
+                                 p.presence_penalty, p.frequency_penalty);
   text += fmt::format("min-tokens {} seed {}", p.min_tokens, p.seed);
   for (const TokenId id : p.stop_tokens) text += fmt::format(" stop {}", id);
   for (const auto& [id, bias] : p.logit_bias) text += fmt::format(" bias {}={}", id, bias);
@@ -72,19 +73,22 @@ void add_handoff_options(CLI::App& command, HandoffSettings& s) {
       ->type_name("WHERE")
       ->check(not_empty());
   command
-      .add_option("--handoff-from", s.from,
-                  "Go on from a prompt that another process read: from a folder, or listening on tcp://HOST:PORT")
+      .add_option(
+          "--handoff-from", s.from,
+          "Go on from a prompt that another process read: from a folder, or listening on tcp://HOST:PORT")
       ->type_name("WHERE")
       ->check(not_empty());
   command
-      .add_option("--handoff-first", s.first,
-                  "Of --handoff-to: the first token goes as its id (default), or as the hidden state that the "
-                  "other side chooses it from")
+      .add_option(
+          "--handoff-first", s.first,
+          "Of --handoff-to: the first token goes as its id (default), or as the hidden state that the "
+          "other side chooses it from")
       ->check(CLI::IsMember({"id", "hidden"}));
   command
-      .add_option("--handoff-draft", s.draft,
-                  "Of --handoff-to: what the prediction layers' cache is made of on the other side: recompute, "
-                  "rows, hidden, inputs (default: none)")
+      .add_option(
+          "--handoff-draft", s.draft,
+          "Of --handoff-to: what the prediction layers' cache is made of on the other side: recompute, "
+          "rows, hidden, inputs (default: none)")
       ->check(CLI::IsMember({"none", "recompute", "rows", "hidden", "inputs"}));
   command.add_flag("--handoff-whole", s.whole,
                    "Of --handoff-to: send when all is computed, not layer by layer");
@@ -108,7 +112,8 @@ void check_handoff_options(const RunSettings& settings) {
     throw Error::usage("--handoff-to and --handoff-from are two processes' options");
   const bool of_prefill = !s.first.empty() || !s.draft.empty() || s.whole || s.senders != 1;
   if (s.to.empty() && of_prefill)
-    throw Error::usage("--handoff-first, --handoff-draft, --handoff-whole and --handoff-heads go with --handoff-to");
+    throw Error::usage(
+        "--handoff-first, --handoff-draft, --handoff-whole and --handoff-heads go with --handoff-to");
   if (!s.wanted() && !s.key_file.empty())
     throw Error::usage("--handoff-key-file goes with --handoff-to or --handoff-from");
   if (!s.wanted()) return;
@@ -156,11 +161,12 @@ std::string handoff_lines(const HandoffSent& sent, std::size_t tokens) {
     return static_cast<double>(bytes) / static_cast<double>(std::max<std::size_t>(1, tokens));
   };
   return render(sent.timeline, kShownLayers) +
-         fmt::format("\n{} tokens handed over in {} parts, {} bytes: {:.6g} a token of rows, {:.6g} of hidden "
-                     "states, {:.6g} of prediction layers; {} of states",
-                     with_thousands(tokens), with_thousands(sent.parts), with_thousands(sent.bytes),
-                     a_token(sent.row_bytes), a_token(sent.hidden_bytes), a_token(sent.draft_bytes),
-                     with_thousands(sent.state_bytes));
+         fmt::format(
+             "\n{} tokens handed over in {} parts, {} bytes: {:.6g} a token of rows, {:.6g} of hidden "
+             "states, {:.6g} of prediction layers; {} of states",
+             with_thousands(tokens), with_thousands(sent.parts), with_thousands(sent.bytes),
+             a_token(sent.row_bytes), a_token(sent.hidden_bytes), a_token(sent.draft_bytes),
+             with_thousands(sent.state_bytes));
 }
 
 RunTakeover::RunTakeover(OpenModel& open, const RunSettings& settings,
@@ -176,13 +182,16 @@ RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const Spe
   taken_->require_rules(rules_text(settings_, request.sampling));
   taken_->read(kHandedBlock);
   const std::size_t guesses = guesses_of(speculation.shape), context = open_.model->context();
-  const std::size_t most = std::min(context, request.prompt.size() + std::min(request.max_new_tokens, context));
-  ServingOptions options{.cache = {.blocks = (most + guesses) / kHandedBlock + 1, .block_tokens = kHandedBlock},
-                         .speculation = speculation};
+  const std::size_t most =
+      std::min(context, request.prompt.size() + std::min(request.max_new_tokens, context));
+  ServingOptions options{
+      .cache = {.blocks = (most + guesses) / kHandedBlock + 1, .block_tokens = kHandedBlock},
+      .speculation = speculation};
   options.cache.chunk = options.cache.tokens_a_step = options.cache.chunk + guesses;
   options.cache.prefix_cache = false;
   ServingEngine engine(*open_.model, *open_.ops, options);
-  engine.listen([&](std::size_t, std::size_t, TokenId id, std::span<const double> logits) { show(id, logits); });
+  engine.listen(
+      [&](std::size_t, std::size_t, TokenId id, std::span<const double> logits) { show(id, logits); });
   engine.watch_plans([&](const StepPlan& plan) { taken_->check(engine.storage(), plan); });
   const auto start = HandoffClock::now();
   bool told = false;
@@ -192,7 +201,7 @@ RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const Spe
       if (!std::exchange(told, true)) source_->taken();
     }
     if (!told) source_->taken();
-    source_->done();
+    if (!interrupted()) source_->done();
     return {engine.result(number), engine.counts(),
             std::chrono::duration<double>(HandoffClock::now() - start).count()};
   } catch (const Error& error) {
@@ -202,12 +211,9 @@ RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const Spe
 }
 
 Json RunTakeover::to_json() const {
-  return {{"tokens", ticket().tokens.size()},
-          {"first", name(ticket().first)},
-          {"draft", name(ticket().draft)},
-          {"parts", taken_->parts()},
-          {"bytes", taken_->bytes()},
-          {"checked", taken_->checked()}};
+  return {{"tokens", ticket().tokens.size()}, {"first", name(ticket().first)},
+          {"draft", name(ticket().draft)},    {"parts", taken_->parts()},
+          {"bytes", taken_->bytes()},         {"checked", taken_->checked()}};
 }
 
 }  // namespace assay

@@ -41,10 +41,11 @@ struct RunSettings {
   std::optional<double> temperature;  // as given
   std::string precision = "f32", kernels = "reference", variant, mla = "absorbed", experts = "sparse";
   std::string logits, dump, taps, perplexity, against;
-  std::string cache_dir, cache_bytes, cache_memory;  // blocks of caches on disk, and how much of it; before it
-  std::string isa;                     // --isa, as given: with vectors of another width bits may be others
-  std::size_t log_probabilities = 0;   // --logprobs
-  WindowRule windows;                  // of --perplexity
+  std::string cache_dir, cache_bytes,
+      cache_memory;                   // blocks of caches on disk, and how much of it; before it
+  std::string isa;                    // --isa, as given: with vectors of another width bits may be others
+  std::size_t log_probabilities = 0;  // --logprobs
+  WindowRule windows;                 // of --perplexity
   ChatOptions chat;
   SpeculationSettings speculation;
   HandoffSettings handoff;

@@ -60,8 +60,7 @@ void put_numbers(std::vector<std::byte>& out, std::span<const double> numbers, N
       return put_as<std::uint16_t>(out, numbers, [](double x) {
         return static_cast<std::uint16_t>(encode(kBF16, static_cast<float>(x), Overflow::special));
       });
-    case NumberWidth::f32:
-      return put_as<float>(out, numbers, [](double x) { return static_cast<float>(x); });
+    case NumberWidth::f32: return put_as<float>(out, numbers, [](double x) { return static_cast<float>(x); });
     case NumberWidth::f64: return put_as<double>(out, numbers, [](double x) { return x; });
   }
 }

@@ -37,7 +37,6 @@ void put_numbers(std::vector<std::byte>& out, std::span<const double> numbers, N
 // As many as `numbers` has room for; `bytes` holds so many at least.
 void get_numbers(std::span<const std::byte> bytes, NumberWidth width, std::span<double> numbers);
 
-
 // A matrix of numbers as they lie in memory (stored_width), to the bit: upload() rounds as activations are, and states of
 // recurrent layers are not.
 Matrix matrix_of(Ops& ops, std::span<const std::byte> bytes, std::size_t rows, std::size_t columns);

@@ -34,8 +34,7 @@ class TieredLevel : public OuterLevel {
   };
 
   // `disk`: none, and what memory gives up is forgotten.
-  TieredLevel(const BlockStorage& storage, std::uint64_t memory_bytes,
-              std::unique_ptr<DiskLevel> disk);
+  TieredLevel(const BlockStorage& storage, std::uint64_t memory_bytes, std::unique_ptr<DiskLevel> disk);
   ~TieredLevel() override;  // all is saved
 
   void ask(Wanted wanted) { wanted_ = std::move(wanted); }

@@ -150,12 +150,12 @@ std::vector<Claim> handoff_claims(const HandoffModel& with, std::span<const Toke
       truncation_errors(with.model, with.ops, tokens.first(std::min(tokens.size(), with.model.context())),
                         std::min(tokens.size(), with.model.context()) / 2);
   for (std::size_t layer = 0; layer < errors.size(); ++layer)
-    claims.push_back({fmt::format("cut_beginning_{}", layer),
-                      layer == 0 ? "the first layer's keys without positions, of a text cut at its beginning ≡ "
-                                   "computed anew"
-                                 : "the same, which nobody can promise: these keys have seen what was cut",
-                      "keys before rotation, relative to the largest", errors[layer], 0,
-                      layer == 0 && exact});
+    claims.push_back(
+        {fmt::format("cut_beginning_{}", layer),
+         layer == 0 ? "the first layer's keys without positions, of a text cut at its beginning ≡ "
+                      "computed anew"
+                    : "the same, which nobody can promise: these keys have seen what was cut",
+         "keys before rotation, relative to the largest", errors[layer], 0, layer == 0 && exact});
   return claims;
 }
 

@@ -83,7 +83,7 @@ std::string difference(const HandedRun& uncut, const HandedRun& handed) {
                        fmt::join(uncut.made.ids, " "));
   if (handed.made.finish_reason != uncut.made.finish_reason) return "it ended otherwise";
   for (std::size_t i = 0; i < uncut.rows.size(); ++i) {
-    const std::vector<double> &a = uncut.rows[i], &b = handed.rows.at(i);
+    const std::vector<double>&a = uncut.rows[i], &b = handed.rows.at(i);
     if (b.empty() && i == 0) continue;
     if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) != 0)
       return fmt::format("logits of token {} differ from those uncut", i);

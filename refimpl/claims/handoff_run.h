@@ -22,9 +22,9 @@ struct HandedRun {
   LogitRows rows;  // that tokens were chosen from; of a first token that came as its id there are none
   ServingCounts counts;
   HandoffSent sent;
-  std::string refused;           // why the decoder took none of it; empty: it did
-  std::size_t held = 0;          // blocks at the end
-  bool checked = false;          // the decoder's blocks, against the prefill's cache
+  std::string refused;   // why the decoder took none of it; empty: it did
+  std::size_t held = 0;  // blocks at the end
+  bool checked = false;  // the decoder's blocks, against the prefill's cache
 };
 // Both sides in this process, one after the other.
 HandedRun hand_over_and_write(const HandoffModel& with, const ServingRequest& request,

@@ -161,9 +161,8 @@ std::size_t ServingEngine::take_over(const ServingRequest& request, HandedText h
 void ServingEngine::begin(Served& served, const HandedText& handed) {
   if (handed.first) {
     const bool stops = push(served, *handed.first, {});
-    served.end =
-        parts_.end({stops, served.made.ids.size(), served.request.text.max_new_tokens, served.ids.size(),
-                    std::min(model_.context(), scheduler_->capacity()), 0});
+    served.end = parts_.end({stops, served.made.ids.size(), served.request.text.max_new_tokens,
+                             served.ids.size(), std::min(model_.context(), scheduler_->capacity()), 0});
   } else {
     try_to_choose(served, ops_.download(model_.logits(handed.hidden, ops_, {})));
   }

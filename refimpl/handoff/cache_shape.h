@@ -15,9 +15,9 @@ struct CacheShape {
     CacheWidth width;
     std::uint64_t heads = 1;  // that a row is made of: kv heads; 1: a latent, which is nobody's part
   };
-  std::vector<Layer> layers;   // those of the main model; layers of multi-token prediction come behind
+  std::vector<Layer> layers;    // those of the main model; layers of multi-token prediction come behind
   std::size_t tree_layers = 1;  // of the model: a layer may have several caches (LongCat: one a half)
-  std::uint64_t hidden = 0;    // numbers of a hidden state
+  std::uint64_t hidden = 0;     // numbers of a hidden state
 
   std::size_t caches_a_layer() const { return tree_layers == 0 ? 1 : layers.size() / tree_layers; }
   // A token behind `tokens` others looks at rows from this one on.

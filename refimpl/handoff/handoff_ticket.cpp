@@ -126,7 +126,8 @@ std::vector<BlockKey> seal_heads(std::span<const double> rows, std::size_t row_n
 }
 
 std::string first_difference(const std::vector<LayerSeal>& wanted, const std::vector<LayerSeal>& found) {
-  if (wanted.size() != found.size()) return fmt::format("{} layers in place of {}", found.size(), wanted.size());
+  if (wanted.size() != found.size())
+    return fmt::format("{} layers in place of {}", found.size(), wanted.size());
   for (std::size_t layer = 0; layer < wanted.size(); ++layer) {
     const auto differs = [&](std::string_view what, const auto& a, const auto& b) {
       for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i)

@@ -76,8 +76,7 @@ std::string render(const HandoffTimeline& timeline, std::size_t most_lines) {
               {Table::Align::right, Table::Align::left, Table::Align::right, Table::Align::right,
                Table::Align::right, Table::Align::left});
   double end = 0;
-  for (const LayerTime& layer : timeline.layers)
-    end = std::max({end, layer.computed.to, layer.sent.to});
+  for (const LayerTime& layer : timeline.layers) end = std::max({end, layer.computed.to, layer.sent.to});
   for (std::size_t i = 0; i < std::min(most_lines, timeline.layers.size()); ++i) {
     const LayerTime& layer = timeline.layers[i];
     table.add({std::to_string(layer.layer), fmt::format("{}–{}", layer.first, layer.first + layer.rows - 1),
@@ -88,9 +87,10 @@ std::string render(const HandoffTimeline& timeline, std::size_t most_lines) {
   if (timeline.layers.size() > most_lines)
     text += fmt::format("… and {} more\n", timeline.layers.size() - most_lines);
   const double sending = timeline.sending();
-  return text + fmt::format("computing {:.2f} ms, sending {:.2f} ms, {:.0f}% of it while layers were computed",
-                            1000 * timeline.computing(), 1000 * sending,
-                            sending > 0 ? 100 * timeline.overlapped() / sending : 0.0);
+  return text +
+         fmt::format("computing {:.2f} ms, sending {:.2f} ms, {:.0f}% of it while layers were computed",
+                     1000 * timeline.computing(), 1000 * sending,
+                     sending > 0 ? 100 * timeline.overlapped() / sending : 0.0);
 }
 
 }  // namespace assay

@@ -67,8 +67,8 @@ void PartSender::go(const Job& job, std::uint64_t serial) {
   header.text = common_.text;
   header.handoff = common_.handoff;
   header.serial = serial;
-  const std::vector<std::byte> bytes = pack(job.numbers ? part_of_numbers(header, *job.numbers, job.width)
-                                                        : part_of_text(header, job.text));
+  const std::vector<std::byte> bytes =
+      pack(job.numbers ? part_of_numbers(header, *job.numbers, job.width) : part_of_text(header, job.text));
   sink_.put(serial, bytes);
   gone_.push_back({job.counted, {from, now()}, bytes.size()});
 }

@@ -187,8 +187,8 @@ FrameSocket connect_to(const SocketPlace& place, Patience patience) {
     }
     if (interrupted()) throw Error::io("the hand-off was interrupted");
     if (HandoffClock::now() > until)
-      throw Error::io(fmt::format("nobody takes a hand-off on tcp://{}:{}", escape_for_terminal(place.host),
-                                  place.port))
+      throw Error::io(
+          fmt::format("nobody takes a hand-off on tcp://{}:{}", escape_for_terminal(place.host), place.port))
           .remedy("start the decoder: assay run MODEL --handoff-from tcp://HOST:PORT");
     std::this_thread::sleep_for(kAgain);
   }
@@ -251,7 +251,8 @@ void PartSocketSource::wait_for_prefill() {
   while (!socket_) {
     pollfd state = {.fd = listening_, .events = POLLIN, .revents = 0};
     if (interrupted()) throw Error::io("the hand-off was interrupted");
-    if (HandoffClock::now() > until) throw Error::io("no hand-off began here").remedy("start the prefill, or give it more time");
+    if (HandoffClock::now() > until)
+      throw Error::io("no hand-off began here").remedy("start the prefill, or give it more time");
     if (::poll(&state, 1, static_cast<int>(kGlance.count())) <= 0) continue;
     const int descriptor = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
     if (descriptor < 0) continue;

@@ -32,9 +32,10 @@ class PartSource {
   virtual ~PartSource() = default;
   // Waits for it. Throws Error::io where it will not come.
   virtual std::vector<std::byte> next(std::uint64_t serial) = 0;
-  virtual void taken() = 0;                        // all of it was right
-  virtual void refuse(const std::string& why) = 0;  // is told to the other side, where it listens; throws nothing
-  virtual void done() {}                            // nobody needs it any more
+  virtual void taken() = 0;  // all of it was right
+  virtual void refuse(
+      const std::string& why) = 0;  // is told to the other side, where it listens; throws nothing
+  virtual void done() {}            // nobody needs it any more
 };
 
 // Between two threads.

@@ -61,8 +61,7 @@ class Prefill {
         sender_(common_header(), sink, start_),
         sink_(sink),
         watch_([this](std::size_t layer) { layer_over(layer); }) {
-    if (options.draft == DraftHandoff::rows)
-      drafter_ = LayerDrafts(with.model, with.ops).start();
+    if (options.draft == DraftHandoff::rows) drafter_ = LayerDrafts(with.model, with.ops).start();
   }
 
   HandoffSent run() {
@@ -97,9 +96,7 @@ class Prefill {
     header.handoff = drawn_number();
     return header;
   }
-  double now() const {
-    return std::chrono::duration<double>(HandoffClock::now() - start_).count();
-  }
+  double now() const { return std::chrono::duration<double>(HandoffClock::now() - start_).count(); }
   bool sends_hidden() const {
     return options_.draft == DraftHandoff::hidden || options_.draft == DraftHandoff::inputs;
   }
@@ -230,9 +227,9 @@ class Prefill {
       const auto& [width, heads] = with_.shape.layers[layer];
       const std::size_t first = CacheShape::first_needed(width, tokens_);
       const auto sealed = [&](const Matrix& all) {
-        return all.columns() == 0 ? std::vector<BlockKey>()
-                                  : seal_heads(ops_.download(all.row_range(first, tokens_ - first)),
-                                               all.columns(), heads);
+        return all.columns() == 0
+                   ? std::vector<BlockKey>()
+                   : seal_heads(ops_.download(all.row_range(first, tokens_ - first)), all.columns(), heads);
       };
       LayerSeal& seal = seals.emplace_back();
       seal.keys = sealed(sequence_.cache().keys(layer).base);

@@ -31,7 +31,7 @@ struct HandoffOptions {
   bool by_layer = true;
   FirstToken first = FirstToken::id;
   DraftHandoff draft = DraftHandoff::none;
-  std::size_t chunk = 512;   // tokens of the prompt that are read, and sent, at once
+  std::size_t chunk = 512;    // tokens of the prompt that are read, and sent, at once
   std::uint64_t senders = 1;  // heads go as this many ranks of a tensor-parallel prefill would send them
   bool text = false;
   std::string rules;

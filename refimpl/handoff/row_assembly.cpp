@@ -22,8 +22,7 @@ void RowAssembly::take(const HandoffPart& part, std::uint64_t at) {
   const PartHeader& h = part.header;
   const std::string what = fmt::format("{} of layer {}", name(h.kind), h.layer);
   if (h.rows > rows_ || at > rows_ - h.rows)
-    throw Error::input(
-        fmt::format("{}: rows {} to {} of a text of {} tokens", what, at, at + h.rows, rows_));
+    throw Error::input(fmt::format("{}: rows {} to {} of a text of {} tokens", what, at, at + h.rows, rows_));
   if (h.heads.of != heads_ || h.heads.count == 0 || h.heads.count > heads_ ||
       h.heads.first > heads_ - h.heads.count)
     throw Error::input(fmt::format("{}: {} heads from head {} on, of {}, where the layer has {}", what,

@@ -73,7 +73,8 @@ HandoffPart Takeover::next() {
 void Takeover::require_rules(const std::string& rules) {
   if (ticket_.first == FirstToken::hidden || ticket_.rules == rules) return;
   told([&] {
-    throw Error::input("the prefill chose the first token by other rules than the next ones would be chosen by")
+    throw Error::input(
+        "the prefill chose the first token by other rules than the next ones would be chosen by")
         .remedy("give both sides the same options of sampling, or the prefill --handoff-first hidden");
   });
 }
@@ -94,8 +95,8 @@ void Takeover::read(std::size_t block_tokens) {
     if (ticket_.first == FirstToken::id && !end_.first)
       throw Error::input("a hand-off without the first token that it promised");
     if (end_.first && *end_.first >= with_.model.vocabulary())
-      throw Error::input(fmt::format("a hand-off's first token is {}, of {}", *end_.first,
-                                     with_.model.vocabulary()));
+      throw Error::input(
+          fmt::format("a hand-off's first token is {}, of {}", *end_.first, with_.model.vocabulary()));
     require_all();
   });
 }
@@ -116,7 +117,8 @@ void Takeover::take(const HandoffPart& part, std::size_t block_tokens) {
 
 void Takeover::take_rows(const HandoffPart& part, std::size_t block_tokens) {
   if (part.header.layer >= layers_.size())
-    throw Error::input(fmt::format("rows of layer {}, and the model has {}", part.header.layer, layers_.size()));
+    throw Error::input(
+        fmt::format("rows of layer {}, and the model has {}", part.header.layer, layers_.size()));
   Layer& layer = layers_[part.header.layer];
   RowAssembly& rows = part.header.kind == PartKind::keys ? layer.keys : layer.values;
   rows.take(part, made_.place(part.header, block_tokens));
@@ -183,8 +185,7 @@ void Takeover::require_all() const {
 }
 
 // As BlockStorage has them: layer by layer, keys before values; behind the text nothing.
-std::vector<double> Takeover::block_of(const CacheGroup& group, std::size_t first,
-                                       std::size_t block_tokens) {
+std::vector<double> Takeover::block_of(const CacheGroup& group, std::size_t first, std::size_t block_tokens) {
   std::vector<double> numbers;
   for (const std::size_t layer : group.layers) {
     if (layer >= layers_.size()) {  // of multi-token prediction: its rows are the drafter's own
@@ -250,7 +251,8 @@ std::function<void(Drafter&, std::span<const TokenId>)> Takeover::teacher() {
       return [this](Drafter& drafter, std::span<const TokenId> text) { drafter.see(text, 0, hidden_anew()); };
     case DraftHandoff::hidden:
     case DraftHandoff::inputs:
-      return [this](Drafter& drafter, std::span<const TokenId> text) { drafter.see(text, 0, hidden_rows(0)); };
+      return
+          [this](Drafter& drafter, std::span<const TokenId> text) { drafter.see(text, 0, hidden_rows(0)); };
     case DraftHandoff::rows: break;
   }
   return [this](Drafter& drafter, std::span<const TokenId>) {

@@ -48,7 +48,8 @@ TEST(Truncation, IsExactInTheFirstLayerAlone) {
     const std::vector<double> errors = truncation_errors(*m.model, *m.ops, tokens, 9);
     ASSERT_GT(errors.size(), 1U) << name;
     EXPECT_EQ(errors[0], 0) << name;
-    for (std::size_t layer = 1; layer < errors.size(); ++layer) EXPECT_GT(errors[layer], 1e-4) << name << layer;
+    for (std::size_t layer = 1; layer < errors.size(); ++layer)
+      EXPECT_GT(errors[layer], 1e-4) << name << layer;
   }
 }
 
@@ -59,7 +60,8 @@ TEST(HandoffClaims, Hold) {
     for (TokenId i = 0; i < 24; ++i) tokens.push_back((11 * i * i + 5) % 60);
     const std::vector<Claim> claims = handoff_claims(m.with, tokens, true);
     EXPECT_GE(claims.size(), 3U);
-    for (const Claim& claim : claims) EXPECT_TRUE(claim.holds()) << name << ": " << claim.name << ' ' << claim.error;
+    for (const Claim& claim : claims)
+      EXPECT_TRUE(claim.holds()) << name << ": " << claim.name << ' ' << claim.error;
   }
 }
 

@@ -27,13 +27,15 @@ std::vector<std::string> run_of(std::vector<std::string> more) {
   return arguments;
 }
 const std::string kText =
-    "Once upon a time there was a little girl who lived in a small house near the forest, and every day she went out to "
+    "Once upon a time there was a little girl who lived in a small house near the forest, and every day she "
+    "went out to "
     "play with her friends until the sun went down and her mother called her home again.";
 
 // The program beside us.
 class Beside {
  public:
-  Beside(const std::vector<std::string>& arguments, const fs::path& out, const fs::path& err) : out_(out), err_(err) {
+  Beside(const std::vector<std::string>& arguments, const fs::path& out, const fs::path& err)
+      : out_(out), err_(err) {
     std::vector<std::string> all = {test::assay_binary()};
     all.insert(all.end(), arguments.begin(), arguments.end());
     process_ = ::fork();
@@ -117,15 +119,16 @@ TEST(HandoffProgram, OverASocketWithAKey) {
   const test::TempDir dir;
   test::write_file(dir / "keys", "a-key-that-others-do-not-have\n");
   test::write_file(dir / "wrong", "another-key\n");
-  Beside decoder(run_of({"-n", "12", "--handoff-from", "tcp://127.0.0.1:0", "--handoff-key-file", dir / "keys"}),
-                 dir / "out", dir / "err");
+  Beside decoder(
+      run_of({"-n", "12", "--handoff-from", "tcp://127.0.0.1:0", "--handoff-key-file", dir / "keys"}),
+      dir / "out", dir / "err");
   const std::string where = address_told(decoder);
   const test::ProcessResult refused =
       test::assay(run_of({"-p", kText, "--handoff-to", where, "--handoff-key-file", dir / "wrong"}));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("no such key"), std::string::npos) << refused.err;
-  const test::ProcessResult sent = test::assay(run_of({"-p", kText, "--handoff-to", where, "--handoff-first", "hidden",
-                                                       "--handoff-key-file", dir / "keys"}));
+  const test::ProcessResult sent = test::assay(run_of(
+      {"-p", kText, "--handoff-to", where, "--handoff-first", "hidden", "--handoff-key-file", dir / "keys"}));
   EXPECT_EQ(sent.exit_code, 0) << sent.err;
   EXPECT_EQ(decoder.wait(60), 0) << decoder.err();
   EXPECT_EQ(decoder.out(), uncut_text());
@@ -185,7 +188,8 @@ TEST(HandoffProgram, SurvivesKills) {
                            by_socket ? "tcp://127.0.0.1:0" : folder}),
                    dir / "out", dir / "err");
     const std::string where = by_socket ? address_told(decoder) : folder;
-    Beside prefill(run_of({"-p", kText, "--handoff-timeout", "5", "--handoff-to", where}), dir / "out2", dir / "err2");
+    Beside prefill(run_of({"-p", kText, "--handoff-timeout", "5", "--handoff-to", where}), dir / "out2",
+                   dir / "err2");
     std::this_thread::sleep_for(std::chrono::duration<double>(moment));
     (kill_prefill ? prefill : decoder).kill();
     const int prefill_code = prefill.wait(kNoHang), decoder_code = decoder.wait(kNoHang);

@@ -101,8 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Models, HandedOver, testing::ValuesIn(handed_models()),
 // The figures that are told of it: 576 numbers in 61 layers; option 2 adds a hidden state and an embedding, of which the
 // decoder could make the latter itself.
 TEST(HandoffBytes, OfDeepSeekV3) {
-  const ModuleTree tree =
-      describe(ModelConfig::read(test::published_config("DeepSeek-V3")));
+  const ModuleTree tree = describe(ModelConfig::read(test::published_config("DeepSeek-V3")));
   EXPECT_EQ(kv_cache(tree, {.bytes_per_value = 2}).per_token, 70'272U);
   EXPECT_EQ(tree.hidden_size * 2 * 2, 28'672U);
 }
@@ -133,8 +132,7 @@ TEST_P(HandedDrafts, GuessAsOneEngineDoes) {
         .speculation = {.source = std::make_shared<LayerDrafts>(*m.model, *m.ops), .shape = {1, 1}}};
     const ServingRequest request = m.request(19, 24);
     const HandedRun uncut = write_uncut(m.with, request, decoder);
-    const HandedRun handed =
-        hand_over_and_write(m.with, request, {.draft = GetParam(), .chunk = 6}, decoder);
+    const HandedRun handed = hand_over_and_write(m.with, request, {.draft = GetParam(), .chunk = 6}, decoder);
     EXPECT_EQ(difference(uncut, handed), "") << name;
     EXPECT_GT(uncut.counts.guessed, 0U) << name;
     if (GetParam() == DraftHandoff::none) continue;

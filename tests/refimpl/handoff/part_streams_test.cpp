@@ -94,15 +94,17 @@ TEST(PartSocket, ReadsAddresses) {
   EXPECT_EQ(socket_place("folder/of/parts"), std::nullopt);
   EXPECT_EQ(socket_place("tcp://[::1]:7001")->host, "::1");
   EXPECT_EQ(socket_place("tcp://example:80")->port, 80);
-  for (const std::string wrong : {"tcp://", "tcp://host", "tcp://host:", "tcp://:7", "tcp://host:65536", "tcp://host:7x"})
+  for (const std::string wrong :
+       {"tcp://", "tcp://host", "tcp://host:", "tcp://:7", "tcp://host:65536", "tcp://host:7x"})
     EXPECT_THROW(socket_place(wrong), Error) << wrong;
 }
 
 // A decoder that listens, in a thread of its own.
 struct Listening {
-  explicit Listening(const std::function<void(PartSocketSource&)>& work,
-                     PartSocketSource::Admits admits = [](const std::string&) { return true; },
-                     Patience patience = Patience(10'000))
+  explicit Listening(
+      const std::function<void(PartSocketSource&)>& work,
+      PartSocketSource::Admits admits = [](const std::string&) { return true; },
+      Patience patience = Patience(10'000))
       : source({"127.0.0.1", 0}, std::move(admits), patience),
         place{"127.0.0.1", source.port()},
         thread([this, work] { said = thrown([&] { work(source); }); }) {}
@@ -164,7 +166,9 @@ TEST(PartSocket, AsksForTheKey) {
                     [](const std::string& key) { return key == "Bearer right-key"; });
   EXPECT_NE(thrown([&] { PartSocketSink sink(decoder.place, "", Patience(5'000)); }).find("no such key"),
             std::string::npos);
-  EXPECT_NE(thrown([&] { PartSocketSink sink(decoder.place, "Bearer wrong", Patience(5'000)); }).find("no such key"),
+  EXPECT_NE(thrown([&] {
+              PartSocketSink sink(decoder.place, "Bearer wrong", Patience(5'000));
+            }).find("no such key"),
             std::string::npos);
   PartSocketSink sink(decoder.place, "Bearer right-key", Patience(5'000));
   sink.put(0, bytes_of("ticket"));
@@ -188,10 +192,14 @@ TEST(PartSocket, HearsOutStrangers) {
 }
 
 TEST(PartSocket, WaitsForNobodyForEver) {
-  Listening decoder([](PartSocketSource& source) { source.next(0); }, [](const std::string&) { return true; }, kShort);
+  Listening decoder([](PartSocketSource& source) { source.next(0); }, [](const std::string&) { return true; },
+                    kShort);
   decoder.thread.join();
   EXPECT_NE(decoder.said.find("no hand-off began"), std::string::npos);
-  EXPECT_NE(thrown([&] { PartSocketSink sink({"127.0.0.1", 1}, "", kShort); }).find("nobody takes"), std::string::npos);
+  EXPECT_NE(thrown([&] {
+              PartSocketSink sink({"127.0.0.1", 1}, "", kShort);
+            }).find("nobody takes"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -109,7 +109,10 @@ TEST(RowAssembly, PutsHeadsAndTokensTogether) {
   HandoffPart other = part(0, 1, {0, 1, 2});
   other.bytes[0] ^= std::byte{1};
   EXPECT_NE(refusal([&] { assembly.take(other, 0); }).find("came twice"), std::string::npos);
-  EXPECT_NE(refusal([&] { assembly.take(part(0, 2, {0, 2, 2}), 2); }).find("of a text of 3"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              assembly.take(part(0, 2, {0, 2, 2}), 2);
+            }).find("of a text of 3"),
+            std::string::npos);
   HandoffPart foreign = part(0, 1, {0, 1, 2});
   foreign.header.heads = {0, 1, 4};
   EXPECT_NE(refusal([&] { assembly.take(foreign, 0); }).find("where the layer has 2"), std::string::npos);
@@ -123,8 +126,12 @@ struct Recorded {
         model(make_model(weights, {})),
         with{*model, *ops, cache_shape(*model, weights.tree()), handoff_identity(identity)} {
     PartQueue queue;
-    const HandoffSent sent = hand_over(with, {.prompt = {first, 7, 11, 3}, .max_new_tokens = 4, .sampling = {},
-                                              .constraint = {}, .watch_text = {}},
+    const HandoffSent sent = hand_over(with,
+                                       {.prompt = {first, 7, 11, 3},
+                                        .max_new_tokens = 4,
+                                        .sampling = {},
+                                        .constraint = {},
+                                        .watch_text = {}},
                                        {}, queue);
     for (std::uint64_t i = 0; i < sent.parts; ++i) parts.push_back(queue.next(i));
   }
@@ -190,9 +197,11 @@ TEST(Takeover, RefusesWhatIsForeign) {
       mixed[i] = from.parts[i];
       return own.taken(mixed);
     };
-    EXPECT_NE(with_part(other_weights).find("other weights, or by another arithmetic"), std::string::npos) << i;
+    EXPECT_NE(with_part(other_weights).find("other weights, or by another arithmetic"), std::string::npos)
+        << i;
     EXPECT_NE(with_part(other_text).find("another hand-off"), std::string::npos) << i;
-    EXPECT_NE(with_part(again).find("another hand-off"), std::string::npos) << i;  // the same text, sent again
+    EXPECT_NE(with_part(again).find("another hand-off"), std::string::npos)
+        << i;  // the same text, sent again
   }
 }
 

@@ -69,7 +69,8 @@ std::vector<TokenId> alone(const TieredModel& m, const std::vector<TokenId>& pro
 // A first visit, others that crowd it out of the pool, and a second visit with a few tokens more.
 class SecondVisit : public testing::TestWithParam<const char*> {
  public:
-  void visit_twice(std::uint64_t memory, const fs::path& folder, const std::function<void(const Tiers&)>& look) {
+  void visit_twice(std::uint64_t memory, const fs::path& folder,
+                   const std::function<void(const Tiers&)>& look) {
     const TieredModel m(GetParam());
     Tiers tiers(m, memory, folder);
     const std::vector<TokenId> first = m.text(1, 24);

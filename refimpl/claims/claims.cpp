@@ -10,6 +10,7 @@
 
 #include "core/system/error.h"
 #include "refimpl/claims/cache_claims.h"
+#include "refimpl/claims/handoff_claims.h"
 #include "refimpl/claims/relative_difference.h"
 #include "refimpl/claims/serving_claims.h"
 #include "refimpl/engine/engine.h"
@@ -57,6 +58,8 @@ class ClaimRunner {
       claims_.push_back(std::move(claim));
     for (Claim& claim : cache_claims(*model_, *ops_, tokens_, kernels_.exact))
       claims_.push_back(std::move(claim));
+    const HandoffModel with{*model_, *ops_, cache_shape(*model_, weights_.tree()), {}};
+    for (Claim& claim : handoff_claims(with, tokens_, kernels_.exact)) claims_.push_back(std::move(claim));
     return std::move(claims_);
   }
 

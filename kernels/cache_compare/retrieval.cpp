@@ -58,15 +58,15 @@ double log_probability(std::span<const double> logits, TokenId id) {
 }
 
 // Of the phrase's third and fourth token: ln p, and how often it is the first choice.
-struct Answer {
+struct Recalled {
   double log_probability = 0;
   std::size_t found = 0;
 };
-Answer ask(const CachedModel& of, Ops& ops, std::span<const TokenId> prompt,
-           std::span<const TokenId> phrase) {
+Recalled ask(const CachedModel& of, Ops& ops, std::span<const TokenId> prompt,
+             std::span<const TokenId> phrase) {
   SteppedText text(*of.model, ops, of.method, prompt.size());
   text.read(prompt);
-  Answer answer;
+  Recalled answer;
   for (std::size_t i = 1; i + 1 < kPhrase; ++i) {
     const std::vector<double> logits = text.read(phrase.subspan(i, 1));
     answer.found += argmax(logits) == phrase[i + 1] ? 1 : 0;
@@ -75,7 +75,7 @@ Answer ask(const CachedModel& of, Ops& ops, std::span<const TokenId> prompt,
   return answer;
 }
 
-void add(const Answer& answer, const Answer& without, RetrievalCell& cell) {
+void add(const Recalled& answer, const Recalled& without, RetrievalCell& cell) {
   cell.found += answer.found;
   cell.asked += kPhrase - 2;
   cell.log_probability += answer.log_probability;
@@ -100,7 +100,7 @@ std::vector<RetrievalMap> retrieve(const CacheComparison& c, const RetrievalPlan
       for (std::size_t trial = 0; trial < plan.trials && !interrupted(); ++trial) {
         const Question q = questions.next(plan.lengths[l], plan.depths[d]);
         const CachedModel full = {nullptr, &c.model};
-        const Answer without = ask(full, c.ops, q.without, q.phrase);
+        const Recalled without = ask(full, c.ops, q.without, q.phrase);
         add(ask(full, c.ops, q.prompt, q.phrase), without, maps[0][d][l]);
         for (std::size_t m = 0; m < c.methods.size(); ++m)
           add(ask(c.methods[m], c.ops, q.prompt, q.phrase), without, maps[m + 1][d][l]);

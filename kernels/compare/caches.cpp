@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMostContext = 256;  // where none is asked for
 constexpr double kDepths[] = {0, 0.25, 0.5, 0.75, 1};
 
-constexpr const char* kExamples =
+constexpr const char* kCachesExamples =
     "  assay compare caches DIR --file text.txt                     every method, a quarter of the prompt "
     "kept\n"
     "  assay compare caches DIR --cache h2o:budget=64 --cache kivi2 --file text.txt --html caches.html\n"
@@ -240,7 +240,7 @@ void add_compare_caches(CLI::App& compare, Action& action) {
       ->type_name("FILE");
   add_isa_option(command);
   add_common_options(command, s.common);
-  set_examples(command, kExamples);
+  set_examples(command, kCachesExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_caches(*settings); }; });
 }
 

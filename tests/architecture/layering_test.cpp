@@ -67,6 +67,8 @@ const std::vector<Room>& rooms() {
       {"refimpl/bench_url",
        {"core/system", "core/numeric", "core/formats", "refimpl/sampling", "refimpl/replay",
         "refimpl/endpoint"}},
+      {"refimpl/fingerprint",
+       {"core/system", "core/formats", "core/formats/logprobs", "refimpl/endpoint", "refimpl/bench_url"}},
       {"refimpl/jinja", {"core/system"}},
       {"refimpl/tokenizers", {"core/system", "core/formats", "refimpl/jinja"}},
       {"refimpl",
@@ -146,7 +148,8 @@ const std::vector<Room>& rooms() {
         "refimpl/claims", "kernels/selection", "kernels/harness", "kernels/model_compare", "kernels/gate",
         "convert"}},
       {"cli",
-       {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/serve", "kernels/selection",
+       {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/fingerprint",
+        "refimpl/serve", "kernels/selection",
         "kernels/compare", "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
   return all;
 }

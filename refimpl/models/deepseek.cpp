@@ -62,11 +62,13 @@ class Deepseek final : public StagedModel {
   std::size_t context() const override { return context_; }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
-    const auto add = [&](const Layer& layer) {
-      widths.push_back({s_.attention.cache_width(), layer.attention.indexer ? s_.attention.index_dim : 0});
+    const auto add = [&](const Layer& layer, bool drafts) {
+      widths.push_back(s_.attention.cache_row());
+      widths.back().value_width = layer.attention.indexer ? s_.attention.index_dim : 0;
+      widths.back().drafts = drafts;
     };
-    for (const Layer& layer : layers_) add(layer);
-    for (const PredictionModule& module : modules_) add(module.layer);
+    for (const Layer& layer : layers_) add(layer, false);
+    for (const PredictionModule& module : modules_) add(module.layer, true);
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {

@@ -6,6 +6,7 @@
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/staged_model.h"
+#include "refimpl/models/watched_attention.h"
 
 namespace assay {
 namespace {
@@ -39,8 +40,11 @@ class Gpt2 final : public StagedModel {
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return std::min<std::size_t>(h_.context, positions_.rows); }
   std::vector<CacheWidth> cache_widths() const override {
-    return std::vector<CacheWidth>(blocks_.size(), {heads_ * head_dim_, heads_ * head_dim_});
+    const std::size_t width = heads_ * head_dim_;
+    return std::vector<CacheWidth>(blocks_.size(),
+                                   {.key_width = width, .value_width = width, .kv_heads = heads_});
   }
+  bool embeds_positions() const override { return true; }
 
   std::size_t layer_count() const override { return blocks_.size(); }
   Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
@@ -106,9 +110,10 @@ class Gpt2 final : public StagedModel {
     for (const Batch::Sequence& s : batch.sequences) {
       s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
       call.sequences.push_back(
-          {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
+          {s.first, s.count, s.cache->rows(index) + s.count, s.cache->keys(index), s.cache->values(index)});
     }
     const Matrix context = ops.attention(call);  // [tokens, hidden]
+    tell_attention(call, batch, index, ops);
     at("attn_context", context);
     Matrix out = ops.linear(context, block.attention_output.weight, block.attention_output.bias);
     at("attn_out", out);

@@ -105,7 +105,7 @@ class Longcat final : public StagedModel {
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return stretched_context(rope_); }
   std::vector<CacheWidth> cache_widths() const override {
-    return std::vector<CacheWidth>(2 * layers_.size(), {s_.cache_width(), 0});
+    return std::vector<CacheWidth>(2 * layers_.size(), s_.cache_row());
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
     return same_frequencies(rope_, length, other);

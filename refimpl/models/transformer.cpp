@@ -207,16 +207,21 @@ class Decoder : public StagedModel {
   RopeLayout rope_layout() const override {
     return h_.interleaved_pairs ? RopeLayout::interleaved : RopeLayout::half_split;
   }
+  bool embeds_positions() const override { return static_cast<bool>(positions_); }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     const auto add = [&](const DecoderLayer& layer) {
       widths.push_back(layer.attention ? layer.attention->cache_width()
-                       : layer.latent  ? CacheWidth{latent_.cache_width(), 0}
+                       : layer.latent  ? latent_.cache_row()
                                        : CacheWidth{});
       if (layer.recurrent) widths.back().states = layer.recurrent->states();
     };
     std::for_each(layers_.begin(), layers_.end(), add);
-    if (prediction_) std::for_each(prediction_->layers.begin(), prediction_->layers.end(), add);
+    if (!prediction_) return widths;
+    for (const DecoderLayer& layer : prediction_->layers) {
+      add(layer);
+      widths.back().drafts = true;
+    }
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {

@@ -12,6 +12,7 @@
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "core/system/finding_error.h"
+#include "refimpl/models/layer_regrouping.h"
 
 namespace assay {
 namespace {
@@ -256,6 +257,11 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
     decode(global.type, files_[global.file].bytes().subspan(global.offset, global.bytes), &view.global_scale);
   }
   return view;
+}
+
+Weights& Weights::regroup(const LayerGroups& groups) {
+  assay::regroup(tree_, groups);
+  return *this;
 }
 
 void Weights::check_unchanged() const {

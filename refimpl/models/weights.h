@@ -28,6 +28,7 @@
 #include "refimpl/models/mapped_file.h"
 #include "refimpl/models/weight_shares.h"
 #include "refimpl/ops/weight_view.h"
+#include "refimpl/step/layer_groups.h"
 
 namespace assay {
 
@@ -58,6 +59,8 @@ class Weights {
   const ModuleTree& whole_tree() const { return tree_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
   bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf; }
+  // Before a model is made of them (layer_regrouping.h).
+  Weights& regroup(const LayerGroups& groups);
   // How many weights are codes of one of these types with scales.
   std::size_t count_scaled(std::span<const ElementType> codes) const;
   std::uint64_t bytes() const;  // of all files

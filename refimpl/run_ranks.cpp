@@ -289,10 +289,12 @@ void check_rank_options(const RunSettings& settings) {
     throw Error::usage("ranks compute with the reference's kernels").remedy("leave out --kernels");
   if (!settings.logits.empty() || !settings.dump.empty() || !settings.perplexity.empty() ||
       settings.log_probabilities > 0 || settings.interactive || !settings.cache_dir.empty() ||
-      settings.speculation.wanted())
+      settings.speculation.wanted() || !settings.kv_cache.empty() || settings.handoff.wanted())
     throw Error::usage("--tp, --pp, --ep and --dp go with texts that are made, or --claims")
         .remedy(
-            "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --speculate");
+            "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache, "
+            "--speculate, "
+            "--handoff-to, --handoff-from");
 }
 
 int run_on_ranks(const RunSettings& settings, const Output& output) {

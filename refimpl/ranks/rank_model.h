@@ -25,6 +25,7 @@ class RankModel final : public LanguageModel {
   std::size_t vocabulary() const override { return vocabulary_; }
   std::size_t context() const override { return inner_->context(); }
   std::vector<CacheWidth> cache_widths() const override;  // of other stages' layers: nothing
+  bool embeds_positions() const override { return inner_->embeds_positions(); }
   RopeLayout rope_layout() const override { return inner_->rope_layout(); }
   bool cache_serves(std::size_t length, std::size_t other) const override {
     return inner_->cache_serves(length, other);

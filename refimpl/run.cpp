@@ -23,10 +23,12 @@
 #include "refimpl/engine/logits_file.h"
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
+#include "refimpl/run_cache.h"
 #include "refimpl/run_chat.h"
 #include "refimpl/run_handoff.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
+#include "refimpl/run_ranks.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
 #include "refimpl/run_served.h"
@@ -53,6 +55,7 @@ class Runner {
     if (settings_.interactive) return chat(*open_, settings_);
     if (settings_.handoff.wanted()) return run_handoff();
     prompts_ = read_prompts(*open_, settings_);
+    if (!settings_.kv_cache.empty()) cache_.emplace(*open_, settings_);
     if (settings_.claims) return run_all_claims();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
@@ -141,6 +144,7 @@ class Runner {
     const RequestRules rules(*open_, settings_);
     for (const Prompt& prompt : prompts_) requests.push_back(request(prompt, rules));
     TextEngine engine(*open_->model, *open_->ops, taps());
+    if (cache_) cache_->keep(engine);
     const bool stream = prompts_.size() == 1;
     std::optional<ShownText> text;
     if (stream && tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
@@ -159,6 +163,7 @@ class Runner {
       add(engine.timing());
     }
     if (stream) show_end(text);
+    if (cache_) document_["kv_cache"] = cache_->to_json(), write_message(cache_->line());
   }
 
   void tell_hits(const ServedTexts& served) {
@@ -397,6 +402,7 @@ class Runner {
   std::unique_ptr<OpenModel> open_;
   std::vector<Prompt> prompts_;
   std::optional<TapRecorder> recorder_;
+  std::optional<RunCache> cache_;
   std::vector<Generation> made_;
   std::vector<Json> likely_;
   EngineTiming timing_;
@@ -425,6 +431,7 @@ void check_company(const RunSettings& settings) {
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
     throw Error::usage("--cache-dir goes with texts that are made")
         .remedy("leave out --speculate, --interactive, --claims, --perplexity, --dump, -n 0");
+  check_cache_options(settings);
   check_handoff_options(settings);
   if (!settings.interactive) check_chat_options(settings.chat);
 }
@@ -448,9 +455,12 @@ constexpr const char* kExamples =
     "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
+    "  assay run MODEL -p Hello --kv-cache h2o:budget=64\n"
     "  assay run MODEL --handoff-from tcp://127.0.0.1:7001       one process writes the text,\n"
     "  assay run MODEL -p Hello --handoff-to tcp://127.0.0.1:7001     another has read the prompt\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
+    "  mpirun -n 4 assay run MODEL -p Hello --tp 2 --pp 2    cut over processes; --claims holds them to the "
+    "whole\n"
     "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
 
 void add_numbers(CLI::App& command, RunSettings& s) {
@@ -520,6 +530,7 @@ void add_text(CLI::App& command, RunSettings& s) {
                   "Of --cache-dir: at most so much stays in memory, too, and goes to disk behind the work")
       ->type_name("SIZE");
   add_speculation_options(command, s.speculation);
+  add_cache_options(command, s);
   add_handoff_options(command, s.handoff);
 }
 
@@ -546,6 +557,7 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       ->required();
   add_text(command, s);
   add_numbers(command, s);
+  add_rank_options(command, s.ranks);
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
@@ -556,8 +568,10 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       check_company(*settings);
       check_sampling_options(*settings);
       check_speculation_options(settings->speculation);
+      check_rank_options(*settings);
       keep_freed_memory();
       const Output output(settings->common.json);
+      if (settings->ranks.wanted()) return run_on_ranks(*settings, output);
       return Runner(*settings, output).run();
     };
   });

@@ -126,10 +126,10 @@ class HandoffClaims {
 
 }  // namespace
 
-std::vector<double> truncation_errors(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
-                                      std::size_t cut) {
+std::vector<TruncationError> truncation_errors(const LanguageModel& model, Ops& ops,
+                                               std::span<const TokenId> tokens, std::size_t cut) {
   const auto whole = plain_keys(model, ops, tokens), rest = plain_keys(model, ops, tokens.subspan(cut));
-  std::vector<double> errors;
+  std::vector<TruncationError> errors;
   for (const auto& [layer, anew] : rest) {
     const auto kept = whole.find(layer);
     if (kept == whole.end() || anew.empty()) continue;
@@ -139,23 +139,21 @@ std::vector<double> truncation_errors(const LanguageModel& model, Ops& ops, std:
       difference = larger_or_nan(difference, std::abs(kept->second[before + i] - anew[i]));
       scale = std::max(scale, std::abs(anew[i]));
     }
-    errors.push_back(difference == 0 ? 0 : difference / scale);
+    errors.push_back({layer, difference == 0 ? 0 : difference / scale});
   }
   return errors;
 }
 
 std::vector<Claim> handoff_claims(const HandoffModel& with, std::span<const TokenId> tokens, bool exact) {
   std::vector<Claim> claims = HandoffClaims(with, tokens, exact).run();
-  const std::vector<double> errors =
-      truncation_errors(with.model, with.ops, tokens.first(std::min(tokens.size(), with.model.context())),
-                        std::min(tokens.size(), with.model.context()) / 2);
-  for (std::size_t layer = 0; layer < errors.size(); ++layer)
-    claims.push_back(
-        {fmt::format("cut_beginning_{}", layer),
-         layer == 0 ? "the first layer's keys without positions, of a text cut at its beginning ≡ "
-                      "computed anew"
-                    : "the same, which nobody can promise: these keys have seen what was cut",
-         "keys before rotation, relative to the largest", errors[layer], 0, layer == 0 && exact});
+  const std::size_t most = std::min(tokens.size(), with.model.context());
+  for (const auto& [layer, error] : truncation_errors(with.model, with.ops, tokens.first(most), most / 2))
+    claims.push_back({fmt::format("cut_beginning_{}", layer),
+                      layer == 0
+                          ? "the first layer's keys without positions, of a text cut at its beginning ≡ "
+                            "computed anew"
+                          : "the same, which nobody can promise: these keys have seen what was cut",
+                      "keys before rotation, relative to the largest", error, 0, layer == 0 && exact});
   return claims;
 }
 

@@ -17,7 +17,11 @@ std::vector<Claim> handoff_claims(const HandoffModel& with, std::span<const Toke
 // tokens, layer by layer: the largest difference, relative to the largest number. AttentionStore (arXiv 2403.19708) keeps
 // keys without positions and cuts a conversation that outgrows the window at its beginning; what a layer's keys are made of
 // has seen what was cut in every layer but the first.
-std::vector<double> truncation_errors(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
-                                      std::size_t cut);
+struct TruncationError {
+  std::uint64_t layer = 0;  // of those that keep keys
+  double error = 0;
+};
+std::vector<TruncationError> truncation_errors(const LanguageModel& model, Ops& ops,
+                                               std::span<const TokenId> tokens, std::size_t cut);
 
 }  // namespace assay

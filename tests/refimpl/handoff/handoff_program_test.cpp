@@ -104,7 +104,7 @@ std::size_t files_in(const fs::path& folder) {
 TEST(HandoffProgram, ThroughAFolder) {
   const test::TempDir dir;
   const std::string folder = dir / "parts";
-  const test::ProcessResult sent = test::assay(run_of({"-p", kText, "--handoff-to", folder, "--json"}));
+  const test::ProcessResult sent = test::assay(run_of({"-p", kText, "--handoff-to", folder, "--json", "-"}));
   ASSERT_EQ(sent.exit_code, 0) << sent.err;
   const auto document = nlohmann::json::parse(sent.out).at("handoff");
   EXPECT_GT(document.at("timeline").at("layers").size(), 0U);
@@ -163,6 +163,28 @@ TEST(HandoffProgram, RefusesWhatCannotBe) {
   refused({"-p", "a", "--handoff-whole"}, "go with --handoff-to");
   refused({"-p", "a", "--handoff-to", "x", "--cache-dir", "y"}, "a text that is made");
   refused({"-p", "a", "--handoff-to", "tcp://127.0.0.1:1", "--handoff-timeout", "0.2"}, "nobody takes");
+}
+
+// The second visit of a conversation, in another process: what is new is computed, and no more than the block it begins in.
+TEST(CacheTiers, SecondVisitCostsWhatIsNew) {
+  const test::TempDir dir;
+  const std::string more = kText + " Then she slept.";
+  const auto visit = [&](const std::string& text) {
+    const test::ProcessResult result = test::assay(run_of(
+        {"-p", text, "-n", "4", "--cache-dir", dir / "blocks", "--cache-memory", "1MiB", "--json", "-"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::size_t known = visit(kText).at("cache").at("computed_tokens").get<std::size_t>();
+  const nlohmann::json second = visit(more);
+  const std::size_t tokens = second.at("sequences").at(0).at("prompt_ids").size();
+  const std::size_t computed = second.at("cache").at("computed_tokens").get<std::size_t>();
+  EXPECT_LT(computed, tokens - known + 2 * 16);
+  EXPECT_EQ(computed + second.at("cache").at("hit_tokens").get<std::size_t>(), tokens);
+  EXPECT_EQ(
+      second.at("text"),
+      nlohmann::json::parse(test::assay(run_of({"-p", more, "-n", "4", "--json", "-"})).out).at("text"));
+  EXPECT_EQ(test::assay(run_of({"-p", more, "--cache-memory", "1MiB"})).exit_code, 2);
 }
 
 std::uint64_t kills() {

@@ -20,11 +20,12 @@ struct HeldAgainst {
   // Of the text of that index, the token that is beyond its budget first.
   std::size_t first(std::size_t set = 0) const { return side(set)["first_beyond"]["token"]; }
 };
-HeldAgainst held(const std::string& url, const fs::path& model, std::vector<std::string> more = {}) {
+HeldAgainst held(const std::string& url, const fs::path& model, std::vector<std::string> more = {},
+                 const char* precision = "f32") {
   const TempDir dir;
   std::vector<std::string> arguments = {
       "compare", "endpoint", url, "--model", model.string(),           "--precision",
-      "f32",     "--tokens", "3", "--json",  (dir / "r.json").string()};
+      precision, "--tokens", "3", "--json",  (dir / "r.json").string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   HeldAgainst result{assay(arguments), {}};
   EXPECT_LE(result.process.exit_code, 1) << result.process.err;
@@ -193,9 +194,9 @@ TEST_P(EndpointOf, AFamilyRaisesNoAlarm) {
   for (const char* precision : {"f32", "bf16"}) {
     const ServedProgram server(model_of(GetParam()), {"--token-ids-only", "--precision", precision});
     for (int seed = 0; seed < seeds; ++seed) {
-      const HeldAgainst result = held(
-          url_of(server.port()), model_of(GetParam()),
-          {"--precision", precision, "--seed", std::to_string(seed), "--longest", wanted ? "129" : "17"});
+      const HeldAgainst result =
+          held(url_of(server.port()), model_of(GetParam()),
+               {"--seed", std::to_string(seed), "--longest", wanted != nullptr ? "129" : "17"}, precision);
       EXPECT_EQ(result.process.exit_code, 0) << precision << ", seed " << seed << "\n" << result.process.out;
     }
   }

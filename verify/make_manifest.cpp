@@ -42,6 +42,7 @@ class Maker {
     std::error_code ignored;
     if ((!made_.source.complete || options_.everything) && options_.find.only.empty() &&
         fs::is_directory(given_, ignored)) {
+      if (options_.everything) std::erase(made_.source.ignored, ".cache");
       add_unlisted_files(made_.source);
       finish(made_.source);
     }

@@ -14,6 +14,9 @@
 namespace assay {
 namespace {
 
+// What huggingface_hub keeps of a download, no part of the model.
+constexpr const char* kDownloads = ".cache/huggingface";
+
 fs::path default_output(const fs::path& path) {
   if (is_folder(path)) return path / "model.sig";
   fs::path beside = path;
@@ -33,13 +36,9 @@ std::string name_below(const fs::path& path, const fs::path& folder) {
 std::set<std::string> left_out(const fs::path& folder, const SigningOptions& signing,
                                std::initializer_list<fs::path> own) {
   std::set<std::string> names(std::begin(kNeverSigned), std::end(kNeverSigned));
-  for (const std::string& given : signing.ignore_paths) {
-    std::string name = fs::path(given).lexically_normal().generic_string();
-    while (name.ends_with('/')) name.pop_back();
-    if (!is_safe_relative_path(name))
-      throw Error::usage(fmt::format("--ignore-path takes a path below the model's folder, not '{}'", given));
-    names.insert(std::move(name));
-  }
+  for (const std::string& given : signing.ignore_paths) names.insert(ignored_name(given, folder));
+  std::error_code error;
+  if (fs::exists(folder / kDownloads, error)) names.emplace(kDownloads);
   for (const fs::path& file : own) {
     if (const std::string name = name_below(file, folder); !name.empty()) names.insert(name);
   }

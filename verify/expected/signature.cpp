@@ -128,8 +128,7 @@ void leave_out(const SignatureRequest& request, const SignedModel& model, const 
   std::set<std::string> names;
   for (const std::string& given : model.ignore_paths)
     names.insert(fs::path(given).lexically_normal().generic_string());
-  for (const std::string& given : request.ignore_paths)
-    names.insert(fs::path(given).lexically_normal().generic_string());
+  for (const std::string& given : request.ignore_paths) names.insert(ignored_name(given, out.root));
   for (const std::string_view name : kNeverSigned) names.insert(std::string(name));
   const std::string own = relative_to(bundle, out.root);
   std::string told;
@@ -255,16 +254,23 @@ Expectation expectation_of(const Verified& verified, const SignatureRequest& req
   return out;
 }
 
+// NAME.sig or NAME.oms.sig beside a file or a folder.
+std::optional<fs::path> bundle_beside(const fs::path& path) {
+  std::error_code error;
+  for (const char* ending : {".sig", ".oms.sig"}) {
+    fs::path beside = path;
+    beside += ending;
+    if (fs::is_regular_file(beside, error)) return beside;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<fs::path> find_bundle(const fs::path& path) {
   std::error_code error;
   if (!is_folder(path)) {
-    for (const char* ending : {".sig", ".oms.sig"}) {
-      fs::path beside = path;
-      beside += ending;
-      if (fs::is_regular_file(beside, error)) return beside;
-    }
+    if (const auto beside = bundle_beside(path)) return beside;
   }
   const fs::path folder = is_folder(path) ? path : path.parent_path();
   if (fs::is_regular_file(folder / "model.sig", error)) return folder / "model.sig";
@@ -277,7 +283,16 @@ std::optional<fs::path> find_bundle(const fs::path& path) {
     throw Error::input("holds several signatures").in(folder).remedy("name one with --signature");
   if (!named.empty()) return named[0];
   if (fs::is_regular_file(folder / "claims.jsonl", error)) return folder / "claims.jsonl";
-  return std::nullopt;
+  return bundle_beside(folder);
+}
+
+std::string ignored_name(const std::string& given, const fs::path& folder) {
+  std::string name = fs::path(given).lexically_normal().generic_string();
+  while (name.ends_with('/')) name.pop_back();
+  if (fs::path(name).is_absolute()) name = relative_to(name, folder);
+  if (!is_safe_relative_path(name))
+    throw Error::usage(fmt::format("--ignore-path takes a path below the model's folder, not '{}'", given));
+  return name;
 }
 
 Expectation expect_from_signature(const SignatureRequest& request, const fs::path& given,

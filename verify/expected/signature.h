@@ -27,6 +27,10 @@ struct SignatureRequest {
   bool names_signer() const { return public_key || !authorities.empty() || identity || issuer || policy; }
 };
 
+// What --ignore-path means: a name below the model's folder, also where it is given from the file system's root. Throws
+// Error::usage where it lies elsewhere.
+std::string ignored_name(const std::string& given, const fs::path& folder);
+
 // `path`: a folder, or the one file that is meant; or a folder, and in it the files `only`. A signature that is not
 // good, by nobody who is believed, or of other files is a finding: then nobody vouches for anything. Throws Error::input
 // for what cannot be read, Error::usage for a request that names no way or several.
@@ -34,7 +38,7 @@ Expectation expect_from_signature(const SignatureRequest& request, const fs::pat
                                   const std::vector<std::string>& only = {});
 
 // The bundle that lies beside a model, under a name that signers give them: model.sig, *.oms.sig, claims.jsonl;
-// FILE.sig or FILE.oms.sig beside a file. Throws Error::input where there are several *.oms.sig.
+// FILE.sig or FILE.oms.sig beside a file or a folder. Throws Error::input where there are several *.oms.sig.
 std::optional<fs::path> find_bundle(const fs::path& path);
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "core/system/error.h"
@@ -118,6 +119,17 @@ bool may_sign(const Certificate& certificate) {
 bool is_code_signer(const Certificate& certificate) {
   return X509_get_ext_by_NID(certificate.get(), NID_ext_key_usage, -1) >= 0 &&
          (X509_get_extended_key_usage(certificate.get()) & XKU_CODE_SIGN) != 0;
+}
+
+bool is_issued_by_one_of(const Certificate& certificate, const Certificates& issuers) {
+  const auto has_signed = [&](const Certificate& issuer) {
+    EVP_PKEY* key = X509_get0_pubkey(issuer.get());
+    return key != nullptr && X509_check_issued(issuer.get(), certificate.get()) == X509_V_OK &&
+           X509_verify(certificate.get(), key) == 1;
+  };
+  const bool is_issued = has_signed(certificate) || std::any_of(issuers.begin(), issuers.end(), has_signed);
+  ERR_clear_error();
+  return is_issued;
 }
 
 bool is_self_signed(const Certificate& certificate) {

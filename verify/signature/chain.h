@@ -13,6 +13,9 @@ namespace assay::signature {
 Certificates build_chain(const Certificate& leaf, const Certificates& others, const Certificates& anchors,
                          std::int64_t time);
 
+// Whether one of these, or it itself, has signed it. Says nothing of trust: only that it is what somebody issued.
+bool is_issued_by_one_of(const Certificate& certificate, const Certificates& issuers);
+
 std::int64_t not_before(const Certificate& certificate);  // seconds
 std::int64_t not_after(const Certificate& certificate);
 

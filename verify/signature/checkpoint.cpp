@@ -70,7 +70,7 @@ Checkpoint parse_checkpoint(std::string_view note) {
 }
 
 void check_checkpoint(const Checkpoint& checkpoint, const Log& log) {
-  const std::string hint = log.id.substr(0, kKeyHint);
+  const std::string hint = log.checkpoint_id.substr(0, kKeyHint);
   for (const NoteSignature& one : checkpoint.signatures) {
     if (one.key_hint != hint || !is_named(checkpoint.origin, one.name)) continue;
     if (log.key.verifies(checkpoint.text, one.signature)) return;

@@ -17,7 +17,7 @@ constexpr JsonLimits kBodyLimits{.max_bytes = 64ull << 20, .max_depth = 32};
 const Log& log_of(const LogEntry& entry, const TrustedRoot& root) {
   for (const Log& log : root.logs) {
     const bool now = entry.integrated_time == 0 || log.window.holds(entry.integrated_time * 1000);
-    if (log.id == entry.log_id && now) return log;
+    if (log.is_called(entry.log_id) && now) return log;
   }
   throw Error::refused("its entry is in no transparency log that is trusted");
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "core/system/error.h"
 #include "core/system/json.h"
@@ -40,34 +41,41 @@ std::string digest_in(const ParsedJson& object, std::string_view name, FileHash 
 }
 
 // "weights.bin:0:1000000": the file, and where the shard begins and ends.
-struct ShardName {
+struct Shard {
   std::string file;
   std::uint64_t begin, end;
+  std::string digest;
 };
 
-ShardName parse_shard_name(const std::string& name) {
+Shard parse_shard(const std::string& name, std::string digest) {
   const auto last = name.rfind(':');
   const auto first = last == name.npos || last == 0 ? name.npos : name.rfind(':', last - 1);
   if (first != name.npos) {
     const auto begin = parse_u64(std::string_view(name).substr(first + 1, last - first - 1));
     const auto end = parse_u64(std::string_view(name).substr(last + 1));
-    if (begin && end && *begin <= *end) return {name.substr(0, first), *begin, *end};
+    if (begin && end && *begin <= *end) return {name.substr(0, first), *begin, *end, std::move(digest)};
   }
   throw Error::refused(fmt::format("'{}' is no shard of a file", name));
 }
 
-// Shards have to follow one another, each but a file's last of the whole size.
-void add_shard(const std::string& name, std::string digest, SignedModel& model) {
-  const ShardName shard = parse_shard_name(name);
-  if (model.files.empty() || model.files.back().name != shard.file)
-    model.files.push_back({shard.file, 0, {}});
-  SignedFile& file = model.files.back();
-  const bool after_short_one = file.size % model.shard_bytes != 0;
-  if (shard.begin != file.size || after_short_one || shard.end - shard.begin > model.shard_bytes ||
-      (shard.end == shard.begin && !file.digests.empty()))
-    throw Error::refused(fmt::format("the shard '{}' does not follow the one before", name));
-  file.size = shard.end;
-  file.digests.push_back(std::move(digest));
+// They may be listed by their numbers, as model-signing does, or by their names (OMS 1.0, §6.4), in which 1000:2000 comes
+// before 200:300. In a file they have to follow one another, each but the last of the whole size.
+void add_shards(std::vector<Shard> shards, SignedModel& model) {
+  std::sort(shards.begin(), shards.end(), [](const Shard& a, const Shard& b) {
+    return std::tie(a.file, a.begin, a.end) < std::tie(b.file, b.begin, b.end);
+  });
+  for (Shard& shard : shards) {
+    if (model.files.empty() || model.files.back().name != shard.file)
+      model.files.push_back({shard.file, 0, {}});
+    SignedFile& file = model.files.back();
+    const bool after_short_one = file.size % model.shard_bytes != 0;
+    if (shard.begin != file.size || after_short_one || shard.end - shard.begin > model.shard_bytes ||
+        (!file.digests.empty() && (file.size == 0 || shard.end == shard.begin)))
+      throw Error::refused(fmt::format("the shard '{}:{}:{}' does not follow the one before", shard.file,
+                                       shard.begin, shard.end));
+    file.size = shard.end;
+    file.digests.push_back(std::move(shard.digest));
+  }
 }
 
 void read_serialization(const ParsedJson& json, SignedModel& model) {
@@ -90,6 +98,7 @@ void read_serialization(const ParsedJson& json, SignedModel& model) {
 
 // Of a shard's digest some signers write the algorithm as "sha256-sharded-1000000": its beginning says which.
 void read_resources(const ParsedJson& resources, SignedModel& model, std::string& digests) {
+  std::vector<Shard> shards;
   for (const ParsedJson& resource : resources) {
     const std::string& algorithm = text_in(resource, "algorithm");
     if (!algorithm.starts_with(name_of(model.hash)))
@@ -99,10 +108,11 @@ void read_resources(const ParsedJson& resources, SignedModel& model, std::string
     digests += digest;
     const std::string& name = text_in(resource, "name");
     if (model.shard_bytes > 0)
-      add_shard(name, std::move(digest), model);
+      shards.push_back(parse_shard(name, std::move(digest)));
     else
       model.files.push_back({name, 0, {std::move(digest)}});
   }
+  add_shards(std::move(shards), model);
 }
 
 void refuse_doubles(const SignedModel& model) {

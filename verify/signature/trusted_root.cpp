@@ -39,8 +39,10 @@ void add_logs(const ParsedJson& root, std::string_view name, std::vector<Log>& l
     const Window window = window_in(described);
     auto key = PublicKey::from_der(bytes_in(described, "rawBytes"));
     if (!key) continue;
-    logs.push_back({host_of(text_in(json, "baseUrl")), bytes_in(object_in(json, "logId"), "keyId"),
-                    std::move(*key), window});
+    const std::string id = bytes_in(object_in(json, "logId"), "keyId");
+    const ParsedJson* checkpoint = field(json, "checkpointKeyId");
+    logs.push_back({host_of(text_in(json, "baseUrl")), id, std::move(*key), window,
+                    checkpoint != nullptr ? bytes_in(*checkpoint, "keyId") : id});
   }
 }
 

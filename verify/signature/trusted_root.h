@@ -27,6 +27,9 @@ struct Log {
   std::string id;    // 32 bytes
   PublicKey key;
   Window window;
+  std::string checkpoint_id;  // by which its checkpoints are signed: mostly `id`
+
+  bool is_called(std::string_view name) const { return id == name || checkpoint_id == name; }
 };
 
 struct Authority {

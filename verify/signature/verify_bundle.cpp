@@ -58,6 +58,27 @@ Certificate read_certificate(const std::string& der) {
   return certificate;
 }
 
+Certificates certificates_above(const Bundle& bundle) {
+  Certificates others;
+  for (std::size_t i = 1; i < bundle.certificates.size(); ++i)
+    others.push_back(read_certificate(bundle.certificates[i]));
+  return others;
+}
+
+// Those that a chain does not need are looked at, too: nothing that a bundle brings may have been changed.
+void require_issued(const Certificates& brought, const Certificates& known) {
+  Certificates issuers = brought;
+  issuers.insert(issuers.end(), known.begin(), known.end());
+  for (const Certificate& one : brought) {
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const Certificate& other) {
+      return X509_cmp(one.get(), other.get()) == 0;
+    });
+    if (!is_known && !is_issued_by_one_of(one, issuers))
+      throw Error::refused(
+          "it brings a certificate that none of those known here has issued, or that has been changed");
+  }
+}
+
 PublicKey key_of(const Certificate& certificate) {
   auto key = PublicKey::of(certificate);
   if (!key) throw Error::refused("its certificate's key is of a kind that is not known here");
@@ -100,10 +121,9 @@ Signer verify_by_certificate(const Bundle& bundle, const ByCertificate& method,
   if (bundle.version != kModelVersion)
     throw Error::refused("its media type is not that of bundles signed by a certificate");
   const Certificate leaf = read_certificate(bundle.certificates[0]);
-  Certificates others;
-  for (std::size_t i = 1; i < bundle.certificates.size(); ++i)
-    others.push_back(read_certificate(bundle.certificates[i]));
+  const Certificates others = certificates_above(bundle);
   const Certificates chain = build_chain(leaf, others, method.anchors, not_before(leaf));
+  require_issued(others, method.anchors);
   if (!may_sign(leaf) && !is_code_signer(leaf)) throw Error::refused("its certificate is not for signing");
   check_signature(bundle, key_of(leaf), message, true);
   Signer signer{"certificate",
@@ -164,18 +184,22 @@ void check_identity(const Identity& found, const Identity& demanded) {
 }
 
 // In version 0.3 a certificate stands alone; before, it came with those above it, but never the root.
-Certificate signer_certificate(const Bundle& bundle) {
+Certificate signer_certificate(const Bundle& bundle, const TrustedRoot& root) {
   if (bundle.version == kModelVersion || bundle.material == Material::public_key)
     require(bundle, Material::certificate, "keyless");
   for (const std::string& der : bundle.certificates) {
     if (is_self_signed(read_certificate(der))) throw Error::refused("it brings a root of its own");
   }
+  Certificates known;
+  for (const Authority& authority : root.certificate_authorities)
+    known.insert(known.end(), authority.chain.begin(), authority.chain.end());
+  require_issued(certificates_above(bundle), known);
   return read_certificate(bundle.certificates[0]);
 }
 
 Signer verify_keyless(const Bundle& bundle, const Keyless& method,
                       const std::optional<std::string_view>& message) {
-  const Certificate leaf = signer_certificate(bundle);
+  const Certificate leaf = signer_certificate(bundle, *method.root);
   if (bundle.entries.size() != 1)
     throw Error::refused("it has to have exactly one entry of a transparency log");
   const LogEntry& entry = bundle.entries[0];

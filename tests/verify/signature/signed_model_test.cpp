@@ -107,6 +107,24 @@ TEST_F(SignedModel, SomebodyElseIsRefused) {
   }
 }
 
+// Of a log whose checkpoints are signed under another name, a trusted root has both (checkpointKeyId).
+TEST_F(SignedModel, ALogMayHaveAnotherNameInItsCheckpoints) {
+  put("rekor2.sig");
+  json root = json::parse(read_file(fixtures() / "keyless_root.json"));
+  for (json& log : root["tlogs"]) {
+    log["checkpointKeyId"] = log["logId"];
+    log["logId"]["keyId"] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+  }
+  const auto verdict = [&] {
+    write_file(dir_ / "root.json", root.dump());
+    return verify({"--identity", kIdentity, "--issuer", kIssuer, "--trusted-root", dir_ / "root.json"})
+        .exit_code;
+  };
+  EXPECT_EQ(verdict(), 0);
+  for (json& log : root["tlogs"]) log["checkpointKeyId"] = nullptr;
+  EXPECT_EQ(verdict(), 1);
+}
+
 TEST_F(SignedModel, TheReportNamesTheSigner) {
   put("rekor2.sig");
   const json report = json::parse(verify(keyless(), {"--json", "-"}).out);
@@ -150,7 +168,8 @@ TEST_F(SignedModel, WhatIsSignedAndAbsent) {
 }
 
 TEST_F(SignedModel, TheBundleIsFoundWhereSignersLeaveIt) {
-  for (const char* name : {"model.sig", "nemotron.oms.sig", "claims.jsonl"}) {
+  for (const char* name :
+       {"model.sig", "nemotron.oms.sig", "claims.jsonl", "../model.sig", "../model.oms.sig"}) {
     std::string bundle = json::parse(read_file(fixtures() / "p256.sig")).dump();
     if (std::string_view(name) == "claims.jsonl")
       bundle = json::parse(read_file(fixtures() / "p384.sig")).dump() + "\n" + bundle + "\n";

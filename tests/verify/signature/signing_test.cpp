@@ -115,6 +115,28 @@ TEST_F(Signing, LeavesOutWhatIsNamed) {
   EXPECT_EQ(sign({"--ignore-path", "../cache"}).exit_code, 2);
 }
 
+// By the specification hidden folders belong to a model; what a download's client keeps there does not.
+TEST_F(Signing, HiddenFoldersAreSigned) {
+  write_file(model() / ".cache" / "weights.bin", "w");
+  write_file(model() / ".cache" / "huggingface" / ".gitignore", "*");
+  ASSERT_EQ(sign().exit_code, 0);
+  EXPECT_EQ(model_of(model() / "model.sig").files.front().name, ".cache/weights.bin");
+  EXPECT_EQ(model_of(model() / "model.sig").files.size(), 5u);
+  EXPECT_EQ(verify().exit_code, 0);
+  write_file(model() / ".cache" / "weights.bin", "v");
+  EXPECT_EQ(verify().exit_code, 1);
+}
+
+TEST_F(Signing, LeavesOutWhatIsNamedFromTheRoot) {
+  write_file(model() / "cache" / "x", "");
+  ASSERT_EQ(sign({"--ignore-path", (model() / "cache").string() + "/"}).exit_code, 0);
+  EXPECT_EQ(model_of(model() / "model.sig").files.size(), 4u);
+  write_file(model() / "more", "");
+  EXPECT_EQ(verify().exit_code, 1);
+  EXPECT_EQ(verify({"--ignore-path", model() / "more"}).exit_code, 0);
+  EXPECT_EQ(verify({"--ignore-path", "/etc/passwd"}).exit_code, 2) << "is elsewhere";
+}
+
 TEST_F(Signing, RefusesWhatMustNotBeSigned) {
   fs::copy_file(fixtures() / "p256.key", model() / "p256.key");
   const auto own = assay({"manifest", model(), "--sign", "--key", model() / "p256.key"});

@@ -1,8 +1,10 @@
 // What a signed payload has to say, and what contradicts itself; base64 and times, which have one spelling each.
 #include "verify/signature/statement.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -82,11 +84,29 @@ TEST(Statement, ShardsFollowOneAnother) {
                              {{"a:0:500"}, {"a:500:900"}},
                              {{"a:0:1001"}},
                              {{"a:1000:2000"}},
-                             {{"a:0:1000"}, {"a:1000:1000"}}};
+                             {{"a:0:1000"}, {"a:1000:1000"}},
+                             {{"a:0:0"}, {"a:0:1000"}},
+                             {{"a:0:1000"}, {"a:0:1000"}}};
   for (const Resources& resources : wrong)
     EXPECT_NE(refusal(statement(resources, kShards)).find("does not follow"), std::string::npos)
         << resources.back().name;
   EXPECT_EQ(refusal(statement(Resources{{"a"}}, kShards)), "'a' is no shard of a file");
+}
+
+// By their names, as the specification sorts them, "a:10000:…" stands before "a:2000:…".
+TEST(Statement, ShardsMayBeListedByTheirNames) {
+  Resources resources;
+  for (int i = 0; i < 12; ++i)
+    resources.push_back({fmt::format("a:{}:{}", i * 1000, (i + 1) * 1000), "0123456789ab"[i]});
+  resources.push_back({"a-b:0:7"});
+  std::sort(resources.begin(), resources.end(),
+            [](const Resource& one, const Resource& other) { return one.name < other.name; });
+  ASSERT_EQ(resources[2].name, "a:10000:11000");
+  const SignedModel model = parse_statement(statement(resources, kShards).dump());
+  ASSERT_EQ(model.files.size(), 2u);
+  EXPECT_EQ(model.files[0].name, "a");
+  EXPECT_EQ(model.files[0].size, 12000u);
+  EXPECT_EQ(hex(model.files[0].digests.at(2)), std::string(64, '2')) << "in the order of the bytes";
 }
 
 TEST(Statement, IsReadAsItIsWritten) {

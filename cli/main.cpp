@@ -18,6 +18,7 @@
 #include "kernels/selection/select.h"
 #include "paramcount/command.h"
 #include "refimpl/bench_url/command.h"
+#include "refimpl/fingerprint/command.h"
 #include "refimpl/replay/command.h"
 #include "refimpl/run.h"
 #include "refimpl/run_tokenize.h"
@@ -70,6 +71,7 @@ int run(int argc, char** argv) {
   assay::add_serve(program, action, selected_kernels);
   assay::add_replay(program, action, selected_kernels);
   assay::add_bench(program, action);
+  assay::add_fingerprint(program, action);
   assay::add_tokenize(program, action);
   assay::add_compare(program, action);
   assay::add_gate(program, action, assay::gate_suites());

@@ -17,6 +17,9 @@ pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)  # assay serve
 find_path(ZSTD_INCLUDE_DIR zstd.h)
 find_library(ZSTD_LIBRARY zstd)
 
+# Optional: a run of several processes (refimpl/ranks).
+pkg_check_modules(OPENMPI ompi-c)
+
 # Optional: matrix libraries, to be compared with ours (kernels/library).
 pkg_check_modules(OPENBLAS openblas)
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

@@ -41,7 +41,7 @@ target_compile_options(assay_settings INTERFACE
 target_compile_options(assay_settings INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>)
 target_compile_definitions(assay_settings INTERFACE
   $<BUILD_INTERFACE:_FILE_OFFSET_BITS=64> $<BUILD_INTERFACE:ASSAY_VERSION="${PROJECT_VERSION}">)
-if(ASSAY_FEW_SIMD)
+if(ASSAY_FEW_SIMD AND NOT ASSAY_SANITIZE)  # under AddressSanitizer simd_disabled_targets.h does so itself
   target_compile_definitions(assay_settings INTERFACE $<BUILD_INTERFACE:ASSAY_FEW_SIMD_TARGETS>)
 endif()
 if(ASSAY_UNITY)

@@ -23,9 +23,12 @@
 #include "refimpl/engine/logits_file.h"
 #include "refimpl/engine/tap_recorder.h"
 #include "refimpl/models/model_notes.h"
+#include "refimpl/run_cache.h"
 #include "refimpl/run_chat.h"
+#include "refimpl/run_handoff.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_perplexity.h"
+#include "refimpl/run_ranks.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
 #include "refimpl/run_served.h"
@@ -50,7 +53,9 @@ class Runner {
   int run() {
     if (!settings_.perplexity.empty()) return run_loss();
     if (settings_.interactive) return chat(*open_, settings_);
+    if (settings_.handoff.wanted()) return run_handoff();
     prompts_ = read_prompts(*open_, settings_);
+    if (!settings_.kv_cache.empty()) cache_.emplace(*open_, settings_);
     if (settings_.claims) return run_all_claims();
     if (!settings_.dump.empty()) recorder_.emplace(*open_->ops, settings_.taps, kMostDumped);
     if (needs_scoring()) score();
@@ -76,7 +81,9 @@ class Runner {
 
   Taps taps() { return recorder_ ? Taps(*recorder_) : Taps(); }
   // The tokenizer where one is known to be there: prompts of tokens need none.
-  const Tokenizer* tokenizer() { return settings_.needs_text() ? &open_->tokenizer() : nullptr; }
+  const Tokenizer* tokenizer() {
+    return settings_.needs_text() || text_came_ ? &open_->tokenizer() : nullptr;
+  }
 
   bool needs_scoring() const {
     const bool only_prompt = settings_.tokens_to_make() == 0;
@@ -137,6 +144,7 @@ class Runner {
     const RequestRules rules(*open_, settings_);
     for (const Prompt& prompt : prompts_) requests.push_back(request(prompt, rules));
     TextEngine engine(*open_->model, *open_->ops, taps());
+    if (cache_) cache_->keep(engine);
     const bool stream = prompts_.size() == 1;
     std::optional<ShownText> text;
     if (stream && tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
@@ -149,17 +157,20 @@ class Runner {
           serve_texts(*open_, settings_, requests, show, [this](const std::string& line) { note(line); });
       made_ = served.made;
       add(served.timing);
-      tell_hits(served.counts);
+      tell_hits(served);
     } else {
       made_ = engine.generate(requests, show);
       add(engine.timing());
     }
     if (stream) show_end(text);
+    if (cache_) document_["kv_cache"] = cache_->to_json(), write_message(cache_->line());
   }
 
-  void tell_hits(const ServingCounts& counts) {
+  void tell_hits(const ServedTexts& served) {
+    const ServingCounts& counts = served.counts;
     document_["cache"] = {{"hit_tokens", counts.hit_tokens},
                           {"loaded_blocks", counts.loaded_blocks},
+                          {"from_memory", served.from_memory},
                           {"computed_tokens", counts.prompt_tokens}};
     write_message(
         fmt::format("{} tokens of prompts were known, {} computed", counts.hit_tokens, counts.prompt_tokens));
@@ -185,6 +196,59 @@ class Runner {
     timing_.decode_tokens = result.counts.tokens - result.counts.prompt_tokens;
     timing_.decode_seconds = result.counts.draft_seconds + result.counts.target_seconds;
     timing_.steps = result.steps;
+  }
+
+  // ---- two processes
+
+  int run_handoff() {
+    try {
+      return settings_.handoff.from.empty() ? hand_over_prompt() : take_over_text();
+    } catch (const Error&) {
+      if (interrupted()) return kExitInterrupted;  // the other side may have gone first
+      throw;
+    }
+  }
+
+  int hand_over_prompt() {
+    prompts_ = read_prompts(*open_, settings_);
+    if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
+    const RequestRules rules(*open_, settings_);
+    const HandoffSent sent = send_handoff(*open_, settings_, request(prompts_.front(), rules));
+    const std::size_t tokens = prompts_.front().tokens.size();
+    document_["handoff"] = to_json(sent, tokens);
+    output_.line(handoff_lines(sent, tokens));
+    timing_ = {.prefill_tokens = tokens, .steps = 1, .prefill_seconds = sent.prefill_seconds};
+    return finish();
+  }
+
+  int take_over_text() {
+    RunTakeover taking(*open_, settings_, [](const std::string& line) { write_message(line); });
+    prompts_ = {{"", taking.ticket().tokens}};
+    text_came_ = taking.ticket().text;
+    std::optional<ShownText> text;
+    if (tokenizer() != nullptr) text.emplace(*tokenizer(), settings_.stop);
+    std::optional<RunSpeculation> guesses;
+    if (settings_.speculation.wanted()) guesses.emplace(*open_, settings_);
+    const RequestRules rules(*open_, settings_);
+    const RunTakeover::Text written =
+        taking.write(request(prompts_.front(), rules), guesses ? guesses->options() : SpeculationOptions(),
+                     [&](TokenId id, std::span<const double> logits) {
+                       show_token(text, id);
+                       if (settings_.log_probabilities > 0 && !logits.empty()) say_likely(0, logits, id);
+                     });
+    show_end(text);
+    made_ = {written.made};
+    document_["handoff"] = taking.to_json();
+    if (guesses) {
+      const ServingCounts& counts = written.counts;
+      const Speculation result{written.made, counts, counts.guessed, counts.accepted, counts.steps};
+      document_["speculation"] = guesses->to_json(result);
+      for (const std::string& line : guesses->lines(result)) write_message(line);
+    }
+    timing_ = {.decode_tokens = written.made.ids.size(),
+               .steps = written.counts.steps,
+               .decode_seconds = written.seconds};
+    return finish();
   }
 
   GenerationRequest request(const Prompt& prompt, const RequestRules& rules) const {
@@ -338,11 +402,12 @@ class Runner {
   std::unique_ptr<OpenModel> open_;
   std::vector<Prompt> prompts_;
   std::optional<TapRecorder> recorder_;
+  std::optional<RunCache> cache_;
   std::vector<Generation> made_;
   std::vector<Json> likely_;
   EngineTiming timing_;
   Json document_;
-  bool first_ = true;
+  bool first_ = true, text_came_ = false;
 };
 
 // Options that say how something is done that was not asked for.
@@ -359,13 +424,15 @@ void check_company(const RunSettings& settings) {
   if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
     throw Error::usage("--by-paragraph and --windows exclude one another");
   if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
-  if (settings.cache_dir.empty() && !settings.cache_bytes.empty())
-    throw Error::usage("--cache-bytes goes with --cache-dir");
+  if (settings.cache_dir.empty() && !(settings.cache_bytes.empty() && settings.cache_memory.empty()))
+    throw Error::usage("--cache-bytes and --cache-memory go with --cache-dir");
   if (!settings.cache_dir.empty() &&
       (settings.speculation.wanted() || settings.interactive || settings.claims ||
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))
     throw Error::usage("--cache-dir goes with texts that are made")
         .remedy("leave out --speculate, --interactive, --claims, --perplexity, --dump, -n 0");
+  check_cache_options(settings);
+  check_handoff_options(settings);
   if (!settings.interactive) check_chat_options(settings.chat);
 }
 
@@ -388,7 +455,12 @@ constexpr const char* kExamples =
     "  assay run MODEL --tokens 1,2,3 --logits out.safetensors --precision f64\n"
     "  assay run MODEL -p Hello --dump taps.safetensors --taps 'layers\\.0\\.'\n"
     "  assay run MODEL --perplexity text.txt --kl-from ORIGINAL\n"
+    "  assay run MODEL -p Hello --kv-cache h2o:budget=64\n"
+    "  assay run MODEL --handoff-from tcp://127.0.0.1:7001       one process writes the text,\n"
+    "  assay run MODEL -p Hello --handoff-to tcp://127.0.0.1:7001     another has read the prompt\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
+    "  mpirun -n 4 assay run MODEL -p Hello --tp 2 --pp 2    cut over processes; --claims holds them to the "
+    "whole\n"
     "\nExit codes: 0 all well, 1 a claim is refuted, 2 wrong usage or unreadable input, 130 interrupted.";
 
 void add_numbers(CLI::App& command, RunSettings& s) {
@@ -453,7 +525,13 @@ void add_text(CLI::App& command, RunSettings& s) {
       ->check(not_empty());
   command.add_option("--cache-bytes", s.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
       ->type_name("SIZE");
+  command
+      .add_option("--cache-memory", s.cache_memory,
+                  "Of --cache-dir: at most so much stays in memory, too, and goes to disk behind the work")
+      ->type_name("SIZE");
   add_speculation_options(command, s.speculation);
+  add_cache_options(command, s);
+  add_handoff_options(command, s.handoff);
 }
 
 // Each token's logits are vectors of the same sizes again: memory given back to the system in between would
@@ -479,6 +557,7 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       ->required();
   add_text(command, s);
   add_numbers(command, s);
+  add_rank_options(command, s.ranks);
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kExamples);
@@ -489,8 +568,10 @@ void add_run(CLI::App& program, Action& action, const KernelSelector& select) {
       check_company(*settings);
       check_sampling_options(*settings);
       check_speculation_options(settings->speculation);
+      check_rank_options(*settings);
       keep_freed_memory();
       const Output output(settings->common.json);
+      if (settings->ranks.wanted()) return run_on_ranks(*settings, output);
       return Runner(*settings, output).run();
     };
   });

@@ -8,6 +8,7 @@
 #include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/text.h"
+#include "refimpl/caches/cache_method.h"
 #include "refimpl/chat_options.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/models/placeholder_tokens.h"
@@ -23,6 +24,10 @@ ModelOptions model_options(const RunSettings& settings) {
   options.mla = settings.mla == "naive" ? MlaForm::naive : MlaForm::absorbed;
   options.moe = settings.experts == "dense" ? MoeForm::dense : MoeForm::sparse;
   return options;
+}
+
+LayerGroups layer_groups(const std::string& cache) {
+  return cache.empty() ? LayerGroups{} : cache_method(cache)->groups();
 }
 
 // eos_token_id is a number, or a list of them.
@@ -45,7 +50,7 @@ OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
       kernels(settings.select(settings.kernels)),
       arithmetic{precision_from_text(settings.precision).value()},
       ops(kernels.make(arithmetic, settings.common.jobs)),
-      model(make_model(weights, options)) {}
+      model(make_model(weights.regroup(layer_groups(settings.kv_cache)), options)) {}
 
 const Tokenizer& OpenModel::tokenizer() {
   if (tokenizer_) return *tokenizer_;

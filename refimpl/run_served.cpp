@@ -8,7 +8,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/numeric/simd_targets.h"
 #include "core/system/text.h"
-#include "refimpl/block_store/disk_level.h"
+#include "refimpl/block_store/tiered_level.h"
 
 namespace assay {
 namespace {
@@ -46,9 +46,14 @@ ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
   const std::uint64_t most_bytes =
       settings.cache_bytes.empty() ? DiskOptions().most_bytes : parse_bytes(settings.cache_bytes);
   ServingParts parts;
-  parts.outer = [&](Ops& ops, const BlockStorage& storage) {
-    return std::make_unique<DiskLevel>(
+  TieredLevel* tiers = nullptr;
+  parts.outer = [&](Ops& ops, const BlockStorage& storage) -> std::unique_ptr<OuterLevel> {
+    auto disk = std::make_unique<DiskLevel>(
         ops, storage, DiskOptions{.folder = settings.cache_dir, .most_bytes = most_bytes, .told = note});
+    if (settings.cache_memory.empty()) return disk;
+    auto level = std::make_unique<TieredLevel>(storage, parse_bytes(settings.cache_memory), std::move(disk));
+    tiers = level.get();
+    return level;
   };
   ServingOptions options{
       .cache = {.blocks = blocks_for(requests, open.model->context()), .block_tokens = kBlockTokens},
@@ -57,6 +62,8 @@ ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
   engine.listen([&](std::size_t request, std::size_t, TokenId id, std::span<const double> logits) {
     listener(request, id, logits);
   });
+  if (tiers != nullptr)
+    tiers->ask([&engine](const BlockKey& key) { return waits_for(engine.scheduler(), key); });
   for (const GenerationRequest& request : requests) engine.submit({.text = request});
   ServedTexts texts;
   const auto now = [] { return std::chrono::steady_clock::now(); };
@@ -68,6 +75,7 @@ ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
         seconds;
   }
   engine.keep_all();
+  if (tiers != nullptr) texts.from_memory = tiers->counts().from_memory;
   texts.counts = engine.counts();
   texts.timing.steps = texts.counts.steps;
   texts.timing.prefill_tokens = texts.counts.prompt_tokens;

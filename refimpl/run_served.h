@@ -16,6 +16,7 @@ struct ServedTexts {
   std::vector<Generation> made;
   EngineTiming timing;
   ServingCounts counts;
+  std::size_t from_memory = 0;  // of counts.loaded_blocks
 };
 // What they would be without the cache; `note` is told what becomes of it.
 ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,

@@ -21,6 +21,24 @@ struct SpeculationSettings {
   bool wanted() const { return !source.empty() || !model.empty(); }
 };
 
+// Over how many processes or threads (run_ranks.h).
+struct RankSettings {
+  std::size_t tp = 1, pp = 1, ep = 1, dp = 1;
+  std::string sum = "tree";
+  std::size_t micro_batches = 2, limit_seconds = 600;
+  bool threads = false;
+  bool wanted() const { return tp > 1 || pp > 1 || ep > 1 || dp > 1; }
+};
+
+// Prompt and text in two processes (run_handoff.h).
+struct HandoffSettings {
+  std::string to, from, first, draft, key_file;
+  double timeout = 60;
+  std::uint64_t senders = 1;
+  bool whole = false;
+  bool wanted() const { return !to.empty() || !from.empty(); }
+};
+
 struct RunSettings {
   CommonOptions common;
   std::string model;
@@ -32,12 +50,16 @@ struct RunSettings {
   std::optional<double> temperature;  // as given
   std::string precision = "f32", kernels = "reference", variant, mla = "absorbed", experts = "sparse";
   std::string logits, dump, taps, perplexity, against;
-  std::string cache_dir, cache_bytes;  // blocks of caches on disk, and how much of it
-  std::string isa;                     // --isa, as given: with vectors of another width bits may be others
-  std::size_t log_probabilities = 0;   // --logprobs
-  WindowRule windows;                  // of --perplexity
+  std::string cache_dir, cache_bytes,
+      cache_memory;                   // blocks of caches on disk, and how much of it; before it
+  std::string kv_cache;               // --kv-cache, as given
+  std::string isa;                    // --isa, as given: with vectors of another width bits may be others
+  std::size_t log_probabilities = 0;  // --logprobs
+  WindowRule windows;                 // of --perplexity
   ChatOptions chat;
   SpeculationSettings speculation;
+  RankSettings ranks;
+  HandoffSettings handoff;
   bool interactive = false, claims = false, ignore_eos = false;
   KernelSelector select;
 

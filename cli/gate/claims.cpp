@@ -1,4 +1,4 @@
-// The engine's claims on a trained model of 1.6 M parameters, on the reference and on the CPU kernels.
+// The engine's claims on a trained model of 1.6 M parameters, on the reference and on the CPU kernels; and those of ranks.
 #include <fmt/format.h>
 
 #include "cli/gate/suites.h"
@@ -6,6 +6,7 @@
 #include "core/system/error.h"
 #include "kernels/selection/select.h"
 #include "refimpl/claims/claims.h"
+#include "refimpl/claims/rank_claims.h"
 
 namespace assay {
 namespace {
@@ -24,8 +25,11 @@ std::vector<TokenId> prompt_of(const std::filesystem::path& golden) {
   return tokens;
 }
 
-GateFigure figure_of(const Claim& claim, const std::string& kernels) {
-  GateFigure figure = {.name = fmt::format("tinylm, {}: {}", kernels, claim.name), .word = {}};
+// Stages and heads; copies beside dealt out experts.
+constexpr RankGrid kGrids[] = {{.tp = 2, .pp = 2}, {.ep = 3, .dp = 3}};
+
+GateFigure figure_of(const Claim& claim, const std::string& of) {
+  GateFigure figure = {.name = fmt::format("tinylm, {}: {}", of, claim.name), .word = {}};
   figure.holds = claim.holds();
   if (!figure.holds)
     figure.detail = fmt::format("{}: {} off by {:.3g}, {:.3g} allowed", claim.statement, claim.measure,
@@ -59,6 +63,17 @@ std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs)
         if (claim.promised) figures.push_back(figure_of(claim, kernels.name));
     } catch (const std::exception& error) {
       figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", kernels.name), error));
+    }
+  }
+  for (const RankGrid& grid : kGrids) {
+    try {
+      RankClaimRequest request;
+      request.path = data / "tinylm";
+      request.settings.grid = grid;
+      request.tokens = tokens;
+      for (const Claim& claim : rank_claims(request).claims) figures.push_back(figure_of(claim, grid.text()));
+    } catch (const std::exception& error) {
+      figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", grid.text()), error));
     }
   }
   return figures;

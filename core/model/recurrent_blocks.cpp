@@ -253,11 +253,13 @@ RecurrentGeometry geometry(const Mamba1& m, std::vector<std::uint64_t> layers) {
 
 Module short_convolution(const ShortConvolution& s) {
   Module module{"conv", "short convolution", {}, {}, {}};
+  const std::uint64_t h = s.hidden.value();  // B, C and x, each cut by itself
   add_into(module, s.hidden,
            {.name = "in_proj",
             .out = Quantity(3) * s.hidden,
             .role = Role::recurrent_in,
             .units = 0,
+            .members = {{Role::recurrent_in, h, h}, {Role::recurrent_in, h, h}, {Role::recurrent_in, h, h}},
             .bias = s.bias});
   add_convolution(module, "conv", s.hidden, s.kernel, s.bias);
   add_out(module, "out_proj", s.hidden, s.hidden, s.hidden, s.bias);

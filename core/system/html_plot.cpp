@@ -27,7 +27,8 @@ double x_of(const Plot& plot, double value) {
 }
 
 double y_of(const Plot& plot, double value) {
-  return kHeight - kBottom - value / plot.y_most * (kHeight - kTop - kBottom);
+  const double part = (value - plot.y_least) / (plot.y_most - plot.y_least);
+  return kHeight - kBottom - part * (kHeight - kTop - kBottom);
 }
 
 std::vector<double> marks_of(const Plot& plot) {
@@ -45,10 +46,11 @@ std::vector<double> marks_of(const Plot& plot) {
 std::string axes(const Plot& plot) {
   std::string out;
   for (int i = 0; i <= 4; ++i) {
-    const double value = plot.y_most * i / 4;
+    const double value = plot.y_least + (plot.y_most - plot.y_least) * i / 4;
+    const std::string label = plot.y_powers ? fmt::format("1e{:.3g}", value) : fmt::format("{:.4g}", value);
     out += fmt::format(
-        R"(<line class="axis" x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}"/><text class="label" x="{3:.1f}" y="{4:.1f}" text-anchor="end">{5:.4g}</text>)",
-        kLeft, kWidth - kRight, y_of(plot, value), kLeft - 6, y_of(plot, value) + 4, value);
+        R"(<line class="axis" x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}"/><text class="label" x="{3:.1f}" y="{4:.1f}" text-anchor="end">{5}</text>)",
+        kLeft, kWidth - kRight, y_of(plot, value), kLeft - 6, y_of(plot, value) + 4, label);
   }
   for (const double value : marks_of(plot))
     out += fmt::format(R"(<text class="label" x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.4g}</text>)",

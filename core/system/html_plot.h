@@ -29,8 +29,9 @@ struct Curve {
 
 struct Plot {
   std::string x_label, y_label;
-  double x_least = 0, x_most = 1, y_most = 1;
+  double x_least = 0, x_most = 1, y_least = 0, y_most = 1;
   bool logarithmic = false;  // x
+  bool y_powers = false;     // y are decimal logarithms, told as powers of ten
   std::vector<Curve> curves;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
+#include "kernels/compare/caches.h"
 #include "kernels/compare/dumps.h"
 #include "kernels/compare/endpoint.h"
 #include "kernels/compare/kernels.h"
@@ -82,6 +83,7 @@ void add_compare(CLI::App& program, Action& action) {
   add_kernels(compare, action);
   add_compare_model(compare, action);
   add_compare_serving(compare, action);
+  add_compare_caches(compare, action);
   add_compare_dumps(compare, action);
   add_compare_tensors(compare, action);
   add_compare_logprobs(compare, action);

@@ -34,6 +34,7 @@ struct CompareEndpointSettings {
 struct AskedSet {
   const char* name;
   const char* meaning;  // of errors that show here, and not before
+  bool at_once;
   SavedResponses saved;
   LogprobComparison found;
 };
@@ -111,6 +112,19 @@ void decide(EndpointReport& report) {
                     report.again.figures.max_abs, report.together.figures.max_abs);
 }
 
+std::vector<AskedSet> asked_sets() {
+  return {{"one by one", "", false, {}, {}},
+          {"asked again", "right the first time: a cached prefix?", false, {}, {}},
+          {"all at once", "right one by one: the company changes it", true, {}, {}}};
+}
+
+EndpointReport mistrusted(EndpointReport& report, const std::string& why) {
+  report.sets.clear();
+  report.status = CaseStatus::mistrusted;
+  report.verdict = "MISTRUSTED: " + why;
+  return std::move(report);
+}
+
 EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights) {
   const std::unique_ptr<LanguageModel> model = make_model(weights, {});
   const std::vector<EndpointPrompt> prompts = prompts_of(s, weights, *model);
@@ -118,14 +132,19 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights)
   const EndpointOptions options = {s.key_file.empty() ? std::string() : read_key(s.key_file), s.seconds};
   const EndpointAsker asker([&] { return EndpointClient(url, options); }, s.name, prompts.front());
   EndpointReport report;
+  if (!asker.refusal().empty())
+    return mistrusted(report,
+                      "the server gives log-probabilities in no way that we know: " + asker.refusal());
   report.way = asker.way().name;
   report.model = asker.model();
   report.scores_prompts = asker.way().scores_prompts;
-  report.sets.push_back({"one by one", "", asker.ask(prompts, s.made, false), {}});
-  report.sets.push_back(
-      {"asked again", "right the first time: a cached prefix?", asker.ask(prompts, s.made, false), {}});
-  report.sets.push_back(
-      {"all at once", "right one by one: the company changes it", asker.ask(prompts, s.made, true), {}});
+  for (AskedSet& set : asked_sets()) {
+    EndpointAsker::Answers answers = asker.ask(prompts, s.made, set.at_once);
+    if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
+    set.saved = std::move(answers.saved);
+    report.sets.push_back(std::move(set));
+  }
+  if (interrupted()) return report;
   report.again = noise_of(report.sets[0].saved, report.sets[1].saved);
   report.together = noise_of(report.sets[0].saved, report.sets[2].saved);
   hold(report.sets[0], s, weights);
@@ -141,6 +160,7 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights)
 }
 
 void print(const Output& output, const CompareEndpointSettings& s, const EndpointReport& report) {
+  if (report.sets.empty()) return;
   output.line(fmt::format("{}, by {}: {} prompts{}", escape_for_terminal(s.url), report.way,
                           report.sets[0].saved.texts.size(),
                           report.scores_prompts ? "" : "; the prompts' own tokens are not told"));
@@ -161,7 +181,7 @@ Json document(const CompareEndpointSettings& s, const EndpointReport& report) {
           {"url", s.url},
           {"way", report.way},
           {"model", report.model},
-          {"prompts", report.sets[0].saved.texts.size()},
+          {"prompts", report.sets.empty() ? 0 : report.sets[0].saved.texts.size()},
           {"prompts_scored", report.scores_prompts},
           {"noise",
            {{"again", report.again.figures.max_abs},
@@ -182,7 +202,7 @@ int run_compare_endpoint(const CompareEndpointSettings& s) {
     output.paint(report.verdict, style_of(report.status));
   }
   if (output.json_wanted()) output.json(document(s, report));
-  if (!s.html.empty()) {
+  if (!s.html.empty() && !report.sets.empty()) {
     CompareLogprobsSettings page;
     page.a = s.url;
     write_whole(s.html, to_page(page, {report.sets[0].saved, nullptr, report.sets[0].found}));

@@ -16,17 +16,15 @@
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/compare/given_text.h"
+#include "kernels/compare/model_ranks.h"
 #include "kernels/compare/weights.h"
 #include "kernels/selection/select.h"
 #include "refimpl/models/model_notes.h"
-#include "refimpl/tokenizers/load.h"
-#include "refimpl/tokenizers/token_list.h"
 
 namespace assay {
 namespace {
 
-constexpr std::size_t kMostTextFile = 16u << 20;
-constexpr std::size_t kOwnTokens = 24;  // where no text is given
 constexpr std::size_t kBeginning = 64;  // of a text that is not cut into windows
 
 constexpr const char* kModelExamples =
@@ -35,6 +33,8 @@ constexpr const char* kModelExamples =
     "  assay compare model DIR --precision bf16 --kernels reference -p 'Once upon a time'\n"
     "  assay compare model CONVERTED --against ORIGINAL --file text.txt --limit 200\n"
     "  assay compare model CONVERTED --against ORIGINAL --file text.txt --context 512 --stride 256\n"
+    "  assay compare model DIR --precision f64 --tp 4 --pp 2       cut over ranks: which tap of which rank "
+    "differs?\n"
     "  assay compare model DIR --mutants              plant faults in the layers; is each named?\n"
     "\nExit codes: 0 they agree, 1 they part, or nothing was proved, 2 wrong usage or unreadable input.";
 
@@ -60,36 +60,9 @@ void tell_shortfalls(const Side& side, const std::string& title, const std::stri
   for (const std::string& note : notes) write_message(fmt::format("note: {}: {}", title, note));
 }
 
-// Ids from all over the vocabulary: a tokenizer is not always there, and not always needed.
-std::vector<TokenId> own_tokens(std::size_t vocabulary) {
-  std::vector<TokenId> tokens;
-  for (std::uint64_t i = 0; i < kOwnTokens && vocabulary > 0; ++i)
-    tokens.push_back(static_cast<TokenId>((i * 2654435761u + 1) % vocabulary));  // Knuth's multiplier
-  return tokens;
-}
-
-struct Text {
-  std::vector<TokenId> tokens;
-  std::optional<TokenId> bos;  // what it begins with, where the tokenizer put that there
-  std::string about;
-};
-
-Text whole_text(const CompareModelSettings& s, const Weights& weights, const LanguageModel& model) {
-  const int given = (s.prompt ? 1 : 0) + (s.tokens ? 1 : 0) + (s.file.empty() ? 0 : 1);
-  if (given > 1) throw Error::usage("-p, --tokens and --file exclude one another");
-  if (s.tokens) return {parse_tokens(*s.tokens), {}, "--tokens"};
-  if (given == 0)
-    return {own_tokens(model.vocabulary()), {}, "ids from all over the vocabulary (no text was given)"};
-  const std::string written = s.prompt ? *s.prompt : read_small_file(s.file, kMostTextFile);
-  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(weights.checkpoint(), model.vocabulary());
-  Text text = {tokenizer->encode(written), {}, s.prompt ? "-p" : s.file};
-  if (text.tokens.empty()) throw Error::usage(text.about + " holds no token");
-  if (tokenizer->bos() && text.tokens.front() == *tokenizer->bos()) text.bos = tokenizer->bos();
-  return text;
-}
-
 // The text in windows that the model can read; without --context and --stride its beginning alone.
-std::vector<TextWindow> windows_of(const CompareModelSettings& s, const LanguageModel& model, Text& text) {
+std::vector<TextWindow> windows_of(const CompareModelSettings& s, const LanguageModel& model,
+                                   GivenText& text) {
   const bool cut = s.context != 0 || s.stride != 0;
   const std::size_t room = model.context();
   if (s.context > room)
@@ -177,11 +150,12 @@ int run_compare_model(const CompareModelSettings& s) {
                                  .greedy = s.greedy,
                                  .jobs = s.common.jobs};
   const std::unique_ptr<LanguageModel> model = make_model(reference, request.options);
-  Text text = whole_text(s, reference, *model);
+  GivenText text = given_text({s.prompt, s.tokens, s.file}, reference, *model);
   request.windows = windows_of(s, *model, text);
   request.tokens = request.windows.front().tokens;
   const bool same_file = !other || (fs::exists(s.against) && fs::equivalent(s.model, s.against));
   request.same_program = same_file && s.kernels == s.against_kernels && s.precision == s.against_precision;
+  if (s.over_ranks()) return run_compare_ranks(s, request.tokens, text.about, output);
   if (s.mutants) return show_mutants(s, request, output);
 
   const ModelCompareTitle title = {
@@ -273,6 +247,13 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("--html", s.html, "A page with heat maps, layer by tap")
       ->type_name("FILE")
       ->excludes(mutants);
+  const auto ranks = CLI::Range(std::size_t{1}, std::size_t{1024});
+  for (const auto& [name, value, what] :
+       {std::tuple{"--tp", &s.tp, "Against N ranks that share its tensors; whose reference adds in one tree"},
+        {"--pp", &s.pp, "Of ranks: N stages"},
+        {"--ep", &s.ep, "Of ranks: N groups that share the experts"},
+        {"--dp", &s.dp, "Of ranks: N copies of all but the experts"}})
+    command.add_option(name, *value, what)->type_name("N")->check(ranks);
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kModelExamples);

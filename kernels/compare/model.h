@@ -21,7 +21,9 @@ struct CompareModelSettings {
   std::optional<std::string> prompt, tokens;
   std::optional<std::size_t> limit;  // tokens of the text; not given: 64, or all where it is cut into windows
   std::size_t context = 0, stride = 0, greedy = 16;
+  std::size_t tp = 1, pp = 1, ep = 1, dp = 1;  // over how many ranks, against one process
   bool mutants = false;
+  bool over_ranks() const { return tp > 1 || pp > 1 || ep > 1 || dp > 1; }
 };
 
 // What the two sides are, in words: "tinylm, f32, cpu kernels".

@@ -15,6 +15,7 @@
 #include "core/system/threads.h"
 #include "kernels/selection/select.h"
 #include "refimpl/claims/faults.h"
+#include "refimpl/claims/handoff_faults.h"
 
 namespace assay {
 namespace {
@@ -117,18 +118,14 @@ bool keeps_rows(const LanguageModel& model) {
                      [](const CacheWidth& width) { return width.key_width > 0; });
 }
 
-int plant_faults(const ServingWorkload& workload, const Settings& s, const Output& output) {
+int plant_faults(const ServingWorkload& workload, const HandoffModel& handoff, const Settings& s,
+                 const Output& output) {
   Table table({"", "shipped in", "fault", "", "workloads", "seen"},
               {Table::Align::right, Table::Align::left, Table::Align::left, Table::Align::left,
                Table::Align::right, Table::Align::left});
   Json list = Json::array();
   std::size_t missed = 0, faults = 0;
-  for (const ServingFault& fault : serving_faults()) {
-    if (interrupted()) return kExitInterrupted;
-    if (fault.needs_windows && cache_groups(workload.model().cache_widths()).size() < 2) continue;
-    if (fault.needs_rows && !keeps_rows(workload.model())) continue;
-    if (!shows_in(fault.guessing, workload.model())) continue;
-    const FaultVerdict verdict = catch_fault(workload, fault, s.schedules.value_or(kMostSchedulesOfAFault));
+  const auto add = [&](const auto& fault, const FaultVerdict& verdict) {
     ++faults;
     missed += verdict.caught ? 0 : 1;
     table.add({std::to_string(fault.number), fault.shipped_in, fault.what,
@@ -139,6 +136,19 @@ int plant_faults(const ServingWorkload& workload, const Settings& s, const Outpu
                     {"caught", verdict.caught},
                     {"schedules", verdict.schedules},
                     {"by", verdict.by}});
+  };
+  for (const ServingFault& fault : serving_faults()) {
+    if (interrupted()) return kExitInterrupted;
+    if (fault.needs_windows && cache_groups(workload.model().cache_widths()).size() < 2) continue;
+    if (fault.needs_rows && !keeps_rows(workload.model())) continue;
+    if (!shows_in(fault.guessing, workload.model())) continue;
+    add(fault, catch_fault(workload, fault, s.schedules.value_or(kMostSchedulesOfAFault)));
+  }
+  for (const HandoffFault& fault : handoff_faults()) {
+    if (interrupted()) return kExitInterrupted;
+    if (!shows_in(fault, handoff)) continue;
+    const std::string by = catch_handoff_fault(handoff, fault);
+    add(fault, {!by.empty(), 1, by});
   }
   output.json({{"schema", "assay.compare.serving/1"}, {"mutants", list}});
   if (output.text_wanted()) {
@@ -161,7 +171,8 @@ int run_serving(const Settings& s) {
     throw Error::usage("faults are told from kernels whose bits depend on nothing else")
         .remedy("use --kernels cpu-invariant or reference");
   const ServingWorkload workload(*model, *ops, 7, s.longest);
-  if (s.mutants) return plant_faults(workload, s, output);
+  if (s.mutants)
+    return plant_faults(workload, {*model, *ops, cache_shape(*model, weights.tree()), {}}, s, output);
   return tell(serve_schedules(workload, s), promised, output);
 }
 

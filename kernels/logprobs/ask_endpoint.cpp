@@ -95,6 +95,15 @@ constexpr const char* kLanguages =
     "깊다. النهر عميق. नदी गहरी है। "
     "🦊🌲 x = \"a\\n\"; if (x != y) { return 3.14e-2; }";
 
+// Which token of the prompt is known to be another one; empty: none.
+std::string other_token(const SavedText& text, const EndpointPrompt& prompt) {
+  for (std::size_t i = 0; i < prompt.ids.size(); ++i)
+    if (const auto& id = text.tokens[i].id; id && *id != prompt.ids[i])
+      return fmt::format("the server made other tokens of the prompt \"{}\": {} in place of {} at {}",
+                         prompt.name, *id, prompt.ids[i], i);
+  return "";
+}
+
 }  // namespace
 
 std::vector<EndpointPrompt> built_in_prompts(const Encode& encode, std::size_t vocabulary,
@@ -123,7 +132,6 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
     : connect_(std::move(connect)), model_(std::move(model)) {
   EndpointClient client = connect_();
   if (model_.empty()) model_ = first_model(client);
-  std::string why;
   for (const AskingWay& way : kWays) {
     way_ = &way;
     const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2));
@@ -131,18 +139,18 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
     try {
       const SavedText text = text_of(answer, first);
       if (scored(text, way.scores_prompts ? 1 : first.ids.size()) >=
-          (way.scores_prompts ? first.ids.size() - 1 : 1))
+          (way.scores_prompts ? first.ids.size() - 1 : 1)) {
+        refusal_.clear();
         return;
-      why = "no log-probabilities came";
+      }
+      refusal_ = "no log-probabilities came";
     } catch (const Error& error) {
-      why = error.message();
+      refusal_ = error.message();
     }
   }
-  throw Error::input("the server gives log-probabilities in no way that we know: " + why)
-      .remedy("vLLM, SGLang, llama-server and assay serve give them");
 }
 
-SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) const {
+SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) {
   if (!answer.ok()) throw Error::input("the server: " + answer.why());
   SavedResponses saved = parse_responses(answer.body, "the server's answer");
   SavedText text = std::move(saved.texts.front());
@@ -155,25 +163,18 @@ SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt&
     text.unknown_before = 0;
     text.prompt_text.reset();
   }
-  for (std::size_t i = 0; i < prompt.ids.size(); ++i) {
-    SavedToken& token = text.tokens[i];
-    if (token.id && *token.id != prompt.ids[i])
-      throw Error::input(
-          fmt::format("the server made other tokens of the prompt \"{}\": {} in place of {} at {}",
-                      prompt.name, *token.id, prompt.ids[i], i));
-    token.id = prompt.ids[i];
-  }
   return text;
 }
 
-SavedResponses EndpointAsker::ask(const std::vector<EndpointPrompt>& prompts, std::size_t made,
-                                  bool at_once) const {
-  SavedResponses all;
-  all.texts.resize(prompts.size());
+EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& prompts, std::size_t made,
+                                          bool at_once) const {
+  Answers all;
+  all.saved.texts.resize(prompts.size());
   std::vector<std::string> wrong(prompts.size());
   const auto ask_one = [&](EndpointClient& client, std::size_t i) {
     try {
-      all.texts[i] = text_of(client.post(way_->route, way_->body(model_, prompts[i], made)), prompts[i]);
+      all.saved.texts[i] =
+          text_of(client.post(way_->route, way_->body(model_, prompts[i], made)), prompts[i]);
     } catch (const Error& error) {
       wrong[i] = error.message();
     }
@@ -189,8 +190,12 @@ SavedResponses EndpointAsker::ask(const std::vector<EndpointPrompt>& prompts, st
     EndpointClient client = connect_();
     for (std::size_t i = 0; i < prompts.size() && !interrupted(); ++i) ask_one(client, i);
   }
-  for (std::size_t i = 0; i < prompts.size(); ++i)
+  for (std::size_t i = 0; i < prompts.size() && !interrupted(); ++i) {
     if (!wrong[i].empty()) throw Error::input(fmt::format("prompt \"{}\": {}", prompts[i].name, wrong[i]));
+    SavedText& text = all.saved.texts[i];
+    if (all.other_tokens.empty()) all.other_tokens = other_token(text, prompts[i]);
+    for (std::size_t t = 0; t < prompts[i].ids.size(); ++t) text.tokens[t].id = prompts[i].ids[t];
+  }
   return all;
 }
 

@@ -39,19 +39,25 @@ struct AskingWay {
 class EndpointAsker {
  public:
   using Connect = std::function<EndpointClient()>;
-  // Tries the ways with `first`. Throws Error::io where nobody answers, Error::input where no way gives log-probabilities.
+  // Tries the ways with `first`. Throws Error::io where nobody answers.
   EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first);
+  // Why no way gives log-probabilities; empty: one does, and the rest may be called.
+  const std::string& refusal() const { return refusal_; }
   const AskingWay& way() const { return *way_; }
   const std::string& model() const { return model_; }
 
   // Texts in the order of the prompts, each beginning with its prompt's ids. `at_once`: a connection each, all at the same time.
-  // Throws Error::input where an answer is an error or of another prompt.
-  SavedResponses ask(const std::vector<EndpointPrompt>& prompts, std::size_t made, bool at_once) const;
+  // Throws Error::input where an answer is an error.
+  struct Answers {
+    SavedResponses saved;
+    std::string other_tokens;  // where the server made other tokens of a prompt: which
+  };
+  Answers ask(const std::vector<EndpointPrompt>& prompts, std::size_t made, bool at_once) const;
 
  private:
-  SavedText text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) const;
+  static SavedText text_of(const HttpAnswer& answer, const EndpointPrompt& prompt);
   Connect connect_;
-  std::string model_;
+  std::string model_, refusal_;
   const AskingWay* way_ = nullptr;
 };
 

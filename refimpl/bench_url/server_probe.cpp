@@ -33,6 +33,12 @@ class ServerProbe {
     traits_.shape.log_probabilities = wishes.log_probabilities;
   }
 
+  ServerTraits prompts() {
+    find_model();
+    find_pool();
+    return std::move(traits_);
+  }
+
   ServerTraits run() {
     find_model();
     find_pool();
@@ -182,6 +188,10 @@ class ServerProbe {
 
 ServerTraits probe_server(EndpointClient& client, const ProbeWishes& wishes) {
   return ServerProbe(client, wishes).run();
+}
+
+ServerTraits probe_prompts(EndpointClient& client, const ProbeWishes& wishes) {
+  return ServerProbe(client, wishes).prompts();
 }
 
 }  // namespace assay

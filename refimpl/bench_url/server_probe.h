@@ -29,5 +29,7 @@ struct ServerTraits {
 
 // Throws Error::io where nobody answers, Error::input where the simplest request is refused.
 ServerTraits probe_server(EndpointClient& client, const ProbeWishes& wishes);
+// Only what prompts are made of, of a server that may not stream.
+ServerTraits probe_prompts(EndpointClient& client, const ProbeWishes& wishes);
 
 }  // namespace assay

@@ -14,6 +14,7 @@
 
 #include "core/system/error.h"
 #include "core/system/temporary_name.h"
+#include "refimpl/block_store/block_file.h"
 #include "refimpl/block_store/block_name.h"
 
 namespace assay {
@@ -22,42 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".block";
-
-// A descriptor that is closed.
-class OpenFile {
- public:
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-  bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
-
- private:
-  int descriptor_;
-};
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
-bool read_all(int descriptor, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::read(descriptor, bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -107,43 +72,20 @@ void BlockFolder::put(const std::string& name, std::span<const std::byte> bytes)
   if (!writing_) return;
   const auto gone = [this](const std::string& old) { remove(old); };
   if (!files_.add(name, bytes.size(), gone)) return;
-  if (write(name, bytes)) return;
+  if (write_block_file(temporary_, folder_ / (name + std::string(kEnding)), bytes)) return;
   const Error error = Error::from_errno("write a block", errno);
   files_.erase(name);
   writing_ = false;
   if (told_) told_(fmt::format("{}: {}; no more are kept", folder_.string(), error.message()));
 }
 
-// Under another name until all of it is there. Not synced: after a crash of the machine a block may be damaged, which its
-// digest tells.
-bool BlockFolder::write(const std::string& name, std::span<const std::byte> bytes) {
-  const fs::path target = folder_ / (name + std::string(kEnding));
-  OpenFile file(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return false;
-  if (write_all(file.get(), bytes) && file.close() && ::rename(temporary_.c_str(), target.c_str()) == 0)
-    return true;
-  const int why = errno;
-  ::unlink(temporary_.c_str());
-  errno = why;
-  return false;
-}
-
 std::vector<std::byte> BlockFolder::get(const std::string& name, std::size_t bytes) {
-  const fs::path path = folder_ / (name + std::string(kEnding));
-  const OpenFile file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno == ENOENT) {  // another process has evicted it
-    files_.erase(name);
-    return {};
+  BlockFileRead read = read_block_file(folder_ / (name + std::string(kEnding)), bytes, bytes);
+  switch (read.found) {
+    case BlockFileRead::Found::whole: touch(name); return std::move(read.bytes);
+    case BlockFileRead::Found::nothing: files_.erase(name); return {};  // another process has evicted it
+    case BlockFileRead::Found::unfit: refuse(name); return {};
   }
-  struct ::stat status {};
-  const bool fits = file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
-                    static_cast<std::uint64_t>(status.st_size) == bytes;
-  std::vector<std::byte> content(fits ? bytes : 0);
-  if (fits && read_all(file.get(), content)) {
-    touch(name);
-    return content;
-  }
-  refuse(name);
   return {};
 }
 

@@ -39,7 +39,6 @@ class BlockFolder {
 
  private:
   void take_up();
-  bool write(const std::string& name, std::span<const std::byte> bytes);
   void remove(const std::string& name);
 
   std::filesystem::path folder_, temporary_;

@@ -1,28 +1,18 @@
 #include "refimpl/block_store/disk_level.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/system/error.h"
+#include "refimpl/block_store/block_bytes.h"
 #include "refimpl/block_store/block_name.h"
 
 namespace assay {
 namespace {
 
 constexpr std::string_view kMagic = "assay block 1\n";
-constexpr std::size_t kDigestBytes = 32;
-
-BlockKey sha256_of(std::span<const std::byte> bytes) {
-  BlockKey digest;
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.bytes.data(), &size, EVP_sha256(), nullptr) != 1 ||
-      size != digest.bytes.size())
-    throw Error::internal("SHA-256 of a block failed");
-  return digest;
-}
 
 // All that the bytes of a block depend on beside its tokens and weights.
 std::string composition(const BlockStorage& storage, const Arithmetic& arithmetic) {
@@ -39,43 +29,12 @@ std::string composition(const BlockStorage& storage, const Arithmetic& arithmeti
   return text;
 }
 
-void put_number(std::vector<std::byte>& out, std::uint64_t value) {
-  for (unsigned shift = 0; shift < 64; shift += 8) out.push_back(static_cast<std::byte>(value >> shift));
-}
-void put_bytes(std::vector<std::byte>& out, std::span<const std::uint8_t> bytes) {
-  for (const std::uint8_t byte : bytes) out.push_back(static_cast<std::byte>(byte));
-}
-
-template <class T>
-void put_as(std::vector<std::byte>& out, std::span<const double> numbers) {
-  const std::size_t begin = out.size();
-  out.resize(begin + numbers.size() * sizeof(T));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const T value = static_cast<T>(numbers[i]);
-    std::memcpy(out.data() + begin + i * sizeof(T), &value, sizeof(T));
-  }
-}
-void put_numbers(std::vector<std::byte>& out, std::span<const double> numbers, std::size_t size) {
-  size == sizeof(double) ? put_as<double>(out, numbers) : put_as<float>(out, numbers);
-}
-
-double number_at(const std::byte* at, std::size_t size) {
-  if (size == sizeof(double)) {
-    double value = 0;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  }
-  float value = 0;
-  std::memcpy(&value, at, sizeof value);
-  return static_cast<double>(value);
-}
-
 }  // namespace
 
 DiskLevel::DiskLevel(Ops& ops, const BlockStorage& storage, const DiskOptions& options)
     : ops_(ops),
       storage_(storage),
-      number_bytes_(ops.arithmetic().storage() == Real::f64 ? sizeof(double) : sizeof(float)),
+      width_(stored_width(ops.arithmetic())),
       made_of_(sha256_of(std::as_bytes(std::span<const char>(composition(storage, ops.arithmetic()))))),
       folder_(options.folder, options.most_bytes, options.told) {}
 
@@ -102,7 +61,7 @@ std::vector<std::byte> DiskLevel::header(std::size_t group, const BlockContent& 
   put_bytes(bytes, content.parent.bytes);
   put_bytes(bytes, made_of_.bytes);
   for (const std::uint64_t value :
-       {std::uint64_t{number_bytes_}, std::uint64_t{group}, std::uint64_t{content.number},
+       {std::uint64_t{bytes_of(width_)}, std::uint64_t{group}, std::uint64_t{content.number},
         std::uint64_t{with_states ? 1U : 0U}, std::uint64_t{content.tokens.size()}})
     put_number(bytes, value);
   for (const TokenId id : content.tokens) put_number(bytes, id);
@@ -113,7 +72,7 @@ std::size_t DiskLevel::file_bytes(std::size_t group, bool with_states) const {
   BlockContent any;
   any.tokens.resize(storage_.block_tokens());
   return header(group, any, with_states).size() +
-         number_bytes_ * (numbers_of_rows(group) + (with_states ? numbers_of_states() : 0)) + kDigestBytes;
+         bytes_of(width_) * (numbers_of_rows(group) + (with_states ? numbers_of_states() : 0)) + kDigestBytes;
 }
 
 bool DiskLevel::has(std::size_t group, const BlockContent& wanted, bool with_states) const {
@@ -122,19 +81,34 @@ bool DiskLevel::has(std::size_t group, const BlockContent& wanted, bool with_sta
 }
 
 void DiskLevel::keep(std::size_t group, BlockId block, const BlockContent& content) {
+  std::optional<Unsaved> unsaved = prepare(group, content, [&] { return storage_.read(group, block); });
+  if (!unsaved) return;
+  seal(*unsaved);
+  put(*unsaved);
+}
+
+std::optional<DiskLevel::Unsaved> DiskLevel::prepare(std::size_t group, const BlockContent& content,
+                                                     const std::function<std::vector<double>()>& rows) {
   const bool with_states = content.states != nullptr && numbers_of_states() > 0;
-  const std::string file = block_name(group, content.key, with_states);
-  if (folder_.has(file)) return folder_.touch(file);
-  if (!folder_.writing()) return;
-  std::vector<std::byte> bytes = header(group, content, with_states);
-  bytes.reserve(file_bytes(group, with_states));
-  put_numbers(bytes, storage_.read(group, block), number_bytes_);
-  if (with_states) {
-    for (const Matrix& state : *content.states) put_numbers(bytes, ops_.download(state), number_bytes_);
+  Unsaved unsaved{block_name(group, content.key, with_states), {}};
+  if (folder_.has(unsaved.name)) {
+    folder_.touch(unsaved.name);
+    return std::nullopt;
   }
-  if (bytes.size() + kDigestBytes != file_bytes(group, with_states)) return;  // a state of nothing
-  put_bytes(bytes, sha256_of(bytes).bytes);
-  folder_.put(file, bytes);
+  if (!folder_.writing()) return std::nullopt;
+  unsaved.bytes = header(group, content, with_states);
+  unsaved.bytes.reserve(file_bytes(group, with_states));
+  put_numbers(unsaved.bytes, rows(), width_);
+  if (with_states) {
+    for (const Matrix& state : *content.states) put_numbers(unsaved.bytes, ops_.download(state), width_);
+  }
+  if (unsaved.bytes.size() + kDigestBytes != file_bytes(group, with_states))
+    return std::nullopt;  // a state of nothing
+  return unsaved;
+}
+
+void DiskLevel::seal(Unsaved& unsaved) {
+  put_bytes(unsaved.bytes, sha256_of(unsaved.bytes).bytes);
 }
 
 std::optional<OuterBlock> DiskLevel::fetch(std::size_t group, const BlockContent& wanted, bool with_states) {
@@ -152,27 +126,22 @@ std::optional<OuterBlock> DiskLevel::fetch(std::size_t group, const BlockContent
     return std::nullopt;
   }
   OuterBlock block;
-  const std::size_t rows = numbers_of_rows(group);
-  for (std::size_t i = 0; i < rows; ++i)
-    block.rows.push_back(number_at(bytes.data() + begins.size() + i * number_bytes_, number_bytes_));
+  block.rows.resize(numbers_of_rows(group));
+  const auto rows = before.subspan(begins.size());
+  get_numbers(rows, width_, block.rows);
   if (with_states)
     block.states = std::make_shared<const SequenceCache::States>(
-        states_from(before.subspan(begins.size() + rows * number_bytes_)));
+        states_from(rows.subspan(block.rows.size() * bytes_of(width_))));
   return block;
 }
 
-// To the bit: upload() rounds as activations are, states are not.
 SequenceCache::States DiskLevel::states_from(std::span<const std::byte> bytes) const {
   SequenceCache::States states;
   for (const CacheWidth& width : storage_.widths()) {
     for (const StateShape& shape : width.states) {
-      const std::size_t size = shape.rows * shape.columns * number_bytes_;
-      const auto memory = std::shared_ptr<std::byte[]>(new std::byte[size]);
-      std::memcpy(memory.get(), bytes.data(), size);
+      const std::size_t size = shape.rows * shape.columns * bytes_of(width_);
+      states.push_back(matrix_of(ops_, bytes.first(size), shape.rows, shape.columns));
       bytes = bytes.subspan(size);
-      const Matrix state = ops_.allocate(shape.rows, shape.columns);
-      ops_.store({.base = state}, 0, Matrix(memory, ops_.arithmetic().storage(), shape.rows, shape.columns));
-      states.push_back(state);
     }
   }
   return states;

@@ -10,8 +10,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "refimpl/block_store/block_bytes.h"
 #include "refimpl/block_store/block_folder.h"
 #include "refimpl/engine/outer_level.h"
 #include "refimpl/step/block_storage.h"
@@ -32,6 +36,17 @@ class DiskLevel : public OuterLevel {
   std::optional<OuterBlock> fetch(std::size_t group, const BlockContent& wanted, bool with_states) override;
   void keep(std::size_t group, BlockId block, const BlockContent& content) override;
 
+  // keep() in steps, so that only the last needs the folder: what is to be written; its digest behind it; the file.
+  struct Unsaved {
+    std::string name;
+    std::vector<std::byte> bytes;
+  };
+  // None: it is there, or nothing is written any more.
+  std::optional<Unsaved> prepare(std::size_t group, const BlockContent& content,
+                                 const std::function<std::vector<double>()>& rows);
+  static void seal(Unsaved& unsaved);
+  void put(const Unsaved& unsaved) { folder_.put(unsaved.name, unsaved.bytes); }
+
   std::size_t file_bytes(std::size_t group, bool with_states) const;
   const BlockFolder& folder() const { return folder_; }
 
@@ -43,7 +58,7 @@ class DiskLevel : public OuterLevel {
 
   Ops& ops_;
   const BlockStorage& storage_;
-  std::size_t number_bytes_;
+  NumberWidth width_;
   BlockKey made_of_;
   BlockFolder folder_;
 };

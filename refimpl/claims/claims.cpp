@@ -8,8 +8,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/numeric/largest.h"
 #include "core/system/error.h"
+#include "refimpl/claims/cache_claims.h"
+#include "refimpl/claims/handoff_claims.h"
+#include "refimpl/claims/relative_difference.h"
 #include "refimpl/claims/serving_claims.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/speculate.h"
@@ -23,15 +25,6 @@ using Logits = std::vector<double>;  // [tokens, vocabulary]
 constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
 // Of logits in float64, relative to the largest: some thousand roundings on the way through the layers.
 constexpr double kDoubleBudget = 4096 * kUnit;
-
-double relative_difference(std::span<const double> a, std::span<const double> b) {
-  double difference = 0, scale = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    scale = std::max(scale, std::abs(b[i]));
-    difference = larger_or_nan(difference, std::abs(a[i] - b[i]));
-  }
-  return difference == 0 ? 0 : difference / scale;
-}
 
 class ClaimRunner {
  public:
@@ -63,6 +56,10 @@ class ClaimRunner {
     if (model_->draft_layers() > 0) claims_.push_back(speculation_claim());
     for (Claim& claim : serving_claims(*model_, *ops_, tokens_, kernels_.exact))
       claims_.push_back(std::move(claim));
+    for (Claim& claim : cache_claims(*model_, *ops_, tokens_, kernels_.exact))
+      claims_.push_back(std::move(claim));
+    const HandoffModel with{*model_, *ops_, cache_shape(*model_, weights_.tree()), {}};
+    for (Claim& claim : handoff_claims(with, tokens_, kernels_.exact)) claims_.push_back(std::move(claim));
     return std::move(claims_);
   }
 
@@ -116,9 +113,7 @@ class ClaimRunner {
           .generate({requests[i]}, [&](std::size_t, TokenId, std::span<const double> row) {
             alone[i].insert(alone[i].end(), row.begin(), row.end());
           });
-      error =
-          std::max(error, alone[i].size() == together[i].size() ? relative_difference(together[i], alone[i])
-                                                                : std::numeric_limits<double>::infinity());
+      error = std::max(error, relative_difference(together[i], alone[i]));
     }
     return {"batch", "texts of different lengths in one batch ≡ each alone",
             "logits, relative to the largest", error, budget()};

@@ -93,7 +93,7 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
     jobs.push_back(
         std::make_unique<Job>(Job{jobs.size(),
                                   request,
-                                  Sequence(model_, ops_, request.prompt),
+                                  Sequence(model_, ops_, request.prompt, method_),
                                   SequenceSampler(request.sampling, request.prompt,
                                                   request.constraint ? request.constraint->fork() : nullptr),
                                   request.watch_text ? request.watch_text() : TextWatch(),
@@ -131,7 +131,10 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
     std::vector<double> logits;  // [whole ones, vocabulary]
     if (!whole.empty()) logits = ops_.download(model_.logits(ops_.gather(hidden, last_rows), ops_, taps_));
     require_mapped();
-    for (std::size_t i = 0; i < fed.size(); ++i) fed[i]->sequence.cache().advance(batch.sequences[i].count);
+    for (std::size_t i = 0; i < fed.size(); ++i) {
+      fed[i]->sequence.cache().advance(batch.sequences[i].count);
+      if (cache_watch_) cache_watch_(fed[i]->number, fed[i]->sequence.cache());
+    }
     (reading ? timing_.prefill_seconds : timing_.decode_seconds) += seconds_since(start);
     (reading ? timing_.prefill_tokens : timing_.decode_tokens) += batch.tokens.size();
     ++timing_.steps;
@@ -144,7 +147,7 @@ std::vector<Generation> TextEngine::generate(const std::vector<GenerationRequest
 }
 
 void TextEngine::score(std::span<const TokenId> tokens, const Scorer& scorer) {
-  TextScorer text(model_, ops_, tokens, taps_, chunk_);
+  TextScorer text(model_, ops_, tokens, taps_, chunk_, method_);
   const std::size_t vocabulary = model_.vocabulary(), at_once = rows_at_once(vocabulary);
   auto start = std::chrono::steady_clock::now();
   while (text.read()) {

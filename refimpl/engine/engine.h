@@ -67,6 +67,11 @@ class TextEngine {
   void score(std::span<const TokenId> tokens, const Scorer& scorer);
 
   void set_chunk(std::size_t tokens) { chunk_ = tokens; }  // of a prompt, read at once
+  // Caches of all texts from now on are kept as the method says; none: in full.
+  void keep_by(std::shared_ptr<const CacheMethod> method) { method_ = std::move(method); }
+  // Shown the caches of all texts behind every step.
+  using CacheWatch = std::function<void(std::size_t sequence, const SequenceCache& cache)>;
+  void watch_caches(CacheWatch watch) { cache_watch_ = std::move(watch); }
   const EngineTiming& timing() const { return timing_; }
 
  private:
@@ -74,6 +79,8 @@ class TextEngine {
   Ops& ops_;
   Taps taps_;
   std::size_t chunk_ = 512;
+  std::shared_ptr<const CacheMethod> method_;
+  CacheWatch cache_watch_;
   EngineTiming timing_;
 };
 

@@ -35,6 +35,11 @@ void Scheduler::add(ServedText& text) {
   wait(text);
 }
 
+void Scheduler::add_swapped(ServedText& text) {
+  add(text);
+  text.place = ServedText::Place::swapped;
+}
+
 void Scheduler::wait(ServedText& text) {
   text.place = ServedText::Place::waiting;
   text.tables.assign(pools_.size(), {});

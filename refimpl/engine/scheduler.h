@@ -119,6 +119,8 @@ class Scheduler {
 
   // Throws Error::input for a text whose tokens no pool could hold, however empty.
   virtual void add(ServedText& text);
+  // Likewise; its rows are kept elsewhere, as those of a text that was swapped out.
+  void add_swapped(ServedText& text);
   // `text` goes on from where `parent` stands, in the same blocks.
   void fork(const ServedText& parent, ServedText& text);
   StepPlan plan();

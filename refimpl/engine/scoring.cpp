@@ -9,12 +9,12 @@
 namespace assay {
 
 TextScorer::TextScorer(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens,
-                       const Taps& taps, std::size_t chunk)
+                       const Taps& taps, std::size_t chunk, const std::shared_ptr<const CacheMethod>& method)
     : model_(model),
       ops_(ops),
       taps_(taps),
       chunk_(chunk),
-      sequence_(model, ops, {tokens.begin(), tokens.end()}) {
+      sequence_(model, ops, {tokens.begin(), tokens.end()}, method) {
   check_prompt(tokens, model);
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@ class TextScorer {
   // Throws Error::input where the text is empty, longer than the context, or holds an id beyond the
   // vocabulary.
   TextScorer(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens, const Taps& taps = {},
-             std::size_t chunk = 512);
+             std::size_t chunk = 512, const std::shared_ptr<const CacheMethod>& method = {});
 
   // Reads the next chunk. False: the text is over, or the user wants no more (interrupted()). Where rotary
   // frequencies follow the length, a chunk may begin anew at position 0.

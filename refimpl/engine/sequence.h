@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,11 @@ namespace assay {
 
 class Sequence {
  public:
-  Sequence(const LanguageModel& model, Ops& ops, std::vector<TokenId> tokens)
-      : model_(model), tokens_(std::move(tokens)), cache_(ops, model.cache_widths(), model.context()) {}
+  Sequence(const LanguageModel& model, Ops& ops, std::vector<TokenId> tokens,
+           const std::shared_ptr<const CacheMethod>& method = {})
+      : model_(model), tokens_(std::move(tokens)), cache_(ops, model.cache_widths(), model.context()) {
+    if (method) cache_.keep_by(method, tokens_.size());
+  }
 
   const std::vector<TokenId>& tokens() const { return tokens_; }
   SequenceCache& cache() { return cache_; }

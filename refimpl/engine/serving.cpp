@@ -81,6 +81,7 @@ struct ServingEngine::Served {
   std::vector<double> forked_from;  // logits behind the prompt, whose other samples are due
   std::size_t prompt_rows = 0;      // whose logits were delivered
   std::vector<std::vector<std::vector<double>>> swapped;  // blocks by group, while it is swapped out
+  bool handed = false;  // its prompt was read elsewhere, and no step has had it yet
 };
 
 // A row of a step whose logits are wanted.
@@ -115,23 +116,64 @@ void ServingEngine::listen(Listener listener, PromptListener prompt) {
   prompt_listener_ = std::move(prompt);
 }
 
-std::size_t ServingEngine::submit(const ServingRequest& request) {
+// A text with a number of its own, which `enter` gives to the scheduler; or none.
+template <class Enter>
+ServingEngine::Served& ServingEngine::enter(const ServingRequest& request, const Enter& enter) {
   check_prompt(request.text.prompt, model_);
   if (request.samples == 0) throw Error::usage("a request asks for at least one text");
   const std::size_t number = next_request_;
   try {
     Served& served = create(request, number, 0);
     grow_keys(served);
-    scheduler_->add(served.text);
+    enter(served);
   } catch (...) {
     for (const auto& served : requests_[number]) of_text_.erase(&served->text);
     requests_.erase(number);
     throw;
   }
   ++next_request_;
-  Served& served = *requests_[number].front();
+  return *requests_[number].front();
+}
+
+std::size_t ServingEngine::submit(const ServingRequest& request) {
+  Served& served = enter(request, [this](Served& s) { scheduler_->add(s.text); });
   if (request.text.max_new_tokens == 0 && !request.prompt_logits) finish(served, FinishReason::length);
+  return served.number;
+}
+
+std::size_t ServingEngine::take_over(const ServingRequest& request, HandedText handed) {
+  if (request.samples > 1 || request.prompt_logits)
+    throw Error::usage("a prompt that was read elsewhere gives one text, and no logits of its own");
+  Served& served = enter(request, [&](Served& s) {
+    scheduler_->add_swapped(s.text);
+    s.text.cached = s.ids.size();
+    s.text.known = handed.whole ? 0 : s.ids.size() / options_.cache.block_tokens;
+    s.cache.resume(s.ids.size(), handed.states);
+    s.swapped = std::move(handed.blocks);
+    s.handed = true;
+  });
+  const std::size_t number = served.number;
+  request.text.max_new_tokens == 0 ? finish(served, FinishReason::length) : begin(served, handed);
   return number;
+}
+
+// Its first token is chosen, or was.
+void ServingEngine::begin(Served& served, const HandedText& handed) {
+  if (handed.first) {
+    const bool stops = push(served, *handed.first, {});
+    served.end = parts_.end({stops, served.made.ids.size(), served.request.text.max_new_tokens,
+                             served.ids.size(), std::min(model_.context(), scheduler_->capacity()), 0});
+  } else {
+    try_to_choose(served, ops_.download(model_.logits(handed.hidden, ops_, {})));
+  }
+  if (served.end) return finish(served, *served.end);
+  if (served.drafter && handed.teach) handed.teach(*served.drafter, served.ids);
+  grow_keys(served);
+  if (served.text.cached > 0) return;
+  // Rotary frequencies follow the length: the prompt is read anew, as it would be without a hand-off.
+  served.text.place = ServedText::Place::waiting;
+  served.swapped.clear();
+  served.handed = false;
 }
 
 ServingEngine::Served& ServingEngine::create(const ServingRequest& request, std::size_t number,
@@ -233,10 +275,14 @@ void ServingEngine::guess() {
   for (ServedText* text : scheduler_->running()) {
     if (text->pending() == 1 && !of_text_.at(text)->made.ids.empty()) guess(*of_text_.at(text));
   }
+  for (ServedText* text : scheduler_->waiting()) {
+    if (of_text_.at(text)->handed) guess(*of_text_.at(text));
+  }
   counts_.draft_seconds += seconds_from(start);
 }
 
 void ServingEngine::guess(Served& served) {
+  served.guess = {};
   const TreeShape shape = shape_for(served);
   if (shape.empty()) return;
   const AcceptanceRule::Place place = {served.sampler, *served.draws};
@@ -298,6 +344,7 @@ void ServingEngine::carry_out(const StepPlan& plan) {
         }
       }
       served.swapped.clear();
+      served.handed = false;
     } else if (served.text.cached > 0) {
       resume_drafter(served);
       served.cache.resume(served.text.cached, admission.states ? *admission.states : SequenceCache::States());
@@ -424,6 +471,16 @@ void ServingEngine::try_to_choose(Served& served, std::span<const double> logits
   }
 }
 
+// It is the text's next token: does it end it?
+bool ServingEngine::push(Served& served, TokenId id, std::span<const double> logits) {
+  served.sampler.push(id);
+  served.ids.push_back(id);
+  served.made.ids.push_back(id);
+  if (listener_) listener_(served.number, served.sample, id, logits);
+  const bool said = served.watch && served.watch(id);
+  return said || served.sampler.ends(id) || served.sampler.complete(model_.vocabulary());
+}
+
 // `behind`: the row's, as Served::next_row counts.
 void ServingEngine::choose(Served& served, std::span<const double> logits, std::size_t behind) {
   const std::vector<std::size_t> places = served.guess.children(behind, served.fed_guesses);
@@ -438,13 +495,7 @@ void ServingEngine::choose(Served& served, std::span<const double> logits, std::
     ++counts_.tried[depth];
     counts_.right[depth] += chosen.guess ? 1 : 0;
   }
-  const TokenId id = chosen.token;
-  served.sampler.push(id);
-  served.ids.push_back(id);
-  served.made.ids.push_back(id);
-  if (listener_) listener_(served.number, served.sample, id, logits);
-  const bool said = served.watch && served.watch(id);
-  const bool stops = said || served.sampler.ends(id) || served.sampler.complete(logits.size());
+  const bool stops = push(served, chosen.token, logits);
   served.end = parts_.end({stops, served.made.ids.size(), served.request.text.max_new_tokens,
                            served.ids.size(), std::min(model_.context(), scheduler_->capacity()),
                            chosen.guess ? served.fed_guesses - places[*chosen.guess] : 0});

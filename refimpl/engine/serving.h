@@ -18,6 +18,7 @@
 
 #include "core/system/error.h"
 #include "refimpl/engine/engine.h"
+#include "refimpl/engine/handed_text.h"
 #include "refimpl/engine/scheduler.h"
 #include "refimpl/sampling/sequence_sampler.h"
 #include "refimpl/speculation/drafter.h"
@@ -127,6 +128,9 @@ class ServingEngine {
 
   // Throws Error::input for a request that can never be served; what is under way goes on.
   std::size_t submit(const ServingRequest& request);
+  // Likewise, of a prompt that was read elsewhere: it goes on from there. Throws Error::usage where several samples, or logits
+  // of the prompt, are asked for.
+  std::size_t take_over(const ServingRequest& request, HandedText handed);
   void cancel(std::size_t request);
   // Computes one step. False: nothing is left to do.
   bool step();
@@ -139,6 +143,7 @@ class ServingEngine {
   void keep_all() { scheduler_->keep_all(); }
 
   Scheduler& scheduler() { return *scheduler_; }
+  const BlockStorage& storage() const { return storage_; }
   const ServingCounts& counts() const { return counts_; }
 
  private:
@@ -146,6 +151,9 @@ class ServingEngine {
   struct Branch;
   struct Row;
   Served& create(const ServingRequest& request, std::size_t number, std::size_t sample);
+  template <class Enter>
+  Served& enter(const ServingRequest& request, const Enter& enter);
+  void begin(Served& served, const HandedText& handed);
   void grow_keys(Served& served) const;
   std::string regime(std::size_t tokens) const;
   void carry_out(const StepPlan& plan);
@@ -160,6 +168,7 @@ class ServingEngine {
   void deliver(const Matrix& hidden, const std::vector<Row>& rows);
   void deliver(const Row& row, std::span<const double> logits);
   void choose(Served& served, std::span<const double> logits, std::size_t behind = 0);
+  bool push(Served& served, TokenId id, std::span<const double> logits);
   void try_to_choose(Served& served, std::span<const double> logits, std::size_t behind = 0);
   void keep_right(Served& served, StepPlan::Feed& feed, const Matrix& hidden);
   void settle(StepPlan plan, const Matrix& hidden);

@@ -16,12 +16,14 @@
 //                   sigmoid gating always renormalized, without an ε; a router computes as other layers do
 #include "refimpl/models/deepseek.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -52,7 +54,7 @@ struct PredictionModule {
   WeightView embedding_norm, hidden_norm, projection, final_norm;
 };
 
-class Deepseek final : public LanguageModel {
+class Deepseek final : public StagedModel {
  public:
   Deepseek(const Weights& weights, const ModelOptions& options, const DeepseekForm& form);
 
@@ -60,18 +62,25 @@ class Deepseek final : public LanguageModel {
   std::size_t context() const override { return context_; }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
-    const auto add = [&](const Layer& layer) {
-      widths.push_back({s_.attention.cache_width(), layer.attention.indexer ? s_.attention.index_dim : 0});
+    const auto add = [&](const Layer& layer, bool drafts) {
+      widths.push_back(s_.attention.cache_row());
+      widths.back().value_width = layer.attention.indexer ? s_.attention.index_dim : 0;
+      widths.back().drafts = drafts;
     };
-    for (const Layer& layer : layers_) add(layer);
-    for (const PredictionModule& module : modules_) add(module.layer);
+    for (const Layer& layer : layers_) add(layer, false);
+    for (const PredictionModule& module : modules_) add(module.layer, true);
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
     return same_frequencies(s_.rope, length, other);
   }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  std::size_t layer_count() const override { return layers_.size(); }
+  std::string obstacle() const override;
+  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                 const Taps& taps) const override;
+  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override;
   std::size_t draft_layers() const override { return modules_.size(); }
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
@@ -115,17 +124,34 @@ Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, cons
   return x;  // [tokens, hidden]
 }
 
-Matrix Deepseek::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
+// GLM-5.2: a layer may take the keys that an earlier one chose.
+std::string Deepseek::obstacle() const {
+  const bool takes =
+      s_.attention.top_k != 0 &&
+      std::any_of(layers_.begin(), layers_.end(), [](const Layer& l) { return !l.attention.indexer; });
+  return takes ? "layers attend to the keys that others chose" : "";
+}
+
+Matrix Deepseek::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
   Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   if (s_.embedding_factor != 1) x = ops.multiply(x, ops.arithmetic().round(s_.embedding_factor));
   taps("embed", x);
+  return x;
+}
+
+Matrix Deepseek::through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                         const Taps& taps) const {
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);  // [tokens, rope / 2]
   KeyChoice chosen;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
     x = run_layer(layers_[i], i, x, batch, angles, chosen, ops, TapScope(taps, "layers", i));
   }
-  x = ops.rms_norm(x, final_norm_, s_.epsilon, NormForm::weight_last);
+  return x;
+}
+
+Matrix Deepseek::leave(const Matrix& stream, Ops& ops, const Taps& taps) const {
+  const Matrix x = ops.rms_norm(stream, final_norm_, s_.epsilon, NormForm::weight_last);
   taps("final_norm", x);
   return x;
 }

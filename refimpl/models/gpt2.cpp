@@ -5,6 +5,8 @@
 
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
+#include "refimpl/models/staged_model.h"
+#include "refimpl/models/watched_attention.h"
 
 namespace assay {
 namespace {
@@ -17,7 +19,7 @@ struct Block {
   Affine attention_norm, qkv, attention_output, mlp_norm, up, down;
 };
 
-class Gpt2 final : public LanguageModel {
+class Gpt2 final : public StagedModel {
  public:
   explicit Gpt2(const Weights& weights)
       : heads_(weights.tree().attention.at(0).heads),
@@ -38,14 +40,22 @@ class Gpt2 final : public LanguageModel {
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return std::min<std::size_t>(h_.context, positions_.rows); }
   std::vector<CacheWidth> cache_widths() const override {
-    return std::vector<CacheWidth>(blocks_.size(), {heads_ * head_dim_, heads_ * head_dim_});
+    const std::size_t width = heads_ * head_dim_;
+    return std::vector<CacheWidth>(blocks_.size(),
+                                   {.key_width = width, .value_width = width, .kv_heads = heads_});
   }
+  bool embeds_positions() const override { return true; }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+  std::size_t layer_count() const override { return blocks_.size(); }
+  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const std::vector<TokenId> positions(batch.positions.begin(), batch.positions.end());
-    Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
+    const Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
     taps("embed", x);  // [tokens, hidden]
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    return x;
+  }
+  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                 const Taps& taps) const override {
+    for (std::size_t i = first; i < end; ++i) {
       batch.go_on();
       const TapScope at(taps, "layers", i);
       const Block& block = blocks_[i];
@@ -54,7 +64,10 @@ class Gpt2 final : public LanguageModel {
       x = ops.add(x, mlp(norm(x, block.mlp_norm, "mlp_norm", ops, at), block, ops, at));
       at("out", x);
     }
-    x = ops.layer_norm(x, final_norm_.weight, final_norm_.bias, h_.epsilon);
+    return x;
+  }
+  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override {
+    const Matrix x = ops.layer_norm(stream, final_norm_.weight, final_norm_.bias, h_.epsilon);
     taps("final_norm", x);
     return x;
   }
@@ -97,9 +110,10 @@ class Gpt2 final : public LanguageModel {
     for (const Batch::Sequence& s : batch.sequences) {
       s.cache->put(index, k.row_range(s.first, s.count), v.row_range(s.first, s.count));
       call.sequences.push_back(
-          {s.first, s.count, s.cache->length() + s.count, s.cache->keys(index), s.cache->values(index)});
+          {s.first, s.count, s.cache->rows(index) + s.count, s.cache->keys(index), s.cache->values(index)});
     }
     const Matrix context = ops.attention(call);  // [tokens, hidden]
+    tell_attention(call, batch, index, ops);
     at("attn_context", context);
     Matrix out = ops.linear(context, block.attention_output.weight, block.attention_output.bias);
     at("attn_out", out);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/system/error.h"
+#include "refimpl/models/watched_attention.h"
 
 namespace assay {
 namespace {
@@ -95,7 +96,8 @@ CacheWidth HeadAttention::cache_width() const {
   return {geometry_.kv_heads * geometry_.qk_head_dim,
           geometry_.kv_heads * geometry_.v_head_dim + index,
           {},
-          index_ ? 0 : geometry_.window};
+          index_ ? 0 : geometry_.window,
+          index_ ? 0 : geometry_.kv_heads};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -108,19 +110,15 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   if (own) at("k_proj", of.k);
   if (!form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
   if (form_.clipped_after_norm) clip(of, ops);
-  if (angles != nullptr) {
-    rotate(of.q, geometry_.heads, *angles, ops);
-    if (own) rotate(of.k, geometry_.kv_heads, *angles, ops);
-  }
-  if (form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
-  of.q = unit_(of.q, ops);
-  if (own) of.k = unit_(of.k, ops), of.v = v_norm_(of.v, ops);
+  if (own && batch.renumbered()) of.unplaced = ops.multiply(of.k, 1);
+  of.q = placed(of.q, geometry_.heads, q_norm_, angles, ops);
+  if (own) of.k = placed(of.k, geometry_.kv_heads, k_norm_, angles, ops), of.v = v_norm_(of.v, ops);
   of.q = warmed(of.q, batch, ops);
   at("q", of.q);
   if (own) at("k", of.k), at("v", of.v);
   if (index_ && angles != nullptr)
     of.index_q = index_->queries_of(x, *angles, ops, at), of.index_k = index_->keys_of(x, *angles, ops, at);
-  Matrix context = attend(of, batch, ops);  // [tokens, heads · v_dim]
+  Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
   at("attn_context", context);
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
   if (gate_) at("attn_gated", context = ops.output_gate(context, gate_(x, ops)));
@@ -179,6 +177,13 @@ void HeadAttention::rotate(Matrix& x, std::size_t heads, const RopeAngles& angle
                .layout = h_.interleaved_pairs ? RopeLayout::interleaved : RopeLayout::half_split});
 }
 
+Matrix HeadAttention::placed(Matrix x, std::size_t heads, const Norm& norm, const RopeAngles* angles,
+                             Ops& ops) const {
+  if (angles != nullptr) rotate(x, heads, *angles, ops);
+  if (form_.norm_after_rope) x = norm(x, ops);
+  return unit_(x, ops);
+}
+
 // Queries far from the beginning of a text are made longer.
 Matrix HeadAttention::warmed(const Matrix& q, const Batch& batch, Ops& ops) const {
   if (!h_.temperature) return q;
@@ -188,9 +193,10 @@ Matrix HeadAttention::warmed(const Matrix& q, const Batch& batch, Ops& ops) cons
 }
 
 // What the sequence's queries see: all before them, or only their chunk.
-void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call, RowTables& tables) const {
-  const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
-  const std::size_t begin = s.cache->length(), end = begin + s.count;
+void HeadAttention::add_spans(const Batch::Sequence& s, const PagedKvView& keys, AttentionCall& call,
+                              RowTables& tables) const {
+  const PagedKvView values = values_of(*s.cache);
+  const std::size_t begin = s.cache->rows(cache_), end = begin + s.count;
   if (!geometry_.chunked) {
     call.sequences.push_back({s.first, s.count, end, keys, values});
     return;
@@ -203,6 +209,21 @@ void HeadAttention::add_spans(const Batch::Sequence& s, AttentionCall& call, Row
                               picked_rows(keys, table), picked_rows(values, table)});
     position = stop;
   }
+}
+
+// Where rows are renumbered, all keys are put where they lie now.
+PagedKvView HeadAttention::keys_of(const Batch& batch, std::size_t sequence, const RopeAngles* angles,
+                                   Ops& ops) const {
+  const Batch::Sequence& s = batch.sequences[sequence];
+  const PagedKvView keys = s.cache->keys(cache_);
+  if (!s.cache->renumbers()) return keys;
+  if (geometry_.chunked || !geometry_.cached)
+    throw Error::input(
+        fmt::format("layer {} {}: its rows cannot be renumbered", layer_,
+                    geometry_.chunked ? "attends within chunks of the text" : "reads another layer's keys"));
+  const Matrix rows = keys.base.row_range(0, s.cache->rows(layer_) + s.count);
+  return {.base = placed(ops.multiply(rows, 1), geometry_.kv_heads, k_norm_,
+                         angles == nullptr ? nullptr : &angles->of_rows.at(sequence), ops)};
 }
 
 PagedKvView HeadAttention::values_of(const SequenceCache& cache) const {
@@ -225,18 +246,23 @@ AttentionCall HeadAttention::call_of(const Matrix& q) const {
           .slopes = slopes_};
 }
 
-Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, Ops& ops) const {
+Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const {
   AttentionCall call = call_of(of.q);
   RowTables tables;
-  for (const Batch::Sequence& s : batch.sequences) {
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Batch::Sequence& s = batch.sequences[i];
     const Matrix kept = index_ ? ops.concatenate(of.v, of.index_k) : of.v;
+    const Matrix& keys = s.cache->renumbers() ? of.unplaced : of.k;
     if (geometry_.cached)
-      s.cache->put(layer_, of.k.row_range(s.first, s.count), kept.row_range(s.first, s.count));
-    add_spans(s, call, tables);
+      s.cache->put(layer_, keys.row_range(s.first, s.count), kept.row_range(s.first, s.count));
+    add_spans(s, keys_of(batch, i, angles, ops), call, tables);
   }
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
-  return picks ? attend_to_blocks(of, batch, ops) : ops.attention(call);
+  if (picks) return attend_to_blocks(of, batch, ops);
+  const Matrix context = ops.attention(call);
+  if (geometry_.cached) tell_attention(call, batch, layer_, ops);
+  return context;
 }
 
 // One call for each head of the index, and in it one span for each query: the rows of its blocks.

@@ -40,19 +40,24 @@ class HeadAttention {
   struct Qkv {
     Matrix q, k, v;  // [tokens, heads · qk_dim], [tokens, kv_heads · qk_dim], [tokens, kv_heads · v_dim]
     Matrix index_q, index_k;  // of a layer with an index
+    Matrix unplaced;          // k before it is rotated, where a cache renumbers its rows
   };
   Qkv project(const Matrix& x, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
   Matrix cut_gate(Matrix& q, Ops& ops) const;
   void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
+  // Queries or keys as they are compared: rotated, and what comes behind that.
+  Matrix placed(Matrix x, std::size_t heads, const Norm& norm, const RopeAngles* angles, Ops& ops) const;
   Matrix warmed(const Matrix& q, const Batch& batch, Ops& ops) const;
   // Rows picked one by one: a call's sequences point into them.
   using RowTables = std::deque<std::vector<std::int32_t>>;
-  void add_spans(const Batch::Sequence& sequence, AttentionCall& call, RowTables& tables) const;
+  void add_spans(const Batch::Sequence& sequence, const PagedKvView& keys, AttentionCall& call,
+                 RowTables& tables) const;
+  PagedKvView keys_of(const Batch& batch, std::size_t sequence, const RopeAngles* angles, Ops& ops) const;
   PagedKvView values_of(const SequenceCache& cache) const;
   AttentionCall call_of(const Matrix& q) const;
-  Matrix attend(const Qkv& of, const Batch& batch, Ops& ops) const;
+  Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const;
   Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
 
   std::size_t layer_;

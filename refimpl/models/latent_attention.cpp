@@ -16,7 +16,7 @@ void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const L
   picked.resize(batch.tokens.size());
   for (const Batch::Sequence& sequence : batch.sequences) {
     const PagedKvView rows = sequence.cache->keys(layer);
-    const std::size_t keys = sequence.cache->length() + sequence.count;
+    const std::size_t keys = sequence.cache->rows(layer) + sequence.count;
     if (s.top_k == 0 || keys <= s.top_k) {
       call.sequences.push_back({.first = sequence.first,
                                 .queries = sequence.count,

@@ -26,6 +26,7 @@ struct LatentSettings {
   std::size_t index_heads = 0, index_dim = 0, top_k = 0;
   RopeLayout index_layout = RopeLayout::half_split;
   std::size_t cache_width() const { return kv_rank + rope_dim; }
+  CacheWidth cache_row() const { return {.key_width = cache_width(), .latent = kv_rank}; }
 };
 
 // From the shapes in the tree; the rest is the model's.

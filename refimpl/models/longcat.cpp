@@ -13,6 +13,7 @@
 #include "refimpl/models/deepseek.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -97,19 +98,23 @@ Matrix mix(const Mixture& m, const Matrix& x, Ops& ops, const TapScope& at) {
   return ops.add(routed, ops.upload(returned, x.rows(), x.columns()));
 }
 
-class Longcat final : public LanguageModel {
+class Longcat final : public StagedModel {
  public:
   Longcat(const Weights& weights, const ModelOptions& options);
 
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return stretched_context(rope_); }
   std::vector<CacheWidth> cache_widths() const override {
-    return std::vector<CacheWidth>(2 * layers_.size(), {s_.cache_width(), 0});
+    return std::vector<CacheWidth>(2 * layers_.size(), s_.cache_row());
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
     return same_frequencies(rope_, length, other);
   }
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  std::size_t layer_count() const override { return layers_.size(); }
+  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                 const Taps& taps) const override;
+  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     const Matrix y = ops.linear(hidden, head_);
     taps("logits", y);
@@ -128,12 +133,17 @@ class Longcat final : public LanguageModel {
   std::vector<TwiceLayer> layers_;
 };
 
-Matrix Longcat::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
-  Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+Matrix Longcat::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
+  const Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   taps("embed", x);
+  return x;
+}
+
+Matrix Longcat::through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                        const Taps& taps) const {
   const RopeAngles angles = rope_angles(rope_, batch, ops);
   KeyChoice chosen;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
     const TapScope at(taps, "layers", i);
     const std::string halves = fmt::format("layers.{}.half", i);  // TapScope looks at it
@@ -157,7 +167,11 @@ Matrix Longcat::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
     x = ops.add(x, shortcut);
     at("out", x);
   }
-  x = norm(x, final_norm_, ops);
+  return x;
+}
+
+Matrix Longcat::leave(const Matrix& stream, Ops& ops, const Taps& taps) const {
+  const Matrix x = norm(stream, final_norm_, ops);
   taps("final_norm", x);
   return x;
 }

@@ -28,6 +28,8 @@ class LanguageModel {
   virtual std::size_t context() const = 0;                   // the longest sequence it is made for
   virtual std::vector<CacheWidth> cache_widths() const = 0;  // by layer; MTP layers after the main ones
 
+  virtual bool embeds_positions() const { return false; }  // learnt ones, added to the tokens
+
   // Which elements of a head rotate together in the taps q and k: checkpoints of one model may keep the rows of
   // its projections in either order.
   virtual RopeLayout rope_layout() const { return RopeLayout::half_split; }

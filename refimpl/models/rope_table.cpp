@@ -12,6 +12,27 @@ namespace {
 
 constexpr double kLargestContext = 1e12;
 
+// A row of cos and sin a place.
+class AngleTable {
+ public:
+  explicit AngleTable(const RopeRule& rule) : pairs_(rule.rotary_dim / 2) {}
+  void add(std::size_t place, const RopeFrequencies& frequencies) {
+    for (std::size_t i = 0; i < pairs_; ++i) {
+      const double angle = static_cast<double>(place) * frequencies.inverse[i];
+      cos_.push_back(std::cos(angle) * frequencies.scale);
+      sin_.push_back(std::sin(angle) * frequencies.scale);
+    }
+    ++rows_;
+  }
+  RopeAngles upload(Ops& ops) const {
+    return {ops.upload(cos_, rows_, pairs_), ops.upload(sin_, rows_, pairs_)};
+  }
+
+ private:
+  std::size_t pairs_, rows_ = 0;
+  std::vector<double> cos_, sin_;
+};
+
 std::vector<double> stored_factors(const Weights& weights, std::string_view name, std::size_t pairs) {
   const WeightView view = weights.find_named(name);
   if (!view) return {};
@@ -59,19 +80,23 @@ bool same_frequencies(const RopeRule& rule, std::size_t length, std::size_t othe
 }
 
 RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops) {
-  const std::size_t pairs = rule.rotary_dim / 2;
-  std::vector<double> cos(batch.tokens.size() * pairs), sin(cos.size());
+  AngleTable table(rule);
   for (const Batch::Sequence& sequence : batch.sequences) {
     const RopeFrequencies frequencies = rope_frequencies(rule, sequence.cache->length() + sequence.count);
-    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
-      for (std::size_t i = 0; i < pairs; ++i) {
-        const double angle = static_cast<double>(batch.positions[t]) * frequencies.inverse[i];
-        cos[t * pairs + i] = std::cos(angle) * frequencies.scale;
-        sin[t * pairs + i] = std::sin(angle) * frequencies.scale;
-      }
-    }
+    for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t)
+      table.add(batch.positions[t], frequencies);
   }
-  return {ops.upload(cos, batch.tokens.size(), pairs), ops.upload(sin, batch.tokens.size(), pairs)};
+  RopeAngles angles = table.upload(ops);
+  for (const Batch::Sequence& sequence : batch.sequences) {
+    if (!sequence.cache->renumbers()) continue;
+    const std::size_t rows = sequence.cache->next_place() + sequence.count;
+    const RopeFrequencies frequencies = rope_frequencies(rule, rows);
+    AngleTable own(rule);
+    for (std::size_t row = 0; row < rows; ++row) own.add(row, frequencies);
+    angles.of_rows.resize(batch.sequences.size());
+    angles.of_rows.at(static_cast<std::size_t>(&sequence - batch.sequences.data())) = own.upload(ops);
+  }
+  return angles;
 }
 
 Matrix temperatures(const Hyperparameters::Temperature& rule, const Batch& batch, Ops& ops) {

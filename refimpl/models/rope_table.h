@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "refimpl/models/model.h"
 #include "refimpl/models/weights.h"
@@ -23,6 +24,8 @@ bool same_frequencies(const RopeRule& rule, std::size_t length, std::size_t othe
 // cos and sin for every token of the batch, each sequence by its own length.
 struct RopeAngles {
   Matrix cos, sin;  // [tokens, rotary part / 2]
+  // Of each sequence whose cache renumbers its rows: of all of them, the step's included. Empty where none does.
+  std::vector<RopeAngles> of_rows = {};
 };
 RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
 

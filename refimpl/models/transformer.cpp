@@ -11,6 +11,7 @@
 #include "refimpl/models/per_layer_input.h"
 #include "refimpl/models/residual_mix.h"
 #include "refimpl/models/rope_table.h"
+#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -170,7 +171,7 @@ std::optional<Prediction> read_prediction(const Weights& weights, const GatedAct
   return p;
 }
 
-class Decoder : public LanguageModel {
+class Decoder : public StagedModel {
  public:
   Decoder(const Weights& weights, const DecoderForm& form)
       : h_(hyperparameters(weights.tree())),
@@ -206,16 +207,21 @@ class Decoder : public LanguageModel {
   RopeLayout rope_layout() const override {
     return h_.interleaved_pairs ? RopeLayout::interleaved : RopeLayout::half_split;
   }
+  bool embeds_positions() const override { return static_cast<bool>(positions_); }
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     const auto add = [&](const DecoderLayer& layer) {
       widths.push_back(layer.attention ? layer.attention->cache_width()
-                       : layer.latent  ? CacheWidth{latent_.cache_width(), 0}
+                       : layer.latent  ? latent_.cache_row()
                                        : CacheWidth{});
       if (layer.recurrent) widths.back().states = layer.recurrent->states();
     };
     std::for_each(layers_.begin(), layers_.end(), add);
-    if (prediction_) std::for_each(prediction_->layers.begin(), prediction_->layers.end(), add);
+    if (!prediction_) return widths;
+    for (const DecoderLayer& layer : prediction_->layers) {
+      add(layer);
+      widths.back().drafts = true;
+    }
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
@@ -225,14 +231,24 @@ class Decoder : public LanguageModel {
     return true;
   }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
-    Matrix x = embed(batch, ops);  // [tokens, hidden]
+  std::size_t layer_count() const override { return layers_.size(); }
+  std::string obstacle() const override {
+    if (own_inputs_) return "every layer is given an embedding of its own";
+    return form_.residual_block != 0 ? "layers attend to what others left" : "";
+  }
+  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
+    const Matrix x = embed(batch, ops);  // [tokens, hidden]
     taps("embed", x);
+    return x;
+  }
+  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                 const Taps& taps) const override {
     const Matrix own = own_inputs_ ? (*own_inputs_)(batch, x, ops) : Matrix();  // [tokens, layers · width]
     if (own_inputs_) taps("layer_inputs", own);
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
     std::vector<Matrix> kept;  // the stream before every residual_block-th layer
-    for (const DecoderLayer& layer : layers_) {
+    for (std::size_t i = first; i < end; ++i) {
+      const DecoderLayer& layer = layers_[i];
       batch.go_on();
       if (form_.residual_block != 0) {
         x = run_on_mixes(layer, x, kept, batch, ops, TapScope(taps, "layers", layer.index));
@@ -243,7 +259,10 @@ class Decoder : public LanguageModel {
               TapScope(taps, "layers", layer.index));
     }
     if (output_mix_) taps("mixed", x = output_mix_(kept, x, h_.epsilon, ops));
-    x = final_norm_(x, ops);
+    return x;
+  }
+  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override {
+    const Matrix x = final_norm_(stream, ops);
     taps("final_norm", x);
     return x;
   }

@@ -12,6 +12,7 @@
 #include "core/numeric/codec.h"
 #include "core/system/error.h"
 #include "core/system/finding_error.h"
+#include "refimpl/models/layer_regrouping.h"
 
 namespace assay {
 namespace {
@@ -57,7 +58,8 @@ std::map<const TensorSpec*, int> numbers_of_role(const ModuleTree& tree) {
 
 }  // namespace
 
-Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open_checkpoint(path, jobs)) {
+Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shares)
+    : shares_(shares), checkpoint_(open_checkpoint(path, jobs)) {
   throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
   config_ = std::move(said.config);
@@ -75,6 +77,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs) : checkpoint_(open
   for (const LogicalTensor& tensor : stored_.tensors)
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
+  if (shares_ != nullptr) tree_of_rank_ = shares_->tree_of_rank(tree_);
 }
 
 void Weights::index_safetensors() {
@@ -90,6 +93,7 @@ void Weights::index_safetensors() {
         found->indices.layer + (found->mtp && found->indices.layer < tree_.layers ? tree_.layers : 0);
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), layer, spec.bias,
                              number == numbers.end() ? 0 : number->second}];
+    entry.spec = &spec;
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
@@ -120,7 +124,7 @@ void Weights::index_gguf() {
         const bool is_part = part.role != spec.role || part.half != 0;
         if (found == by_name.end() || (taken && !is_part)) continue;
         entries_[{static_cast<int>(part.role), static_cast<int>(spec.part), layer, spec.bias, part.half}] =
-            Entry{{found->second}, false, spec.part == Part::routed_expert && spec.bias};
+            Entry{{found->second}, false, spec.part == Part::routed_expert && spec.bias, 0, &spec};
         taken = true;
       }
     }
@@ -152,25 +156,32 @@ const Weights::Entry* Weights::entry(const WeightKey& key) const {
 }
 
 WeightView Weights::find(const WeightKey& key) const {
-  const Entry* found = entry(key);
+  WeightKey stored = key;
+  if (shares_ != nullptr) stored.layer = shares_->stored_layer(key.layer);
+  const Entry* found = entry(stored);
   if (found == nullptr && key.role == Role::output_head && tree_.tied_embeddings && !key.bias)
     return find({.role = Role::token_embedding});
   if (found == nullptr) return {};
-  const bool one_an_expert = found->tensors.size() > 1;
+  const WeightView view = whole(*found, stored);
+  return shares_ != nullptr && view ? shares_->share_of(view, *found->spec, key) : view;
+}
+
+WeightView Weights::whole(const Entry& found, const WeightKey& key) const {
+  const bool one_an_expert = found.tensors.size() > 1;
   const std::size_t place = one_an_expert ? key.expert : 0;
-  if (place >= found->tensors.size() || found->tensors[place] >= stored_.tensors.size()) return {};
-  const std::size_t tensor = found->tensors[place];
+  if (place >= found.tensors.size() || found.tensors[place] >= stored_.tensors.size()) return {};
+  const std::size_t tensor = found.tensors[place];
   // Biases of stacked experts are the rows of a matrix; their matrices are slices.
-  if (found->rows_of_expert != 0)
-    return view(tensor, 0, found->input_major)
-        .row_range(key.expert * found->rows_of_expert, found->rows_of_expert);
-  if (found->experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
+  if (found.rows_of_expert != 0)
+    return view(tensor, 0, found.input_major)
+        .row_range(key.expert * found.rows_of_expert, found.rows_of_expert);
+  if (found.experts_are_rows) return view(tensor, 0, false).row_range(key.expert, 1);
   if (key.half != 0 || key.role == Role::convolution) {  // a matrix a head, or a row a channel, on end
     WeightView all = view(tensor, 0, false);
     all.rows *= stored_.tensors[tensor].slices;
     return all;
   }
-  return view(tensor, one_an_expert ? 0 : key.expert, found->input_major);
+  return view(tensor, one_an_expert ? 0 : key.expert, found.input_major);
 }
 
 WeightView Weights::get(const WeightKey& key) const {
@@ -191,7 +202,14 @@ bool Weights::has_own_head() const {
 
 WeightView Weights::find_named(std::string_view name) const {
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
-    if (stored_.tensors[i].name == name) return view(i, 0, false);
+    if (stored_.tensors[i].name != name) continue;
+    const WeightView whole = view(i, 0, false);
+    if (shares_ == nullptr) return whole;
+    const auto found = TensorLookup(tree_).find(name);
+    if (!found) return whole;
+    return shares_->share_of(
+        whole, *found->spec,
+        {.role = found->spec->role, .layer = found->indices.layer, .bias = found->spec->bias});
   }
   return {};
 }
@@ -239,6 +257,11 @@ WeightView Weights::view(std::size_t place, std::size_t slice, bool input_major)
     decode(global.type, files_[global.file].bytes().subspan(global.offset, global.bytes), &view.global_scale);
   }
   return view;
+}
+
+Weights& Weights::regroup(const LayerGroups& groups) {
+  assay::regroup(tree_, groups);
+  return *this;
 }
 
 void Weights::check_unchanged() const {

@@ -26,7 +26,9 @@
 #include "core/model/stored_form.h"
 #include "core/model/stored_reader.h"
 #include "refimpl/models/mapped_file.h"
+#include "refimpl/models/weight_shares.h"
 #include "refimpl/ops/weight_view.h"
+#include "refimpl/step/layer_groups.h"
 
 namespace assay {
 
@@ -47,14 +49,18 @@ class Weights {
  public:
   // Opens the checkpoint, its config (config.json beside it, or GGUF's metadata), and holds the headers
   // against the module tree: throws Error::input when something is missing, misshapen or not understood.
-  Weights(const std::filesystem::path& path, int jobs);
+  // With `shares` what it shows is a rank's; they outlive it.
+  Weights(const std::filesystem::path& path, int jobs, WeightShares* shares = nullptr);
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
   const ModelConfig& config() const { return *config_; }
-  const ModuleTree& tree() const { return tree_; }
+  const ModuleTree& tree() const { return shares_ == nullptr ? tree_ : tree_of_rank_; }
+  const ModuleTree& whole_tree() const { return tree_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
   bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf; }
+  // Before a model is made of them (layer_regrouping.h).
+  Weights& regroup(const LayerGroups& groups);
   // How many weights are codes of one of these types with scales.
   std::size_t count_scaled(std::span<const ElementType> codes) const;
   std::uint64_t bytes() const;  // of all files
@@ -80,14 +86,18 @@ class Weights {
     std::vector<std::size_t> tensors;
     bool input_major = false, experts_are_rows = false;
     std::size_t rows_of_expert = 0;  // DBRX: so many rows of one matrix are an expert's
+    const TensorSpec* spec = nullptr;
   };
   void index_safetensors();
   void index_gguf();
   WeightView view(std::size_t tensor, std::size_t slice, bool input_major) const;
+  WeightView whole(const Entry& entry, const WeightKey& key) const;
   const Entry* entry(const WeightKey& key) const;
 
   std::optional<ModelConfig> config_;
   ModuleTree tree_;
+  WeightShares* shares_ = nullptr;
+  ModuleTree tree_of_rank_;  // where there are shares
   Checkpoint checkpoint_;
   StoredTensors stored_;
   std::unique_ptr<CheckpointReader> reader_;

@@ -6,9 +6,8 @@
 // attention rounds: product, scale, each step of the cap, probabilities, output.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "core/system/threads.h"
+#include "refimpl/ops/attention_mass.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/softmax.h"
 #include "refimpl/ops/support.h"
@@ -24,13 +23,6 @@ struct Head {
   std::size_t kv() const { return number / (call.heads / call.kv_heads); }
 };
 
-double score(const Head& head, double product) {
-  const auto stage = [&](double x) { return head.arithmetic.stage(x); };
-  const double s = stage(stage(product) * head.call.scale);
-  if (head.call.soft_cap == 0) return s;
-  return stage(stage(std::tanh(stage(s / head.call.soft_cap))) * head.call.soft_cap);
-}
-
 template <class T>
 void attend(const Head& head, const SequenceMetadata& span, std::size_t query, T* out) {
   const AttentionCall& call = head.call;
@@ -42,8 +34,7 @@ void attend(const Head& head, const SequenceMetadata& span, std::size_t query, T
   const double slope = call.slopes.empty() ? 0 : call.slopes[head.number];
   for (std::size_t k = first; k <= position; ++k) {
     const T* key = span.key_rows.base.row<T>(span.key_rows.row(k)) + head.kv() * call.qk_dim;
-    const double s = score(head, dot(q, key, call.qk_dim));
-    p.push_back(slope == 0 ? s : head.arithmetic.stage(s + slope * static_cast<double>(k)));
+    p.push_back(attention_score(call, head.arithmetic, dot(q, key, call.qk_dim), slope, k));
   }
   if (!head.sinks.empty()) p.push_back(head.sinks[head.number]);
   softmax_three_pass(p);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "refimpl/ops/reference.h"
+#include "refimpl/ops/run_expert.h"
 #include "refimpl/ops/support.h"
 
 namespace assay {
@@ -25,25 +26,6 @@ Matrix every_second(Ops& ops, const Matrix& x, std::size_t first) {
     }
   });
   return y;
-}
-
-Matrix run_expert(Ops& ops, const Matrix& x, const ExpertWeights& w, std::size_t e) {
-  Matrix gate, up;  // [tokens, expert width]
-  if (w.gate_up.empty() && w.gate.empty()) {
-    up = ops.linear(x, w.up.at(e), bias_of(w.up_bias, e));
-    return ops.linear(ops.activation(up, w.form.activation), w.down.at(e), bias_of(w.down_bias, e));
-  }
-  if (!w.gate_up.empty()) {
-    const Matrix both = ops.linear(x, w.gate_up.at(e), bias_of(w.gate_up_bias, e));
-    const std::size_t width = both.columns() / 2;
-    gate = w.interleaved ? every_second(ops, both, 0) : both.part(0, width);
-    up = w.interleaved ? every_second(ops, both, 1) : both.part(width, width);
-  } else {
-    gate = ops.linear(x, w.gate.at(e), bias_of(w.gate_bias, e));
-    up = ops.linear(x, w.up.at(e), bias_of(w.up_bias, e));
-  }
-  return ops.linear(ops.gated_activation(gate, up, w.form), w.down.at(e),
-                    bias_of(w.down_bias, e));  // [tokens, hidden]
 }
 
 // The tokens an expert computes for, and its weight for each.
@@ -72,6 +54,25 @@ std::vector<Visit> visits(const Routing& routing, std::size_t experts, std::size
 }
 
 }  // namespace
+
+Matrix run_expert(Ops& ops, const Matrix& x, const ExpertWeights& w, std::size_t e) {
+  Matrix gate, up;  // [tokens, expert width]
+  if (w.gate_up.empty() && w.gate.empty()) {
+    up = ops.linear(x, w.up.at(e), bias_of(w.up_bias, e));
+    return ops.linear(ops.activation(up, w.form.activation), w.down.at(e), bias_of(w.down_bias, e));
+  }
+  if (!w.gate_up.empty()) {
+    const Matrix both = ops.linear(x, w.gate_up.at(e), bias_of(w.gate_up_bias, e));
+    const std::size_t width = both.columns() / 2;
+    gate = w.interleaved ? every_second(ops, both, 0) : both.part(0, width);
+    up = w.interleaved ? every_second(ops, both, 1) : both.part(width, width);
+  } else {
+    gate = ops.linear(x, w.gate.at(e), bias_of(w.gate_bias, e));
+    up = ops.linear(x, w.up.at(e), bias_of(w.up_bias, e));
+  }
+  return ops.linear(ops.gated_activation(gate, up, w.form), w.down.at(e),
+                    bias_of(w.down_bias, e));  // [tokens, hidden]
+}
 
 Matrix ReferenceOps::run(const FusedMoeCall& call) {
   const Matrix& x = call.x;

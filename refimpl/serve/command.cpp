@@ -38,10 +38,6 @@ struct ServeSettings {
   bool ids_only = false;
 };
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 // As others name it: the last part of where it lies.
 std::string name_of(const std::string& model) {
   std::filesystem::path path = std::filesystem::weakly_canonical(model);
@@ -50,10 +46,7 @@ std::string name_of(const std::string& model) {
 
 void settle(ServeSettings& s) {
   if (!s.key_file.empty()) s.http.keys = ApiKeys::read(s.key_file);
-  if (!is_loopback(s.http.host) && !s.http.keys.wanted())
-    throw Error::usage(
-        fmt::format("--host {} can be reached from elsewhere", escape_for_terminal(s.http.host)))
-        .remedy("name the keys of those who may ask with --api-key-file FILE");
+  s.http.keys.require_for(s.http.host, "--host " + s.http.host);
   s.http.body_bytes = parse_bytes(s.body_bytes);
   s.http.time = std::chrono::milliseconds(std::llround(1000 * s.seconds));
   if (s.name.empty()) s.name = name_of(s.run.model);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "refimpl/serve/api_keys.h"
+#include "refimpl/endpoint/api_keys.h"
 #include "refimpl/serve/text_service.h"
 
 namespace assay {

@@ -40,6 +40,8 @@ class Drafter {
   }
   // The text begins with these blocks, `end` tokens, which were known from others.
   virtual void resume(std::span<const Beside> /*blocks*/, std::size_t /*end*/) {}
+  // Likewise, of one block as long as all of them, which nobody else goes on from.
+  virtual void take_over(const Beside& /*whole*/, std::size_t /*end*/) {}
 };
 
 class DraftSource {

@@ -70,6 +70,11 @@ class LayerDrafter : public Drafter, private DraftWalk {
     beside_.assign(blocks.begin(), blocks.end());
   }
 
+  void take_over(const Beside& whole, std::size_t end) override {
+    resume({&whole, 1}, end);
+    beside_.clear();
+  }
+
   GuessTree guess(const DraftRequest& request) override {
     if (request.shape.empty() || first_ + hidden_.rows() + 1 != request.text.size()) return {};
     if (!model_.cache_serves(request.text.size(), request.text.size() + request.shape.size())) return {};

@@ -20,14 +20,15 @@ struct Batch {
     SequenceCache* cache = nullptr;
   };
   std::vector<TokenId> tokens;
-  std::vector<std::size_t> positions;  // of each token
+  std::vector<std::size_t> positions;  // of each token: SequenceCache::next_place() and on
   std::vector<Sequence> sequences;
 
   // Set by a caller that catches Interrupted: a step may take seconds.
   bool may_stop = false;
 
-  void add(std::span<const TokenId> tokens, SequenceCache& cache);  // cache.length() is the first position
-  void go_on() const;                                               // asked by forward passes, layer by layer
+  void add(std::span<const TokenId> tokens, SequenceCache& cache);
+  bool renumbered() const;  // a cache puts its rows elsewhere than where they stood
+  void go_on() const;       // asked by forward passes, layer by layer
 };
 
 }  // namespace assay

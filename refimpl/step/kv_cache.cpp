@@ -10,7 +10,7 @@
 namespace assay {
 
 SequenceCache::SequenceCache(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t limit)
-    : ops_(ops), limit_(limit) {
+    : ops_(ops), widths_(layers), limit_(limit) {
   for (const CacheWidth& width : layers) {
     layers_.push_back({ops.allocate(0, width.key_width), ops.allocate(0, width.value_width), {}});
     for (const StateShape& shape : width.states) layers_.back().states.push_back({.shape = shape});
@@ -38,34 +38,79 @@ PagedKvView SequenceCache::view(std::size_t layer, const Matrix& rows) const {
 }
 
 void SequenceCache::require_room(std::size_t count) const {
-  if (length_ <= limit_ && count <= limit_ - length_) return;
-  throw Error::input(fmt::format("{} tokens exceed the model's context of {}", length_ + count, limit_))
+  const std::size_t held = renumbers() ? next_place() : length_;
+  if (held <= limit_ && count <= limit_ - held) return;
+  throw Error::input(fmt::format("{} tokens exceed the model's context of {}", held + count, limit_))
       .remedy("shorten the prompt or lower -n");
+}
+
+void SequenceCache::keep_by(std::shared_ptr<const CacheMethod> method, std::size_t prompt) {
+  if (storage_ != nullptr || length_ != 0)
+    throw Error::internal("a cache in blocks, or with rows in it, takes no method");
+  method_ = std::move(method);
+  prompt_ = prompt;
+  make_policies();
+}
+
+void SequenceCache::make_policies() {
+  if (!method_) return;
+  const auto has_rows = [](const CacheWidth& width) { return width.key_width != 0 && !width.drafts; };
+  const auto layers = static_cast<std::size_t>(std::count_if(widths_.begin(), widths_.end(), has_rows));
+  for (std::size_t i = 0, index = 0; i < layers_.size(); ++i) {
+    if (has_rows(widths_[i])) layers_[i].policy = method_->layer({widths_[i], index++, layers}, prompt_);
+  }
+}
+
+std::size_t SequenceCache::rows(std::size_t layer) const {
+  const LayerPolicy* p = policy(layer);
+  return p == nullptr ? length_ : p->rows();
+}
+
+LayerPolicy* SequenceCache::policy(std::size_t layer) const {
+  return layers_.at(layer).policy.get();
+}
+
+std::size_t SequenceCache::next_place() const {
+  if (!method_) return length_;
+  std::size_t held = length_;
+  for (const Layer& layer : layers_) {
+    if (layer.policy) held = std::min(held, layer.policy->rows());
+  }
+  return method_->place(length_, held);
 }
 
 void SequenceCache::put_rows(std::size_t layer, Matrix& kept, const Matrix& rows) {
   require_room(rows.rows());
-  const std::size_t needed = length_ + rows.rows();
+  const std::size_t held = this->rows(layer), needed = held + rows.rows();
   if (storage_ != nullptr) {
     if (needed > tables_->at(storage_->group_of(layer)).size() * page_rows_)
       throw Error::internal(fmt::format("no blocks for {} tokens of a cache", needed));
-    return ops_.store(view(layer, kept), length_, rows);
+    return ops_.store(view(layer, kept), held, rows);
   }
   if (kept.rows() < needed) {
     const Matrix larger = ops_.allocate(std::min(limit_, std::max(needed, 2 * kept.rows())), kept.columns());
-    if (length_ != 0) ops_.store({.base = larger}, 0, kept.row_range(0, length_));
+    if (held != 0) ops_.store({.base = larger}, 0, kept.row_range(0, held));
     kept = larger;
   }
-  ops_.store({.base = kept}, length_, rows);
+  ops_.store({.base = kept}, held, rows);
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& keys, const Matrix& values) {
-  put_rows(layer, layers_.at(layer).keys, keys);
-  put_rows(layer, layers_.at(layer).values, values);
+  Layer& to = layers_.at(layer);
+  if (!to.policy) {
+    put_rows(layer, to.keys, keys);
+    if (!values.empty()) put_rows(layer, to.values, values);
+    return;
+  }
+  Matrix as_read = keys, values_as_read = values;
+  to.policy->write(as_read, values_as_read, ops_);
+  to.written = true;
+  put_rows(layer, to.keys, as_read);
+  if (!values.empty()) put_rows(layer, to.values, values_as_read);
 }
 
 void SequenceCache::put(std::size_t layer, const Matrix& latents) {
-  put_rows(layer, layers_.at(layer).keys, latents);
+  put(layer, latents, Matrix());
 }
 
 SequenceState SequenceCache::state(std::size_t layer, std::size_t part, std::size_t first,
@@ -95,6 +140,11 @@ void SequenceCache::advance(std::size_t count) {
       s.length = length_ + count;
       s.step = {};
     }
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    if (layer.policy && layer.written && count != 0) layer.policy->settle({ops_, keys(i), values(i)}, count);
+    layer.written = false;
   }
   length_ += count;
 }
@@ -128,6 +178,9 @@ std::vector<std::int32_t> row_table(const PagedKvView& rows, std::size_t first, 
 
 void SequenceCache::truncate(std::size_t length) {
   if (length >= length_) return;
+  if (method_ && length != 0)
+    throw Error::input(
+        fmt::format("a cache kept by {} cannot be taken back: what it threw away is gone", method_->name()));
   for (const Layer& layer : layers_) {
     for (const State& s : layer.states) {
       if (length != 0 && s.length > length && length < s.first_kept())
@@ -147,6 +200,7 @@ void SequenceCache::truncate(std::size_t length) {
     }
   }
   length_ = length;
+  make_policies();
 }
 
 }  // namespace assay

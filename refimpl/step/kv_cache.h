@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "refimpl/ops/interface.h"
+#include "refimpl/step/cache_policy.h"
 
 namespace assay {
 
@@ -21,6 +24,10 @@ struct CacheWidth {
   std::size_t key_width = 0, value_width = 0;
   std::vector<StateShape> states = {};
   std::size_t window = 0;  // a token needs the rows of so many before it, itself included; 0: all
+  // How a CacheMethod may cut a row: into keys and values of so many heads, or behind the latent, which comes first.
+  // Both 0: not at all.
+  std::size_t kv_heads = 0, latent = 0;
+  bool drafts = false;  // of a layer for multi-token prediction
 };
 
 class BlockStorage;
@@ -35,13 +42,22 @@ class SequenceCache {
   SequenceCache(Ops& ops, const BlockStorage& storage, const std::vector<std::vector<std::int32_t>>& tables,
                 std::size_t limit, std::size_t page_rows = 0);
 
+  // From now on, with nothing in it yet, layers are kept as the method says; `prompt`: tokens read before the first
+  // is made. Of a cache with rows on end alone.
+  void keep_by(std::shared_ptr<const CacheMethod> method, std::size_t prompt);
+  bool renumbers() const { return method_ != nullptr && method_->renumbers(); }
+  std::size_t next_place() const;                // of the next token: where its angles are taken from
+  std::size_t rows(std::size_t layer) const;     // held: all tokens', where no policy threw some away
+  LayerPolicy* policy(std::size_t layer) const;  // none: as ever
+
   std::size_t length() const { return length_; }  // tokens that all layers have
-  std::size_t limit() const { return limit_; }
+  // Of tokens. Where rows are renumbered the context bounds what is held, not what was read.
+  std::size_t limit() const { return renumbers() ? std::numeric_limits<std::size_t>::max() : limit_; }
   std::size_t layers() const { return layers_.size(); }
 
   // Throws Error::input when `count` tokens more exceed the limit.
   void require_room(std::size_t count) const;
-  // Puts the rows of a step's tokens after the first length() ones.
+  // Puts the rows of a step's tokens after the first rows() ones.
   void put(std::size_t layer, const Matrix& keys, const Matrix& values);
   void put(std::size_t layer, const Matrix& latents);
   // State `part` of a layer around a step of `count` tokens, which are rows `first` … of the batch: what it was, and
@@ -77,12 +93,18 @@ class SequenceCache {
   struct Layer {
     Matrix keys, values;  // [capacity, width]
     std::vector<State> states;
+    std::shared_ptr<LayerPolicy> policy = {};
+    bool written = false;  // in the step under way
   };
+  void make_policies();
   PagedKvView view(std::size_t layer, const Matrix& rows) const;
   void put_rows(std::size_t layer, Matrix& kept, const Matrix& rows);
 
   Ops& ops_;
   std::vector<Layer> layers_;
+  std::vector<CacheWidth> widths_;
+  std::shared_ptr<const CacheMethod> method_;
+  std::size_t prompt_ = 0;
   std::size_t length_ = 0, limit_ = 0, page_rows_ = 0;
   const BlockStorage* storage_ = nullptr;  // none: rows on end
   const std::vector<std::vector<std::int32_t>>* tables_ = nullptr;

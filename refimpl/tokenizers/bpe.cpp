@@ -3,57 +3,29 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <unordered_map>
+#include <mutex>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
+#include "refimpl/tokenizers/merge_cuts.h"
 #include "refimpl/tokenizers/unicode.h"
+#include "refimpl/tokenizers/word_cache.h"
 
 namespace assay {
 namespace {
 
-// Words already seen in this text, and their tokens. Natural text repeats its words; long ones hardly recur.
-class WordCache {
- public:
-  static constexpr std::size_t kLongest = 128, kMost = 1 << 16;
-
-  bool recall(std::string_view word, std::vector<TokenId>& out) const {
-    if (word.size() > kLongest) return false;
-    const auto it = places_.find(word);
-    if (it == places_.end()) return false;
-    const auto [begin, count] = it->second;
-    for (std::uint32_t i = 0; i < count; ++i) out.push_back(tokens_[begin + i]);
-    return true;
-  }
-  void remember(std::string_view word, const TokenId* first, std::size_t count) {
-    if (word.size() > kLongest || places_.size() >= kMost) return;
-    places_.emplace(word,
-                    Place{static_cast<std::uint32_t>(tokens_.size()), static_cast<std::uint32_t>(count)});
-    tokens_.insert(tokens_.end(), first, first + count);
-  }
-
- private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
-  struct Place {
-    std::uint32_t begin, count;
-  };
-  std::unordered_map<std::string, Place, Hash, std::equal_to<>> places_;
-  std::vector<TokenId> tokens_;
-};
-
 // A session that asks the cache first, and merge_word() for the rest.
 class CachedSession : public SubwordModel::Session {
  public:
-  void encode(std::string_view word, std::vector<TokenId>& out) override {
+  void encode(std::string_view word, std::vector<TokenId>& out) override { encode_whole(word, out); }
+
+ protected:
+  void encode_whole(std::string_view word, std::vector<TokenId>& out) {
     if (word.empty() || cache_.recall(word, out)) return;
     const std::size_t before = out.size();
     merge_word(word, out);
     cache_.remember(word, out.data() + before, out.size() - before);
   }
-
- protected:
   virtual void merge_word(std::string_view word, std::vector<TokenId>& out) = 0;
 
  private:
@@ -67,6 +39,8 @@ class Bpe : public SubwordModel {
     if (options_.byte_fallback) bytes_ = byte_pieces(vocabulary);
     std::uint32_t rank = 0;
     for (const auto& [left, right] : merges) add_merge(vocabulary, left, right, rank++);
+    // Affixes tell the first and the last character of a word from others, and a part that is a piece is no word.
+    can_cut_ = options_.continuing_prefix.empty() && options_.end_suffix.empty() && !options_.ignore_merges;
   }
 
   std::unique_ptr<Session> session(const Vocabulary& vocabulary) const override;
@@ -85,14 +59,33 @@ class Bpe : public SubwordModel {
     merges_.add(need(left), need(right), rank, need(left + right.substr(prefix)));
   }
 
+  // Only vocabularies that do not cut texts into words are asked for them.
+  const MergeCuts& cuts(const Vocabulary& vocabulary) const {
+    std::call_once(cuts_made_, [&] {
+      merges_.for_each_merged([&](TokenId merged) { cuts_.add(vocabulary.at(merged)); });
+    });
+    return cuts_;
+  }
+
   BpeOptions options_;
   MergeTable merges_;
   std::vector<std::optional<TokenId>> bytes_;
+  bool can_cut_ = false;
+  mutable std::once_flag cuts_made_;
+  mutable MergeCuts cuts_;
 };
 
 class Bpe::WordSession : public CachedSession {
  public:
   WordSession(const Bpe& model, const Vocabulary& vocabulary) : model_(model), vocabulary_(vocabulary) {}
+
+  // A long word is a text without words. Unknown characters stay with their neighbours: a run of them may be one token,
+  // and bytes they fall back to may merge.
+  void encode(std::string_view word, std::vector<TokenId>& out) override {
+    if (word.size() <= WordCache::kLongest || !model_.can_cut_) return encode_whole(word, out);
+    const auto unknown = [&](std::string_view character) { return !vocabulary_.find(character); };
+    model_.cuts(vocabulary_).split(word, unknown, [&](std::string_view part) { encode_whole(part, out); });
+  }
 
  private:
   void merge_word(std::string_view word, std::vector<TokenId>& out) override {

@@ -29,6 +29,13 @@ class MergeTable {
   // The last of equal pairs counts.
   void add(TokenId left, TokenId right, std::uint32_t rank, TokenId merged);
   std::optional<Merge> find(TokenId left, TokenId right) const;
+  // Calls take(merged) for every pair's.
+  template <class Take>
+  void for_each_merged(Take take) const {
+    for (const Slot& slot : slots_) {
+      if (slot.pair != kEmpty) take(slot.merged);
+    }
+  }
 
  private:
   struct Slot {

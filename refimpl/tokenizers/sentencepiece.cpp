@@ -1,80 +1,19 @@
 #include "refimpl/tokenizers/sentencepiece.h"
 
 #include <algorithm>
-#include <functional>
+#include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "core/system/error.h"
-#include "refimpl/tokenizers/merge.h"
+#include "refimpl/tokenizers/merge_cuts.h"
+#include "refimpl/tokenizers/scored_merger.h"
 #include "refimpl/tokenizers/sentencepiece_normalizer.h"
 #include "refimpl/tokenizers/unicode.h"
 #include "refimpl/tokenizers/unigram.h"
+#include "refimpl/tokenizers/word_cache.h"
 
 namespace assay {
 namespace {
-
-// What a model kind makes of normalized text: places of pieces, unknown ones included.
-using TakePiece = std::function<void(std::string_view piece)>;
-
-// BPE by scores: of the pairs whose concatenation is a piece, the one of the highest score.
-class ScoredMerger {
- public:
-  ScoredMerger(const Vocabulary& vocabulary, const std::vector<double>& scores, bool any_kind)
-      : vocabulary_(vocabulary), scores_(scores), any_kind_(any_kind) {}
-
-  // frozen(text): bytes at the text's beginning that are a symbol for good; 0: none.
-  template <class Frozen>
-  void split(std::string_view text, Frozen frozen, const TakePiece& take) {
-    MergeQueue queue;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t whole = frozen(text.substr(at));
-      const std::size_t length = whole > 0 ? whole : unicode::character_at(text, at).length;
-      queue.add(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length), whole > 0 ? kFrozen : 0);
-      at += length;
-    }
-    parts_.clear();
-    queue.run([&](const MergeSymbol& left, const MergeSymbol& right) -> std::optional<Merge> {
-      if (left.id == kFrozen || right.id == kFrozen) return std::nullopt;
-      return merge(text, left, right);
-    });
-    queue.for_each(
-        [&](const MergeSymbol& symbol) { resegment(text.substr(symbol.begin, symbol.length), take); });
-  }
-
- private:
-  static constexpr TokenId kFrozen = ~0u;
-
-  std::optional<Merge> merge(std::string_view text, const MergeSymbol& left, const MergeSymbol& right) {
-    const std::size_t length = std::size_t{left.length} + right.length;
-    if (length > vocabulary_.longest()) return std::nullopt;
-    const std::string_view piece = text.substr(left.begin, length);
-    const auto id = vocabulary_.find(piece);
-    if (!id) return std::nullopt;
-    const PieceKind kind = vocabulary_.kind(*id);
-    const bool mergeable =
-        kind == PieceKind::normal || kind == PieceKind::user_defined || kind == PieceKind::unused;
-    if (!mergeable && !any_kind_) return std::nullopt;
-    // Unused pieces may be stages of a merge; one that is left over is taken apart again.
-    if (kind == PieceKind::unused) parts_.insert_or_assign(std::string(piece), left.length);
-    return Merge{-scores_[*id], 0};
-  }
-
-  void resegment(std::string_view piece, const TakePiece& take) {
-    const auto id = vocabulary_.find(piece);
-    const bool unused = id && vocabulary_.kind(*id) == PieceKind::unused;
-    const auto cut = unused && !any_kind_ ? parts_.find(std::string(piece)) : parts_.end();
-    if (cut == parts_.end()) return take(piece);
-    const std::size_t left = cut->second;
-    resegment(piece.substr(0, left), take);  // no deeper than a piece is long
-    resegment(piece.substr(left), take);
-  }
-
-  const Vocabulary& vocabulary_;
-  const std::vector<double>& scores_;
-  bool any_kind_;
-  std::unordered_map<std::string, std::size_t> parts_;  // unused piece -> bytes of its left part
-};
 
 // "▁ab▁c" -> "▁ab", "▁c". The library cuts so, too, where the normalizer puts marks behind words.
 void split_words(std::string_view text, const TakePiece& take) {
@@ -135,10 +74,44 @@ class SentencePieceTokenizer : public Tokenizer {
     switch (model_.type) {
       case SentencePieceModel::Type::word: return split_words(text, take);
       case SentencePieceModel::Type::character: return split_characters(text, take);
-      default: break;
+      default: return merge(text, ids);
     }
+  }
+
+  void merge(std::string_view text, std::vector<TokenId>& ids) const {
+    ScoredMerger merger(vocabulary(), model_.scores, options_.as_llama_cpp);
     const auto frozen = [&](std::string_view rest) { return normalizer_.user_defined_prefix(rest); };
-    ScoredMerger(vocabulary(), model_.scores, options_.as_llama_cpp).split(text, frozen, take);
+    bool after_unknown = false, known = true;
+    const TakePiece take = [&](std::string_view piece) {
+      after_unknown = add_piece(piece, after_unknown, ids);
+      known = known && !after_unknown;
+    };
+    if (!cuts().has_value()) return merger.split(text, frozen, take);
+    WordCache cache;
+    const auto nowhere = [](std::string_view) { return false; };
+    cuts()->split(text, nowhere, [&](std::string_view part) {
+      if (cache.recall(part, ids)) return void(after_unknown = false);
+      const std::size_t before = ids.size();
+      known = true;
+      merger.split(part, frozen, take);
+      if (known) cache.remember(part, ids.data() + before, ids.size() - before);
+    });
+  }
+
+  // None where it matters to a piece what merged elsewhere in the text: unused ones are taken apart again as they were
+  // last put together. Characters of user-defined pieces meet, too, so that none is cut.
+  const std::optional<MergeCuts>& cuts() const {
+    std::call_once(cuts_looked_for_, [&] {
+      cuts_.emplace();
+      for (TokenId id = 0; id < vocabulary().size() && cuts_; ++id) {
+        const PieceKind kind = vocabulary().kind(id);
+        if (kind == PieceKind::unused && !options_.as_llama_cpp)
+          cuts_.reset();
+        else if (kind != PieceKind::absent)
+          cuts_->add(vocabulary().at(id));
+      }
+    });
+    return cuts_;
   }
 
   void split_characters(std::string_view text, const TakePiece& take) const {
@@ -179,6 +152,8 @@ class SentencePieceTokenizer : public Tokenizer {
   AddedTokenFinder added_;
   std::vector<std::optional<TokenId>> bytes_;
   std::unique_ptr<SubwordModel> unigram_;
+  mutable std::once_flag cuts_looked_for_;
+  mutable std::optional<MergeCuts> cuts_;
 };
 
 class SentencePieceTokenizer::Decoder : public TokenDecoder {

@@ -1,5 +1,6 @@
-#include "refimpl/serve/api_keys.h"
+#include "refimpl/endpoint/api_keys.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
+#include "core/system/text.h"
 
 namespace assay {
 namespace {
@@ -19,10 +21,8 @@ std::string digest_of_key(std::string_view key) {
   return digest_of(DigestKind::sha256, std::as_bytes(std::span(key))).hex();
 }
 
-}  // namespace
-
-ApiKeys ApiKeys::read(const std::string& file) {
-  ApiKeys keys;
+std::vector<std::string> keys_of_file(const std::string& file) {
+  std::vector<std::string> keys;
   std::istringstream lines(read_small_file(file, kMostBytes));
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -30,11 +30,29 @@ ApiKeys ApiKeys::read(const std::string& file) {
     const bool fits = line.size() >= kShortest &&
                       std::all_of(line.begin(), line.end(), [](char c) { return c > ' ' && c <= '~'; });
     if (!fits) throw Error::input("a key has at least 8 printable characters, and no blanks").in(file);
-    keys.digests_.push_back(digest_of_key(line));
+    keys.push_back(line);
   }
-  if (keys.digests_.empty())
+  if (keys.empty())
     throw Error::input("no key").in(file).remedy("write one, as 'openssl rand -hex 32' makes it");
   return keys;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+}  // namespace
+
+ApiKeys ApiKeys::read(const std::string& file) {
+  ApiKeys keys;
+  for (const std::string& key : keys_of_file(file)) keys.digests_.push_back(digest_of_key(key));
+  return keys;
+}
+
+void ApiKeys::require_for(const std::string& host, const std::string& said) const {
+  if (is_loopback(host) || wanted()) return;
+  throw Error::usage(fmt::format("{} can be reached from elsewhere", escape_for_terminal(said)))
+      .remedy("name the keys of those who may ask with --api-key-file FILE");
 }
 
 bool ApiKeys::admits(std::string_view authorization) const {
@@ -45,6 +63,10 @@ bool ApiKeys::admits(std::string_view authorization) const {
   for (const std::string& digest : digests_)
     same |= CRYPTO_memcmp(given.data(), digest.data(), digest.size()) == 0 ? 1 : 0;
   return same != 0;
+}
+
+std::string first_authorization(const std::string& file) {
+  return std::string(kScheme) + keys_of_file(file).front();
 }
 
 }  // namespace assay

@@ -1,0 +1,27 @@
+// Faults that hand-offs from a prefill to a decoder were shipped with, 41 to 48 of docs/serving.md, planted in ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "refimpl/claims/handoff_run.h"
+
+namespace assay {
+
+struct HandoffFault {
+  int number = 0;
+  std::string shipped_in;
+  std::string what;
+  HandoffMade made = {};
+  HandoffOptions options = {};
+  HandedDecoder decoder = {};
+  std::size_t new_tokens = 6;
+  bool of_heads = false, of_drafts = false;  // shows in models with several key heads, with prediction layers
+};
+std::vector<HandoffFault> handoff_faults();
+bool shows_in(const HandoffFault& fault, const HandoffModel& with);
+
+// What was seen of it; empty: it was missed. Throws Error::internal where the same is seen without the fault.
+std::string catch_handoff_fault(const HandoffModel& with, const HandoffFault& fault);
+
+}  // namespace assay

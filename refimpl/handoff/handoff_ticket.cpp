@@ -1,0 +1,169 @@
+#include "refimpl/handoff/handoff_ticket.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "core/system/json.h"
+#include "core/system/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kSource = "hand-off";
+
+constexpr std::array kFirsts = {std::pair(FirstToken::id, std::string_view("id")),
+                                std::pair(FirstToken::hidden, std::string_view("hidden"))};
+constexpr std::array kDrafts = {std::pair(DraftHandoff::none, std::string_view("none")),
+                                std::pair(DraftHandoff::recompute, std::string_view("recompute")),
+                                std::pair(DraftHandoff::rows, std::string_view("rows")),
+                                std::pair(DraftHandoff::hidden, std::string_view("hidden")),
+                                std::pair(DraftHandoff::inputs, std::string_view("inputs"))};
+
+template <class List, class Value>
+std::string_view name_in(const List& list, Value value) {
+  for (const auto& [known, name] : list)
+    if (known == value) return name;
+  return "";
+}
+template <class List>
+auto value_in(const List& list, std::string_view name) {
+  std::optional<typename List::value_type::first_type> found;
+  for (const auto& [value, known] : list)
+    if (known == name) found = value;
+  return found;
+}
+
+[[noreturn]] void refuse() {
+  throw Error::input("what a hand-off says of itself makes no sense");
+}
+
+const ParsedJson& member(const ParsedJson& object, const char* key) {
+  if (!object.is_object()) refuse();
+  const auto found = object.find(key);
+  if (found == object.end()) refuse();
+  return *found;
+}
+
+TokenId token_from(const ParsedJson& value) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 0xFFFFFFFF) refuse();
+  return value.get<TokenId>();
+}
+
+std::string text_from(const ParsedJson& value) {
+  if (!value.is_string()) refuse();
+  return value.get<std::string>();
+}
+
+Json to_json(const std::vector<BlockKey>& keys) {
+  Json list = Json::array();
+  for (const BlockKey& key : keys) list.push_back(to_hex(key.bytes));
+  return list;
+}
+
+std::vector<BlockKey> keys_from(const ParsedJson& list) {
+  if (!list.is_array()) refuse();
+  std::vector<BlockKey> keys;
+  for (const ParsedJson& value : list) {
+    BlockKey& key = keys.emplace_back();
+    if (!from_hex(text_from(value), key.bytes)) refuse();
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::string_view name(FirstToken first) {
+  return name_in(kFirsts, first);
+}
+std::string_view name(DraftHandoff draft) {
+  return name_in(kDrafts, draft);
+}
+std::optional<FirstToken> first_token_from(std::string_view name) {
+  return value_in(kFirsts, name);
+}
+std::optional<DraftHandoff> draft_handoff_from(std::string_view name) {
+  return value_in(kDrafts, name);
+}
+
+std::string to_text(const HandoffTicket& ticket) {
+  return Json{{"tokens", ticket.tokens},
+              {"first", name(ticket.first)},
+              {"draft", name(ticket.draft)},
+              {"text", ticket.text},
+              {"rules", ticket.rules}}
+      .dump();
+}
+
+HandoffTicket ticket_from(std::string_view text) {
+  const ParsedJson document = parse_json(text, kSource);
+  const auto first = first_token_from(text_from(member(document, "first")));
+  const auto draft = draft_handoff_from(text_from(member(document, "draft")));
+  const ParsedJson &tokens = member(document, "tokens"), &as_text = member(document, "text");
+  if (!first || !draft || !tokens.is_array() || !as_text.is_boolean()) refuse();
+  HandoffTicket ticket{.tokens = {},
+                       .first = *first,
+                       .draft = *draft,
+                       .text = as_text.get<bool>(),
+                       .rules = text_from(member(document, "rules"))};
+  for (const ParsedJson& token : tokens) ticket.tokens.push_back(token_from(token));
+  return ticket;
+}
+
+std::vector<BlockKey> seal_heads(std::span<const double> rows, std::size_t row_numbers, std::uint64_t heads) {
+  std::vector<BlockKey> seals;
+  const std::size_t head = row_numbers / heads;
+  for (std::uint64_t h = 0; h < heads && row_numbers > 0; ++h) {
+    std::vector<std::byte> bytes;
+    for (std::size_t at = h * head; at < rows.size(); at += row_numbers)
+      put_numbers(bytes, rows.subspan(at, head), NumberWidth::f64);
+    seals.push_back(sha256_of(bytes));
+  }
+  return seals;
+}
+
+std::string first_difference(const std::vector<LayerSeal>& wanted, const std::vector<LayerSeal>& found) {
+  if (wanted.size() != found.size())
+    return fmt::format("{} layers in place of {}", found.size(), wanted.size());
+  for (std::size_t layer = 0; layer < wanted.size(); ++layer) {
+    const auto differs = [&](std::string_view what, const auto& a, const auto& b) {
+      for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i)
+        if (i >= a.size() || i >= b.size() || a[i] != b[i])
+          return fmt::format("layer {}: {} {}", layer, what, i);
+      return std::string();
+    };
+    const LayerSeal &w = wanted[layer], &f = found[layer];
+    for (const std::string& difference :
+         {differs("keys of head", w.keys, f.keys), differs("values of head", w.values, f.values),
+          differs("state", w.states, f.states)})
+      if (!difference.empty()) return difference;
+  }
+  return {};
+}
+
+std::string to_text(const HandoffEnd& end) {
+  Json seals = Json::array();
+  for (const LayerSeal& seal : end.seals)
+    seals.push_back(
+        {{"keys", to_json(seal.keys)}, {"values", to_json(seal.values)}, {"states", to_json(seal.states)}});
+  Json document = {{"parts", end.parts}, {"seals", seals}};
+  if (end.first) document["first"] = *end.first;
+  return document.dump();
+}
+
+HandoffEnd end_from(std::string_view text) {
+  const ParsedJson document = parse_json(text, kSource);
+  const ParsedJson &parts = member(document, "parts"), &seals = member(document, "seals");
+  if (!parts.is_number_unsigned() || !seals.is_array()) refuse();
+  HandoffEnd end{.parts = parts.get<std::uint64_t>(), .first = {}, .seals = {}};
+  if (const auto first = document.find("first"); first != document.end()) end.first = token_from(*first);
+  for (const ParsedJson& seal : seals)
+    end.seals.push_back({keys_from(member(seal, "keys")), keys_from(member(seal, "values")),
+                         keys_from(member(seal, "states"))});
+  return end;
+}
+
+}  // namespace assay

@@ -1,0 +1,120 @@
+#include "refimpl/ranks/rank_grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+// What a layer does beyond what rank_cut.cpp knows how to share.
+bool is_shared_whole(Role role) {
+  switch (role) {
+    case Role::compressor:
+    case Role::residual_mix:
+    case Role::per_layer_embedding:
+    case Role::latent_down:
+    case Role::latent_up:
+    case Role::tower:
+    case Role::other: return true;
+    default: return false;
+  }
+}
+
+class Refusals {
+ public:
+  void add(std::string line) {
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  std::vector<std::string> lines;
+};
+
+void refuse_heads(const ModuleTree& tree, const RankGrid& grid, Refusals& refusals) {
+  for (const AttentionGeometry& g : tree.attention) {
+    if (g.keys_are_values) refusals.add("one head that is keys and values is not cut here");
+    if (!g.cached) refusals.add("layers that read the cache of others are not cut here");
+    if (g.kind == AttentionGeometry::Kind::heads && g.indexer_heads != 0)
+      refusals.add("attention to chosen blocks is not cut here");
+  }
+  for (const RecurrentGeometry& g : tree.recurrent) {
+    if (g.heads % grid.tp != 0)
+      refusals.add(fmt::format("{}: {} heads over {} ranks", g.title, g.heads, grid.tp));
+  }
+  if (const auto* h = std::get_if<Hyperparameters>(&tree.read_hyperparameters); h && h->alibi_exponent != 0)
+    refusals.add("linear biases of attention are not cut here");
+}
+
+void refuse_tensors(const ModuleTree& tree, const RankGrid& grid, Refusals& refusals) {
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (where.tower || spec.storage == Storage::buffer) return;
+    if (is_shared_whole(spec.role)) refusals.add(fmt::format("{} is not known to be cut", spec.name));
+    const bool by_head = (spec.role == Role::q_norm || spec.role == Role::k_norm) && spec.shape.size() > 1;
+    if (by_head) refusals.add(fmt::format("{}: norms of single heads are not cut here", spec.name));
+    const RankPlace place = {grid, 0};
+    const ParallelConfig cut = place.cut_of(spec.part);
+    if (const auto refusal = refusal_to_cut(spec, cut, 1, false))
+      refusals.add(fmt::format("{}: {}", refusal->arithmetic, refusal->message));
+    // Of members that lie one by one in another, a repeated one would count twice in the sum behind it.
+    for (const PartitionedPart& member : spec.parallel.members) {
+      const bool key = member.role == Role::k || member.role == Role::v || member.role == Role::q;
+      if (cut_ranks(spec, cut) > member.units && !key)
+        refusals.add(
+            fmt::format("{}: {} units over {} ranks", spec.name, member.units, cut_ranks(spec, cut)));
+    }
+  });
+}
+
+}  // namespace
+
+std::string RankGrid::text() const {
+  std::string text = fmt::format("tp={}", tp);
+  for (const auto& [name, value] : {std::pair{"pp", pp}, {"ep", ep}, {"dp", dp}})
+    if (value > 1) text += fmt::format(",{}={}", name, value);
+  return text;
+}
+
+// As vLLM deals them out: what is over goes to the stages before the last, since the last one has the head.
+IndexRange RankPlace::layers(std::size_t of_model) const {
+  std::vector<std::size_t> sizes(grid.pp, of_model / grid.pp);
+  for (std::size_t i = 0; i < of_model % grid.pp; ++i) ++sizes[grid.pp - 2 - i];
+  IndexRange range;
+  for (std::size_t s = 0; s < stage(); ++s) range.begin += sizes[s];
+  range.end = range.begin + sizes[stage()];
+  return range;
+}
+
+ParallelConfig RankPlace::cut_of(Part part) const {
+  if (part == Part::routed_expert) return {grid.ranks_of_a_stage(), grid.ep};
+  return {grid.tp, 1};
+}
+
+std::uint64_t RankPlace::rank_of(Part part) const {
+  return part == Part::routed_expert ? in_stage() : in_tp();
+}
+
+void check_ranks(const RankGrid& grid) {
+  for (const std::size_t n : {grid.tp, grid.pp, grid.ep, grid.dp})
+    if (n == 0 || n > 1024) throw Error::usage("--tp, --pp, --ep and --dp take 1 to 1024 ranks");
+  if (grid.ranks() > 1024) throw Error::usage(fmt::format("{} are more than 1024 ranks", grid.text()));
+  if (grid.ranks_of_a_stage() % grid.ep != 0)
+    throw Error::usage(fmt::format("--ep {} does not divide tp × dp = {}", grid.ep, grid.ranks_of_a_stage()))
+        .remedy("experts are dealt out over groups of the ranks of one stage");
+}
+
+std::vector<std::string> refusals_to_run(const ModuleTree& tree, const RankGrid& grid) {
+  Refusals refusals;
+  if (grid.pp > tree.layers) refusals.add(fmt::format("{} layers over {} stages", tree.layers, grid.pp));
+  if (grid.ep > 1 && tree.experts == 0) refusals.add("a model without experts has none to deal out");
+  if (grid.ep > 1 && tree.experts % grid.ep != 0)
+    refusals.add(fmt::format("{} experts over {} groups", tree.experts, grid.ep));
+  if (grid.tp > 1) {
+    for (std::string& line : refusals_to_cut(tree, {grid.tp, 1})) refusals.add(std::move(line));
+    refuse_heads(tree, grid, refusals);
+  }
+  if (grid.ranks_of_a_stage() > 1) refuse_tensors(tree, grid, refusals);
+  return std::move(refusals.lines);
+}
+
+}  // namespace assay

@@ -1,0 +1,241 @@
+// Two processes, as a user runs them: the text of one, or an error; also where either is killed at any moment.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kNoHang = 10;
+
+std::vector<std::string> run_of(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"run", (test::source_dir() / "data/tinylm").string(), "-j", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+const std::string kText =
+    "Once upon a time there was a little girl who lived in a small house near the forest, and every day she "
+    "went out to "
+    "play with her friends until the sun went down and her mother called her home again.";
+
+// The program beside us.
+class Beside {
+ public:
+  Beside(const std::vector<std::string>& arguments, const fs::path& out, const fs::path& err)
+      : out_(out), err_(err) {
+    std::vector<std::string> all = {test::assay_binary()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    process_ = ::fork();
+    if (process_ != 0) return;
+    const int to = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int errors = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(to, STDOUT_FILENO);
+    ::dup2(errors, STDERR_FILENO);
+    std::vector<char*> pointers;
+    for (std::string& argument : all) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+  ~Beside() {
+    if (process_ <= 0) return;
+    kill();
+    wait(kNoHang);
+  }
+  void kill() const {
+    if (process_ > 0) ::kill(process_, SIGKILL);
+  }
+  // Its exit code; -1: it goes on.
+  int wait(double seconds) {
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    for (int status = 0; Clock::now() < until;) {
+      if (::waitpid(process_, &status, WNOHANG) == process_) {
+        process_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    return -1;
+  }
+  std::string out() const { return fs::exists(out_) ? test::read_file(out_) : ""; }
+  std::string err() const { return fs::exists(err_) ? test::read_file(err_) : ""; }
+
+ private:
+  fs::path out_, err_;
+  pid_t process_ = -1;
+};
+
+std::string uncut_text() {
+  static const std::string text = test::assay(run_of({"-p", kText, "-n", "12"})).out;
+  return text;
+}
+
+// "tcp://127.0.0.1:PORT", as a decoder tells it.
+std::string address_told(const Beside& decoder) {
+  for (const auto until = Clock::now() + std::chrono::seconds(60); Clock::now() < until;) {
+    const std::string told = decoder.err();
+    const std::size_t at = told.find("tcp://"), end = told.find('\n', at);
+    if (at != std::string::npos && end != std::string::npos) return told.substr(at, end - at);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return "";
+}
+
+std::size_t files_in(const fs::path& folder) {
+  if (!fs::exists(folder)) return 0;
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST(HandoffProgram, ThroughAFolder) {
+  const test::TempDir dir;
+  const std::string folder = dir / "parts";
+  const test::ProcessResult sent = test::assay(run_of({"-p", kText, "--handoff-to", folder, "--json", "-"}));
+  ASSERT_EQ(sent.exit_code, 0) << sent.err;
+  const auto document = nlohmann::json::parse(sent.out).at("handoff");
+  EXPECT_GT(document.at("timeline").at("layers").size(), 0U);
+  EXPECT_EQ(document.at("parts").get<std::size_t>(), files_in(folder));
+  const test::ProcessResult taken = test::assay(run_of({"-n", "12", "--handoff-from", folder}));
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
+  EXPECT_EQ(taken.out, uncut_text());
+  EXPECT_EQ(files_in(folder), 0U);
+}
+
+TEST(HandoffProgram, OverASocketWithAKey) {
+  const test::TempDir dir;
+  test::write_file(dir / "keys", "a-key-that-others-do-not-have\n");
+  test::write_file(dir / "wrong", "another-key\n");
+  Beside decoder(
+      run_of({"-n", "12", "--handoff-from", "tcp://127.0.0.1:0", "--handoff-key-file", dir / "keys"}),
+      dir / "out", dir / "err");
+  const std::string where = address_told(decoder);
+  const test::ProcessResult refused =
+      test::assay(run_of({"-p", kText, "--handoff-to", where, "--handoff-key-file", dir / "wrong"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("no such key"), std::string::npos) << refused.err;
+  const test::ProcessResult sent = test::assay(run_of(
+      {"-p", kText, "--handoff-to", where, "--handoff-first", "hidden", "--handoff-key-file", dir / "keys"}));
+  EXPECT_EQ(sent.exit_code, 0) << sent.err;
+  EXPECT_EQ(decoder.wait(60), 0) << decoder.err();
+  EXPECT_EQ(decoder.out(), uncut_text());
+}
+
+TEST(HandoffProgram, RefusesOtherArithmeticAndOtherRules) {
+  const test::TempDir dir;
+  const std::string folder = dir / "parts";
+  ASSERT_EQ(test::assay(run_of({"-p", kText, "--handoff-to", folder})).exit_code, 0);
+  const auto refused = [&](std::vector<std::string> more, const std::string& why) {
+    more.insert(more.end(), {"-n", "12", "--handoff-from", folder});
+    const test::ProcessResult result = test::assay(run_of(more));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refused({"--precision", "bf16"}, "other weights, or by another arithmetic");
+  refused({"--temperature", "1"}, "by other rules");
+  const test::ProcessResult taken = test::assay(run_of({"-n", "12", "--handoff-from", folder}));
+  EXPECT_EQ(taken.out, uncut_text()) << taken.err;  // it is still there
+}
+
+TEST(HandoffProgram, RefusesWhatCannotBe) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    const test::ProcessResult result = test::assay(run_of(more));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refused({"--handoff-from", "tcp://0.0.0.0:0"}, "can be reached from elsewhere");
+  refused({"-p", "a", "--handoff-from", "x"}, "the prompt comes with the hand-off");
+  refused({"-p", "a", "--handoff-to", "x", "--handoff-from", "x"}, "two processes' options");
+  refused({"-p", "a", "--handoff-whole"}, "go with --handoff-to");
+  refused({"-p", "a", "--handoff-to", "x", "--cache-dir", "y"}, "a text that is made");
+  refused({"-p", "a", "--handoff-to", "tcp://127.0.0.1:1", "--handoff-timeout", "0.2"}, "nobody takes");
+}
+
+// The second visit of a conversation, in another process: what is new is computed, and no more than the block it begins in.
+TEST(CacheTiers, SecondVisitCostsWhatIsNew) {
+  const test::TempDir dir;
+  const std::string more = kText + " Then she slept.";
+  const auto visit = [&](const std::string& text) {
+    const test::ProcessResult result = test::assay(run_of(
+        {"-p", text, "-n", "4", "--cache-dir", dir / "blocks", "--cache-memory", "1MiB", "--json", "-"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::size_t known = visit(kText).at("cache").at("computed_tokens").get<std::size_t>();
+  const nlohmann::json second = visit(more);
+  const std::size_t tokens = second.at("sequences").at(0).at("prompt_ids").size();
+  const std::size_t computed = second.at("cache").at("computed_tokens").get<std::size_t>();
+  EXPECT_LT(computed, tokens - known + 2 * 16);
+  EXPECT_EQ(computed + second.at("cache").at("hit_tokens").get<std::size_t>(), tokens);
+  EXPECT_EQ(
+      second.at("text"),
+      nlohmann::json::parse(test::assay(run_of({"-p", more, "-n", "4", "--json", "-"})).out).at("text"));
+  EXPECT_EQ(test::assay(run_of({"-p", more, "--cache-memory", "1MiB"})).exit_code, 2);
+}
+
+std::uint64_t kills() {
+  const char* wanted = std::getenv("ASSAY_KILLS");
+  return wanted == nullptr ? 6 : std::strtoull(wanted, nullptr, 10);
+}
+
+// Of two processes one is killed -9 somewhere between its start and its end. The other comes to an end of its own; a whole
+// text is the right one; and the next two, in the same folder, write it and leave nothing.
+TEST(HandoffProgram, SurvivesKills) {
+  const test::TempDir dir;
+  const std::string folder = dir / "parts";
+  std::mt19937_64 random(17);
+  const auto begin = Clock::now();
+  ASSERT_EQ(test::assay(run_of({"-p", kText, "--handoff-to", folder})).exit_code, 0);
+  const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+  ASSERT_EQ(test::assay(run_of({"-n", "12", "--handoff-from", folder})).out, uncut_text());
+  std::size_t errors = 0, texts = 0;
+  for (std::uint64_t i = 0; i < kills(); ++i) {
+    const bool by_socket = i % 2 == 1, kill_prefill = random() % 2 == 0;
+    const double moment = 2 * whole * static_cast<double>(random() % 1000) / 1000;
+    Beside decoder(run_of({"-n", "12", "--handoff-timeout", "5", "--handoff-from",
+                           by_socket ? "tcp://127.0.0.1:0" : folder}),
+                   dir / "out", dir / "err");
+    const std::string where = by_socket ? address_told(decoder) : folder;
+    Beside prefill(run_of({"-p", kText, "--handoff-timeout", "5", "--handoff-to", where}), dir / "out2",
+                   dir / "err2");
+    std::this_thread::sleep_for(std::chrono::duration<double>(moment));
+    (kill_prefill ? prefill : decoder).kill();
+    const int prefill_code = prefill.wait(kNoHang), decoder_code = decoder.wait(kNoHang);
+    SCOPED_TRACE(i);
+    ASSERT_NE(prefill_code, -1) << "the prefill hangs";
+    ASSERT_NE(decoder_code, -1) << "the decoder hangs";
+    if (decoder_code == 0) {
+      ++texts;
+      EXPECT_EQ(decoder.out(), uncut_text());
+    } else {
+      ++errors;
+      EXPECT_TRUE(decoder_code == 2 || decoder_code == 128 + SIGKILL) << decoder.err();
+      EXPECT_TRUE(uncut_text().starts_with(decoder.out()) || decoder.out() == "\n") << decoder.out();
+      EXPECT_EQ(decoder_code == 2, decoder.err().find("assay: ") != std::string::npos) << decoder.err();
+    }
+    EXPECT_TRUE(prefill_code == 0 || prefill_code == 2 || prefill_code == 128 + SIGKILL) << prefill.err();
+    if (by_socket) continue;
+    ASSERT_EQ(test::assay(run_of({"-p", kText, "--handoff-to", folder})).exit_code, 0);
+    EXPECT_EQ(test::assay(run_of({"-n", "12", "--handoff-from", folder})).out, uncut_text());
+    EXPECT_EQ(files_in(folder), 0U);
+  }
+  RecordProperty("errors", std::to_string(errors));
+  RecordProperty("texts", std::to_string(texts));
+}
+
+}  // namespace
+}  // namespace assay

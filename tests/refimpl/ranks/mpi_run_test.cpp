@@ -1,0 +1,77 @@
+// The program over ranks: threads, and processes that Open MPI's launcher starts.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> words(const std::string& model, const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"run",      (source_dir() / "data/models" / model).string(),
+                                  "--tokens", "5,16,27,38,49",
+                                  "--tokens", "7,9,11",
+                                  "-n",       "12",
+                                  "--json",   "-"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+json ids_of(const ProcessResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  if (result.exit_code != 0) return {};
+  json ids = json::array();
+  for (const json& sequence : json::parse(result.out).at("sequences")) ids.push_back(sequence.at("ids"));
+  return ids;
+}
+
+TEST(RunOverRanks, ThreadsSayWhatOneProcessSays) {
+  const json whole = ids_of(assay(words("deepseek-v3", {})));
+  for (const auto& grid : std::vector<std::vector<std::string>>{
+           {"--tp", "4"}, {"--pp", "2"}, {"--tp", "2", "--ep", "4", "--dp", "2"}}) {
+    std::vector<std::string> more = grid;
+    more.push_back("--threads-as-ranks");
+    EXPECT_EQ(ids_of(assay(words("deepseek-v3", more))), whole) << grid.front();
+  }
+}
+
+TEST(RunOverRanks, ProcessesSayWhatOneProcessSays) {
+  ASSAY_PROGRAM_OR_SKIP("mpirun");
+  const json whole = ids_of(assay(words("deepseek-v3", {})));
+  const auto over = [](const std::string& ranks, std::vector<std::string> arguments) {
+    std::vector<std::string> all = {
+        "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,tcp", "-n",
+        ranks,    assay_binary()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return run(all);
+  };
+  const ProcessResult first = over("2", words("deepseek-v3", {"--tp", "2"}));
+  if (first.err.find("built without MPI") != std::string::npos) GTEST_SKIP() << "SKIPPED: built without MPI";
+  if (first.exit_code != 0 && first.err.find("assay:") == std::string::npos)
+    GTEST_SKIP() << "SKIPPED: mpirun starts nothing here: " << first.err;
+  EXPECT_EQ(ids_of(first), whole);
+  EXPECT_EQ(ids_of(over("4", words("deepseek-v3", {"--tp", "2", "--pp", "2"}))), whole);
+  EXPECT_EQ(ids_of(over("4", words("deepseek-v3", {"--tp", "2", "--ep", "4", "--dp", "2"}))), whole);
+  // One line, by one rank.
+  const ProcessResult refused = over("3", words("deepseek-v3", {"--tp", "3"}));
+  EXPECT_NE(refused.exit_code, 0);
+  const auto at = refused.err.find("cannot be cut into tp=3");
+  EXPECT_NE(at, std::string::npos) << refused.err;
+  EXPECT_EQ(refused.err.find("cannot be cut", at + 10), std::string::npos) << refused.err;
+}
+
+TEST(RunOverRanks, WrongUsageIsSaid) {
+  EXPECT_EQ(assay(words("mistral", {"--threads-as-ranks"})).exit_code, 2);
+  EXPECT_EQ(assay(words("mistral", {"--tp", "2"})).exit_code, 2);  // nobody started it
+  EXPECT_EQ(assay(words("mistral", {"--tp", "2", "--threads-as-ranks", "--kernels", "cpu"})).exit_code, 2);
+  const ProcessResult refused = assay(words("mistral", {"--tp", "3", "--threads-as-ranks"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("mistral cannot be cut into tp=3"), std::string::npos) << refused.err;
+}
+
+}  // namespace
+}  // namespace assay::test

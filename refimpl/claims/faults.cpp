@@ -377,7 +377,11 @@ std::vector<ServingFault> serving_faults() {
       {5, "vllm#44250", "the salt is lost in the second level", {}, false, loses_salts()},
       {6, "llama.cpp#4902", "a prompt that is known is not computed at all", scheduled_by<WholePrompt>()},
       {7, "vllm#3251", "logits of a prompt whose blocks were others'", scheduled_by<ReadsForLogits>()},
-      {8, "nano-vllm#209", "a hit on a block that this step has yet to write", scheduled_by<KnownTooEarly>()},
+      {.number = 8,
+       .shipped_in = "nano-vllm#209",
+       .what = "a hit on a block that this step has yet to write",
+       .parts = scheduled_by<KnownTooEarly>(),
+       .needs_rows = true},
       {9, "mini-sglang#142", "a duplicate block freed under its reader", pooled_by<FreesDuplicates>()},
       {10, "sglang#10637", "what can be evicted is counted twice", pooled_by<CountsTwice>()},
       {11, "bytedance-iaas/sglang#508", "a hit holds a block twice", scheduled_by<HoldsTwice>()},
@@ -396,7 +400,11 @@ std::vector<ServingFault> serving_faults() {
       {23, "vllm#31731", "a request that can never fit stalls all behind it", scheduled_by<TakesAll>()},
       {24, "vllm#51226", "a seed is lost beside a request without one", seed_of_the_neighbour()},
       {25, "cascadia#20", "a request's random numbers go on from those before", seed_goes_on()},
-      {40, "vllm#4325", "forked texts write to one block", scheduled_by<WritesToShared>()},
+      {.number = 40,
+       .shipped_in = "vllm#4325",
+       .what = "forked texts write to one block",
+       .parts = scheduled_by<WritesToShared>(),
+       .needs_rows = true},
   };
   for (ServingFault& fault : speculation_faults()) faults.insert(faults.end() - 1, std::move(fault));
   return faults;

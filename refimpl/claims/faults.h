@@ -18,6 +18,7 @@ struct ServingFault {
   bool needs_windows = false;  // shows in models whose layers look differently far back
   OuterAround around = {};     // the second level, where the fault lies there
   GuessingFault guessing = {};
+  bool needs_rows = false;  // shows in models whose layers keep rows of their tokens: not in Mamba 2
 };
 std::vector<ServingFault> serving_faults();
 

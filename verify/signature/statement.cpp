@@ -58,8 +58,8 @@ Shard parse_shard(const std::string& name, std::string digest) {
   throw Error::refused(fmt::format("'{}' is no shard of a file", name));
 }
 
-// They may be listed by their numbers, as model-signing does, or by their names (OMS 1.0, §6.4), in which 1000:2000 comes
-// before 200:300. In a file they have to follow one another, each but the last of the whole size.
+// They may be listed by their numbers, as model-signing does, or by their names (OMS 1.0, §6.4), in which 1000:2000
+// comes before 200:300. In a file they have to follow one another, each but the last of the whole size.
 void add_shards(std::vector<Shard> shards, SignedModel& model) {
   std::sort(shards.begin(), shards.end(), [](const Shard& a, const Shard& b) {
     return std::tie(a.file, a.begin, a.end) < std::tie(b.file, b.begin, b.end);

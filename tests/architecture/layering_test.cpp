@@ -149,8 +149,8 @@ const std::vector<Room>& rooms() {
         "convert"}},
       {"cli",
        {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/fingerprint",
-        "refimpl/serve", "kernels/selection",
-        "kernels/compare", "kernels/gate", "verify", "paramcount", "convert", "cli/check", "cli/gate"}}};
+        "refimpl/serve", "kernels/selection", "kernels/compare", "kernels/gate", "verify", "paramcount",
+        "convert", "cli/check", "cli/gate"}}};
   return all;
 }
 constexpr std::array<std::string_view, 7> kProductFolders = {"core",    "refimpl",    "kernels", "verify",

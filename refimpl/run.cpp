@@ -424,8 +424,10 @@ void check_company(const RunSettings& settings) {
   if (windows.by_paragraph && windows.kind != WindowRule::Kind::whole)
     throw Error::usage("--by-paragraph and --windows exclude one another");
   if (settings.dump.empty() && !settings.taps.empty()) throw Error::usage("--taps goes with --dump");
-  if (settings.cache_dir.empty() && !(settings.cache_bytes.empty() && settings.cache_memory.empty()))
-    throw Error::usage("--cache-bytes and --cache-memory go with --cache-dir");
+  if (settings.cache_dir.empty() && !settings.cache_bytes.empty())
+    throw Error::usage("--cache-bytes goes with --cache-dir");
+  if (settings.cache_dir.empty() && !settings.cache_memory.empty())
+    throw Error::usage("--cache-memory goes with --cache-dir");
   if (!settings.cache_dir.empty() &&
       (settings.speculation.wanted() || settings.interactive || settings.claims ||
        !settings.perplexity.empty() || !settings.dump.empty() || settings.tokens_to_make() == 0))

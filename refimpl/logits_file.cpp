@@ -1,4 +1,4 @@
-#include "refimpl/engine/logits_file.h"
+#include "refimpl/logits_file.h"
 
 #include <fmt/format.h>
 

@@ -66,5 +66,9 @@ function(assay_tests name)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than run
   set_target_properties(${name} PROPERTIES ASSAY_COMMAND ON)
   add_dependencies(${name} assay)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  set(seconds 300)
+  if(ASSAY_SANITIZE)  # ten times the work, on whatever machine
+    set(seconds 900)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${seconds})
 endfunction()

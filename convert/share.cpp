@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <queue>
 #include <set>
+#include <thread>
 
 #include "convert/sections.h"
 #include "core/system/error.h"
@@ -64,7 +67,12 @@ class SharedConversion {
       result_.finished_elsewhere = true;
       return result_;
     }
-    PartialFolder folder(out_, PartialFolder::Begin::share);
+    const std::unique_ptr<PartialFolder> entered = enter();
+    if (entered == nullptr) {
+      result_.finished_elsewhere = true;
+      return result_;
+    }
+    PartialFolder& folder = *entered;
     try {
       // A record, or a journal that is no rank's: somebody had begun to finish it, and files may have their names.
       const bool begun = fs::exists(folder.record()) || fs::exists(folder.path() / Journal::kName);
@@ -85,6 +93,23 @@ class SharedConversion {
   }
 
  private:
+  // A rank that comes while another finishes what all have written waits for it; null: that one is done.
+  std::unique_ptr<PartialFolder> enter() {
+    constexpr int kTries = 200;
+    constexpr auto kPause = std::chrono::milliseconds(25);
+    for (int i = 1;; ++i) {
+      try {
+        auto folder = std::make_unique<PartialFolder>(out_, PartialFolder::Begin::share);
+        // What had no final name before may have it now, and the folder be an empty one of ours.
+        if (fs::exists(out_) && is_finished(plan_, options_, out_, mode_)) return nullptr;
+        return folder;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::refused || i == kTries) throw;
+      }
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
   const std::vector<OutputShard>& units() const { return plan_.gguf ? sections_ : plan_.shards; }
 
   void write_mine(const PartialFolder& folder) {

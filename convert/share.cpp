@@ -97,17 +97,18 @@ class SharedConversion {
   std::unique_ptr<PartialFolder> enter() {
     constexpr int kTries = 200;
     constexpr auto kPause = std::chrono::milliseconds(25);
-    for (int i = 1;; ++i) {
+    std::unique_ptr<PartialFolder> folder;
+    for (int i = 1; folder == nullptr; ++i) {
       try {
-        auto folder = std::make_unique<PartialFolder>(out_, PartialFolder::Begin::share);
-        // What had no final name before may have it now, and the folder be an empty one of ours.
-        if (fs::exists(out_) && is_finished(plan_, options_, out_, mode_)) return nullptr;
-        return folder;
+        folder = std::make_unique<PartialFolder>(out_, PartialFolder::Begin::share);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::refused || i == kTries) throw;
+        std::this_thread::sleep_for(kPause);
       }
-      std::this_thread::sleep_for(kPause);
     }
+    // What had no final name before may have it now, and the folder be an empty one of ours.
+    if (fs::exists(out_) && is_finished(plan_, options_, out_, mode_)) return nullptr;
+    return folder;
   }
 
   const std::vector<OutputShard>& units() const { return plan_.gguf ? sections_ : plan_.shards; }

@@ -226,7 +226,7 @@ class Prefill {
     for (std::size_t layer = 0; layer < with_.shape.layers.size(); ++layer) {
       const auto& [width, heads] = with_.shape.layers[layer];
       const std::size_t first = CacheShape::first_needed(width, tokens_);
-      const auto sealed = [&](const Matrix& all) {
+      const auto sealed = [&, heads = heads](const Matrix& all) {
         return all.columns() == 0
                    ? std::vector<BlockKey>()
                    : seal_heads(ops_.download(all.row_range(first, tokens_ - first)), all.columns(), heads);

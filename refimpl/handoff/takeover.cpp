@@ -276,7 +276,7 @@ void Takeover::check(const BlockStorage& storage, const StepPlan& plan) {
       const BlockTable& table = admission.text->tables.at(storage.group_of(i));
       for (std::size_t t = CacheShape::first_needed(width, tokens_); t < tokens_; ++t)
         rows.push_back(static_cast<std::size_t>(storage.row(table, t)));
-      const auto sealed = [&](const Matrix& all) {
+      const auto sealed = [&, heads = heads](const Matrix& all) {
         return all.columns() == 0 || all.rows() == 0
                    ? std::vector<BlockKey>()
                    : seal_heads(with_.ops.download(with_.ops.gather(all, rows)), all.columns(), heads);

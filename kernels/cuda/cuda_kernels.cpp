@@ -6,6 +6,7 @@
 #include "kernels/cuda/fp8_library.h"
 #include "kernels/cuda/gate.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/glue.h"
 #include "kernels/cuda/library_linear.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/quantize.h"
@@ -43,6 +44,13 @@ void add_cuda_kernels(Registry& registry) {
 
 std::unique_ptr<ModelMemory> cuda_model_memory() {
   return cuda::device_machine().unavailable().empty() ? cuda::managed_memory() : nullptr;
+}
+
+ModelDevice cuda_model_device() {
+  std::unique_ptr<ModelMemory> memory = cuda_model_memory();
+  if (!memory) return {};
+  return {std::move(memory),
+          cuda::glue_of(cuda::device_machine(), ASSAY_BUILT(cuda::device_glue_launchers()))};
 }
 
 }  // namespace assay

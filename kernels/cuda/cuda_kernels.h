@@ -6,11 +6,13 @@
 namespace assay {
 
 class ModelMemory;
+struct ModelDevice;
 class Registry;
 
 void add_cuda_kernels(Registry& registry);
 
 // Memory for a model on the device at hand; null where there is none.
 std::unique_ptr<ModelMemory> cuda_model_memory();
+ModelDevice cuda_model_device();
 
 }  // namespace assay

@@ -151,19 +151,35 @@ struct LaneRow {
   float correction = 0;  // of what was summed before this step
 };
 
-// Products of one step become weights, relative to the largest score so far.
-ASSAY_DEVICE void weigh(const AttentionArgs& a, unsigned step, float (&s)[kTileGroups][4], LaneRow& row,
-                        int half) {
-  float largest = row.m;
+// Scores of keys that the row does not see. Most steps have none: only those at the edges of what it sees come here.
+ASSAY_DEVICE void hide_unseen(unsigned step, float (&s)[kTileGroups][4], const LaneRow& row, int half) {
   ASSAY_UNROLL
   for (unsigned n = 0; n < kTileGroups; ++n) {
     ASSAY_UNROLL
     for (unsigned e = 0; e < 2; ++e) {
       const unsigned key = step * kTile + n * 8 + lane_id() % 4 * 2 + e;
-      float& x = s[n][2 * half + static_cast<int>(e)];
-      x = key >= row.low && key < row.high ? score_of(a, x) : kNoScore;
-      largest = fmaxf(largest, x);
+      if (key < row.low || key >= row.high) s[n][2 * half + static_cast<int>(e)] = kNoScore;
     }
+  }
+}
+
+// Products of one step become weights, relative to the largest score so far.
+ASSAY_DEVICE void weigh(const AttentionArgs& a, unsigned step, float (&s)[kTileGroups][4], LaneRow& row,
+                        int half) {
+  ASSAY_UNROLL
+  for (unsigned n = 0; n < kTileGroups; ++n) {
+    ASSAY_UNROLL
+    for (unsigned e = 0; e < 2; ++e) {
+      float& x = s[n][2 * half + static_cast<int>(e)];
+      x = score_of(a, x);
+    }
+  }
+  if (step * kTile < row.low || (step + 1) * kTile > row.high) hide_unseen(step, s, row, half);
+  float largest = row.m;
+  ASSAY_UNROLL
+  for (unsigned n = 0; n < kTileGroups; ++n) {
+    ASSAY_UNROLL
+    for (unsigned e = 0; e < 2; ++e) largest = fmaxf(largest, s[n][2 * half + static_cast<int>(e)]);
   }
   largest = fmaxf(largest, shuffle_xor(largest, 1));
   largest = fmaxf(largest, shuffle_xor(largest, 2));

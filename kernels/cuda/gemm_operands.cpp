@@ -1,6 +1,9 @@
 #include "kernels/cuda/gemm_operands.h"
 
-#include "core/system/error.h"
+#include <fmt/format.h>
+
+#include <span>
+
 #include "refimpl/ops/support.h"
 
 namespace assay::cuda {
@@ -32,10 +35,6 @@ GemmArgs gemm_args(const DeviceX& x, const DeviceW& w, const GemmShape& shape, c
           .stages = plan.launch.stages};
 }
 
-std::int32_t* Operations::bad_flag() {
-  return static_cast<std::int32_t*>(staging_->write(&bad_, sizeof bad_));
-}
-
 PrepareArgs Operations::prepare(const DeviceRows& x, std::size_t element_bytes, std::size_t planes) {
   PrepareArgs args = {.x = x.data,
                       .x_stride = static_cast<std::int64_t>(x.stride),
@@ -56,7 +55,7 @@ DeviceX Operations::for_gemm(const DeviceRows& x, GemmMath math) {
     const std::size_t blocks = blocks_for(x.columns, 128);
     PrepareArgs args = prepare(x, 1, 1);
     args.scales = scratch<float>(x.rows * blocks);
-    args.bad = bad_flag();
+    args.bad = staging_->not_finite();
     launchers_.quantize_fp8(plan, false, args, stream());
     return {args.out, args.out_pitch, 0, args.scales, static_cast<std::int32_t>(blocks)};
   }
@@ -70,7 +69,7 @@ DeviceX Operations::for_gemv(const DeviceRows& x, GemmMath math) {
   if (math == GemmMath::int8) {
     PrepareArgs args = prepare(x, 1, 1);
     args.scales = scratch<float>(x.rows);
-    args.bad = bad_flag();
+    args.bad = staging_->not_finite();
     constexpr std::size_t kSharedForMaximum = 128;
     launchers_.quantize_int8(plan_rows(limits_, "quantize int8", x.rows, kSharedForMaximum), args, stream());
     return {args.out, args.out_pitch, 0, args.scales, 1};
@@ -78,7 +77,7 @@ DeviceX Operations::for_gemv(const DeviceRows& x, GemmMath math) {
   const LaunchPlan plan = plan_row_blocks(limits_, "prepare x", x.rows, x.columns);
   PrepareArgs args = prepare(x, 4, 1);
   if (math == GemmMath::fp8) {
-    args.bad = bad_flag();
+    args.bad = staging_->not_finite();
     launchers_.quantize_fp8(plan, true, args, stream());
   } else {
     launchers_.planes(plan, 0, args, stream());
@@ -87,13 +86,25 @@ DeviceX Operations::for_gemv(const DeviceRows& x, GemmMath math) {
 }
 
 const float* Operations::scales_of(const WeightView& weight) {
-  if (weight.kind == FormKind::plain) return upload(std::vector<float>{1.0F});
-  const std::size_t skipped = weight.first_row % weight.block_rows;
-  const std::size_t grid_rows = blocks_for(skipped + weight.rows, weight.block_rows);
-  std::vector<float> grid(grid_rows * weight.scale_columns);
-  for (std::size_t g = 0; g < grid_rows; ++g)
-    decode_scales(weight, g == 0 ? 0 : g * weight.block_rows - skipped, &grid[g * weight.scale_columns]);
-  return upload(std::move(grid));
+  if (weight.kind == FormKind::plain)
+    return kept_floats(weight, "one", [] { return std::vector<float>{1.0F}; });
+  return kept_floats(weight, fmt::format("scales of {} rows", weight.block_rows), [&] {
+    const std::size_t skipped = weight.first_row % weight.block_rows;
+    const std::size_t grid_rows = blocks_for(skipped + weight.rows, weight.block_rows);
+    std::vector<float> grid(grid_rows * weight.scale_columns);
+    for (std::size_t g = 0; g < grid_rows; ++g)
+      decode_scales(weight, g == 0 ? 0 : g * weight.block_rows - skipped, &grid[g * weight.scale_columns]);
+    return grid;
+  });
+}
+
+const float* Operations::kept_floats(const WeightView& weight, const std::string& what,
+                                     const std::function<std::vector<float>()>& make) {
+  return static_cast<const float*>(staging_->made_of(weight, what, [&] {
+    const std::vector<float> values = make();
+    const auto bytes = std::as_bytes(std::span(values));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  }));
 }
 
 DeviceW Operations::weight(const WeightView& weight, const Product& product, const WeightView& bias,
@@ -128,17 +139,12 @@ DeviceW Operations::weight(const WeightView& weight, const Product& product, con
     w.first_row = plain ? 0 : static_cast<std::int32_t>(weight.first_row % weight.block_rows);
   }
   if (bias) {
-    const std::vector<double> wide = vector_of(bias, arithmetic);
-    w.weight.bias = upload(std::vector<float>(wide.begin(), wide.end()));
+    w.weight.bias = kept_floats(bias, arithmetic.bfloat16() ? "bfloat16" : "float32", [&] {
+      const std::vector<double> wide = vector_of(bias, arithmetic);
+      return std::vector<float>(wide.begin(), wide.end());
+    });
   }
   return w;
-}
-
-void Operations::finish() {
-  staging_->finish();
-  if (bad_ != 0)
-    throw Error::input("activations became NaN or infinite: 8 bits cannot hold them")
-        .remedy("look where with --dump, in f32");
 }
 
 }  // namespace assay::cuda

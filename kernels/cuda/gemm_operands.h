@@ -3,7 +3,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/gemm_product.h"
@@ -59,19 +61,19 @@ class Operations {
   T* scratch(std::size_t count) {
     return static_cast<T*>(staging_->scratch(count * sizeof(T)));
   }
-  // Throws Error::input where x had no 8-bit codes.
-  void finish();
+  void finish() { staging_->finish(); }
 
  private:
   PrepareArgs prepare(const DeviceRows& x, std::size_t element_bytes, std::size_t planes);
   const float* scales_of(const WeightView& weight);
-  std::int32_t* bad_flag();
+  // What `make` makes of a weight, made once where such things are kept (Staging::made_of).
+  const float* kept_floats(const WeightView& weight, const std::string& what,
+                           const std::function<std::vector<float>()>& make);
 
   const DeviceLimits& limits_;
   const GemmLaunchers& launchers_;
   std::unique_ptr<Staging> staging_;
   std::deque<std::shared_ptr<void>> kept_;
-  std::int32_t bad_ = 0;
 };
 
 }  // namespace assay::cuda

@@ -44,6 +44,9 @@ struct GemmWgmma {
   const GemmTile tile;
   const int steps;
   WgmmaQueue queue;
+  // Places in the ring: of the stage in use, and of the one filled next. Counted, as a remainder by a number known
+  // only at run time is a division.
+  int in_use, filling = 0;
   float even[64] = {}, odd[64] = {};  // what tensor cores sum, in turns
   float sum[64] = {};
   // Scales of W: whether they change at output 64 of the tile at most, and then where those of both halves
@@ -52,7 +55,10 @@ struct GemmWgmma {
   std::int64_t half_scales[2] = {};
 
   ASSAY_DEVICE GemmWgmma(const GemmArgs& a, unsigned block)
-      : args(a), tile(find_tile(a, block, kRows, kOutputs)), steps((a.inputs + kDepth - 1) / kDepth) {
+      : args(a),
+        tile(find_tile(a, block, kRows, kOutputs)),
+        steps((a.inputs + kDepth - 1) / kDepth),
+        in_use(a.stages - 1) {
     if constexpr (Math::kScaled) {
       ASSAY_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -74,9 +80,14 @@ struct GemmWgmma {
     return tile.output + i / 4 * 8 + static_cast<int>(lane_id()) % 4 * 2 + i % 2;
   }
 
-  ASSAY_DEVICE void load(int step) const {
-    unsigned char* const shared =
-        shared_memory<unsigned char>(static_cast<unsigned>(step % args.stages * kStage));
+  ASSAY_DEVICE int after(int place) const { return place + 1 == args.stages ? 0 : place + 1; }
+  ASSAY_DEVICE unsigned char* stage_at(int place) const {
+    return shared_memory<unsigned char>(static_cast<unsigned>(place * kStage));
+  }
+
+  ASSAY_DEVICE void load(int step) {
+    unsigned char* const shared = stage_at(filling);
+    filling = after(filling);
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
     const std::int64_t begin = static_cast<std::int64_t>(step) * kRowBytes, row_bytes = args.inputs * kBytes;
     copy_rows<kRows, kThreads, Layout>(shared, args.x + tile.row * args.x_pitch, args.x_pitch, tile.rows,
@@ -85,46 +96,60 @@ struct GemmWgmma {
                                           args.w_pitch, args.outputs - tile.output, row_bytes, begin);
   }
 
-  // Adds a unit's sums, of inputs [input, input + kUnit).
-  ASSAY_DEVICE void promote(const float (&part)[64], std::int32_t input) {
+  // What the sums of a unit are multiplied by. Asked for before the unit's sums are waited for, so that they come
+  // while tensor cores compute.
+  struct UnitScales {
+    float x[2] = {};  // of a thread's two rows
+    float both[2][2] =
+        {};  // x's times W's, by row and half of the outputs; where W's change at output 64 at most
+    const float* w = nullptr;
+  };
+  ASSAY_DEVICE UnitScales scales_of(std::int32_t input) const {
+    UnitScales scales;
+    if constexpr (Math::kScaled) {
+      const int column = args.x_scale_columns == 1 ? 0 : input / 128;
+      scales.w = tile.weight.scales + scale_column(args, input);
+      ASSAY_UNROLL
+      for (int row = 0; row < 2; ++row) {
+        const int in_tile = row_of(row) < tile.rows ? row_of(row) : 0;
+        scales.x[row] =
+            args.x_scales[static_cast<std::int64_t>(tile.row + in_tile) * args.x_scale_columns + column];
+        if (!by_halves) continue;
+        ASSAY_UNROLL
+        for (int half = 0; half < 2; ++half)
+          scales.both[row][half] = scales.x[row] * scales.w[half_scales[half]];
+      }
+    }
+    return scales;
+  }
+
+  // Adds a unit's sums.
+  ASSAY_DEVICE void promote(const float (&part)[64], const UnitScales& scales) {
     if constexpr (!Math::kScaled) {
       ASSAY_UNROLL
       for (int i = 0; i < 64; ++i) sum[i] += part[i];
+    } else if (by_halves) {
+      ASSAY_UNROLL
+      for (int i = 0; i < 64; ++i) sum[i] = fmaf(part[i], scales.both[i / 2 % 2][i / 32], sum[i]);
     } else {
-      promote_scaled(part, input);
+      promote_by_outputs(part, scales);
     }
   }
-  ASSAY_DEVICE void promote_scaled(const float (&part)[64], std::int32_t input) {
-    float x_scale[2];
-    ASSAY_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const int row = row_of(half) < tile.rows ? row_of(half) : 0;
-      const int column = args.x_scale_columns == 1 ? 0 : input / 128;
-      x_scale[half] =
-          args.x_scales[static_cast<std::int64_t>(tile.row + row) * args.x_scale_columns + column];
-    }
-    const float* scales = tile.weight.scales + scale_column(args, input);
-    if (by_halves) {
-      const float w_scale[2] = {scales[half_scales[0]], scales[half_scales[1]]};
-      ASSAY_UNROLL
-      for (int i = 0; i < 64; ++i) sum[i] = fmaf(part[i] * x_scale[i / 2 % 2], w_scale[i / 32], sum[i]);
-      return;
-    }
+  ASSAY_DEVICE void promote_by_outputs(const float (&part)[64], const UnitScales& scales) {
     ASSAY_UNROLL
     for (int i = 0; i < 64; i += 4) {
       ASSAY_UNROLL
       for (int one = 0; one < 2; ++one) {
-        const float w_scale = scales[scale_row(args, last_output(output_of(i + one)))];
-        sum[i + one] = fmaf(part[i + one] * x_scale[0], w_scale, sum[i + one]);
-        sum[i + 2 + one] = fmaf(part[i + 2 + one] * x_scale[1], w_scale, sum[i + 2 + one]);
+        const float w_scale = scales.w[scale_row(args, last_output(output_of(i + one)))];
+        sum[i + one] = fmaf(part[i + one], scales.x[0] * w_scale, sum[i + one]);
+        sum[i + 2 + one] = fmaf(part[i + 2 + one], scales.x[1] * w_scale, sum[i + 2 + one]);
       }
     }
   }
 
   // Begins unit `unit` of a stage.
-  ASSAY_DEVICE void begin(int step, int unit, float (&part)[64]) {
-    const unsigned char* const shared =
-        shared_memory<unsigned char>(static_cast<unsigned>(step % args.stages * kStage));
+  ASSAY_DEVICE void begin(int unit, float (&part)[64]) {
+    const unsigned char* const shared = stage_at(in_use);
     const SharedOperand x = shared_operand(shared + static_cast<int>(warp_id()) / 4 * (64 * kRowBytes));
     const SharedOperand w = shared_operand(shared + kXStage);
     wgmma_fence(part);
@@ -146,6 +171,7 @@ struct GemmWgmma {
       cp_async_wait<3>();
     shared_to_wgmma();
     sync_block();
+    in_use = after(in_use);
     if (step + args.stages - 2 < steps) load(step + args.stages - 2);
     cp_async_commit();
   }
@@ -159,9 +185,10 @@ struct GemmWgmma {
   // A stage is a unit: begins it in `mine`, and meanwhile adds up the one before, which is in `other`.
   ASSAY_DEVICE void overlap(int step, float (&mine)[64], float (&other)[64]) {
     next_stage(step);
-    begin(step, 0, mine);
+    begin(0, mine);
+    const UnitScales scales = scales_of(input_of(step > 0 ? step - 1 : 0, 0));
     wgmma_wait<1>(queue, other);
-    if (step > 0) promote(other, input_of(step - 1, 0));
+    if (step > 0) promote(other, scales);
   }
 
   ASSAY_DEVICE void run() {
@@ -172,12 +199,13 @@ struct GemmWgmma {
     if constexpr (kUnits == 2) {
       for (int step = 0; step < steps; ++step) {
         next_stage(step);
-        begin(step, 0, even);
-        begin(step, 1, odd);
+        begin(0, even);
+        begin(1, odd);
+        const UnitScales first = scales_of(input_of(step, 0)), second = scales_of(input_of(step, 1));
         wgmma_wait<1>(queue, even);
-        promote(even, input_of(step, 0));
+        promote(even, first);
         wgmma_wait<0>(queue, odd);
-        promote(odd, input_of(step, 1));
+        promote(odd, second);
       }
     } else {
       for (int step = 0; step + 1 < steps; step += 2) {
@@ -186,11 +214,13 @@ struct GemmWgmma {
       }
       if (steps % 2 == 1) {
         overlap(steps - 1, even, odd);
+        const UnitScales scales = scales_of(input_of(steps - 1, 0));
         wgmma_wait<0>(queue, even);
-        promote(even, input_of(steps - 1, 0));
+        promote(even, scales);
       } else {
+        const UnitScales scales = scales_of(input_of(steps - 1, 0));
         wgmma_wait<0>(queue, odd);
-        promote(odd, input_of(steps - 1, 0));
+        promote(odd, scales);
       }
     }
     ASSAY_UNROLL

@@ -36,7 +36,7 @@ class EmulatedStaging final : public Staging {
     return std::memset(memory, 0xFF, bytes);
   }
   Stream stream() const override { return nullptr; }
-  void finish() override {}
+  void finish() override { throw_if_not_finite(); }
 
  private:
   DeviceWeightCache* kept_;
@@ -80,6 +80,18 @@ const void* Staging::made_of(const WeightView&, const std::string&,
                              const std::function<std::vector<std::byte>()>& make) {
   made_.push_back(make());
   return read(made_.back().data(), made_.back().size());
+}
+
+std::int32_t* Staging::not_finite() {
+  return static_cast<std::int32_t*>(write(&not_finite_, sizeof not_finite_));
+}
+void Staging::throw_if_not_finite() const {
+  if (not_finite_ != 0) throw not_finite_activations();
+}
+
+Error not_finite_activations() {
+  return Error::input("activations became NaN or infinite: 8 bits cannot hold them")
+      .remedy("look where with --dump, in f32");
 }
 
 std::unique_ptr<Machine> emulated_machine(int sm, DeviceWeightCache* kept) {

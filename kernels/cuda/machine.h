@@ -9,12 +9,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/system/error.h"
 #include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/extent.h"
 #include "refimpl/ops/matrix.h"
@@ -41,9 +43,13 @@ class Staging {
                               const std::function<std::vector<std::byte>()>& make);
   // Memory of the kernel's own until finish(), aligned to 256 bytes: all bits 1 under the emulator.
   virtual void* scratch(std::size_t bytes) = 0;
+  // A word, 0 at first, that kernels set to 1 where activations to be quantized are NaN or infinite. Who has to wait
+  // for the kernel anyway throws for it in finish(); in a model's memory it is looked at in synchronise(), so that no
+  // product waits for it.
+  virtual std::int32_t* not_finite();
   virtual Stream stream() const = 0;
   // Waits for the kernels of the stream, and brings back what write() staged. Throws Error for what went
-  // wrong on the device.
+  // wrong on the device, Error::input where the word of not_finite() was set.
   virtual void finish() = 0;
 
   // A matrix of float32, from its first element to its last, what lies between its rows included.
@@ -53,9 +59,16 @@ class Staging {
   const void* codes(const WeightView& weight);
   const void* scales(const WeightView& weight);
 
+ protected:
+  void throw_if_not_finite() const;  // once what write() staged is back
+
  private:
   std::deque<std::vector<std::byte>> made_;  // of this call
+  std::int32_t not_finite_ = 0;
 };
+
+// 8 bits have no code for NaN and infinity.
+Error not_finite_activations();
 
 class Machine {
  public:

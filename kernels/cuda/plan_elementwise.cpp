@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/glue.h"
 #include "kernels/cuda/quantize.h"
 
 namespace assay::cuda {
@@ -44,6 +45,10 @@ LaunchPlan plan_epilogue(const DeviceLimits& limits, const ElementwiseShape& sha
 }
 LaunchPlan plan_dequantize(const DeviceLimits& limits, const ElementwiseShape& shape) {
   return plan_elements(limits, "dequantize", shape);
+}
+
+LaunchPlan plan_glue(const DeviceLimits& limits, std::size_t rows, std::size_t columns) {
+  return plan_elements(limits, "glue", {.rows = rows, .columns = columns});
 }
 
 LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/system/error.h"
@@ -160,8 +161,27 @@ cudaStream_t stream_of_this_thread() {
   return owned.stream;
 }
 
-// Managed memory in blocks that are used again, of sizes rounded up so that they fit each other. Matrices
-// hold on to it, and may outlive the Ops that made them.
+// The size of the block for so many bytes: one of four between powers of two, so that blocks fit each other and at
+// most a quarter of one is idle.
+std::size_t block_size(std::size_t bytes) {
+  const std::size_t least = std::max<std::size_t>(bytes, kAlignment);
+  const std::size_t step = std::max(kAlignment, std::bit_floor(least) / 4);
+  return (least + step - 1) / step * step;
+}
+
+// Pages stay on the device when the host has looked at them, and it reads them there where it can (CUDA C++
+// Programming Guide, "Data Usage Hints"). A hint: where the device has none of it, nothing is lost.
+void prefer_device(void* memory, std::size_t bytes) {
+#if CUDART_VERSION >= 13000
+  const cudaMemLocation device = {.type = cudaMemLocationTypeDevice, .id = 0};
+  cudaMemAdvise(memory, bytes, cudaMemAdviseSetPreferredLocation, device);
+#else
+  cudaMemAdvise(memory, bytes, cudaMemAdviseSetPreferredLocation, 0);
+#endif
+  cudaGetLastError();
+}
+
+// Managed memory in blocks that are used again. Matrices hold on to it, and may outlive the Ops that made them.
 class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
  public:
   ManagedPool() = default;
@@ -172,7 +192,7 @@ class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
   }
 
   std::shared_ptr<void> allocate(std::size_t bytes) {
-    const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kAlignment));
+    const std::size_t size = block_size(bytes);
     void* memory = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -180,6 +200,7 @@ class ManagedPool : public std::enable_shared_from_this<ManagedPool> {
       if (spare.empty()) {
         check(cudaMallocManaged(&memory, size, cudaMemAttachGlobal),
               fmt::format("allocating {} bytes", size));
+        prefer_device(memory, size);
         blocks_[reinterpret_cast<std::uintptr_t>(memory)] = size;
       } else {
         memory = spare.back();
@@ -224,13 +245,30 @@ class WeightBlocks final : public DeviceBlocks {
 class ManagedMemory final : public ModelMemory {
  public:
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
-  void synchronise() override { check(cudaDeviceSynchronize(), "running a kernel"); }
+  ~ManagedMemory() override {
+    if (not_finite_ != nullptr) cudaFree(not_finite_);
+  }
+  void synchronise() override {
+    check(cudaDeviceSynchronize(), "running a kernel");
+    if (not_finite_ == nullptr || std::exchange(*not_finite_, 0) == 0) return;
+    throw not_finite_activations();
+  }
   void enter() override { current = this; }
   void leave() override { current = nullptr; }
 
   bool holds(const void* address) const { return pool_->holds(address); }
   // Weights on the device: a model's are mapped once, and stay.
   DeviceWeightCache& kept() { return kept_; }
+  // Of Staging::not_finite(): one word for all products until the host looks.
+  std::int32_t* not_finite() {
+    if (not_finite_ == nullptr) {
+      check(
+          cudaMallocManaged(reinterpret_cast<void**>(&not_finite_), sizeof *not_finite_, cudaMemAttachGlobal),
+          "allocating a word for what kernels found");
+      *not_finite_ = 0;
+    }
+    return not_finite_;
+  }
 
   static thread_local ManagedMemory* current;  // whose kernels this thread runs
 
@@ -238,6 +276,7 @@ class ManagedMemory final : public ModelMemory {
   std::shared_ptr<ManagedPool> pool_ = std::make_shared<ManagedPool>();
   WeightBlocks blocks_;
   DeviceWeightCache kept_{blocks_};
+  std::int32_t* not_finite_ = nullptr;
 };
 
 thread_local ManagedMemory* ManagedMemory::current = nullptr;
@@ -264,6 +303,9 @@ class DeviceStaging final : public Staging {
     scratch_.push_back(memory);
     return memory;
   }
+  std::int32_t* not_finite() override {
+    return memory_ == nullptr ? Staging::not_finite() : memory_->not_finite();
+  }
   Stream stream() const override { return stream_; }
   void finish() override {
     bool waited_for = memory_ == nullptr;
@@ -276,6 +318,7 @@ class DeviceStaging final : public Staging {
     if (waited_for) check(cudaStreamSynchronize(stream_), "running a kernel");
     if (memory_ == nullptr) {
       for (const Staged& staged : staged_) staged.copy->check_guards(stream_);
+      throw_if_not_finite();
     }
     release();
   }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "kernels/registry/device_glue.h"
+
 namespace assay {
 
 class ModelMemory {
@@ -18,6 +20,12 @@ class ModelMemory {
   // once in this object's life, and kernels are not waited for.
   virtual void enter() = 0;
   virtual void leave() = 0;
+};
+
+// A device as a whole model uses it. Both null: there is none, or none is used.
+struct ModelDevice {
+  std::unique_ptr<ModelMemory> memory;
+  std::unique_ptr<DeviceGlue> glue;
 };
 
 }  // namespace assay

@@ -2,15 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/registry/calling_ops.h"
+#include "kernels/registry/device_glue.h"
 #include "kernels/registry/model_memory.h"
 #include "kernels/selection/matrix_memory.h"
 #include "kernels/selection/select.h"
@@ -45,11 +48,12 @@ std::string form_of(const WeightView& weight) {
 class SelectedOps final : public CallingOps<SelectedOps> {
  public:
   // Without `device` all is ordinary memory, and no kernel runs on after it returned.
-  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, std::unique_ptr<ModelMemory> device,
+  SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, ModelDevice device,
               std::shared_ptr<Fallbacks> fallbacks)
       : CallingOps(arithmetic, jobs),
         chosen_(std::move(chosen)),
-        device_(std::move(device)),
+        device_(std::move(device.memory)),
+        glue_(arithmetic.storage() == Real::f32 ? std::move(device.glue) : nullptr),
         fallbacks_(std::move(fallbacks)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
@@ -67,37 +71,79 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     return ReferenceOps::download(x);
   }
   void store(const PagedKvView& cache, std::size_t position, const Matrix& source) override {
-    settle();
-    ReferenceOps::store(cache, position, source);
+    if (!glue_) {
+      settle();
+      return ReferenceOps::store(cache, position, source);
+    }
+    std::vector<std::size_t> rows;
+    for (std::size_t r = 0; r < source.rows(); ++r) rows.push_back(cache.row(position + r));
+    const Side side(*this, true);
+    glue_->copy({.from = source,
+                 .to = cache.base,
+                 .from_rows = {},
+                 .to_rows = rows,
+                 .rows = rows.size(),
+                 .width = source.columns(),
+                 .count = source.columns()});
   }
   Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
-    settle();
-    return ReferenceOps::gather(x, rows);
+    if (!glue_) return on_host([&] { return ReferenceOps::gather(x, rows); });
+    return copied(x, rows, rows.size(), {.width = x.columns(), .count = x.columns()});
   }
   Matrix multiply(const Matrix& x, double factor) override {
-    settle();
-    return ReferenceOps::multiply(x, factor);
+    return on_host([&] { return ReferenceOps::multiply(x, factor); });
   }
   Matrix soft_cap(const Matrix& x, double cap) override {
-    settle();
-    return ReferenceOps::soft_cap(x, cap);
+    return on_host([&] { return ReferenceOps::soft_cap(x, cap); });
+  }
+  Matrix scale(const Matrix& x, const Matrix& factors) override {
+    if (!glue_ || x.rows() != factors.rows() || factors.columns() == 0 ||
+        x.columns() % factors.columns() != 0)
+      return on_host([&] { return ReferenceOps::scale(x, factors); });
+    const Side side(*this, true);
+    Matrix y = allocate(x.rows(), x.columns());
+    glue_->scale(x, factors, arithmetic().bfloat16(), y);
+    return y;
+  }
+  Matrix clamp(const Matrix& x, double limit) override {
+    return on_host([&] { return ReferenceOps::clamp(x, limit); });
   }
   Matrix concatenate(const Matrix& a, const Matrix& b) override {
-    settle();
-    return ReferenceOps::concatenate(a, b);
+    if (!glue_ || a.rows() != b.rows()) return on_host([&] { return ReferenceOps::concatenate(a, b); });
+    const Side side(*this, true);
+    Matrix y = allocate(a.rows(), a.columns() + b.columns());
+    const auto place = [&](const Matrix& x, std::size_t first) {
+      glue_->copy({.from = x,
+                   .to = y.part(first, x.columns()),
+                   .from_rows = {},
+                   .to_rows = {},
+                   .rows = x.rows(),
+                   .width = x.columns(),
+                   .count = x.columns()});
+    };
+    place(a, 0);
+    place(b, a.columns());
+    return y;
   }
   Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override {
-    settle();
-    return ReferenceOps::of_each(x, width, first, count);
+    if (!glue_ || width == 0 || x.columns() % width != 0 || first > width || count > width - first)
+      return on_host([&] { return ReferenceOps::of_each(x, width, first, count); });
+    return copied(x, {}, x.rows(), {.width = width, .first = first, .count = count});
   }
 
   // In float32 and bfloat16 the sum of two numbers is the same bits however it is computed.
   Matrix add(const Matrix& a, const Matrix& b) override {
-    settle();
-    if (arithmetic().storage() == Real::f64) return ReferenceOps::add(a, b);
     if (a.rows() != b.rows() || a.columns() != b.columns())
       throw Error::internal(
           fmt::format("add: [{}, {}] and [{}, {}]", a.rows(), a.columns(), b.rows(), b.columns()));
+    if (glue_) {
+      const Side side(*this, true);
+      Matrix y = allocate(a.rows(), a.columns());
+      glue_->add(a, b, arithmetic().bfloat16(), y);
+      return y;
+    }
+    settle();
+    if (arithmetic().storage() == Real::f64) return ReferenceOps::add(a, b);
     Matrix y = allocate(a.rows(), a.columns());
     cpu::add(a, b, arithmetic().bfloat16(), y, jobs());
     return y;
@@ -131,13 +177,18 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   class Side {
    public:
     Side(SelectedOps& ops, bool device) : ops_(ops), before_(ops.on_device_) {
+      ++ops_.depth_;
       if (device) ops_.under_way_ = true;
       if (!device) ops_.settle();
       turn(device);
     }
     Side(const Side&) = delete;
     Side& operator=(const Side&) = delete;
-    ~Side() { turn(before_); }
+    ~Side() noexcept(false) {
+      turn(before_);
+      // A kernel of the host that called one of the device looks at what that wrote; a model does not.
+      if (--ops_.depth_ > 0 && !before_ && std::uncaught_exceptions() == 0) ops_.settle();
+    }
 
    private:
     void turn(bool device) {
@@ -149,6 +200,29 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     bool before_;
   };
 
+  template <class Function>
+  Matrix on_host(Function function) {
+    settle();
+    return function();
+  }
+  struct Columns {
+    std::size_t width = 0, first = 0, count = 0;  // RowCopy's
+  };
+  Matrix copied(const Matrix& x, std::span<const std::size_t> from_rows, std::size_t rows,
+                const Columns& columns) {
+    const Side side(*this, true);
+    Matrix y = allocate(rows, columns.width == 0 ? 0 : x.columns() / columns.width * columns.count);
+    glue_->copy({.from = x,
+                 .to = y,
+                 .from_rows = from_rows,
+                 .to_rows = {},
+                 .rows = rows,
+                 .width = columns.width,
+                 .first = columns.first,
+                 .count = columns.count});
+    return y;
+  }
+
   // Before host code looks at, or writes to, what kernels may still be at.
   void settle() {
     if (!under_way_) return;
@@ -159,7 +233,9 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   Registry chosen_;
   std::shared_ptr<MatrixMemory> memory_ = std::make_shared<MatrixMemory>();
   std::unique_ptr<ModelMemory> device_;  // in its place, where kernels run on a device
+  std::unique_ptr<DeviceGlue> glue_;     // and what is computed there between them
   bool on_device_ = false, under_way_ = false;
+  int depth_ = 0;  // of calls within calls
   std::shared_ptr<Fallbacks> fallbacks_;
 };
 
@@ -258,13 +334,19 @@ bool is_invariant(const Registry& registry, std::string_view selection) {
 std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
                                     const Arithmetic& arithmetic, int jobs,
                                     std::shared_ptr<Fallbacks> fallbacks) {
+  return select_kernels(registry, selection, arithmetic, jobs, std::move(fallbacks), cuda_model_device);
+}
+
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks, ModelDevice (*device)()) {
   Registry chosen = chosen_of(registry, selection);
   bool cuda = false;
   chosen.for_each_op([&](const auto& kernels) {
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
-  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen),
-                                       cuda ? cuda_model_memory() : nullptr, std::move(fallbacks));
+  return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen), cuda ? device() : ModelDevice(),
+                                       std::move(fallbacks));
 }
 
 }  // namespace assay

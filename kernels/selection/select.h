@@ -15,6 +15,7 @@
 #include <memory>
 #include <string_view>
 
+#include "kernels/registry/model_memory.h"
 #include "kernels/registry/registry.h"
 #include "refimpl/ops/fallbacks.h"
 
@@ -33,5 +34,9 @@ bool is_invariant(const Registry& registry, std::string_view selection);
 std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
                                     const Arithmetic& arithmetic, int jobs,
                                     std::shared_ptr<Fallbacks> fallbacks);
+// The same where kernels of a device find another one than that at hand: an emulated one, in tests.
+std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view selection,
+                                    const Arithmetic& arithmetic, int jobs,
+                                    std::shared_ptr<Fallbacks> fallbacks, ModelDevice (*device)());
 
 }  // namespace assay

@@ -2,7 +2,7 @@
 
 #include "core/system/threads.h"
 #include "refimpl/caches/cache_bytes.h"
-#include "refimpl/engine/stepped_text.h"
+#include "refimpl/caches/stepped_text.h"
 
 namespace assay {
 

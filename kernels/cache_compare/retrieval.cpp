@@ -7,7 +7,7 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
-#include "refimpl/engine/stepped_text.h"
+#include "refimpl/caches/stepped_text.h"
 #include "refimpl/ops/sample.h"
 
 namespace assay {

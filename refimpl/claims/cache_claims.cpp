@@ -7,8 +7,8 @@
 #include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "refimpl/caches/cache_method.h"
+#include "refimpl/caches/stepped_text.h"
 #include "refimpl/claims/relative_difference.h"
-#include "refimpl/engine/stepped_text.h"
 
 namespace assay {
 namespace {

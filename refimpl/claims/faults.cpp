@@ -1,5 +1,7 @@
 #include "refimpl/claims/faults.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -7,6 +9,8 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+
+#include "core/system/error.h"
 
 namespace assay {
 namespace {
@@ -173,6 +177,16 @@ class LosesOne : public BlockPool {
   }
 };
 
+class FreesTheBeginningFirst : public BlockPool {
+ public:
+  using BlockPool::BlockPool;
+  void release_all(std::span<const BlockId> blocks) override {
+    for (const BlockId block : blocks) {
+      if (block >= 0) release(block);
+    }
+  }
+};
+
 class ShortWindow : public Scheduler {
  public:
   using Scheduler::Scheduler;
@@ -323,115 +337,120 @@ OuterAround loses_salts() {
       [](std::unique_ptr<OuterLevel> inner) { return std::make_unique<SaltLostOutside>(std::move(inner)); };
 }
 
-// The workload's requests, where outputs count for much: their penalties are large.
-std::vector<ServingRequest> penalized(const ServingWorkload& workload) {
-  std::vector<ServingRequest> requests;
-  for (const AloneRequest& alone : workload.requests()) {
-    ServingRequest& request = requests.emplace_back(alone.request);
-    request.samples = 1;
-    request.text.sampling.frequency_penalty = 1.5;
-    request.text.sampling.presence_penalty = 1;
-  }
-  return requests;
+bool keeps_states(const std::vector<CacheWidth>& widths) {
+  return std::any_of(widths.begin(), widths.end(),
+                     [](const CacheWidth& width) { return !width.states.empty(); });
 }
-
-// More texts at once than the pool bears: they are computed again.
-Schedule crowded(const ServingWorkload& workload, Schedule schedule) {
-  std::size_t longest = 1;
-  for (const std::size_t i : schedule.requests) {
-    const GenerationRequest& text = workload.requests()[i].request.text;
-    longest = std::max(longest, text.prompt.size() + text.max_new_tokens);
-  }
-  std::fill(schedule.arrival.begin(), schedule.arrival.end(), 0);
-  schedule.cancelled.clear();
-  schedule.disk_bytes = 0;
-  schedule.options.cache = {.blocks = longest + 2, .block_tokens = 1, .prefix_cache = false};
-  return schedule;
-}
-
-// What shows in some circumstances only, is looked for there.
-Schedule provoking(const ServingFault& fault, const ServingWorkload& workload, Schedule schedule) {
-  if (fault.number == 20) return crowded(workload, std::move(schedule));
-  if (fault.number == 16) return repeated_prompt(workload, schedule).value_or(schedule);
-  if (fault.number == 4) {
-    schedule.disk_bytes = std::uint64_t{1} << 30;
-    schedule.before = LeftBefore::other_weights;
-  }
-  if (fault.around) {
-    schedule.disk_bytes = std::uint64_t{1} << 30;
-    schedule.before = LeftBefore::nothing;
-    for (std::size_t i = 0; i < schedule.salts.size(); ++i) schedule.salts[i] = "salt " + std::to_string(i);
-  }
-  return schedule;
+bool keeps_rows(const std::vector<CacheWidth>& widths) {
+  return std::any_of(widths.begin(), widths.end(),
+                     [](const CacheWidth& width) { return width.key_width > 0; });
 }
 
 }  // namespace
 
 std::vector<ServingFault> serving_faults() {
   std::vector<ServingFault> faults = {
-      {1, "vllm#12621", "a hash of 8 bits, and nothing compared", hashed_by<EightBits>()},
-      {2, "Megatron-LM#4158", "a polynomial hash, and nothing compared", hashed_by<Polynomial>()},
-      {3, "openvino.genai#3722", "a block's key without what stands before it", hashed_by<WithoutParent>()},
-      {4, "vllm#3264", "the weights are not in a block's key", hashed_by<WithoutWeights>()},
-      {5, "vllm#51640", "the salt is lost", hashed_by<WithoutSalt>()},
-      {5, "vllm#44250", "the salt is lost in the second level", {}, false, loses_salts()},
-      {6, "llama.cpp#4902", "a prompt that is known is not computed at all", scheduled_by<WholePrompt>()},
-      {7, "vllm#3251", "logits of a prompt whose blocks were others'", scheduled_by<ReadsForLogits>()},
-      {.number = 8,
-       .shipped_in = "nano-vllm#209",
-       .what = "a hit on a block that this step has yet to write",
-       .parts = scheduled_by<KnownTooEarly>(),
-       .needs_rows = true},
-      {9, "mini-sglang#142", "a duplicate block freed under its reader", pooled_by<FreesDuplicates>()},
-      {10, "sglang#10637", "what can be evicted is counted twice", pooled_by<CountsTwice>()},
-      {11, "bytedance-iaas/sglang#508", "a hit holds a block twice", scheduled_by<HoldsTwice>()},
-      {12, "MinivLLM#87", "a key names a block that holds something else by now", pooled_by<NeverForgets>()},
-      {13, "xllm#828", "one block lost a request", pooled_by<LosesOne>()},
+      {1, "vllm#12621", "a hash of 8 bits, and nothing compared", hashed_by<EightBits>(), different_prompts},
+      {2, "Megatron-LM#4158", "a polynomial hash, and nothing compared", hashed_by<Polynomial>(),
+       prompts_of_one_sum, ShowsIn::many_tokens},
+      {3, "openvino.genai#3722", "a block's key without what stands before it", hashed_by<WithoutParent>(),
+       blocks_behind_others},
+      {4, "vllm#3264", "the weights are not in a block's key", hashed_by<WithoutWeights>(),
+       blocks_of_other_weights},
+      {5, "vllm#51640", "the salt is lost", hashed_by<WithoutSalt>(), repeated_under_a_salt},
+      {5,
+       "vllm#44250",
+       "the salt is lost in the second level",
+       {},
+       evicted_under_a_salt,
+       ShowsIn::any,
+       loses_salts()},
+      {6, "llama.cpp#4902", "a prompt that is known is not computed at all", scheduled_by<WholePrompt>(),
+       repeated},
+      {7, "vllm#3251", "logits of a prompt whose blocks were others'", scheduled_by<ReadsForLogits>(),
+       repeated_for_logits},
+      {8, "nano-vllm#209", "a hit on a block that this step has yet to write", scheduled_by<KnownTooEarly>(),
+       twice_amid_a_block, ShowsIn::no_states},
+      {9, "mini-sglang#142", "a duplicate block freed under its reader", pooled_by<FreesDuplicates>(),
+       twice_at_once},
+      {10, "sglang#10637", "what can be evicted is counted twice", pooled_by<CountsTwice>(),
+       more_than_is_free},
+      {11, "bytedance-iaas/sglang#508", "a hit holds a block twice", scheduled_by<HoldsTwice>(), repeated},
+      {12, "MinivLLM#87", "a key names a block that holds something else by now", pooled_by<NeverForgets>(),
+       recycled},
+      {13, "xllm#828", "one block lost a request", pooled_by<LosesOne>(), repeated},
+      {14, "vLLM's rule", "blocks are freed, and so evicted, from the beginning of a text",
+       pooled_by<FreesTheBeginningFirst>(), evicted_in_part},
       {16, "vllm#44082", "a hit asks for the block that the guesses would lie in",
-       scheduled_by<AsksForOneMore>()},
+       scheduled_by<AsksForOneMore>(), repeated_and_counted},
       {17, "Rapid-MLX#1124", "a window's oldest block is given back too early", scheduled_by<ShortWindow>(),
-       true},
-      {18, "vllm#51756", "one group's window for all layers", scheduled_by<OneWindow>(), true},
-      {19, "vllm-gaudi#524", "preemption loses an output, which is made again",
-       scheduled_by<LosesAnOutput>()},
-      {20, "vllm#5349", "outputs become prompt where a text is computed again", outputs_become_prompt()},
-      {21, "vllm#55192", "part of a state survives preemption", scheduled_by<BelievesItsOldBlocks>()},
-      {22, "inference-sim#297", "the first to come gives up its blocks", scheduled_by<TakesFromTheFirst>()},
-      {23, "vllm#31731", "a request that can never fit stalls all behind it", scheduled_by<TakesAll>()},
-      {24, "vllm#51226", "a seed is lost beside a request without one", seed_of_the_neighbour()},
-      {25, "cascadia#20", "a request's random numbers go on from those before", seed_goes_on()},
-      {.number = 40,
-       .shipped_in = "vllm#4325",
-       .what = "forked texts write to one block",
-       .parts = scheduled_by<WritesToShared>(),
-       .needs_rows = true},
+       beyond_the_window, ShowsIn::windows},
+      {18, "vllm#51756", "one group's window for all layers", scheduled_by<OneWindow>(), beyond_the_window,
+       ShowsIn::several_windows},
+      {19, "vllm-gaudi#524", "preemption loses an output, which is made again", scheduled_by<LosesAnOutput>(),
+       two_that_crowd},
+      {20, "vllm#5349", "outputs become prompt where a text is computed again", outputs_become_prompt(),
+       two_that_crowd_penalized},
+      {21, "vllm#55192", "part of a state survives preemption", scheduled_by<BelievesItsOldBlocks>(),
+       three_that_crowd},
+      {22, "inference-sim#297", "the first to come gives up its blocks", scheduled_by<TakesFromTheFirst>(),
+       two_that_crowd, ShowsIn::rows},
+      {23, "vllm#31731", "a request that can never fit stalls all behind it", scheduled_by<TakesAll>(),
+       one_that_never_fits},
+      {24, "vllm#51226", "a seed is lost beside a request without one", seed_of_the_neighbour(),
+       two_that_are_drawn},
+      {25, "cascadia#20", "a request's random numbers go on from those before", seed_goes_on(),
+       two_that_are_drawn},
+      {40, "vllm#4325", "forked texts write to one block", scheduled_by<WritesToShared>(),
+       forked_amid_a_block, ShowsIn::rows},
   };
-  for (ServingFault& fault : speculation_faults()) faults.insert(faults.end() - 1, std::move(fault));
+  for (ServingFault& fault : speculation_faults()) faults.push_back(std::move(fault));
+  std::stable_sort(faults.begin(), faults.end(),
+                   [](const ServingFault& a, const ServingFault& b) { return a.number < b.number; });
   return faults;
 }
 
-FaultVerdict catch_fault(const ServingWorkload& given, const ServingFault& fault,
-                         std::uint64_t most_schedules) {
-  std::optional<ServingWorkload> own;
-  if (fault.number == 20) own.emplace(given.model(), given.ops(), penalized(given));
-  const ServingWorkload& workload = own ? *own : given;
-  if (const std::optional<FaultVerdict> verdict = catch_guessing(workload, fault)) return *verdict;
-  for (std::uint64_t seed = 0; seed < most_schedules; ++seed) {
-    Schedule schedule =
-        guessing(fault.guessing, workload, provoking(fault, workload, random_schedule(workload, seed)));
-    if (fault.number == 23) {
-      // A pool that the longest prompt does not fit in: whoever tells at once says so and stops here.
-      std::size_t longest = 0;
-      for (const std::size_t i : schedule.requests)
-        longest = std::max(longest, workload.requests()[i].request.text.prompt.size());
-      SchedulerOptions& cache = schedule.options.cache;
-      cache.blocks = std::max<std::size_t>(1, (longest - 1) / cache.block_tokens);
-      if (cache.blocks * cache.block_tokens >= longest) continue;
-    }
-    const ScheduleResult result = run_schedule(workload, schedule, fault.parts, fault.around);
-    if (!result.wrong.empty()) return {true, seed + 1, result.wrong};
+std::string why_not(const ServingFault& fault, const LanguageModel& model) {
+  constexpr std::size_t kTokensOfCollidingPrompts = 48;
+  const std::vector<CacheWidth> widths = model.cache_widths();
+  switch (fault.shows_in) {
+    case ShowsIn::any: break;
+    case ShowsIn::windows:
+      if (cache_groups(widths).size() < 2) return "no layer has a window";
+      break;
+    case ShowsIn::several_windows:
+      // The first group sees everything, and may have no layers.
+      if (cache_groups(widths).size() < (cache_groups(widths).front().layers.empty() ? 3 : 2))
+        return "all its layers look equally far back";
+      break;
+    case ShowsIn::rows:
+      if (!keeps_rows(widths)) return "no layer keeps rows of its tokens";
+      break;
+    case ShowsIn::no_states:
+      if (keeps_states(widths))
+        return fault.number == 39
+                   ? "its recurrent layers take back chains of guesses, not trees"
+                   : "a prefix of recurrent layers is found by a state, which a step leaves behind";
+      break;
+    case ShowsIn::prediction_layers:
+      if (model.draft_layers() == 0) return "it has no layers for multi-token prediction";
+      break;
+    case ShowsIn::many_tokens:
+      if (model.vocabulary() < kTokensOfCollidingPrompts) return "its vocabulary has no prompts that collide";
+      break;
   }
-  return {false, most_schedules, {}};
+  return {};
+}
+
+FaultVerdict catch_fault(const ServingWorkload& given, const ServingFault& fault, std::uint64_t seed) {
+  if (fault.made_visible == nullptr) return catch_guessing(given, fault);
+  DirectedCase test = fault.made_visible({given.model(), given.ops(), seed});
+  const ServingWorkload workload(given.model(), given.ops(), test.requests);
+  if (const std::string wrong = run_schedule(workload, test.schedule).wrong; !wrong.empty())
+    throw Error::internal(fmt::format("the workload of fault {}, without it: {}", fault.number, wrong));
+  if (fault.guessing.rule) test.schedule.options.speculation.rule = fault.guessing.rule;
+  const std::string wrong = run_schedule(workload, test.schedule, fault.parts, fault.around).wrong;
+  return {!wrong.empty(), wrong};
 }
 
 }  // namespace assay

@@ -5,30 +5,43 @@
 #include <string>
 #include <vector>
 
+#include "refimpl/claims/directed.h"
 #include "refimpl/claims/schedule.h"
 #include "refimpl/claims/speculation_faults.h"
 
 namespace assay {
+
+// What a model must have for a fault to show.
+enum class ShowsIn : std::uint8_t {
+  any,
+  windows,
+  several_windows,  // or a window and layers that see everything
+  rows,
+  no_states,
+  prediction_layers,
+  many_tokens,
+};
 
 struct ServingFault {
   int number = 0;
   std::string shipped_in;  // "vllm#12621"
   std::string what;
   ServingParts parts;
-  bool needs_windows = false;  // shows in models whose layers look differently far back
-  OuterAround around = {};     // the second level, where the fault lies there
+  MakeCase made_visible = nullptr;  // none: `guessing` says how it is seen
+  ShowsIn shows_in = ShowsIn::any;
+  OuterAround around = {};  // the second level, where the fault lies there
   GuessingFault guessing = {};
-  bool needs_rows = false;  // shows in models whose layers keep rows of their tokens: not in Mamba 2
 };
 std::vector<ServingFault> serving_faults();
+// Empty: the fault can show in this model.
+std::string why_not(const ServingFault& fault, const LanguageModel& model);
 
 struct FaultVerdict {
   bool caught = false;
-  std::uint64_t schedules = 0;  // until it was
-  std::string by;               // what was seen
+  std::string by;  // what was seen
 };
-// Random schedules from seed 0 on, until one goes wrong.
-FaultVerdict catch_fault(const ServingWorkload& workload, const ServingFault& fault,
-                         std::uint64_t most_schedules);
+// Of a fault that can show. `seed`: of the directed workload's tokens. Throws Error::internal where the same is wrong without
+// the fault.
+FaultVerdict catch_fault(const ServingWorkload& workload, const ServingFault& fault, std::uint64_t seed = 0);
 
 }  // namespace assay

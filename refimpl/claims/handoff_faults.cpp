@@ -166,12 +166,15 @@ std::vector<HandoffFault> handoff_faults() {
   };
 }
 
-bool shows_in(const HandoffFault& fault, const HandoffModel& with) {
+std::string why_not(const HandoffFault& fault, const HandoffModel& with) {
   const auto& layers = with.shape.layers;
   const bool heads =
       std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.heads > 1; });
-  return (!fault.of_heads || heads) && (!fault.of_drafts || with.model.draft_layers() > 0) &&
-         with.model.cache_serves(kHandedTokens, kHandedTokens + fault.new_tokens);
+  if (fault.of_heads && !heads) return "not all its layers keep several heads of keys";
+  if (fault.of_drafts && with.model.draft_layers() == 0) return "it has no layers for multi-token prediction";
+  if (!with.model.cache_serves(kHandedTokens, kHandedTokens + fault.new_tokens))
+    return "its rotary frequencies follow the length: what is handed over is read anew";
+  return {};
 }
 
 std::string catch_handoff_fault(const HandoffModel& with, const HandoffFault& fault) {

@@ -19,7 +19,8 @@ struct HandoffFault {
   bool of_heads = false, of_drafts = false;  // shows in models with several key heads, with prediction layers
 };
 std::vector<HandoffFault> handoff_faults();
-bool shows_in(const HandoffFault& fault, const HandoffModel& with);
+// Empty: the fault can show in this model.
+std::string why_not(const HandoffFault& fault, const HandoffModel& with);
 
 // What was seen of it; empty: it was missed. Throws Error::internal where the same is seen without the fault.
 std::string catch_handoff_fault(const HandoffModel& with, const HandoffFault& fault);

@@ -102,14 +102,10 @@ class ScheduleRun {
 
   void serve() {
     bool going = true;
-    for (std::size_t step = 0; going || numbers_.size() < s_.requests.size(); ++step) {
+    for (std::size_t step = 0; going || come_ < s_.requests.size(); ++step) {
       if (step > kMostSteps) return note(fmt::format("no end after {} steps", kMostSteps));
       for (std::size_t i = 0; i < s_.requests.size(); ++i) {
-        if (s_.arrival[i] == step) {
-          ServingRequest request = workload_.requests()[s_.requests[i]].request;
-          request.salt = s_.salts[i];
-          numbers_[i] = engine_.submit(request);
-        }
+        if (s_.arrival[i] == step) submit(i);
         const auto cancelled = s_.cancelled.find(i);
         if (cancelled != s_.cancelled.end() && cancelled->second == step) engine_.cancel(numbers_.at(i));
       }
@@ -117,8 +113,22 @@ class ScheduleRun {
     }
   }
 
+  void submit(std::size_t i) {
+    ++come_;
+    ServingRequest request = workload_.requests()[s_.requests[i]].request;
+    request.salt = s_.salts[i];
+    const bool fits = s_.refused.count(i) == 0;
+    try {
+      numbers_[i] = engine_.submit(request);
+    } catch (const Error&) {
+      if (fits) throw;
+      numbers_.erase(i);
+    }
+  }
+
   void compare() {
     for (const auto& [i, number] : numbers_) {
+      if (s_.refused.count(i) != 0) note(fmt::format("request {} fits nowhere and was taken", i));
       if (s_.cancelled.count(i) != 0) continue;
       const AloneRequest& alone = workload_.requests()[s_.requests[i]];
       for (std::size_t sample = 0; sample < alone.request.samples; ++sample)
@@ -168,6 +178,7 @@ class ScheduleRun {
   const ServingWorkload& workload_;
   const Schedule& s_;
   ServingEngine engine_;
+  std::size_t come_ = 0;
   std::map<std::size_t, std::size_t> numbers_;  // which of the schedule → the engine's
   std::map<std::pair<std::size_t, std::size_t>, LogitRows> chosen_;
   std::map<std::size_t, LogitRows> prompts_;
@@ -234,32 +245,6 @@ Schedule random_schedule(const ServingWorkload& workload, std::uint64_t seed) {
     s.before = before[below(4)];
   }
   return s;
-}
-
-std::optional<Schedule> repeated_prompt(const ServingWorkload& workload, Schedule schedule) {
-  const LanguageModel& model = workload.model();
-  if (!model.cache_serves(1, model.context())) return std::nullopt;
-  std::size_t chosen = 0, tokens = 0;
-  for (std::size_t i = 0; i < workload.requests().size(); ++i) {
-    const ServingRequest& request = workload.requests()[i].request;
-    const bool plain = request.samples == 1 && !request.prompt_logits && request.text.max_new_tokens > 0;
-    if (!plain || request.text.prompt.size() <= tokens) continue;
-    chosen = i;
-    tokens = request.text.prompt.size();
-  }
-  schedule.requests = {chosen, chosen};
-  schedule.arrival = {0, 2 * (tokens + workload.requests()[chosen].request.text.max_new_tokens)};
-  schedule.salts = {"", ""};
-  schedule.cancelled.clear();
-  schedule.disk_bytes = 0;
-  SchedulerOptions& cache = schedule.options.cache;
-  cache.prefix_cache = true;
-  cache.chunk = cache.tokens_a_step = cache.block_tokens;  // so that states lie behind each block
-  cache.blocks = 4 * (model.context() / cache.block_tokens + 2);
-  if (model.draft_layers() > 0)
-    schedule.options.speculation = {.source = workload.sources().back(), .shape = {1, 1}};
-  schedule.hits = tokens == 0 ? 0 : (tokens - 1) / cache.block_tokens * cache.block_tokens;
-  return schedule;
 }
 
 ScheduleResult run_schedule(const ServingWorkload& workload, const Schedule& schedule,

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "refimpl/claims/workload.h"
@@ -26,15 +27,12 @@ struct Schedule {
   std::uint64_t disk_bytes = 0;                  // of a second level of the pool; 0: there is none
   LeftBefore before = LeftBefore::nothing;       // in it
   std::optional<std::size_t> hits;               // tokens that have to be hit, exactly
+  std::set<std::size_t> refused = {};            // which can never be served, and have to be told so at once
 };
 
 // Blocks of 1 to 64 tokens, chunks, budgets, policies and preemptions of every kind, pools from barely enough on;
 // fresh blocks hold NaN. A third with a second level on disk, in which another run may have left blocks.
 Schedule random_schedule(const ServingWorkload& workload, std::uint64_t seed);
-
-// A prompt that comes again when the first is over: of its n tokens all full blocks of the first n − 1 have to be hit, with
-// guesses of prediction layers where the model has them. None: the model's caches serve one length only.
-std::optional<Schedule> repeated_prompt(const ServingWorkload& workload, Schedule schedule);
 
 struct ScheduleResult {
   std::string wrong;  // what was other than alone, or is held at the end; empty: nothing

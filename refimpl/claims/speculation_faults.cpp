@@ -15,7 +15,6 @@
 #include "refimpl/sampling/law.h"
 #include "refimpl/sampling/rejection.h"
 #include "refimpl/speculation/layer_drafter.h"
-#include "refimpl/speculation/model_drafter.h"
 
 namespace assay {
 namespace {
@@ -191,17 +190,6 @@ double difference_of(const Overhears& overheard, const LanguageModel& model, Ops
   return worst;
 }
 
-ServingFault fault_of(int number, std::string shipped_in, std::string what, GuessingFault guessing,
-                      ServingParts parts = {}) {
-  ServingFault fault;
-  fault.number = number;
-  fault.shipped_in = std::move(shipped_in);
-  fault.what = std::move(what);
-  fault.parts = std::move(parts);
-  fault.guessing = std::move(guessing);
-  return fault;
-}
-
 ServingParts prompt_rows_by(std::function<std::size_t(const RowPlace&)> row) {
   ServingParts parts;
   parts.prompt_row = std::move(row);
@@ -226,154 +214,114 @@ ServingParts sees_all_before() {
   return parts;
 }
 
-GuessingFault by_law(std::shared_ptr<const AcceptanceRule> rule) {
-  return {.oracle = GuessingFault::Oracle::law, .rule = std::move(rule)};
-}
-GuessingFault by_text(std::shared_ptr<const AcceptanceRule> rule = {}, TreeShape shape = {1, 1, 1}) {
-  return {.oracle = GuessingFault::Oracle::alone, .rule = std::move(rule), .shape = std::move(shape)};
-}
-
-GuessingFault by_stop() {
-  return {.oracle = GuessingFault::Oracle::stop};
+ServingFault fault_of_law(int number, std::string shipped_in, std::string what,
+                          std::shared_ptr<const AcceptanceRule> rule) {
+  ServingFault fault = {number, std::move(shipped_in), std::move(what), {}};
+  fault.guessing = {.oracle = GuessingFault::Oracle::law, .rule = std::move(rule)};
+  return fault;
 }
 
-// The request, so that it stops in the middle of the step that follows its first token, the last but one that it may make: a draft
-// that is always right goes on behind that.
-std::optional<ServingRequest> stopping(const ServingWorkload& workload, ServingRequest request) {
-  constexpr std::size_t kMade = 5;
-  request.samples = 1;
-  request.prompt_logits = false;
-  request.text.watch_text = {};
-  request.text.sampling.stop_tokens.clear();
-  request.text.max_new_tokens = kMade;
-  const std::vector<TokenId> ids =
-      TextEngine(workload.model(), workload.ops()).generate({request.text}).front().ids;
-  for (std::size_t i = 1; i + 1 < std::min(kMade, ids.size()); ++i) {
-    const auto at = ids.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(ids.begin(), at, *at) != at) continue;
-    request.text.sampling.stop_tokens = {*at};
-    request.text.max_new_tokens = i + 2;
-    return request;
+ServingFault fault_of_drafts(int number, std::string shipped_in, std::string what,
+                             GuessingFault::Oracle oracle) {
+  ServingFault fault = {number, std::move(shipped_in), std::move(what), {}};
+  fault.shows_in = ShowsIn::prediction_layers;
+  fault.guessing.oracle = oracle;
+  return fault;
+}
+
+FaultVerdict catch_by_law(const ServingFault& fault) {
+  for (LawCase& test : law_cases(fault.guessing.rule)) {
+    test.parts = fault.parts;
+    try {
+      const LawResult result = compare_laws(test);
+      if (result.error <= kLawBudget) continue;
+      return {true, fmt::format("{}: the probability of {} is off by {:.2g}", test.name,
+                                fmt::join(result.text, " "), result.error)};
+    } catch (const Error& error) {
+      return {true, error.line()};
+    }
   }
-  return std::nullopt;
+  return {};
 }
 
-FaultVerdict catch_by_stop(const ServingWorkload& workload, const ServingFault& fault) {
-  FaultVerdict verdict;
-  for (const AloneRequest& alone : workload.requests()) {
-    const std::optional<ServingRequest> request = stopping(workload, alone.request);
-    if (!request) continue;
-    const ServingWorkload one(workload.model(), workload.ops(), {*request});
-    Schedule schedule;
-    schedule.options.cache = {.blocks = alone.request.text.prompt.size() + 16, .block_tokens = 4};
-    schedule.options.speculation = {.source = std::make_shared<ModelDrafts>(workload.model(), workload.ops()),
-                                    .shape = {1, 1, 1, 1}};
-    schedule.requests = schedule.arrival = {0};
-    schedule.salts = {""};
-    ++verdict.schedules;
-    verdict.by = run_schedule(one, schedule, fault.parts).wrong;
-    verdict.caught = !verdict.by.empty();
-    if (verdict.caught) break;
-  }
-  return verdict;
+FaultVerdict verdict_of(const char* what, double sound, double faulty) {
+  if (sound != 0) throw Error::internal(fmt::format("{} differ by {:.2g} without a fault", what, sound));
+  return {faulty != 0, fmt::format("{} differ by {:.2g}", what, faulty)};
 }
 
 }  // namespace
 
 std::vector<ServingFault> speculation_faults() {
-  GuessingFault tree = by_text({}, {3, 2});
-  tree.in_trees = true;
-  GuessingFault spoilt = {.oracle = GuessingFault::Oracle::draft_logits};
-  spoilt.spoils_draft = true;
-  GuessingFault kept = {.oracle = GuessingFault::Oracle::shared_draft_logits};
-  kept.spoils_draft = true;
+  using Oracle = GuessingFault::Oracle;
+  const auto by_text = [](int number, std::string shipped_in, std::string what, MakeCase made_visible,
+                          ServingParts parts, std::shared_ptr<const AcceptanceRule> rule = {}) {
+    ServingFault fault = {number, std::move(shipped_in), std::move(what), std::move(parts), made_visible};
+    fault.guessing.rule = std::move(rule);
+    return fault;
+  };
+  ServingFault tree = by_text(39, "FastDeploy#3514", "guesses of a tree see all guesses before them",
+                              tree_of_right_guesses, sees_all_before());
+  tree.shows_in = ShowsIn::no_states;
   return {
-      fault_of(15, "vllm#50438",
-               "a prediction layer's last row of a block, kept with the token that came then", kept),
-      fault_of(26, "FastDeploy#8087", "a prompt's logits lie a row off in its later chunks", by_text(),
-               prompt_rows_by([](const RowPlace& place) {
-                 const std::size_t row = place.position - place.begin;
-                 return place.first + (place.begin > 0 && row > 0 ? row - 1 : row);
-               })),
-      fault_of(27, "vllm#29216", "a prompt's logits beside others' guesses, which are not counted", by_text(),
-               prompt_rows_by([](const RowPlace& place) {
-                 return place.first - place.guesses_before + place.position - place.begin;
-               })),
-      fault_of(28, "transformers#47932", "drafts drawn from a processed law, held against the raw one",
-               by_law(std::make_shared<RawDraftLaw>())),
-      fault_of(29, "DeepSpec#31", "drafts drawn in bf16, the ratio in more",
-               by_law(std::make_shared<DrawnInBf16>())),
-      fault_of(30, "vllm-ascend#2881", "what is left is computed in the target's own law",
-               by_law(std::make_shared<ZeroesInPlace>())),
-      fault_of(31, "jaymody/speculative-sampling#3", "the likeliest draft, as if drawn",
-               by_law(std::make_shared<LikeliestDraft>())),
-      fault_of(32, "openvino.genai#4190", "a wrong guess is noticed one step late",
-               by_text(std::make_shared<LateRejection>())),
-      fault_of(33, "vllm#29274", "the last guess is compared with token 0",
-               by_law(std::make_shared<ComparedWithZero>())),
-      fault_of(34, "vllm#42802", "min-p for the bonus token alone", by_law(std::make_shared<MinPOnBonus>())),
-      fault_of(35, "sglang#33643", "penalties count the last of a step's tokens alone",
-               by_law(std::make_shared<PenaltiesOf>(false))),
-      fault_of(35, "vllm#33251", "penalties count a step's last token twice",
-               by_law(std::make_shared<PenaltiesOf>(true))),
-      fault_of(36, "sglang#31599", "the cap on length beats a stop before it in the same step", by_stop(),
-               ended_by([](const TextEnd& text) {
-                 return ends(text, text.stops && text.made + text.rows_left < text.most);
-               })),
-      fault_of(37, "sglang#23802", "a stop before a step's last token is missed", by_stop(),
-               ended_by([](const TextEnd& text) { return ends(text, text.stops && text.rows_left == 0); })),
-      fault_of(38, "vllm#33299", "what a prediction layer is given at position 0 is zero", spoilt),
-      fault_of(39, "FastDeploy#3514", "guesses of a tree see all guesses before them", tree,
-               sees_all_before()),
+      fault_of_drafts(15, "vllm#50438",
+                      "a prediction layer's last row of a block, kept with the token that came then",
+                      Oracle::shared_draft_logits),
+      by_text(26, "FastDeploy#8087", "a prompt's logits lie a row off in its later chunks",
+              prompt_logits_in_chunks, prompt_rows_by([](const RowPlace& place) {
+                const std::size_t row = place.position - place.begin;
+                return place.first + (place.begin > 0 && row > 0 ? row - 1 : row);
+              })),
+      by_text(27, "vllm#29216", "a prompt's logits beside others' guesses, which are not counted",
+              prompt_logits_beside_guesses, prompt_rows_by([](const RowPlace& place) {
+                return place.first - place.guesses_before + place.position - place.begin;
+              })),
+      fault_of_law(28, "transformers#47932", "drafts drawn from a processed law, held against the raw one",
+                   std::make_shared<RawDraftLaw>()),
+      fault_of_law(29, "DeepSpec#31", "drafts drawn in bf16, the ratio in more",
+                   std::make_shared<DrawnInBf16>()),
+      fault_of_law(30, "vllm-ascend#2881", "what is left is computed in the target's own law",
+                   std::make_shared<ZeroesInPlace>()),
+      fault_of_law(31, "jaymody/speculative-sampling#3", "the likeliest draft, as if drawn",
+                   std::make_shared<LikeliestDraft>()),
+      by_text(32, "openvino.genai#4190", "a wrong guess is noticed one step late", wrong_guesses, {},
+              std::make_shared<LateRejection>()),
+      fault_of_law(33, "vllm#29274", "the last guess is compared with token 0",
+                   std::make_shared<ComparedWithZero>()),
+      fault_of_law(34, "vllm#42802", "min-p for the bonus token alone", std::make_shared<MinPOnBonus>()),
+      fault_of_law(35, "sglang#33643", "penalties count the last of a step's tokens alone",
+                   std::make_shared<PenaltiesOf>(false)),
+      fault_of_law(35, "vllm#33251", "penalties count a step's last token twice",
+                   std::make_shared<PenaltiesOf>(true)),
+      by_text(36, "sglang#31599", "the cap on length beats a stop before it in the same step",
+              stop_amid_a_step, ended_by([](const TextEnd& text) {
+                return ends(text, text.stops && text.made + text.rows_left < text.most);
+              })),
+      by_text(37, "sglang#23802", "a stop before a step's last token is missed", stop_amid_a_step,
+              ended_by([](const TextEnd& text) { return ends(text, text.stops && text.rows_left == 0); })),
+      fault_of_drafts(38, "vllm#33299", "what a prediction layer is given at position 0 is zero",
+                      Oracle::draft_logits),
+      tree,
   };
 }
 
-bool shows_in(const GuessingFault& fault, const LanguageModel& model) {
-  if (fault.spoils_draft) return model.draft_layers() > 0;
-  if (!fault.in_trees) return true;
-  const std::vector<CacheWidth> widths = model.cache_widths();
-  return std::all_of(widths.begin(), widths.end(),
-                     [](const CacheWidth& width) { return width.states.empty(); });
-}
-
-Schedule guessing(const GuessingFault& fault, const ServingWorkload& workload, Schedule schedule) {
-  if (fault.oracle == GuessingFault::Oracle::none) return schedule;
-  SpeculationOptions& options = schedule.options.speculation;
-  options = {.source = workload.sources()[1], .shape = fault.shape};
-  if (fault.rule) options.rule = fault.rule;
-  schedule.options.cache.tokens_a_step = std::max<std::size_t>(64, schedule.options.cache.tokens_a_step);
-  return schedule;
-}
-
-std::optional<FaultVerdict> catch_guessing(const ServingWorkload& workload, const ServingFault& fault) {
-  if (fault.guessing.oracle == GuessingFault::Oracle::draft_logits) {
-    const double difference = draft_difference(workload, ZeroAtFirst(workload.model()));
-    if (difference == 0) return FaultVerdict{};
-    return FaultVerdict{true, 1, fmt::format("draft logits differ by {:.2g}", difference)};
-  }
-  if (fault.guessing.oracle == GuessingFault::Oracle::shared_draft_logits) {
-    const SharedDrafts found = shared_draft_difference(workload, LayerDrafts::Keeping::with_successors);
-    if (found.difference == 0) return FaultVerdict{};
-    return FaultVerdict{true, 1,
-                        fmt::format("draft logits behind shared blocks differ by {:.2g}", found.difference)};
-  }
-  if (fault.guessing.oracle == GuessingFault::Oracle::stop) return catch_by_stop(workload, fault);
-  if (fault.guessing.oracle != GuessingFault::Oracle::law) return std::nullopt;
-  std::uint64_t tried = 0;
-  for (LawCase& test : law_cases(fault.guessing.rule)) {
-    ++tried;
-    test.parts = fault.parts;
-    try {
-      const LawResult result = compare_laws(test);
-      if (result.error <= kLawBudget) continue;
-      return FaultVerdict{true, tried,
-                          fmt::format("{}: the probability of {} is off by {:.2g}", test.name,
-                                      fmt::join(result.text, " "), result.error)};
-    } catch (const Error& error) {
-      return FaultVerdict{true, tried, error.line()};
+FaultVerdict catch_guessing(const ServingWorkload& workload, const ServingFault& fault) {
+  using Oracle = GuessingFault::Oracle;
+  const LanguageModel& model = workload.model();
+  switch (fault.guessing.oracle) {
+    case Oracle::draft_logits:
+      return verdict_of("draft logits", draft_difference(workload, model),
+                        draft_difference(workload, ZeroAtFirst(model)));
+    case Oracle::shared_draft_logits: {
+      const auto kept = [&](LayerDrafts::Keeping keeping) {
+        return shared_draft_difference(workload, keeping).difference;
+      };
+      return verdict_of("draft logits behind shared blocks", kept(LayerDrafts::Keeping::without_successors),
+                        kept(LayerDrafts::Keeping::with_successors));
     }
+    case Oracle::law: return catch_by_law(fault);
+    case Oracle::alone: break;
   }
-  return FaultVerdict{false, tried, {}};
+  throw Error::internal("a fault that needs a directed workload");
 }
 
 double draft_difference(const ServingWorkload& workload, const LanguageModel& drafting) {

@@ -38,9 +38,9 @@ TEST(SharedDrafts, APromptThatComesAgainHitsAllFullBlocksOfAllButItsLastToken) {
   for (const char* name : {"deepseek-v3", "glm-moe-dsa", "llama", "gemma3", "qwen3-next"}) {
     const SharedModel m(name);
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      const auto schedule = repeated_prompt(m.workload, random_schedule(m.workload, seed));
-      ASSERT_TRUE(schedule.has_value());
-      EXPECT_EQ(run_schedule(m.workload, *schedule).wrong, "") << name << ", seed " << seed;
+      const DirectedCase test = repeated_and_counted({*m.model, *m.ops, seed});
+      const ServingWorkload workload(*m.model, *m.ops, test.requests);
+      EXPECT_EQ(run_schedule(workload, test.schedule).wrong, "") << name << ", seed " << seed;
     }
   }
 }
@@ -52,7 +52,7 @@ TEST(SharedDrafts, FaultsAreCaught) {
   for (const ServingFault& fault : serving_faults()) {
     if (fault.number != 15 && fault.number != 16) continue;
     ++seen;
-    const FaultVerdict verdict = catch_fault(m.workload, fault, 20);
+    const FaultVerdict verdict = catch_fault(m.workload, fault);
     EXPECT_TRUE(verdict.caught) << fault.number;
     EXPECT_NE(verdict.by.find(fault.number == 15 ? "draft logits" : "0 tokens hit"), std::string::npos)
         << verdict.by;

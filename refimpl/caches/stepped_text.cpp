@@ -1,4 +1,4 @@
-#include "refimpl/engine/stepped_text.h"
+#include "refimpl/caches/stepped_text.h"
 
 #include "refimpl/models/mapped_file.h"
 

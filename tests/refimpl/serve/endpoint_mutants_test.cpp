@@ -50,9 +50,9 @@ class Mutant {
   TempDir dir_;
 };
 
-HeldAgainst held_mutant(const std::string& name, const fs::path& served) {
-  const ServedProgram server(served, {"--token-ids-only"});
-  HeldAgainst result = held(url_of(server.port()), model_of(name), {"--longest", "17"});
+HeldAgainst held_mutant(const std::string& name, const fs::path& served, const char* precision = "f32") {
+  const ServedProgram server(served, {"--token-ids-only", "--precision", precision});
+  HeldAgainst result = held(url_of(server.port()), model_of(name), {"--longest", "17"}, precision);
   EXPECT_EQ(result.process.exit_code, 1) << result.process.out;
   return result;
 }
@@ -75,6 +75,33 @@ TEST(EndpointMutants, AWindowOffByOne) {
 TEST(EndpointMutants, ExpertsThatAreNotNormalized) {
   const Mutant mutant("qwen3-moe", [](Document& config) { config["norm_topk_prob"] = false; });
   EXPECT_EQ(held_mutant("qwen3-moe", mutant.path()).first(), 1U);
+}
+
+// Routers near a tie excuse no fault: the other choice of an expert does not say what these say.
+TEST(EndpointMutants, OfMixturesInBfloat16) {
+  const Mutant unnormalized("qwen3-moe", [](Document& config) { config["norm_topk_prob"] = false; });
+  held_mutant("qwen3-moe", unnormalized.path(), "bf16");
+  const Mutant one_expert_less("gpt-oss", [](Document& config) {
+    for (const char* key : {"num_experts_per_tok", "experts_per_token"}) config[key] = 1;
+  });
+  held_mutant("gpt-oss", one_expert_less.path(), "bf16");
+  const Mutant rope("kimi-k2",
+                    [](Document& config) { config["rope_theta"] = config["rope_theta"].get<double>() / 20; });
+  held_mutant("kimi-k2", rope.path(), "bf16");
+}
+
+// Its plain computation chooses one of two experts that are a rounding apart, the server the other.
+TEST(EndpointMutants, ARouterNearATieIsTold) {
+  const ServedProgram server(model_of("gpt-oss"), {"--token-ids-only", "--precision", "bf16"});
+  const HeldAgainst result = held(url_of(server.port()), model_of("gpt-oss"), {"--longest", "17"}, "bf16");
+  EXPECT_EQ(result.process.exit_code, 0) << result.process.out;
+  EXPECT_NE(result.process.out.find("1 router near a tie chose otherwise"), std::string::npos)
+      << result.process.out;
+  ASSERT_EQ(result.side(0)["other_experts"].size(), 1U);
+  EXPECT_NE(
+      result.side(0)["other_experts"][0].get<std::string>().find("layers.2, token 0: expert 0 in place of 1"),
+      std::string::npos)
+      << result.side(0)["other_experts"];
 }
 
 // One matrix of one layer, rounded to 255 steps.

@@ -1,5 +1,5 @@
 // `compare endpoint` against a server with a known fault: found, and the first token that it touches is named. Without a fault, of
-// every family of data/models in float32 and bfloat16: no alarm (ASSAY_SEEDS of each, 1 where it is not set).
+// every family of data/models in float32, and in bfloat16 but for those that choose keys: no alarm (ASSAY_SEEDS of each, 1 where it is not set).
 #include <bit>
 #include <cstring>
 
@@ -85,8 +85,7 @@ TEST(EndpointMutants, OfMixturesInBfloat16) {
     for (const char* key : {"num_experts_per_tok", "experts_per_token"}) config[key] = 1;
   });
   held_mutant("gpt-oss", one_expert_less.path(), "bf16");
-  const Mutant rope("kimi-k2",
-                    [](Document& config) { config["rope_theta"] = config["rope_theta"].get<double>() / 20; });
+  const Mutant rope("kimi-k2", [](Document& config) { config["rope_theta"] = 10.0; });
   held_mutant("kimi-k2", rope.path(), "bf16");
 }
 
@@ -218,7 +217,11 @@ TEST_P(EndpointOf, AFamilyRaisesNoAlarm) {
   if (kSanitized && GetParam() != "llama") GTEST_SKIP() << "one is enough here";
   const char* wanted = std::getenv("ASSAY_SEEDS");
   const int seeds = wanted != nullptr ? std::stoi(wanted) : 1;
+  const bool chooses_keys =
+      read_file(model_of(GetParam()) / "config.json").find("index_topk") != std::string::npos;
   for (const char* precision : {"f32", "bf16"}) {
+    if (chooses_keys && std::string(precision) == "bf16")
+      continue;  // docs/logprobs.md: no truth with other keys is made
     const ServedProgram server(model_of(GetParam()), {"--token-ids-only", "--precision", precision});
     for (int seed = 0; seed < seeds; ++seed) {
       const HeldAgainst result =

@@ -53,7 +53,7 @@ class Takeover {
 
   const HandoffModel& with_;
   PartSource& source_;
-  const HandoffMade& made_;
+  const HandoffMade made_;
   HandoffTicket ticket_;
   std::size_t tokens_ = 0;
   PartHeader common_;

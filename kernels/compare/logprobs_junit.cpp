@@ -7,7 +7,7 @@ namespace {
 using namespace logprobs;
 
 // What proved nothing is no failure: it could not be run to its end.
-JunitCase::Said said(CaseStatus status, std::string message) {
+JunitCase::Said case_said(CaseStatus status, std::string message) {
   const bool failed = status == CaseStatus::failed;
   return {failed ? JunitOutcome::failure : JunitOutcome::error, failed ? "failed" : "mistrusted",
           std::move(message)};
@@ -22,11 +22,11 @@ std::vector<JunitCase> side_cases(const std::string& suite, const SideVerdict& s
   for (const JudgedToken& token : side.tokens) {
     JunitCase& text = cases[token.text];
     if (token.ratio > 1 && text.said.empty())
-      text.said.push_back(said(CaseStatus::failed, describe_token(token, saved)));
+      text.said.push_back(case_said(CaseStatus::failed, describe_token(token, saved)));
   }
   JunitCase& whole = cases.emplace_back(JunitCase{suite, "as a whole", {}});
   if (side.status == CaseStatus::passed) return cases;
-  for (const std::string& reason : side.reasons) whole.said.push_back(said(side.status, reason));
+  for (const std::string& reason : side.reasons) whole.said.push_back(case_said(side.status, reason));
   return cases;
 }
 
@@ -39,7 +39,7 @@ std::vector<JunitCase> junit_cases(const ComparedResponses& compared) {
     std::move(of_b.begin(), of_b.end(), std::back_inserter(cases));
   }
   JunitCase& verdict = cases.emplace_back(JunitCase{"compare logprobs", "verdict", {}});
-  if (found.status != CaseStatus::passed) verdict.said.push_back(said(found.status, found.verdict));
+  if (found.status != CaseStatus::passed) verdict.said.push_back(case_said(found.status, found.verdict));
   return cases;
 }
 

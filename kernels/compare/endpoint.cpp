@@ -24,7 +24,7 @@ using namespace logprobs;
 
 struct CompareEndpointSettings {
   CommonOptions common;
-  std::string url, model, name, key_file, prompts, precision = "bf16", html;
+  std::string url, model, name, key_file, prompts, precision = "bf16", html, junit;
   std::size_t made = 16, longest = 512;
   double seconds = 600;
   std::uint64_t seed = 0;
@@ -191,8 +191,24 @@ Json document(const CompareEndpointSettings& s, const EndpointReport& report) {
           {"verdict", report.verdict}};
 }
 
+// Of each way of asking a test for each prompt; and the verdict, which alone there is where nothing could be asked.
+std::vector<JunitCase> junit_cases(const EndpointReport& report) {
+  std::vector<JunitCase> cases;
+  for (const AskedSet& set : report.sets) {
+    if (!set.found.a) continue;
+    std::vector<JunitCase> of_set = side_cases(set.name, *set.found.a, set.saved);
+    std::move(of_set.begin(), of_set.end(), std::back_inserter(cases));
+  }
+  JunitCase& verdict = cases.emplace_back(JunitCase{"compare endpoint", "verdict", {}});
+  if (report.status == CaseStatus::failed)
+    verdict.said.push_back({JunitOutcome::failure, "failed", report.verdict});
+  else if (report.status != CaseStatus::passed)
+    verdict.said.push_back({JunitOutcome::error, "mistrusted", report.verdict});
+  return cases;
+}
+
 int run_compare_endpoint(const CompareEndpointSettings& s) {
-  check_outputs({s.html, s.common.json});
+  check_outputs({s.html, s.junit, s.common.json});
   const Weights weights(s.model, s.common.jobs);
   const EndpointReport report = examine(s, weights);
   if (interrupted()) return kExitInterrupted;
@@ -207,6 +223,7 @@ int run_compare_endpoint(const CompareEndpointSettings& s) {
     page.a = s.url;
     write_whole(s.html, to_page(page, {report.sets[0].saved, nullptr, report.sets[0].found}));
   }
+  write_whole(s.junit, to_junit("assay compare endpoint", junit_cases(report)));
   return report.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;
 }
 
@@ -214,6 +231,7 @@ constexpr const char* kEndpointExamples =
     "  assay compare endpoint http://127.0.0.1:8000 --model DIR                     prompts of our own\n"
     "  assay compare endpoint http://127.0.0.1:8080 --model model.gguf --precision f32 --html page.html\n"
     "  assay compare endpoint URL --model DIR --prompts texts.txt --tokens 64\n"
+    "  assay compare endpoint URL --model DIR --junit endpoint.xml                  for CI\n"
     "\nExit codes: 0 within what the precision explains, 1 not, or nothing can be said, 2 wrong usage or no "
     "server.";
 
@@ -253,6 +271,9 @@ void add_compare_endpoint(CLI::App& compare, Action& action) {
       ->type_name("S");
   command.add_option("--seed", s.seed, "Of prompts that are drawn (default: 0)")->type_name("N");
   command.add_option("--html", s.html, "A page with a strip of every text")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_option("--junit", s.junit, "Write JUnit XML: a test a prompt and way of asking")
       ->type_name("FILE")
       ->check(not_empty());
   add_common_options(command, s.common);

@@ -27,7 +27,7 @@ constexpr const char* kLogprobExamples =
     "unreadable input.";
 
 int run_compare_logprobs(const CompareLogprobsSettings& s) {
-  check_outputs({s.html, s.common.json});
+  check_outputs({s.html, s.junit, s.common.json});
   if (s.b.empty() && s.model.empty()) throw Error::usage("A alone is held against --model DIR; or name B");
   if (s.limit && !s.model.empty())
     throw Error::usage("--limit is for A and B alone: against --model the precision says what is too far");
@@ -56,6 +56,7 @@ int run_compare_logprobs(const CompareLogprobsSettings& s) {
   }
   if (output.json_wanted()) output.json(to_json(s, compared));
   write_whole(s.html, s.html.empty() ? std::string() : to_page(s, compared));
+  write_whole(s.junit, to_junit("assay compare logprobs", junit_cases(compared)));
   return found.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;
 }
 
@@ -93,6 +94,7 @@ void add_compare_logprobs(CLI::App& compare, Action& action) {
   command.add_option("--html", s.html, "A page with a strip of every text")
       ->type_name("FILE")
       ->check(not_empty());
+  command.add_option("--junit", s.junit, "Write JUnit XML")->type_name("FILE")->check(not_empty());
   add_common_options(command, s.common);
   set_examples(command, kLogprobExamples);
   command.callback([settings, &action] { action = [settings] { return run_compare_logprobs(*settings); }; });

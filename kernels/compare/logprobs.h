@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/formats/logprobs/saved.h"
 #include "core/system/command_line.h"
+#include "core/system/junit.h"
 #include "core/system/report.h"
 #include "kernels/logprobs/compare.h"
 
@@ -14,7 +16,7 @@ namespace assay {
 
 struct CompareLogprobsSettings {
   CommonOptions common;
-  std::string a, b, model, before, precision_a = "bf16", precision_b, html;
+  std::string a, b, model, before, precision_a = "bf16", precision_b, html, junit;
   std::optional<double> limit;
 };
 
@@ -32,6 +34,10 @@ Json to_json(const CompareLogprobsSettings& settings, const ComparedResponses& c
 void print_side(const Output& output, std::string_view who, const logprobs::SideVerdict& side,
                 const logprobs::SavedResponses& saved);
 Json side_json(const logprobs::SideVerdict& side, const logprobs::SavedResponses& saved);
+// Of one side a test for each of its texts, and one for all together.
+std::vector<JunitCase> side_cases(const std::string& suite, const logprobs::SideVerdict& side,
+                                  const logprobs::SavedResponses& saved);
+std::vector<JunitCase> junit_cases(const ComparedResponses& compared);
 // Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
 std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/system/html_page.h"
+#include "core/system/junit.h"
 #include "kernels/gate/baseline.h"
 
 namespace assay {
@@ -30,41 +31,22 @@ bool is_error(const Deviation& d) {
   return d.kind == "error";
 }
 
-struct JunitCounts {
-  std::size_t tests = 0, failures = 0, errors = 0;
-  void add(const std::vector<const Deviation*>& of_case) {
-    ++tests;
-    const auto any = [&](bool error) {
-      return std::any_of(of_case.begin(), of_case.end(),
-                         [&](const Deviation* d) { return !d->tolerated && is_error(*d) == error; });
-    };
-    if (any(true))
-      ++errors;
-    else if (any(false))
-      ++failures;
-  }
-};
-
-std::string junit_case(std::string_view suite, std::string_view name,
-                       const std::vector<const Deviation*>& found) {
-  std::string xml =
-      fmt::format("    <testcase classname=\"{}\" name=\"{}\">\n", html::escape(suite), html::escape(name));
-  for (const Deviation* d : found) {
-    if (d->tolerated)
-      xml += fmt::format("      <skipped message=\"{}\"/>\n", html::escape(d->message));
-    else
-      xml += fmt::format("      <{} type=\"{}\" message=\"{}\"/>\n", is_error(*d) ? "error" : "failure",
-                         html::escape(d->kind), html::escape(d->message));
-  }
-  return xml + "    </testcase>\n";
+JunitCase junit_case(const std::string& suite, const std::string& name,
+                     const std::vector<const Deviation*>& found) {
+  JunitCase one = {suite, name, {}};
+  for (const Deviation* d : found)
+    one.said.push_back({d->tolerated   ? JunitOutcome::skipped
+                        : is_error(*d) ? JunitOutcome::error
+                                       : JunitOutcome::failure,
+                        d->kind, d->message});
+  return one;
 }
 
 }  // namespace
 
 std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults& suites,
                      const std::vector<Deviation>& found) {
-  std::string body;
-  JunitCounts counts;
+  std::vector<JunitCase> cases;
   std::vector<bool> told(found.size());
   const auto add = [&](const std::string& suite, const std::string& id) {
     std::vector<const Deviation*> of_case;
@@ -73,8 +55,7 @@ std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults&
       of_case.push_back(&found[i]);
       told[i] = true;
     }
-    counts.add(of_case);
-    body += junit_case(suite, id, of_case);
+    cases.push_back(junit_case(suite, id, of_case));
   };
   for (const CaseResult& r : results) {
     if (r.status == CaseStatus::skipped || r.status == CaseStatus::unimplemented) continue;
@@ -86,13 +67,10 @@ std::string to_junit(const std::vector<CaseResult>& results, const SuiteResults&
   // What belongs to no case: lost properties, vanished kernels, missed mutants.
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (told[i]) continue;
-    counts.add({&found[i]});
-    body += junit_case(found[i].kernel.empty() ? "gate" : found[i].kernel, found[i].kind, {&found[i]});
+    cases.push_back(
+        junit_case(found[i].kernel.empty() ? "gate" : found[i].kernel, found[i].kind, {&found[i]}));
   }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"assay gate\" "
-      "tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
-      counts.tests, counts.failures, counts.errors, body);
+  return to_junit("assay gate", cases);
 }
 
 std::string to_html(const Baseline& before, const Baseline& now, const std::vector<Deviation>& found,

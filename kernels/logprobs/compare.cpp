@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/logprobs/other_experts.h"
 #include "kernels/logprobs/token_ids.h"
 #include "refimpl/tokenizers/load.h"
 
@@ -19,7 +21,15 @@ struct SideTexts {
   const SavedResponses* saved = nullptr;
   std::vector<EntireText> entire;
   std::vector<const TextTruth*> truths;
+  std::deque<TextTruth> own;  // of texts in which its routers chose otherwise
 };
+
+std::string describe_unexplained(const OtherExperts& found) {
+  if (found.ties == 0) return "";
+  return fmt::format("no other choice of a router near a tie explains it: {} were tried{}",
+                     found.ties - found.untried,
+                     found.untried == 0 ? "" : fmt::format(", {} were not", found.untried));
+}
 
 // Both sides' truths: a text that both have is read once.
 class BothTruths {
@@ -36,7 +46,7 @@ class BothTruths {
   }
 
   SideTexts open(const SavedResponses& saved) const {
-    SideTexts side = {&saved, {}, std::vector<const TextTruth*>(saved.texts.size())};
+    SideTexts side = {&saved, {}, std::vector<const TextTruth*>(saved.texts.size()), {}};
     for (const SavedText& text : saved.texts)
       side.entire.push_back(
           entire_text(text, tokenizer_.get(), request_.before, maker_.model().vocabulary()));
@@ -58,7 +68,64 @@ class BothTruths {
     }
   }
 
+  // Of mixtures, with the other choice of routers near a tie where that is what a side says.
+  SideVerdict judge(SideTexts& side, std::size_t precision) {
+    SideVerdict verdict = judged(side, precision);
+    std::vector<std::string> chosen;
+    std::string unexplained;
+    for (std::size_t t = 0; t < side.entire.size() && unexplained.empty() && !interrupted(); ++t) {
+      const BeyondText text = beyond(side, t, verdict, precision);
+      if (text.scored.empty()) continue;
+      const OtherExperts found = find_other_experts(maker_, text);
+      for (const RouterTie& tie : found.turned)
+        chosen.push_back(
+            fmt::format("text {}, {}", escape_for_terminal(side.saved->texts[t].name), describe_tie(tie)));
+      if (!found.explained) unexplained = describe_unexplained(found);
+      if (!found.tokens.empty()) take_truth(side, t, found.tokens);
+    }
+    if (!chosen.empty()) verdict = judged(side, precision);
+    verdict.other_experts = std::move(chosen);
+    if (!unexplained.empty()) verdict.reasons.push_back(std::move(unexplained));
+    return verdict;
+  }
+
  private:
+  SideVerdict judged(const SideTexts& side, std::size_t precision) const {
+    SideTruths truths = {side.saved, {}, side.truths, precision};
+    for (const EntireText& text : side.entire) truths.before.push_back(text.before);
+    return judge_side(truths, maker_.precisions()[precision]);
+  }
+
+  // Scored tokens of a text of which one is beyond its budget; none, if none is, or the model has no routers.
+  BeyondText beyond(const SideTexts& side, std::size_t t, const SideVerdict& verdict,
+                    std::size_t precision) const {
+    BeyondText text;
+    if (side.truths[t] == nullptr || side.truths[t]->routers[precision].empty()) return text;
+    const EntireText& entire = side.entire[t];
+    bool any = false;
+    for (const JudgedToken& token : verdict.tokens) {
+      if (token.text != t) continue;
+      any = any || !(token.ratio <= 1);
+      text.scored.push_back(
+          {token.position + entire.before, &side.saved->texts[t].tokens[token.position], token.budget});
+    }
+    if (!any) return {};
+    text.ids = entire.ids;
+    text.asked = asked_.at(entire.ids);
+    text.routers = side.truths[t]->routers[precision];
+    return text;
+  }
+
+  static void take_truth(SideTexts& side, std::size_t t, const std::vector<TrueToken>& tokens) {
+    TextTruth& own = side.own.emplace_back(*side.truths[t]);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::vector<PlainError> plain = std::move(own.tokens[i].plain);
+      own.tokens[i] = tokens[i];
+      own.tokens[i].plain = std::move(plain);
+    }
+    side.truths[t] = &own;
+  }
+
   void ask_for(const SideTexts& side, std::size_t t) {
     const EntireText& entire = side.entire[t];
     if (!entire.fault.empty()) return;
@@ -81,10 +148,8 @@ class BothTruths {
   std::map<std::vector<TokenId>, TextTruth> read_;
 };
 
-SideVerdict verdict_of(const SideTexts& side, std::size_t precision, Precision in) {
-  SideTruths truths = {side.saved, {}, side.truths, precision};
-  for (const EntireText& text : side.entire) truths.before.push_back(text.before);
-  SideVerdict verdict = judge_side(truths, in);
+SideVerdict verdict_of(BothTruths& both, SideTexts& side, std::size_t precision) {
+  SideVerdict verdict = both.judge(side, precision);
   for (std::size_t t = 0; t < side.entire.size(); ++t) {
     if (side.entire[t].fault.empty()) continue;
     if (verdict.status == CaseStatus::passed) verdict.status = CaseStatus::mistrusted;
@@ -98,13 +163,19 @@ std::string first_reason(const SideVerdict& side) {
   return side.reasons.empty() ? "" : ": " + side.reasons.front();
 }
 
+std::string turned(const SideVerdict& side) {
+  const std::size_t count = side.other_experts.size();
+  return count == 0 ? ""
+                    : fmt::format("; {} router{} near a tie chose otherwise", count, count == 1 ? "" : "s");
+}
+
 // One side against the model.
 void decide_alone(LogprobComparison& result, const LogprobRequest& request) {
   const SideVerdict& a = *result.a;
   result.status = a.status;
   if (a.status == CaseStatus::passed)
-    result.verdict = fmt::format("OK: {} log-probabilities are the model's, within what {} explains",
-                                 with_thousands(a.tokens.size()), name(request.precision_a));
+    result.verdict = fmt::format("OK: {} log-probabilities are the model's, within what {} explains{}",
+                                 with_thousands(a.tokens.size()), name(request.precision_a), turned(a));
   else
     result.verdict =
         fmt::format("{}{}", a.status == CaseStatus::failed ? "FAILED" : "MISTRUSTED", first_reason(a));
@@ -135,11 +206,12 @@ void decide_between(LogprobComparison& result, const LogprobRequest& request) {
     return;
   }
   result.verdict =
-      fmt::format("OK: neither is wrong: {} and {} log-probabilities within what {} explains",
+      fmt::format("OK: neither is wrong: {} and {} log-probabilities within what {} explains{}{}",
                   with_thousands(a.tokens.size()), with_thousands(b.tokens.size()),
                   request.precision_a == request.precision_b
                       ? std::string(name(request.precision_a))
-                      : fmt::format("{} and {}", name(request.precision_a), name(request.precision_b)));
+                      : fmt::format("{} and {}", name(request.precision_a), name(request.precision_b)),
+                  turned(a), turned(b));
 }
 
 // A and B alone: nobody knows who is right.
@@ -197,12 +269,12 @@ LogprobComparison compare_logprobs(const LogprobRequest& request) {
   if (request.b != nullptr) b = truths.open(*request.b);
   truths.read(a, b ? &*b : nullptr);
   if (interrupted()) return result;
-  result.a = verdict_of(a, 0, request.precision_a);
+  result.a = verdict_of(truths, a, 0);
   if (!b) {
     decide_alone(result, request);
     return result;
   }
-  result.b = verdict_of(*b, precisions.size() - 1, request.precision_b);
+  result.b = verdict_of(truths, *b, precisions.size() - 1);
   decide_between(result, request);
   return result;
 }

@@ -42,11 +42,6 @@ double rounding_of_logarithms(const TrueToken& truth, Precision precision) {
   return kRoundings * u * (truth.largest_logit + std::abs(truth.logprob));
 }
 
-double error_of(const SavedToken& token, double truth) {
-  if (token.at_most && truth <= *token.logprob) return 0;
-  return *token.logprob == truth ? 0 : std::abs(*token.logprob - truth);
-}
-
 // KL of the truth to the side, over the candidates that were saved.
 std::optional<double> kl_to_truth(const SavedToken& token, const TrueToken& truth) {
   std::vector<std::pair<double, double>> shared;
@@ -93,7 +88,7 @@ class SideJudge {
       for (std::size_t o = 0; o < squares.size(); ++o) {
         const double error = std::abs(plain(place).own[o]);
         squares[o] += error * error;
-        verdict_.plain_largest = std::max(verdict_.plain_largest, error);
+        if (!plain(place).turned[o]) verdict_.plain_largest = std::max(verdict_.plain_largest, error);
       }
       const double floor = rounding_of_logarithms(*place.truth, precision_);
       floors += floor * floor;
@@ -165,6 +160,11 @@ class SideJudge {
 };
 
 }  // namespace
+
+double error_of(const SavedToken& token, double truth) {
+  if (token.at_most && truth <= *token.logprob) return 0;
+  return *token.logprob == truth ? 0 : std::abs(*token.logprob - truth);
+}
 
 SideVerdict judge_side(const SideTruths& side, Precision precision) {
   return SideJudge(side, precision).run();

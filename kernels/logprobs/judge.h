@@ -3,7 +3,7 @@
 // What may be off is measured, on the very texts, by the plain computation in the stated precision (three orders of
 // sums, truth.h). A token's error |ln p - truth| may be
 //
-//   max(2 × the plain computation's largest error of any token of these texts,
+//   max(2 × the plain computation's largest error of any token of these texts of which it chose the truth's experts,
 //       6 × its root mean square over the vocabulary at this place)
 //   + 4 u · (largest |logit| + |ln p|)                               u of float32, in which engines take logarithms
 //   + half a step of what was saved
@@ -52,8 +52,11 @@ struct SideVerdict {
   double plain_largest = 0;                        // the plain computation's largest error
   std::optional<std::size_t> first_beyond, worst;  // into tokens
   std::size_t beyond = 0;
+  std::vector<std::string> other_experts;  // routers whose other choice this side's is (other_experts.h)
 };
 SideVerdict judge_side(const SideTruths& side, Precision precision);
+// Of one token, against a truth.
+double error_of(const SavedToken& token, double truth);
 
 // "0, token 137: ln p -3.2, truth -1.1, 40 × its budget of 0.052, rank 3 in place of 1"
 std::string describe_token(const JudgedToken& token, const SavedResponses& saved);

@@ -73,42 +73,85 @@ TruthMaker::TruthMaker(const Weights& weights, std::vector<Precision> precisions
       plain_.push_back(std::make_unique<PlainOps>(Arithmetic{precision}, jobs, order));
 }
 
+// One computation that reads a text, and looks after its routers meanwhile.
+struct TruthMaker::Reader {
+  Reader(const LanguageModel& model, Ops& inner, std::span<const TokenId> ids)
+      : ops(inner, ids.size()), scorer(model, ops, ids, Taps(ops)) {}
+  RoutedOps ops;
+  TextScorer scorer;
+};
+
+// Calls use(at, rows): ln p of all tokens behind `at` and some positions more, whose truth is in `tokens` by then.
+template <class Use>
+void TruthMaker::tell(Reader& truth, std::span<const TokenId> ids,
+                      std::span<const std::vector<TokenId>> asked, std::vector<TrueToken>& tokens,
+                      const Use& use) {
+  const std::size_t vocabulary = model_->vocabulary();
+  const std::vector<TokenId> nothing;
+  for (std::size_t at = truth.scorer.first();
+       at < truth.scorer.end() && at + 1 < ids.size() && !interrupted();) {
+    const std::size_t count =
+        std::min({truth.scorer.end() - at, ids.size() - 1 - at, rows_at_once(vocabulary)});
+    std::vector<double> rows = truth.scorer.logits(at, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<double> row = std::span(rows).subspan(i * vocabulary, vocabulary);
+      require_finite(row, at + i + 1);
+      const double largest = largest_of(row);
+      to_logprobs(row);
+      TrueToken& token = tokens[at + i + 1];
+      token = said_of(row, ids[at + i + 1], asked.empty() ? nothing : asked[at + i + 1]);
+      token.largest_logit = largest;
+    }
+    use(at, std::span<const double>(rows));
+    at += count;
+  }
+}
+
+TruthMaker::OtherTruth TruthMaker::read_otherwise(std::span<const TokenId> ids,
+                                                  std::span<const std::vector<TokenId>> asked,
+                                                  std::span<const TurnedRouter> turned) {
+  OtherTruth other;
+  other.tokens.resize(ids.size());
+  Reader truth(*model_, *truth_, ids);
+  truth.ops.record(other.routers);
+  truth.ops.turn_routers(turned);
+  while (truth.scorer.read()) tell(truth, ids, asked, other.tokens, [](auto, auto) {});
+  return other;
+}
+
 TextTruth TruthMaker::read(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked) {
   const std::size_t vocabulary = model_->vocabulary();
-  TextScorer truth(*model_, *truth_, ids);
-  std::vector<std::unique_ptr<TextScorer>> plain;
-  for (const auto& ops : plain_) plain.push_back(std::make_unique<TextScorer>(*model_, *ops, ids));
   TextTruth said;
   said.tokens.resize(ids.size());
-  while (truth.read()) {
-    for (const auto& scorer : plain)
-      if (!scorer->read()) return said;
-    for (std::size_t at = truth.first(); at < truth.end() && at + 1 < ids.size() && !interrupted();) {
-      const std::size_t count = std::min({truth.end() - at, ids.size() - 1 - at, rows_at_once(vocabulary)});
-      std::vector<double> rows = truth.logits(at, count);
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::span<double> row = std::span(rows).subspan(i * vocabulary, vocabulary);
-        require_finite(row, at + i + 1);
-        const double largest = largest_of(row);
-        to_logprobs(row);
-        said.tokens[at + i + 1] = said_of(row, ids[at + i + 1], asked[at + i + 1]);
-        said.tokens[at + i + 1].largest_logit = largest;
-        said.tokens[at + i + 1].plain.resize(precisions_.size());
-      }
+  said.routers.resize(precisions_.size());
+  std::vector<WatchedRouter> routers;
+  Reader truth(*model_, *truth_, ids);
+  truth.ops.record(routers);
+  std::vector<std::unique_ptr<Reader>> plain;
+  for (std::size_t p = 0; p < plain_.size(); ++p) {
+    plain.push_back(std::make_unique<Reader>(*model_, *plain_[p], ids));
+    plain.back()->ops.hold_against(routers, said.routers[p / PlainOps::kOrders]);
+  }
+  while (truth.scorer.read()) {
+    for (const auto& reader : plain)
+      if (!reader->scorer.read()) return said;
+    tell(truth, ids, asked, said.tokens, [&](std::size_t at, std::span<const double> rows) {
+      const std::size_t count = rows.size() / vocabulary;
+      for (std::size_t i = 0; i < count; ++i) said.tokens[at + i + 1].plain.resize(precisions_.size());
       for (std::size_t p = 0; p < plain.size(); ++p) {
-        std::vector<double> others = plain[p]->logits(at, count);
+        std::vector<double> others = plain[p]->scorer.logits(at, count);
         for (std::size_t i = 0; i < count; ++i) {
           const std::span<double> row = std::span(others).subspan(i * vocabulary, vocabulary);
-          const std::span<const double> right = std::span(rows).subspan(i * vocabulary, vocabulary);
+          const std::span<const double> right = rows.subspan(i * vocabulary, vocabulary);
           to_logprobs(row);
           PlainError& error = said.tokens[at + i + 1].plain[p / PlainOps::kOrders];
           error.own[p % PlainOps::kOrders] = row[ids[at + i + 1]] - right[ids[at + i + 1]];
+          error.turned[p % PlainOps::kOrders] = plain[p]->ops.turned(at + i);
           error.spread +=
               squares_apart(row, right) / static_cast<double>(vocabulary) / PlainOps::kOrders;  // squared yet
         }
       }
-      at += count;
-    }
+    });
   }
   for (TrueToken& token : said.tokens)
     for (PlainError& error : token.plain) error.spread = std::sqrt(error.spread);

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/logprobs/routed_ops.h"
 #include "kernels/model_compare/plain_ops.h"
 #include "refimpl/models/model.h"
 
@@ -20,7 +21,9 @@ namespace assay::logprobs {
 // The plain computation's error at one place.
 struct PlainError {
   std::array<double, PlainOps::kOrders> own{};  // of the text's own token, in each order of sums
-  double spread = 0;                            // root mean square over the vocabulary and the orders
+  std::array<bool, PlainOps::kOrders>
+      turned{};       // a router chose other experts than the truth's (routed_ops.h)
+  double spread = 0;  // root mean square over the vocabulary and the orders
 };
 
 struct TrueToken {
@@ -34,7 +37,8 @@ struct TrueToken {
 };
 
 struct TextTruth {
-  std::vector<TrueToken> tokens;  // the first is empty: nothing stands before it
+  std::vector<TrueToken> tokens;                   // the first is empty: nothing stands before it
+  std::vector<std::vector<RouterErrors>> routers;  // of each precision, of each router
 };
 
 class TruthMaker {
@@ -43,11 +47,24 @@ class TruthMaker {
   TruthMaker(const Weights& weights, std::vector<Precision> precisions, int jobs);
   const std::vector<Precision>& precisions() const { return precisions_; }
   const LanguageModel& model() const { return *model_; }
-
+  // Those of its routers that choose by a gate (refimpl/ops/moe_gate.cpp) are looked after.
   // Throws Error::input where an id is beyond the vocabulary, the text longer than the context, or logits are not finite.
   TextTruth read(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked);
 
+  // float64 alone, with some routers choosing otherwise. `asked` may be empty.
+  struct OtherTruth {
+    std::vector<TrueToken> tokens;       // without errors of the plain computation
+    std::vector<WatchedRouter> routers;  // what they said
+  };
+  OtherTruth read_otherwise(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked,
+                            std::span<const TurnedRouter> turned);
+
  private:
+  struct Reader;
+  template <class Use>
+  void tell(Reader& truth, std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked,
+            std::vector<TrueToken>& tokens, const Use& use);
+
   std::vector<Precision> precisions_;
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<Ops> truth_;

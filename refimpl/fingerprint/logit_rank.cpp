@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "refimpl/fingerprint/singular_values.h"
@@ -11,14 +13,10 @@
 namespace assay {
 namespace {
 
-// The last singular value that counts stands so many times above the next, and above what noise would have.
-constexpr double kGap = 3;
-// What is left has to look like noise: independent entries of one size have singular values up to σ(√n + √m) and, of n = m,
-// a quarter of them below a fifth of that (Marchenko, Pastur 1967). Rounding of unequal entries is allowed four times as much.
-constexpr double kNoiseReach = 4, kNoiseQuarter = 0.02;
-// Of an entry, relative to all: half a step of bfloat16 (8 bits) is 2⁻⁹ of the largest, which may be 4 times the root mean square.
-// What is larger is no rounding.
-constexpr double kMostNoise = 0x1p-7;
+constexpr double kGap = 3;             // of F, see logit_rank.h
+constexpr double kBf16 = 0x1p-8;       // unit roundoff
+constexpr double kSurely = 6.4378;     // √(2 ln 10⁹)
+constexpr double kQuarter = 0.1978;    // (asin x + x √(1 − x²)) 2/π = 1/4
 constexpr std::size_t kLeastLeft = 4;  // singular values: fewer show no noise
 
 // Sums of squares of values[r …].
@@ -36,20 +34,73 @@ double zero_of(const Spectrum& s) {
 }
 
 struct Tail {
-  double sigma = 0, reach = 0;
+  double sigma = 0, floor = 0;
 };
-Tail tail_of(const Spectrum& s, std::size_t rank, double squares) {
-  const double n = static_cast<double>(s.contexts - rank), m = static_cast<double>(s.tokens - rank);
-  const double sigma = std::sqrt(squares / (n * m));
-  return {sigma, sigma * (std::sqrt(n) + std::sqrt(m))};
+Tail tail_of(const Spectrum& s, std::size_t rank, double squares, double zero) {
+  const double n = static_cast<double>(s.contexts), m = static_cast<double>(s.tokens),
+               r = static_cast<double>(rank);
+  const double sigma = std::sqrt(squares / ((n - r) * (m - r)));
+  const EntrySizes& z = s.sizes;
+  const double reach = z.rows_most * std::sqrt(m) + z.columns_most * std::sqrt(n) + kSurely * z.largest;
+  return {sigma, std::max(sigma * reach, zero)};
 }
 
-bool is_noise(const Spectrum& s, std::size_t rank, const Tail& tail, double zero) {
+bool is_rounding(const Spectrum& s, std::size_t rank, const Tail& tail, double zero) {
   const double next = s.values[rank];
   if (next <= zero) return true;
+  const double n = static_cast<double>(s.contexts - rank), m = static_cast<double>(s.tokens - rank);
   const double quarter = s.values[rank + (s.values.size() - rank) * 3 / 4];
-  return tail.sigma <= kMostNoise * s.rms && next <= kNoiseReach * tail.reach &&
-         quarter >= kNoiseQuarter * tail.reach;
+  const double least = s.sizes.rows_least * s.sizes.columns_least / 2;
+  return tail.sigma <= std::max(kBf16 * s.rms, s.sizes.told_step) && next <= tail.floor &&
+         quarter >= kQuarter * tail.sigma * (std::sqrt(n) + std::sqrt(m)) * least;
+}
+
+bool all_are(const DenseMatrix& table, const std::function<bool(double)>& such) {
+  for (std::size_t j = 0; j < table.columns(); ++j)
+    for (std::size_t i = 0; i < table.rows(); ++i)
+      if (!such(table.at(i, j))) return false;
+  return true;
+}
+
+bool is_bfloat16(double value) {
+  const auto narrow = static_cast<float>(value);
+  return narrow == value && (std::bit_cast<std::uint32_t>(narrow) & 0xffff) == 0;
+}
+
+// Half a step where all values are of few decimals, or of bfloat16.
+double told_step_of(const DenseMatrix& table, double rms) {
+  if (all_are(table, [](double x) { return x == 0 || is_bfloat16(x); })) return kBf16 * rms;
+  double digit = 0.1;
+  for (int decimals = 1; decimals <= 4; ++decimals, digit /= 10) {
+    const auto few = [&](double x) { return std::abs(x / digit - std::nearbyint(x / digit)) < 1e-6; };
+    if (all_are(table, few)) return digit / 2;
+  }
+  return 0;
+}
+
+EntrySizes sizes_of(const DenseMatrix& table) {
+  const double rows = static_cast<double>(table.rows()), columns = static_cast<double>(table.columns());
+  std::vector<double> of_rows(table.rows()), of_columns(table.columns());
+  EntrySizes sizes;
+  double all = 0, largest = 0;
+  for (std::size_t j = 0; j < table.columns(); ++j) {
+    for (std::size_t i = 0; i < table.rows(); ++i) {
+      const double x = table.at(i, j);
+      of_rows[i] += x * x / columns;
+      of_columns[j] += x * x / rows;
+      largest = std::max(largest, std::abs(x));
+    }
+    all += of_columns[j] / columns;
+  }
+  if (!(all > 0)) return sizes;
+  const auto [least_row, most_row] = std::minmax_element(of_rows.begin(), of_rows.end());
+  const auto [least_column, most_column] = std::minmax_element(of_columns.begin(), of_columns.end());
+  return {.rows_most = std::sqrt(*most_row / all),
+          .rows_least = std::sqrt(*least_row / all),
+          .columns_most = std::sqrt(*most_column / all),
+          .columns_least = std::sqrt(*least_column / all),
+          .largest = largest / std::sqrt(all),
+          .told_step = told_step_of(table, std::sqrt(all))};
 }
 
 void subtract_column_means(DenseMatrix& table) {
@@ -75,9 +126,10 @@ void subtract_row_means(DenseMatrix& table) {
 Spectrum spectrum_of(DenseMatrix table, Means means, int jobs) {
   const bool rows = means == Means::of_rows || means == Means::of_both;
   const bool columns = means == Means::of_columns || means == Means::of_both;
+  const EntrySizes sizes = sizes_of(table);
   if (rows) subtract_row_means(table);
   if (columns) subtract_column_means(table);
-  Spectrum s{table.rows() - (columns ? 1 : 0), table.columns() - (rows ? 1 : 0), 0, {}};
+  Spectrum s{table.rows() - (columns ? 1 : 0), table.columns() - (rows ? 1 : 0), 0, sizes, {}};
   double squares = 0;
   for (std::size_t j = 0; j < table.columns(); ++j) squares += dot(table.column(j), table.column(j));
   s.rms = std::sqrt(squares / static_cast<double>(table.rows() * table.columns()));
@@ -96,11 +148,9 @@ RankFound find_rank(const Spectrum& s) {
   }
   for (std::size_t rank = s.values.size(); rank-- > 1;) {
     if (s.values.size() - rank < kLeastLeft) continue;
-    const Tail tail = tail_of(s, rank, tails[rank]);
-    const double floor = std::max(tail.reach, zero);
-    if (!(s.values[rank - 1] >= kGap * std::max(s.values[rank], floor)) || !is_noise(s, rank, tail, zero))
-      continue;
-    return {rank, s.values[rank - 1], s.values[rank], floor, tail.sigma, ""};
+    const Tail tail = tail_of(s, rank, tails[rank], zero);
+    if (!(s.values[rank - 1] >= kGap * tail.floor) || !is_rounding(s, rank, tail, zero)) continue;
+    return {rank, s.values[rank - 1], s.values[rank], tail.floor, tail.sigma, ""};
   }
   found.why = fmt::format(
       "{} singular values of {} vectors and {} tokens fall without a gap behind which there is only "

@@ -108,12 +108,38 @@ TEST(HiddenSizes, ThroughRounding) {
   EXPECT_EQ(hidden_of(told_by(model, 128, to_bf16, to_float)), 24U);
   const auto decimals = [](double x) { return std::round(x * 1000) / 1000; };
   EXPECT_EQ(hidden_of(told_by(model, 128, {}, decimals)), 24U);
+  EXPECT_EQ(hidden_of(told_by(model, 128, {}, to_bf16)), 24U);  // larger, and seen in the values themselves
+}
+
+// The bound on what noise does to singular values (logit_rank.h): of many tables of noise, plain and as unequal as rounding, none is above it,
+// and it is not far above. Weyl's inequality is what moves them by no more.
+TEST(HiddenSizes, TheBoundOfNoiseHolds) {
+  std::uint64_t drawn = 1u << 29;
+  for (int i = 0; i < 20; ++i) {
+    const MadeModel model = {.hidden = 8, .vocabulary = 60};
+    const DenseMatrix right = told_by(model, 40);
+    DenseMatrix noisy = right, noise = right;
+    for (std::size_t j = 0; j < noise.columns(); ++j)
+      for (std::size_t t = 0; t < noise.rows(); ++t) {
+        noise.at(t, j) = 1e-4 * right.at(t, j) * MadeModel::normal(++drawn);
+        noisy.at(t, j) += noise.at(t, j);
+      }
+    const double largest = spectrum_of(noise, Means::kept, 1).values.front();
+    const Spectrum with = spectrum_of(noisy, Means::kept, 1), without = spectrum_of(right, Means::kept, 1);
+    for (std::size_t k = 0; k < with.values.size(); ++k)
+      EXPECT_LE(std::abs(with.values[k] - without.values[k]), largest * (1 + 1e-9));
+    const RankFound found = find_rank(with);
+    ASSERT_EQ(found.rank, 9U);              // and the softmax's own
+    EXPECT_LT(largest, found.floor * 1.1);  // σ is estimated: as far as 40 vectors tell it
+    EXPECT_GT(largest, found.floor / 5);
+  }
 }
 
 TEST(HiddenSizes, AreNotGuessed) {
   const MadeModel model = {.hidden = 24, .vocabulary = 80};
   std::uint64_t drawn = 1u << 30;
-  for (const double noise : {0.05, 0.3, 3.0})  // of logits whose root mean square is about 1
+  for (const double noise :
+       {0.01, 0.05, 0.3, 3.0})  // of logits whose root mean square is about 1: 2⁻⁸ may be
     EXPECT_EQ(
         hidden_of(told_by(model, 64, {}, [&](double x) { return x + noise * MadeModel::normal(++drawn); })),
         std::nullopt)

@@ -35,6 +35,33 @@ TEST(CompareEndpoint, OfTheModelItselfIsRight) {
   }
 }
 
+TEST(CompareEndpoint, JunitHasATestForEachPromptAndWayOfAsking) {
+  const TempDir dir;
+  const std::string file = (dir / "endpoint.xml").string();
+  const ServedProgram server(tinylm());
+  const FaultyProxy stale(server.port(), [](Document& answer, std::size_t times, std::size_t) {
+    if (times == 1) spoil(answer);
+  });
+  EXPECT_EQ(held(stale.url(), {"--junit", file}).exit_code, 1);
+  const std::string xml = read_file(file);
+  const auto holds = [&](const std::string& text) {
+    EXPECT_NE(xml.find(text), std::string::npos) << text << "\n" << xml;
+  };
+  holds("<testsuite name=\"assay compare endpoint\"");
+  holds("<testcase classname=\"one by one\" name=\"short\">\n    </testcase>");
+  holds(
+      "<testcase classname=\"asked again\" name=\"short\">\n      <failure type=\"failed\" message=\"short, "
+      "token ");
+  holds("<testcase classname=\"compare endpoint\" name=\"verdict\">\n      <failure type=\"failed\"");
+  EXPECT_EQ(xml.find("failures=\"0\""), std::string::npos);
+  const FaultyProxy silent(server.port(), [](Document& answer, std::size_t, std::size_t) {
+    answer["choices"][0]["logprobs"] = nullptr;
+  });
+  EXPECT_EQ(held(silent.url(), {"--junit", file}).exit_code, 1);
+  EXPECT_NE(read_file(file).find("tests=\"1\" failures=\"0\" errors=\"1\""), std::string::npos)
+      << read_file(file);
+}
+
 TEST(CompareEndpoint, OfAnotherModelIsFoundWhereItBegins) {
   const TempDir dir;
   for (const auto& entry : fs::directory_iterator(tinylm()))

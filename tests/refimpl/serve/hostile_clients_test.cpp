@@ -159,7 +159,8 @@ TEST(HostileClients, OnlyBodiesOfKnownLengthAreRead) {
   EXPECT_EQ(server.complete(kShort)["choices"].size(), 1);
 }
 
-// A few thousand requests that differ from good ones in a few bytes: each is answered, and the server stays what it was.
+// Some thousand requests that differ from good ones in a few bytes (ASSAY_REQUESTS of them that are wrong, 1000 where it is not set): each is
+// answered, and the server stays what it was.
 TEST(HostileClients, MutatedBodiesChangeNothing) {
   const ServedProgram server(tinylm());
   const std::string before = said_by(server);
@@ -174,7 +175,9 @@ TEST(HostileClients, MutatedBodiesChangeNothing) {
   client->set_keep_alive(true);
   client->set_tcp_nodelay(true);
   std::map<int, int> statuses;
-  for (int i = 0; i < 3000; ++i) {
+  const char* wanted = std::getenv("ASSAY_REQUESTS");
+  const int malformed = wanted != nullptr ? std::stoi(wanted) : 1000;
+  while (statuses[400] < malformed) {
     std::string body = good[random() % good.size()];
     for (unsigned edits = 1 + random() % 4; edits > 0; --edits) {
       const std::size_t at = random() % body.size();
@@ -191,8 +194,7 @@ TEST(HostileClients, MutatedBodiesChangeNothing) {
     ++statuses[answer->status];
     EXPECT_TRUE(answer->status == 200 || answer->status == 400) << answer->status << body << answer->body;
   }
-  EXPECT_GT(statuses[200], 50);
-  EXPECT_GT(statuses[400], 1000);
+  EXPECT_GT(statuses[200], malformed / 60);
   EXPECT_EQ(said_by(server), before);
   EXPECT_TRUE(server.comes_to_rest());
 }

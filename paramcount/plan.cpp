@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/stage_parts.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
@@ -26,7 +27,7 @@ std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurre
   if (where.tower) return first ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
   if (where.mtp) return last ? layers_of(where) : std::vector<std::uint64_t>{};
   if (!in_layers) {
-    const bool lookup = spec.role == Role::token_embedding || spec.role == Role::position_embedding;
+    const bool lookup = feeds_first_layer(spec);
     // A tied head needs its matrix on the last stage too.
     const bool tied_copy = spec.storage == Storage::tied && last && !first;
     const bool here = spec.storage == Storage::tied ? tied_copy : lookup ? first : last;

@@ -47,14 +47,17 @@ void add_out(Module& module, const std::string& name, const Quantity& in, const 
                       .bias = bias});
 }
 
-// One filter a channel: [channels, 1, kernel].
-void add_convolution(Module& module, const std::string& name, const Quantity& channels,
-                     const Quantity& kernel, bool bias = false) {
+// One filter a channel: [channels, 1, kernel]. Channels lie as what passes through them, `members`, and are cut as that
+// is: in vLLM conv1d is a ColumnParallelLinear, with the loader of in_proj's parts.
+void add_convolution(Module& module, const std::string& name, const std::vector<PartitionedPart>& members,
+                     const Quantity& channels, const Quantity& kernel, bool bias = false) {
   TensorSpec weight = parameter(name + ".weight", {channels, 1, kernel}, Role::convolution, Part::attention);
+  weight.parallel = {Partition::columns, 0, members};
   module.tensors.push_back(std::move(weight));
   if (!bias) return;
   module.tensors.push_back(parameter(name + ".bias", {channels}, Role::convolution, Part::attention));
   module.tensors.back().bias = true;
+  module.tensors.back().parallel = {Partition::columns, 0, members};
 }
 
 std::uint64_t conv_values(const Quantity& channels, const Quantity& kernel) {
@@ -107,7 +110,7 @@ Module gated_delta_net(const GatedDeltaNet& n) {
               .units = vh,
               .quantizable = false});
   }
-  add_convolution(module, "conv1d", Quantity(2) * keys + values, n.kernel);
+  add_convolution(module, "conv1d", {q_part, k_part, v_part}, Quantity(2) * keys + values, n.kernel);
   add_by_head(module, "A_log", {n.value_heads}, Role::decay, n.value_heads);
   add_by_head(module, "dt_bias", {n.value_heads}, Role::time_bias, n.value_heads);
   add_norm(module, "norm", n.value_dim, Role::recurrent_norm, false, Part::attention);
@@ -131,7 +134,7 @@ Module kimi_delta_attention(const KimiDeltaAttention& k) {
   for (const auto& [letter, role] : {std::pair{"q", Role::q}, {"k", Role::k}, {"v", Role::v}}) {
     add_into(module, k.hidden,
              {.name = std::string(letter) + "_proj", .out = width, .role = role, .units = heads});
-    add_convolution(module, std::string(letter) + "_conv1d", width, k.kernel);
+    add_convolution(module, std::string(letter) + "_conv1d", {{role, width.value(), heads}}, width, k.kernel);
   }
   const auto low_rank = [&](const std::string& a, const std::string& b, Role role) {
     add_linear(module, {.name = a, .in = k.hidden, .out = k.head_dim, .role = role, .part = Part::attention});
@@ -188,7 +191,8 @@ Module mamba2(const Mamba2& m) {
                         {Role::q, gs, g},
                         {Role::time_bias, h, h}},
             .bias = m.bias});
-  add_convolution(module, "conv1d", channels, m.kernel, m.conv_bias);
+  add_convolution(module, "conv1d", {{Role::v, i, h}, {Role::k, gs, g}, {Role::q, gs, g}}, channels, m.kernel,
+                  m.conv_bias);
   add_by_head(module, "A_log", {m.heads}, Role::decay, m.heads);
   add_by_head(module, "D", {m.heads}, Role::skip, m.heads);
   add_by_head(module, "dt_bias", {m.heads}, Role::time_bias, m.heads);
@@ -216,7 +220,7 @@ Module mamba1(const Mamba1& m) {
             .units = 0,
             .members = {{Role::v, inner, inner}, {Role::recurrent_gate, inner, inner}},
             .bias = m.bias});
-  add_convolution(module, "conv1d", m.inner, m.kernel, m.conv_bias);
+  add_convolution(module, "conv1d", {{Role::v, inner, inner}}, m.inner, m.kernel, m.conv_bias);
   add_linear(module, {.name = "x_proj",
                       .in = m.inner,
                       .out = m.rank + Quantity(2) * m.state,
@@ -261,7 +265,7 @@ Module short_convolution(const ShortConvolution& s) {
             .units = 0,
             .members = {{Role::recurrent_in, h, h}, {Role::recurrent_in, h, h}, {Role::recurrent_in, h, h}},
             .bias = s.bias});
-  add_convolution(module, "conv", s.hidden, s.kernel, s.bias);
+  add_convolution(module, "conv", {{Role::convolution, h, h}}, s.hidden, s.kernel, s.bias);
   add_out(module, "out_proj", s.hidden, s.hidden, s.hidden, s.bias);
   return module;
 }

@@ -241,9 +241,10 @@ Matrix CompressedAttention::forward(const Matrix& x, std::size_t layer, const Ba
   at("attn_context", context);
   // Values were rotated with their keys: the rotation by the query's own position leaves how far they lie apart.
   rotate(context, s.heads, {angles.cos, ops.multiply(angles.sin, -1)}, ops);
-  const std::size_t group = context.columns() / s.groups, rank = output_a.rows / s.groups;
+  const std::size_t group = output_a.inputs(), groups = context.columns() / group,
+                    rank = output_a.outputs() / groups;
   Matrix narrow;  // [tokens, groups · rank]
-  for (std::size_t g = 0; g < s.groups; ++g) {
+  for (std::size_t g = 0; g < groups; ++g) {
     const Matrix y = ops.linear(context.part(g * group, group), output_a.row_range(g * rank, rank));
     narrow = g == 0 ? y : ops.concatenate(narrow, y);
   }

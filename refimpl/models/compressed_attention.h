@@ -20,7 +20,7 @@
 namespace assay {
 
 struct CompressedSettings {
-  std::size_t heads = 0, head_dim = 0, rope_dim = 0, window = 0, groups = 1;
+  std::size_t heads = 0, head_dim = 0, rope_dim = 0, window = 0;
   std::size_t index_heads = 0, index_dim = 0, top_k = 0;
   double epsilon = 1e-6;
   RopeRule rope, compressed_rope;  // of layers with the window alone, and of the others

@@ -24,6 +24,7 @@
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
 #include "refimpl/models/staged_model.h"
+#include "refimpl/ops/as_it_is.h"
 
 namespace assay {
 namespace {
@@ -76,11 +77,10 @@ class Deepseek final : public StagedModel {
   }
 
   std::size_t layer_count() const override { return layers_.size(); }
-  std::string obstacle() const override;
-  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
-  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                 const Taps& taps) const override;
-  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override;
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override;
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override;
   std::size_t draft_layers() const override { return modules_.size(); }
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
@@ -99,6 +99,21 @@ class Deepseek final : public StagedModel {
 };
 
 // -------------------------------------------------------------------------------------------- forward pass
+
+// Keys that a layer of an earlier stage chose, as KeyChoice::positions has them, which no precision rounds.
+Matrix positions_of(const KeyChoice& chosen, std::size_t top_k, Ops& ops) {
+  std::vector<double> positions(chosen.keys.size() * top_k, -1);
+  for (std::size_t t = 0; t < chosen.keys.size(); ++t)
+    std::copy(chosen.keys[t].begin(), chosen.keys[t].end(), &positions[t * top_k]);
+  return as_it_is(ops, positions, chosen.keys.size(), top_k);
+}
+KeyChoice choice_at(const Matrix& positions, Ops& ops) {
+  KeyChoice chosen = {std::vector<std::vector<std::int32_t>>(positions.rows()), positions};
+  const std::vector<double> all = ops.download(positions);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] >= 0) chosen.keys[i / positions.columns()].push_back(static_cast<std::int32_t>(all[i]));
+  return chosen;
+}
 
 Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, const Batch& batch,
                            const RopeAngles& angles, KeyChoice& chosen, Ops& ops, const TapScope& at) const {
@@ -124,34 +139,31 @@ Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, cons
   return x;  // [tokens, hidden]
 }
 
-// GLM-5.2: a layer may take the keys that an earlier one chose.
-std::string Deepseek::obstacle() const {
-  const bool takes =
-      s_.attention.top_k != 0 &&
-      std::any_of(layers_.begin(), layers_.end(), [](const Layer& l) { return !l.attention.indexer; });
-  return takes ? "layers attend to the keys that others chose" : "";
-}
-
-Matrix Deepseek::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
+StageStream Deepseek::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
   Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   if (s_.embedding_factor != 1) x = ops.multiply(x, ops.arithmetic().round(s_.embedding_factor));
   taps("embed", x);
-  return x;
+  return {x, {}};
 }
 
-Matrix Deepseek::through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                         const Taps& taps) const {
+// Beside the stream: what the last indexer chose. GLM-5.2: a layer may take the keys that an earlier one chose.
+StageStream Deepseek::through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch,
+                              Ops& ops, const Taps& taps) const {
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);  // [tokens, rope / 2]
   KeyChoice chosen;
+  if (!stream.beside.empty()) chosen = choice_at(stream.beside.front(), ops);
   for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
-    x = run_layer(layers_[i], i, x, batch, angles, chosen, ops, TapScope(taps, "layers", i));
+    stream.x = run_layer(layers_[i], i, stream.x, batch, angles, chosen, ops, TapScope(taps, "layers", i));
   }
-  return x;
+  const bool is_taken = end < layers_.size() && s_.attention.top_k != 0 && !layers_[end].attention.indexer;
+  stream.beside.clear();
+  if (is_taken) stream.beside.push_back(positions_of(chosen, s_.attention.top_k, ops));
+  return stream;
 }
 
-Matrix Deepseek::leave(const Matrix& stream, Ops& ops, const Taps& taps) const {
-  const Matrix x = ops.rms_norm(stream, final_norm_, s_.epsilon, NormForm::weight_last);
+Matrix Deepseek::leave(const StageStream& stream, Ops& ops, const Taps& taps) const {
+  const Matrix x = ops.rms_norm(stream.x, final_norm_, s_.epsilon, NormForm::weight_last);
   taps("final_norm", x);
   return x;
 }

@@ -9,6 +9,7 @@
 #include "refimpl/models/compressed_attention.h"
 #include "refimpl/models/deepseek.h"
 #include "refimpl/models/hashed_mixture.h"
+#include "refimpl/models/staged_model.h"
 #include "refimpl/ops/stream_calls.h"
 
 namespace assay {
@@ -29,7 +30,7 @@ struct V4Layer {
   HashedMixture mlp;
 };
 
-class DeepseekV4 final : public LanguageModel {
+class DeepseekV4 final : public StagedModel {
  public:
   explicit DeepseekV4(const Weights& weights);
 
@@ -42,7 +43,11 @@ class DeepseekV4 final : public LanguageModel {
   }
   RopeLayout rope_layout() const override { return RopeLayout::interleaved; }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  std::size_t layer_count() const override { return layers_.size(); }
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override;
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     const Matrix y = ops.linear(hidden, head_);
     taps("logits", y);
@@ -97,16 +102,25 @@ Matrix DeepseekV4::run_layer(const V4Layer& layer, std::size_t index, Matrix x, 
   return x;
 }
 
-Matrix DeepseekV4::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {
+StageStream DeepseekV4::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
   const Matrix embedded = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   Matrix x = embedded;
   for (std::size_t i = 1; i < streams_; ++i) x = ops.concatenate(x, embedded);
   taps("embed", x);  // [tokens, streams · hidden]
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  return {x, {}};
+}
+
+StageStream DeepseekV4::through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch,
+                                Ops& ops, const Taps& taps) const {
+  for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
-    x = run_layer(layers_[i], i, x, batch, ops, TapScope(taps, "layers", i));
+    stream.x = run_layer(layers_[i], i, stream.x, batch, ops, TapScope(taps, "layers", i));
   }
-  x = read_streams(ops, x, weights_of(x, head_streams_, ops));
+  return stream;
+}
+
+Matrix DeepseekV4::leave(const StageStream& stream, Ops& ops, const Taps& taps) const {
+  Matrix x = read_streams(ops, stream.x, weights_of(stream.x, head_streams_, ops));
   x = ops.rms_norm(x, final_norm_, s_.epsilon, NormForm::weight_inside);
   taps("final_norm", x);
   return x;  // [tokens, hidden]
@@ -123,7 +137,6 @@ DeepseekV4::DeepseekV4(const Weights& weights) {
   s_.compressed_rope = h.ropes.at(1);
   s_.rope_dim = s_.rope.rotary_dim;
   s_.window = g.window;
-  s_.groups = config.size("o_groups", 8).value();
   s_.epsilon = h.epsilon;
   streams_ = config.size("hc_mult", 4).value();
   iterations_ = config.size("hc_sinkhorn_iters", 20).value();

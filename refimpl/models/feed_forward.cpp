@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/models/experts_one_by_one.h"
 #include "refimpl/models/sparse_mixer.h"
 
 namespace assay {
@@ -177,17 +178,9 @@ Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const 
   return sum;
 }
 
-// What experts make of their tokens, one expert after the other: no kernel knows the limit, or situ.
+// No kernel knows the limit, or situ.
 Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) const {
-  const auto stage = [&](double value) { return ops.arithmetic().stage(value); };
-  const std::vector<double> weights = ops.download(routing.weights);
-  std::vector<double> sums(x.rows() * x.columns());
-  for (std::size_t e = 0; e < experts.down.size(); ++e) {
-    std::vector<std::size_t> places;  // in the routing
-    for (std::size_t i = 0; i < routing.experts.size(); ++i) {
-      if (static_cast<std::size_t>(routing.experts[i]) == e) places.push_back(i);
-    }
-    if (places.empty()) continue;
+  const ExpertFunction expert = [&](const Matrix& rows, std::size_t e) {
     GatedMlp one;
     if (experts.gate_up.empty())
       one.gate = experts.gate[e], one.up = experts.up[e];
@@ -197,15 +190,9 @@ Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) co
     one.form = experts.form;
     one.limit = limit;
     one.situ = situ;
-    std::vector<std::size_t> rows;
-    for (const std::size_t place : places) rows.push_back(place / routing.top_k);
-    const std::vector<double> y = ops.download(one.forward(ops.gather(x, rows), ops));
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      double& sum = sums[rows[i / x.columns()] * x.columns() + i % x.columns()];
-      sum = stage(sum + stage(y[i] * weights[places[i / x.columns()]]));
-    }
-  }
-  return ops.upload(sums, x.rows(), x.columns());
+    return one.forward(rows, ops);
+  };
+  return experts_one_by_one(x, routing, experts.down.size(), expert, ops);
 }
 
 bool is_mixture(const Weights& weights, std::size_t layer) {

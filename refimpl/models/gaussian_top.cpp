@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "refimpl/ops/apart.h"
+
 namespace assay {
 
 // Bisection to a few digits, then Newton's steps on Φ(z) = erfc(-z / √2) / 2.
@@ -19,7 +21,9 @@ double normal_quantile(double p) {
   return z;
 }
 
-Matrix gaussian_top(const Matrix& x, double sparsity, Ops& ops) {
+namespace {
+
+Matrix top_of_rows(const Matrix& x, double sparsity, Ops& ops) {
   const auto stage = [&](double value) { return ops.arithmetic().stage(value); };
   const double quantile = ops.arithmetic().round(normal_quantile(sparsity));
   const std::size_t width = x.columns();
@@ -35,6 +39,14 @@ Matrix gaussian_top(const Matrix& x, double sparsity, Ops& ops) {
     for (double& value : row) value = std::max(value - cut, 0.0);
   }
   return ops.upload(values, x.rows(), width);
+}
+
+}  // namespace
+
+Matrix gaussian_top(const Matrix& x, double sparsity, Ops& ops) {
+  if (auto* apart = dynamic_cast<OpsApart*>(&ops))
+    return apart->on_whole_rows(x, [&](const Matrix& whole) { return top_of_rows(whole, sparsity, ops); });
+  return top_of_rows(x, sparsity, ops);
 }
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/kin_rules.h"
 #include "refimpl/models/per_layer_input.h"
+#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -66,7 +67,7 @@ struct Gemma3nLayer {
   PerLayerStep own_input;
 };
 
-class Gemma3n final : public LanguageModel {
+class Gemma3n final : public StagedModel {
  public:
   explicit Gemma3n(const Weights& weights)
       : h_(hyperparameters(weights.tree())),
@@ -100,24 +101,37 @@ class Gemma3n final : public LanguageModel {
                        [&](const RopeRule& rule) { return same_frequencies(rule, length, other); });
   }
 
-  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+  std::size_t layer_count() const override { return layers_.size(); }
+  std::size_t cache_of(std::size_t layer) const override {
+    return layers_.at(layer).attention->reads_layer();
+  }
+  // Beside the streams: inputs of all layers, [tokens, layers · width].
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const Matrix first = ops.multiply(ops.embed(batch.tokens, embedding_),
                                       ops.arithmetic().round(h_.embedding_scale));  // [tokens, hidden]
-    const Matrix own = own_inputs_(batch, first, ops);  // [tokens, layers · width]
+    const Matrix own = own_inputs_(batch, first, ops);
     taps("layer_inputs", own);
-    Streams x = spread(first, spread_, ops);
-    taps("embed", side_by_side(x, ops));
+    const Matrix x = side_by_side(spread(first, spread_, ops), ops);
+    taps("embed", x);
+    return {x, {own}};
+  }
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override {
+    const Matrix own = stream.beside.at(0);
+    Streams x = apart(stream.x);
     std::vector<RopeAngles> angles;
     for (const RopeRule& rule : h_.ropes) angles.push_back(rope_angles(rule, batch, ops));
-    for (const Gemma3nLayer& layer : layers_) {
+    for (std::size_t i = first; i < end; ++i) {
       batch.go_on();
-      const TapScope at(taps, "layers", layer.index);
+      const TapScope at(taps, "layers", i);
       const std::size_t width = own_inputs_.width;
-      x = run(layer, x, own.part(layer.index * width, width), batch, angles.at(*h_.rope_of.at(layer.index)),
-              ops, at);
+      x = run(layers_[i], x, own.part(i * width, width), batch, angles.at(*h_.rope_of.at(i)), ops, at);
       if (at.listening()) at("out", side_by_side(x, ops));
     }
-    const Matrix y = final_norm_(gathered(x, gather_, ops), ops);
+    return {side_by_side(x, ops), {own}};
+  }
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
+    const Matrix y = final_norm_(gathered(apart(stream.x), gather_, ops), ops);
     taps("final_norm", y);
     return y;
   }
@@ -158,6 +172,13 @@ class Gemma3n final : public LanguageModel {
     Matrix all = x.at(0);
     for (std::size_t i = 1; i < x.size(); ++i) all = ops.concatenate(all, x[i]);
     return all;
+  }
+
+  Streams apart(const Matrix& x) const {
+    const std::size_t count = spread_.size() + 1, width = x.columns() / count;
+    Streams streams;
+    for (std::size_t i = 0; i < count; ++i) streams.push_back(x.part(i * width, width));
+    return streams;
   }
 
   Streams run(const Gemma3nLayer& layer, const Streams& x, const Matrix& own, const Batch& batch,

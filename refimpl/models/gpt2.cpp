@@ -47,14 +47,15 @@ class Gpt2 final : public StagedModel {
   bool embeds_positions() const override { return true; }
 
   std::size_t layer_count() const override { return blocks_.size(); }
-  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const std::vector<TokenId> positions(batch.positions.begin(), batch.positions.end());
     const Matrix x = ops.add(ops.embed(batch.tokens, tokens_), ops.embed(positions, positions_));
     taps("embed", x);  // [tokens, hidden]
-    return x;
+    return {x, {}};
   }
-  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                 const Taps& taps) const override {
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override {
+    Matrix& x = stream.x;
     for (std::size_t i = first; i < end; ++i) {
       batch.go_on();
       const TapScope at(taps, "layers", i);
@@ -64,10 +65,10 @@ class Gpt2 final : public StagedModel {
       x = ops.add(x, mlp(norm(x, block.mlp_norm, "mlp_norm", ops, at), block, ops, at));
       at("out", x);
     }
-    return x;
+    return stream;
   }
-  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override {
-    const Matrix x = ops.layer_norm(stream, final_norm_.weight, final_norm_.bias, h_.epsilon);
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
+    const Matrix x = ops.layer_norm(stream.x, final_norm_.weight, final_norm_.bias, h_.epsilon);
     taps("final_norm", x);
     return x;
   }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/system/error.h"
+#include "refimpl/models/experts_one_by_one.h"
 
 namespace assay {
 namespace {
@@ -84,8 +85,8 @@ Matrix HashedMixture::forward(const Matrix& x, std::span<const TokenId> tokens, 
   const std::vector<double> all = ops.download(logits);
   const std::vector<double> correction =
       mixture.correction ? decode_vector(mixture.correction) : std::vector<double>(experts);
-  std::vector<std::vector<std::pair<std::size_t, double>>> of_expert(experts);  // tokens and weights
-  std::vector<double> dense(all.size());
+  Routing routing = {top_k, {}, {}};
+  std::vector<double> weights, dense(all.size());
   for (std::size_t t = 0; t < x.rows(); ++t) {
     std::vector<double> scores, choice;
     for (std::size_t e = 0; e < experts; ++e) {
@@ -104,27 +105,19 @@ Matrix HashedMixture::forward(const Matrix& x, std::span<const TokenId> tokens, 
     for (const std::int32_t e : chosen) {
       const auto expert = static_cast<std::size_t>(e);
       const double w = stage(stage(scores[expert] / stage(stage(sum) + 1e-20)) * mixture.rule.scale);
-      of_expert[expert].emplace_back(t, w);
+      routing.experts.push_back(e);
+      weights.push_back(w);
       dense[t * experts + expert] = w;
     }
   }
   if (at.listening()) at("router_weights", ops.upload(dense, x.rows(), experts));
 
-  std::vector<double> routed(x.rows() * x.columns());
-  for (std::size_t e = 0; e < experts; ++e) {
-    if (of_expert[e].empty()) continue;
-    std::vector<std::size_t> rows;
-    for (const auto& [token, weight] : of_expert[e]) rows.push_back(token);
+  routing.weights = ops.upload(weights, x.rows(), top_k);
+  const ExpertFunction one = [&](const Matrix& rows, std::size_t e) {
     const ExpertWeights& w = mixture.experts;
-    const std::vector<double> y =
-        ops.download(limited_mlp(ops.gather(x, rows), w.gate[e], w.up[e], w.down[e], limit, ops));
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const auto& [token, weight] = of_expert[e][i / x.columns()];
-      double& sum = routed[token * x.columns() + i % x.columns()];
-      sum = stage(sum + stage(y[i] * weight));
-    }
-  }
-  const Matrix out = ops.upload(routed, x.rows(), x.columns());
+    return limited_mlp(rows, w.gate[e], w.up[e], w.down[e], limit, ops);
+  };
+  const Matrix out = experts_one_by_one(x, routing, experts, one, ops);
   if (!mixture.shared) return out;
   const GatedMlp& shared = *mixture.shared;
   return ops.add(out, limited_mlp(x, shared.gate, shared.up, shared.down, limit, ops));

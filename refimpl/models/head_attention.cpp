@@ -12,6 +12,13 @@
 namespace assay {
 namespace {
 
+// Of all heads of the model, of which a rank's operations take its own: slopes go by a head's number.
+std::size_t whole_heads(const Weights& weights, std::size_t layer) {
+  for (const AttentionGeometry& g : weights.whole_tree().attention)
+    if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g.heads;
+  throw Error::internal("a layer without attention is asked for its heads");
+}
+
 // ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
 // of twice as many.
 std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
@@ -87,7 +94,7 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
   index_ = BlockIndex::find(weights, layer, geometry, form.index, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
-  if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(geometry.heads, h_.alibi_exponent);
+  if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_heads(weights, layer), h_.alibi_exponent);
 }
 
 CacheWidth HeadAttention::cache_width() const {

@@ -32,6 +32,7 @@ class HeadAttention {
                 const AttentionForm& form, const NormRule& norm);
 
   CacheWidth cache_width() const;  // none where another layer's is read
+  std::size_t reads_layer() const { return cache_; }
   // x: after the layer's norm, [tokens, hidden]. `angles`: of the batch's positions; null: nothing rotates.
   Matrix forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
                  const TapScope& at) const;

@@ -111,10 +111,10 @@ class Longcat final : public StagedModel {
     return same_frequencies(rope_, length, other);
   }
   std::size_t layer_count() const override { return layers_.size(); }
-  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
-  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                 const Taps& taps) const override;
-  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override;
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override;
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     const Matrix y = ops.linear(hidden, head_);
     taps("logits", y);
@@ -133,14 +133,15 @@ class Longcat final : public StagedModel {
   std::vector<TwiceLayer> layers_;
 };
 
-Matrix Longcat::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
+StageStream Longcat::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
   const Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   taps("embed", x);
-  return x;
+  return {x, {}};
 }
 
-Matrix Longcat::through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                        const Taps& taps) const {
+StageStream Longcat::through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch,
+                             Ops& ops, const Taps& taps) const {
+  Matrix& x = stream.x;
   const RopeAngles angles = rope_angles(rope_, batch, ops);
   KeyChoice chosen;
   for (std::size_t i = first; i < end; ++i) {
@@ -167,11 +168,11 @@ Matrix Longcat::through(Matrix x, std::size_t first, std::size_t end, const Batc
     x = ops.add(x, shortcut);
     at("out", x);
   }
-  return x;
+  return stream;
 }
 
-Matrix Longcat::leave(const Matrix& stream, Ops& ops, const Taps& taps) const {
-  const Matrix x = norm(stream, final_norm_, ops);
+Matrix Longcat::leave(const StageStream& stream, Ops& ops, const Taps& taps) const {
+  const Matrix x = norm(stream.x, final_norm_, ops);
   taps("final_norm", x);
   return x;
 }

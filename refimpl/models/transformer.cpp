@@ -232,37 +232,40 @@ class Decoder : public StagedModel {
   }
 
   std::size_t layer_count() const override { return layers_.size(); }
-  std::string obstacle() const override {
-    if (own_inputs_) return "every layer is given an embedding of its own";
-    return form_.residual_block != 0 ? "layers attend to what others left" : "";
+  std::size_t cache_of(std::size_t layer) const override {
+    const std::optional<HeadAttention>& attention = layers_.at(layer).attention;
+    return attention ? attention->reads_layer() : layer;
   }
-  Matrix enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
+  // Beside the stream: inputs of all layers; or the stream before every residual_block-th layer.
+  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const Matrix x = embed(batch, ops);  // [tokens, hidden]
     taps("embed", x);
-    return x;
+    if (!own_inputs_) return {x, {}};
+    const Matrix own = (*own_inputs_)(batch, x, ops);  // [tokens, layers · width]
+    taps("layer_inputs", own);
+    return {x, {own}};
   }
-  Matrix through(Matrix x, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                 const Taps& taps) const override {
-    const Matrix own = own_inputs_ ? (*own_inputs_)(batch, x, ops) : Matrix();  // [tokens, layers · width]
-    if (own_inputs_) taps("layer_inputs", own);
+  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
+                      const Taps& taps) const override {
+    const Matrix own = own_inputs_ ? stream.beside.at(0) : Matrix();
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
-    std::vector<Matrix> kept;  // the stream before every residual_block-th layer
     for (std::size_t i = first; i < end; ++i) {
       const DecoderLayer& layer = layers_[i];
+      const TapScope at(taps, "layers", layer.index);
       batch.go_on();
       if (form_.residual_block != 0) {
-        x = run_on_mixes(layer, x, kept, batch, ops, TapScope(taps, "layers", layer.index));
+        stream.x = run_on_mixes(layer, stream.x, stream.beside, batch, ops, at);
         continue;
       }
       const std::optional<std::size_t> rope = h_.rope_of.at(layer.index);
-      x = run(layer, x, own, batch, rope ? &angles.at(*rope) : nullptr, ops,
-              TapScope(taps, "layers", layer.index));
+      stream.x = run(layer, stream.x, own, batch, rope ? &angles.at(*rope) : nullptr, ops, at);
     }
-    if (output_mix_) taps("mixed", x = output_mix_(kept, x, h_.epsilon, ops));
-    return x;
+    return stream;
   }
-  Matrix leave(const Matrix& stream, Ops& ops, const Taps& taps) const override {
-    const Matrix x = final_norm_(stream, ops);
+  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
+    Matrix x = stream.x;
+    if (output_mix_) taps("mixed", x = output_mix_(stream.beside, x, h_.epsilon, ops));
+    x = final_norm_(x, ops);
     taps("final_norm", x);
     return x;
   }

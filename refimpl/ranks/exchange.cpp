@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "core/system/error.h"
-#include "refimpl/ops/run_expert.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ranks/rank_ops.h"
 
@@ -44,17 +43,19 @@ void pack(std::vector<double>& message, double token, std::size_t expert, const 
 
 }  // namespace
 
-Matrix RankOps::exchanged(const FusedMoeCall& call) {
+Matrix RankOps::sent_to_experts(const Matrix& all_rows, const Routing& routing, std::size_t experts,
+                                const ExpertFunction& expert_of) {
   RankGroup& stage = groups_.stage;
   const RankGrid& grid = groups_.place.grid;
-  const std::size_t tokens = call.x.rows(), width = call.x.columns(), top_k = call.routing.top_k;
-  const std::size_t each = call.experts.down.size() / grid.ep, ranks = grid.ranks_of_an_expert();
-  const std::vector<double> x = download(call.x), weights = download(call.routing.weights);
+  const std::size_t tokens = all_rows.rows(), width = all_rows.columns(), top_k = routing.top_k;
+  const std::size_t each = experts / grid.ep, ranks = grid.ranks_of_an_expert();
+  const std::vector<double> x = download(all_rows), weights = download(routing.weights);
+  exchanging_ = true;
 
   std::vector<std::vector<double>> out(stage.size());
   for (std::size_t t = groups_.tensor.rank(); t < tokens; t += groups_.tensor.size()) {
     for (std::size_t i = 0; i < top_k; ++i) {
-      const auto expert = static_cast<std::size_t>(call.routing.experts[t * top_k + i]);
+      const auto expert = static_cast<std::size_t>(routing.experts[t * top_k + i]);
       const std::size_t first = expert / each * ranks;
       for (std::size_t r = first; r < first + ranks; ++r)
         pack(out[r], static_cast<double>(t), expert, &x[t * width], width);
@@ -74,12 +75,13 @@ Matrix RankOps::exchanged(const FusedMoeCall& call) {
       rows.insert(rows.end(), parcel.numbers, parcel.numbers + width);
     }
     if (of_expert.empty()) continue;
-    const Matrix y = run_expert(*this, as_it_is(*this, rows, of_expert.size(), width), call.experts, e);
+    const Matrix y = expert_of(as_it_is(*this, rows, of_expert.size(), width), e);
     if (groups_.expert.rank() != 0) continue;  // all ranks of the group have the sum; one says it
     const std::vector<double> results = download(y);
     for (std::size_t i = 0; i < of_expert.size(); ++i)
       pack(back[of_expert[i]->sender], of_expert[i]->token, e, &results[i * width], width);
   }
+  exchanging_ = false;
   const auto returned = stage.all_to_all(std::move(back));
   std::vector<Parcel> results = unpacked(returned, width);
   std::stable_sort(results.begin(), results.end(),
@@ -90,7 +92,7 @@ Matrix RankOps::exchanged(const FusedMoeCall& call) {
     const auto t = static_cast<std::size_t>(result.token);
     double weight = 0;
     for (std::size_t i = 0; i < top_k; ++i)
-      if (static_cast<std::size_t>(call.routing.experts[t * top_k + i]) == result.expert)
+      if (static_cast<std::size_t>(routing.experts[t * top_k + i]) == result.expert)
         weight = weights[t * top_k + i];
     double* sum = &sums[t * width];
     for (std::size_t c = 0; c < width; ++c)

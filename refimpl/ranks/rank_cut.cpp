@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/model/stage_parts.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 
@@ -12,7 +13,7 @@ namespace assay {
 namespace {
 
 bool is_vector(const TensorSpec& spec) {
-  return spec.bias || spec.shape.size() == 1;
+  return spec.bias || spec.shape.size() <= 1;
 }
 
 std::uint64_t sum_of(const std::vector<PartitionedPart>& members) {
@@ -43,21 +44,6 @@ const TensorSpec* sibling(const Module& module, Role role) {
   for (const TensorSpec& spec : module.tensors)
     if (spec.role == role && !spec.bias) return &spec;
   return nullptr;
-}
-
-// Channels of a recurrent layer's convolution lie as the rows that are fed to it, without the gate and the steps.
-std::vector<PartitionedPart> convolution_members(const Module& module, std::uint64_t channels, int number) {
-  std::vector<PartitionedPart> members;
-  if (const TensorSpec* in = sibling(module, Role::recurrent_in)) {
-    for (const PartitionedPart& member : in->parallel.members)
-      if (member.role != Role::recurrent_gate && member.role != Role::time_bias) members.push_back(member);
-    // LFM2: what is fed to it is a product of two thirds.
-    if (sum_of(members) != channels) members = {{Role::convolution, channels, channels}};
-    return members;
-  }
-  constexpr Role kRoles[] = {Role::q, Role::k, Role::v};  // a convolution each
-  const TensorSpec* in = sibling(module, kRoles[number]);
-  return in == nullptr ? members : in->parallel.members;
 }
 
 }  // namespace
@@ -110,9 +96,7 @@ bool RankCut::is_here(const TensorSpec& spec, const WeightKey& key) const {
     const IndexRange mine = layers();
     return key.layer >= mine.begin && key.layer < mine.end;
   }
-  const bool enters = spec.role == Role::token_embedding || spec.role == Role::position_embedding ||
-                      spec.role == Role::embedding_norm;
-  if (!enters) return place_.last_stage();
+  if (!feeds_first_layer(spec)) return place_.last_stage();
   const bool is_head = spec.role == Role::token_embedding && whole_->tied_embeddings;
   return place_.first_stage() || (is_head && place_.last_stage());
 }
@@ -121,11 +105,6 @@ bool RankCut::is_here(const TensorSpec& spec, const WeightKey& key) const {
 TensorSpec RankCut::spec_of(const WeightView& whole, const TensorSpec& spec, const WeightKey& key) const {
   TensorSpec own = spec;
   Parallel& parallel = own.parallel;
-  if (spec.role == Role::convolution) {
-    const std::uint64_t channels = is_vector(spec) && spec.shape.size() == 1 ? whole.columns : whole.rows;
-    parallel = {Partition::columns, 0, convolution_members(*module_of_.at(&spec), channels, key.half)};
-    return own;
-  }
   if (parallel.partition == Partition::replicated || parallel.partition == Partition::vocabulary) return own;
   const bool inputs = parallel.partition == Partition::rows;
   const std::uint64_t size = is_vector(spec) ? whole.columns : inputs ? whole.inputs() : whole.outputs();
@@ -141,6 +120,7 @@ TensorSpec RankCut::spec_of(const WeightView& whole, const TensorSpec& spec, con
 }
 
 WeightView RankCut::share_of(const WeightView& whole, const TensorSpec& spec, const WeightKey& key) {
+  if (spec.storage == Storage::buffer) return whole;  // no weight: a table of whole numbers
   const Place at = {&spec, key.role, key.layer, key.expert, key.bias, key.half};
   if (const auto known = views_.find(at); known != views_.end()) return known->second;
   const TensorSpec own = spec_of(whole, spec, key);

@@ -9,18 +9,9 @@
 namespace assay {
 namespace {
 
-// What a layer does beyond what rank_cut.cpp knows how to share.
-bool is_shared_whole(Role role) {
-  switch (role) {
-    case Role::compressor:
-    case Role::residual_mix:
-    case Role::per_layer_embedding:
-    case Role::latent_down:
-    case Role::latent_up:
-    case Role::tower:
-    case Role::other: return true;
-    default: return false;
-  }
+// Whose forward rules nobody has held against a cut one.
+bool is_unknown(Role role) {
+  return role == Role::tower || role == Role::other;
 }
 
 class Refusals {
@@ -33,32 +24,32 @@ class Refusals {
 
 void refuse_heads(const ModuleTree& tree, const RankGrid& grid, Refusals& refusals) {
   for (const AttentionGeometry& g : tree.attention) {
-    if (g.keys_are_values) refusals.add("one head that is keys and values is not cut here");
-    if (!g.cached) refusals.add("layers that read the cache of others are not cut here");
-    if (g.kind == AttentionGeometry::Kind::heads && g.indexer_heads != 0)
+    // DeepSeek V4's indexer is whole at each rank; MiniMax M3's goes by groups of heads.
+    if (g.kind == AttentionGeometry::Kind::heads && g.indexer_heads != 0 && !g.keys_are_values)
       refusals.add("attention to chosen blocks is not cut here");
   }
   for (const RecurrentGeometry& g : tree.recurrent) {
     if (g.heads % grid.tp != 0)
       refusals.add(fmt::format("{}: {} heads over {} ranks", g.title, g.heads, grid.tp));
   }
-  if (const auto* h = std::get_if<Hyperparameters>(&tree.read_hyperparameters); h && h->alibi_exponent != 0)
-    refusals.add("linear biases of attention are not cut here");
 }
 
 void refuse_tensors(const ModuleTree& tree, const RankGrid& grid, Refusals& refusals) {
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (where.tower || spec.storage == Storage::buffer) return;
-    if (is_shared_whole(spec.role)) refusals.add(fmt::format("{} is not known to be cut", spec.name));
-    const bool by_head = (spec.role == Role::q_norm || spec.role == Role::k_norm) && spec.shape.size() > 1;
-    if (by_head) refusals.add(fmt::format("{}: norms of single heads are not cut here", spec.name));
+    if (is_unknown(spec.role)) refusals.add(fmt::format("{} is not known to be cut", spec.name));
+    // StableLM: a tensor for each head, told by its number.
+    const bool of_heads = spec.role == Role::q_norm || spec.role == Role::k_norm;
+    if (grid.tp > 1 && of_heads && spec.name.find(".norms.") != std::string::npos)
+      refusals.add("norms of heads that lie apart are not cut here");
     const RankPlace place = {grid, 0};
     const ParallelConfig cut = place.cut_of(spec.part);
     if (const auto refusal = refusal_to_cut(spec, cut, 1, false))
       refusals.add(fmt::format("{}: {}", refusal->arithmetic, refusal->message));
     // Of members that lie one by one in another, a repeated one would count twice in the sum behind it.
     for (const PartitionedPart& member : spec.parallel.members) {
-      const bool key = member.role == Role::k || member.role == Role::v || member.role == Role::q;
+      const bool key = member.role == Role::k || member.role == Role::v || member.role == Role::q ||
+                       member.role == Role::k_norm;
       if (cut_ranks(spec, cut) > member.units && !key)
         refusals.add(
             fmt::format("{}: {} units over {} ranks", spec.name, member.units, cut_ranks(spec, cut)));

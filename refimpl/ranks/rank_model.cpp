@@ -26,16 +26,42 @@ Batch part_of(const Batch& batch, std::size_t first, std::size_t last) {
   return part;
 }
 
-// The widths of a stream that stages hand on: rows stand for tokens.
-std::vector<double> with_columns(const Matrix& x, Ops& ops) {
-  std::vector<double> values = ops.download(x);
-  values.push_back(static_cast<double>(x.columns()));
-  return values;
+// What stages hand on, as one letter: [matrices | columns of each | numbers of each]. Rows stand for tokens.
+std::vector<double> letter_of(const std::vector<Matrix>& matrices, Ops& ops) {
+  std::vector<double> letter = {static_cast<double>(matrices.size())};
+  for (const Matrix& m : matrices) letter.push_back(static_cast<double>(m.columns()));
+  for (const Matrix& m : matrices) {
+    const std::vector<double> values = ops.download(m);
+    letter.insert(letter.end(), values.begin(), values.end());
+  }
+  return letter;
 }
-Matrix from_letter(std::vector<double> values, std::size_t rows, Ops& ops) {
-  const auto columns = static_cast<std::size_t>(values.back());
-  values.pop_back();
-  return as_it_is(ops, values, rows, columns);
+std::vector<Matrix> read_letter(const std::vector<double>& letter, std::size_t rows, Ops& ops) {
+  const auto count = static_cast<std::size_t>(letter.at(0));
+  std::vector<Matrix> matrices;
+  auto rest = std::span(letter).subspan(1 + count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto columns = static_cast<std::size_t>(letter.at(1 + i));
+    matrices.push_back(as_it_is(ops, rest.first(rows * columns), rows, columns));
+    rest = rest.subspan(rows * columns);
+  }
+  return matrices;
+}
+
+// What a layer's cache got in the step under way, of all sequences: keys, and values where there are any.
+void append_new_rows(const Batch& batch, std::size_t layer, const CacheWidth& width, Ops& ops,
+                     std::vector<Matrix>& to) {
+  for (const bool keys : {true, false}) {
+    if (!keys && width.value_width == 0) continue;
+    Matrix all = ops.allocate(batch.tokens.size(), keys ? width.key_width : width.value_width);
+    for (const Batch::Sequence& s : batch.sequences) {
+      const PagedKvView rows = keys ? s.cache->keys(layer) : s.cache->values(layer);
+      std::vector<std::size_t> places;
+      for (std::size_t i = 0; i < s.count; ++i) places.push_back(rows.row(s.cache->rows(layer) + i));
+      ops.store({.base = all}, s.first, ops.gather(rows.base, places));
+    }
+    to.push_back(all);
+  }
 }
 
 }  // namespace
@@ -53,18 +79,28 @@ RankModel::RankModel(std::unique_ptr<LanguageModel> inner, const RankCut& cut, R
   if (grid.tp == 1) vocabulary_ = inner_->vocabulary();
   if (grid.pp == 1) return;
   if (staged_ == nullptr) throw Error::input("this architecture is not computed in stages: take --pp 1");
-  if (const std::string obstacle = staged_->obstacle(); !obstacle.empty())
-    throw Error::input(fmt::format("{}: take --pp 1", obstacle));
+}
+
+// Layers before `border` whose keys and values layers behind it attend to, in their order.
+std::vector<std::size_t> RankModel::caches_across(std::size_t border) const {
+  std::vector<std::size_t> layers;
+  for (std::size_t i = border; i < staged_->layer_count(); ++i)
+    if (staged_->cache_of(i) < border) layers.push_back(staged_->cache_of(i));
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  return layers;
 }
 
 std::vector<CacheWidth> RankModel::cache_widths() const {
   std::vector<CacheWidth> widths = inner_->cache_widths();
   if (groups_.place.grid.pp == 1) return widths;
   const IndexRange mine = cut_.layers();
+  const std::vector<std::size_t> before = caches_across(mine.begin);
   const std::size_t of_a_layer = widths.size() / std::max<std::size_t>(1, staged_->layer_count());
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const std::size_t layer = of_a_layer > 1 ? i / of_a_layer : i;  // LongCat attends twice a layer
-    if (layer < mine.begin || layer >= mine.end) widths[i] = {};
+    const bool is_read = std::binary_search(before.begin(), before.end(), layer);
+    if (!is_read && (layer < mine.begin || layer >= mine.end)) widths[i] = {};
   }
   return widths;
 }
@@ -86,13 +122,41 @@ Matrix RankModel::pass(const Batch& batch, Ops& ops, const Taps& taps) const {
   const RankPlace& place = groups_.place;
   if (place.grid.pp == 1) return inner_->hidden(batch, ops, taps);
   const IndexRange mine = cut_.layers();
-  Matrix x = place.first_stage()
-                 ? staged_->enter(batch, ops, taps)
-                 : from_letter(groups_.pipeline.receive(place.stage() - 1), batch.tokens.size(), ops);
-  x = staged_->through(x, mine.begin, mine.end, batch, ops, taps);
-  if (place.last_stage()) return staged_->leave(x, ops, taps);
-  groups_.pipeline.send(place.stage() + 1, with_columns(x, ops));
-  return x;  // of the right number of rows: only the last stage's is looked at
+  StageStream stream =
+      place.first_stage() ? staged_->enter(batch, ops, taps) : take_over(batch, mine.begin, ops);
+  stream = staged_->through(std::move(stream), mine.begin, mine.end, batch, ops, taps);
+  if (place.last_stage()) return staged_->leave(stream, ops, taps);
+  hand_on(stream, batch, mine.end, ops);
+  return stream.x;  // of the right number of rows: only the last stage's is looked at
+}
+
+// To the next stage: the stream, what lies beside it, and what layers behind read of caches before the border.
+void RankModel::hand_on(const StageStream& stream, const Batch& batch, std::size_t border, Ops& ops) const {
+  std::vector<Matrix> all = {stream.x};
+  const std::vector<CacheWidth> widths = inner_->cache_widths();
+  for (const std::size_t layer : caches_across(border))
+    append_new_rows(batch, layer, widths.at(layer), ops, all);
+  all.insert(all.end(), stream.beside.begin(), stream.beside.end());
+  groups_.pipeline.send(groups_.place.stage() + 1, letter_of(all, ops));
+}
+
+StageStream RankModel::take_over(const Batch& batch, std::size_t border, Ops& ops) const {
+  const std::vector<Matrix> all =
+      read_letter(groups_.pipeline.receive(groups_.place.stage() - 1), batch.tokens.size(), ops);
+  const std::vector<CacheWidth> widths = inner_->cache_widths();
+  std::size_t next = 1;
+  for (const std::size_t layer : caches_across(border)) {
+    const Matrix keys = all.at(next++);
+    const Matrix values = widths.at(layer).value_width == 0 ? Matrix() : all.at(next++);
+    for (const Batch::Sequence& s : batch.sequences) {
+      const Matrix of_keys = keys.row_range(s.first, s.count);
+      if (values.empty())
+        s.cache->put(layer, of_keys);
+      else
+        s.cache->put(layer, of_keys, values.row_range(s.first, s.count));
+    }
+  }
+  return {all.at(0), {all.begin() + static_cast<std::ptrdiff_t>(next), all.end()}};
 }
 
 Matrix RankModel::hidden(const Batch& batch, Ops& ops, const Taps& taps) const {

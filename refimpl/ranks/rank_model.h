@@ -48,6 +48,9 @@ class RankModel final : public LanguageModel {
  private:
   Matrix pass(const Batch& batch, Ops& ops, const Taps& taps) const;
   bool anyone_works(bool self) const;
+  std::vector<std::size_t> caches_across(std::size_t border) const;
+  void hand_on(const StageStream& stream, const Batch& batch, std::size_t border, Ops& ops) const;
+  StageStream take_over(const Batch& batch, std::size_t border, Ops& ops) const;
 
   std::unique_ptr<LanguageModel> inner_;
   const StagedModel* staged_ = nullptr;

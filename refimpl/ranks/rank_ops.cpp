@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/ops/run_expert.h"
 #include "refimpl/ops/support.h"
 #include "refimpl/ranks/leaf_sums.h"
 
@@ -27,16 +28,6 @@ void take_apart(const std::vector<double>& all, std::size_t count, std::vector<s
 }
 
 }  // namespace
-
-Matrix as_it_is(Ops& ops, std::span<const double> values, std::size_t rows, std::size_t columns) {
-  Matrix y = ops.allocate(rows, columns);
-  with_elements(y.real(), [&](auto element) {
-    using T = decltype(element);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      y.row<T>(i / columns)[i % columns] = static_cast<T>(values[i]);
-  });
-  return y;
-}
 
 double unit_of(const Arithmetic& arithmetic) {
   if (arithmetic.precision == Precision::f64) return 0x1p-53;
@@ -104,8 +95,7 @@ Matrix RankOps::all_columns(const Matrix& mine, std::size_t each, std::size_t wi
 
 Matrix RankOps::run(const LinearCall& call) {
   if (cut_.is_elsewhere(call.weight))
-    throw Error::input("is needed where it is not: experts that are computed one by one are not dealt out")
-        .tensor(*call.weight.name);
+    throw Error::internal("is needed where it is not").tensor(*call.weight.name);
   const WeightCut& cut = cut_.cut_of(call.weight);
   if (cut.partition == Partition::rows) return summed(call, cut);
   const Matrix y = ReferenceOps::run(call);
@@ -255,13 +245,29 @@ Matrix RankOps::run(const GatedNormCall& call) {
   return own_part(ReferenceOps::run(whole), call.x.columns());
 }
 
+Matrix RankOps::on_whole_rows(const Matrix& mine, const std::function<Matrix(const Matrix&)>& of) {
+  if (groups_.tensor.size() == 1) return of(mine);
+  return own_part(of(whole_row(mine, mine.columns() * groups_.tensor.size())), mine.columns());
+}
+
+// ---------------------------------------------------------------------------------------------- heads and experts
+
+// Of slopes there is one a head of the whole model.
+Matrix RankOps::run(const AttentionCall& call) {
+  if (call.slopes.size() <= call.heads) return ReferenceOps::run(call);
+  AttentionCall own = call;
+  const auto first = call.slopes.begin() + static_cast<std::ptrdiff_t>(groups_.tensor.rank() * call.heads);
+  own.slopes.assign(first, first + static_cast<std::ptrdiff_t>(call.heads));
+  return ReferenceOps::run(own);
+}
+
 Matrix RankOps::run(const FusedMoeCall& call) {
   const RankGrid& grid = groups_.place.grid;
   if (grid.ep == 1 && grid.dp == 1) return ReferenceOps::run(call);
-  exchanging_ = true;
-  const Matrix y = exchanged(call);
-  exchanging_ = false;
-  return y;
+  const ExpertFunction expert = [&](const Matrix& rows, std::size_t e) {
+    return run_expert(*this, rows, call.experts, e);
+  };
+  return sent_to_experts(call.x, call.routing, call.experts.down.size(), expert);
 }
 
 }  // namespace assay

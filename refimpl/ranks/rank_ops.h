@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <span>
 
+#include "refimpl/ops/apart.h"
+#include "refimpl/ops/as_it_is.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ranks/rank_cut.h"
 #include "refimpl/ranks/rank_group.h"
@@ -30,7 +32,7 @@ struct RankOptions {
   bool measured = false;  // under `order`: hold every sum against the tree's
 };
 
-class RankOps final : public ReferenceOps {
+class RankOps final : public ReferenceOps, public OpsApart {
  public:
   // All outlive it.
   RankOps(const Arithmetic& arithmetic, int jobs, const RankCut& cut, RankGroups& groups,
@@ -43,6 +45,10 @@ class RankOps final : public ReferenceOps {
   Matrix run(const LayerNormCall& call) override;
   Matrix run(const GatedNormCall& call) override;
   Matrix run(const FusedMoeCall& call) override;
+  Matrix run(const AttentionCall& call) override;
+  Matrix on_whole_rows(const Matrix& mine, const std::function<Matrix(const Matrix&)>& of) override;
+  Matrix sent_to_experts(const Matrix& x, const Routing& routing, std::size_t experts,
+                         const ExpertFunction& expert) override;
 
   // Under `measured`: the largest |in order - by the tree| / (4 √K u Σ |x w|) of any sum over K inputs, where u is
   // half a unit in the last place of what is stored.
@@ -60,7 +66,6 @@ class RankOps final : public ReferenceOps {
   Matrix all_columns(const Matrix& mine, std::size_t each, std::size_t width);
   Matrix whole_row(const Matrix& mine, std::size_t width);
   Matrix own_part(const Matrix& whole, std::size_t width);
-  Matrix exchanged(const FusedMoeCall& call);
 
   const RankCut& cut_;
   RankGroups& groups_;
@@ -69,9 +74,6 @@ class RankOps final : public ReferenceOps {
   double worst_ratio_ = 0;
   std::uint64_t sums_ = 0;
 };
-
-// Numbers that a rank had and another is told: not rounded again, for some results stay wide (ResultRounding).
-Matrix as_it_is(Ops& ops, std::span<const double> values, std::size_t rows, std::size_t columns);
 
 // Half a unit in the last place of what the arithmetic stores, of 1.
 double unit_of(const Arithmetic& arithmetic);

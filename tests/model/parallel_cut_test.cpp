@@ -31,6 +31,7 @@ TEST(ParallelCut, TheThreePartsOfAShortConvolutionAreCutEachByItself) {
   EXPECT_EQ(ranges_of(tree, "model.layers.0.conv.in_proj.weight", 0), (Ranges{{0, 20}, {40, 60}, {80, 100}}));
   EXPECT_EQ(ranges_of(tree, "model.layers.0.conv.in_proj.weight", 1),
             (Ranges{{20, 40}, {60, 80}, {100, 120}}));
+  EXPECT_EQ(ranges_of(tree, "model.layers.0.conv.conv.weight", 1), (Ranges{{20, 40}}));  // and their filters
 }
 
 }  // namespace

@@ -24,11 +24,13 @@ void describe_cohere(ConfigReader& config, ModuleTree& tree) {
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
   Module attend = attention(a);
+  const auto add_head_norm = [&](const char* name, const Quantity& heads, Role role) {
+    attend.tensors.push_back(parameter(name, {heads, d.head_dim}, role, Part::attention));
+    attend.tensors.back().parallel = {Partition::columns, 0, {{role, heads.value(), heads.value()}}};
+  };
   if (config.flag("use_qk_norm", false)) {  // Command-R+: every head has a norm of its own
-    attend.tensors.push_back(
-        parameter("q_norm.weight", {d.heads, d.head_dim}, Role::q_norm, Part::attention));
-    attend.tensors.push_back(
-        parameter("k_norm.weight", {d.kv_heads, d.head_dim}, Role::k_norm, Part::attention));
+    add_head_norm("q_norm.weight", d.heads, Role::q_norm);
+    add_head_norm("k_norm.weight", d.kv_heads, Role::k_norm);
   }
   add_layers(tree, d, std::move(attend));
   tree.attention.push_back(geometry(a, all_layers(d.layers)));

@@ -37,7 +37,8 @@ TEST_P(Grids, EveryGridIsBitForBitTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Models, Grids,
                          testing::Values("llama", "mistral", "gemma3", "gpt2", "gpt-oss", "mixtral",
                                          "qwen3-moe", "deepseek-v2-lite", "deepseek-v3", "deepseek-v32",
-                                         "qwen3-next", "lfm2-moe", "jamba", "longcat-flash"),
+                                         "qwen3-next", "lfm2-moe", "jamba", "longcat-flash", "glm-moe-dsa",
+                                         "deepseek-v4"),
                          test::test_name);
 
 // One with idle copies: a single text, two copies.

@@ -21,7 +21,7 @@ inline std::vector<std::vector<TokenId>> rank_texts(std::size_t count) {
   std::vector<std::vector<TokenId>> texts;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<TokenId>& text = texts.emplace_back();
-    for (std::size_t k = 0; k < 7 + i; ++k) text.push_back(static_cast<TokenId>((11 * k + 29 * i + 5) % 96));
+    for (std::size_t k = 0; k < 7 + i; ++k) text.push_back(static_cast<TokenId>((11 * k + 29 * i + 5) % 37));
   }
   return texts;
 }

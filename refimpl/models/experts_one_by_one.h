@@ -1,0 +1,12 @@
+// Mixtures whose experts no kernel knows: each on the tokens that chose it, one after the other.
+#pragma once
+
+#include "refimpl/ops/apart.h"
+
+namespace assay {
+
+// Σ over a token's experts of weight · expert(token): [tokens, columns of x].
+Matrix experts_one_by_one(const Matrix& x, const Routing& routing, std::size_t experts,
+                          const ExpertFunction& expert, Ops& ops);
+
+}  // namespace assay

@@ -11,11 +11,23 @@
 
 namespace assay {
 
+// Rows of a block that come layer by layer, in the order of its group's layers: while earlier ones are computed.
+class LayeredRows {
+ public:
+  virtual ~LayeredRows() = default;
+  // Of the next layer, keys before values; by one thread, which need not be the engine's. None: they are not what they
+  // should be.
+  virtual std::optional<std::vector<double>> next() = 0;
+  // By the engine's thread, when no more are asked for: all came and were right, or nothing of the block counts.
+  virtual void over(bool whole) = 0;
+};
+
 // A block of a group of layers, as it comes back.
 struct OuterBlock {
-  std::vector<double> rows;  // as BlockStorage::read() has them
+  std::vector<double> rows;  // as BlockStorage::read() has them; empty: `later`
   std::shared_ptr<const SequenceCache::States> states =
       {};  // behind its last token, where they were asked for
+  std::shared_ptr<LayeredRows> later = {};
 };
 
 class OuterLevel {
@@ -29,6 +41,8 @@ class OuterLevel {
                                           bool with_states) = 0;
   // `block` holds this, and will hold something else soon.
   virtual void keep(std::size_t group, BlockId block, const BlockContent& content) = 0;
+  // All that was kept is where it goes. Throws what went wrong behind the engine's back.
+  virtual void finish() {}
 };
 
 }  // namespace assay

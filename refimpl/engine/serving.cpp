@@ -56,6 +56,7 @@ struct ServingEngine::Served {
         sampler(engine.parts_.sampler(asked, sample_)),
         draws(engine.parts_.draws({sampler.params().seed, sampler.params().sample})),
         watch(asked.text.watch_text ? asked.text.watch_text() : TextWatch()) {
+    cache.keep_by(engine.options_.method, 0);
     if (engine.options_.speculation.source) drafter = engine.options_.speculation.source->start();
   }
 
@@ -226,6 +227,15 @@ void ServingEngine::cancel(std::size_t request) {
   }
 }
 
+void ServingEngine::cancel_all() {
+  for (const auto& [number, texts] : requests_) cancel(number);
+}
+
+void ServingEngine::keep_all() {
+  scheduler_->keep_all();
+  if (outer_) outer_->finish();
+}
+
 const Generation& ServingEngine::result(std::size_t request, std::size_t sample) const {
   return requests_.at(request).at(sample)->made;
 }
@@ -240,7 +250,7 @@ void ServingEngine::forget(std::size_t request) {
 
 bool ServingEngine::step() {
   if (interrupted()) {
-    for (const auto& [number, texts] : requests_) cancel(number);
+    cancel_all();
     return false;
   }
   guess();
@@ -259,6 +269,9 @@ bool ServingEngine::step() {
     hidden = compute(plan);
   } catch (const Batch::Interrupted&) {
     return true;  // and the next step ends all
+  } catch (const LayerArrivals::Damaged&) {
+    forget_guesses();
+    return true;  // texts that began with it begin anew
   }
   forget_guesses();
   deliver(hidden, rows);
@@ -331,7 +344,8 @@ void ServingEngine::carry_out(const StepPlan& plan) {
   for (const StepPlan::Fresh& fresh : plan.fresh) {
     if (options_.poison) storage_.poison(fresh.group, fresh.block);
   }
-  for (const StepPlan::Load& load : plan.loads) storage_.write(load.group, load.block, load.rows);
+  for (const StepPlan::Load& load : plan.loads)
+    if (!load.later) storage_.write(load.group, load.block, load.rows);
   counts_.loaded_blocks += plan.loads.size();
   for (const StepPlan::Admission& admission : plan.admitted) {
     Served& served = *of_text_.at(admission.text);
@@ -398,17 +412,35 @@ Matrix ServingEngine::compute(const StepPlan& plan) {
   for (const StepPlan::Feed& feed : plan.feeds) {
     Served& served = *of_text_.at(feed.text);
     const std::span<const TokenId> tokens = std::span(served.ids).subspan(feed.text->cached, feed.tokens);
-    counts_.prompt_tokens += served.made.ids.empty() ? feed.tokens : 0;
     const bool chain = served.guess.is_chain();
     batch.add(chain ? tokens : tokens.first(tokens.size() - served.fed_guesses), served.cache);
     for (std::size_t guess = 0; !chain && guess < served.fed_guesses; ++guess)
       batch.add(tokens.subspan(tokens.size() - served.fed_guesses + guess, 1), branch(served, guess));
   }
-  const Matrix hidden = model_.hidden(batch, ops_, {});
+  const Matrix hidden = hidden_of(batch, plan);
+  for (const StepPlan::Feed& feed : plan.feeds)
+    counts_.prompt_tokens += of_text_.at(feed.text)->made.ids.empty() ? feed.tokens : 0;
   ++counts_.steps;
   counts_.tokens += batch.tokens.size();
   counts_.most_texts = std::max(counts_.most_texts, plan.feeds.size());
   return hidden;
+}
+
+// What the outer level has comes while earlier layers are computed; where it does not come whole, nobody finds it.
+Matrix ServingEngine::hidden_of(const Batch& batch, const StepPlan& plan) {
+  LayerArrivals arrivals(storage_, plan.loads);
+  try {
+    Matrix hidden = model_.hidden(batch, ops_, {});
+    arrivals.finish();
+    if (parts_.arrived && arrivals.any()) parts_.arrived(arrivals.times());
+    return hidden;
+  } catch (...) {
+    counts_.hit_tokens -= scheduler_->withdraw_loads(plan);
+    counts_.loaded_blocks -= plan.loads.size();
+    for (ServedText* text : scheduler_->running())
+      if (text->cached == 0) of_text_.at(text)->cache.truncate(0);
+    throw;
+  }
 }
 
 // The tree's mask: a table of the rows that the guess sees, one for each token. Guesses lie in rows of their own, behind those
@@ -422,6 +454,7 @@ SequenceCache& ServingEngine::branch(Served& served, std::size_t guess) {
     for (std::size_t token = 0; token < sure; ++token) rows.push_back(storage_.row(table, token));
     for (const std::size_t other : seen) rows.push_back(storage_.row(table, sure + other));
   }
+  branch->cache.keep_by(options_.method, 0);
   branch->cache.resume(sure + seen.size() - 1, {});
   return branch->cache;
 }

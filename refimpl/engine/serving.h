@@ -19,6 +19,7 @@
 #include "core/system/error.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/handed_text.h"
+#include "refimpl/engine/layer_arrivals.h"
 #include "refimpl/engine/scheduler.h"
 #include "refimpl/sampling/sequence_sampler.h"
 #include "refimpl/speculation/drafter.h"
@@ -48,6 +49,8 @@ struct ServingOptions {
   std::string
       identity;  // of all that the numbers in a block depend on beside tokens: weights, precision, kernels
   SpeculationOptions speculation = {};
+  std::shared_ptr<const CacheMethod> method =
+      {};               // one that rounds single rows (serves_blocks()); none: in full
   bool poison = false;  // NaN in blocks that hold nothing yet
 };
 
@@ -80,6 +83,8 @@ struct ServingParts {
   std::function<void(SequenceSampler&, const ServingRequest&, std::span<const TokenId> ids)> recomputed = {};
   // Where blocks go that the pool evicts, and come back from; none: they are forgotten.
   std::function<std::unique_ptr<OuterLevel>(Ops&, const BlockStorage&)> outer = {};
+  // Is told of each step that read some of them layer by layer.
+  std::function<void(const std::vector<LayerArrival>&)> arrived = {};
   std::function<std::unique_ptr<Draws>(const DrawKey&)> draws = [](const DrawKey& key) {
     return std::make_unique<KeyedDraws>(key);
   };
@@ -132,6 +137,7 @@ class ServingEngine {
   // of the prompt, are asked for.
   std::size_t take_over(const ServingRequest& request, HandedText handed);
   void cancel(std::size_t request);
+  void cancel_all();
   // Computes one step. False: nothing is left to do.
   bool step();
   // Of a request that is over; others' are what was made so far.
@@ -140,7 +146,7 @@ class ServingEngine {
   void forget(std::size_t request);
 
   // What is known of finished texts goes to the outer level.
-  void keep_all() { scheduler_->keep_all(); }
+  void keep_all();
 
   Scheduler& scheduler() { return *scheduler_; }
   const BlockStorage& storage() const { return storage_; }
@@ -159,6 +165,7 @@ class ServingEngine {
   void carry_out(const StepPlan& plan);
   void resume_drafter(Served& served) const;
   Matrix compute(const StepPlan& plan);
+  Matrix hidden_of(const Batch& batch, const StepPlan& plan);
   SequenceCache& branch(Served& served, std::size_t guess);
   void guess();
   void guess(Served& served);

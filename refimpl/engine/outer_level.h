@@ -8,19 +8,9 @@
 #include <vector>
 
 #include "refimpl/engine/block_pool.h"
+#include "refimpl/step/layer_arrivals.h"
 
 namespace assay {
-
-// Rows of a block that come layer by layer, in the order of its group's layers: while earlier ones are computed.
-class LayeredRows {
- public:
-  virtual ~LayeredRows() = default;
-  // Of the next layer, keys before values; by one thread, which need not be the engine's. None: they are not what they
-  // should be.
-  virtual std::optional<std::vector<double>> next() = 0;
-  // By the engine's thread, when no more are asked for: all came and were right, or nothing of the block counts.
-  virtual void over(bool whole) = 0;
-};
 
 // A block of a group of layers, as it comes back.
 struct OuterBlock {

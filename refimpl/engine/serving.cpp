@@ -428,8 +428,11 @@ Matrix ServingEngine::compute(const StepPlan& plan) {
 
 // What the outer level has comes while earlier layers are computed; where it does not come whole, nobody finds it.
 Matrix ServingEngine::hidden_of(const Batch& batch, const StepPlan& plan) {
+  std::vector<LayerArrivals::Block> late;
+  for (const StepPlan::Load& load : plan.loads)
+    if (load.later) late.push_back({load.group, load.block, load.later});
   try {
-    LayerArrivals arrivals(storage_, plan.loads);
+    LayerArrivals arrivals(storage_, std::move(late));
     Matrix hidden = model_.hidden(batch, ops_, {});
     arrivals.finish();
     if (parts_.arrived && arrivals.any()) parts_.arrived(arrivals.times());

@@ -19,7 +19,6 @@
 #include "core/system/error.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/handed_text.h"
-#include "refimpl/engine/layer_arrivals.h"
 #include "refimpl/engine/scheduler.h"
 #include "refimpl/sampling/sequence_sampler.h"
 #include "refimpl/speculation/drafter.h"

@@ -1,12 +1,12 @@
-#include "refimpl/engine/layer_arrivals.h"
+#include "refimpl/step/layer_arrivals.h"
+
+#include <utility>
 
 namespace assay {
 
-LayerArrivals::LayerArrivals(BlockStorage& storage, const std::vector<StepPlan::Load>& loads)
-    : storage_(storage) {
-  for (const StepPlan::Load& load : loads)
-    if (load.later) loads_.push_back(&load);
-  if (loads_.empty()) return;
+LayerArrivals::LayerArrivals(BlockStorage& storage, std::vector<Block> blocks)
+    : storage_(storage), blocks_(std::move(blocks)) {
+  if (blocks_.empty()) return;
   times_.resize(storage.widths().size());
   numbers_.resize(times_.size());
   for (std::size_t layer = 0; layer < times_.size(); ++layer) times_[layer].layer = layer;
@@ -22,7 +22,7 @@ LayerArrivals::~LayerArrivals() {
   }
   reader_.join();
   storage_.set_arrivals({});
-  for (const StepPlan::Load* load : loads_) load->later->over(whole_);
+  for (const Block& block : blocks_) block.rows->over(whole_);
 }
 
 double LayerArrivals::now() const {
@@ -34,9 +34,9 @@ void LayerArrivals::read_all() {
     for (std::size_t layer = 0; layer < numbers_.size(); ++layer) {
       const double from = now();
       std::vector<std::vector<double>> rows;
-      for (const StepPlan::Load* load : loads_) {
-        if (load->group != storage_.group_of(layer)) continue;
-        std::optional<std::vector<double>> numbers = load->later->next();
+      for (const Block& block : blocks_) {
+        if (block.group != storage_.group_of(layer)) continue;
+        std::optional<std::vector<double>> numbers = block.rows->next();
         if (!numbers) throw Damaged();
         rows.push_back(std::move(*numbers));
       }
@@ -69,10 +69,10 @@ void LayerArrivals::wait_for(std::size_t layer) {
       times_[next_].there = now();
     }
     std::size_t at = 0;
-    for (const StepPlan::Load* load : loads_) {
-      if (load->group != storage_.group_of(next_)) continue;
+    for (const Block& block : blocks_) {
+      if (block.group != storage_.group_of(next_)) continue;
       times_[next_].numbers += rows.at(at).size();
-      storage_.write_layer(next_, load->block, rows.at(at++));
+      storage_.write_layer(next_, block.block, rows.at(at++));
     }
   }
 }

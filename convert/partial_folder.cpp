@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <thread>
 
 #include "convert/journal.h"
@@ -82,9 +81,7 @@ PartialFolder::~PartialFolder() {
 
 // The lock is given up meanwhile, so that of several ranks that try one succeeds.
 bool PartialFolder::take_over() {
-  constexpr int kTries = 200;
-  constexpr auto kPause = std::chrono::milliseconds(25);
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kLooks; ++i) {
     struct stat held {
     }, there{};
     if (::fstat(descriptor_, &held) != 0 || ::lstat(path_.c_str(), &there) != 0) return false;
@@ -94,7 +91,7 @@ bool PartialFolder::take_over() {
       return false;
     }
     if (errno != EWOULDBLOCK) throw Error::from_errno("lock", errno).in(path_);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kBetweenLooks);
   }
   return false;
 }

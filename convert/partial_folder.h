@@ -15,6 +15,8 @@
 // again.
 #pragma once
 
+#include <chrono>
+
 #include "core/system/error.h"
 #include "core/system/file.h"
 
@@ -34,6 +36,10 @@ class PartialFolder {
     resume,
     share  // by many ranks at once, each of which keeps others than ranks out
   };
+  // A rank waits for another that has the folder to itself: it looks so often, so far apart.
+  static constexpr int kLooks = 200;
+  static constexpr std::chrono::milliseconds kBetweenLooks{25};
+
   // Throws Error::refused where another run has it.
   PartialFolder(const fs::path& out, Begin how);
   PartialFolder(const PartialFolder&) = delete;

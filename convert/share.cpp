@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -95,15 +94,13 @@ class SharedConversion {
  private:
   // A rank that comes while another finishes what all have written waits for it; null: that one is done.
   std::unique_ptr<PartialFolder> enter() {
-    constexpr int kTries = 200;
-    constexpr auto kPause = std::chrono::milliseconds(25);
     std::unique_ptr<PartialFolder> folder;
     for (int i = 1; folder == nullptr; ++i) {
       try {
         folder = std::make_unique<PartialFolder>(out_, PartialFolder::Begin::share);
       } catch (const Error& error) {
-        if (error.kind() != ErrorKind::refused || i == kTries) throw;
-        std::this_thread::sleep_for(kPause);
+        if (error.kind() != ErrorKind::refused || i == PartialFolder::kLooks) throw;
+        std::this_thread::sleep_for(PartialFolder::kBetweenLooks);
       }
     }
     // What had no final name before may have it now, and the folder be an empty one of ours.

@@ -70,7 +70,9 @@ std::size_t EngineThread::under_way() const {
 
 EngineState EngineThread::state() const {
   const std::lock_guard lock(mutex_);
-  return state_;
+  EngineState now = state_;
+  now.prompts = under_way_;
+  return now;
 }
 
 bool EngineThread::broken() const {

@@ -63,6 +63,8 @@ std::string ServerMetrics::text(const EngineState& engine) const {
   out += one("assay_preemptions_total", "counter", "Texts that gave up their blocks.", counts.preemptions);
   out += one("assay_evictions_total", "counter", "Blocks whose text was forgotten for another one.",
              engine.evictions);
+  out += one("assay_prompts_under_way", "gauge", "Prompts computed and waiting, at most --queue.",
+             engine.prompts);
   out += one("assay_texts_running", "gauge", "Texts being computed.", engine.running);
   out += one("assay_texts_waiting", "gauge", "Texts waiting for room.", engine.waiting);
   out += one("assay_cache_blocks", "gauge", "Blocks of the cache.", engine.blocks);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <mutex>
 
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "refimpl/tokenizers/merge_cuts.h"
+#include "refimpl/tokenizers/pair_table.h"
 #include "refimpl/tokenizers/unicode.h"
 #include "refimpl/tokenizers/word_cache.h"
 
@@ -30,6 +30,11 @@ class CachedSession : public SubwordModel::Session {
 
  private:
   WordCache cache_;
+};
+
+struct RankedMerge {
+  std::uint32_t rank = 0;
+  TokenId merged = 0;
 };
 
 class Bpe : public SubwordModel {
@@ -56,19 +61,19 @@ class Bpe : public SubwordModel {
       throw Error::input(fmt::format("merge {} makes '{}', which the vocabulary does not have", rank,
                                      escape_for_terminal(piece.substr(0, 80))));
     };
-    merges_.add(need(left), need(right), rank, need(left + right.substr(prefix)));
+    merges_.set(pair_key(need(left), need(right)), {rank, need(left + right.substr(prefix))});
   }
 
   // Only vocabularies that do not cut texts into words are asked for them.
   const MergeCuts& cuts(const Vocabulary& vocabulary) const {
     std::call_once(cuts_made_, [&] {
-      merges_.for_each_merged([&](TokenId merged) { cuts_.add(vocabulary.at(merged)); });
+      merges_.for_each([&](const RankedMerge& merge) { cuts_.add(vocabulary.at(merge.merged)); });
     });
     return cuts_;
   }
 
   BpeOptions options_;
-  MergeTable merges_;
+  PairTable<RankedMerge> merges_;
   std::vector<std::optional<TokenId>> bytes_;
   bool can_cut_ = false;
   mutable std::once_flag cuts_made_;
@@ -93,8 +98,10 @@ class Bpe::WordSession : public CachedSession {
       if (const auto whole = vocabulary_.find(word)) return out.push_back(*whole);
     }
     split(word);
-    queue_.run([&](const MergeSymbol& left, const MergeSymbol& right) {
-      return model_.merges_.find(left.id, right.id);
+    queue_.run([&](const MergeSymbol& left, const MergeSymbol& right) -> std::optional<Merge> {
+      const RankedMerge* merge = model_.merges_.find(pair_key(left.id, right.id));
+      if (merge == nullptr) return std::nullopt;
+      return Merge{static_cast<double>(merge->rank), merge->merged};
     });
     queue_.for_each([&](const MergeSymbol& symbol) { out.push_back(symbol.id); });
   }
@@ -211,27 +218,6 @@ class Tiktoken : public SubwordModel {
 };
 
 }  // namespace
-
-MergeTable::MergeTable(std::size_t expected) : slots_(std::bit_ceil(2 * expected + 2)) {}
-
-// Fibonacci hashing, then linear probing.
-std::size_t MergeTable::place(std::uint64_t pair) const {
-  const int shift = 64 - std::countr_zero(slots_.size());
-  std::size_t at = (pair * 0x9E3779B97F4A7C15ull) >> shift;
-  while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & (slots_.size() - 1);
-  return at;
-}
-
-void MergeTable::add(TokenId left, TokenId right, std::uint32_t rank, TokenId merged) {
-  const std::uint64_t pair = static_cast<std::uint64_t>(left) << 32 | right;
-  slots_[place(pair)] = {pair, rank, merged};
-}
-
-std::optional<Merge> MergeTable::find(TokenId left, TokenId right) const {
-  const Slot& slot = slots_[place(static_cast<std::uint64_t>(left) << 32 | right)];
-  if (slot.pair == kEmpty) return std::nullopt;
-  return Merge{static_cast<double>(slot.rank), slot.merged};
-}
 
 std::unique_ptr<SubwordModel> make_bpe(const Vocabulary& vocabulary, const std::vector<MergePair>& merges,
                                        BpeOptions options) {

@@ -22,32 +22,6 @@ struct BpeOptions {
   std::string end_suffix;         // "</w>" after the last
 };
 
-// Pairs of ids and what they merge to: an open-addressed table, since every pair of every word is looked up.
-class MergeTable {
- public:
-  explicit MergeTable(std::size_t expected);
-  // The last of equal pairs counts.
-  void add(TokenId left, TokenId right, std::uint32_t rank, TokenId merged);
-  std::optional<Merge> find(TokenId left, TokenId right) const;
-  // Calls take(merged) for every pair's.
-  template <class Take>
-  void for_each_merged(Take take) const {
-    for (const Slot& slot : slots_) {
-      if (slot.pair != kEmpty) take(slot.merged);
-    }
-  }
-
- private:
-  struct Slot {
-    std::uint64_t pair = kEmpty;
-    std::uint32_t rank = 0;
-    TokenId merged = 0;
-  };
-  static constexpr std::uint64_t kEmpty = ~0ull;
-  std::size_t place(std::uint64_t pair) const;
-  std::vector<Slot> slots_;  // a power of two, at least twice what is in it
-};
-
 using MergePair = std::pair<std::string, std::string>;
 
 // Merges of pieces that the vocabulary lacks are Error::input: the file contradicts itself.

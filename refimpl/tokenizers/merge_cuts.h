@@ -12,8 +12,8 @@
 #include <bitset>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
+#include "refimpl/tokenizers/pair_table.h"
 #include "refimpl/tokenizers/unicode.h"
 
 namespace assay {
@@ -45,26 +45,23 @@ class MergeCuts {
   bool meet(std::string_view left, std::string_view right) const {
     const std::uint64_t pair = pair_of(left, right);
     if (is_ascii(pair)) return ascii_[ascii_place(pair)];
-    return !pairs_.empty() && pairs_[place(pair)] == pair;
+    return pairs_.find(pair) != nullptr;
   }
 
-  static std::uint64_t packed(std::string_view character) {
-    std::uint64_t bytes = 0;
+  static std::uint32_t packed(std::string_view character) {
+    std::uint32_t bytes = 0;
     for (const char c : character) bytes = bytes << 8 | static_cast<unsigned char>(c);
     return bytes;
   }
   static std::uint64_t pair_of(std::string_view left, std::string_view right) {
-    return packed(left) << 32 | packed(right);
+    return pair_key(packed(left), packed(right));
   }
   static bool is_ascii(std::uint64_t pair) { return (pair & ~0x0000007F'0000007Full) == 0; }
   static std::size_t ascii_place(std::uint64_t pair) { return (pair >> 25 & 0x3F80) | (pair & 0x7F); }
-  std::size_t place(std::uint64_t pair) const;
-  void grow();
 
+  struct Nothing {};
   std::bitset<128 * 128> ascii_;
-  std::vector<std::uint64_t>
-      pairs_;  // open-addressed, 0 is free; a power of two, at least twice what is in it
-  std::size_t count_ = 0;
+  PairTable<Nothing> pairs_;
 };
 
 }  // namespace assay

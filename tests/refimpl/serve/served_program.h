@@ -141,8 +141,8 @@ class ServedProgram {
   // Within some seconds nothing is computed any more, and nobody holds a block.
   bool comes_to_rest() const {
     for (int i = 0; i < 500; ++i) {
-      if (metric("assay_cache_blocks_held") == 0 && metric("assay_texts_running") == 0 &&
-          metric("assay_texts_waiting") == 0)
+      if (metric("assay_prompts_under_way") == 0 && metric("assay_cache_blocks_held") == 0 &&
+          metric("assay_texts_running") == 0 && metric("assay_texts_waiting") == 0)
         return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

@@ -93,6 +93,12 @@ struct StepPlan {
   std::vector<Feed> feeds;
   std::size_t preemptions = 0;
   bool empty() const { return feeds.empty(); }
+  std::vector<LayerArrivals::Block> late() const {  // of the loads those whose rows come later
+    std::vector<LayerArrivals::Block> blocks;
+    for (const Load& load : loads)
+      if (load.later) blocks.push_back({load.group, load.block, load.later});
+    return blocks;
+  }
 };
 
 class Scheduler {

@@ -31,12 +31,6 @@ double seconds_from(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample) {
-  SamplingParams params = request.text.sampling;
-  params.sample += static_cast<std::uint32_t>(sample);
-  return {params, request.text.prompt, request.text.constraint ? request.text.constraint->fork() : nullptr};
-}
-
 // A guess of a tree as a sequence of its own: of the text it sees the sure tokens and its own way alone.
 struct ServingEngine::Branch {
   Branch(Ops& ops, const BlockStorage& storage, std::size_t context)
@@ -111,11 +105,6 @@ ServingEngine::ServingEngine(const LanguageModel& model, Ops& ops, const Serving
 }
 
 ServingEngine::~ServingEngine() = default;
-
-void ServingEngine::listen(Listener listener, PromptListener prompt) {
-  listener_ = std::move(listener);
-  prompt_listener_ = std::move(prompt);
-}
 
 // A text with a number of its own, which `enter` gives to the scheduler; or none.
 template <class Enter>
@@ -225,15 +214,6 @@ void ServingEngine::cancel(std::size_t request) {
   for (const auto& served : requests_.at(request)) {
     if (served->text.place != ServedText::Place::over) finish(*served, FinishReason::interrupted);
   }
-}
-
-void ServingEngine::cancel_all() {
-  for (const auto& [number, texts] : requests_) cancel(number);
-}
-
-void ServingEngine::keep_all() {
-  scheduler_->keep_all();
-  if (outer_) outer_->finish();
 }
 
 const Generation& ServingEngine::result(std::size_t request, std::size_t sample) const {
@@ -428,11 +408,8 @@ Matrix ServingEngine::compute(const StepPlan& plan) {
 
 // What the outer level has comes while earlier layers are computed; where it does not come whole, nobody finds it.
 Matrix ServingEngine::hidden_of(const Batch& batch, const StepPlan& plan) {
-  std::vector<LayerArrivals::Block> late;
-  for (const StepPlan::Load& load : plan.loads)
-    if (load.later) late.push_back({load.group, load.block, load.later});
   try {
-    LayerArrivals arrivals(storage_, std::move(late));
+    LayerArrivals arrivals(storage_, plan.late());
     Matrix hidden = model_.hidden(batch, ops_, {});
     arrivals.finish();
     if (parts_.arrived && arrivals.any()) parts_.arrived(arrivals.times());

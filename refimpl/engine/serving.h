@@ -67,7 +67,11 @@ struct TextEnd {
 };
 
 // Each of a request's texts draws numbers of its own.
-SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample);
+inline SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample) {
+  SamplingParams params = request.text.sampling;
+  params.sample += static_cast<std::uint32_t>(sample);
+  return {params, request.text.prompt, request.text.constraint ? request.text.constraint->fork() : nullptr};
+}
 
 // What an engine is made of: a fault is planted by giving it another part.
 struct ServingParts {
@@ -125,7 +129,10 @@ class ServingEngine {
   using EndListener =
       std::function<void(std::size_t request, std::size_t sample, FinishReason reason, const Error* failure)>;
 
-  void listen(Listener listener, PromptListener prompt = {});
+  void listen(Listener listener, PromptListener prompt = {}) {
+    listener_ = std::move(listener);
+    prompt_listener_ = std::move(prompt);
+  }
   void listen_to_ends(EndListener listener) { end_listener_ = std::move(listener); }
   // Is told each step before it is computed.
   void watch_plans(std::function<void(const StepPlan&)> watcher) { plan_watcher_ = std::move(watcher); }
@@ -136,7 +143,9 @@ class ServingEngine {
   // of the prompt, are asked for.
   std::size_t take_over(const ServingRequest& request, HandedText handed);
   void cancel(std::size_t request);
-  void cancel_all();
+  void cancel_all() {
+    for (const auto& [number, texts] : requests_) cancel(number);
+  }
   // Computes one step. False: nothing is left to do.
   bool step();
   // Of a request that is over; others' are what was made so far.
@@ -145,7 +154,10 @@ class ServingEngine {
   void forget(std::size_t request);
 
   // What is known of finished texts goes to the outer level.
-  void keep_all();
+  void keep_all() {
+    scheduler_->keep_all();
+    if (outer_) outer_->finish();
+  }
 
   Scheduler& scheduler() { return *scheduler_; }
   const BlockStorage& storage() const { return storage_; }

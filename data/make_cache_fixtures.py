@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compressed caches by their authors' rules, from scratch: logits and kept tokens of data/models/llama.
 
-    python data/make_cache_fixtures.py        writes data/fixtures/caches/llama.safetensors
+    python data/make_cache_fixtures.py                              writes data/fixtures/caches/llama.safetensors
+    python data/make_cache_fixtures.py MODEL TRUTH.safetensors      of another Llama in one BF16 file
 
 A Llama in NumPy, in float64, that keeps the whole history of every layer: queries, keys before rotation, values. A
 method is a function of that history: which tokens a head may see, where they stand, and what of them is read. Nothing
@@ -23,14 +24,15 @@ Query heads that share a key head vote together: their attention is added up.
 import json
 import math
 import pathlib
+import sys
 
 import ml_dtypes
 import numpy as np
 import safetensors.numpy
 
 ROOT = pathlib.Path(__file__).parent
-MODEL = ROOT / "models/llama"
-OUT = ROOT / "fixtures/caches"
+MODEL = pathlib.Path(sys.argv[1]) if len(sys.argv) > 2 else ROOT / "models/llama"
+OUT = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "fixtures/caches/llama.safetensors"
 PROMPT, MADE = 40, 16
 
 
@@ -51,14 +53,18 @@ def read_bf16(path):
 CONFIG = json.loads((MODEL / "config.json").read_text())
 W = read_bf16(MODEL / "model.safetensors")
 LAYERS, HEADS, KV = (CONFIG[k] for k in ("num_hidden_layers", "num_attention_heads", "num_key_value_heads"))
-D = CONFIG["head_dim"]
+D = CONFIG.get("head_dim") or CONFIG["hidden_size"] // HEADS
+HEAD = W.get("lm_head.weight", W["model.embed_tokens.weight"])
 GROUP = HEADS // KV
 
 
 def inverse_frequencies():
     """llama3: long waves are stretched, short ones left, those between interpolated."""
-    s = CONFIG["rope_scaling"]
+    s = CONFIG.get("rope_scaling")
     inverse = CONFIG["rope_theta"] ** (-np.arange(0, D, 2) / D)
+    if s is None:
+        return inverse
+    assert s.get("rope_type", s.get("type")) == "llama3", s
     wave = 2 * np.pi / inverse
     low, high = s["low_freq_factor"], s["high_freq_factor"]
     old = s["original_max_position_embeddings"]
@@ -157,7 +163,7 @@ def run(make, tokens, steps):
             gate, up = (y @ W[name + f"mlp.{part}_proj.weight"].T for part in ("gate", "up"))
             x = x + (gate / (1 + np.exp(-gate)) * up) @ W[name + "mlp.down_proj.weight"].T
         x = norm(x, W["model.norm.weight"])
-        logits.append(x @ W["model.embed_tokens.weight"].T)
+        logits.append(x @ HEAD.T)
     return np.concatenate(logits), methods
 
 
@@ -329,8 +335,8 @@ def main():
         out[f"{name}/chunked/logits"] = logits[PROMPT - 13 :].astype(np.float32)
         for layer, method in enumerate(methods):
             out[f"{name}/chunked/kept.{layer}"] = np.array(method.kept, np.int32)
-    OUT.mkdir(parents=True, exist_ok=True)
-    safetensors.numpy.save_file(out, OUT / "llama.safetensors")
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    safetensors.numpy.save_file(out, OUT)
 
 
 if __name__ == "__main__":

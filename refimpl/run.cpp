@@ -15,7 +15,6 @@
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/claims/claims.h"
-#include "refimpl/engine/tap_recorder.h"
 #include "refimpl/logits_file.h"
 #include "refimpl/models/model_notes.h"
 #include "refimpl/run_cache.h"
@@ -29,6 +28,7 @@
 #include "refimpl/run_sampling.h"
 #include "refimpl/run_served.h"
 #include "refimpl/run_speculation.h"
+#include "refimpl/tap_recorder.h"
 
 namespace assay {
 namespace {
@@ -168,9 +168,11 @@ class Runner {
     document_["cache"] = {{"hit_tokens", counts.hit_tokens},
                           {"loaded_blocks", counts.loaded_blocks},
                           {"from_memory", served.from_memory},
-                          {"computed_tokens", counts.prompt_tokens}};
+                          {"computed_tokens", counts.prompt_tokens},
+                          {"timeline", to_json(served.arrivals)}};
     write_message(
         fmt::format("{} tokens of prompts were known, {} computed", counts.hit_tokens, counts.prompt_tokens));
+    if (const std::string line = line_of(served.arrivals); !line.empty()) write_message(line);
   }
 
   void speculate_text() {
@@ -210,7 +212,8 @@ class Runner {
     prompts_ = read_prompts(*open_, settings_);
     if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
     const RequestRules rules(*open_, settings_);
-    const HandoffSent sent = send_handoff(*open_, settings_, request(prompts_.front(), rules));
+    const HandoffSent sent =
+        send_handoff(handoff_model(*open_, settings_), settings_, request(prompts_.front(), rules));
     const std::size_t tokens = prompts_.front().tokens.size();
     document_["handoff"] = to_json(sent, tokens);
     output_.line(handoff_lines(sent, tokens));
@@ -219,7 +222,8 @@ class Runner {
   }
 
   int take_over_text() {
-    RunTakeover taking(*open_, settings_, [](const std::string& line) { write_message(line); });
+    RunTakeover taking(handoff_model(*open_, settings_), settings_,
+                       [](const std::string& line) { write_message(line); });
     prompts_ = {{"", taking.ticket().tokens}};
     text_came_ = taking.ticket().text;
     std::optional<ShownText> text;

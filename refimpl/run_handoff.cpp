@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <filesystem>
 
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
@@ -20,28 +21,36 @@ namespace {
 
 constexpr std::size_t kHandedBlock = 16, kShownLayers = 40;
 
-HandoffModel handoff_model(const OpenModel& open, const RunSettings& settings) {
-  return {*open.model, *open.ops, cache_shape(*open.model, open.weights.tree()),
-          handoff_identity(run_identity(open, settings))};
-}
-
 Patience patience_of(const HandoffSettings& s) {
   return Patience(static_cast<std::int64_t>(1000 * s.timeout));
 }
 
-std::unique_ptr<PartSink> sink_of(const HandoffSettings& s) {
-  const auto place = socket_place(s.to);
-  if (!place) return std::make_unique<PartFolderSink>(s.to);
+// Of one of several ranks: the next port, or a folder in the folder.
+std::string place_of_rank(const std::string& where, std::uint64_t ranks, std::uint64_t rank) {
+  if (ranks == 1) return where;
+  const auto place = socket_place(where);
+  if (!place) return (std::filesystem::path(where) / fmt::format("rank-{}", rank)).string();
+  if (place->port == 0 || place->port + ranks - 1 > 65535)
+    throw Error::usage(
+        fmt::format("{} ranks have as many ports, from that of {} on", ranks, escape_for_terminal(where)))
+        .remedy("give the first of them");
+  const bool is_v6 = place->host.find(':') != std::string::npos;
+  return fmt::format("tcp://{}:{}", is_v6 ? "[" + place->host + "]" : place->host, place->port + rank);
+}
+
+std::unique_ptr<PartSink> sink_of(const HandoffSettings& s, const std::string& where) {
+  const auto place = socket_place(where);
+  if (!place) return std::make_unique<PartFolderSink>(where);
   const std::string authorization = s.key_file.empty() ? std::string() : first_authorization(s.key_file);
   return std::make_unique<PartSocketSink>(*place, authorization, patience_of(s));
 }
 
-std::unique_ptr<PartSource> source_of(const HandoffSettings& s,
+std::unique_ptr<PartSource> source_of(const HandoffSettings& s, const std::string& where,
                                       const std::function<void(const std::string&)>& note) {
-  const auto place = socket_place(s.from);
-  if (!place) return std::make_unique<PartFolderSource>(s.from, patience_of(s));
+  const auto place = socket_place(where);
+  if (!place) return std::make_unique<PartFolderSource>(where, patience_of(s));
   const ApiKeys keys = s.key_file.empty() ? ApiKeys() : ApiKeys::read(s.key_file);
-  keys.require_for(place->host, s.from);
+  keys.require_for(place->host, where);
   auto source = std::make_unique<PartSocketSource>(
       *place, [keys](const std::string& authorization) { return keys.admits(authorization); },
       patience_of(s));
@@ -96,6 +105,13 @@ void add_handoff_options(CLI::App& command, HandoffSettings& s) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->type_name("N");
   command
+      .add_option(
+          "--handoff-ranks", s.ranks,
+          "The other side is N ranks of a tensor-parallel model (--tp N), rank r at the r-th port from "
+          "this one on, or in the folder rank-r of this one")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1024}))
+      ->type_name("N");
+  command
       .add_option("--handoff-timeout", s.timeout,
                   "Seconds to wait for the other side while nothing moves (default: 60)")
       ->check(CLI::Range(0.001, 1e6))
@@ -116,6 +132,15 @@ void check_handoff_options(const RunSettings& settings) {
         "--handoff-first, --handoff-draft, --handoff-whole and --handoff-heads go with --handoff-to");
   if (!s.wanted() && !s.key_file.empty())
     throw Error::usage("--handoff-key-file goes with --handoff-to or --handoff-from");
+  if (!s.wanted() && s.ranks != 1)
+    throw Error::usage("--handoff-ranks goes with --handoff-to or --handoff-from");
+  if (s.ranks != 1 && settings.ranks.wanted())
+    throw Error::usage(
+        "--handoff-ranks is for a side that is one process: ranks feed one, or one feeds ranks");
+  const bool over_ranks = s.ranks != 1 || settings.ranks.wanted();
+  if (over_ranks && (s.senders != 1 || !(s.draft.empty() || s.draft == "none" || s.draft == "recompute")))
+    throw Error::usage(
+        "over ranks nothing is left for --handoff-heads, and --handoff-draft is none or recompute");
   if (!s.wanted()) return;
   if (settings.interactive || settings.claims || !settings.perplexity.empty() || settings.only_numbers() ||
       !settings.cache_dir.empty())
@@ -127,9 +152,14 @@ void check_handoff_options(const RunSettings& settings) {
     throw Error::usage("the prompt comes with the hand-off: no -p or --tokens beside --handoff-from");
 }
 
-HandoffSent send_handoff(OpenModel& open, const RunSettings& settings, const GenerationRequest& request) {
+HandoffModel handoff_model(const OpenModel& open, const RunSettings& settings) {
+  return {*open.model, *open.ops, cache_shape(*open.model, open.weights.tree()),
+          handoff_identity(run_identity(open, settings))};
+}
+
+HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
+                         const GenerationRequest& request) {
   const HandoffSettings& s = settings.handoff;
-  const HandoffModel with = handoff_model(open, settings);
   const HandoffOptions options = {
       .by_layer = !s.whole,
       .first = s.first.empty() ? FirstToken::id : first_token_from(s.first).value(),
@@ -137,8 +167,14 @@ HandoffSent send_handoff(OpenModel& open, const RunSettings& settings, const Gen
       .senders = s.senders,
       .text = settings.has_text(),
       .rules = rules_text(settings, request.sampling)};
-  const std::unique_ptr<PartSink> sink = sink_of(s);
-  return hand_over(with, request, options, *sink);
+  std::vector<std::unique_ptr<PartSink>> sinks;
+  std::vector<PartSink*> all;
+  for (std::uint64_t rank = 0; rank < s.ranks; ++rank) {
+    const std::string where = with.shape.ranks > 1 ? place_of_rank(s.to, with.shape.ranks, with.shape.rank)
+                                                   : place_of_rank(s.to, s.ranks, rank);
+    all.push_back(sinks.emplace_back(sink_of(s, where)).get());
+  }
+  return hand_over(with, request, options, all);
 }
 
 Json to_json(const HandoffSent& sent, std::size_t tokens) {
@@ -169,19 +205,25 @@ std::string handoff_lines(const HandoffSent& sent, std::size_t tokens) {
              with_thousands(sent.state_bytes));
 }
 
-RunTakeover::RunTakeover(OpenModel& open, const RunSettings& settings,
+RunTakeover::RunTakeover(HandoffModel with, const RunSettings& settings,
                          const std::function<void(const std::string&)>& note)
-    : settings_(settings),
-      open_(open),
-      with_(handoff_model(open, settings)),
-      source_(source_of(settings.handoff, note)),
-      taken_(std::make_unique<Takeover>(with_, *source_, made_)) {}
+    : settings_(settings), with_(std::move(with)) {
+  const HandoffSettings& s = settings.handoff;
+  std::vector<PartSource*> all;
+  for (std::uint64_t rank = 0; rank < s.ranks; ++rank) {
+    const std::string where = with_.shape.ranks > 1
+                                  ? place_of_rank(s.from, with_.shape.ranks, with_.shape.rank)
+                                  : place_of_rank(s.from, s.ranks, rank);
+    all.push_back(sources_.emplace_back(source_of(s, where, note)).get());
+  }
+  taken_ = std::make_unique<Takeover>(with_, all, made_);
+}
 
 RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const SpeculationOptions& speculation,
                                      const std::function<void(TokenId, std::span<const double>)>& show) {
   taken_->require_rules(rules_text(settings_, request.sampling));
   taken_->read(kHandedBlock);
-  const std::size_t guesses = guesses_of(speculation.shape), context = open_.model->context();
+  const std::size_t guesses = guesses_of(speculation.shape), context = with_.model.context();
   const std::size_t most =
       std::min(context, request.prompt.size() + std::min(request.max_new_tokens, context));
   ServingOptions options{
@@ -189,23 +231,28 @@ RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const Spe
       .speculation = speculation};
   options.cache.chunk = options.cache.tokens_a_step = options.cache.chunk + guesses;
   options.cache.prefix_cache = false;
-  ServingEngine engine(*open_.model, *open_.ops, options);
+  ServingEngine engine(with_.model, with_.ops, options);
   engine.listen(
       [&](std::size_t, std::size_t, TokenId id, std::span<const double> logits) { show(id, logits); });
   engine.watch_plans([&](const StepPlan& plan) { taken_->check(engine.storage(), plan); });
   const auto start = HandoffClock::now();
+  const auto tell = [&] {
+    for (const auto& source : sources_) source->taken();
+  };
   bool told = false;
   try {
     const std::size_t number = engine.take_over({.text = request}, taken_->text(kHandedBlock));
     while (engine.step()) {
-      if (!std::exchange(told, true)) source_->taken();
+      if (!std::exchange(told, true)) tell();
     }
-    if (!told) source_->taken();
-    if (!interrupted()) source_->done();
+    if (!told) tell();
+    for (const auto& source : sources_)
+      if (!interrupted()) source->done();
     return {engine.result(number), engine.counts(),
             std::chrono::duration<double>(HandoffClock::now() - start).count()};
   } catch (const Error& error) {
-    if (!told) source_->refuse(error.line());
+    for (const auto& source : sources_)
+      if (!told) source->refuse(error.line());
     throw;
   }
 }

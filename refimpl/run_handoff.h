@@ -17,7 +17,10 @@ void add_handoff_options(CLI::App& command, HandoffSettings& settings);
 // Throws Error::usage for options without --handoff-to or --handoff-from, and those that exclude one another.
 void check_handoff_options(const RunSettings& settings);
 
-HandoffSent send_handoff(OpenModel& open, const RunSettings& settings, const GenerationRequest& request);
+// What the numbers of a hand-off depend on; of the whole model.
+HandoffModel handoff_model(const OpenModel& open, const RunSettings& settings);
+HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
+                         const GenerationRequest& request);
 Json to_json(const HandoffSent& sent, std::size_t tokens);
 std::string handoff_lines(const HandoffSent& sent, std::size_t tokens);
 
@@ -25,7 +28,7 @@ std::string handoff_lines(const HandoffSent& sent, std::size_t tokens);
 class RunTakeover {
  public:
   // `note`: is told where it listens.
-  RunTakeover(OpenModel& open, const RunSettings& settings,
+  RunTakeover(HandoffModel with, const RunSettings& settings,
               const std::function<void(const std::string&)>& note);
 
   const HandoffTicket& ticket() const { return taken_->ticket(); }
@@ -41,10 +44,9 @@ class RunTakeover {
 
  private:
   const RunSettings& settings_;
-  OpenModel& open_;
   HandoffMade made_;
   HandoffModel with_;
-  std::unique_ptr<PartSource> source_;
+  std::vector<std::unique_ptr<PartSource>> sources_;
   std::unique_ptr<Takeover> taken_;
 };
 

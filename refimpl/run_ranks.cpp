@@ -18,6 +18,7 @@
 #include "refimpl/ranks/mpi_transport.h"
 #include "refimpl/ranks/thread_transport.h"
 #include "refimpl/run_model.h"
+#include "refimpl/run_rank_handoff.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
 
@@ -68,7 +69,8 @@ class RankRunner {
  public:
   RankRunner(const RunSettings& settings, const Output& output)
       : settings_(settings), output_(output), open_(settings.model, settings) {
-    prompts_ = read_prompts(open_, settings);
+    if (settings.handoff.from.empty()) prompts_ = read_prompts(open_, settings);
+    check_rank_prompts(settings, prompts_.size());
     const RequestRules rules(open_, settings);
     for (const Prompt& prompt : prompts_) {
       check_prompt(prompt.tokens, *open_.model);
@@ -84,6 +86,7 @@ class RankRunner {
     check_ranks(grid_of(settings_.ranks));
     const auto limit = std::chrono::milliseconds(settings_.ranks.limit_seconds * 1000);
     if (settings_.claims) return claims(limit);
+    if (settings_.handoff.wanted()) handoff_.begin(requests_);
     try {
       if (settings_.ranks.threads) {
         run_on_threads(grid_of(settings_.ranks).ranks(), limit,
@@ -97,7 +100,7 @@ class RankRunner {
     } catch (const RanksInterrupted&) {
       return kExitInterrupted;
     }
-    tell();
+    settings_.handoff.wanted() ? handoff_.tell(output_) : tell();
     return interrupted() ? kExitInterrupted : kExitOk;
   }
 
@@ -133,6 +136,7 @@ class RankRunner {
   }
 
   void compute(RankedModel& ranked) {
+    if (settings_.handoff.wanted()) return handoff_.be_rank(ranked);
     const RankPlace& place = ranked.place();
     std::vector<std::size_t> texts;
     std::vector<GenerationRequest> own;
@@ -247,6 +251,7 @@ class RankRunner {
   std::vector<Generation> made_;
   std::vector<std::vector<double>> figures_;  // of each rank
   EngineTiming timing_;
+  RankHandoff handoff_{settings_, open_};
 };
 
 }  // namespace
@@ -289,12 +294,12 @@ void check_rank_options(const RunSettings& settings) {
     throw Error::usage("ranks compute with the reference's kernels").remedy("leave out --kernels");
   if (!settings.logits.empty() || !settings.dump.empty() || !settings.perplexity.empty() ||
       settings.log_probabilities > 0 || settings.interactive || !settings.cache_dir.empty() ||
-      settings.speculation.wanted() || !settings.kv_cache.empty() || settings.handoff.wanted())
+      settings.speculation.wanted() || !settings.kv_cache.empty())
     throw Error::usage("--tp, --pp, --ep and --dp go with texts that are made, or --claims")
         .remedy(
             "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache, "
-            "--speculate, "
-            "--handoff-to, --handoff-from");
+            "--speculate");
+  check_rank_handoff(settings);
 }
 
 int run_on_ranks(const RunSettings& settings, const Output& output) {

@@ -8,7 +8,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/numeric/simd_targets.h"
 #include "core/system/text.h"
-#include "refimpl/block_store/tiered_level.h"
+#include "refimpl/block_store/tiers.h"
 
 namespace assay {
 namespace {
@@ -43,29 +43,24 @@ std::string run_identity(const OpenModel& open, const RunSettings& settings) {
 ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
                         const std::vector<GenerationRequest>& requests, const TextEngine::Listener& listener,
                         const std::function<void(const std::string&)>& note) {
-  const std::uint64_t most_bytes =
-      settings.cache_bytes.empty() ? DiskOptions().most_bytes : parse_bytes(settings.cache_bytes);
-  ServingParts parts;
-  TieredLevel* tiers = nullptr;
-  parts.outer = [&](Ops& ops, const BlockStorage& storage) -> std::unique_ptr<OuterLevel> {
-    auto disk = std::make_unique<DiskLevel>(
-        ops, storage, DiskOptions{.folder = settings.cache_dir, .most_bytes = most_bytes, .told = note});
-    if (settings.cache_memory.empty()) return disk;
-    auto level = std::make_unique<TieredLevel>(storage, parse_bytes(settings.cache_memory), std::move(disk));
-    tiers = level.get();
-    return level;
-  };
+  TierOptions tier_options{.folder = settings.cache_dir, .told = note};
+  if (!settings.cache_bytes.empty()) tier_options.disk_bytes = parse_bytes(settings.cache_bytes);
+  if (!settings.cache_memory.empty()) tier_options.memory_bytes = parse_bytes(settings.cache_memory);
+  CacheTiers tiers(std::move(tier_options));
   ServingOptions options{
       .cache = {.blocks = blocks_for(requests, open.model->context()), .block_tokens = kBlockTokens},
       .identity = run_identity(open, settings)};
+  ServedTexts texts;
+  ServingParts parts = tiers.parts();
+  parts.arrived = [&texts](const std::vector<LayerArrival>& layers) {
+    texts.arrivals.steps.push_back(layers);
+  };
   ServingEngine engine(*open.model, *open.ops, options, parts);
   engine.listen([&](std::size_t request, std::size_t, TokenId id, std::span<const double> logits) {
     listener(request, id, logits);
   });
-  if (tiers != nullptr)
-    tiers->ask([&engine](const BlockKey& key) { return waits_for(engine.scheduler(), key); });
+  tiers.attend(engine.scheduler());
   for (const GenerationRequest& request : requests) engine.submit({.text = request});
-  ServedTexts texts;
   const auto now = [] { return std::chrono::steady_clock::now(); };
   for (auto start = now();; start = now()) {
     const std::size_t read = engine.counts().prompt_tokens;
@@ -75,7 +70,7 @@ ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
         seconds;
   }
   engine.keep_all();
-  if (tiers != nullptr) texts.from_memory = tiers->counts().from_memory;
+  texts.from_memory = tiers.counts().from_memory;
   texts.counts = engine.counts();
   texts.timing.steps = texts.counts.steps;
   texts.timing.prefill_tokens = texts.counts.prompt_tokens;

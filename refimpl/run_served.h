@@ -7,6 +7,7 @@
 
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/serving.h"
+#include "refimpl/run_arrivals.h"
 #include "refimpl/run_model.h"
 #include "refimpl/run_settings.h"
 
@@ -17,6 +18,7 @@ struct ServedTexts {
   EngineTiming timing;
   ServingCounts counts;
   std::size_t from_memory = 0;  // of counts.loaded_blocks
+  ArrivalTimeline arrivals;
 };
 // What they would be without the cache; `note` is told what becomes of it.
 ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,

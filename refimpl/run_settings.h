@@ -34,7 +34,7 @@ struct RankSettings {
 struct HandoffSettings {
   std::string to, from, first, draft, key_file;
   double timeout = 60;
-  std::uint64_t senders = 1;
+  std::uint64_t senders = 1, ranks = 1;  // ranks: of the other side
   bool whole = false;
   bool wanted() const { return !to.empty() || !from.empty(); }
 };

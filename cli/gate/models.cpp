@@ -7,12 +7,10 @@
 #include <span>
 
 #include "cli/gate/suites.h"
-#include "core/formats/safetensors.h"
-#include "core/numeric/codec.h"
 #include "core/system/error.h"
-#include "core/system/file.h"
 #include "kernels/model_compare/model_compare.h"
 #include "kernels/selection/select.h"
+#include "refimpl/claims/tensor_values.h"
 #include "refimpl/ops/kernel_set.h"
 
 namespace assay {
@@ -24,21 +22,6 @@ constexpr const char* kModels[] = {
     "tinylm",           "models/llama",       "models/gemma2",          "models/gpt-oss", "models/gpt2",
     "models/qwen3-moe", "models/deepseek-v2", "models/deepseek-v3-fp8", "models/kimi-k2"};
 constexpr std::size_t kTokens = 24;
-
-std::vector<double> read_tensor(const fs::path& path, const std::string& name) {
-  const File file = File::open(path);
-  const safetensors::Header header = safetensors::read_header(file, safetensors::Reading::reference);
-  const auto it = std::find_if(header.tensors.begin(), header.tensors.end(),
-                               [&](const safetensors::Tensor& t) { return t.name == name; });
-  if (it == header.tensors.end()) throw Error::input("has no such tensor").in(path).tensor(name);
-  std::vector<std::byte> bytes(it->bytes());
-  file.read_exactly(header.buffer_offset() + it->begin, bytes);
-  std::uint64_t count = 1;
-  for (const std::uint64_t size : it->shape) count *= size;
-  std::vector<double> values(count);
-  decode(it->type, bytes, values.data());
-  return values;
-}
 
 double largest_difference(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size()) return HUGE_VAL;
@@ -52,11 +35,17 @@ double largest_difference(std::span<const double> a, std::span<const double> b) 
 // Logits in float64 against transformers' in float64, relative to twice what its float32 is off (golden
 // files: data/README.md).
 GateFigure golden_figure(const std::string& name, const Weights& weights, const fs::path& golden, int jobs) {
-  const std::vector<double> ids = read_tensor(golden, "tokens"), truth = read_tensor(golden, "logits.f64");
+  const std::map<std::string, TensorValues> tensors = read_tensor_values(golden);
+  const auto values = [&](const std::string& tensor) -> const std::vector<double>& {
+    const auto found = tensors.find(tensor);
+    if (found == tensors.end()) throw Error::input("has no such tensor").in(golden).tensor(tensor);
+    return found->second.values;
+  };
+  const std::vector<double>&ids = values("tokens"), &truth = values("logits.f64");
   const std::vector<TokenId> tokens(ids.begin(), ids.end());
   const auto ops = reference_kernels().make({Precision::f64}, jobs);
   const std::vector<double> ours = read_text(*make_model(weights, {}), *ops, {.tokens = tokens}, {}).main;
-  const double yardstick = 2 * largest_difference(read_tensor(golden, "logits.f32"), truth);
+  const double yardstick = 2 * largest_difference(values("logits.f32"), truth);
   GateFigure figure = {.name = name + ": reference against transformers", .word = {}};
   figure.value = largest_difference(ours, truth) / yardstick;
   figure.holds = figure.value <= 1;

@@ -3,7 +3,10 @@
 namespace assay {
 
 std::vector<GateSuite> gate_suites() {
-  return {{"models", gate_models}, {"claims", gate_claims}, {"conversions", gate_conversions}};
+  return {{"models", gate_models},
+          {"claims", gate_claims},
+          {"caches", gate_caches},
+          {"conversions", gate_conversions}};
 }
 
 }  // namespace assay

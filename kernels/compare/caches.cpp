@@ -12,6 +12,7 @@
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/json.h"
+#include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
 #include "core/system/table.h"
 #include "core/system/text.h"
@@ -32,8 +33,13 @@ constexpr const char* kCachesExamples =
     "  assay compare caches DIR --cache streaming:sinks=4,window=60 --context 512 --prefill 128 -p \"Once "
     "upon\"\n"
     "  assay compare caches DIR --cache snapkv:budget=all           everything is kept: nothing differs\n"
-    "\nExit codes: 0 measured, 1 what a method computed is no number, 2 wrong usage or unreadable input, 130 "
-    "interrupted.";
+    "  assay compare caches data/models/llama --truth data/fixtures/caches/llama.safetensors\n"
+    "                                     each method against its authors' rule, computed by others\n"
+    "  assay compare caches data/models/llama --truth data/fixtures/caches/llama.safetensors --mutants\n"
+    "                                     plant faults in them; is each named?\n"
+    "\nExit codes: 0 measured, 1 what a method computed is no number, is not its rule's, or a fault was "
+    "missed, "
+    "2 wrong usage or\nunreadable input, 130 interrupted.";
 
 // Every method, with room for a quarter of the prompt.
 std::vector<std::string> usual_methods(std::size_t prefill) {
@@ -176,8 +182,25 @@ class CacheRun {
   CacheFindings found_;
 };
 
+void require_no_measure(const CompareCachesSettings& s) {
+  if (s.truth.empty() && s.mutants)
+    throw Error::usage("--mutants goes with --truth: faults are told from what others computed")
+        .remedy(
+            "--truth data/fixtures/caches/llama.safetensors of data/models/llama, or a file that "
+            "data/make_cache_fixtures.py makes of your model");
+  if (s.truth.empty()) return;
+  if (!s.methods.empty() || s.prompt || s.tokens || !s.file.empty() || !s.html.empty() || s.context != 0 ||
+      s.prefill != 0)
+    throw Error::usage("--truth says itself which methods read which text")
+        .remedy("leave out --cache, -p, --tokens, --file, --context, --prefill, --html");
+}
+
+}  // namespace
+
 int run_compare_caches(const CompareCachesSettings& s) {
+  require_no_measure(s);
   const Output output(s.common.json);
+  if (!s.truth.empty()) return run_cache_rules(s, output);
   check_outputs({s.html, s.common.json});
   const CacheFindings found = CacheRun(s).run();
   if (interrupted()) return kExitInterrupted;
@@ -193,8 +216,6 @@ int run_compare_caches(const CompareCachesSettings& s) {
   if (!numbers) output.paint("FAILED: what a method computed is no number", Style::red);
   return numbers ? kExitOk : kExitCheckFailed;
 }
-
-}  // namespace
 
 void add_compare_caches(CLI::App& compare, Action& action) {
   auto settings = std::make_shared<CompareCachesSettings>();
@@ -238,6 +259,13 @@ void add_compare_caches(CLI::App& compare, Action& action) {
       ->check(CLI::IsMember({"f64", "f32", "bf16", "fp8-block", "int8", "int16", "int8-block"}));
   command.add_option("--html", s.html, "A page with maps of what is still found, depth by length")
       ->type_name("FILE");
+  command
+      .add_option(
+          "--truth", s.truth,
+          "Against what others computed by the authors' rules, in float64 (data/make_cache_fixtures.py)")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command.add_flag("--mutants", s.mutants, "Of --truth: plant faults, and see whether each is named");
   add_isa_option(command);
   add_common_options(command, s.common);
   set_examples(command, kCachesExamples);

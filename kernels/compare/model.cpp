@@ -16,6 +16,7 @@
 #include "core/system/output_paths.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "kernels/compare/caches.h"
 #include "kernels/compare/given_text.h"
 #include "kernels/compare/model_ranks.h"
 #include "kernels/compare/weights.h"
@@ -35,6 +36,8 @@ constexpr const char* kModelExamples =
     "  assay compare model CONVERTED --against ORIGINAL --file text.txt --context 512 --stride 256\n"
     "  assay compare model DIR --precision f64 --tp 4 --pp 2       cut over ranks: which tap of which rank "
     "differs?\n"
+    "  assay compare model DIR --cache kivi2 --cache h2o:budget=64 --file text.txt     what smaller caches "
+    "lose\n"
     "  assay compare model DIR --mutants              plant faults in the layers; is each named?\n"
     "\nExit codes: 0 they agree, 1 they part, or nothing was proved, 2 wrong usage or unreadable input.";
 
@@ -134,7 +137,28 @@ int show_mutants(const CompareModelSettings& s, const ModelCompareRequest& reque
   return good ? kExitOk : kExitCheckFailed;
 }
 
+// --cache: the same text read with smaller caches, as `compare caches` does.
+int compare_its_caches(const CompareModelSettings& s) {
+  if (!s.against.empty() || !s.csv.empty() || !s.variant.empty() || s.stride != 0 || s.limit || s.mutants ||
+      s.over_ranks())
+    throw Error::usage("--cache compares a model with itself, its cache in full")
+        .remedy("leave out --against, --csv, --variant, --stride, --limit, --mutants, --tp and its kin");
+  CompareCachesSettings caches;
+  caches.common = s.common;
+  caches.model = s.model;
+  caches.kernels = s.kernels;
+  caches.precision = s.precision;
+  caches.file = s.file;
+  caches.html = s.html;
+  caches.prompt = s.prompt;
+  caches.tokens = s.tokens;
+  caches.context = s.context;
+  if (s.caches != std::vector<std::string>{"all"}) caches.methods = s.caches;
+  return run_compare_caches(caches);
+}
+
 int run_compare_model(const CompareModelSettings& s) {
+  if (!s.caches.empty()) return compare_its_caches(s);
   const auto start = std::chrono::steady_clock::now();
   const Output output(s.common.json);
   check_outputs({s.csv, s.html, s.common.json});
@@ -241,6 +265,13 @@ void add_compare_model(CLI::App& compare, Action& action) {
   command.add_option("-n", s.greedy, "Tokens to go on with on both sides (default: 16)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 20));
+  command
+      .add_option(
+          "--cache", s.caches,
+          "Against itself with smaller caches: a table as of `compare caches`, which has more options "
+          "(h2o:budget=64; all: every one); may be repeated")
+      ->type_name("METHOD")
+      ->allow_extra_args(false);
   CLI::Option* mutants = command.add_flag("--mutants", s.mutants,
                                           "Plant faults in single layers, and see whether each is named");
   command.add_option("--csv", s.csv, "A row a tap")->type_name("FILE")->excludes(mutants);

@@ -22,6 +22,7 @@ struct CompareModelSettings {
   std::optional<std::size_t> limit;  // tokens of the text; not given: 64, or all where it is cut into windows
   std::size_t context = 0, stride = 0, greedy = 16;
   std::size_t tp = 1, pp = 1, ep = 1, dp = 1;  // over how many ranks, against one process
+  std::vector<std::string> caches;             // against its own full cache
   bool mutants = false;
   bool over_ranks() const { return tp > 1 || pp > 1 || ep > 1 || dp > 1; }
 };

@@ -117,7 +117,7 @@ Measured measure_all(const GateSettings& s, const Registry& registry, const Surv
     measure_part(m, "mutants", [&] { m.mutants = run_mutants(operations, s.common.jobs); });
   const fs::path data = fs::absolute(s.baseline).parent_path().parent_path();
   for (const GateSuite& suite : s.suites) {
-    // Models, claims and conversions do not run on plugins.
+    // Models, claims, caches and conversions do not run on plugins.
     if (plugins || !wanted(s, suite.name)) continue;
     measure_part(m, suite.name, [&] { m.suites[suite.name] = suite.run(data, s.common.jobs); });
   }
@@ -338,7 +338,7 @@ void add_gate(CLI::App& program, Action& action, std::vector<GateSuite> suites) 
   command
       .add_option("--ledger", s.ledger, "Known failures (default: known_failures.json beside the baseline)")
       ->type_name("FILE");
-  command.add_option("--only", s.only, "These parts: kernels, mutants, models, claims, conversions")
+  command.add_option("--only", s.only, "These parts: kernels, mutants, models, claims, caches, conversions")
       ->type_name("PART,…")
       ->delimiter(',');
   command.add_option("--junit", s.junit, "Write JUnit XML")->type_name("FILE");

@@ -60,6 +60,23 @@ bool write_block_file(const std::filesystem::path& temporary, const std::filesys
   return false;
 }
 
+BlockFileReader::BlockFileReader(const std::filesystem::path& path, std::uint64_t bytes)
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0 && errno == ENOENT) return;
+  struct ::stat status {};
+  const bool regular = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  const bool fits = regular && static_cast<std::uint64_t>(status.st_size) == bytes;
+  found_ = fits ? BlockFileRead::Found::whole : BlockFileRead::Found::unfit;
+}
+
+BlockFileReader::~BlockFileReader() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool BlockFileReader::read(std::span<std::byte> bytes) {
+  return read_all(descriptor_, bytes);
+}
+
 BlockFileRead read_block_file(const std::filesystem::path& path, std::uint64_t least, std::uint64_t most) {
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0 && errno == ENOENT) return {};

@@ -67,11 +67,15 @@ void BlockFolder::take_up() {
   }
 }
 
+bool BlockFolder::reserve(const std::string& name, std::uint64_t bytes,
+                          const std::function<bool(const std::string&)>& spared) {
+  return files_.add(
+      name, bytes, [this](const std::string& old) { remove(old); }, spared);
+}
+
 void BlockFolder::put(const std::string& name, std::span<const std::byte> bytes) {
-  if (has(name)) return touch(name);
-  if (!writing_) return;
-  const auto gone = [this](const std::string& old) { remove(old); };
-  if (!files_.add(name, bytes.size(), gone)) return;
+  if (!has(name)) return;  // its room was needed meanwhile
+  if (!writing_) return files_.erase(name);
   if (write_block_file(temporary_, folder_ / (name + std::string(kEnding)), bytes)) return;
   const Error error = Error::from_errno("write a block", errno);
   files_.erase(name);
@@ -79,14 +83,14 @@ void BlockFolder::put(const std::string& name, std::span<const std::byte> bytes)
   if (told_) told_(fmt::format("{}: {}; no more are kept", folder_.string(), error.message()));
 }
 
-std::vector<std::byte> BlockFolder::get(const std::string& name, std::size_t bytes) {
-  BlockFileRead read = read_block_file(folder_ / (name + std::string(kEnding)), bytes, bytes);
-  switch (read.found) {
-    case BlockFileRead::Found::whole: touch(name); return std::move(read.bytes);
-    case BlockFileRead::Found::nothing: files_.erase(name); return {};  // another process has evicted it
-    case BlockFileRead::Found::unfit: refuse(name); return {};
+std::unique_ptr<BlockFileReader> BlockFolder::open(const std::string& name, std::size_t bytes) {
+  auto reader = std::make_unique<BlockFileReader>(folder_ / (name + std::string(kEnding)), bytes);
+  switch (reader->found()) {
+    case BlockFileRead::Found::whole: touch(name); return reader;
+    case BlockFileRead::Found::nothing: files_.erase(name); return nullptr;  // another process has evicted it
+    case BlockFileRead::Found::unfit: refuse(name); return nullptr;
   }
-  return {};
+  return nullptr;
 }
 
 void BlockFolder::touch(const std::string& name) {

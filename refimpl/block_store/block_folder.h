@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "refimpl/block_store/block_file.h"
 #include "refimpl/block_store/lru_bytes.h"
 
 namespace assay {
@@ -29,10 +31,15 @@ class BlockFolder {
   std::size_t size() const { return files_.size(); }
   bool writing() const { return writing_; }
 
-  // Whole or not at all; of a file that is there nothing changes but when it was used.
+  // A file of so many bytes will be put: room is made for it, of what was used longest ago and is not `spared`. False: it
+  // is larger than all the room.
+  bool reserve(const std::string& name, std::uint64_t bytes,
+               const std::function<bool(const std::string&)>& spared = {});
+  // Whole or not at all. What was reserved.
   void put(const std::string& name, std::span<const std::byte> bytes);
-  // Exactly so many bytes; none: it is not there (any more), or was of another size and is removed.
-  std::vector<std::byte> get(const std::string& name, std::size_t bytes);
+  // Of exactly so many bytes; none: it is not there (any more), or was of another size and is removed.
+  std::unique_ptr<BlockFileReader> open(const std::string& name, std::size_t bytes);
+  void forget(const std::string& name) { files_.erase(name); }  // what was reserved is not put
   // It is not what it should be: removed.
   void refuse(const std::string& name);
   void touch(const std::string& name);

@@ -14,6 +14,13 @@ inline std::string block_name(std::size_t group, const BlockKey& key, bool with_
   return to_hex(key.bytes) + "-" + std::to_string(group) + (with_states ? "-states" : "");
 }
 
+// Of a block of this name.
+inline BlockKey block_key_of(std::string_view name) {
+  BlockKey key;
+  from_hex(name.substr(0, 2 * key.bytes.size()), key.bytes);
+  return key;
+}
+
 inline bool is_block_name(std::string_view name) {
   constexpr std::size_t kDigits = 64, kMostOfGroup = 6;
   constexpr std::string_view kStates = "-states";

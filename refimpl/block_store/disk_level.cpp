@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kMagic = "assay block 1\n";
+constexpr std::string_view kMagic = "assay block 2\n";
 
 // All that the bytes of a block depend on beside its tokens and weights.
 std::string composition(const BlockStorage& storage, const Arithmetic& arithmetic) {
@@ -29,6 +29,68 @@ std::string composition(const BlockStorage& storage, const Arithmetic& arithmeti
   return text;
 }
 
+// Files held open while their layers are read; further blocks are read whole at once.
+constexpr std::size_t kMostOpen = 128;
+
+BlockKey layer_digest(const BlockKey& of_block, std::size_t layer, std::span<const std::byte> rows) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(of_block.bytes.size() + 8 + rows.size());
+  put_bytes(bytes, of_block.bytes);
+  put_number(bytes, layer);
+  bytes.insert(bytes.end(), rows.begin(), rows.end());
+  return sha256_of(bytes);
+}
+
+bool is_digest(const BlockKey& digest, std::span<const std::byte> stored) {
+  return std::memcmp(digest.bytes.data(), stored.data(), kDigestBytes) == 0;
+}
+
+// Rows of a file whose beginning was right.
+class FileRows : public LayeredRows {
+ public:
+  FileRows(std::unique_ptr<BlockFileReader> file, const BlockKey& of_block, std::vector<std::size_t> numbers,
+           NumberWidth width, std::shared_ptr<std::atomic<std::size_t>> open_files,
+           std::function<void()> refuse)
+      : file_(std::move(file)),
+        of_block_(of_block),
+        numbers_(std::move(numbers)),
+        width_(width),
+        open_files_(std::move(open_files)),
+        refuse_(std::move(refuse)) {
+    ++*open_files_;
+  }
+  FileRows(const FileRows&) = delete;
+  FileRows& operator=(const FileRows&) = delete;
+  ~FileRows() override { --*open_files_; }
+
+  std::optional<std::vector<double>> next() override {
+    std::vector<double> rows(numbers_.at(layer_));
+    std::vector<std::byte> bytes(rows.size() * bytes_of(width_) + kDigestBytes);
+    damaged_ = !file_->read(bytes);
+    const auto numbers = std::span<const std::byte>(bytes).first(bytes.size() - kDigestBytes);
+    damaged_ =
+        damaged_ || !is_digest(layer_digest(of_block_, layer_, numbers), std::span(bytes).last(kDigestBytes));
+    if (damaged_) return std::nullopt;
+    get_numbers(numbers, width_, rows);
+    ++layer_;
+    return rows;
+  }
+  // Of blocks that came together one was damaged: the others are as they should be.
+  void over(bool) override {
+    if (damaged_) refuse_();
+  }
+
+ private:
+  std::unique_ptr<BlockFileReader> file_;
+  BlockKey of_block_;
+  std::vector<std::size_t> numbers_;
+  NumberWidth width_;
+  std::shared_ptr<std::atomic<std::size_t>> open_files_;
+  std::function<void()> refuse_;
+  std::size_t layer_ = 0;
+  bool damaged_ = false;
+};
+
 }  // namespace
 
 DiskLevel::DiskLevel(Ops& ops, const BlockStorage& storage, const DiskOptions& options)
@@ -36,13 +98,15 @@ DiskLevel::DiskLevel(Ops& ops, const BlockStorage& storage, const DiskOptions& o
       storage_(storage),
       width_(stored_width(ops.arithmetic())),
       made_of_(sha256_of(std::as_bytes(std::span<const char>(composition(storage, ops.arithmetic()))))),
+      by_layer_(options.by_layer),
       folder_(options.folder, options.most_bytes, options.told) {}
 
-std::size_t DiskLevel::numbers_of_rows(std::size_t group) const {
-  std::size_t numbers = 0;
+std::vector<std::size_t> DiskLevel::layer_numbers(std::size_t group) const {
+  std::vector<std::size_t> numbers;
   for (const std::size_t layer : storage_.groups().at(group).layers)
-    numbers += storage_.widths()[layer].key_width + storage_.widths()[layer].value_width;
-  return numbers * storage_.block_tokens();
+    numbers.push_back((storage_.widths()[layer].key_width + storage_.widths()[layer].value_width) *
+                      storage_.block_tokens());
+  return numbers;
 }
 
 std::size_t DiskLevel::numbers_of_states() const {
@@ -71,8 +135,10 @@ std::vector<std::byte> DiskLevel::header(std::size_t group, const BlockContent& 
 std::size_t DiskLevel::file_bytes(std::size_t group, bool with_states) const {
   BlockContent any;
   any.tokens.resize(storage_.block_tokens());
-  return header(group, any, with_states).size() +
-         bytes_of(width_) * (numbers_of_rows(group) + (with_states ? numbers_of_states() : 0)) + kDigestBytes;
+  std::size_t bytes = header(group, any, with_states).size() + kDigestBytes;
+  if (with_states) bytes += bytes_of(width_) * numbers_of_states();
+  for (const std::size_t numbers : layer_numbers(group)) bytes += bytes_of(width_) * numbers + kDigestBytes;
+  return bytes;
 }
 
 bool DiskLevel::has(std::size_t group, const BlockContent& wanted, bool with_states) const {
@@ -96,42 +162,82 @@ std::optional<DiskLevel::Unsaved> DiskLevel::prepare(std::size_t group, const Bl
     return std::nullopt;
   }
   if (!folder_.writing()) return std::nullopt;
-  unsaved.bytes = header(group, content, with_states);
-  unsaved.bytes.reserve(file_bytes(group, with_states));
-  put_numbers(unsaved.bytes, rows(), width_);
+  std::vector<std::byte>& head = unsaved.sections.emplace_back(header(group, content, with_states));
+  const std::size_t plain = head.size();
   if (with_states) {
-    for (const Matrix& state : *content.states) put_numbers(unsaved.bytes, ops_.download(state), width_);
+    for (const Matrix& state : *content.states) put_numbers(head, ops_.download(state), width_);
+    if (head.size() - plain != bytes_of(width_) * numbers_of_states())
+      return std::nullopt;  // a state of nothing
   }
-  if (unsaved.bytes.size() + kDigestBytes != file_bytes(group, with_states))
-    return std::nullopt;  // a state of nothing
+  const bool room =
+      folder_.reserve(unsaved.name, file_bytes(group, with_states), [&](const std::string& name) {
+        const bool spared = wanted_ && wanted_(block_key_of(name));
+        spared_ += spared ? 1 : 0;
+        return spared;
+      });
+  if (!room) return std::nullopt;
+  const std::vector<double> all = rows();
+  std::span<const double> rest(all);
+  for (const std::size_t numbers : layer_numbers(group)) {
+    put_numbers(unsaved.sections.emplace_back(), rest.first(numbers), width_);
+    rest = rest.subspan(numbers);
+  }
   return unsaved;
 }
 
 void DiskLevel::seal(Unsaved& unsaved) {
-  put_bytes(unsaved.bytes, sha256_of(unsaved.bytes).bytes);
+  const BlockKey of_block = sha256_of(unsaved.sections.front());
+  for (std::size_t i = 0; i < unsaved.sections.size(); ++i) {
+    const std::vector<std::byte>& section = unsaved.sections[i];
+    unsaved.bytes.insert(unsaved.bytes.end(), section.begin(), section.end());
+    put_bytes(unsaved.bytes, (i == 0 ? of_block : layer_digest(of_block, i - 1, section)).bytes);
+  }
+  unsaved.sections.clear();
 }
 
 std::optional<OuterBlock> DiskLevel::fetch(std::size_t group, const BlockContent& wanted, bool with_states) {
   // Of two files the one with states serves either way.
   const bool stated = with_states || folder_.has(block_name(group, wanted.key, true));
-  const std::string file = block_name(group, wanted.key, stated);
-  const std::vector<std::byte> bytes = folder_.get(file, file_bytes(group, stated));
-  if (bytes.empty()) return std::nullopt;
-  const std::vector<std::byte> begins = header(group, wanted, stated);
-  const auto before = std::span(bytes).first(bytes.size() - kDigestBytes);
-  const BlockKey digest = sha256_of(before);
-  if (!std::equal(begins.begin(), begins.end(), bytes.begin()) ||
-      std::memcmp(digest.bytes.data(), bytes.data() + before.size(), kDigestBytes) != 0) {
-    folder_.refuse(file);
+  const std::string name = block_name(group, wanted.key, stated);
+  std::unique_ptr<BlockFileReader> file = folder_.open(name, file_bytes(group, stated));
+  if (!file) return std::nullopt;
+  std::optional<OuterBlock> block = begin(std::move(file), name, group, wanted, stated);
+  if (!block) {
+    folder_.refuse(name);
     return std::nullopt;
   }
+  if (!with_states) block->states = nullptr;
+  if (by_layer_ && *open_files_ <= kMostOpen) return block;
+  for (std::size_t layer = 0; layer < layer_numbers(group).size(); ++layer) {
+    const std::optional<std::vector<double>> rows = block->later->next();
+    if (!rows) {
+      folder_.refuse(name);
+      return std::nullopt;
+    }
+    block->rows.insert(block->rows.end(), rows->begin(), rows->end());
+  }
+  block->later = nullptr;
+  return block;
+}
+
+// What comes before the rows is read and is what is wanted.
+std::optional<OuterBlock> DiskLevel::begin(std::unique_ptr<BlockFileReader> file, const std::string& name,
+                                           std::size_t group, const BlockContent& wanted, bool stated) {
+  const std::vector<std::byte> wanted_header = header(group, wanted, stated);
+  const std::size_t states = stated ? bytes_of(width_) * numbers_of_states() : 0;
+  std::vector<std::byte> bytes(wanted_header.size() + states + kDigestBytes);
+  if (!file->read(bytes)) return std::nullopt;
+  const auto before = std::span(bytes).first(bytes.size() - kDigestBytes);
+  const BlockKey of_block = sha256_of(before);
+  if (!std::equal(wanted_header.begin(), wanted_header.end(), bytes.begin()) ||
+      !is_digest(of_block, std::span(bytes).last(kDigestBytes)))
+    return std::nullopt;
   OuterBlock block;
-  block.rows.resize(numbers_of_rows(group));
-  const auto rows = before.subspan(begins.size());
-  get_numbers(rows, width_, block.rows);
-  if (with_states)
-    block.states = std::make_shared<const SequenceCache::States>(
-        states_from(rows.subspan(block.rows.size() * bytes_of(width_))));
+  if (stated)
+    block.states =
+        std::make_shared<const SequenceCache::States>(states_from(before.subspan(wanted_header.size())));
+  block.later = std::make_shared<FileRows>(std::move(file), of_block, layer_numbers(group), width_,
+                                           open_files_, [this, name] { folder_.refuse(name); });
   return block;
 }
 

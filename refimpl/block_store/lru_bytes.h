@@ -22,15 +22,20 @@ class LruBytes {
     if (const auto place = places_.find(name); place != places_.end())
       order_.splice(order_.end(), order_, place->second);
   }
-  // Makes room, telling what goes, and takes it in. False: it is larger than all the room, and nothing went.
+  // Makes room, telling what goes, and takes it in. False: it is larger than all the room, and nothing went. What
+  // `spared` says yes to goes only where nothing else is left.
   bool add(const std::string& name, std::uint64_t bytes,
-           const std::function<void(const std::string&)>& gone = {}) {
+           const std::function<void(const std::string&)>& gone = {},
+           const std::function<bool(const std::string&)>& spared = {}) {
     if (bytes > most_) return false;
     erase(name);
-    while (bytes > most_ - bytes_) {
-      const std::string oldest = order_.front().name;
-      erase(oldest);
-      if (gone) gone(oldest);
+    for (const bool sparing : {true, false}) {
+      for (auto entry = order_.begin(); entry != order_.end() && bytes > most_ - bytes_;) {
+        const std::string old = entry++->name;
+        if (sparing && spared && spared(old)) continue;
+        erase(old);
+        if (gone) gone(old);
+      }
     }
     order_.push_back({name, bytes});
     places_[name] = std::prev(order_.end());

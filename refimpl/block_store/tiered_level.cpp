@@ -22,6 +22,47 @@ TieredLevel::~TieredLevel() {
   if (saver_.joinable()) saver_.join();
 }
 
+// Rows on their way from disk, which memory has when all of them came.
+class TieredLevel::Remembered : public LayeredRows {
+ public:
+  Remembered(TieredLevel& level, std::string name, BlockContent content, OuterBlock block)
+      : level_(level), name_(std::move(name)), content_(std::move(content)), block_(std::move(block)) {}
+  std::optional<std::vector<double>> next() override {
+    std::optional<std::vector<double>> rows = block_.later->next();
+    if (rows) block_.rows.insert(block_.rows.end(), rows->begin(), rows->end());
+    return rows;
+  }
+  void over(bool whole) override {
+    {
+      const std::lock_guard lock(level_.mutex_);
+      block_.later->over(whole);
+    }
+    block_.later = nullptr;
+    if (whole) level_.remember(std::move(name_), content_, std::move(block_));
+  }
+
+ private:
+  TieredLevel& level_;
+  std::string name_;
+  BlockContent content_;
+  OuterBlock block_;
+};
+
+void TieredLevel::ask(const Wanted& wanted) {
+  wanted_ = wanted;
+  if (disk_) disk_->ask(wanted);
+}
+
+void TieredLevel::rethrow() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void TieredLevel::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return on_the_way_.empty(); });
+  rethrow();
+}
+
 bool waits_for(const Scheduler& scheduler, const BlockKey& key) {
   return std::any_of(scheduler.waiting().begin(), scheduler.waiting().end(), [&](const ServedText* text) {
     return std::find(text->keys.begin(), text->keys.end(), key) != text->keys.end();
@@ -30,7 +71,9 @@ bool waits_for(const Scheduler& scheduler, const BlockKey& key) {
 
 TieredLevel::Counts TieredLevel::counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  Counts counts = counts_;
+  if (disk_) counts.spared_on_disk = disk_->spared();
+  return counts;
 }
 
 // By its name, and all that the name stands for.
@@ -73,9 +116,15 @@ std::optional<OuterBlock> TieredLevel::fetch(std::size_t group, const BlockConte
   if (!block) return std::nullopt;
   ++counts_.from_disk;
   lock.unlock();
-  if (with_states == (block->states != nullptr))
-    remember(block_name(group, wanted.key, with_states), wanted, *block);
-  return block;
+  if (with_states != (block->states != nullptr)) return block;
+  std::string name = block_name(group, wanted.key, with_states);
+  if (!block->later) {
+    remember(std::move(name), wanted, *block);
+    return block;
+  }
+  OuterBlock comes{{}, block->states, nullptr};
+  comes.later = std::make_shared<Remembered>(*this, std::move(name), wanted, std::move(*block));
+  return comes;
 }
 
 void TieredLevel::keep(std::size_t group, BlockId block, const BlockContent& content) {
@@ -86,9 +135,10 @@ void TieredLevel::keep(std::size_t group, BlockId block, const BlockContent& con
     remember(name, content, {storage_.read(group, block), content.states});
   if (!disk_) return;
   const std::lock_guard lock(mutex_);
+  rethrow();
   std::optional<DiskLevel::Unsaved> unsaved =
       disk_->prepare(group, content, [&] { return storage_.read(group, block); });
-  if (!unsaved || on_the_way_.contains(unsaved->name)) return;
+  if (!unsaved) return;
   on_the_way_.insert(unsaved->name);
   unsaved_.push_back(std::move(*unsaved));
   changed_.notify_all();
@@ -99,7 +149,7 @@ void TieredLevel::remember(std::string name, const BlockContent& content, OuterB
   if (block.states) {
     for (const Matrix& state : *block.states) bytes += state.rows() * state.columns() * sizeof(double);
   }
-  if (bytes > memory_bytes_) return;
+  if (bytes > memory_bytes_ || places_.contains(name)) return;
   make_room(bytes);
   order_.push_back({name, content.key, content.parent, content.tokens, std::move(block), bytes});
   places_[std::move(name)] = std::prev(order_.end());
@@ -138,14 +188,25 @@ void TieredLevel::save_all() {
     if (unsaved_.empty()) return;
     DiskLevel::Unsaved unsaved = std::move(unsaved_.front());
     unsaved_.pop_front();
-    lock.unlock();
-    DiskLevel::seal(unsaved);
-    lock.lock();
-    disk_->put(unsaved);
-    ++counts_.saved;
-    on_the_way_.erase(unsaved.name);
+    save(lock, std::move(unsaved));
     changed_.notify_all();
   }
+}
+
+void TieredLevel::save(std::unique_lock<std::mutex>& lock, DiskLevel::Unsaved unsaved) {
+  const std::string name = unsaved.name;
+  lock.unlock();
+  try {
+    DiskLevel::seal(unsaved);
+    lock.lock();
+    save_(*disk_, unsaved);
+    ++counts_.saved;
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    failure_ = std::current_exception();
+    disk_->forget(name);
+  }
+  on_the_way_.erase(name);
 }
 
 }  // namespace assay

@@ -81,4 +81,12 @@ CutLayers require_suitable(const CacheMethod& method, const LanguageModel& model
   return layers;
 }
 
+void require_servable(const CacheMethod& method) {
+  if (rounds_single_rows(method) || !method.groups().as_ever()) return;
+  throw Error::input(fmt::format("{}: texts that are served share blocks, and what it keeps of one is not "
+                                 "what it keeps of another",
+                                 method.name()))
+      .remedy("int8 and grouped can be served; the others go with `assay run --kv-cache`");
+}
+
 }  // namespace assay

@@ -38,4 +38,10 @@ struct CutLayers {
 };
 CutLayers require_suitable(const CacheMethod& method, const LanguageModel& model);
 
+// How a row is read depends on nothing but itself, so that texts may share rows, and forget the last ones: blocks of a
+// pool take such a method (int8).
+bool rounds_single_rows(const CacheMethod& method);
+// Throws Error::input, in a line, where texts that are served together cannot be kept so.
+void require_servable(const CacheMethod& method);
+
 }  // namespace assay

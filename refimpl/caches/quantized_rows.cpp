@@ -11,6 +11,7 @@
 
 #include "core/numeric/block_quantizer.h"
 #include "core/system/error.h"
+#include "refimpl/caches/cache_method.h"
 #include "refimpl/caches/methods.h"
 #include "refimpl/caches/row_parts.h"
 
@@ -130,6 +131,7 @@ class CodedCache : public CacheMethod {
     if (!can_be_cut(layer.width)) return nullptr;
     return std::make_unique<CodedLayer>(layer.width, form_);
   }
+  bool rounds_single_rows() const { return form_.codes == Codes::int8 && form_.recent == 0; }
 
  private:
   std::string name_;
@@ -137,6 +139,11 @@ class CodedCache : public CacheMethod {
 };
 
 }  // namespace
+
+bool rounds_single_rows(const CacheMethod& method) {
+  const auto* coded = dynamic_cast<const CodedCache*>(&method);
+  return coded != nullptr && coded->rounds_single_rows();
+}
 
 MadeCacheMethod make_fp8_cache(MethodText& text) {
   CodedForm form;

@@ -49,7 +49,19 @@ HandedRun hand_over_and_write(const HandoffModel& with, const ServingRequest& re
   try {
     run.sent = hand_over(with, request.text, options, queue, made);
     queue.end();
-    Takeover taken(with, queue, made);
+  } catch (const Error& error) {
+    run.refused = error.line();
+    return run;
+  }
+  take_and_write(with, {&queue}, request, decoder, made, run);
+  return run;
+}
+
+void take_and_write(const HandoffModel& with, const std::vector<PartSource*>& sources,
+                    const ServingRequest& request, const HandedDecoder& decoder, const HandoffMade& made,
+                    HandedRun& run) {
+  try {
+    Takeover taken(with, sources, made);
     taken.read(decoder.block_tokens);
     ServingEngine engine(with.model, with.ops, decoder_options(request, decoder), decoder.parts);
     engine.listen(listener_to(run));
@@ -64,7 +76,6 @@ HandedRun hand_over_and_write(const HandoffModel& with, const ServingRequest& re
   } catch (const Error& error) {
     run.refused = error.line();
   }
-  return run;
 }
 
 HandedRun write_uncut(const HandoffModel& with, const ServingRequest& request, const HandedDecoder& decoder) {

@@ -31,6 +31,11 @@ HandedRun hand_over_and_write(const HandoffModel& with, const ServingRequest& re
                               const HandoffOptions& options, const HandedDecoder& decoder,
                               const HandoffMade& made = {});
 
+// The decoder's side alone, of what one or several prefill ranks send.
+void take_and_write(const HandoffModel& with, const std::vector<PartSource*>& sources,
+                    const ServingRequest& request, const HandedDecoder& decoder, const HandoffMade& made,
+                    HandedRun& run);
+
 // The same text of one engine, guesses and all.
 HandedRun write_uncut(const HandoffModel& with, const ServingRequest& request, const HandedDecoder& decoder);
 

@@ -50,8 +50,11 @@ class ScheduleDisk {
   ServingParts with_level(ServingParts parts) const {
     if (!folder_) return parts;
     parts.outer = [this](Ops& ops, const BlockStorage& storage) -> std::unique_ptr<OuterLevel> {
-      auto level = std::make_unique<DiskLevel>(
-          ops, storage, DiskOptions{.folder = folder_->path(), .most_bytes = schedule_.disk_bytes});
+      const DiskOptions options{.folder = folder_->path(),
+                                .most_bytes = schedule_.disk_bytes,
+                                .told = {},
+                                .by_layer = schedule_.disk_bytes % 2 == 0};
+      auto level = std::make_unique<DiskLevel>(ops, storage, options);
       if (around_) return around_(std::move(level));
       return level;
     };

@@ -59,13 +59,13 @@ class BlockPool {
   virtual std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent,
                                       std::span<const TokenId> tokens) const;
   const BlockContent* content(BlockId block) const;  // none: it is not known
+  void forget(BlockId block);                        // what it holds; whoever holds it goes on holding it
 
  protected:
   std::optional<BlockId> find(const BlockKey& key) const;
 
  private:
   static constexpr BlockId kNone = -1;
-  void forget(BlockId block);
   void append(BlockId block);  // to the queue
   void remove(BlockId block);  // from it
 

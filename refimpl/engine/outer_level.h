@@ -8,14 +8,16 @@
 #include <vector>
 
 #include "refimpl/engine/block_pool.h"
+#include "refimpl/step/layer_arrivals.h"
 
 namespace assay {
 
 // A block of a group of layers, as it comes back.
 struct OuterBlock {
-  std::vector<double> rows;  // as BlockStorage::read() has them
+  std::vector<double> rows;  // as BlockStorage::read() has them; empty: `later`
   std::shared_ptr<const SequenceCache::States> states =
       {};  // behind its last token, where they were asked for
+  std::shared_ptr<LayeredRows> later = {};
 };
 
 class OuterLevel {
@@ -29,6 +31,8 @@ class OuterLevel {
                                           bool with_states) = 0;
   // `block` holds this, and will hold something else soon.
   virtual void keep(std::size_t group, BlockId block, const BlockContent& content) = 0;
+  // All that was kept is where it goes. Throws what went wrong behind the engine's back.
+  virtual void finish() {}
 };
 
 }  // namespace assay

@@ -337,6 +337,7 @@ bool Scheduler::fetch(const ServedText& text, const Hit& hit, std::vector<Fetche
       whole &= block.has_value();
       if (!block) continue;  // the rest is looked at all the same: damage is seldom alone
       one.rows = std::move(block->rows);
+      one.later = std::move(block->later);
       one.content.states = std::move(block->states);
       fetched.push_back(std::move(one));
     }
@@ -349,7 +350,7 @@ void Scheduler::load(Hit& hit, std::vector<Fetched>& fetched, StepPlan& plan) {
     const BlockId block = taken(one.group);
     hit.tables[one.group][one.content.number] = block;
     if (one.content.states) hit.states = one.content.states;
-    plan.loads.push_back({one.group, block, std::move(one.rows)});
+    plan.loads.push_back({one.group, block, std::move(one.rows), std::move(one.later)});
     pools_[one.group]->know(block, std::move(one.content));
   }
 }
@@ -398,6 +399,21 @@ void Scheduler::finish(ServedText& text) {
   text.place = ServedText::Place::over;
   std::erase(running_, &text);
   std::erase(waiting_, &text);
+}
+
+std::size_t Scheduler::withdraw_loads(const StepPlan& plan) {
+  std::size_t hits = 0;
+  for (const StepPlan::Load& load : plan.loads) pools_[load.group]->forget(load.block);
+  for (ServedText* text : running_) {
+    const bool has = std::any_of(plan.loads.begin(), plan.loads.end(), [&](const StepPlan::Load& load) {
+      const std::vector<BlockId>& table = text->tables.at(load.group);
+      return std::find(table.begin(), table.end(), load.block) != table.end();
+    });
+    if (!has) continue;
+    hits += text->hit;
+    forget_cache(*text);
+  }
+  return hits;
 }
 
 void Scheduler::forget_cache(ServedText& text) {

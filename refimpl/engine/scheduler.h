@@ -73,6 +73,7 @@ struct StepPlan {
     std::size_t group;
     BlockId block;
     std::vector<double> rows;
+    std::shared_ptr<LayeredRows> later = {};  // in place of rows
   };
   struct SwapOut {
     ServedText* text;
@@ -92,6 +93,12 @@ struct StepPlan {
   std::vector<Feed> feeds;
   std::size_t preemptions = 0;
   bool empty() const { return feeds.empty(); }
+  std::vector<LayerArrivals::Block> late() const {  // of the loads those whose rows come later
+    std::vector<LayerArrivals::Block> blocks;
+    for (const Load& load : loads)
+      if (load.later) blocks.push_back({load.group, load.block, load.later});
+    return blocks;
+  }
 };
 
 class Scheduler {
@@ -128,6 +135,9 @@ class Scheduler {
   void complete(const StepPlan& plan, const StatesOf& states = {}, const DraftsOf& drafts = {});
   // The text is over, or its cache of no use any more: it holds nothing.
   void finish(ServedText& text);
+  // What the plan's loads should have brought is not there: nobody finds it, and texts that began with it begin anew.
+  // Returns how many tokens these had hit.
+  std::size_t withdraw_loads(const StepPlan& plan);
   virtual void forget_cache(ServedText& text);
 
   // The most tokens a text can have here.
@@ -164,6 +174,7 @@ class Scheduler {
     std::size_t group = 0;
     BlockContent content;
     std::vector<double> rows;
+    std::shared_ptr<LayeredRows> later = {};
   };
   bool fetch(const ServedText& text, const Hit& hit, std::vector<Fetched>& fetched);
   void load(Hit& hit, std::vector<Fetched>& fetched, StepPlan& plan);

@@ -41,14 +41,9 @@ ServingEngine::ServingEngine(const LanguageModel& model, Ops& ops, const Serving
 
 ServingEngine::~ServingEngine() = default;
 
-void ServingEngine::listen(Listener listener, PromptListener prompt) {
-  listener_ = std::move(listener);
-  prompt_listener_ = std::move(prompt);
-}
-
 bool ServingEngine::step() {
   if (interrupted()) {
-    for (const auto& [number, texts] : requests_) cancel(number);
+    cancel_all();
     return false;
   }
   guess();
@@ -67,6 +62,9 @@ bool ServingEngine::step() {
     hidden = compute(plan);
   } catch (const Batch::Interrupted&) {
     return true;  // and the next step ends all
+  } catch (const LayerArrivals::Damaged&) {
+    forget_guesses();
+    return true;  // texts that began with it begin anew
   }
   forget_guesses();
   deliver(hidden, rows);
@@ -89,7 +87,8 @@ void ServingEngine::carry_out(const StepPlan& plan) {
   for (const StepPlan::Fresh& fresh : plan.fresh) {
     if (options_.poison) storage_.poison(fresh.group, fresh.block);
   }
-  for (const StepPlan::Load& load : plan.loads) storage_.write(load.group, load.block, load.rows);
+  for (const StepPlan::Load& load : plan.loads)
+    if (!load.later) storage_.write(load.group, load.block, load.rows);
   counts_.loaded_blocks += plan.loads.size();
   for (const StepPlan::Admission& admission : plan.admitted) {
     Served& served = *of_text_.at(admission.text);
@@ -145,17 +144,35 @@ Matrix ServingEngine::compute(const StepPlan& plan) {
   for (const StepPlan::Feed& feed : plan.feeds) {
     Served& served = *of_text_.at(feed.text);
     const std::span<const TokenId> tokens = std::span(served.ids).subspan(feed.text->cached, feed.tokens);
-    counts_.prompt_tokens += served.made.ids.empty() ? feed.tokens : 0;
     const bool chain = served.guess.is_chain();
     batch.add(chain ? tokens : tokens.first(tokens.size() - served.fed_guesses), served.cache);
     for (std::size_t guess = 0; !chain && guess < served.fed_guesses; ++guess)
       batch.add(tokens.subspan(tokens.size() - served.fed_guesses + guess, 1), branch(served, guess));
   }
-  const Matrix hidden = model_.hidden(batch, ops_, {});
+  const Matrix hidden = hidden_of(batch, plan);
+  for (const StepPlan::Feed& feed : plan.feeds)
+    counts_.prompt_tokens += of_text_.at(feed.text)->made.ids.empty() ? feed.tokens : 0;
   ++counts_.steps;
   counts_.tokens += batch.tokens.size();
   counts_.most_texts = std::max(counts_.most_texts, plan.feeds.size());
   return hidden;
+}
+
+// What the outer level has comes while earlier layers are computed; where it does not come whole, nobody finds it.
+Matrix ServingEngine::hidden_of(const Batch& batch, const StepPlan& plan) {
+  try {
+    LayerArrivals arrivals(storage_, plan.late());
+    Matrix hidden = model_.hidden(batch, ops_, {});
+    arrivals.finish();
+    if (parts_.arrived && arrivals.any()) parts_.arrived(arrivals.times());
+    return hidden;
+  } catch (...) {
+    counts_.hit_tokens -= scheduler_->withdraw_loads(plan);
+    counts_.loaded_blocks -= plan.loads.size();
+    for (ServedText* text : scheduler_->running())
+      if (text->cached == 0) of_text_.at(text)->cache.truncate(0);
+    throw;
+  }
 }
 
 // What was computed is kept, but for what followed a wrong guess; then texts end, grow or fork.

@@ -48,6 +48,8 @@ struct ServingOptions {
   std::string
       identity;  // of all that the numbers in a block depend on beside tokens: weights, precision, kernels
   SpeculationOptions speculation = {};
+  std::shared_ptr<const CacheMethod> method =
+      {};               // one that rounds single rows (serves_blocks()); none: in full
   bool poison = false;  // NaN in blocks that hold nothing yet
 };
 
@@ -65,7 +67,11 @@ struct TextEnd {
 };
 
 // Each of a request's texts draws numbers of its own.
-SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample);
+inline SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample) {
+  SamplingParams params = request.text.sampling;
+  params.sample += static_cast<std::uint32_t>(sample);
+  return {params, request.text.prompt, request.text.constraint ? request.text.constraint->fork() : nullptr};
+}
 
 // What an engine is made of: a fault is planted by giving it another part.
 struct ServingParts {
@@ -80,6 +86,8 @@ struct ServingParts {
   std::function<void(SequenceSampler&, const ServingRequest&, std::span<const TokenId> ids)> recomputed = {};
   // Where blocks go that the pool evicts, and come back from; none: they are forgotten.
   std::function<std::unique_ptr<OuterLevel>(Ops&, const BlockStorage&)> outer = {};
+  // Is told of each step that read some of them layer by layer.
+  std::function<void(const std::vector<LayerArrival>&)> arrived = {};
   std::function<std::unique_ptr<Draws>(const DrawKey&)> draws = [](const DrawKey& key) {
     return std::make_unique<KeyedDraws>(key);
   };
@@ -121,7 +129,10 @@ class ServingEngine {
   using EndListener =
       std::function<void(std::size_t request, std::size_t sample, FinishReason reason, const Error* failure)>;
 
-  void listen(Listener listener, PromptListener prompt = {});
+  void listen(Listener listener, PromptListener prompt = {}) {
+    listener_ = std::move(listener);
+    prompt_listener_ = std::move(prompt);
+  }
   void listen_to_ends(EndListener listener) { end_listener_ = std::move(listener); }
   // Is told each step before it is computed.
   void watch_plans(std::function<void(const StepPlan&)> watcher) { plan_watcher_ = std::move(watcher); }
@@ -132,6 +143,9 @@ class ServingEngine {
   // of the prompt, are asked for.
   std::size_t take_over(const ServingRequest& request, HandedText handed);
   void cancel(std::size_t request);
+  void cancel_all() {
+    for (const auto& [number, texts] : requests_) cancel(number);
+  }
   // Computes one step. False: nothing is left to do.
   bool step();
   // Of a request that is over; others' are what was made so far.
@@ -140,7 +154,10 @@ class ServingEngine {
   void forget(std::size_t request);
 
   // What is known of finished texts goes to the outer level.
-  void keep_all() { scheduler_->keep_all(); }
+  void keep_all() {
+    scheduler_->keep_all();
+    if (outer_) outer_->finish();
+  }
 
   Scheduler& scheduler() { return *scheduler_; }
   const BlockStorage& storage() const { return storage_; }
@@ -159,6 +176,7 @@ class ServingEngine {
   void carry_out(const StepPlan& plan);
   void resume_drafter(Served& served) const;
   Matrix compute(const StepPlan& plan);
+  Matrix hidden_of(const Batch& batch, const StepPlan& plan);
   SequenceCache& branch(Served& served, std::size_t guess);
   void guess();
   void guess(Served& served);

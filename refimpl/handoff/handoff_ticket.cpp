@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -136,19 +137,68 @@ std::string first_difference(const std::vector<LayerSeal>& wanted, const std::ve
       return std::string();
     };
     const LayerSeal &w = wanted[layer], &f = found[layer];
+    const auto own = [&](const std::vector<BlockKey>& all, const std::vector<BlockKey>& mine) {
+      if (f.first_head == w.first_head && mine.size() == all.size()) return all;
+      std::vector<BlockKey> some;
+      for (std::uint64_t head = f.first_head; head < f.first_head + mine.size(); ++head)
+        if (head >= w.first_head && head - w.first_head < all.size())
+          some.push_back(all[head - w.first_head]);
+      return some;
+    };
     for (const std::string& difference :
-         {differs("keys of head", w.keys, f.keys), differs("values of head", w.values, f.values),
-          differs("state", w.states, f.states)})
+         {differs("keys of head", own(w.keys, f.keys), f.keys),
+          differs("values of head", own(w.values, f.values), f.values), differs("state", w.states, f.states)})
       if (!difference.empty()) return difference;
   }
   return {};
 }
 
+namespace {
+
+// One rank's digests into those of all heads; an empty one: nobody's yet.
+void merge(std::vector<BlockKey>& all, const std::vector<BlockKey>& some, std::uint64_t first,
+           std::size_t layer) {
+  constexpr std::uint64_t kMostHeads = 1 << 20;
+  if (first > kMostHeads || some.size() > kMostHeads) refuse();
+  all.resize(std::max<std::size_t>(all.size(), first + some.size()));
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    BlockKey& to = all[first + i];
+    if (to != BlockKey() && to != some[i])
+      throw Error::input(
+          fmt::format("layer {}: ranks of the prefill had head {} differently", layer, first + i));
+    to = some[i];
+  }
+}
+
+}  // namespace
+
+std::vector<LayerSeal> merged_seals(const std::vector<std::vector<LayerSeal>>& of_ranks) {
+  std::vector<LayerSeal> all = of_ranks.front();
+  if (of_ranks.size() == 1) return all;
+  for (LayerSeal& seal : all) seal.keys.clear(), seal.values.clear(), seal.first_head = 0;
+  for (const std::vector<LayerSeal>& rank : of_ranks) {
+    if (rank.size() != all.size())
+      throw Error::input("ranks of the prefill have different numbers of layers");
+    for (std::size_t layer = 0; layer < all.size(); ++layer) {
+      merge(all[layer].keys, rank[layer].keys, rank[layer].first_head, layer);
+      merge(all[layer].values, rank[layer].values, rank[layer].first_head, layer);
+    }
+  }
+  for (std::size_t layer = 0; layer < all.size(); ++layer)
+    for (const auto* heads : {&all[layer].keys, &all[layer].values})
+      for (std::size_t head = 0; head < heads->size(); ++head)
+        if ((*heads)[head] == BlockKey())
+          throw Error::input(fmt::format("layer {}: no rank of the prefill had head {}", layer, head));
+  return all;
+}
+
 std::string to_text(const HandoffEnd& end) {
   Json seals = Json::array();
   for (const LayerSeal& seal : end.seals)
-    seals.push_back(
-        {{"keys", to_json(seal.keys)}, {"values", to_json(seal.values)}, {"states", to_json(seal.states)}});
+    seals.push_back({{"keys", to_json(seal.keys)},
+                     {"values", to_json(seal.values)},
+                     {"states", to_json(seal.states)},
+                     {"first_head", seal.first_head}});
   Json document = {{"parts", end.parts}, {"seals", seals}};
   if (end.first) document["first"] = *end.first;
   return document.dump();
@@ -160,9 +210,12 @@ HandoffEnd end_from(std::string_view text) {
   if (!parts.is_number_unsigned() || !seals.is_array()) refuse();
   HandoffEnd end{.parts = parts.get<std::uint64_t>(), .first = {}, .seals = {}};
   if (const auto first = document.find("first"); first != document.end()) end.first = token_from(*first);
-  for (const ParsedJson& seal : seals)
+  for (const ParsedJson& seal : seals) {
+    const ParsedJson& first = member(seal, "first_head");
+    if (!first.is_number_unsigned()) refuse();
     end.seals.push_back({keys_from(member(seal, "keys")), keys_from(member(seal, "values")),
-                         keys_from(member(seal, "states"))});
+                         keys_from(member(seal, "states")), first.get<std::uint64_t>()});
+  }
   return end;
 }
 

@@ -39,11 +39,15 @@ HandoffTicket ticket_from(std::string_view text);  // Throws Error::input.
 // cache: what the decoder's blocks are held against, whichever way the rows took.
 struct LayerSeal {
   std::vector<BlockKey> keys, values, states;  // by head; by matrix
+  std::uint64_t first_head = 0;                // of the model's, at a rank
   bool operator==(const LayerSeal&) const = default;
 };
 // `rows`: of all heads, row_numbers each.
 std::vector<BlockKey> seal_heads(std::span<const double> rows, std::size_t row_numbers, std::uint64_t heads);
-// "layer 3: keys of head 1"; empty: none differs.
+// What several ranks sealed, put together: of each layer all heads. Throws Error::input where two sealed a head, and not the
+// same, or nobody did.
+std::vector<LayerSeal> merged_seals(const std::vector<std::vector<LayerSeal>>& of_ranks);
+// "layer 3: keys of head 1"; empty: none differs. `found` may be of some of the heads only.
 std::string first_difference(const std::vector<LayerSeal>& wanted, const std::vector<LayerSeal>& found);
 
 struct HandoffEnd {

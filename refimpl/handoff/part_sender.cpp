@@ -88,7 +88,8 @@ void PartSender::finish(HandoffSent& sent) {
     LayerTime& layer = sent.timeline.layers.at(*gone.counted);
     const bool first = layer.bytes == 0;
     layer.bytes += gone.bytes;
-    layer.sent = {first ? gone.span.from : std::min(layer.sent.from, gone.span.from), gone.span.to};
+    layer.sent = {first ? gone.span.from : std::min(layer.sent.from, gone.span.from),
+                  std::max(layer.sent.to, gone.span.to)};
   }
 }
 

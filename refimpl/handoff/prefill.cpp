@@ -48,7 +48,7 @@ class LayerWatch : public TapListener {
 class Prefill {
  public:
   Prefill(const HandoffModel& with, const GenerationRequest& request, const HandoffOptions& options,
-          PartSink& sink, const HandoffMade& made)
+          const std::vector<PartSink*>& sinks, const HandoffMade& made)
       : with_(with),
         ops_(with.ops),
         request_(request),
@@ -58,32 +58,39 @@ class Prefill {
         width_(cache_width(with.ops.arithmetic())),
         sequence_(with.model, with.ops, request.prompt),
         start_(HandoffClock::now()),
-        sender_(common_header(), sink, start_),
-        sink_(sink),
+        sinks_(sinks),
         watch_([this](std::size_t layer) { layer_over(layer); }) {
+    const PartHeader common = common_header();
+    for (PartSink* sink : sinks) senders_.push_back(std::make_unique<PartSender>(common, *sink, start_));
     if (options.draft == DraftHandoff::rows) drafter_ = LayerDrafts(with.model, with.ops).start();
   }
 
   HandoffSent run() {
-    sender_.send(PartKind::ticket, to_text(HandoffTicket{.tokens = request_.prompt,
-                                                         .first = options_.first,
-                                                         .draft = options_.draft,
-                                                         .text = options_.text,
-                                                         .rules = options_.rules}));
-    if (options_.by_layer) sender_.start();
+    const std::string ticket = to_text(HandoffTicket{.tokens = request_.prompt,
+                                                     .first = options_.first,
+                                                     .draft = options_.draft,
+                                                     .text = options_.text,
+                                                     .rules = options_.rules});
+    for (const auto& sender : senders_) {
+      sender->send(PartKind::ticket, ticket);
+      if (options_.by_layer) sender->start();
+    }
     Matrix last;  // what the head saw of the last token
     while (sequence_.pending() > 0) last = read_chunk();
     send_states();
     if (drafter_) send_draft_rows();
     if (options_.first == FirstToken::id) sent_.first = first_token(last);
     sent_.prefill_seconds = now();
-    if (options_.first == FirstToken::hidden && !sends_hidden())
+    if (options_.first == FirstToken::hidden && !sends_hidden() && with_.shape.rank == 0)
       send(PartKind::hidden, tokens_ - 1, last, sent_.hidden_bytes);
-    sender_.start();
-    sender_.send(PartKind::end,
-                 to_text(HandoffEnd{.parts = sender_.queued() + 1, .first = sent_.first, .seals = seals()}));
-    sender_.finish(sent_);
-    sink_.close();
+    HandoffEnd end{.parts = 0, .first = sent_.first, .seals = seals()};
+    for (const auto& sender : senders_) {
+      sender->start();
+      end.parts = sender->queued() + 1;
+      sender->send(PartKind::end, to_text(end));
+    }
+    for (const auto& sender : senders_) sender->finish(sent_);
+    for (PartSink* sink : sinks_) sink->close();
     sent_.seconds = now();
     return std::move(sent_);
   }
@@ -100,6 +107,8 @@ class Prefill {
   bool sends_hidden() const {
     return options_.draft == DraftHandoff::hidden || options_.draft == DraftHandoff::inputs;
   }
+  // Not to everybody, where each is sent heads of its own.
+  bool deals_out() const { return senders_.size() > 1; }
 
   Matrix read_chunk() {
     const std::span<const TokenId> tokens = sequence_.next(options_.chunk);
@@ -148,24 +157,25 @@ class Prefill {
   }
 
   void send_rows(PartKind kind, std::size_t layer, const Matrix& all, std::size_t first, std::size_t end) {
-    if (all.columns() == 0) return;
+    if (all.columns() == 0 || !with_.shape.layers[layer].sends) return;
     const HandoffMade::Numbers rows = made_.stage(ops_.download(all.row_range(first, end - first)));
     const std::uint64_t heads = with_.shape.layers[layer].heads;
-    const std::uint64_t senders = heads > 1 ? options_.senders : 1;
+    const HeadRange own = with_.shape.layers[layer].own();
+    const std::uint64_t senders = deals_out() ? senders_.size() : heads > 1 ? options_.senders : 1;
     for (std::uint64_t rank = 0; rank < senders; ++rank) {
       PartHeader header;
       header.kind = kind;
       header.layer = made_.layer_of(layer);
       header.first = first;
       header.rows = end - first;
-      header.heads = senders == 1 ? HeadRange{0, heads, heads} : made_.deal(heads, senders, rank);
-      header.columns = all.columns() / header.heads.of * header.heads.count;
+      header.heads = senders == 1 ? own : made_.deal(heads, senders, rank);
+      header.columns = senders == 1 ? all.columns() : all.columns() / header.heads.of * header.heads.count;
       sent_.row_bytes += header.rows * header.columns * bytes_of(width_);
       const HandoffMade::Numbers numbers =
           senders == 1
               ? rows
               : std::make_shared<std::vector<double>>(take_heads(*rows, all.columns(), header.heads));
-      sender_.send(header, numbers, width_, sent_.timeline.layers.size() - 1);
+      senders_[deals_out() ? rank : 0]->send(header, numbers, width_, sent_.timeline.layers.size() - 1);
     }
   }
 
@@ -178,8 +188,11 @@ class Prefill {
   void send(PartHeader header, const Matrix& rows, NumberWidth width, std::uint64_t& counted) {
     header.rows = rows.rows();
     header.columns = rows.columns();
-    counted += header.rows * header.columns * bytes_of(width);
-    sender_.send(header, std::make_shared<std::vector<double>>(ops_.download(rows)), width);
+    const auto numbers = std::make_shared<std::vector<double>>(ops_.download(rows));
+    for (const auto& sender : senders_) {
+      counted += header.rows * header.columns * bytes_of(width);
+      sender->send(header, numbers, width);
+    }
   }
 
   // As wide as they lie in memory: a state is not rounded as activations are.
@@ -224,14 +237,16 @@ class Prefill {
     const SequenceCache::States states = sequence_.cache().states();
     std::size_t next = 0;
     for (std::size_t layer = 0; layer < with_.shape.layers.size(); ++layer) {
-      const auto& [width, heads] = with_.shape.layers[layer];
+      const CacheWidth& width = with_.shape.layers[layer].width;
+      const std::uint64_t heads = with_.shape.layers[layer].heads;
       const std::size_t first = CacheShape::first_needed(width, tokens_);
-      const auto sealed = [&, heads = heads](const Matrix& all) {
+      const auto sealed = [&](const Matrix& all) {
         return all.columns() == 0
                    ? std::vector<BlockKey>()
                    : seal_heads(ops_.download(all.row_range(first, tokens_ - first)), all.columns(), heads);
       };
       LayerSeal& seal = seals.emplace_back();
+      seal.first_head = with_.shape.layers[layer].own().first;
       seal.keys = sealed(sequence_.cache().keys(layer).base);
       seal.values = sealed(sequence_.cache().values(layer).base);
       for (std::size_t i = 0; i < width.states.size(); ++i, ++next)
@@ -252,8 +267,8 @@ class Prefill {
   std::unique_ptr<Drafter> drafter_;
   HandoffClock::time_point start_;
   HandoffSent sent_;
-  PartSender sender_;
-  PartSink& sink_;
+  std::vector<PartSink*> sinks_;
+  std::vector<std::unique_ptr<PartSender>> senders_;  // one a sink
   LayerWatch watch_;
   std::size_t chunk_first_ = 0, chunk_rows_ = 0;
   double layer_since_ = 0;
@@ -266,11 +281,26 @@ BlockKey handoff_identity(std::string_view of_run) {
 }
 
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
-                      const HandoffOptions& options, PartSink& sink, const HandoffMade& made) {
+                      const HandoffOptions& options, const std::vector<PartSink*>& sinks,
+                      const HandoffMade& made) {
   check_prompt(request.prompt, with.model);
   if (options.draft != DraftHandoff::none && with.model.draft_layers() == 0)
     throw Error::usage("the model has no layer for multi-token prediction, whose cache could be handed over");
-  return Prefill(with, request, options, sink, made).run();
+  if (sinks.empty()) throw Error::internal("a hand-off to nobody");
+  const bool over_ranks = sinks.size() > 1 || with.shape.ranks > 1;
+  if (over_ranks && options.draft != DraftHandoff::none && options.draft != DraftHandoff::recompute)
+    throw Error::usage("over ranks prediction layers begin with nothing, or read the prompt again")
+        .remedy("--handoff-draft none or recompute");
+  if (over_ranks && options.senders != 1)
+    throw Error::usage("ranks have heads of their own: nothing is left for --handoff-heads to deal out");
+  if (sinks.size() > 1 && with.shape.ranks > 1)
+    throw Error::usage("ranks of a prefill feed one decoder, and one prefill ranks of a decoder: not both");
+  return Prefill(with, request, options, sinks, made).run();
+}
+
+HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
+                      const HandoffOptions& options, PartSink& sink, const HandoffMade& made) {
+  return hand_over(with, request, options, std::vector<PartSink*>{&sink}, made);
 }
 
 }  // namespace assay

@@ -63,8 +63,13 @@ struct HandoffSent {
   double prefill_seconds = 0, seconds = 0;
 };
 
-// Throws what the sink throws, and Error::input for a prompt that the model cannot read.
+// Throws what the sink throws, and Error::input for a prompt that the model cannot read. At a rank of a tensor-parallel
+// model (CacheShape::rank) what the rank has goes to its own sink; every rank calls it.
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
                       const HandoffOptions& options, PartSink& sink, const HandoffMade& made = {});
+// To as many ranks of a tensor-parallel decoder, each of which is sent the heads that it has, and all else.
+HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
+                      const HandoffOptions& options, const std::vector<PartSink*>& sinks,
+                      const HandoffMade& made = {});
 
 }  // namespace assay

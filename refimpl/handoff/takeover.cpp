@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <thread>
 
 #include "core/system/error.h"
 #include "refimpl/models/mapped_file.h"
@@ -25,49 +27,77 @@ void Takeover::told(const Work& work) {
   try {
     work();
   } catch (const Error& error) {
-    source_.refuse(error.line());
+    for (const Stream& stream : streams_) stream.source->refuse(error.line());
     throw;
   }
 }
 
 Takeover::Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made)
-    : with_(with), source_(source), made_(made) {
+    : Takeover(with, std::vector<PartSource*>{&source}, made) {}
+
+Takeover::Takeover(const HandoffModel& with, std::vector<PartSource*> sources, const HandoffMade& made)
+    : with_(with), made_(made) {
+  for (PartSource* source : sources) streams_.push_back({.source = source});
   told([&] {
-    common_.identity = with_.identity;
-    const HandoffPart part = next();
-    if (part.header.kind != PartKind::ticket) throw Error::input("a hand-off begins with something else");
-    ticket_ = ticket_from(text_of(part));
-    check_prompt(ticket_.tokens, with_.model);
-    common_.text = BlockHasher().next(with_.identity, ticket_.tokens);
-    common_.handoff = part.header.handoff;
-    if (part.header.text != common_.text) throw Error::input("a hand-off is not of the text that it names");
+    for (Stream& stream : streams_) {
+      HandoffTicket ticket = begin(stream);
+      if (&stream != &streams_.front() && to_text(ticket) != to_text(ticket_))
+        throw Error::input("ranks of a prefill hand over texts that differ");
+      ticket_ = std::move(ticket);
+    }
     if (ticket_.draft != DraftHandoff::none && with_.model.draft_layers() == 0)
       throw Error::input("a hand-off is for layers for multi-token prediction that the model does not have");
     tokens_ = ticket_.tokens.size();
     for (const CacheShape::Layer& layer : with_.shape.layers) {
       const std::size_t first = CacheShape::first_needed(layer.width, tokens_);
-      layers_.push_back({RowAssembly(tokens_, layer.width.key_width, layer.heads, first),
-                         RowAssembly(tokens_, layer.width.value_width, layer.heads, first),
+      layers_.push_back({RowAssembly(tokens_, layer.width.key_width, layer.own(), first),
+                         RowAssembly(tokens_, layer.width.value_width, layer.own(), first),
                          std::vector<Matrix>(layer.width.states.size())});
     }
   });
 }
 
+HandoffTicket Takeover::begin(Stream& stream) const {
+  stream.common.identity = with_.identity;
+  const HandoffPart part = next(stream);
+  if (part.header.kind != PartKind::ticket) throw Error::input("a hand-off begins with something else");
+  HandoffTicket ticket = ticket_from(text_of(part));
+  check_prompt(ticket.tokens, with_.model);
+  stream.common.text = BlockHasher().next(with_.identity, ticket.tokens);
+  stream.common.handoff = part.header.handoff;
+  if (part.header.text != stream.common.text)
+    throw Error::input("a hand-off is not of the text that it names");
+  return ticket;
+}
+
 // In its order, and of this hand-off.
-HandoffPart Takeover::next() {
-  const std::vector<std::byte> bytes = source_.next(serial_);
+HandoffPart Takeover::next(Stream& stream) const {
+  const std::vector<std::byte> bytes = stream.source->next(stream.serial);
   HandoffPart part = unpack(bytes);
   const PartHeader& h = part.header;
-  if (h.identity != common_.identity)
+  if (h.identity != stream.common.identity)
     throw Error::input("a part of a hand-off was computed from other weights, or by another arithmetic")
         .remedy("run both sides with the same model, precision, kernels and program");
-  if (serial_ > 0 && (h.text != common_.text || h.handoff != common_.handoff))
-    throw Error::input(fmt::format("part {} belongs to another hand-off", serial_));
-  if (h.serial != serial_)
-    throw Error::input(fmt::format("part {} of a hand-off comes where part {} should", h.serial, serial_));
-  ++serial_;
-  bytes_ += bytes.size();
+  if (stream.serial > 0 && (h.text != stream.common.text || h.handoff != stream.common.handoff))
+    throw Error::input(fmt::format("part {} belongs to another hand-off", stream.serial));
+  if (h.serial != stream.serial)
+    throw Error::input(
+        fmt::format("part {} of a hand-off comes where part {} should", h.serial, stream.serial));
+  ++stream.serial;
+  stream.bytes += bytes.size();
   return part;
+}
+
+std::uint64_t Takeover::parts() const {
+  std::uint64_t parts = 0;
+  for (const Stream& stream : streams_) parts += stream.serial;
+  return parts;
+}
+
+std::uint64_t Takeover::bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Stream& stream : streams_) bytes += stream.bytes;
+  return bytes;
 }
 
 void Takeover::require_rules(const std::string& rules) {
@@ -81,17 +111,8 @@ void Takeover::require_rules(const std::string& rules) {
 
 void Takeover::read(std::size_t block_tokens) {
   told([&] {
-    for (;;) {
-      const HandoffPart part = next();
-      if (part.header.kind != PartKind::end) {
-        take(part, block_tokens);
-        continue;
-      }
-      end_ = end_from(text_of(part));
-      break;
-    }
-    if (end_.parts != serial_)
-      throw Error::input(fmt::format("a hand-off of {} parts came in {}", end_.parts, serial_));
+    streams_.size() == 1 ? read(streams_.front(), block_tokens) : read_all(block_tokens);
+    join_ends();
     if (ticket_.first == FirstToken::id && !end_.first)
       throw Error::input("a hand-off without the first token that it promised");
     if (end_.first && *end_.first >= with_.model.vocabulary())
@@ -99,6 +120,48 @@ void Takeover::read(std::size_t block_tokens) {
           fmt::format("a hand-off's first token is {}, of {}", *end_.first, with_.model.vocabulary()));
     require_all();
   });
+}
+
+// All streams at once: nobody's sender waits for another one's.
+void Takeover::read_all(std::size_t block_tokens) {
+  std::vector<std::exception_ptr> failures(streams_.size());
+  std::vector<std::thread> readers;
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    readers.emplace_back([&, i] {
+      try {
+        read(streams_[i], block_tokens);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+void Takeover::read(Stream& stream, std::size_t block_tokens) {
+  for (;;) {
+    const HandoffPart part = next(stream);
+    if (part.header.kind == PartKind::end) {
+      stream.end = end_from(text_of(part));
+      break;
+    }
+    const std::lock_guard lock(mutex_);
+    take(part, block_tokens);
+  }
+  if (stream.end.parts != stream.serial)
+    throw Error::input(fmt::format("a hand-off of {} parts came in {}", stream.end.parts, stream.serial));
+}
+
+void Takeover::join_ends() {
+  std::vector<std::vector<LayerSeal>> seals;
+  for (const Stream& stream : streams_) {
+    if (stream.end.first != streams_.front().end.first)
+      throw Error::input("ranks of the prefill chose first tokens that differ");
+    seals.push_back(stream.end.seals);
+  }
+  end_ = streams_.front().end;
+  end_.seals = merged_seals(seals);
 }
 
 void Takeover::take(const HandoffPart& part, std::size_t block_tokens) {
@@ -271,17 +334,19 @@ void Takeover::check(const BlockStorage& storage, const StepPlan& plan) {
     if (!admission.swapped_in) continue;
     std::vector<LayerSeal> found;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const auto& [width, heads] = with_.shape.layers[i];
+      const CacheWidth& width = with_.shape.layers[i].width;
+      const std::uint64_t heads = with_.shape.layers[i].heads;
       std::vector<std::size_t> rows;
       const BlockTable& table = admission.text->tables.at(storage.group_of(i));
       for (std::size_t t = CacheShape::first_needed(width, tokens_); t < tokens_; ++t)
         rows.push_back(static_cast<std::size_t>(storage.row(table, t)));
-      const auto sealed = [&, heads = heads](const Matrix& all) {
+      const auto sealed = [&](const Matrix& all) {
         return all.columns() == 0 || all.rows() == 0
                    ? std::vector<BlockKey>()
                    : seal_heads(with_.ops.download(with_.ops.gather(all, rows)), all.columns(), heads);
       };
       LayerSeal& seal = found.emplace_back();
+      seal.first_head = with_.shape.layers[i].own().first;
       seal.keys = sealed(storage.keys(i));
       seal.values = sealed(storage.values(i));
       for (const Matrix& state : layers_[i].states)

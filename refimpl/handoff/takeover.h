@@ -1,14 +1,16 @@
 // The decoder's half of a hand-off: takes the parts, each only if it is what it must be, and makes of them a text that the
 // engine goes on from.
 //
-//   Takeover taken(with, source);              // the ticket
+//   Takeover taken(with, source);              // the ticket; of several ranks: with, {&source, &other}
 //   taken.read();                              // all the rest
 //   engine.watch_plans([&](const StepPlan& plan) { taken.check(engine.storage(), plan); });
 //   engine.take_over(request, taken.text(block_tokens));
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "refimpl/engine/handed_text.h"
 #include "refimpl/handoff/prefill.h"
@@ -21,6 +23,8 @@ class Takeover {
   // Waits for the ticket. Throws Error::input for parts that are cut, damaged, out of order, or of another model, precision,
   // kernels or text; Error::io where the prefill is gone. The source is told why.
   Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made = {});
+  // From as many ranks of a tensor-parallel prefill, each with heads of its own.
+  Takeover(const HandoffModel& with, std::vector<PartSource*> sources, const HandoffMade& made = {});
 
   const HandoffTicket& ticket() const { return ticket_; }
   // Throws Error::input where the first token was chosen by other rules.
@@ -33,11 +37,22 @@ class Takeover {
   void check(const BlockStorage& storage, const StepPlan& plan);
   bool checked() const { return checked_; }
 
-  std::uint64_t parts() const { return serial_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t parts() const;
+  std::uint64_t bytes() const;
 
  private:
-  HandoffPart next();
+  // What comes from one sender.
+  struct Stream {
+    PartSource* source = nullptr;
+    PartHeader common = {};
+    std::uint64_t serial = 0, bytes = 0;
+    HandoffEnd end = {};
+  };
+  HandoffPart next(Stream& stream) const;
+  HandoffTicket begin(Stream& stream) const;
+  void read(Stream& stream, std::size_t block_tokens);
+  void read_all(std::size_t block_tokens);
+  void join_ends();
   void take(const HandoffPart& part, std::size_t block_tokens);
   void take_rows(const HandoffPart& part, std::size_t block_tokens);
   void take_state(const HandoffPart& part);
@@ -52,12 +67,11 @@ class Takeover {
   void told(const Work& work);
 
   const HandoffModel& with_;
-  PartSource& source_;
   const HandoffMade made_;
+  std::vector<Stream> streams_;
   HandoffTicket ticket_;
   std::size_t tokens_ = 0;
-  PartHeader common_;
-  std::uint64_t serial_ = 0, bytes_ = 0;
+  std::mutex mutex_;  // of all that parts are put into
   struct Layer {
     RowAssembly keys, values;
     std::vector<Matrix> states;
@@ -65,7 +79,7 @@ class Takeover {
   std::vector<Layer> layers_;
   std::optional<RowAssembly> hidden_, embedding_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Matrix> drafts_;  // by layer and matrix
-  HandoffEnd end_;
+  HandoffEnd end_;                                                    // of all streams
   bool checked_ = false;
 };
 

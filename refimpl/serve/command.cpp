@@ -17,8 +17,10 @@
 #include "core/system/stop_on_request.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
+#include "refimpl/caches/cache_method.h"
 #include "refimpl/models/model_notes.h"
 #include "refimpl/run_model.h"
+#include "refimpl/run_served.h"
 #include "refimpl/serve/http_server.h"
 
 namespace assay {
@@ -31,7 +33,7 @@ constexpr auto kLastWords = std::chrono::seconds(2);  // for answers that tell t
 struct ServeSettings {
   RunSettings run;
   HttpOptions http;
-  std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB";
+  std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB", cache_dir_bytes;
   std::size_t queue = 256;
   double seconds = 600;
   std::uint32_t grace = 10;
@@ -50,6 +52,33 @@ void settle(ServeSettings& s) {
   s.http.body_bytes = parse_bytes(s.body_bytes);
   s.http.time = std::chrono::milliseconds(std::llround(1000 * s.seconds));
   if (s.name.empty()) s.name = name_of(s.run.model);
+  if (!s.cache_dir_bytes.empty() && s.run.cache_dir.empty())
+    throw Error::usage("--cache-dir-bytes goes with --cache-dir");
+}
+
+TierOptions tiers_of(const ServeSettings& s) {
+  TierOptions tiers{.folder = s.run.cache_dir,
+                    .told = [](const std::string& note) { write_message("note: " + note); }};
+  if (!s.cache_dir_bytes.empty()) tiers.disk_bytes = parse_bytes(s.cache_dir_bytes);
+  if (!s.run.cache_memory.empty()) tiers.memory_bytes = parse_bytes(s.run.cache_memory);
+  return tiers;
+}
+
+ServiceOptions service_options(const ServeSettings& s, const OpenModel& open) {
+  ServiceOptions options{.cache_bytes = parse_bytes(s.cache_bytes),
+                         .under_way = s.queue,
+                         .model_name = s.name,
+                         .ids_only = s.ids_only,
+                         .tiers = tiers_of(s)};
+  // Other processes' blocks lie in the folder.
+  if (!s.run.cache_dir.empty()) options.identity = run_identity(open, s.run);
+  if (s.run.kv_cache.empty()) return options;
+  options.identity += fmt::format("; cache {}", s.run.kv_cache);
+  const std::shared_ptr<const CacheMethod> method = cache_method(s.run.kv_cache);
+  require_servable(*method);
+  require_suitable(*method, *open.model);
+  if (rounds_single_rows(*method)) options.method = method;
+  return options;
 }
 
 class Server {
@@ -57,10 +86,7 @@ class Server {
   explicit Server(const ServeSettings& settings)
       : settings_(settings),
         open_(settings.run.model, settings.run),
-        service_(open_, {.cache_bytes = parse_bytes(settings.cache_bytes),
-                         .under_way = settings.queue,
-                         .model_name = settings.name,
-                         .ids_only = settings.ids_only}),
+        service_(open_, service_options(settings, open_)),
         http_(service_, settings.http) {
     for (const std::string& line : model_notes(open_.weights, open_.arithmetic.precision, open_.kernels.name))
       write_message("note: " + line);
@@ -110,6 +136,8 @@ class Server {
                {"model", settings_.name},
                {"prompt_tokens", counts.prompt_tokens},
                {"cached_tokens", counts.hit_tokens},
+               {"loaded_blocks", counts.loaded_blocks},
+               {"from_memory", service_.tier_counts().from_memory},
                {"steps", counts.steps},
                {"preemptions", counts.preemptions}});
   }
@@ -124,6 +152,7 @@ constexpr const char* kExamples =
     "  assay serve MODEL                          OpenAI's API on http://127.0.0.1:8000\n"
     "  assay serve MODEL --precision f64 --port 0\n"
     "  assay serve MODEL --host 0.0.0.0 --api-key-file keys\n"
+    "  assay serve MODEL --cache-dir blocks --cache-memory 1GiB     known beginnings survive the server\n"
     "  curl http://127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' \\\n"
     "       -d '{\"prompt\": \"Once upon a time\", \"max_tokens\": 20, \"temperature\": 0}'\n"
     "\nExit codes: 2 wrong usage or unreadable input, 3 a fault of its own, 130 ended by a signal.";
@@ -147,6 +176,24 @@ void add_door(CLI::App& command, ServeSettings& s) {
 void add_limits(CLI::App& command, ServeSettings& s) {
   command.add_option("--cache-bytes", s.cache_bytes, "Of keys and values, of all texts (default: 1GiB)")
       ->type_name("SIZE");
+  command
+      .add_option("--cache-dir", s.run.cache_dir,
+                  "A folder that blocks go to and come back from, of later servers and `run` too")
+      ->type_name("DIR")
+      ->check(not_empty());
+  command
+      .add_option("--cache-dir-bytes", s.cache_dir_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
+      ->type_name("SIZE");
+  command
+      .add_option("--cache-memory", s.run.cache_memory,
+                  "At most so much of what --cache-bytes has no room for stays in memory, and goes to "
+                  "--cache-dir behind the work")
+      ->type_name("SIZE");
+  command
+      .add_option("--kv-cache", s.run.kv_cache,
+                  "Keep caches smaller: int8, or the model's layers grouped (grouped:window=64); "
+                  "docs/caches.md")
+      ->type_name("METHOD");
   command.add_option("--queue", s.queue, "Prompts computed and waiting; further ones: 429 (default: 256)")
       ->check(CLI::Range(1, 100'000))
       ->type_name("N");
@@ -199,7 +246,9 @@ void add_serve(CLI::App& program, Action& action, const KernelSelector& select) 
   add_isa_option(command);
   add_common_options(command, s.run.common);
   set_examples(command, kExamples);
-  command.callback([settings, &action] {
+  command.callback([settings, &action, &command] {
+    const CLI::Option& isa = *command.get_option("--isa");
+    settings->run.isa = isa.count() > 0 ? isa.as<std::string>() : "";
     action = [settings] {
       settle(*settings);
       return Server(*settings).run();

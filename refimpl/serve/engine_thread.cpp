@@ -31,8 +31,8 @@ std::optional<TextEvent> AskedTexts::next(std::chrono::milliseconds patience) {
 }
 
 EngineThread::EngineThread(const LanguageModel& model, Ops& ops, const ServingOptions& options,
-                           std::size_t most)
-    : engine_(model, ops, options), most_(most) {
+                           std::size_t most, const ServingParts& parts)
+    : engine_(model, ops, options, parts), most_(most) {
   listen();
   publish();
   thread_ = std::thread([this] { work(); });
@@ -91,6 +91,9 @@ void EngineThread::work() {
   try {
     run_steps();
     fail_all(Error::io("the server is ending"));
+    engine_.listen_to_ends({});  // whoever asked was told
+    engine_.cancel_all();
+    engine_.keep_all();
   } catch (const std::exception& fault) {
     {
       const std::lock_guard lock(mutex_);

@@ -73,7 +73,8 @@ struct EngineState {
 class EngineThread {
  public:
   // `most`: prompts under way and waiting, together.
-  EngineThread(const LanguageModel& model, Ops& ops, const ServingOptions& options, std::size_t most);
+  EngineThread(const LanguageModel& model, Ops& ops, const ServingOptions& options, std::size_t most,
+               const ServingParts& parts = {});
   ~EngineThread();
   void end();  // cancels all; whoever waits is told so
 
@@ -81,6 +82,7 @@ class EngineThread {
   std::unique_ptr<AskedTexts> ask(std::vector<TextOrder> orders);
   std::size_t under_way() const;  // orders
   EngineState state() const;
+  const Scheduler& scheduler() { return engine_.scheduler(); }  // before the first ask()
   // The engine has ended by a fault of its own; rethrow() throws it.
   bool broken() const;
   void rethrow() const;

@@ -29,9 +29,11 @@ std::size_t blocks_for(const LanguageModel& model, Real storage, std::size_t byt
   return std::clamp<std::size_t>(affordable, 4, of_a_text * 64);
 }
 
-ServingOptions serving_options(const OpenModel& open, std::size_t blocks) {
-  // Blocks live no longer than the process, and its weights, precision and kernels are one each.
-  return {.cache = {.blocks = blocks, .block_tokens = kBlockTokens}, .identity = open.title()};
+ServingOptions serving_options(const OpenModel& open, std::size_t blocks, const ServiceOptions& asked) {
+  // Blocks that stay in the process: its weights, precision and kernels are one each.
+  return {.cache = {.blocks = blocks, .block_tokens = kBlockTokens},
+          .identity = asked.identity.empty() ? open.title() : asked.identity,
+          .method = asked.method};
 }
 
 void check_below(std::span<const TokenId> ids, std::size_t vocabulary, std::string_view field) {
@@ -51,7 +53,11 @@ TextService::TextService(OpenModel& open, const ServiceOptions& options)
       name_(options.model_name),
       fingerprint_(fmt::format("assay {}; {}", ASSAY_VERSION, open.title())),
       capacity_(blocks_for(*open.model, open.arithmetic.storage(), options.cache_bytes) * kBlockTokens),
-      engine_(*open.model, *open.ops, serving_options(open, capacity_ / kBlockTokens), options.under_way) {}
+      tiers_(options.tiers),
+      engine_(*open.model, *open.ops, serving_options(open, capacity_ / kBlockTokens, options),
+              options.under_way, tiers_.parts()) {
+  tiers_.attend(engine_.scheduler());
+}
 
 void TextService::check_ids(std::span<const TokenId> ids, std::string_view field) const {
   check_below(ids, open_.model->vocabulary(), field);

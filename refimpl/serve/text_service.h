@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "refimpl/block_store/tiers.h"
 #include "refimpl/grammar/token_grammar.h"
 #include "refimpl/run_model.h"
 #include "refimpl/serve/engine_thread.h"
@@ -20,6 +21,9 @@ struct ServiceOptions {
   std::size_t under_way = 256;         // prompts, waiting and computed
   std::string model_name;
   bool ids_only = false;  // without a tokenizer
+  TierOptions tiers = {};
+  std::string identity = {};  // of blocks that later processes may read
+  std::shared_ptr<const CacheMethod> method = {};
 };
 
 class TextService {
@@ -36,6 +40,7 @@ class TextService {
   std::vector<TextOrder> orders_of(const TextRequest& request, const std::vector<Prompt>& prompts);
 
   EngineThread& engine() { return engine_; }
+  TieredLevel::Counts tier_counts() const { return tiers_.counts(); }
   const Tokenizer* tokenizer() const { return tokenizer_; }
   // Throws Error::input naming the field that asks for one, where the model is served without.
   const Tokenizer& tokenizer_for(std::string_view field) const;
@@ -59,6 +64,7 @@ class TextService {
   std::size_t capacity_;  // tokens that the cache holds
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<grammar::TokenGrammar>> grammars_;  // by their GBNF, the latest few
+  CacheTiers tiers_;
   EngineThread engine_;
 };
 

@@ -93,14 +93,21 @@ std::vector<double> BlockStorage::read(std::size_t group, std::int32_t block) co
 
 void BlockStorage::write(std::size_t group, std::int32_t block, std::span<const double> numbers) {
   for (const std::size_t layer : groups_.at(group).layers) {
-    for (const Matrix* all : {&keys_[layer], &values_[layer]}) {
-      if (all->empty()) continue;
-      const std::size_t count = block_tokens_ * all->columns();
-      if (numbers.size() < count) throw Error::internal("a block of a cache is given too few numbers");
-      ops_.store({.base = rows_of(*all, block)}, 0,
-                 ops_.upload(numbers.first(count), block_tokens_, all->columns()));
-      numbers = numbers.subspan(count);
-    }
+    const std::size_t count = block_tokens_ * (keys_[layer].columns() + values_[layer].columns());
+    write_layer(layer, block, numbers.first(std::min(count, numbers.size())));
+    numbers = numbers.subspan(count);
+  }
+  if (!numbers.empty()) throw Error::internal("a block of a cache is given too many numbers");
+}
+
+void BlockStorage::write_layer(std::size_t layer, std::int32_t block, std::span<const double> numbers) {
+  for (const Matrix* all : {&keys_.at(layer), &values_.at(layer)}) {
+    if (all->empty()) continue;
+    const std::size_t count = block_tokens_ * all->columns();
+    if (numbers.size() < count) throw Error::internal("a block of a cache is given too few numbers");
+    ops_.store({.base = rows_of(*all, block)}, 0,
+               ops_.upload(numbers.first(count), block_tokens_, all->columns()));
+    numbers = numbers.subspan(count);
   }
   if (!numbers.empty()) throw Error::internal("a block of a cache is given too many numbers");
 }

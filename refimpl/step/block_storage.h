@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "refimpl/ops/interface.h"
@@ -56,6 +57,14 @@ class BlockStorage {
   // All numbers of a block, layer by layer, keys before values.
   std::vector<double> read(std::size_t group, std::int32_t block) const;
   void write(std::size_t group, std::int32_t block, std::span<const double> numbers);
+  // Of one layer of its group.
+  void write_layer(std::size_t layer, std::int32_t block, std::span<const double> numbers);
+
+  // Rows of a layer may be on their way: whoever puts or reads some asks first, and goes on when they are there.
+  void set_arrivals(std::function<void(std::size_t layer)> wait) { wait_ = std::move(wait); }
+  void await(std::size_t layer) const {
+    if (wait_) wait_(layer);
+  }
 
  private:
   Matrix rows_of(const Matrix& all, std::int32_t block) const;
@@ -66,6 +75,7 @@ class BlockStorage {
   std::vector<std::size_t> group_of_;
   std::size_t block_tokens_, blocks_;
   std::vector<Matrix> keys_, values_;
+  std::function<void(std::size_t)> wait_;
 };
 
 }  // namespace assay

@@ -21,19 +21,20 @@ SequenceCache::SequenceCache(Ops& ops, const BlockStorage& storage,
                              const std::vector<std::vector<std::int32_t>>& tables, std::size_t limit,
                              std::size_t page_rows)
     : ops_(ops),
+      widths_(storage.widths()),
       limit_(limit),
       page_rows_(page_rows == 0 ? storage.block_tokens() : page_rows),
       storage_(&storage),
       tables_(&tables) {
-  const std::vector<CacheWidth>& widths = storage.widths();
-  for (std::size_t i = 0; i < widths.size(); ++i) {
+  for (std::size_t i = 0; i < widths_.size(); ++i) {
     layers_.push_back({storage.keys(i), storage.values(i), {}});
-    for (const StateShape& shape : widths[i].states) layers_.back().states.push_back({.shape = shape});
+    for (const StateShape& shape : widths_[i].states) layers_.back().states.push_back({.shape = shape});
   }
 }
 
 PagedKvView SequenceCache::view(std::size_t layer, const Matrix& rows) const {
   if (storage_ == nullptr) return {.base = rows};
+  storage_->await(layer);
   return {.base = rows, .pages = tables_->at(storage_->group_of(layer)).data(), .page_rows = page_rows_};
 }
 
@@ -45,8 +46,7 @@ void SequenceCache::require_room(std::size_t count) const {
 }
 
 void SequenceCache::keep_by(std::shared_ptr<const CacheMethod> method, std::size_t prompt) {
-  if (storage_ != nullptr || length_ != 0)
-    throw Error::internal("a cache in blocks, or with rows in it, takes no method");
+  if (length_ != 0) throw Error::internal("a cache with rows in it takes no method");
   method_ = std::move(method);
   prompt_ = prompt;
   make_policies();
@@ -63,7 +63,7 @@ void SequenceCache::make_policies() {
 
 std::size_t SequenceCache::rows(std::size_t layer) const {
   const LayerPolicy* p = policy(layer);
-  return p == nullptr ? length_ : p->rows();
+  return p == nullptr || storage_ != nullptr ? length_ : p->rows();
 }
 
 LayerPolicy* SequenceCache::policy(std::size_t layer) const {
@@ -71,7 +71,7 @@ LayerPolicy* SequenceCache::policy(std::size_t layer) const {
 }
 
 std::size_t SequenceCache::next_place() const {
-  if (!method_) return length_;
+  if (!method_ || storage_ != nullptr) return length_;
   std::size_t held = length_;
   for (const Layer& layer : layers_) {
     if (layer.policy) held = std::min(held, layer.policy->rows());
@@ -143,7 +143,8 @@ void SequenceCache::advance(std::size_t count) {
   }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    if (layer.policy && layer.written && count != 0) layer.policy->settle({ops_, keys(i), values(i)}, count);
+    if (layer.policy && layer.written && count != 0 && storage_ == nullptr)
+      layer.policy->settle({ops_, keys(i), values(i)}, count);
     layer.written = false;
   }
   length_ += count;
@@ -178,7 +179,7 @@ std::vector<std::int32_t> row_table(const PagedKvView& rows, std::size_t first, 
 
 void SequenceCache::truncate(std::size_t length) {
   if (length >= length_) return;
-  if (method_ && length != 0)
+  if (method_ && length != 0 && storage_ == nullptr)
     throw Error::input(
         fmt::format("a cache kept by {} cannot be taken back: what it threw away is gone", method_->name()));
   for (const Layer& layer : layers_) {

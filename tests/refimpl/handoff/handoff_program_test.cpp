@@ -115,6 +115,39 @@ TEST(HandoffProgram, ThroughAFolder) {
   EXPECT_EQ(files_in(folder), 0U);
 }
 
+// Ranks feed one process, and one process ranks; in float64, where the order of sums decides no token.
+TEST(HandoffProgram, RanksOnEitherSide) {
+  const test::TempDir dir;
+  const std::string folder = dir / "parts", model = (test::source_dir() / "data/models/llama").string();
+  const std::string prompt = "5,42,79,20,57,94,35,72,13,50,87,28";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", model, "-j", "1", "--precision", "f64", "--ignore-eos", "--json", "-"});
+    const test::ProcessResult result = test::assay(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::vector<std::string> of_ranks = {"--tp", "2", "--threads-as-ranks"}, made = {"-n", "6"};
+  const auto with = [](std::vector<std::string> a, const std::vector<std::string>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  const auto ids = run(with({"--tokens", prompt}, made))["ids"];
+
+  const auto sent = run(with({"--tokens", prompt, "--handoff-to", folder}, of_ranks))["handoff"];
+  std::uint64_t rows = 0;
+  for (const auto& rank : sent["ranks"]) rows += rank["row_bytes"].get<std::uint64_t>();
+  EXPECT_EQ(sent["ranks"].size(), 2U);
+  EXPECT_EQ(rows, 12 * 192 * 8);
+  EXPECT_EQ(run(with({"--handoff-from", folder, "--handoff-ranks", "2"}, made))["ids"], ids);
+  EXPECT_EQ(files_in(dir / "parts/rank-1"), 0U);
+
+  const auto fed = run({"--tokens", prompt, "--handoff-to", folder, "--handoff-ranks", "2"})["handoff"];
+  EXPECT_EQ(fed["row_bytes"], 12 * 192 * 8);
+  const auto taken = run(with(with({"--handoff-from", folder}, made), of_ranks));
+  EXPECT_EQ(taken["ids"], ids);
+  EXPECT_EQ(taken["handoff"]["checked"], true);
+}
+
 TEST(HandoffProgram, OverASocketWithAKey) {
   const test::TempDir dir;
   test::write_file(dir / "keys", "a-key-that-others-do-not-have\n");
@@ -162,6 +195,12 @@ TEST(HandoffProgram, RefusesWhatCannotBe) {
   refused({"-p", "a", "--handoff-to", "x", "--handoff-from", "x"}, "two processes' options");
   refused({"-p", "a", "--handoff-whole"}, "go with --handoff-to");
   refused({"-p", "a", "--handoff-to", "x", "--cache-dir", "y"}, "a text that is made");
+  refused({"-p", "a", "--handoff-ranks", "2"}, "goes with --handoff-to or --handoff-from");
+  refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "2", "--tp", "2"}, "ranks feed one");
+  refused({"-p", "a", "--handoff-to", "x", "--tp", "2", "--pp", "2"}, "with --tp alone");
+  refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "2", "--handoff-heads", "2"},
+          "--handoff-heads");
+  refused({"--handoff-from", "tcp://127.0.0.1:0", "--handoff-ranks", "2"}, "give the first of them");
   refused({"-p", "a", "--handoff-to", "tcp://127.0.0.1:1", "--handoff-timeout", "0.2"}, "nobody takes");
 }
 

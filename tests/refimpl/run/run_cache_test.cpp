@@ -15,6 +15,7 @@ using nlohmann::json;
 const std::string kLlama = (source_dir() / "data/models/llama").string();
 const std::string kTinylm = (source_dir() / "data/tinylm").string();
 const std::string kHeldout = (source_dir() / "data/tinylm/heldout.txt").string();
+const std::string kTruth = (source_dir() / "data/fixtures/caches/llama.safetensors").string();
 const char* kIds = "5,42,79,20,57,94,35,72,13,50,87,28,65,6,43,80,21,58,95,36,73,14,51,88,29,66,7,44,81,22";
 
 json said(std::vector<std::string> arguments) {
@@ -63,6 +64,12 @@ TEST(RunCache, RefusesInALine) {
   expect_refused({"compare", "caches", kLlama, "--cache", "snapkv:budget=8,window=9"}, "the whole budget");
   expect_refused({"compare", "caches", kLlama, "--tokens", "1,2,3"}, "no 64 to read at once");
   expect_refused({"compare", "caches", kLlama, "--context", "1000"}, "more than the model's context");
+  expect_refused({"compare", "caches", kLlama, "--mutants"}, "--mutants goes with --truth");
+  expect_refused({"compare", "caches", kLlama, "--truth", kTruth, "--cache", "fp8"},
+                 "which methods read which text");
+  expect_refused({"compare", "caches", kTinylm, "--truth", kTruth}, "about another model");
+  expect_refused({"compare", "caches", kLlama, "--truth", kLlama + "/model.safetensors"}, "no such tensor");
+  expect_refused({"compare", "model", kLlama, "--cache", "fp8", "--against", kLlama}, "a model with itself");
 }
 
 TEST(CompareCaches, EverythingIsNoDifferenceAndLessIsOne) {
@@ -147,6 +154,52 @@ TEST(CompareCaches, OfLatentsCodesAreMeasuredAndOthersToldOff) {
     EXPECT_LT(cache["bytes_a_token"], cache["full_bytes_a_token"]);
   }
   EXPECT_EQ(measured, 3u);  // fp8 twice, int8
+}
+
+TEST(CompareCaches, HoldsMethodsAgainstTheirRules) {
+  const ProcessResult result = assay({"compare", "caches", kLlama, "--truth", kTruth, "--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["rules"].size(), 15u);
+  for (const json& rule : document["rules"]) EXPECT_EQ(rule["holds"], true) << rule;
+}
+
+TEST(CompareCaches, NamesPlantedFaults) {
+  const ProcessResult result =
+      assay({"compare", "caches", kLlama, "--truth", kTruth, "--mutants", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["mutants"].size(), 21u);
+  for (const json& fault : document["mutants"]) EXPECT_EQ(fault["caught"], true) << fault;
+  const ProcessResult shown = assay({"compare", "caches", kLlama, "--truth", kTruth, "--mutants"});
+  EXPECT_NE(shown.out.find("OK: 21 planted faults caught"), std::string::npos) << shown.out;
+}
+
+// Of another model with the same widths: every method is right, and none says what the file says.
+TEST(CompareCaches, OtherWeightsAreNotAsTheirRules) {
+  const TempDir folder;
+  std::filesystem::copy(kLlama, folder.path() / "llama");
+  const auto file = folder.path() / "llama/model.safetensors";
+  std::string bytes = read_file(file);
+  for (std::size_t i = bytes.size() - 4000; i < bytes.size(); i += 2) bytes[i] ^= 0x10;
+  write_file(file, bytes);
+  const ProcessResult result =
+      assay({"compare", "caches", (folder.path() / "llama").string(), "--truth", kTruth, "--mutants"});
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  EXPECT_NE(result.out.find("caches are not as their rules say"), std::string::npos) << result.out;
+}
+
+TEST(CompareModel, WithASmallerCachePrintsTheTable) {
+  const std::vector<std::string> same = {"--tokens", kIds, "--context", "24", "--json", "-"};
+  std::vector<std::string> by_model = {"compare",      "model",     kLlama,     "--cache",
+                                       "h2o:budget=4", "--kernels", "reference"},
+                           by_caches = {"compare", "caches", kLlama, "--cache", "h2o:budget=4"};
+  by_model.insert(by_model.end(), same.begin(), same.end());
+  by_caches.insert(by_caches.end(), same.begin(), same.end());
+  const ProcessResult one = assay(by_model), other = assay(by_caches);
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(one.out, other.out);
+  EXPECT_GT(json::parse(one.out)["caches"][0]["kl_mean"].get<double>(), 0);
 }
 
 }  // namespace

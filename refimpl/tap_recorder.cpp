@@ -1,4 +1,4 @@
-#include "refimpl/engine/tap_recorder.h"
+#include "refimpl/tap_recorder.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

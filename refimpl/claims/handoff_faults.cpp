@@ -153,12 +153,14 @@ std::vector<HandoffFault> handoff_faults() {
        .shipped_in = "vllm#45704",
        .what = "a buffer is written again before what it held was sent",
        .made = reused_buffer(),
-       .options = {.by_layer = false}},
+       .options = {.by_layer = false},
+       .of_rows = true},
       {.number = 47,
        .shipped_in = "LMCache#2706",
        .what = "rows are placed by whole blocks, and come in other chunks",
        .made = gridded,
-       .options = {.chunk = 5}},
+       .options = {.chunk = 5},
+       .of_rows = true},
       {.number = 48,
        .shipped_in = "vllm#46283",
        .what = "a text given up while it is loaded leaves its blocks held",
@@ -171,6 +173,10 @@ std::string why_not(const HandoffFault& fault, const HandoffModel& with) {
   const bool heads =
       std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.heads > 1; });
   if (fault.of_heads && !heads) return "not all its layers keep several heads of keys";
+  const std::vector<CacheWidth> widths = with.model.cache_widths();
+  const bool rows =
+      std::any_of(widths.begin(), widths.end(), [](const CacheWidth& width) { return width.key_width > 0; });
+  if (fault.of_rows && !rows) return "no layer keeps rows of its tokens";
   if (fault.of_drafts && with.model.draft_layers() == 0) return "it has no layers for multi-token prediction";
   if (!with.model.cache_serves(kHandedTokens, kHandedTokens + fault.new_tokens))
     return "its rotary frequencies follow the length: what is handed over is read anew";

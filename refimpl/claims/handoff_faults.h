@@ -16,7 +16,8 @@ struct HandoffFault {
   HandoffOptions options = {};
   HandedDecoder decoder = {};
   std::size_t new_tokens = 6;
-  bool of_heads = false, of_drafts = false;  // shows in models with several key heads, with prediction layers
+  // Shows in models with several key heads, with prediction layers, with rows of their tokens.
+  bool of_heads = false, of_drafts = false, of_rows = false;
 };
 std::vector<HandoffFault> handoff_faults();
 // Empty: the fault can show in this model.

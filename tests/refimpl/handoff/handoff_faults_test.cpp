@@ -26,7 +26,7 @@ struct FaultyModel {
 
 TEST(HandoffFaults, EachIsCaught) {
   std::set<int> caught;
-  for (const std::string name : {"llama", "deepseek-v3"}) {
+  for (const std::string name : {"llama", "deepseek-v3", "mamba2"}) {
     const FaultyModel m(name);
     for (const HandoffFault& fault : handoff_faults()) {
       if (!why_not(fault, m.with).empty()) continue;

@@ -123,6 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
             4}),
     [](const auto& info) { return std::regex_replace(std::string(info.param.model), std::regex("-"), "_"); });
 
+// Gemma 3n's sparse gates look at whole rows, of which a rank has a part.
+TEST(MadeGemma3n, SparseGatesThatRanksShareAreThoseOfTheWhole) {
+  json config = variants_of("gemma3n_text")[0]["config"];
+  config["intermediate_size"] = {16, 16, 24, 16};
+  const test::TempDir place;
+  test::put_made_model(place.path(), config.dump());
+  const RankGrid grids[] = {{.tp = 2}, {.tp = 2, .pp = 2}};
+  EXPECT_EQ(compare_grids(place.path(), grids, Precision::bf16), 2U);
+}
+
 // ---- refusals
 
 bool is_of_sizes(const std::string& line) {

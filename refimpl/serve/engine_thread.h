@@ -66,7 +66,7 @@ struct EngineState {
   std::size_t waiting = 0, running = 0;     // texts
   std::size_t blocks = 0, held_blocks = 0;  // of all groups of layers
   std::size_t evictions = 0;
-  std::size_t prompts = 0;  // under way and waiting, those counted that no step has seen yet
+  std::size_t prompts = 0;                // under way and waiting, those counted that no step has seen yet
   std::size_t cancelled = 0, failed = 0;  // requests
 };
 

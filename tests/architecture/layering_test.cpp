@@ -103,7 +103,7 @@ const std::vector<Room>& rooms() {
        {"core/system", "refimpl/ops", "refimpl/models", "refimpl/caches", "refimpl/engine",
         "kernels/model_compare"}},
       {"kernels/logprobs",
-       {"core/system", "core/numeric", "core/formats", "core/formats/logprobs", "refimpl/ops",
+       {"core/system", "core/numeric", "core/formats", "core/formats/logprobs", "refimpl/ops", "refimpl/step",
         "refimpl/models", "refimpl/engine", "refimpl/tokenizers", "refimpl/endpoint", "refimpl/sampling",
         "kernels/harness", "kernels/model_compare"}},
       {"kernels/compare",

@@ -51,13 +51,21 @@ std::vector<double> numbers(std::size_t count, unsigned seed) {
 }
 
 struct Sides {
-  explicit Sides(Precision precision) {
-    cuda::add_elementwise_kernels(registry, machine(),
-                                  {.rope = cuda::launch_rope,
-                                   .activation = cuda::launch_activation,
-                                   .dequantize = cuda::launch_dequantize});
-    device = select_kernels(registry, "cuda", {precision}, 1, nullptr, emulated_device);
+  explicit Sides(Precision precision)
+      : device(select_kernels(registry(), "cuda", {precision}, 1, nullptr, emulated_device)),
+        host({precision}, 1) {
     waits = 0;
+  }
+  static const Registry& registry() {
+    static const Registry emulated = [] {
+      Registry made;
+      cuda::add_elementwise_kernels(made, machine(),
+                                    {.rope = cuda::launch_rope,
+                                     .activation = cuda::launch_activation,
+                                     .dequantize = cuda::launch_dequantize});
+      return made;
+    }();
+    return emulated;
   }
   // The same numbers on both sides, computed by both: the same bits, and the device is waited for only when they
   // are looked at.
@@ -71,9 +79,8 @@ struct Sides {
     EXPECT_EQ(found, wanted) << what;
   }
 
-  Registry registry;
   std::unique_ptr<Ops> device;
-  ReferenceOps host{device->arithmetic(), 1};
+  ReferenceOps host;
 };
 
 class DeviceGlueOf : public testing::TestWithParam<Precision> {};

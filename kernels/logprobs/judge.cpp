@@ -12,7 +12,7 @@
 namespace assay::logprobs {
 namespace {
 
-constexpr double kYardstick = 2, kSpreads = 6, kRoundings = 4;
+constexpr double kYardstick = 2, kOfMixtures = 3, kSpreads = 6, kRoundings = 4;
 constexpr std::size_t kEnoughTokens =
     16;  // for a root mean square of the plain computation's to say something
 
@@ -81,6 +81,12 @@ class SideJudge {
  private:
   const PlainError& plain(const ScoredPlace& place) const { return place.truth->plain[side_.precision]; }
 
+  bool is_mixture() const {
+    return std::any_of(side_.truths.begin(), side_.truths.end(), [&](const TextTruth* truth) {
+      return truth != nullptr && !truth->routers.empty() && !truth->routers[side_.precision].empty();
+    });
+  }
+
   void measure_plain() {
     std::array<double, PlainOps::kOrders> squares{};
     double floors = 0;
@@ -101,7 +107,8 @@ class SideJudge {
   JudgedToken judged_of(const ScoredPlace& place) const {
     JudgedToken judged = {place.text, place.position, *place.token->logprob, place.truth->logprob};
     judged.error = error_of(*place.token, place.truth->logprob);
-    judged.budget = std::max(kYardstick * verdict_.plain_largest, kSpreads * plain(place).spread) +
+    judged.budget = std::max((is_mixture() ? kOfMixtures : kYardstick) * verdict_.plain_largest,
+                             kSpreads * plain(place).spread) +
                     rounding_of_logarithms(*place.truth, precision_) + place.token->resolution;
     judged.ratio = judged.error == 0 ? 0 : judged.error / judged.budget;
     if (std::isnan(judged.ratio)) judged.ratio = std::numeric_limits<double>::infinity();

@@ -75,8 +75,9 @@ class FileRows : public LayeredRows {
     ++layer_;
     return rows;
   }
-  // Of blocks that came together one was damaged: the others are as they should be.
-  void over(bool) override {
+  // Where one of several blocks that came together was damaged, the others may be, too: they are read to their ends.
+  void over(bool whole) override {
+    while (!whole && !damaged_ && layer_ < numbers_.size()) next();
     if (damaged_) refuse_();
   }
 

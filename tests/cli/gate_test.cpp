@@ -169,7 +169,7 @@ TEST_F(Gate, AnnotatesBesideADocument) {
 TEST_F(Gate, KnowsItsParts) {
   const ProcessResult result = gate({"--only", "model", "--update"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("kernels, mutants, models, claims, conversions"), std::string::npos);
+  EXPECT_NE(result.err.find("kernels, mutants, models, claims, caches, conversions"), std::string::npos);
 }
 
 }  // namespace

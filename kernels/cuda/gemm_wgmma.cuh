@@ -201,9 +201,10 @@ struct GemmWgmma {
         next_stage(step);
         begin(0, even);
         begin(1, odd);
-        const UnitScales first = scales_of(input_of(step, 0)), second = scales_of(input_of(step, 1));
+        const UnitScales first = scales_of(input_of(step, 0));
         wgmma_wait<1>(queue, even);
         promote(even, first);
+        const UnitScales second = scales_of(input_of(step, 1));
         wgmma_wait<0>(queue, odd);
         promote(odd, second);
       }

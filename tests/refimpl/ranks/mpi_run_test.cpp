@@ -25,7 +25,8 @@ json ids_of(const ProcessResult& result) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   if (result.exit_code != 0) return {};
   json ids = json::array();
-  for (const json& sequence : json::parse(result.out).at("sequences")) ids.push_back(sequence.at("ids"));
+  const json report = json::parse(result.out);
+  for (const json& sequence : report.at("sequences")) ids.push_back(sequence.at("ids"));
   return ids;
 }
 

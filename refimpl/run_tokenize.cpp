@@ -35,7 +35,7 @@ std::string read_standard_input() {
   for (;;) {
     const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error::from_errno("cannot read standard input", errno);
+    if (got < 0) throw Error::from_errno("read standard input", errno);
     if (got == 0) return text;
     text.append(buffer, static_cast<std::size_t>(got));
     if (text.size() > kMostTextBytes) throw Error::input("standard input is longer than a text may be");

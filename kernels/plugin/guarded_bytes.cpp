@@ -53,7 +53,7 @@ GuardedBytes::GuardedBytes(const void* source, std::size_t size, bool writable)
   const std::size_t page = page_size(), body = (size + page - 1) / page * page;
   mapped_ = body + page;
   void* map = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) throw Error::from_errno("cannot allocate memory to marshal", errno);
+  if (map == MAP_FAILED) throw Error::from_errno("allocate memory to marshal", errno);
   map_ = static_cast<std::byte*>(map);
   data_ = map_ + (body - size);
   std::memset(map_, static_cast<int>(kPattern), body);

@@ -38,13 +38,13 @@ struct Pair {
 Pair socket_pair() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    throw Error::from_errno("cannot make a socket for a plugin", errno);
+    throw Error::from_errno("make a socket for a plugin", errno);
   return {ends[0], ends[1]};
 }
 
 Pair output_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error::from_errno("cannot make a pipe for a plugin", errno);
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error::from_errno("make a pipe for a plugin", errno);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
 }
@@ -94,7 +94,7 @@ int spawn(const PluginLimits& limits, const std::filesystem::path& library, int 
                                 pointers(variables).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
-  if (error != 0) throw Error::from_errno("cannot start a process for a plugin", error).in(limits.program);
+  if (error != 0) throw Error::from_errno("start a process for a plugin", error).in(limits.program);
   return pid;
 }
 
@@ -119,7 +119,7 @@ PluginProcess::PluginProcess(const std::filesystem::path& library, const PluginL
   const auto raised = [](int descriptor) {
     const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
     close(descriptor);
-    if (high < 0) throw Error::from_errno("cannot make a socket for a plugin", errno);
+    if (high < 0) throw Error::from_errno("make a socket for a plugin", errno);
     return high;
   };
   const Pair talk = socket_pair(), output = output_pipe();

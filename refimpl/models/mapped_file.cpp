@@ -118,7 +118,7 @@ MappedFile::MappedFile(const fs::path& path) : file_(File::open(path)), place_(k
   if (file_.size() == 0) return;
   install_handler();
   void* start = ::mmap(nullptr, file_.size(), PROT_READ, MAP_PRIVATE, file_.descriptor(), 0);
-  if (start == MAP_FAILED) throw Error::from_errno("cannot map into memory", errno).in(path);
+  if (start == MAP_FAILED) throw Error::from_errno("map into memory", errno).in(path);
   bytes_ = {static_cast<const std::byte*>(start), file_.size()};
   lasting_ = LastingMemory(bytes_);
   place_ = enlist(bytes_, path);

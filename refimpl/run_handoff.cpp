@@ -38,6 +38,13 @@ std::string place_of_rank(const std::string& where, std::uint64_t ranks, std::ui
   return fmt::format("tcp://{}:{}", is_v6 ? "[" + place->host + "]" : place->host, place->port + rank);
 }
 
+// Where the parts for, or from, rank `rank` of the other side go: ranks have a place each, on whichever side they are.
+std::string place_of_part(const std::string& where, const CacheShape& shape, const HandoffSettings& s,
+                          std::uint64_t rank) {
+  return shape.ranks > 1 ? place_of_rank(where, shape.ranks, shape.rank)
+                         : place_of_rank(where, s.ranks, rank);
+}
+
 std::unique_ptr<PartSink> sink_of(const HandoffSettings& s, const std::string& where) {
   const auto place = socket_place(where);
   if (!place) return std::make_unique<PartFolderSink>(where);
@@ -169,11 +176,8 @@ HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
       .rules = rules_text(settings, request.sampling)};
   std::vector<std::unique_ptr<PartSink>> sinks;
   std::vector<PartSink*> all;
-  for (std::uint64_t rank = 0; rank < s.ranks; ++rank) {
-    const std::string where = with.shape.ranks > 1 ? place_of_rank(s.to, with.shape.ranks, with.shape.rank)
-                                                   : place_of_rank(s.to, s.ranks, rank);
-    all.push_back(sinks.emplace_back(sink_of(s, where)).get());
-  }
+  for (std::uint64_t rank = 0; rank < s.ranks; ++rank)
+    all.push_back(sinks.emplace_back(sink_of(s, place_of_part(s.to, with.shape, s, rank))).get());
   return hand_over(with, request, options, all);
 }
 
@@ -210,12 +214,9 @@ RunTakeover::RunTakeover(HandoffModel with, const RunSettings& settings,
     : settings_(settings), with_(std::move(with)) {
   const HandoffSettings& s = settings.handoff;
   std::vector<PartSource*> all;
-  for (std::uint64_t rank = 0; rank < s.ranks; ++rank) {
-    const std::string where = with_.shape.ranks > 1
-                                  ? place_of_rank(s.from, with_.shape.ranks, with_.shape.rank)
-                                  : place_of_rank(s.from, s.ranks, rank);
-    all.push_back(sources_.emplace_back(source_of(s, where, note)).get());
-  }
+  for (std::uint64_t rank = 0; rank < s.ranks; ++rank)
+    all.push_back(
+        sources_.emplace_back(source_of(s, place_of_part(s.from, with_.shape, s, rank), note)).get());
   taken_ = std::make_unique<Takeover>(with_, all, made_);
 }
 

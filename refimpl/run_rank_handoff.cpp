@@ -29,17 +29,15 @@ void check_rank_prompts(const RunSettings& settings, std::size_t prompts) {
 
 void RankHandoff::begin(const std::vector<GenerationRequest>& requests) {
   if (!requests.empty()) request_ = requests.front();
+  whole_.emplace(handoff_model(open_, settings_));
 }
 
 void RankHandoff::be_rank(RankedModel& ranked) {
-  HandoffModel with = [&] {
-    const std::lock_guard lock(mutex_);
-    return handoff_model(open_, settings_);
-  }();
   const RankPlace& place = ranked.place();
   const HandoffModel mine = {
       ranked.model(), ranked.ops(),
-      shape_of_rank(with.shape, ranked.model().cache_widths(), place.grid.tp, place.rank), with.identity};
+      shape_of_rank(whole_->shape, ranked.model().cache_widths(), place.grid.tp, place.rank),
+      whole_->identity};
   settings_.handoff.from.empty() ? send(ranked, mine) : take(ranked, mine);
 }
 

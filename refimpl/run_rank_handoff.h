@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/system/report.h"
@@ -19,7 +20,7 @@ class RankHandoff {
  public:
   RankHandoff(const RunSettings& settings, OpenModel& open) : settings_(settings), open_(open) {}
 
-  // Before the ranks: of --handoff-to the one request.
+  // Before the ranks, in each process: of --handoff-to the one request.
   void begin(const std::vector<GenerationRequest>& requests);
   // At each rank, at the same time.
   void be_rank(RankedModel& ranked);
@@ -32,7 +33,8 @@ class RankHandoff {
 
   const RunSettings& settings_;
   OpenModel& open_;
-  std::mutex mutex_;  // ranks may be threads, and the model that they share is one
+  std::mutex mutex_;                   // ranks may be threads, and the model that they share is one
+  std::optional<HandoffModel> whole_;  // the files' digests are made once, for all ranks of the process
   GenerationRequest request_;
   std::vector<TokenId> ids_;
   FinishReason reason_ = FinishReason::length;

@@ -40,13 +40,17 @@ std::string run_identity(const OpenModel& open, const RunSettings& settings) {
   return identity;
 }
 
+TierOptions tier_options(const RunSettings& settings, const BlockFolder::Told& told) {
+  TierOptions options{.folder = settings.cache_dir, .told = told};
+  if (!settings.cache_bytes.empty()) options.disk_bytes = parse_bytes(settings.cache_bytes);
+  if (!settings.cache_memory.empty()) options.memory_bytes = parse_bytes(settings.cache_memory);
+  return options;
+}
+
 ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
                         const std::vector<GenerationRequest>& requests, const TextEngine::Listener& listener,
                         const std::function<void(const std::string&)>& note) {
-  TierOptions tier_options{.folder = settings.cache_dir, .told = note};
-  if (!settings.cache_bytes.empty()) tier_options.disk_bytes = parse_bytes(settings.cache_bytes);
-  if (!settings.cache_memory.empty()) tier_options.memory_bytes = parse_bytes(settings.cache_memory);
-  CacheTiers tiers(std::move(tier_options));
+  CacheTiers tiers(tier_options(settings, note));
   ServingOptions options{
       .cache = {.blocks = blocks_for(requests, open.model->context()), .block_tokens = kBlockTokens},
       .identity = run_identity(open, settings)};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "refimpl/block_store/tiers.h"
 #include "refimpl/engine/engine.h"
 #include "refimpl/engine/serving.h"
 #include "refimpl/run_arrivals.h"
@@ -24,6 +25,9 @@ struct ServedTexts {
 ServedTexts serve_texts(OpenModel& open, const RunSettings& settings,
                         const std::vector<GenerationRequest>& requests, const TextEngine::Listener& listener,
                         const std::function<void(const std::string&)>& note);
+
+// Of --cache-dir and what goes with it.
+TierOptions tier_options(const RunSettings& settings, const BlockFolder::Told& told);
 
 // Whatever the numbers in a cache depend on beside tokens: the files' digests, precision, kernels, forms.
 std::string run_identity(const OpenModel& open, const RunSettings& settings);

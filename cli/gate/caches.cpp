@@ -2,10 +2,13 @@
 // everything the full cache bit for bit; and what each loses of a text.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cli/gate/suites.h"
 #include "core/system/error.h"
 #include "kernels/cache_compare/cache_compare.h"
 #include "kernels/selection/select.h"
+#include "refimpl/caches/grouped_model.h"
 #include "refimpl/claims/cache_claims.h"
 #include "refimpl/claims/cache_faults.h"
 #include "refimpl/ops/kernel_set.h"
@@ -61,13 +64,9 @@ void add_losses(const std::string& path, const std::vector<TokenId>& tokens, int
   const std::unique_ptr<LanguageModel> model = make_model(weights, {});
   for (const char* name : kMethods) {
     CachedModel cached = {cache_method(name), model.get()};
-    std::unique_ptr<Weights> others;
-    std::unique_ptr<LanguageModel> grouped;
-    if (!cached.method->groups().as_ever()) {
-      others = std::make_unique<Weights>(path, jobs);
-      grouped = make_model(others->regroup(cached.method->groups()), {});
-      cached.model = grouped.get();
-    }
+    std::optional<GroupedModel> grouped;
+    if (!cached.method->groups().as_ever())
+      cached.model = &grouped.emplace(path, jobs, cached.method->groups()).model();
     const CacheReport report = compare_caches({*model, *ops, {cached}}, {tokens}, kRead).front();
     figures.push_back({.name = fmt::format("llama, {}: bytes, KL", name),
                        .drift = Drift::exact,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <set>
 
@@ -19,6 +20,7 @@
 #include "core/system/threads.h"
 #include "kernels/compare/given_text.h"
 #include "kernels/selection/select.h"
+#include "refimpl/caches/grouped_model.h"
 
 namespace assay {
 namespace {
@@ -144,7 +146,8 @@ class CacheRun {
   CachedModel suited(CacheRow& row) {
     CachedModel of = {cache_method(row.method), model_.get()};
     try {
-      if (!of.method->groups().as_ever()) of.model = regrouped(of.method->groups());
+      if (!of.method->groups().as_ever())
+        of.model = &grouped_.emplace_back(s_.model, s_.common.jobs, of.method->groups()).model();
       row.layers = require_suitable(*of.method, *of.model);
     } catch (const Error& error) {
       if (!s_.methods.empty()) throw;
@@ -152,12 +155,6 @@ class CacheRun {
       of.model = nullptr;
     }
     return of;
-  }
-
-  const LanguageModel* regrouped(const LayerGroups& groups) {
-    other_weights_.push_back(std::make_unique<Weights>(s_.model, s_.common.jobs));
-    other_models_.push_back(make_model(other_weights_.back()->regroup(groups), {}));
-    return other_models_.back().get();
   }
 
   void plant(const CacheComparison& c, const std::vector<std::size_t>& measured) {
@@ -175,8 +172,7 @@ class CacheRun {
   const CompareCachesSettings& s_;
   Weights weights_;
   std::unique_ptr<LanguageModel> model_;
-  std::vector<std::unique_ptr<Weights>> other_weights_;  // of models whose layers are grouped anew
-  std::vector<std::unique_ptr<LanguageModel>> other_models_;
+  std::deque<GroupedModel> grouped_;
   std::unique_ptr<Ops> ops_;
   GivenText text_;
   CacheFindings found_;

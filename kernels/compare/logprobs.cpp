@@ -56,7 +56,7 @@ int run_compare_logprobs(const CompareLogprobsSettings& s) {
   }
   if (output.json_wanted()) output.json(to_json(s, compared));
   write_whole(s.html, s.html.empty() ? std::string() : to_page(s, compared));
-  write_whole(s.junit, to_junit("assay compare logprobs", junit_cases(compared)));
+  if (!s.junit.empty()) write_whole(s.junit, to_junit("assay compare logprobs", junit_cases(compared)));
   return found.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;
 }
 

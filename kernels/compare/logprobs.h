@@ -37,6 +37,7 @@ Json side_json(const logprobs::SideVerdict& side, const logprobs::SavedResponses
 // Of one side a test for each of its texts, and one for all together.
 std::vector<JunitCase> side_cases(const std::string& suite, const logprobs::SideVerdict& side,
                                   const logprobs::SavedResponses& saved);
+JunitCase verdict_case(const std::string& command, CaseStatus status, const std::string& verdict);
 std::vector<JunitCase> junit_cases(const ComparedResponses& compared);
 // Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
 std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);

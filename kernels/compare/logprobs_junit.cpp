@@ -30,6 +30,12 @@ std::vector<JunitCase> side_cases(const std::string& suite, const SideVerdict& s
   return cases;
 }
 
+JunitCase verdict_case(const std::string& command, CaseStatus status, const std::string& verdict) {
+  JunitCase one = {command, "verdict", {}};
+  if (status != CaseStatus::passed) one.said.push_back(case_said(status, verdict));
+  return one;
+}
+
 std::vector<JunitCase> junit_cases(const ComparedResponses& compared) {
   const LogprobComparison& found = compared.found;
   std::vector<JunitCase> cases;
@@ -38,8 +44,7 @@ std::vector<JunitCase> junit_cases(const ComparedResponses& compared) {
     std::vector<JunitCase> of_b = side_cases("B", *found.b, *compared.b);
     std::move(of_b.begin(), of_b.end(), std::back_inserter(cases));
   }
-  JunitCase& verdict = cases.emplace_back(JunitCase{"compare logprobs", "verdict", {}});
-  if (found.status != CaseStatus::passed) verdict.said.push_back(case_said(found.status, found.verdict));
+  cases.push_back(verdict_case("compare logprobs", found.status, found.verdict));
   return cases;
 }
 

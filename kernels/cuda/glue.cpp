@@ -20,7 +20,7 @@ class Glue final : public DeviceGlue {
     pair(launchers_.scale, x, factors, x.columns() / factors.columns(), bfloat16, y);
   }
   void copy(const RowCopy& c) override {
-    const std::size_t columns = c.width == 0 ? 0 : c.from.columns() / c.width * c.count;
+    const std::size_t columns = c.columns();
     if (c.rows == 0 || columns == 0) return;
     const std::unique_ptr<Staging> staging = machine_.stage();
     const std::vector<std::int32_t> from_rows = narrowed(c.from_rows), to_rows = narrowed(c.to_rows);

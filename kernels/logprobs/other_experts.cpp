@@ -31,8 +31,7 @@ class ExpertSearch {
     while (!interrupted() && agreement_.first_beyond < text_.scored.size() && explain_one()) {
     }
     result_.explained = agreement_.first_beyond == text_.scored.size();
-    if (!result_.turned.empty() && !interrupted())
-      result_.tokens = maker_.read_otherwise(text_.ids, text_.asked, turned()).tokens;
+    if (!result_.turned.empty() && !interrupted()) result_.tokens = std::move(truth_.tokens);
     return std::move(result_);
   }
 
@@ -42,7 +41,7 @@ class ExpertSearch {
     for (const RouterTie& tie : result_.turned) all.push_back(tie.turned);
     return all;
   }
-  TruthMaker::OtherTruth read() const { return maker_.read_otherwise(text_.ids, {}, turned()); }
+  TruthMaker::OtherTruth read() const { return maker_.read_otherwise(text_.ids, text_.asked, turned()); }
 
   Agreement agreement(const TruthMaker::OtherTruth& truth) const {
     for (std::size_t i = 0; i < text_.scored.size(); ++i) {
@@ -56,6 +55,8 @@ class ExpertSearch {
   // The first token beyond: true where it is no longer.
   bool explain_one() {
     const std::size_t before = result_.turned.size(), wanted = agreement_.first_beyond;
+    const Agreement agreed = agreement_;
+    const TruthMaker::OtherTruth without = truth_;
     tried_ = 0;
     for (int i = 0; i < kMostTogether && agreement_.first_beyond == wanted && !interrupted(); ++i) {
       const Agreement then = agreement_;
@@ -63,14 +64,15 @@ class ExpertSearch {
     }
     if (agreement_.first_beyond > wanted) return true;
     result_.turned.resize(before);
-    truth_ = read();
-    agreement_ = agreement(truth_);
+    truth_ = without;
+    agreement_ = agreed;
     return false;
   }
 
   // Turns the router that helps most: of the newest token at which one does, or else of all.
   bool turn_one() {
     std::optional<RouterTie> best;
+    TruthMaker::OtherTruth with_best;
     Agreement helped = agreement_;
     result_.ties = result_.untried = 0;
     for (std::size_t token = text_.scored[agreement_.first_beyond].at;
@@ -83,16 +85,18 @@ class ExpertSearch {
         }
         ++tried_;
         result_.turned.push_back(tie);
-        const Agreement with = agreement(read());
+        TruthMaker::OtherTruth other = read();
+        const Agreement with = agreement(other);
         result_.turned.pop_back();
         if (!with.better_than(helped)) continue;
         helped = with;
+        with_best = std::move(other);
         best = std::move(tie);
       }
     }
     if (!best) return false;
     result_.turned.push_back(std::move(*best));
-    truth_ = read();
+    truth_ = std::move(with_best);
     agreement_ = helped;
     return true;
   }

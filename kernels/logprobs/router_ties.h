@@ -22,7 +22,7 @@ struct RouterTie {
 std::vector<RouterTie> ties_of(std::span<const WatchedRouter> routers, std::size_t router, std::size_t token,
                                double error);
 
-// "layers.1, token 7: expert 5 in place of 3 (their logits are 0.0012 from a tie, and may be off by 0.004)"
+// "layers.1, token 7: expert 5 in place of 3 (a tie is 0.0012 away, and logits may be off by 0.004)"
 std::string describe_tie(const RouterTie& tie);
 
 }  // namespace assay::logprobs

@@ -87,7 +87,6 @@ void TruthMaker::tell(Reader& truth, std::span<const TokenId> ids,
                       std::span<const std::vector<TokenId>> asked, std::vector<TrueToken>& tokens,
                       const Use& use) {
   const std::size_t vocabulary = model_->vocabulary();
-  const std::vector<TokenId> nothing;
   for (std::size_t at = truth.scorer.first();
        at < truth.scorer.end() && at + 1 < ids.size() && !interrupted();) {
     const std::size_t count =
@@ -99,7 +98,7 @@ void TruthMaker::tell(Reader& truth, std::span<const TokenId> ids,
       const double largest = largest_of(row);
       to_logprobs(row);
       TrueToken& token = tokens[at + i + 1];
-      token = said_of(row, ids[at + i + 1], asked.empty() ? nothing : asked[at + i + 1]);
+      token = said_of(row, ids[at + i + 1], asked[at + i + 1]);
       token.largest_logit = largest;
     }
     use(at, std::span<const double>(rows));

@@ -51,7 +51,7 @@ class TruthMaker {
   // Throws Error::input where an id is beyond the vocabulary, the text longer than the context, or logits are not finite.
   TextTruth read(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked);
 
-  // float64 alone, with some routers choosing otherwise. `asked` may be empty.
+  // float64 alone, with some routers choosing otherwise.
   struct OtherTruth {
     std::vector<TrueToken> tokens;       // without errors of the plain computation
     std::vector<WatchedRouter> routers;  // what they said

@@ -14,11 +14,17 @@ namespace assay {
 // to[to_rows[i], g · count + c] = from[from_rows[i], g · width + first + c], for c < count and every whole run g of
 // `width` columns.
 struct RowCopy {
-  Matrix from, to;
-  std::span<const std::size_t> from_rows, to_rows;  // null: row i
+  Matrix from = {}, to = {};
+  std::span<const std::size_t> from_rows = {}, to_rows = {};  // none: row i
   std::size_t rows = 0;
   std::size_t width = 0, first = 0, count = 0;
+
+  std::size_t columns() const { return width == 0 ? 0 : from.columns() / width * count; }  // that are written
 };
+// So many rows as they are.
+inline RowCopy whole_rows(const Matrix& from, std::size_t rows) {
+  return {.from = from, .rows = rows, .width = from.columns(), .count = from.columns()};
+}
 
 // All matrices are float32, in a model's memory (model_memory.h).
 class DeviceGlue {

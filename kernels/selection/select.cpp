@@ -77,18 +77,17 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     }
     std::vector<std::size_t> rows;
     for (std::size_t r = 0; r < source.rows(); ++r) rows.push_back(cache.row(position + r));
+    RowCopy copy = whole_rows(source, rows.size());
+    copy.to = cache.base;
+    copy.to_rows = rows;
     const Side side(*this, true);
-    glue_->copy({.from = source,
-                 .to = cache.base,
-                 .from_rows = {},
-                 .to_rows = rows,
-                 .rows = rows.size(),
-                 .width = source.columns(),
-                 .count = source.columns()});
+    glue_->copy(copy);
   }
   Matrix gather(const Matrix& x, std::span<const std::size_t> rows) override {
     if (!glue_) return on_host([&] { return ReferenceOps::gather(x, rows); });
-    return copied(x, rows, rows.size(), {.width = x.columns(), .count = x.columns()});
+    RowCopy copy = whole_rows(x, rows.size());
+    copy.from_rows = rows;
+    return copied(std::move(copy));
   }
   Matrix multiply(const Matrix& x, double factor) override {
     return on_host([&] { return ReferenceOps::multiply(x, factor); });
@@ -113,13 +112,9 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     const Side side(*this, true);
     Matrix y = allocate(a.rows(), a.columns() + b.columns());
     const auto place = [&](const Matrix& x, std::size_t first) {
-      glue_->copy({.from = x,
-                   .to = y.part(first, x.columns()),
-                   .from_rows = {},
-                   .to_rows = {},
-                   .rows = x.rows(),
-                   .width = x.columns(),
-                   .count = x.columns()});
+      RowCopy copy = whole_rows(x, x.rows());
+      copy.to = y.part(first, x.columns());
+      glue_->copy(copy);
     };
     place(a, 0);
     place(b, a.columns());
@@ -128,7 +123,7 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override {
     if (!glue_ || width == 0 || x.columns() % width != 0 || first > width || count > width - first)
       return on_host([&] { return ReferenceOps::of_each(x, width, first, count); });
-    return copied(x, {}, x.rows(), {.width = width, .first = first, .count = count});
+    return copied({.from = x, .rows = x.rows(), .width = width, .first = first, .count = count});
   }
 
   // In float32 and bfloat16 the sum of two numbers is the same bits however it is computed.
@@ -205,22 +200,11 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     settle();
     return function();
   }
-  struct Columns {
-    std::size_t width = 0, first = 0, count = 0;  // RowCopy's
-  };
-  Matrix copied(const Matrix& x, std::span<const std::size_t> from_rows, std::size_t rows,
-                const Columns& columns) {
+  Matrix copied(RowCopy copy) {
     const Side side(*this, true);
-    Matrix y = allocate(rows, columns.width == 0 ? 0 : x.columns() / columns.width * columns.count);
-    glue_->copy({.from = x,
-                 .to = y,
-                 .from_rows = from_rows,
-                 .to_rows = {},
-                 .rows = rows,
-                 .width = columns.width,
-                 .first = columns.first,
-                 .count = columns.count});
-    return y;
+    copy.to = allocate(copy.rows, copy.columns());
+    glue_->copy(copy);
+    return copy.to;
   }
 
   // Before host code looks at, or writes to, what kernels may still be at.

@@ -60,12 +60,13 @@ bool write_block_file(const std::filesystem::path& temporary, const std::filesys
   return false;
 }
 
-BlockFileReader::BlockFileReader(const std::filesystem::path& path, std::uint64_t bytes)
+BlockFileReader::BlockFileReader(const std::filesystem::path& path, std::uint64_t least, std::uint64_t most)
     : descriptor_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
   if (descriptor_ < 0 && errno == ENOENT) return;
   struct ::stat status {};
   const bool regular = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  const bool fits = regular && static_cast<std::uint64_t>(status.st_size) == bytes;
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  const bool fits = regular && size_ >= least && size_ <= most;
   found_ = fits ? BlockFileRead::Found::whole : BlockFileRead::Found::unfit;
 }
 
@@ -78,15 +79,11 @@ bool BlockFileReader::read(std::span<std::byte> bytes) {
 }
 
 BlockFileRead read_block_file(const std::filesystem::path& path, std::uint64_t least, std::uint64_t most) {
-  const OpenFile file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno == ENOENT) return {};
-  struct ::stat status {};
-  const bool regular = file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  BlockFileRead read{BlockFileRead::Found::unfit, {}};
-  if (!regular || size < least || size > most) return read;
-  read.bytes.resize(size);
-  if (read_all(file.get(), read.bytes)) read.found = BlockFileRead::Found::whole;
+  BlockFileReader reader(path, least, most);
+  BlockFileRead read{reader.found(), {}};
+  if (read.found != BlockFileRead::Found::whole) return read;
+  read.bytes.resize(reader.size());
+  if (!reader.read(read.bytes)) read.found = BlockFileRead::Found::unfit;
   return read;
 }
 

@@ -22,19 +22,22 @@ struct BlockFileRead {
 // The same from its beginning on, a part at a time: it is held open, so that what becomes of its name is no matter.
 class BlockFileReader {
  public:
-  BlockFileReader(const std::filesystem::path& path, std::uint64_t bytes);  // exactly so many
+  // Of `least` to `most` bytes; links are not followed, and what is no regular file is not waited for.
+  BlockFileReader(const std::filesystem::path& path, std::uint64_t least, std::uint64_t most);
   BlockFileReader(const BlockFileReader&) = delete;
   BlockFileReader& operator=(const BlockFileReader&) = delete;
   ~BlockFileReader();
   BlockFileRead::Found found() const { return found_; }
+  std::uint64_t size() const { return size_; }
   bool read(std::span<std::byte> bytes);  // the next of them; false: they cannot be read
 
  private:
   int descriptor_;
+  std::uint64_t size_ = 0;
   BlockFileRead::Found found_ = BlockFileRead::Found::nothing;
 };
 
-// Of `least` to `most` bytes; links are not followed, and what is no regular file is not waited for.
+// All of it at once.
 BlockFileRead read_block_file(const std::filesystem::path& path, std::uint64_t least, std::uint64_t most);
 
 }  // namespace assay

@@ -84,7 +84,7 @@ void BlockFolder::put(const std::string& name, std::span<const std::byte> bytes)
 }
 
 std::unique_ptr<BlockFileReader> BlockFolder::open(const std::string& name, std::size_t bytes) {
-  auto reader = std::make_unique<BlockFileReader>(folder_ / (name + std::string(kEnding)), bytes);
+  auto reader = std::make_unique<BlockFileReader>(folder_ / (name + std::string(kEnding)), bytes, bytes);
   switch (reader->found()) {
     case BlockFileRead::Found::whole: touch(name); return reader;
     case BlockFileRead::Found::nothing: files_.erase(name); return nullptr;  // another process has evicted it

@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
+#include "refimpl/caches/grouped_model.h"
 #include "refimpl/ops/kernel_set.h"
 
 namespace assay {
@@ -202,9 +203,7 @@ CacheRuleChecks::CacheRuleChecks(std::string model, const std::filesystem::path&
 CacheTruth::Verdict CacheRuleChecks::compare(const std::string& of,
                                              const std::shared_ptr<const CacheMethod>& method, Ops& ops) {
   if (!method || method->groups().as_ever()) return truth_.compare(of, method, *model_, ops);
-  Weights weights(path_, jobs_);
-  const std::unique_ptr<LanguageModel> grouped = make_model(weights.regroup(method->groups()), {});
-  return truth_.compare(of, method, *grouped, ops);
+  return truth_.compare(of, method, GroupedModel(path_, jobs_, method->groups()).model(), ops);
 }
 
 std::vector<RuleVerdict> CacheRuleChecks::as_it_is() {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/system/error.h"
+#include "refimpl/step/cache_contents.h"
 
 namespace assay {
 namespace {
@@ -337,15 +338,6 @@ OuterAround loses_salts() {
       [](std::unique_ptr<OuterLevel> inner) { return std::make_unique<SaltLostOutside>(std::move(inner)); };
 }
 
-bool keeps_states(const std::vector<CacheWidth>& widths) {
-  return std::any_of(widths.begin(), widths.end(),
-                     [](const CacheWidth& width) { return !width.states.empty(); });
-}
-bool keeps_rows(const std::vector<CacheWidth>& widths) {
-  return std::any_of(widths.begin(), widths.end(),
-                     [](const CacheWidth& width) { return width.key_width > 0; });
-}
-
 }  // namespace
 
 std::vector<ServingFault> serving_faults() {
@@ -428,9 +420,10 @@ std::string why_not(const ServingFault& fault, const LanguageModel& model) {
       break;
     case ShowsIn::no_states:
       if (keeps_states(widths))
-        return fault.number == 39
-                   ? "its recurrent layers take back chains of guesses, not trees"
-                   : "a prefix of recurrent layers is found by a state, which a step leaves behind";
+        return "a prefix of recurrent layers is found by a state, which a step leaves behind";
+      break;
+    case ShowsIn::trees:
+      if (keeps_states(widths)) return "its recurrent layers take back chains of guesses, not trees";
       break;
     case ShowsIn::prediction_layers:
       if (model.draft_layers() == 0) return "it has no layers for multi-token prediction";

@@ -18,6 +18,7 @@ enum class ShowsIn : std::uint8_t {
   several_windows,  // or a window and layers that see everything
   rows,
   no_states,
+  trees,  // of guesses: where no layer is recurrent
   prediction_layers,
   many_tokens,
 };

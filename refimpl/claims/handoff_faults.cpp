@@ -8,6 +8,7 @@
 
 #include "core/system/error.h"
 #include "refimpl/speculation/layer_drafter.h"
+#include "refimpl/step/cache_contents.h"
 
 namespace assay {
 namespace {
@@ -175,10 +176,7 @@ std::string why_not(const HandoffFault& fault, const HandoffModel& with) {
   const bool heads =
       std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.heads > 1; });
   if (fault.of_heads && !heads) return "not all its layers keep several heads of keys";
-  const std::vector<CacheWidth> widths = with.model.cache_widths();
-  const bool rows =
-      std::any_of(widths.begin(), widths.end(), [](const CacheWidth& width) { return width.key_width > 0; });
-  if (fault.of_rows && !rows) return "no layer keeps rows of its tokens";
+  if (fault.of_rows && !keeps_rows(with.model.cache_widths())) return "no layer keeps rows of its tokens";
   if (fault.of_drafts && with.model.draft_layers() == 0) return "it has no layers for multi-token prediction";
   if (!with.model.cache_serves(kHandedTokens, kHandedTokens + fault.new_tokens))
     return "its rotary frequencies follow the length: what is handed over is read anew";

@@ -6,6 +6,7 @@
 #include "refimpl/claims/law_oracle.h"
 #include "refimpl/claims/schedule.h"
 #include "refimpl/claims/speculation_faults.h"
+#include "refimpl/step/cache_contents.h"
 
 namespace assay {
 namespace {
@@ -47,12 +48,6 @@ Schedule plain_schedule(const ServingWorkload& workload, std::size_t apart) {
     schedule.salts.emplace_back();
   }
   return schedule;
-}
-
-bool keeps_states(const LanguageModel& model) {
-  const std::vector<CacheWidth> widths = model.cache_widths();
-  return std::any_of(widths.begin(), widths.end(),
-                     [](const CacheWidth& width) { return !width.states.empty(); });
 }
 
 // Not of the user's model, whose texts are too many to count.
@@ -162,7 +157,7 @@ class ServingClaims {
     schedule.options.speculation.source = sources[1];
     add("draft_model", "tokens guessed by another model and checked ≡ one by one", workload_, schedule,
         &ServingCounts::guessed);
-    if (!keeps_states(model_)) {
+    if (!keeps_states(model_.cache_widths())) {
       schedule.options.speculation.shape = {3, 2, 1};
       add("draft_tree", "a tree of guesses checked in one step ≡ one by one", workload_, schedule,
           &ServingCounts::guessed);

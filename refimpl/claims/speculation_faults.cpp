@@ -261,7 +261,7 @@ std::vector<ServingFault> speculation_faults() {
   };
   ServingFault tree = by_text(39, "FastDeploy#3514", "guesses of a tree see all guesses before them",
                               tree_of_right_guesses, sees_all_before());
-  tree.shows_in = ShowsIn::no_states;
+  tree.shows_in = ShowsIn::trees;
   return {
       fault_of_drafts(15, "vllm#50438",
                       "a prediction layer's last row of a block, kept with the token that came then",

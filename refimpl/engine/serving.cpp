@@ -7,6 +7,7 @@
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "refimpl/engine/served.h"
+#include "refimpl/step/cache_contents.h"
 
 namespace assay {
 namespace {
@@ -15,8 +16,7 @@ SchedulerOptions of_model(SchedulerOptions options, const LanguageModel& model) 
   const std::vector<CacheWidth> widths = model.cache_widths();
   options.windows.clear();
   for (const CacheGroup& group : cache_groups(widths)) options.windows.push_back(group.window);
-  options.has_states = std::any_of(widths.begin(), widths.end(),
-                                   [](const CacheWidth& width) { return !width.states.empty(); });
+  options.has_states = keeps_states(widths);
   return options;
 }
 

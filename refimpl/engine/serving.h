@@ -48,9 +48,8 @@ struct ServingOptions {
   std::string
       identity;  // of all that the numbers in a block depend on beside tokens: weights, precision, kernels
   SpeculationOptions speculation = {};
-  std::shared_ptr<const CacheMethod> method =
-      {};               // one that rounds single rows (serves_blocks()); none: in full
-  bool poison = false;  // NaN in blocks that hold nothing yet
+  std::shared_ptr<const CacheMethod> method = {};  // one that rounds_single_rows(); none: in full
+  bool poison = false;                             // NaN in blocks that hold nothing yet
 };
 
 // Where a row of a text lies in a step's batch.
@@ -67,11 +66,7 @@ struct TextEnd {
 };
 
 // Each of a request's texts draws numbers of its own.
-inline SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample) {
-  SamplingParams params = request.text.sampling;
-  params.sample += static_cast<std::uint32_t>(sample);
-  return {params, request.text.prompt, request.text.constraint ? request.text.constraint->fork() : nullptr};
-}
+SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample);
 
 // What an engine is made of: a fault is planted by giving it another part.
 struct ServingParts {

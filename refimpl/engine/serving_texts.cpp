@@ -8,6 +8,12 @@
 
 namespace assay {
 
+SequenceSampler sampler_of(const ServingRequest& request, std::size_t sample) {
+  SamplingParams params = request.text.sampling;
+  params.sample += static_cast<std::uint32_t>(sample);
+  return {params, request.text.prompt, request.text.constraint ? request.text.constraint->fork() : nullptr};
+}
+
 // A text with a number of its own, which `enter` gives to the scheduler; or none.
 template <class Enter>
 ServingEngine::Served& ServingEngine::enter(const ServingRequest& request, const Enter& enter) {

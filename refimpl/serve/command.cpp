@@ -33,7 +33,7 @@ constexpr auto kLastWords = std::chrono::seconds(2);  // for answers that tell t
 struct ServeSettings {
   RunSettings run;
   HttpOptions http;
-  std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB", cache_dir_bytes;
+  std::string key_file, name, cache_bytes = "1GiB", body_bytes = "8MiB";
   std::size_t queue = 256;
   double seconds = 600;
   std::uint32_t grace = 10;
@@ -52,24 +52,17 @@ void settle(ServeSettings& s) {
   s.http.body_bytes = parse_bytes(s.body_bytes);
   s.http.time = std::chrono::milliseconds(std::llround(1000 * s.seconds));
   if (s.name.empty()) s.name = name_of(s.run.model);
-  if (!s.cache_dir_bytes.empty() && s.run.cache_dir.empty())
+  if (!s.run.cache_bytes.empty() && s.run.cache_dir.empty())
     throw Error::usage("--cache-dir-bytes goes with --cache-dir");
 }
 
-TierOptions tiers_of(const ServeSettings& s) {
-  TierOptions tiers{.folder = s.run.cache_dir,
-                    .told = [](const std::string& note) { write_message("note: " + note); }};
-  if (!s.cache_dir_bytes.empty()) tiers.disk_bytes = parse_bytes(s.cache_dir_bytes);
-  if (!s.run.cache_memory.empty()) tiers.memory_bytes = parse_bytes(s.run.cache_memory);
-  return tiers;
-}
-
 ServiceOptions service_options(const ServeSettings& s, const OpenModel& open) {
-  ServiceOptions options{.cache_bytes = parse_bytes(s.cache_bytes),
-                         .under_way = s.queue,
-                         .model_name = s.name,
-                         .ids_only = s.ids_only,
-                         .tiers = tiers_of(s)};
+  ServiceOptions options{
+      .cache_bytes = parse_bytes(s.cache_bytes),
+      .under_way = s.queue,
+      .model_name = s.name,
+      .ids_only = s.ids_only,
+      .tiers = tier_options(s.run, [](const std::string& note) { write_message("note: " + note); })};
   // Other processes' blocks lie in the folder.
   if (!s.run.cache_dir.empty()) options.identity = run_identity(open, s.run);
   if (s.run.kv_cache.empty()) return options;
@@ -182,7 +175,7 @@ void add_limits(CLI::App& command, ServeSettings& s) {
       ->type_name("DIR")
       ->check(not_empty());
   command
-      .add_option("--cache-dir-bytes", s.cache_dir_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
+      .add_option("--cache-dir-bytes", s.run.cache_bytes, "Of --cache-dir: at most so much (default: 4GiB)")
       ->type_name("SIZE");
   command
       .add_option("--cache-memory", s.run.cache_memory,

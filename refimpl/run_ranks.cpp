@@ -299,7 +299,6 @@ void check_rank_options(const RunSettings& settings) {
         .remedy(
             "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache, "
             "--speculate");
-  check_rank_handoff(settings);
 }
 
 int run_on_ranks(const RunSettings& settings, const Output& output) {

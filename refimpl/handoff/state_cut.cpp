@@ -118,8 +118,9 @@ std::optional<std::uint64_t> place_in(const StateCut& cut, std::uint64_t first) 
 
 std::vector<double> take_units(const StateCut& cut, std::span<const double> state, std::uint64_t first,
                                std::uint64_t count) {
+  if (cut.lines() == 0) return {};
   const auto place = place_in(cut, first);
-  const std::size_t line = state.size() / std::max<std::size_t>(1, cut.lines());
+  const std::size_t line = state.size() / cut.lines();
   if (!place || (*place + count) * cut.step() > line)
     throw Error::internal("heads of a state that are not here");
   std::vector<double> taken;

@@ -32,6 +32,25 @@ void Takeover::told(const Work& work) {
   }
 }
 
+// All streams at once: nobody's sender waits for another one's, and patience with one is patience with all.
+template <class Work>
+void Takeover::side_by_side(const Work& work) {
+  if (streams_.size() == 1) return work(0);
+  std::vector<std::exception_ptr> failures(streams_.size());
+  std::vector<std::thread> readers;
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    readers.emplace_back([&, i] {
+      try {
+        work(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
 Takeover::Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made)
     : Takeover(with, std::vector<PartSource*>{&source}, made) {}
 
@@ -39,12 +58,12 @@ Takeover::Takeover(const HandoffModel& with, std::vector<PartSource*> sources, c
     : with_(with), made_(made) {
   for (PartSource* source : sources) streams_.push_back({.source = source});
   told([&] {
-    for (Stream& stream : streams_) {
-      HandoffTicket ticket = begin(stream);
-      if (&stream != &streams_.front() && to_text(ticket) != to_text(ticket_))
+    std::vector<HandoffTicket> tickets(streams_.size());
+    side_by_side([&](std::size_t i) { tickets[i] = begin(streams_[i]); });
+    ticket_ = std::move(tickets.front());
+    for (std::size_t i = 1; i < tickets.size(); ++i)
+      if (to_text(tickets[i]) != to_text(ticket_))
         throw Error::input("ranks of a prefill hand over texts that differ");
-      ticket_ = std::move(ticket);
-    }
     if (ticket_.draft != DraftHandoff::none && with_.model.draft_layers() == 0)
       throw Error::input("a hand-off is for layers for multi-token prediction that the model does not have");
     tokens_ = ticket_.tokens.size();
@@ -113,7 +132,7 @@ void Takeover::require_rules(const std::string& rules) {
 
 void Takeover::read(std::size_t block_tokens) {
   told([&] {
-    streams_.size() == 1 ? read(streams_.front(), block_tokens) : read_all(block_tokens);
+    side_by_side([&](std::size_t i) { read(streams_[i], block_tokens); });
     join_ends();
     if (ticket_.first == FirstToken::id && !end_.first)
       throw Error::input("a hand-off without the first token that it promised");
@@ -123,23 +142,6 @@ void Takeover::read(std::size_t block_tokens) {
     require_all();
     put_states();
   });
-}
-
-// All streams at once: nobody's sender waits for another one's.
-void Takeover::read_all(std::size_t block_tokens) {
-  std::vector<std::exception_ptr> failures(streams_.size());
-  std::vector<std::thread> readers;
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    readers.emplace_back([&, i] {
-      try {
-        read(streams_[i], block_tokens);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    });
-  for (std::thread& reader : readers) reader.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
 }
 
 void Takeover::read(Stream& stream, std::size_t block_tokens) {

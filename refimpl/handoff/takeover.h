@@ -52,7 +52,6 @@ class Takeover {
   HandoffPart next(Stream& stream) const;
   HandoffTicket begin(Stream& stream) const;
   void read(Stream& stream, std::size_t block_tokens);
-  void read_all(std::size_t block_tokens);
   void join_ends();
   void take(const HandoffPart& part, std::size_t block_tokens);
   void take_rows(const HandoffPart& part, std::size_t block_tokens);
@@ -67,6 +66,8 @@ class Takeover {
   Matrix hidden_anew() const;
   template <class Work>
   void told(const Work& work);
+  template <class Work>
+  void side_by_side(const Work& work);
 
   const HandoffModel& with_;
   const HandoffMade made_;

@@ -78,17 +78,21 @@ std::string place(const TempDir& dir, bool by_socket, std::mt19937_64& random) {
   return "tcp://127.0.0.1:" + std::to_string(free_ports(4, random));
 }
 
-// tp 2 on one side, two stages on the other.
+// tp 2 on one side, two stages on the other; each launcher with a folder of its own.
+std::vector<std::string> prefill_of(const TempDir& dir, const std::string& where) {
+  return launched(2, dir / "tmp2",
+                  joined(kPrompt, {"--tp", "2", "--handoff-ranks", "1x2", "--handoff-timeout", "5",
+                                   "--handoff-to", where}));
+}
+std::vector<std::string> decoder_of(const TempDir& dir, const std::string& where) {
+  return launched(
+      2, dir / "tmp",
+      {"-n", "6", "--pp", "2", "--handoff-ranks", "2", "--handoff-timeout", "5", "--handoff-from", where});
+}
 struct TwoSides {
   TwoSides(const TempDir& dir, const std::string& where)
-      : decoder(launched(2, dir / "tmp",
-                         {"-n", "6", "--pp", "2", "--handoff-ranks", "2", "--handoff-timeout", "5",
-                          "--handoff-from", where}),
-                dir / "out", dir / "err"),
-        prefill(launched(2, dir / "tmp2",
-                         joined(kPrompt, {"--tp", "2", "--handoff-ranks", "1x2", "--handoff-timeout", "5",
-                                          "--handoff-to", where})),
-                dir / "out2", dir / "err2") {}
+      : decoder(decoder_of(dir, where), dir / "out", dir / "err"),
+        prefill(prefill_of(dir, where), dir / "out2", dir / "err2") {}
   Beside decoder, prefill;
 };
 
@@ -149,10 +153,10 @@ TEST(RankHandoffProgram, SurvivesKills) {
     const bool by_socket = i % 2 == 1;
     SCOPED_TRACE(std::to_string(i) + (by_socket ? ", sockets" : ", folders"));
     TwoSides sides(dir, place(dir, by_socket, ports));
-    const bool killed = kill_one_of(sides, random, static_cast<double>(random() % 1000) / 1000);
+    const bool killed = kill_one_of(sides, random, static_cast<double>(random() % 600) / 1000);
     const int prefill = sides.prefill.wait(kNoHang), decoder = sides.decoder.wait(kNoHang);
-    ASSERT_NE(prefill, -1) << "the prefill hangs";
-    ASSERT_NE(decoder, -1) << "the decoder hangs";
+    ASSERT_NE(prefill, -1) << "the prefill hangs: " << sides.prefill.err();
+    ASSERT_NE(decoder, -1) << "the decoder hangs: " << sides.decoder.err();
     ++seen[std::string(killed ? "killed, " : "late, ") + (decoder == 0 ? "text" : "error")];
     // A rank may die when the text is told already.
     EXPECT_TRUE(sides.decoder.out() == uncut_ids() || (decoder != 0 && sides.decoder.out().empty()))
@@ -160,10 +164,12 @@ TEST(RankHandoffProgram, SurvivesKills) {
     for (const char* session : {"tmp", "tmp2"})
       EXPECT_EQ(files_left(dir / session), std::vector<std::string>());
     if (by_socket) continue;
-    TwoSides again(dir, dir / "parts");  // the next ones, in the same folders
-    EXPECT_EQ(again.prefill.wait(60), 0) << again.prefill.err();
-    EXPECT_EQ(again.decoder.wait(60), 0) << again.decoder.err();
-    EXPECT_EQ(again.decoder.out(), uncut_ids());
+    // The next ones, in the same folders.
+    Beside prefill_again(prefill_of(dir, dir / "parts"), dir / "out2", dir / "err2");
+    EXPECT_EQ(prefill_again.wait(60), 0) << prefill_again.err();
+    Beside decoder_again(decoder_of(dir, dir / "parts"), dir / "out", dir / "err");
+    EXPECT_EQ(decoder_again.wait(60), 0) << decoder_again.err();
+    EXPECT_EQ(decoder_again.out(), uncut_ids());
     EXPECT_EQ(parts_left(dir / "parts"), 0U);
   }
   for (const auto& [what, count] : seen) std::cout << count << " " << what << '\n';

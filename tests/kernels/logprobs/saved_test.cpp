@@ -154,6 +154,30 @@ TEST(SavedLogprobs, NeverIsMinusInfinity) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_TRUE(std::isinf(*saved.texts[0].tokens[i].logprob)) << i;
 }
 
+// What is thought has no probabilities, what is said may come in parts.
+TEST(SavedLogprobs, OfTheResponsesApi) {
+  const SavedResponses saved = parse_responses(
+      R"({"object": "response", "output": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "?"}]},
+            {"type": "function_call", "arguments": "{}"},
+            {"type": "message", "content": [
+              {"type": "output_text", "text": "ab", "logprobs": [
+                {"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": [{"token": "x", "bytes": [120], "logprob": -0.25}]},
+                {"token": "b", "bytes": [98], "logprob": -1.5, "top_logprobs": []}]},
+              {"type": "output_text", "text": "c", "logprobs": [{"token": "c", "bytes": [99], "logprob": -2.5}]}]}]})",
+      "r.json");
+  ASSERT_EQ(saved.texts.size(), 1U);
+  EXPECT_EQ(saved.format, ResponseFormat::openai);
+  EXPECT_EQ(saved.texts[0].unknown_before, 1U);
+  ASSERT_EQ(saved.texts[0].tokens.size(), 3U);
+  EXPECT_EQ(saved.texts[0].tokens[0].top.size(), 1U);
+  EXPECT_EQ(saved.texts[0].tokens[2].text, "c");
+  EXPECT_EQ(saved.texts[0].tokens[2].logprob, -2.5);
+  EXPECT_THROW(
+      parse_responses(R"({"output": [{"content": [{"type": "output_text", "text": "ab"}]}]})", "r.json"),
+      Error);
+}
+
 TEST(LumpedKl, OfAllAndOfSome) {
   const double half = std::log(0.5), quarter = std::log(0.25);
   const std::pair<double, double> all[] = {{half, quarter}, {half, std::log(0.75)}};

@@ -9,6 +9,8 @@
 
 #include "core/system/error.h"
 #include "kernels/logprobs/align.h"
+#include "kernels/logprobs/token_ids.h"
+#include "refimpl/tokenizers/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -176,6 +178,28 @@ TEST(SavedLogprobs, OfTheResponsesApi) {
   EXPECT_THROW(
       parse_responses(R"({"output": [{"content": [{"type": "output_text", "text": "ab"}]}]})", "r.json"),
       Error);
+}
+
+// llama-perplexity computes each chunk with BOS in place of its first token, and saves the text's.
+TEST(SavedLogprobs, ChunksAreReadWithBos) {
+  const SavedResponses saved = read_responses(fixture("a_base.kld"));
+  const auto tokenizer = load_tokenizer(test::source_dir() / "data/tinylm");
+  ASSERT_TRUE(tokenizer->bos());
+  const SavedText& chunk = saved.texts.back();
+  const auto ids = [&](const SavedText& text, const Tokenizer* cutter) {
+    return entire_text(text, cutter, {}, 1000).ids;
+  };
+  std::vector<TokenId> as_saved;
+  for (const SavedToken& token : chunk.tokens) as_saved.push_back(*token.id);
+  ASSERT_NE(as_saved.front(), *tokenizer->bos());
+  std::vector<TokenId> with_bos = as_saved;
+  with_bos.front() = *tokenizer->bos();
+  EXPECT_TRUE(needs_tokenizer(saved));
+  EXPECT_EQ(ids(chunk, tokenizer.get()), with_bos);
+  EXPECT_EQ(ids(chunk, nullptr), as_saved);
+  SavedText other = chunk;
+  other.bos_over_first = false;
+  EXPECT_EQ(ids(other, tokenizer.get()), as_saved);
 }
 
 TEST(LumpedKl, OfAllAndOfSome) {

@@ -42,13 +42,18 @@ std::string uncut_ids() {
 }
 
 // Why processes cannot be started here; empty: they can.
-std::string why_no_ranks() {
+std::string look_for_ranks() {
   const TempDir dir;
   const ProcessResult result = run(launched(2, dir / "tmp", joined(kPrompt, {"-n", "1", "--tp", "2"})));
   if (result.err.find("built without MPI") != std::string::npos) return "built without MPI";
   if (result.exit_code != 0 && result.err.find("assay:") == std::string::npos)
     return "mpirun starts nothing here: " + result.err;
   return "";
+}
+
+std::string why_no_ranks() {
+  static const std::string why = look_for_ranks();
+  return why;
 }
 
 bool is_free(int port) {
@@ -79,20 +84,20 @@ std::string place(const TempDir& dir, bool by_socket, std::mt19937_64& random) {
 }
 
 // tp 2 on one side, two stages on the other; each launcher with a folder of its own.
-std::vector<std::string> prefill_of(const TempDir& dir, const std::string& where) {
+std::vector<std::string> prefill_of(const TempDir& dir, const std::string& where, const char* timeout) {
   return launched(2, dir / "tmp2",
-                  joined(kPrompt, {"--tp", "2", "--handoff-ranks", "1x2", "--handoff-timeout", "5",
+                  joined(kPrompt, {"--tp", "2", "--handoff-ranks", "1x2", "--handoff-timeout", timeout,
                                    "--handoff-to", where}));
 }
-std::vector<std::string> decoder_of(const TempDir& dir, const std::string& where) {
-  return launched(
-      2, dir / "tmp",
-      {"-n", "6", "--pp", "2", "--handoff-ranks", "2", "--handoff-timeout", "5", "--handoff-from", where});
+std::vector<std::string> decoder_of(const TempDir& dir, const std::string& where, const char* timeout) {
+  return launched(2, dir / "tmp",
+                  {"-n", "6", "--pp", "2", "--handoff-ranks", "2", "--handoff-timeout", timeout,
+                   "--handoff-from", where});
 }
 struct TwoSides {
-  TwoSides(const TempDir& dir, const std::string& where)
-      : decoder(decoder_of(dir, where), dir / "out", dir / "err"),
-        prefill(prefill_of(dir, where), dir / "out2", dir / "err2") {}
+  TwoSides(const TempDir& dir, const std::string& where, const char* timeout)
+      : decoder(decoder_of(dir, where, timeout), dir / "out", dir / "err"),
+        prefill(prefill_of(dir, where, timeout), dir / "out2", dir / "err2") {}
   Beside decoder, prefill;
 };
 
@@ -118,7 +123,7 @@ TEST(RankHandoffProgram, WritesTheTextOfOneProcess) {
   std::mt19937_64 random(std::random_device{}());
   for (const bool by_socket : {false, true}) {
     const TempDir dir;
-    TwoSides sides(dir, place(dir, by_socket, random));
+    TwoSides sides(dir, place(dir, by_socket, random), "60");
     EXPECT_EQ(sides.prefill.wait(60), 0) << sides.prefill.err();
     EXPECT_EQ(sides.decoder.wait(60), 0) << sides.decoder.err();
     EXPECT_EQ(sides.decoder.out(), uncut_ids());
@@ -152,7 +157,7 @@ TEST(RankHandoffProgram, SurvivesKills) {
     const TempDir dir;
     const bool by_socket = i % 2 == 1;
     SCOPED_TRACE(std::to_string(i) + (by_socket ? ", sockets" : ", folders"));
-    TwoSides sides(dir, place(dir, by_socket, ports));
+    TwoSides sides(dir, place(dir, by_socket, ports), "1.5");
     const bool killed = kill_one_of(sides, random, static_cast<double>(random() % 600) / 1000);
     const int prefill = sides.prefill.wait(kNoHang), decoder = sides.decoder.wait(kNoHang);
     ASSERT_NE(prefill, -1) << "the prefill hangs: " << sides.prefill.err();
@@ -165,9 +170,9 @@ TEST(RankHandoffProgram, SurvivesKills) {
       EXPECT_EQ(files_left(dir / session), std::vector<std::string>());
     if (by_socket) continue;
     // The next ones, in the same folders.
-    Beside prefill_again(prefill_of(dir, dir / "parts"), dir / "out2", dir / "err2");
+    Beside prefill_again(prefill_of(dir, dir / "parts", "60"), dir / "out2", dir / "err2");
     EXPECT_EQ(prefill_again.wait(60), 0) << prefill_again.err();
-    Beside decoder_again(decoder_of(dir, dir / "parts"), dir / "out", dir / "err");
+    Beside decoder_again(decoder_of(dir, dir / "parts", "60"), dir / "out", dir / "err");
     EXPECT_EQ(decoder_again.wait(60), 0) << decoder_again.err();
     EXPECT_EQ(decoder_again.out(), uncut_ids());
     EXPECT_EQ(parts_left(dir / "parts"), 0U);

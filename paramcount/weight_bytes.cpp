@@ -1,5 +1,6 @@
 #include "paramcount/weight_bytes.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/numeric/ceil_div.h"
@@ -27,13 +28,14 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
   return matrices * (codes + rows * columns * f.scale_bytes + f.per_matrix_bytes);
 }
 
-// What releases keep in F32 whatever the rest is in: the bias that corrects the choice of experts; of DeepSeek V4 the matrices
-// that mix its streams, sinks, and compressors' tables of positions.
+// What releases keep in F32 whatever the rest is in: the bias that corrects the choice of experts; where keys are values
+// (DeepSeek V4) the matrices that mix streams, sinks, and compressors' tables of positions.
 bool stays_f32(const ModuleTree& tree, const TensorSpec& spec) {
   if (spec.role == Role::router_correction) return true;
-  if (tree.family != "deepseek_v4") return false;
-  return spec.role == Role::residual_mix || spec.role == Role::sinks ||
-         (spec.role == Role::compressor && spec.name.ends_with(".ape"));
+  const bool is_table = spec.role == Role::compressor && spec.name.ends_with(".ape");
+  return (spec.role == Role::residual_mix || spec.role == Role::sinks || is_table) &&
+         std::any_of(tree.attention.begin(), tree.attention.end(),
+                     [](const AttentionGeometry& g) { return g.keys_are_values; });
 }
 
 const WeightFormat* mixed_form(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {

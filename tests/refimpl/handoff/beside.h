@@ -61,13 +61,14 @@ class Beside {
     }
     return -1;
   }
-  // What it started, and they live; of a launcher its ranks.
+  // What it started and lives; of a launcher its ranks.
   std::vector<pid_t> children() const {
     std::vector<pid_t> pids;
     std::error_code gone;
     for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process_) + "/task", gone)) {
       std::ifstream list(task.path() / "children");
-      for (pid_t pid = 0; list >> pid;) pids.push_back(pid);
+      for (pid_t pid = 0; list >> pid;)
+        if (lives(pid)) pids.push_back(pid);
     }
     return pids;
   }
@@ -75,6 +76,14 @@ class Beside {
   std::string err() const { return fs::exists(err_) ? read_file(err_) : ""; }
 
  private:
+  // Not one that nobody has waited for yet: "PID (NAME) STATE …".
+  static bool lives(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    if (!std::getline(file, line)) return false;
+    const std::size_t name_ends = line.rfind(')');
+    return name_ends != std::string::npos && name_ends + 2 < line.size() && line[name_ends + 2] != 'Z';
+  }
   fs::path out_, err_;
   pid_t process_ = -1;
 };

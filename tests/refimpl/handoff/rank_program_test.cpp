@@ -160,8 +160,12 @@ TEST(RankHandoffProgram, SurvivesKills) {
     TwoSides sides(dir, place(dir, by_socket, ports), "1.5");
     const bool killed = kill_one_of(sides, random, static_cast<double>(random() % 600) / 1000);
     const int prefill = sides.prefill.wait(kNoHang), decoder = sides.decoder.wait(kNoHang);
-    ASSERT_NE(prefill, -1) << "the prefill hangs: " << sides.prefill.err();
-    ASSERT_NE(decoder, -1) << "the decoder hangs: " << sides.decoder.err();
+    // Open MPI's launcher may not end though all its ranks did (PMIx 4.2, where one dies while another begins).
+    ASSERT_TRUE(prefill != -1 || sides.prefill.children().empty()) << "hangs: " << sides.prefill.err();
+    ASSERT_TRUE(decoder != -1 || sides.decoder.children().empty()) << "hangs: " << sides.decoder.err();
+    if (prefill == -1 || decoder == -1) ++seen["launcher that did not end by itself"];
+    if (prefill == -1) sides.prefill.kill();
+    if (decoder == -1) sides.decoder.kill();
     ++seen[std::string(killed ? "killed, " : "late, ") + (decoder == 0 ? "text" : "error")];
     // A rank may die when the text is told already.
     EXPECT_TRUE(sides.decoder.out() == uncut_ids() || (decoder != 0 && sides.decoder.out().empty()))

@@ -1,5 +1,6 @@
 #include "paramcount/weight_bytes.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/numeric/ceil_div.h"
@@ -27,9 +28,15 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
   return matrices * (codes + rows * columns * f.scale_bytes + f.per_matrix_bytes);
 }
 
-}  // namespace
-
-namespace {
+// What releases keep in F32 whatever the rest is in: the bias that corrects the choice of experts; where keys are values
+// (DeepSeek V4) the matrices that mix streams, sinks, and compressors' tables of positions.
+bool stays_f32(const ModuleTree& tree, const TensorSpec& spec) {
+  if (spec.role == Role::router_correction) return true;
+  const bool is_table = spec.role == Role::compressor && spec.name.ends_with(".ape");
+  return (spec.role == Role::residual_mix || spec.role == Role::sinks || is_table) &&
+         std::any_of(tree.attention.begin(), tree.attention.end(),
+                     [](const AttentionGeometry& g) { return g.keys_are_values; });
+}
 
 const WeightFormat* mixed_form(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
   if (spec.bias || spec.shape.size() < 2) return nullptr;
@@ -62,7 +69,7 @@ const WeightFormat* WeightSizes::form_of(const TensorSpec& spec, std::uint64_t l
 std::string WeightSizes::type_of(const TensorSpec& spec, std::uint64_t layer) const {
   if (gguf_) return gguf_->types_of(spec, layer);
   if (const WeightFormat* form = form_of(spec, layer)) return form->name;
-  if (spec.role == Role::router_correction || format_.plain_bytes == 4) return "F32";
+  if (stays_f32(tree_, spec) || format_.plain_bytes == 4) return "F32";
   return format_.name == "f16" ? "F16" : "BF16";
 }
 
@@ -70,8 +77,7 @@ std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std
                                      std::uint64_t layer) const {
   if (gguf_) return gguf_->bytes(spec, layer, product(shape));
   if (const WeightFormat* form = form_of(spec, layer)) return block_bytes(*form, spec, shape);
-  // The bias that corrects the choice of experts is F32 in every release.
-  const std::uint64_t element = spec.role == Role::router_correction ? 4 : format_.plain_bytes;
+  const std::uint64_t element = stays_f32(tree_, spec) ? 4 : format_.plain_bytes;
   return product(shape) * element;
 }
 

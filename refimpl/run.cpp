@@ -212,8 +212,8 @@ class Runner {
     prompts_ = read_prompts(*open_, settings_);
     if (prompts_.size() != 1) throw Error::usage("--handoff-to takes one prompt");
     const RequestRules rules(*open_, settings_);
-    const HandoffSent sent =
-        send_handoff(handoff_model(*open_, settings_), settings_, request(prompts_.front(), rules));
+    const HandoffModel whole = handoff_model(*open_, settings_);
+    const HandoffSent sent = send_handoff(whole, whole, settings_, request(prompts_.front(), rules));
     const std::size_t tokens = prompts_.front().tokens.size();
     document_["handoff"] = to_json(sent, tokens);
     output_.line(handoff_lines(sent, tokens));

@@ -14,6 +14,8 @@
 #include "refimpl/endpoint/api_keys.h"
 #include "refimpl/handoff/part_folder.h"
 #include "refimpl/handoff/part_socket.h"
+#include "refimpl/handoff/rank_shape.h"
+#include "refimpl/run_handoff_places.h"
 #include "refimpl/run_served.h"
 
 namespace assay {
@@ -25,24 +27,12 @@ Patience patience_of(const HandoffSettings& s) {
   return Patience(static_cast<std::int64_t>(1000 * s.timeout));
 }
 
-// Of one of several ranks: the next port, or a folder in the folder.
-std::string place_of_rank(const std::string& where, std::uint64_t ranks, std::uint64_t rank) {
-  if (ranks == 1) return where;
-  const auto place = socket_place(where);
-  if (!place) return (std::filesystem::path(where) / fmt::format("rank-{}", rank)).string();
-  if (place->port == 0 || place->port + ranks - 1 > 65535)
-    throw Error::usage(
-        fmt::format("{} ranks have as many ports, from that of {} on", ranks, escape_for_terminal(where)))
-        .remedy("give the first of them");
-  const bool is_v6 = place->host.find(':') != std::string::npos;
-  return fmt::format("tcp://{}:{}", is_v6 ? "[" + place->host + "]" : place->host, place->port + rank);
-}
-
-// Where the parts for, or from, rank `rank` of the other side go: ranks have a place each, on whichever side they are.
-std::string place_of_part(const std::string& where, const CacheShape& shape, const HandoffSettings& s,
-                          std::uint64_t rank) {
-  return shape.ranks > 1 ? place_of_rank(where, shape.ranks, shape.rank)
-                         : place_of_rank(where, s.ranks, rank);
+// Of this rank, or process, and rank `other` of the other side.
+std::string place_beside(const std::string& where, const CacheShape& shape, const RankGrid& others,
+                         std::uint64_t other, bool sends) {
+  const HandoffPair pair = sends ? HandoffPair{shape.ranks, shape.rank, others.ranks(), other}
+                                 : HandoffPair{others.ranks(), other, shape.ranks, shape.rank};
+  return place_of_pair(where, pair);
 }
 
 std::unique_ptr<PartSink> sink_of(const HandoffSettings& s, const std::string& where) {
@@ -112,12 +102,11 @@ void add_handoff_options(CLI::App& command, HandoffSettings& s) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->type_name("N");
   command
-      .add_option(
-          "--handoff-ranks", s.ranks,
-          "The other side is N ranks of a tensor-parallel model (--tp N), rank r at the r-th port from "
-          "this one on, or in the folder rank-r of this one")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1024}))
-      ->type_name("N");
+      .add_option("--handoff-ranks", s.ranks,
+                  "The other side is ranks, of --tp N, or NxM: of --tp N --pp M. Each at a port of its own "
+                  "from this one "
+                  "on, or in a folder rank-r of this one; of ranks on both sides every pair")
+      ->type_name("N[xM]");
   command
       .add_option("--handoff-timeout", s.timeout,
                   "Seconds to wait for the other side while nothing moves (default: 60)")
@@ -139,12 +128,9 @@ void check_handoff_options(const RunSettings& settings) {
         "--handoff-first, --handoff-draft, --handoff-whole and --handoff-heads go with --handoff-to");
   if (!s.wanted() && !s.key_file.empty())
     throw Error::usage("--handoff-key-file goes with --handoff-to or --handoff-from");
-  if (!s.wanted() && s.ranks != 1)
+  if (!s.wanted() && !s.ranks.empty())
     throw Error::usage("--handoff-ranks goes with --handoff-to or --handoff-from");
-  if (s.ranks != 1 && settings.ranks.wanted())
-    throw Error::usage(
-        "--handoff-ranks is for a side that is one process: ranks feed one, or one feeds ranks");
-  const bool over_ranks = s.ranks != 1 || settings.ranks.wanted();
+  const bool over_ranks = other_side(s.ranks).ranks() > 1 || settings.ranks.wanted();
   if (over_ranks && (s.senders != 1 || !(s.draft.empty() || s.draft == "none" || s.draft == "recompute")))
     throw Error::usage(
         "over ranks nothing is left for --handoff-heads, and --handoff-draft is none or recompute");
@@ -164,7 +150,7 @@ HandoffModel handoff_model(const OpenModel& open, const RunSettings& settings) {
           handoff_identity(run_identity(open, settings))};
 }
 
-HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
+HandoffSent send_handoff(const HandoffModel& with, const HandoffModel& whole, const RunSettings& settings,
                          const GenerationRequest& request) {
   const HandoffSettings& s = settings.handoff;
   const HandoffOptions options = {
@@ -174,11 +160,18 @@ HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
       .senders = s.senders,
       .text = settings.has_text(),
       .rules = rules_text(settings, request.sampling)};
+  const RankGrid others = other_side(s.ranks);
   std::vector<std::unique_ptr<PartSink>> sinks;
-  std::vector<PartSink*> all;
-  for (std::uint64_t rank = 0; rank < s.ranks; ++rank)
-    all.push_back(sinks.emplace_back(sink_of(s, place_of_part(s.to, with.shape, s, rank))).get());
-  return hand_over(with, request, options, all);
+  std::vector<HandoffTaker> takers;
+  for (std::size_t rank = 0; rank < others.ranks(); ++rank) {
+    HandoffTaker taker;
+    if (others.ranks() > 1) taker.shape = shape_of_rank(whole.shape, whole.model, {others, rank});
+    takers.push_back(std::move(taker));
+  }
+  for (std::size_t rank = 0; rank < others.ranks(); ++rank)
+    takers[rank].sink =
+        sinks.emplace_back(sink_of(s, place_beside(s.to, with.shape, others, rank, true))).get();
+  return hand_over(with, request, options, takers);
 }
 
 Json to_json(const HandoffSent& sent, std::size_t tokens) {
@@ -213,10 +206,12 @@ RunTakeover::RunTakeover(HandoffModel with, const RunSettings& settings,
                          const std::function<void(const std::string&)>& note)
     : settings_(settings), with_(std::move(with)) {
   const HandoffSettings& s = settings.handoff;
+  const RankGrid others = other_side(s.ranks);
   std::vector<PartSource*> all;
-  for (std::uint64_t rank = 0; rank < s.ranks; ++rank)
+  for (std::size_t rank = 0; rank < others.ranks(); ++rank)
     all.push_back(
-        sources_.emplace_back(source_of(s, place_of_part(s.from, with_.shape, s, rank), note)).get());
+        sources_.emplace_back(source_of(s, place_beside(s.from, with_.shape, others, rank, false), note))
+            .get());
   taken_ = std::make_unique<Takeover>(with_, all, made_);
 }
 

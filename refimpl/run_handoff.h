@@ -19,7 +19,8 @@ void check_handoff_options(const RunSettings& settings);
 
 // What the numbers of a hand-off depend on; of the whole model.
 HandoffModel handoff_model(const OpenModel& open, const RunSettings& settings);
-HandoffSent send_handoff(const HandoffModel& with, const RunSettings& settings,
+// `with`: the whole model, or what a rank has of it.
+HandoffSent send_handoff(const HandoffModel& with, const HandoffModel& whole, const RunSettings& settings,
                          const GenerationRequest& request);
 Json to_json(const HandoffSent& sent, std::size_t tokens);
 std::string handoff_lines(const HandoffSent& sent, std::size_t tokens);

@@ -68,6 +68,8 @@ constexpr const char* kExamples =
     "  assay run MODEL -p Hello --kv-cache h2o:budget=64\n"
     "  assay run MODEL --handoff-from tcp://127.0.0.1:7001       one process writes the text,\n"
     "  assay run MODEL -p Hello --handoff-to tcp://127.0.0.1:7001     another has read the prompt\n"
+    "  mpirun -n 2 assay run MODEL -p Hello --tp 2 --handoff-to DIR --handoff-ranks 2x3    two ranks feed "
+    "six\n"
     "  assay run MODEL -p Hello --claims             do the fast ways compute the same as the plain ones?\n"
     "  mpirun -n 4 assay run MODEL -p Hello --tp 2 --pp 2    cut over processes; --claims holds them to the "
     "whole\n"

@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "core/system/message.h"
+#include "refimpl/handoff/rank_shape.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
 
@@ -17,12 +18,6 @@ std::vector<std::vector<double>> at_all_ranks(RankedModel& ranked, const std::ve
 
 }  // namespace
 
-void check_rank_handoff(const RunSettings& settings) {
-  if (!settings.handoff.wanted()) return;
-  if (settings.ranks.pp > 1 || settings.ranks.dp > 1 || settings.ranks.ep > 1)
-    throw Error::usage("ranks hand over, and take, with --tp alone").remedy("leave out --pp, --ep and --dp");
-}
-
 void check_rank_prompts(const RunSettings& settings, std::size_t prompts) {
   if (!settings.handoff.to.empty() && prompts != 1) throw Error::usage("--handoff-to takes one prompt");
 }
@@ -34,15 +29,19 @@ void RankHandoff::begin(const std::vector<GenerationRequest>& requests) {
 
 void RankHandoff::be_rank(RankedModel& ranked) {
   const RankPlace& place = ranked.place();
-  const HandoffModel mine = {
-      ranked.model(), ranked.ops(),
-      shape_of_rank(whole_->shape, ranked.model().cache_widths(), place.grid.tp, place.rank),
-      whole_->identity};
+  if (place.copy() != 0) {
+    ranked.model().keep_company(ranked.ops());
+    at_all_ranks(ranked, {0, 0});
+    return;
+  }
+  const HandoffModel mine = {ranked.model(), ranked.ops(), shape_of_rank(whole_->shape, whole_->model, place),
+                             whole_->identity};
+  require_widths(mine.shape, ranked.model().cache_widths());
   settings_.handoff.from.empty() ? send(ranked, mine) : take(ranked, mine);
 }
 
 void RankHandoff::send(RankedModel& ranked, const HandoffModel& with) {
-  const HandoffSent sent = send_handoff(with, settings_, request_);
+  const HandoffSent sent = send_handoff(with, *whole_, settings_, request_);
   ranked.model().keep_company(ranked.ops());
   const auto bytes =
       at_all_ranks(ranked, {static_cast<double>(sent.row_bytes), static_cast<double>(sent.bytes)});
@@ -73,19 +72,20 @@ void RankHandoff::take(RankedModel& ranked, const HandoffModel& with) {
   }
   const RunTakeover::Text text = taking.write(request, {}, [](TokenId, std::span<const double>) {});
   ranked.model().keep_company(ranked.ops());
-  const auto checked = at_all_ranks(ranked, {1.0});
+  at_all_ranks(ranked, {1, 0});
   if (with.shape.rank != 0) return;
   ids_ = text.made.ids;
   reason_ = text.made.finish_reason;
   as_text_ = taking.ticket().text;
   document_["handoff"] = taking.to_json();
-  document_["handoff"]["ranks"] = checked.size();
+  document_["handoff"]["ranks"] = ranked.place().grid.ranks();
 }
 
 void RankHandoff::tell(const Output& output) {
   document_["schema"] = "assay.run/1";
   document_["model"] = describe_run(open_, settings_);
-  document_["grid"] = fmt::format("tp={}", settings_.ranks.tp);
+  const RankSettings& r = settings_.ranks;
+  document_["grid"] = RankGrid{.tp = r.tp, .pp = r.pp, .ep = r.ep, .dp = r.dp}.text();
   if (!settings_.handoff.from.empty()) {
     std::string shown = fmt::format("{}", fmt::join(ids_, ","));
     document_["ids"] = ids_;

@@ -1,5 +1,5 @@
-// `assay run --tp N --handoff-to` and `--handoff-from`: ranks read the prompt and feed one process, or go on from what one
-// process read.
+// `assay run --tp N … --handoff-to` and `--handoff-from`: ranks read the prompt and feed one process or other ranks, or go on from
+// what these read. Of copies (--dp) the first has the text, and the others go along with their experts.
 #pragma once
 
 #include <mutex>
@@ -12,8 +12,7 @@
 
 namespace assay {
 
-// Throws Error::usage for what ranks cannot hand over or take.
-void check_rank_handoff(const RunSettings& settings);
+// Throws Error::usage for more than one prompt.
 void check_rank_prompts(const RunSettings& settings, std::size_t prompts);
 
 class RankHandoff {

@@ -39,6 +39,7 @@ RankedSettings ranked_settings(const RunSettings& settings, const OpenModel& ope
   ranked.ranks.sum = kSums.at(settings.ranks.sum);
   ranked.micro_batches = settings.ranks.micro_batches;
   ranked.jobs = jobs;
+  if (settings.kernels != "reference") ranked.kernels = open.kernels;
   return ranked;
 }
 
@@ -290,8 +291,15 @@ void check_rank_options(const RunSettings& settings) {
     if (settings.ranks.threads) throw Error::usage("--threads-as-ranks goes with --tp, --pp, --ep or --dp");
     return;
   }
-  if (settings.kernels != "reference")
-    throw Error::usage("ranks compute with the reference's kernels").remedy("leave out --kernels");
+  const bool of_host =
+      settings.kernels == "reference" || settings.kernels == "cpu" || settings.kernels == "cpu-invariant";
+  if (!of_host)
+    throw Error::usage("ranks compute with the reference's kernels, or the CPU's")
+        .remedy("leave out --kernels, or take cpu with --rank-sum order");
+  if (settings.kernels != "reference" && settings.ranks.sum != "order")
+    throw Error::usage(
+        "the tree is of the reference's sums: kernels add up a rank's in an order of their own")
+        .remedy("take --rank-sum order, or leave out --kernels");
   if (!settings.logits.empty() || !settings.dump.empty() || !settings.perplexity.empty() ||
       settings.log_probabilities > 0 || settings.interactive || !settings.cache_dir.empty() ||
       settings.speculation.wanted() || !settings.kv_cache.empty())
@@ -299,7 +307,6 @@ void check_rank_options(const RunSettings& settings) {
         .remedy(
             "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache, "
             "--speculate");
-  check_rank_handoff(settings);
 }
 
 int run_on_ranks(const RunSettings& settings, const Output& output) {

@@ -34,7 +34,8 @@ struct RankSettings {
 struct HandoffSettings {
   std::string to, from, first, draft, key_file;
   double timeout = 60;
-  std::uint64_t senders = 1, ranks = 1;  // ranks: of the other side
+  std::uint64_t senders = 1;
+  std::string ranks;  // of the other side, as given: "4", "2x3" (run_handoff_places.h)
   bool whole = false;
   bool wanted() const { return !to.empty() || !from.empty(); }
 };

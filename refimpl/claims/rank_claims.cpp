@@ -86,6 +86,7 @@ class RankClaims {
   }
 
   RankVerdict all() {
+    if (request_.settings.kernels) return of_kernels();
     const RankRun whole = run({}, RankSum::tree), cut = run(grid_, RankSum::tree);
     add("ranks_tree", "{} ≡ one process, added in the same tree", "logits, relative to the largest",
         farthest(cut, whole));
@@ -98,6 +99,16 @@ class RankClaims {
                       farthest(run(again, grid_, RankSum::order, texts_), run(grid_, RankSum::order))));
     if (grid_.tp > 1 || grid_.ranks_of_an_expert() > 1) order();
     if (grid_.dp > 1) idle(whole);
+    return std::move(verdict_);
+  }
+
+  // No tree is theirs: each sum against the reference's tree over the same inputs.
+  RankVerdict of_kernels() {
+    RankRun once = run(grid_, RankSum::order);
+    add("ranks_again", "{} twice ≡ once", "logits, relative to the largest, in the order of ranks",
+        farthest(run(grid_, RankSum::order), once));
+    order();
+    verdict_.ranks = std::move(once.ranks);
     return std::move(verdict_);
   }
 

@@ -1,7 +1,5 @@
 #include "refimpl/handoff/cache_shape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/system/error.h"
@@ -36,33 +34,9 @@ CacheShape cache_shape(const LanguageModel& model, const ModuleTree& tree) {
   CacheShape shape{.layers = {}, .tree_layers = tree.layers, .hidden = tree.hidden_size};
   for (std::size_t i = 0; i < main; ++i) {
     const std::uint64_t layer = i / std::max<std::size_t>(1, main / tree.layers);
-    shape.layers.push_back({widths[i], heads_of(widths[i], tree, layer)});
-  }
-  return shape;
-}
-
-CacheShape shape_of_rank(const CacheShape& whole, const std::vector<CacheWidth>& widths, std::uint64_t ranks,
-                         std::uint64_t rank) {
-  CacheShape shape = whole;
-  shape.ranks = ranks;
-  shape.rank = rank;
-  if (widths.size() < whole.layers.size())
-    throw Error::internal("a rank's cache has fewer layers than the model");
-  for (std::size_t i = 0; i < whole.layers.size(); ++i) {
-    CacheShape::Layer& layer = shape.layers[i];
-    const CacheWidth &all = whole.layers[i].width, &mine = widths[i];
-    if (!all.states.empty() && ranks > 1)
-      throw Error::input(fmt::format("layer {} keeps a state, of which ranks have parts", i))
-          .remedy("hand over from one process to one");
-    const HeadRange own = heads_of_rank(layer.heads, ranks, rank);
-    if (mine.key_width * own.of != all.key_width * own.count ||
-        mine.value_width * own.of != all.value_width * own.count)
-      throw Error::input(fmt::format("rows of layer {} are not cut by heads: {} numbers of {}", i,
-                                     mine.key_width + mine.value_width, all.key_width + all.value_width));
-    layer.width = mine;
-    layer.heads = own.count;
-    layer.of_rank = own;
-    layer.sends = ranks <= own.of || rank % (ranks / own.of) == 0;
+    shape.layers.push_back({.width = widths[i],
+                            .heads = heads_of(widths[i], tree, layer),
+                            .states = state_cuts(tree, layer, widths[i].states)});
   }
   return shape;
 }

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kMagic = "assay hand-off 1";
+constexpr std::string_view kMagic = "assay hand-off 2";
 static_assert(kMagic.size() == 16);
 
 std::vector<std::byte> header_bytes(const PartHeader& h) {
@@ -130,6 +130,13 @@ std::vector<double> numbers_of(const HandoffPart& part) {
   std::vector<double> numbers(part.bytes.size() / width);
   get_numbers(part.bytes, static_cast<NumberWidth>(width), numbers);
   return numbers;
+}
+
+std::optional<HeadRange> heads_of_both(const HeadRange& a, const HeadRange& b) {
+  const std::uint64_t first = std::max(a.first, b.first);
+  const std::uint64_t end = std::min(a.first + a.count, b.first + b.count);
+  if (a.of != b.of || first >= end) return std::nullopt;
+  return HeadRange{first, end - first, a.of};
 }
 
 std::vector<double> take_heads(std::span<const double> rows, std::size_t row_numbers,

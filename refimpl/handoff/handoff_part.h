@@ -2,10 +2,10 @@
 // at either end what was asked and what came of it. A part says of itself all that its numbers depend on, so that one that
 // belongs elsewhere is refused, not computed with.
 //
-//   header   "assay hand-off 1"; identity: SHA-256 of weights, precision, kernels, forms; text: the chain key of all
+//   header   "assay hand-off 2"; identity: SHA-256 of weights, precision, kernels, forms; text: the chain key of all
 //            tokens of the prompt (block_key.h); the hand-off's own number, drawn at random
 //            serial in its stream, kind, layer, which matrix of the layer, first row, rows
-//            heads: which of how many; columns of a row, bytes of a number
+//            heads: which of how many; of a state its channels or rows (state_cut.h); columns of a row, bytes of a number
 //   numbers  row-major, as wide as the cache's precision needs: bf16 rows travel in 2 bytes
 //   SHA-256  of all before
 //
@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ enum class PartKind : std::uint8_t {
   ticket,     // the first: what was asked (handoff_ticket.h)
   keys,       // or latents
   values,     // of latent attention with an indexer: its keys
-  state,      // of a recurrent layer, behind `first` tokens
+  state,      // of a recurrent layer, behind `first` tokens, or some of its heads'
   hidden,     // what the output head saw of each token
   embedding,  // of each token
   draft,      // rows of prediction layers; matrix 0: keys, 1: values, 2: hidden states still to be read
@@ -78,7 +79,9 @@ HandoffPart part_of_text(PartHeader header, std::string_view text);
 HandoffPart part_of_numbers(PartHeader header, std::span<const double> numbers, NumberWidth width);
 std::vector<double> numbers_of(const HandoffPart& part);
 
-// Of rows of all heads those numbers that belong to some. A head's numbers are on end in a row.
+std::optional<HeadRange> heads_of_both(const HeadRange& a, const HeadRange& b);  // none: they share none
+
+// Of rows of `heads.of` heads those numbers that belong to some. A head's numbers are on end in a row.
 std::vector<double> take_heads(std::span<const double> rows, std::size_t row_numbers, const HeadRange& heads);
 
 }  // namespace assay

@@ -126,6 +126,29 @@ std::vector<BlockKey> seal_heads(std::span<const double> rows, std::size_t row_n
   return seals;
 }
 
+void seal_units(const StateCut& cut, std::span<const double> state, std::vector<BlockKey>& seals) {
+  const std::size_t before = seals.size();
+  seals.resize(before + cut.units);
+  for (const StateUnit& unit : cut.here) {
+    std::vector<std::byte> bytes;
+    put_numbers(bytes, take_units(cut, state, unit.first, unit.count), NumberWidth::f64);
+    seals[before + unit.index] = sha256_of(bytes);
+  }
+}
+
+namespace {
+
+// Of all units those that `mine` has a digest of.
+std::vector<BlockKey> sealed_in(const std::vector<BlockKey>& all, const std::vector<BlockKey>& mine) {
+  if (mine.empty()) return {};
+  std::vector<BlockKey> some = all;
+  for (std::size_t i = 0; i < std::min(all.size(), mine.size()); ++i)
+    if (mine[i] == BlockKey()) some[i] = {};
+  return some;
+}
+
+}  // namespace
+
 std::string first_difference(const std::vector<LayerSeal>& wanted, const std::vector<LayerSeal>& found) {
   if (wanted.size() != found.size())
     return fmt::format("{} layers in place of {}", found.size(), wanted.size());
@@ -147,7 +170,8 @@ std::string first_difference(const std::vector<LayerSeal>& wanted, const std::ve
     };
     for (const std::string& difference :
          {differs("keys of head", own(w.keys, f.keys), f.keys),
-          differs("values of head", own(w.values, f.values), f.values), differs("state", w.states, f.states)})
+          differs("values of head", own(w.values, f.values), f.values),
+          differs("heads of a state", sealed_in(w.states, f.states), f.states)})
       if (!difference.empty()) return difference;
   }
   return {};
@@ -163,6 +187,7 @@ void merge(std::vector<BlockKey>& all, const std::vector<BlockKey>& some, std::u
   all.resize(std::max<std::size_t>(all.size(), first + some.size()));
   for (std::size_t i = 0; i < some.size(); ++i) {
     BlockKey& to = all[first + i];
+    if (some[i] == BlockKey()) continue;
     if (to != BlockKey() && to != some[i])
       throw Error::input(
           fmt::format("layer {}: ranks of the prefill had head {} differently", layer, first + i));
@@ -175,17 +200,18 @@ void merge(std::vector<BlockKey>& all, const std::vector<BlockKey>& some, std::u
 std::vector<LayerSeal> merged_seals(const std::vector<std::vector<LayerSeal>>& of_ranks) {
   std::vector<LayerSeal> all = of_ranks.front();
   if (of_ranks.size() == 1) return all;
-  for (LayerSeal& seal : all) seal.keys.clear(), seal.values.clear(), seal.first_head = 0;
+  for (LayerSeal& seal : all) seal = {};
   for (const std::vector<LayerSeal>& rank : of_ranks) {
     if (rank.size() != all.size())
       throw Error::input("ranks of the prefill have different numbers of layers");
     for (std::size_t layer = 0; layer < all.size(); ++layer) {
       merge(all[layer].keys, rank[layer].keys, rank[layer].first_head, layer);
       merge(all[layer].values, rank[layer].values, rank[layer].first_head, layer);
+      merge(all[layer].states, rank[layer].states, 0, layer);
     }
   }
   for (std::size_t layer = 0; layer < all.size(); ++layer)
-    for (const auto* heads : {&all[layer].keys, &all[layer].values})
+    for (const auto* heads : {&all[layer].keys, &all[layer].values, &all[layer].states})
       for (std::size_t head = 0; head < heads->size(); ++head)
         if ((*heads)[head] == BlockKey())
           throw Error::input(fmt::format("layer {}: no rank of the prefill had head {}", layer, head));

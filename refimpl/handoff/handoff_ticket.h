@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "refimpl/block_store/block_bytes.h"
+#include "refimpl/handoff/state_cut.h"
 
 namespace assay {
 
@@ -38,12 +39,16 @@ HandoffTicket ticket_from(std::string_view text);  // Throws Error::input.
 // A digest of all rows of one head in one layer, from the first that is still looked at to the last, as they lie in the
 // cache: what the decoder's blocks are held against, whichever way the rows took.
 struct LayerSeal {
-  std::vector<BlockKey> keys, values, states;  // by head; by matrix
-  std::uint64_t first_head = 0;                // of the model's, at a rank
+  std::vector<BlockKey> keys, values;  // by head
+  // By unit of the whole model's states, one state's behind the other's; of what another rank has, no digest but zeros.
+  std::vector<BlockKey> states;
+  std::uint64_t first_head = 0;  // of the model's, at a rank
   bool operator==(const LayerSeal&) const = default;
 };
 // `rows`: of all heads, row_numbers each.
 std::vector<BlockKey> seal_heads(std::span<const double> rows, std::size_t row_numbers, std::uint64_t heads);
+// Behind `seals`, of one state of which `cut.here` lies here.
+void seal_units(const StateCut& cut, std::span<const double> state, std::vector<BlockKey>& seals);
 // What several ranks sealed, put together: of each layer all heads. Throws Error::input where two sealed a head, and not the
 // same, or nobody did.
 std::vector<LayerSeal> merged_seals(const std::vector<std::vector<LayerSeal>>& of_ranks);

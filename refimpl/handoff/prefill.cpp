@@ -48,7 +48,7 @@ class LayerWatch : public TapListener {
 class Prefill {
  public:
   Prefill(const HandoffModel& with, const GenerationRequest& request, const HandoffOptions& options,
-          const std::vector<PartSink*>& sinks, const HandoffMade& made)
+          const std::vector<HandoffTaker>& takers, const HandoffMade& made)
       : with_(with),
         ops_(with.ops),
         request_(request),
@@ -58,10 +58,11 @@ class Prefill {
         width_(cache_width(with.ops.arithmetic())),
         sequence_(with.model, with.ops, request.prompt),
         start_(HandoffClock::now()),
-        sinks_(sinks),
+        takers_(takers),
         watch_([this](std::size_t layer) { layer_over(layer); }) {
     const PartHeader common = common_header();
-    for (PartSink* sink : sinks) senders_.push_back(std::make_unique<PartSender>(common, *sink, start_));
+    for (const HandoffTaker& taker : takers)
+      senders_.push_back(std::make_unique<PartSender>(common, *taker.sink, start_));
     if (options.draft == DraftHandoff::rows) drafter_ = LayerDrafts(with.model, with.ops).start();
   }
 
@@ -81,7 +82,7 @@ class Prefill {
     if (drafter_) send_draft_rows();
     if (options_.first == FirstToken::id) sent_.first = first_token(last);
     sent_.prefill_seconds = now();
-    if (options_.first == FirstToken::hidden && !sends_hidden() && with_.shape.rank == 0)
+    if (options_.first == FirstToken::hidden && !sends_hidden() && with_.shape.has_head)
       send(PartKind::hidden, tokens_ - 1, last, sent_.hidden_bytes);
     HandoffEnd end{.parts = 0, .first = sent_.first, .seals = seals()};
     for (const auto& sender : senders_) {
@@ -90,7 +91,7 @@ class Prefill {
       sender->send(PartKind::end, to_text(end));
     }
     for (const auto& sender : senders_) sender->finish(sent_);
-    for (PartSink* sink : sinks_) sink->close();
+    for (const HandoffTaker& taker : takers_) taker.sink->close();
     sent_.seconds = now();
     return std::move(sent_);
   }
@@ -107,8 +108,6 @@ class Prefill {
   bool sends_hidden() const {
     return options_.draft == DraftHandoff::hidden || options_.draft == DraftHandoff::inputs;
   }
-  // Not to everybody, where each is sent heads of its own.
-  bool deals_out() const { return senders_.size() > 1; }
 
   Matrix read_chunk() {
     const std::span<const TokenId> tokens = sequence_.next(options_.chunk);
@@ -157,26 +156,46 @@ class Prefill {
   }
 
   void send_rows(PartKind kind, std::size_t layer, const Matrix& all, std::size_t first, std::size_t end) {
-    if (all.columns() == 0 || !with_.shape.layers[layer].sends) return;
+    const CacheShape::Layer& shape = with_.shape.layers[layer];
+    if (all.columns() == 0 || !shape.sends) return;
     const HandoffMade::Numbers rows = made_.stage(ops_.download(all.row_range(first, end - first)));
-    const std::uint64_t heads = with_.shape.layers[layer].heads;
-    const HeadRange own = with_.shape.layers[layer].own();
-    const std::uint64_t senders = deals_out() ? senders_.size() : heads > 1 ? options_.senders : 1;
-    for (std::uint64_t rank = 0; rank < senders; ++rank) {
-      PartHeader header;
-      header.kind = kind;
-      header.layer = made_.layer_of(layer);
-      header.first = first;
-      header.rows = end - first;
-      header.heads = senders == 1 ? own : made_.deal(heads, senders, rank);
-      header.columns = senders == 1 ? all.columns() : all.columns() / header.heads.of * header.heads.count;
-      sent_.row_bytes += header.rows * header.columns * bytes_of(width_);
-      const HandoffMade::Numbers numbers =
-          senders == 1
-              ? rows
-              : std::make_shared<std::vector<double>>(take_heads(*rows, all.columns(), header.heads));
-      senders_[deals_out() ? rank : 0]->send(header, numbers, width_, sent_.timeline.layers.size() - 1);
+    for (std::size_t taker = 0; taker < takers_.size(); ++taker) {
+      for (const HeadRange& heads : heads_for(takers_[taker], layer)) {
+        PartHeader header;
+        header.kind = kind;
+        header.layer = made_.layer_of(layer);
+        header.first = first;
+        header.rows = end - first;
+        header.heads = heads;
+        const HandoffMade::Numbers numbers = heads == shape.own()
+                                                 ? rows
+                                                 : std::make_shared<std::vector<double>>(take_heads(
+                                                       *rows, all.columns(), as_they_lie(heads, shape)));
+        header.columns = numbers->size() / header.rows;
+        sent_.row_bytes += header.rows * header.columns * bytes_of(width_);
+        senders_[taker]->send(header, numbers, width_, sent_.timeline.layers.size() - 1);
+      }
     }
+  }
+  // Of the heads that a row has at this rank.
+  static HeadRange as_they_lie(const HeadRange& heads, const CacheShape::Layer& shape) {
+    return shape.of_rank ? HeadRange{heads.first - shape.of_rank->first, heads.count, shape.heads} : heads;
+  }
+
+  std::vector<HeadRange> heads_for(const HandoffTaker& taker, std::size_t layer) const {
+    const CacheShape::Layer& mine = with_.shape.layers[layer];
+    std::vector<HeadRange> heads;
+    if (taker.shape) {
+      const CacheShape::Layer& theirs = taker.shape->layers.at(layer);
+      const bool keeps = theirs.width.key_width + theirs.width.value_width > 0;
+      if (const auto both = heads_of_both(mine.own(), theirs.own()); both && keeps) heads.push_back(*both);
+      return heads;
+    }
+    const std::uint64_t senders = mine.heads > 1 ? options_.senders : 1;
+    if (senders == 1) return {mine.own()};
+    for (std::uint64_t rank = 0; rank < senders; ++rank)
+      heads.push_back(made_.deal(mine.heads, senders, rank));
+    return heads;
   }
 
   void send(PartKind kind, std::size_t first, const Matrix& rows, std::uint64_t& counted) {
@@ -200,13 +219,29 @@ class Prefill {
     const SequenceCache::States states = sequence_.cache().states();
     std::size_t next = 0;
     for (std::size_t layer = 0; layer < with_.shape.layers.size(); ++layer) {
-      for (std::size_t i = 0; i < with_.shape.layers[layer].width.states.size(); ++i) {
+      for (std::size_t i = 0; i < with_.shape.layers[layer].states.size(); ++i)
+        send_state(layer, i, ops_.download(states.at(next++)));
+    }
+  }
+  void send_state(std::size_t layer, std::size_t matrix, const std::vector<double>& state) {
+    const StateCut& cut = with_.shape.layers[layer].states[matrix];
+    const NumberWidth width = stored_width(ops_.arithmetic());
+    for (std::size_t taker = 0; taker < takers_.size(); ++taker) {
+      const auto& to = takers_[taker].shape;
+      if (to && to->layers.at(layer).states.empty()) continue;
+      for (const HeadRange& heads : units_for(cut, to ? to->layers[layer].states.at(matrix) : cut)) {
         PartHeader header;
         header.kind = PartKind::state;
         header.layer = made_.layer_of(layer);
-        header.matrix = i;
+        header.matrix = matrix;
         header.first = tokens_;
-        send(header, states.at(next++), stored_width(ops_.arithmetic()), sent_.state_bytes);
+        header.heads = heads;
+        header.rows = cut.of_columns ? cut.whole.rows : heads.count;
+        header.columns = cut.of_columns ? heads.count : cut.whole.columns;
+        auto numbers =
+            std::make_shared<std::vector<double>>(take_units(cut, state, heads.first, heads.count));
+        sent_.state_bytes += numbers->size() * bytes_of(width);
+        senders_[taker]->send(header, std::move(numbers), width);
       }
     }
   }
@@ -249,9 +284,8 @@ class Prefill {
       seal.first_head = with_.shape.layers[layer].own().first;
       seal.keys = sealed(sequence_.cache().keys(layer).base);
       seal.values = sealed(sequence_.cache().values(layer).base);
-      for (std::size_t i = 0; i < width.states.size(); ++i, ++next)
-        seal.states.push_back(
-            seal_heads(ops_.download(states.at(next)), states.at(next).columns(), 1).front());
+      for (const StateCut& cut : with_.shape.layers[layer].states)
+        seal_units(cut, ops_.download(states.at(next++)), seal.states);
     }
     return seals;
   }
@@ -267,8 +301,8 @@ class Prefill {
   std::unique_ptr<Drafter> drafter_;
   HandoffClock::time_point start_;
   HandoffSent sent_;
-  std::vector<PartSink*> sinks_;
-  std::vector<std::unique_ptr<PartSender>> senders_;  // one a sink
+  const std::vector<HandoffTaker>& takers_;
+  std::vector<std::unique_ptr<PartSender>> senders_;  // one a taker
   LayerWatch watch_;
   std::size_t chunk_first_ = 0, chunk_rows_ = 0;
   double layer_since_ = 0;
@@ -281,26 +315,24 @@ BlockKey handoff_identity(std::string_view of_run) {
 }
 
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
-                      const HandoffOptions& options, const std::vector<PartSink*>& sinks,
+                      const HandoffOptions& options, const std::vector<HandoffTaker>& takers,
                       const HandoffMade& made) {
   check_prompt(request.prompt, with.model);
   if (options.draft != DraftHandoff::none && with.model.draft_layers() == 0)
     throw Error::usage("the model has no layer for multi-token prediction, whose cache could be handed over");
-  if (sinks.empty()) throw Error::internal("a hand-off to nobody");
-  const bool over_ranks = sinks.size() > 1 || with.shape.ranks > 1;
+  if (takers.empty()) throw Error::internal("a hand-off to nobody");
+  const bool over_ranks = takers.front().shape || with.shape.ranks > 1;
   if (over_ranks && options.draft != DraftHandoff::none && options.draft != DraftHandoff::recompute)
     throw Error::usage("over ranks prediction layers begin with nothing, or read the prompt again")
         .remedy("--handoff-draft none or recompute");
   if (over_ranks && options.senders != 1)
     throw Error::usage("ranks have heads of their own: nothing is left for --handoff-heads to deal out");
-  if (sinks.size() > 1 && with.shape.ranks > 1)
-    throw Error::usage("ranks of a prefill feed one decoder, and one prefill ranks of a decoder: not both");
-  return Prefill(with, request, options, sinks, made).run();
+  return Prefill(with, request, options, takers, made).run();
 }
 
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
                       const HandoffOptions& options, PartSink& sink, const HandoffMade& made) {
-  return hand_over(with, request, options, std::vector<PartSink*>{&sink}, made);
+  return hand_over(with, request, options, std::vector<HandoffTaker>{{.sink = &sink}}, made);
 }
 
 }  // namespace assay

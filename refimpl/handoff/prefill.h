@@ -63,13 +63,19 @@ struct HandoffSent {
   double prefill_seconds = 0, seconds = 0;
 };
 
-// Throws what the sink throws, and Error::input for a prompt that the model cannot read. At a rank of a tensor-parallel
-// model (CacheShape::rank) what the rank has goes to its own sink; every rank calls it.
+// Who is sent something, and what it keeps of the model's cache; without a shape, all of it.
+struct HandoffTaker {
+  PartSink* sink = nullptr;
+  std::optional<CacheShape> shape = {};
+};
+
+// Throws what the sink throws, and Error::input for a prompt that the model cannot read. At a rank (CacheShape::rank) what the
+// rank has goes to its own sink; every rank calls it.
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
                       const HandoffOptions& options, PartSink& sink, const HandoffMade& made = {});
-// To as many ranks of a tensor-parallel decoder, each of which is sent the heads that it has, and all else.
+// To the ranks of a decoder, each of which is sent what it keeps.
 HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request,
-                      const HandoffOptions& options, const std::vector<PartSink*>& sinks,
+                      const HandoffOptions& options, const std::vector<HandoffTaker>& takers,
                       const HandoffMade& made = {});
 
 }  // namespace assay

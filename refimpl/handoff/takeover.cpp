@@ -32,6 +32,25 @@ void Takeover::told(const Work& work) {
   }
 }
 
+// All streams at once: nobody's sender waits for another one's, and patience with one is patience with all.
+template <class Work>
+void Takeover::side_by_side(const Work& work) {
+  if (streams_.size() == 1) return work(0);
+  std::vector<std::exception_ptr> failures(streams_.size());
+  std::vector<std::thread> readers;
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    readers.emplace_back([&, i] {
+      try {
+        work(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
 Takeover::Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made)
     : Takeover(with, std::vector<PartSource*>{&source}, made) {}
 
@@ -39,12 +58,12 @@ Takeover::Takeover(const HandoffModel& with, std::vector<PartSource*> sources, c
     : with_(with), made_(made) {
   for (PartSource* source : sources) streams_.push_back({.source = source});
   told([&] {
-    for (Stream& stream : streams_) {
-      HandoffTicket ticket = begin(stream);
-      if (&stream != &streams_.front() && to_text(ticket) != to_text(ticket_))
+    std::vector<HandoffTicket> tickets(streams_.size());
+    side_by_side([&](std::size_t i) { tickets[i] = begin(streams_[i]); });
+    ticket_ = std::move(tickets.front());
+    for (std::size_t i = 1; i < tickets.size(); ++i)
+      if (to_text(tickets[i]) != to_text(ticket_))
         throw Error::input("ranks of a prefill hand over texts that differ");
-      ticket_ = std::move(ticket);
-    }
     if (ticket_.draft != DraftHandoff::none && with_.model.draft_layers() == 0)
       throw Error::input("a hand-off is for layers for multi-token prediction that the model does not have");
     tokens_ = ticket_.tokens.size();
@@ -52,7 +71,9 @@ Takeover::Takeover(const HandoffModel& with, std::vector<PartSource*> sources, c
       const std::size_t first = CacheShape::first_needed(layer.width, tokens_);
       layers_.push_back({RowAssembly(tokens_, layer.width.key_width, layer.own(), first),
                          RowAssembly(tokens_, layer.width.value_width, layer.own(), first),
-                         std::vector<Matrix>(layer.width.states.size())});
+                         {}});
+      for (const StateCut& cut : layer.states)
+        layers_.back().states.emplace_back(cut, bytes_of(stored_width(with_.ops.arithmetic())));
     }
   });
 }
@@ -111,7 +132,7 @@ void Takeover::require_rules(const std::string& rules) {
 
 void Takeover::read(std::size_t block_tokens) {
   told([&] {
-    streams_.size() == 1 ? read(streams_.front(), block_tokens) : read_all(block_tokens);
+    side_by_side([&](std::size_t i) { read(streams_[i], block_tokens); });
     join_ends();
     if (ticket_.first == FirstToken::id && !end_.first)
       throw Error::input("a hand-off without the first token that it promised");
@@ -119,24 +140,8 @@ void Takeover::read(std::size_t block_tokens) {
       throw Error::input(
           fmt::format("a hand-off's first token is {}, of {}", *end_.first, with_.model.vocabulary()));
     require_all();
+    put_states();
   });
-}
-
-// All streams at once: nobody's sender waits for another one's.
-void Takeover::read_all(std::size_t block_tokens) {
-  std::vector<std::exception_ptr> failures(streams_.size());
-  std::vector<std::thread> readers;
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    readers.emplace_back([&, i] {
-      try {
-        read(streams_[i], block_tokens);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    });
-  for (std::thread& reader : readers) reader.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
 }
 
 void Takeover::read(Stream& stream, std::size_t block_tokens) {
@@ -202,12 +207,9 @@ void Takeover::take_state(const HandoffPart& part) {
   const PartHeader& h = part.header;
   if (h.layer >= layers_.size() || h.matrix >= layers_[h.layer].states.size())
     throw Error::input(fmt::format("a state of layer {} that the model does not have", h.layer));
-  const StateShape& shape = with_.shape.layers[h.layer].width.states[h.matrix];
-  const NumberWidth width = stored_width(with_.ops.arithmetic());
-  if (h.rows != shape.rows || h.columns != shape.columns || h.number_bytes != bytes_of(width) ||
-      h.first != tokens_)
-    throw Error::input(fmt::format("the state of layer {} has another shape", h.layer));
-  layers_[h.layer].states[h.matrix] = matrix_of(with_.ops, part.bytes, shape.rows, shape.columns);
+  if (h.first != tokens_)
+    throw Error::input(fmt::format("a state of layer {} is not of the prompt's end", h.layer));
+  layers_[h.layer].states[h.matrix].take(part);
 }
 
 void Takeover::take_draft(const HandoffPart& part) {
@@ -237,13 +239,23 @@ void Takeover::require_all() const {
     const CacheWidth& width = with_.shape.layers[i].width;
     if (width.key_width > 0) require(layers_[i].keys, fmt::format("keys of layer {}", i));
     if (width.value_width > 0) require(layers_[i].values, fmt::format("values of layer {}", i));
-    for (const Matrix& state : layers_[i].states)
-      if (state.empty()) throw Error::input(fmt::format("a hand-off without a state of layer {}", i));
+    for (const StateAssembly& state : layers_[i].states)
+      if (const auto missing = state.missing())
+        throw Error::input(fmt::format("a hand-off without a state of layer {}: {}", i, *missing));
   }
   const bool all_hidden = ticket_.draft == DraftHandoff::hidden || ticket_.draft == DraftHandoff::inputs;
   if (all_hidden || ticket_.first == FirstToken::hidden) {
     if (!hidden_) throw Error::input("a hand-off without the hidden states that it promised");
     require(*hidden_, "hidden states");
+  }
+}
+
+void Takeover::put_states() {
+  for (const Layer& layer : layers_) {
+    for (const StateAssembly& state : layer.states) {
+      const StateShape shape = state.cut().shape();
+      states_.push_back(matrix_of(with_.ops, state.bytes(), shape.rows, shape.columns));
+    }
   }
 }
 
@@ -284,8 +296,7 @@ HandedText Takeover::text(std::size_t block_tokens) {
       blocks.push_back(first + block_tokens <= needed ? std::vector<double>()
                                                       : block_of(group, first, block_tokens));
   }
-  for (const Layer& layer : layers_)
-    handed.states.insert(handed.states.end(), layer.states.begin(), layer.states.end());
+  handed.states = states_;
   handed.first = end_.first;
   if (!handed.first && hidden_) handed.hidden = hidden_rows(tokens_ - 1);
   handed.teach = teacher();
@@ -333,6 +344,7 @@ void Takeover::check(const BlockStorage& storage, const StepPlan& plan) {
   for (const StepPlan::Admission& admission : plan.admitted) {
     if (!admission.swapped_in) continue;
     std::vector<LayerSeal> found;
+    std::size_t next = 0;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const CacheWidth& width = with_.shape.layers[i].width;
       const std::uint64_t heads = with_.shape.layers[i].heads;
@@ -349,8 +361,8 @@ void Takeover::check(const BlockStorage& storage, const StepPlan& plan) {
       seal.first_head = with_.shape.layers[i].own().first;
       seal.keys = sealed(storage.keys(i));
       seal.values = sealed(storage.values(i));
-      for (const Matrix& state : layers_[i].states)
-        seal.states.push_back(seal_heads(with_.ops.download(state), state.columns(), 1).front());
+      for (const StateCut& cut : with_.shape.layers[i].states)
+        seal_units(cut, with_.ops.download(states_.at(next++)), seal.states);
     }
     if (const std::string difference = first_difference(end_.seals, found); !difference.empty())
       throw Error::input("the decoder's cache is not what the prefill had in " + difference);

@@ -15,6 +15,7 @@
 #include "refimpl/engine/handed_text.h"
 #include "refimpl/handoff/prefill.h"
 #include "refimpl/handoff/row_assembly.h"
+#include "refimpl/handoff/state_assembly.h"
 
 namespace assay {
 
@@ -23,7 +24,7 @@ class Takeover {
   // Waits for the ticket. Throws Error::input for parts that are cut, damaged, out of order, or of another model, precision,
   // kernels or text; Error::io where the prefill is gone. The source is told why.
   Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made = {});
-  // From as many ranks of a tensor-parallel prefill, each with heads of its own.
+  // From as many ranks of a prefill, each with layers and heads of its own.
   Takeover(const HandoffModel& with, std::vector<PartSource*> sources, const HandoffMade& made = {});
 
   const HandoffTicket& ticket() const { return ticket_; }
@@ -51,7 +52,6 @@ class Takeover {
   HandoffPart next(Stream& stream) const;
   HandoffTicket begin(Stream& stream) const;
   void read(Stream& stream, std::size_t block_tokens);
-  void read_all(std::size_t block_tokens);
   void join_ends();
   void take(const HandoffPart& part, std::size_t block_tokens);
   void take_rows(const HandoffPart& part, std::size_t block_tokens);
@@ -59,12 +59,15 @@ class Takeover {
   void take_wide(std::optional<RowAssembly>& rows, const HandoffPart& part, std::size_t block_tokens);
   void take_draft(const HandoffPart& part);
   void require_all() const;
+  void put_states();
   std::vector<double> block_of(const CacheGroup& group, std::size_t first, std::size_t block_tokens);
   std::function<void(Drafter&, std::span<const TokenId>)> teacher();
   Matrix hidden_rows(std::size_t first);
   Matrix hidden_anew() const;
   template <class Work>
   void told(const Work& work);
+  template <class Work>
+  void side_by_side(const Work& work);
 
   const HandoffModel& with_;
   const HandoffMade made_;
@@ -74,9 +77,10 @@ class Takeover {
   std::mutex mutex_;  // of all that parts are put into
   struct Layer {
     RowAssembly keys, values;
-    std::vector<Matrix> states;
+    std::vector<StateAssembly> states;
   };
   std::vector<Layer> layers_;
+  SequenceCache::States states_;  // of all layers, when all is here
   std::optional<RowAssembly> hidden_, embedding_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Matrix> drafts_;  // by layer and matrix
   HandoffEnd end_;                                                    // of all streams

@@ -12,10 +12,10 @@
 namespace assay {
 namespace {
 
-// Of all heads of the model, of which a rank's operations take its own: slopes go by a head's number.
-std::size_t whole_heads(const Weights& weights, std::size_t layer) {
+// Of all heads of the model, of which a rank has its own: slopes and norms go by a head's number.
+const AttentionGeometry& whole_geometry(const Weights& weights, std::size_t layer) {
   for (const AttentionGeometry& g : weights.whole_tree().attention)
-    if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g.heads;
+    if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g;
   throw Error::internal("a layer without attention is asked for its heads");
 }
 
@@ -52,6 +52,7 @@ std::size_t cache_of(const ModuleTree& tree, std::size_t layer, const AttentionG
   return *found;
 }
 
+// `heads`: of the whole model; other ranks' have no view.
 std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer, std::string_view name,
                                        char of, std::size_t heads) {
   std::vector<WeightView> views;
@@ -88,13 +89,14 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     q_norm_ = Norm(q.weight, q.bias, norm);
     k_norm_ = Norm(k.weight, k.bias, norm);
   } else {
-    q_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'q', geometry.heads), norm);
-    k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', geometry.kv_heads), norm);
+    const AttentionGeometry& whole = whole_geometry(weights, layer);
+    q_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'q', whole.heads), norm);
+    k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', whole.kv_heads), norm);
   }
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
   index_ = BlockIndex::find(weights, layer, geometry, form.index, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
-  if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_heads(weights, layer), h_.alibi_exponent);
+  if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_geometry(weights, layer).heads, h_.alibi_exponent);
 }
 
 CacheWidth HeadAttention::cache_width() const {

@@ -8,6 +8,7 @@
 #include "core/model/stage_parts.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
+#include "core/system/text.h"
 
 namespace assay {
 namespace {
@@ -38,6 +39,25 @@ void count_heads_wrongly(const std::vector<PartitionedPart>& members, std::uint6
     if (members[i].units < ranks) share.ranges[i].end = share.ranges[i].begin + unit;
     first += members[i].size;
   }
+}
+
+// StableLM has norms that lie apart, one a head, whose number is in their name; of these, is this another rank's?
+bool is_norm_of_other_head(const TensorSpec& spec, const ModuleTree& whole, std::size_t layer,
+                           const RankPlace& place) {
+  constexpr std::string_view kNorms = ".norms.";
+  const std::size_t at = spec.name.find(kNorms);
+  if (at == std::string::npos || (spec.role != Role::q_norm && spec.role != Role::k_norm)) return false;
+  const std::string_view rest = std::string_view(spec.name).substr(at + kNorms.size());
+  const auto head = parse_u64(rest.substr(0, rest.find('.')));
+  for (const AttentionGeometry& g : whole.attention) {
+    if (!head || std::find(g.layers.begin(), g.layers.end(), layer) == g.layers.end()) continue;
+    const std::uint64_t heads = spec.role == Role::q_norm ? g.heads : g.kv_heads;
+    TensorSpec of_heads = spec;
+    of_heads.parallel = {Partition::columns, 0, {{spec.role, heads, heads}}};
+    const RankShare own = rank_share(of_heads, whole, heads, 0, {place.grid.tp, 1}, place.in_tp());
+    return !own.ranges.empty() && (*head < own.ranges[0].begin || *head >= own.ranges[0].end);
+  }
+  return false;
 }
 
 const TensorSpec* sibling(const Module& module, Role role) {
@@ -123,6 +143,7 @@ WeightView RankCut::share_of(const WeightView& whole, const TensorSpec& spec, co
   if (spec.storage == Storage::buffer) return whole;  // no weight: a table of whole numbers
   const Place at = {&spec, key.role, key.layer, key.expert, key.bias, key.half};
   if (const auto known = views_.find(at); known != views_.end()) return known->second;
+  if (is_norm_of_other_head(spec, *whole_, key.layer, place_)) return {};
   const TensorSpec own = spec_of(whole, spec, key);
   const ParallelConfig grid = place_.cut_of(spec.part);
   const Partition partition = own.parallel.partition;

@@ -38,10 +38,6 @@ void refuse_tensors(const ModuleTree& tree, const RankGrid& grid, Refusals& refu
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (where.tower || spec.storage == Storage::buffer) return;
     if (is_unknown(spec.role)) refusals.add(fmt::format("{} is not known to be cut", spec.name));
-    // StableLM: a tensor for each head, told by its number.
-    const bool of_heads = spec.role == Role::q_norm || spec.role == Role::k_norm;
-    if (grid.tp > 1 && of_heads && spec.name.find(".norms.") != std::string::npos)
-      refusals.add("norms of heads that lie apart are not cut here");
     const RankPlace place = {grid, 0};
     const ParallelConfig cut = place.cut_of(spec.part);
     if (const auto refusal = refusal_to_cut(spec, cut, 1, false))

@@ -81,27 +81,12 @@ RankModel::RankModel(std::unique_ptr<LanguageModel> inner, const RankCut& cut, R
   if (staged_ == nullptr) throw Error::input("this architecture is not computed in stages: take --pp 1");
 }
 
-// Layers before `border` whose keys and values layers behind it attend to, in their order.
-std::vector<std::size_t> RankModel::caches_across(std::size_t border) const {
-  std::vector<std::size_t> layers;
-  for (std::size_t i = border; i < staged_->layer_count(); ++i)
-    if (staged_->cache_of(i) < border) layers.push_back(staged_->cache_of(i));
-  std::sort(layers.begin(), layers.end());
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  return layers;
-}
-
 std::vector<CacheWidth> RankModel::cache_widths() const {
   std::vector<CacheWidth> widths = inner_->cache_widths();
   if (groups_.place.grid.pp == 1) return widths;
-  const IndexRange mine = cut_.layers();
-  const std::vector<std::size_t> before = caches_across(mine.begin);
-  const std::size_t of_a_layer = widths.size() / std::max<std::size_t>(1, staged_->layer_count());
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    const std::size_t layer = of_a_layer > 1 ? i / of_a_layer : i;  // LongCat attends twice a layer
-    const bool is_read = std::binary_search(before.begin(), before.end(), layer);
-    if (!is_read && (layer < mine.begin || layer >= mine.end)) widths[i] = {};
-  }
+  const StageCaches caches = caches_of_stage(*staged_, widths.size(), cut_.layers());
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (!caches.keeps[i]) widths[i] = {};
   return widths;
 }
 
@@ -134,7 +119,7 @@ Matrix RankModel::pass(const Batch& batch, Ops& ops, const Taps& taps) const {
 void RankModel::hand_on(const StageStream& stream, const Batch& batch, std::size_t border, Ops& ops) const {
   std::vector<Matrix> all = {stream.x};
   const std::vector<CacheWidth> widths = inner_->cache_widths();
-  for (const std::size_t layer : caches_across(border))
+  for (const std::size_t layer : caches_across(*staged_, border))
     append_new_rows(batch, layer, widths.at(layer), ops, all);
   all.insert(all.end(), stream.beside.begin(), stream.beside.end());
   groups_.pipeline.send(groups_.place.stage() + 1, letter_of(all, ops));
@@ -145,7 +130,7 @@ StageStream RankModel::take_over(const Batch& batch, std::size_t border, Ops& op
       read_letter(groups_.pipeline.receive(groups_.place.stage() - 1), batch.tokens.size(), ops);
   const std::vector<CacheWidth> widths = inner_->cache_widths();
   std::size_t next = 1;
-  for (const std::size_t layer : caches_across(border)) {
+  for (const std::size_t layer : caches_across(*staged_, border)) {
     const Matrix keys = all.at(next++);
     const Matrix values = widths.at(layer).value_width == 0 ? Matrix() : all.at(next++);
     for (const Batch::Sequence& s : batch.sequences) {

@@ -12,6 +12,7 @@
 #include "refimpl/models/staged_model.h"
 #include "refimpl/ranks/rank_cut.h"
 #include "refimpl/ranks/rank_group.h"
+#include "refimpl/ranks/stage_caches.h"
 
 namespace assay {
 
@@ -48,7 +49,6 @@ class RankModel final : public LanguageModel {
  private:
   Matrix pass(const Batch& batch, Ops& ops, const Taps& taps) const;
   bool anyone_works(bool self) const;
-  std::vector<std::size_t> caches_across(std::size_t border) const;
   void hand_on(const StageStream& stream, const Batch& batch, std::size_t border, Ops& ops) const;
   StageStream take_over(const Batch& batch, std::size_t border, Ops& ops) const;
 

@@ -35,8 +35,13 @@ double unit_of(const Arithmetic& arithmetic) {
 }
 
 RankOps::RankOps(const Arithmetic& arithmetic, int jobs, const RankCut& cut, RankGroups& groups,
-                 const RankOptions& options)
-    : ReferenceOps(arithmetic, jobs), cut_(cut), groups_(groups), options_(options) {
+                 const RankOptions& options, std::unique_ptr<Ops> kernels)
+    : ReferenceOps(arithmetic, jobs),
+      cut_(cut),
+      groups_(groups),
+      options_(options),
+      kernels_(std::move(kernels)) {
+  if (kernels_ && options.sum == RankSum::tree) throw Error::internal("kernels have no tree of sums");
   const Precision p = arithmetic.precision;
   if (p != Precision::f64 && p != Precision::f32 && p != Precision::bf16)
     throw Error::usage("ranks compute in f64, f32 or bf16")
@@ -47,19 +52,19 @@ RankOps::RankOps(const Arithmetic& arithmetic, int jobs, const RankCut& cut, Ran
 
 Matrix RankOps::run(const EmbeddingCall& call) {
   const WeightCut& cut = cut_.cut_of(call.table);
-  if (cut.partition != Partition::vocabulary || groups_.tensor.size() == 1) return ReferenceOps::run(call);
-  EmbeddingCall own = {{}, call.table};
+  if (cut.partition != Partition::vocabulary || groups_.tensor.size() == 1) return own(call);
+  EmbeddingCall found = {{}, call.table};
   std::vector<std::size_t> places;
   for (std::size_t t = 0; t < call.tokens.size(); ++t) {
     const std::uint64_t id = call.tokens[t];
     if (id < cut.first || id >= cut.first + call.table.rows) continue;
-    own.tokens.push_back(static_cast<TokenId>(id - cut.first));
+    found.tokens.push_back(static_cast<TokenId>(id - cut.first));
     places.push_back(t);
   }
   const std::size_t width = call.table.columns;
   std::vector<double> mine(call.tokens.size() * width);
   if (!places.empty()) {
-    const std::vector<double> rows = download(ReferenceOps::run(own));
+    const std::vector<double> rows = download(own(found));
     for (std::size_t i = 0; i < places.size(); ++i)
       std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * width), width,
                   mine.begin() + static_cast<std::ptrdiff_t>(places[i] * width));
@@ -98,7 +103,7 @@ Matrix RankOps::run(const LinearCall& call) {
     throw Error::internal("is needed where it is not").tensor(*call.weight.name);
   const WeightCut& cut = cut_.cut_of(call.weight);
   if (cut.partition == Partition::rows) return summed(call, cut);
-  const Matrix y = ReferenceOps::run(call);
+  const Matrix y = own(call);
   if (cut.partition != Partition::vocabulary || groups_.tensor.size() == 1) return y;
   return all_columns(y, cut.each, cut.size);
 }
@@ -113,7 +118,7 @@ Matrix RankOps::summed(const LinearCall& call, const WeightCut& cut) {
   RankGroup& group = cut.of_expert ? groups_.expert : groups_.tensor;
   ++sums_;
   if (options_.sum == RankSum::tree) return stored(tree_of(call, cut, group), call, call.weight.outputs());
-  if (group.size() == 1) return ReferenceOps::run(call);
+  if (group.size() == 1) return own(call);
   const std::vector<double> sums = ordered_sum(call, group);
   if (options_.measured) measure(call, cut, group, sums);
   return as_it_is(*this, sums, call.x.rows(), call.weight.outputs());
@@ -150,11 +155,9 @@ std::vector<double> RankOps::added(const std::vector<std::vector<double>>& parts
 std::vector<double> RankOps::ordered_sum(const LinearCall& call, RankGroup& group) {
   const bool wide = call.rounding == ResultRounding::float32 && arithmetic().bfloat16();
   const auto kept = [&](double x) { return wide ? static_cast<float>(x) : arithmetic().round(x); };
-  std::vector<double> mine = leaf_products(call.x, call.weight, 1, arithmetic(), jobs()).front();
-  const std::vector<double> bias =
-      group.rank() == 0 ? vector_of(call.bias, arithmetic()) : std::vector<double>();
-  for (std::size_t i = 0; i < mine.size(); ++i)
-    mine[i] = kept(mine[i] + (bias.empty() ? 0.0 : bias[i % bias.size()]));
+  LinearCall part = call;
+  if (group.rank() != 0) part.bias = {};
+  const std::vector<double> mine = download(own(part));
   auto all = group.all_gather(mine);
   if (options_.fault == RankFault::reduction_order)
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(options_.run % all.size()), all.end());
@@ -222,27 +225,27 @@ Matrix RankOps::own_part(const Matrix& whole, std::size_t width) {
 }
 
 Matrix RankOps::run(const RmsNormCall& call) {
-  if (call.x.columns() >= call.weight.columns) return ReferenceOps::run(call);
+  if (call.x.columns() >= call.weight.columns) return own(call);
   RmsNormCall whole = call;
   whole.x = whole_row(call.x, call.weight.columns);
-  return own_part(ReferenceOps::run(whole), call.x.columns());
+  return own_part(own(whole), call.x.columns());
 }
 
 Matrix RankOps::run(const LayerNormCall& call) {
-  if (call.x.columns() >= call.weight.columns) return ReferenceOps::run(call);
+  if (call.x.columns() >= call.weight.columns) return own(call);
   LayerNormCall whole = call;
   whole.x = whole_row(call.x, call.weight.columns);
-  return own_part(ReferenceOps::run(whole), call.x.columns());
+  return own_part(own(whole), call.x.columns());
 }
 
 Matrix RankOps::run(const GatedNormCall& call) {
   const std::size_t group = cut_.whole_norm_group(call.weight);
-  if (group == 0 || call.x.columns() >= call.weight.columns) return ReferenceOps::run(call);
+  if (group == 0 || call.x.columns() >= call.weight.columns) return own(call);
   GatedNormCall whole = call;
   whole.x = whole_row(call.x, call.weight.columns);
   whole.gate = whole_row(call.gate, call.weight.columns);
   whole.group = group;
-  return own_part(ReferenceOps::run(whole), call.x.columns());
+  return own_part(own(whole), call.x.columns());
 }
 
 Matrix RankOps::on_whole_rows(const Matrix& mine, const std::function<Matrix(const Matrix&)>& of) {
@@ -254,11 +257,11 @@ Matrix RankOps::on_whole_rows(const Matrix& mine, const std::function<Matrix(con
 
 // Of slopes there is one a head of the whole model.
 Matrix RankOps::run(const AttentionCall& call) {
-  if (call.slopes.size() <= call.heads) return ReferenceOps::run(call);
-  AttentionCall own = call;
+  if (call.slopes.size() <= call.heads) return own(call);
+  AttentionCall part = call;
   const auto first = call.slopes.begin() + static_cast<std::ptrdiff_t>(groups_.tensor.rank() * call.heads);
-  own.slopes.assign(first, first + static_cast<std::ptrdiff_t>(call.heads));
-  return ReferenceOps::run(own);
+  part.slopes.assign(first, first + static_cast<std::ptrdiff_t>(call.heads));
+  return own(part);
 }
 
 Matrix RankOps::run(const FusedMoeCall& call) {

@@ -6,10 +6,12 @@
 //   norm over a row that ranks share            gathered, normed whole, and cut again
 //   experts dealt out                           tokens to where their experts are, and back (exchange.cpp)
 //
-// Whatever else is computed is computed on the rank's own heads, channels and experts, and is right as it is.
+// Whatever else is computed is computed on the rank's own heads, channels and experts, and is right as it is: by the reference,
+// or by kernels, which add up a rank's inputs in an order of their own. So with kernels sums go in the order of ranks.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "refimpl/ops/apart.h"
@@ -34,9 +36,9 @@ struct RankOptions {
 
 class RankOps final : public ReferenceOps, public OpsApart {
  public:
-  // All outlive it.
+  // All outlive it. `kernels`: of host memory; none: the reference. Under the tree none.
   RankOps(const Arithmetic& arithmetic, int jobs, const RankCut& cut, RankGroups& groups,
-          const RankOptions& options);
+          const RankOptions& options, std::unique_ptr<Ops> kernels = nullptr);
 
   using ReferenceOps::run;
   Matrix run(const EmbeddingCall& call) override;
@@ -46,6 +48,16 @@ class RankOps final : public ReferenceOps, public OpsApart {
   Matrix run(const GatedNormCall& call) override;
   Matrix run(const FusedMoeCall& call) override;
   Matrix run(const AttentionCall& call) override;
+  Matrix run(const RotaryCall& call) override { return own(call); }
+  Matrix run(const MlaCall& call) override { return own(call); }
+  Matrix run(const ActivationCall& call) override { return own(call); }
+  Matrix run(const GatedActivationCall& call) override { return own(call); }
+  Matrix run(const SoftmaxCall& call) override { return own(call); }
+  Routing run(const MoeGateCall& call) override { return own(call); }
+  Matrix run(const ConvolutionCall& call) override { return own(call); }
+  Matrix run(const DeltaRuleCall& call) override { return own(call); }
+  Matrix run(const StateSpaceCall& call) override { return own(call); }
+  Matrix run(const OutputGateCall& call) override { return own(call); }
   Matrix on_whole_rows(const Matrix& mine, const std::function<Matrix(const Matrix&)>& of) override;
   Matrix sent_to_experts(const Matrix& x, const Routing& routing, std::size_t experts,
                          const ExpertFunction& expert) override;
@@ -56,6 +68,11 @@ class RankOps final : public ReferenceOps, public OpsApart {
   std::uint64_t sums() const { return sums_; }
 
  private:
+  // On what the rank holds. Not for experts: what they add up is no rank's alone.
+  template <class Call>
+  ResultOf<Call> own(const Call& call) {
+    return kernels_ ? kernels_->run(call) : ReferenceOps::run(call);
+  }
   Matrix summed(const LinearCall& call, const WeightCut& cut);
   std::vector<double> tree_of(const LinearCall& call, const WeightCut& cut, RankGroup& group);
   std::vector<double> ordered_sum(const LinearCall& call, RankGroup& group);
@@ -70,6 +87,7 @@ class RankOps final : public ReferenceOps, public OpsApart {
   const RankCut& cut_;
   RankGroups& groups_;
   RankOptions options_;
+  std::unique_ptr<Ops> kernels_;
   bool exchanging_ = false;
   double worst_ratio_ = 0;
   std::uint64_t sums_ = 0;

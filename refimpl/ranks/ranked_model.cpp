@@ -23,7 +23,8 @@ RankedModel::RankedModel(const std::filesystem::path& path, const RankedSettings
     : cut_(place_in(settings.grid, transport), settings.ranks.fault),
       weights_(path, settings.jobs, &cut_),
       groups_(transport, cut_.place()),
-      ops_(settings.arithmetic, settings.jobs, cut_, groups_, settings.ranks),
+      ops_(settings.arithmetic, settings.jobs, cut_, groups_, settings.ranks,
+           settings.kernels ? settings.kernels->make(settings.arithmetic, settings.jobs) : nullptr),
       model_(make_model(weights_, settings.options), cut_, groups_, settings.micro_batches,
              settings.ranks.fault) {}
 

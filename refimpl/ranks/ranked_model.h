@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "refimpl/ops/kernel_set.h"
 #include "refimpl/ranks/rank_cut.h"
 #include "refimpl/ranks/rank_group.h"
 #include "refimpl/ranks/rank_model.h"
@@ -16,8 +18,9 @@ struct RankedSettings {
   Arithmetic arithmetic;
   RankGrid grid;
   RankOptions ranks;
-  std::size_t micro_batches = 2;  // of a pipeline, at most
-  int jobs = 1;                   // threads of a rank
+  std::optional<KernelSet> kernels = {};  // in place of the reference; of host memory
+  std::size_t micro_batches = 2;          // of a pipeline, at most
+  int jobs = 1;                           // threads of a rank
 };
 
 class RankedModel {

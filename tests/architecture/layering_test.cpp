@@ -60,7 +60,7 @@ const std::vector<Room>& rooms() {
       {"refimpl/caches", {"core/system", "core/numeric", "refimpl/ops", "refimpl/step", "refimpl/models"}},
       {"refimpl/handoff",
        {"core/system", "core/formats", "core/model", "refimpl/ops", "refimpl/step", "refimpl/models",
-        "refimpl/speculation", "refimpl/engine", "refimpl/block_store"}},
+        "refimpl/speculation", "refimpl/engine", "refimpl/ranks", "refimpl/block_store"}},
       {"refimpl/replay",
        {"core/system", "refimpl/ops", "refimpl/models", "refimpl/engine", "refimpl/block_store"}},
       {"refimpl/endpoint", {"core/system", "core/formats"}},

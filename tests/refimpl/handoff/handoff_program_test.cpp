@@ -1,9 +1,5 @@
 // Two processes, as a user runs them: the text of one, or an error; also where either is killed at any moment.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -12,73 +8,29 @@
 #include <random>
 #include <thread>
 
+#include "tests/refimpl/handoff/beside.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay {
 namespace {
 
+using test::Beside, test::files_in, test::kNoHang;
 using Clock = std::chrono::steady_clock;
-constexpr double kNoHang = 10;
 
 std::vector<std::string> run_of(std::vector<std::string> more) {
   std::vector<std::string> arguments = {"run", (test::source_dir() / "data/tinylm").string(), "-j", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
+std::vector<std::string> program(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), test::assay_binary());
+  return arguments;
+}
 const std::string kText =
     "Once upon a time there was a little girl who lived in a small house near the forest, and every day she "
     "went out to "
     "play with her friends until the sun went down and her mother called her home again.";
-
-// The program beside us.
-class Beside {
- public:
-  Beside(const std::vector<std::string>& arguments, const fs::path& out, const fs::path& err)
-      : out_(out), err_(err) {
-    std::vector<std::string> all = {test::assay_binary()};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    process_ = ::fork();
-    if (process_ != 0) return;
-    const int to = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const int errors = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::dup2(to, STDOUT_FILENO);
-    ::dup2(errors, STDERR_FILENO);
-    std::vector<char*> pointers;
-    for (std::string& argument : all) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
-  }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
-  ~Beside() {
-    if (process_ <= 0) return;
-    kill();
-    wait(kNoHang);
-  }
-  void kill() const {
-    if (process_ > 0) ::kill(process_, SIGKILL);
-  }
-  // Its exit code; -1: it goes on.
-  int wait(double seconds) {
-    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-    for (int status = 0; Clock::now() < until;) {
-      if (::waitpid(process_, &status, WNOHANG) == process_) {
-        process_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    }
-    return -1;
-  }
-  std::string out() const { return fs::exists(out_) ? test::read_file(out_) : ""; }
-  std::string err() const { return fs::exists(err_) ? test::read_file(err_) : ""; }
-
- private:
-  fs::path out_, err_;
-  pid_t process_ = -1;
-};
 
 std::string uncut_text() {
   static const std::string text = test::assay(run_of({"-p", kText, "-n", "12"})).out;
@@ -94,11 +46,6 @@ std::string address_told(const Beside& decoder) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return "";
-}
-
-std::size_t files_in(const fs::path& folder) {
-  if (!fs::exists(folder)) return 0;
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 TEST(HandoffProgram, ThroughAFolder) {
@@ -152,9 +99,9 @@ TEST(HandoffProgram, OverASocketWithAKey) {
   const test::TempDir dir;
   test::write_file(dir / "keys", "a-key-that-others-do-not-have\n");
   test::write_file(dir / "wrong", "another-key\n");
-  Beside decoder(
-      run_of({"-n", "12", "--handoff-from", "tcp://127.0.0.1:0", "--handoff-key-file", dir / "keys"}),
-      dir / "out", dir / "err");
+  Beside decoder(program(run_of({"-n", "12", "--handoff-from", "tcp://127.0.0.1:0", "--handoff-key-file",
+                                 dir / "keys"})),
+                 dir / "out", dir / "err");
   const std::string where = address_told(decoder);
   const test::ProcessResult refused =
       test::assay(run_of({"-p", kText, "--handoff-to", where, "--handoff-key-file", dir / "wrong"}));
@@ -196,8 +143,8 @@ TEST(HandoffProgram, RefusesWhatCannotBe) {
   refused({"-p", "a", "--handoff-whole"}, "go with --handoff-to");
   refused({"-p", "a", "--handoff-to", "x", "--cache-dir", "y"}, "a text that is made");
   refused({"-p", "a", "--handoff-ranks", "2"}, "goes with --handoff-to or --handoff-from");
-  refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "2", "--tp", "2"}, "ranks feed one");
-  refused({"-p", "a", "--handoff-to", "x", "--tp", "2", "--pp", "2"}, "with --tp alone");
+  refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "2y3"}, "takes N, as of --tp N, or NxM");
+  refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "1x9"}, "layers over 9 stages");
   refused({"-p", "a", "--handoff-to", "x", "--handoff-ranks", "2", "--handoff-heads", "2"},
           "--handoff-heads");
   refused({"--handoff-from", "tcp://127.0.0.1:0", "--handoff-ranks", "2"}, "give the first of them");
@@ -245,12 +192,12 @@ TEST(HandoffProgram, SurvivesKills) {
   for (std::uint64_t i = 0; i < kills(); ++i) {
     const bool by_socket = i % 2 == 1, kill_prefill = random() % 2 == 0;
     const double moment = 2 * whole * static_cast<double>(random() % 1000) / 1000;
-    Beside decoder(run_of({"-n", "12", "--handoff-timeout", "5", "--handoff-from",
-                           by_socket ? "tcp://127.0.0.1:0" : folder}),
+    Beside decoder(program(run_of({"-n", "12", "--handoff-timeout", "5", "--handoff-from",
+                                   by_socket ? "tcp://127.0.0.1:0" : folder})),
                    dir / "out", dir / "err");
     const std::string where = by_socket ? address_told(decoder) : folder;
-    Beside prefill(run_of({"-p", kText, "--handoff-timeout", "5", "--handoff-to", where}), dir / "out2",
-                   dir / "err2");
+    Beside prefill(program(run_of({"-p", kText, "--handoff-timeout", "5", "--handoff-to", where})),
+                   dir / "out2", dir / "err2");
     std::this_thread::sleep_for(std::chrono::duration<double>(moment));
     (kill_prefill ? prefill : decoder).kill();
     const int prefill_code = prefill.wait(kNoHang), decoder_code = decoder.wait(kNoHang);

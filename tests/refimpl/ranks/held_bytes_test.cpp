@@ -55,16 +55,18 @@ TEST_P(HeldBytes, AreThosePlanned) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, HeldBytes,
-    testing::Values(
-        Case{"mistral", "bf16"}, Case{"gemma3", "bf16"}, Case{"qwen3", "bf16"}, Case{"llama", "bf16"},
-        Case{"gpt2", "f32"}, Case{"olmo2", "bf16"}, Case{"mixtral", "bf16"}, Case{"qwen3-moe", "bf16"},
-        Case{"deepseek-v2-lite", "bf16"}, Case{"deepseek-v3", "bf16"}, Case{"deepseek-v32", "bf16"},
-        Case{"minicpm3", "bf16"}, Case{"gemma2", "bf16"}, Case{"phi3", "bf16"}, Case{"qwen2", "bf16"},
-        Case{"llama-dynamic", "bf16"}, Case{"qwen3-moe-unnormalized", "bf16"}, Case{"deepseek-v2", "bf16"},
-        Case{"kimi-k2", "bf16"}, Case{"axk1", "bf16"}, Case{"youtu", "bf16"}, Case{"glm-moe-dsa", "bf16"},
-        Case{"glm4-moe-lite", "bf16"}, Case{"longcat-flash", "bf16"}, Case{"qwen3-next", "bf16"},
-        Case{"qwen3-5", "bf16"}, Case{"qwen3-5-moe", "bf16"}, Case{"lfm2", "bf16"}, Case{"lfm2-moe", "bf16"},
-        Case{"bamba", "bf16"}, Case{"mamba", "bf16"}, Case{"mamba2", "bf16"}, Case{"jamba", "bf16"}),
+    testing::Values(Case{"mistral", "bf16"}, Case{"gemma3", "bf16"}, Case{"qwen3", "bf16"},
+                    Case{"llama", "bf16"}, Case{"gpt2", "f32"}, Case{"olmo2", "bf16"},
+                    Case{"mixtral", "bf16"}, Case{"qwen3-moe", "bf16"}, Case{"deepseek-v2-lite", "bf16"},
+                    Case{"deepseek-v3", "bf16"}, Case{"deepseek-v32", "bf16"}, Case{"minicpm3", "bf16"},
+                    Case{"gemma2", "bf16"}, Case{"phi3", "bf16"}, Case{"qwen2", "bf16"},
+                    Case{"llama-dynamic", "bf16"}, Case{"qwen3-moe-unnormalized", "bf16"},
+                    Case{"deepseek-v2", "bf16"}, Case{"kimi-k2", "bf16"}, Case{"axk1", "bf16"},
+                    Case{"youtu", "bf16"}, Case{"glm-moe-dsa", "bf16"}, Case{"glm4-moe-lite", "bf16"},
+                    Case{"longcat-flash", "bf16"}, Case{"qwen3-next", "bf16"}, Case{"qwen3-5", "bf16"},
+                    Case{"qwen3-5-moe", "bf16"}, Case{"lfm2", "bf16"}, Case{"lfm2-moe", "bf16"},
+                    Case{"bamba", "bf16"}, Case{"mamba", "bf16"}, Case{"mamba2", "bf16"},
+                    Case{"jamba", "bf16"}, Case{"deepseek-v4", "bf16"}),
     [](const testing::TestParamInfo<Case>& info) {
       return std::regex_replace(std::string(info.param.model), std::regex("-"), "_");
     });

@@ -123,6 +123,20 @@ INSTANTIATE_TEST_SUITE_P(
             4}),
     [](const auto& info) { return std::regex_replace(std::string(info.param.model), std::regex("-"), "_"); });
 
+// StableLM's norms of single heads lie apart, told by a head's number.
+TEST(MadeStableLm, NormsOfHeadsAreThoseOfTheRank) {
+  json config = variants_of("stablelm")[1]["config"];
+  config.update({{"qk_layernorm", true},
+                 {"num_attention_heads", 4},
+                 {"num_key_value_heads", 2},
+                 {"hidden_size", 32},
+                 {"intermediate_size", 64}});
+  const test::TempDir place;
+  test::put_made_model(place.path(), config.dump());
+  const RankGrid grids[] = {{.tp = 2}, {.tp = 4}, {.tp = 2, .pp = 2}};
+  EXPECT_EQ(compare_grids(place.path(), grids, Precision::f32), 3U);
+}
+
 // Gemma 3n's sparse gates look at whole rows, of which a rank has a part.
 TEST(MadeGemma3n, SparseGatesThatRanksShareAreThoseOfTheWhole) {
   json config = variants_of("gemma3n_text")[0]["config"];

@@ -65,6 +65,25 @@ TEST(RunOverRanks, ProcessesSayWhatOneProcessSays) {
   EXPECT_EQ(refused.err.find("cannot be cut", at + 10), std::string::npos) << refused.err;
 }
 
+// CPU kernels, in the order of ranks: every sum within 4 √K u Σ|x w| of the reference's tree over the same inputs, and the same
+// twice.
+TEST(RunOverRanks, KernelsStayWithinTheBudgetOfSums) {
+  for (const char* model : {"llama", "deepseek-v3", "qwen3-next"}) {
+    for (const char* precision : {"f32", "bf16"}) {
+      const ProcessResult result =
+          assay({"run", (source_dir() / "data/models" / model).string(), "--tokens", "5,16,27,38,49,7,9,11",
+                 "--claims", "--tp", "2", "--threads-as-ranks", "--kernels", "cpu", "--rank-sum", "order",
+                 "--precision", precision, "--json", "-"});
+      ASSERT_EQ(result.exit_code, 0) << model << " " << precision << result.out << result.err;
+      std::size_t sums = 0;
+      const json report = json::parse(result.out);
+      for (const json& claim : report.at("claims"))
+        if (claim.at("name") == "ranks_order") ++sums;
+      EXPECT_EQ(sums, 1U);
+    }
+  }
+}
+
 TEST(RunOverRanks, WrongUsageIsSaid) {
   EXPECT_EQ(assay(words("mistral", {"--threads-as-ranks"})).exit_code, 2);
   EXPECT_EQ(assay(words("mistral", {"--tp", "2"})).exit_code, 2);  // nobody started it

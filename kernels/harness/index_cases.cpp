@@ -250,7 +250,7 @@ class IndexCases final : public OpCases<IndexCall> {
     // What cannot be compared is chosen last; and equal scores, of which the earlier keys are due.
     cases.push_back(sized(4, 16, 8, 40, 6).with("nan", 1).with(InputKind::zero_mean));
     cases.push_back(sized(2, 8, 30, 40, 6).with("nan", 1).with("page", 8).with(InputKind::zero_mean));
-    cases.push_back(sized(1, 2, 5, 64, 16).with(InputKind::exact));
+    cases.push_back(sized(4, 2, 5, 64, 16).with(InputKind::exact));
     cases.push_back(sized(2, 3, 9, 100, 8).with("seqs", 2).with("page", 4).with(InputKind::exact));
     // DeepSeek-V3.2, GLM-5, DeepSeek-V4.
     cases.push_back(sized(64, 128, 2048, 2100, 2).with(InputKind::zero_mean));

@@ -30,8 +30,12 @@ class TieFinder {
     if (!(error > 0) || chosen_of(everything(), error) == chosen_) return ties;
     std::set<Chosen> seen = {chosen_};
     for (const Move& move : moves(error)) {
-      if (!seen.insert(chosen_of(move, error)).second) continue;
-      ties.push_back(nearest(move, error));
+      const Chosen at_most = chosen_of(move, error);
+      if (!seen.insert(at_most).second) continue;
+      ties.push_back(nearest(move, error, [&](const Chosen& now) { return now == at_most; }));
+      ChoiceTie first = nearest(move, error, [&](const Chosen& now) { return now != chosen_; });
+      if (seen.insert({first.turned.chosen.begin(), first.turned.chosen.end()}).second)
+        ties.push_back(std::move(first));
     }
     for (const ChoiceErrors::Turned& turned : errors.tokens[token_].turned) add_plain(turned, error, ties);
     return ties;
@@ -93,12 +97,13 @@ class TieFinder {
     (known == ties.end() ? ties.emplace_back(std::move(tie)) : *known).as_plain = true;
   }
 
-  // As little of the move as makes the choice another.
-  ChoiceTie nearest(const Move& move, double error) const {
+  // As little of the move as makes the choice such a one.
+  template <class Such>
+  ChoiceTie nearest(const Move& move, double error, const Such& such) const {
     double kept = 0, turned = error;
     for (int i = 0; i < kHalvings; ++i) {
       const double middle = (kept + turned) / 2;
-      (chosen_of(move, middle) == chosen_ ? kept : turned) = middle;
+      (such(chosen_of(move, middle)) ? turned : kept) = middle;
     }
     std::vector<double> by = moved(move, std::min(error, turned * kBehind));
     for (std::size_t i = 0; i < scores_.size(); ++i) by[i] -= scores_[i];

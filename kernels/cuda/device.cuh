@@ -29,6 +29,8 @@
 //   fast_exp2(x)                                     2^x to 2 ulp; results below 2^-126 are 0
 //   reciprocal_root(x)                               1/√x, rounded twice
 //   atomic_add(address, x)
+//   fence_device()                                   what this thread wrote before is seen by all before what it writes behind
+//   load_fresh(address)                              past the first cache: what other blocks wrote
 #pragma once
 
 #include "kernels/cuda/device_macros.cuh"

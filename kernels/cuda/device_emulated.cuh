@@ -104,6 +104,11 @@ T atomic_add(T* address, T x) {
   *address = before + x;
   return before;
 }
+inline void fence_device() {}
+template <class T>
+T load_fresh(const T* address) {
+  return *address;
+}
 
 // Runs `kernel` as planned; the stream is not looked at.
 template <class... Parameters, class... Arguments>

@@ -93,6 +93,13 @@ template <class T>
 ASSAY_DEVICE T atomic_add(T* address, T x) {
   return atomicAdd(address, x);
 }
+ASSAY_DEVICE void fence_device() {
+  __threadfence();
+}
+template <class T>
+ASSAY_DEVICE T load_fresh(const T* address) {
+  return __ldcg(address);
+}
 
 // On the host: launches `kernel` as planned. Throws Error where the driver refuses.
 template <class... Parameters, class... Arguments>

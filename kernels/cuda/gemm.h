@@ -66,8 +66,8 @@ GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
 
 struct GemvPlan {
   LaunchPlan launch;
-  std::size_t split = 0, splits = 1;  // inputs of a split
-  LaunchPlan sum;                     // of the splits, where there are several
+  std::size_t split = 0, splits = 1;                                           // inputs of a split
+  std::size_t warps() const { return launch.grid.x * (launch.block.x / 32); }  // of one split
 };
 // Where both go another way: tiles, stages, splits, and what a warp reads at once.
 Edges gemm_edges();
@@ -86,7 +86,7 @@ LaunchPlan plan_elements(const DeviceLimits& limits, std::string_view kernel, st
 struct GemmLaunchers {
   void (*mma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
   void (*wgmma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
-  void (*gemv)(const GemvPlan&, Codes, const GemvArgs&, Stream);              // and the sum of its splits
+  void (*gemv)(const GemvPlan&, Codes, const GemvArgs&, Stream);
   void (*planes)(const LaunchPlan&, int planes, const PrepareArgs&, Stream);  // 1, 3; 0: float32
   void (*quantize_fp8)(const LaunchPlan&, bool dequantized, const PrepareArgs&, Stream);
   void (*quantize_int8)(const LaunchPlan&, const PrepareArgs&, Stream);

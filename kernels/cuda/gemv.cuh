@@ -3,8 +3,8 @@
 // A warp computes four outputs. Lane l takes chunks l, l + 32, l + 64 … of 16 bytes of each of the four rows,
 // decodes them to float32, scales included, and multiplies them with every token; the lanes' sums are added
 // in a butterfly. K is split so that enough of memory is asked for at once; the splits are as long whatever
-// the number of tokens, and added up in their order: a token's result depends neither on the others nor on
-// chance. Int8 sums are int32, exact, and scaled once.
+// the number of tokens, and added up in their order by whichever warp is the last of those of four outputs: a token's
+// result depends neither on the others nor on chance. Int8 sums are int32, exact, and scaled once.
 #pragma once
 
 #include "kernels/cuda/gemm_codes.cuh"
@@ -117,6 +117,36 @@ ASSAY_DEVICE void store_dot(const GemvArgs& args, int token, std::int32_t output
   args.y[token * args.y_pitch + output] = finished(args.finish, Dot::scaled(args, sum, token, output), bias);
 }
 
+// Of the warps that sum the same outputs, each of another split: true for the one that comes last, which sees what all
+// have written.
+ASSAY_DEVICE bool comes_last(const GemvArgs& args) {
+  std::uint32_t* arrived = args.arrived + block_index().x * (kGemvThreads / 32) + warp_id();
+  std::uint32_t before = 0;
+  if (lane_id() == 0) {
+    fence_device();
+    before = atomic_add(arrived, std::uint32_t{1});
+  }
+  if (shuffle_idx(before, 0) + 1 != static_cast<std::uint32_t>(args.splits)) return false;
+  fence_device();
+  if (lane_id() == 0) *arrived = 0;
+  return true;
+}
+
+// Adds up the splits of the outputs from `first` on; a lane an element of y.
+template <class Dot>
+ASSAY_DEVICE void sum_splits(const GemvArgs& args, std::int32_t first) {
+  const auto* parts = static_cast<const typename Dot::Sum*>(args.parts);
+  const std::int64_t size = static_cast<std::int64_t>(args.tokens) * args.outputs;
+  for (auto i = static_cast<std::int32_t>(lane_id()); i < kGemvRows * args.tokens; i += 32) {
+    const std::int32_t token = i / kGemvRows, output = first + i % kGemvRows;
+    if (output >= args.outputs) continue;
+    typename Dot::Sum sum = 0;
+    for (std::int32_t s = 0; s < args.splits; ++s)
+      sum += load_fresh(parts + s * size + static_cast<std::int64_t>(token) * args.outputs + output);
+    store_dot<Dot>(args, token, output, sum);
+  }
+}
+
 template <class Dot, int kTokens>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(GemvArgs args) {
   using Sum = typename Dot::Sum;
@@ -166,18 +196,7 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(GemvArgs args) {
                         first + r] = sum;
     }
   }
-}
-
-// Adds up the splits; a thread an element of y.
-template <class Dot>
-ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv_sum(GemvArgs args) {
-  const std::int64_t i = static_cast<std::int64_t>(block_index().x) * kGemvThreads + thread_id();
-  const std::int64_t size = static_cast<std::int64_t>(args.tokens) * args.outputs;
-  if (i >= size) return;
-  const auto* parts = static_cast<const typename Dot::Sum*>(args.parts);
-  typename Dot::Sum sum = 0;
-  for (std::int32_t s = 0; s < args.splits; ++s) sum += parts[s * size + i];
-  store_dot<Dot>(args, static_cast<int>(i / args.outputs), static_cast<std::int32_t>(i % args.outputs), sum);
+  if (args.splits > 1 && comes_last(args)) sum_splits<Dot>(args, first);
 }
 
 }  // namespace ASSAY_TARGET

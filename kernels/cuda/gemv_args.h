@@ -23,9 +23,11 @@ struct GemvArgs {
   bool round_weight = false;  // to bfloat16, before it is multiplied
 
   // Inputs [s · split, (s + 1) · split) are summed by blocks (·, s); sums of several splits go to `parts`
-  // [splits, tokens, outputs], float32 or int32, and are added up in the order of s by another kernel.
+  // [splits, tokens, outputs], float32 or int32. Of each four outputs, the warp that comes last adds them up in the order
+  // of s: `arrived` counts them, a word for every warp of a split, 0 before and after.
   std::int32_t split = 0, splits = 1;
   void* parts = nullptr;
+  std::uint32_t* arrived = nullptr;
 
   float* y = nullptr;
   std::int64_t y_pitch = 0;  // elements

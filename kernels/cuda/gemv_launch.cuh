@@ -15,7 +15,6 @@ void launch_gemv_of(const GemvPlan& plan, const GemvArgs& args, Stream stream) {
     launch(plan.launch, gemv<Dot, 4>, stream, args);
   else
     launch(plan.launch, gemv<Dot, kMostTokens>, stream, args);
-  if (plan.splits > 1) launch(plan.sum, gemv_sum<Dot>, stream, args);
 }
 inline void launch_gemv(const GemvPlan& plan, Codes codes, const GemvArgs& args, Stream stream) {
   if (args.x_scales != nullptr) return launch_gemv_of<Int8Dot>(plan, args, stream);

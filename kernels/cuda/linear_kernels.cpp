@@ -61,6 +61,7 @@ Matrix run_gemv(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
       .split = static_cast<std::int32_t>(plan.split),
       .splits = static_cast<std::int32_t>(plan.splits),
       .parts = sums ? operations.scratch<float>(plan.splits * call.x.rows() * call.weight.rows) : nullptr,
+      .arrived = sums ? operations.staging().counters(plan.warps()) : nullptr,
       .y = operations.staging().out(y),
       .y_pitch = static_cast<std::int64_t>(y.stride()),
       .finish = finish_of(math, ops.arithmetic(), call.rounding),
@@ -85,10 +86,7 @@ std::vector<LaunchPlan> gemv_plans(const DeviceLimits& limits, const Arithmetic&
   if (!product || call.x.rows() > kMostTokens) return {};
   const GemvPlan plan =
       plan_gemv(limits, product->shape.codes, call.x.rows(), call.weight.rows, call.weight.columns);
-  std::vector<LaunchPlan> plans = {plan_row_blocks(limits, "prepare x", call.x.rows(), call.x.columns()),
-                                   plan.launch};
-  if (plan.splits > 1) plans.push_back(plan.sum);
-  return plans;
+  return {plan_row_blocks(limits, "prepare x", call.x.rows(), call.x.columns()), plan.launch};
 }
 
 }  // namespace

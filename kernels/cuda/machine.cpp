@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -35,12 +36,21 @@ class EmulatedStaging final : public Staging {
     scratch_.push_back(memory);
     return std::memset(memory, 0xFF, bytes);
   }
+  std::uint32_t* counters(std::size_t count) override {
+    counters_.resize(std::max(count, counters_.size()));
+    return counters_.data();
+  }
   Stream stream() const override { return nullptr; }
-  void finish() override { throw_if_not_finite(); }
+  void finish() override {
+    throw_if_not_finite();
+    if (std::any_of(counters_.begin(), counters_.end(), [](std::uint32_t word) { return word != 0; }))
+      throw Error::internal("a kernel left a counter that is not 0");
+  }
 
  private:
   DeviceWeightCache* kept_;
   std::vector<void*> scratch_;
+  std::vector<std::uint32_t> counters_;
 };
 
 class EmulatedMachine final : public Machine {

@@ -43,6 +43,8 @@ class Staging {
                               const std::function<std::vector<std::byte>()>& make);
   // Memory of the kernel's own until finish(), aligned to 256 bytes: all bits 1 under the emulator.
   virtual void* scratch(std::size_t bytes) = 0;
+  // So many words that are 0 when a kernel begins, and that it leaves 0: for blocks to count each other with.
+  virtual std::uint32_t* counters(std::size_t count) = 0;
   // A word, 0 at first, that kernels set to 1 where activations to be quantized are NaN or infinite. Who has to wait
   // for the kernel anyway throws for it in finish(); in a model's memory it is looked at in synchronise(), so that no
   // product waits for it.

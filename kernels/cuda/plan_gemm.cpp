@@ -189,9 +189,6 @@ GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, 
                          .why = fmt::format("{} splits of {} inputs", plan.splits, plan.split)};
   choice.grid = {capped(blocks_for(outputs, 16), kMostGridColumns), static_cast<unsigned>(plan.splits), 1};
   plan.launch = checked_plan(limits, std::move(choice));
-  if (plan.splits > 1)
-    plan.sum = plan_simple(limits, "gemv sum",
-                           {capped(blocks_for(tokens * outputs, kPrepareThreads), kMostGridColumns), 1, 1});
   return plan;
 }
 

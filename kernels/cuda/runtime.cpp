@@ -161,6 +161,23 @@ cudaStream_t stream_of_this_thread() {
   return owned.stream;
 }
 
+// Words that kernels of this thread's stream leave 0, one after another.
+std::uint32_t* counters_of_this_thread(std::size_t count, cudaStream_t stream) {
+  struct Owned {
+    std::uint32_t* words = nullptr;
+    std::size_t count = 0;
+  };
+  static thread_local Owned owned;  // the driver frees it with the process
+  if (count <= owned.count) return owned.words;
+  if (owned.words != nullptr) cudaFreeAsync(owned.words, stream);
+  owned = {nullptr, 0};
+  check(cudaMallocAsync(reinterpret_cast<void**>(&owned.words), count * sizeof *owned.words, stream),
+        fmt::format("allocating {} counters", count));
+  check(cudaMemsetAsync(owned.words, 0, count * sizeof *owned.words, stream), "setting counters to 0");
+  owned.count = count;
+  return owned.words;
+}
+
 // The size of the block for so many bytes: one of four between powers of two, so that blocks fit each other and at
 // most a quarter of one is idle.
 std::size_t block_size(std::size_t bytes) {
@@ -303,6 +320,7 @@ class DeviceStaging final : public Staging {
     scratch_.push_back(memory);
     return memory;
   }
+  std::uint32_t* counters(std::size_t count) override { return counters_of_this_thread(count, stream_); }
   std::int32_t* not_finite() override {
     return memory_ == nullptr ? Staging::not_finite() : memory_->not_finite();
   }

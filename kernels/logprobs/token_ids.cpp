@@ -49,11 +49,17 @@ std::string cut_prompt(const SavedText& text, const Tokenizer& tokenizer, std::v
                      text.unknown_before, ids.size());
 }
 
+// BOS, of a tokenizer that begins texts with it.
+std::optional<TokenId> added_bos(const Tokenizer& tokenizer) {
+  const std::vector<TokenId> ids = tokenizer.encode("a", {.add_special = true});
+  return !ids.empty() && tokenizer.bos() == ids.front() ? tokenizer.bos() : std::nullopt;
+}
+
 }  // namespace
 
 bool needs_tokenizer(const SavedResponses& saved) {
   return std::any_of(saved.texts.begin(), saved.texts.end(), [](const SavedText& text) {
-    return !has_ids(text) || (text.prompt_text && text.unknown_before > 0);
+    return !has_ids(text) || text.bos_over_first || (text.prompt_text && text.unknown_before > 0);
   });
 }
 
@@ -78,6 +84,8 @@ EntireText entire_text(const SavedText& text, const Tokenizer* tokenizer, std::s
   } else {
     whole.fault = cut_again(text, *tokenizer, whole.ids);
   }
+  if (text.bos_over_first && tokenizer != nullptr && !whole.ids.empty())
+    whole.ids.front() = added_bos(*tokenizer).value_or(whole.ids.front());
   for (const TokenId id : whole.ids)
     if (id >= vocabulary && whole.fault.empty())
       whole.fault = fmt::format("token {} is beyond the model's vocabulary of {}", id, vocabulary);

@@ -8,6 +8,7 @@
 #include "core/system/threads.h"
 #include "refimpl/bench_url/load_plan.h"
 #include "refimpl/bench_url/server_probe.h"
+#include "refimpl/fingerprint/distinct_logits.h"
 #include "refimpl/fingerprint/soft_cap.h"
 #include "refimpl/fingerprint/vocabulary_size.h"
 
@@ -101,14 +102,14 @@ class FingerprintTaker {
         progress.item(fmt::format("{} vectors", n));
         collector.extend(n, n + kMoreTokens, [&](std::size_t entries) { progress.add(entries); });
       }
-      if (interrupted() || find_ranks(collector.table()) || n >= wishes_.most) return;
+      if (interrupted() || find_ranks(distinct_logits(collector.table())) || n >= wishes_.most) return;
       if (n > found_.logits.tokens) return;  // more vectors of so few tokens tell nothing more
     }
   }
 
   bool find_ranks(const DenseMatrix& table) {
     if (table.columns() < 2 * kFallMargin) {
-      found_.cannot = fmt::format("only {} tokens were told of in every context", table.columns());
+      found_.cannot = fmt::format("only {} tokens were told of in every context, each once", table.columns());
       return false;
     }
     found_.logits = spectrum_of(table, Means::of_rows, wishes_.jobs);

@@ -4,7 +4,9 @@
 //   {"choices": [{"logprobs": {"content": [{"token": "a", "bytes": [97], "logprob": -0.1, "top_logprobs": […]}]}}]}
 //
 // Beside it, where the server gives them: prompt_token_ids and token_ids (vLLM, assay serve), prompt_logprobs (vLLM).
-// A line of a batch's output holds the answer under response.body.
+// A line of a batch's output holds the answer under response.body. The Responses API (OpenAI, vLLM):
+//
+//   {"output": [{"type": "message", "content": [{"type": "output_text", "logprobs": [{"token": "a", "logprob": -0.1, …}]}]}]}
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -126,11 +128,34 @@ SavedText text_of_choice(const OrderedJson& choice, const OrderedJson& answer, c
   return text;
 }
 
+// What a response of the Responses API wrote: one text, whose parts follow each other.
+bool read_output(const OrderedJson& output, const ResponsePlace& place, SavedResponses& saved) {
+  SavedText text;
+  text.name = place.name;
+  for (const OrderedJson& item : output) {
+    const OrderedJson* parts = list_member(item, "content");
+    if (parts == nullptr) continue;
+    for (const OrderedJson& part : *parts) {
+      const OrderedJson* logprobs = list_member(part, "logprobs");
+      if (logprobs == nullptr) continue;
+      const std::vector<SavedToken> tokens = listed_tokens(*logprobs, place);
+      text.tokens.insert(text.tokens.end(), tokens.begin(), tokens.end());
+    }
+  }
+  if (text.tokens.empty()) return false;
+  text.unknown_before = 1;
+  saved.texts.push_back(std::move(text));
+  saved.format = ResponseFormat::openai;
+  return true;
+}
+
 }  // namespace
 
 bool read_openai(const OrderedJson& response, const ResponsePlace& place, SavedResponses& saved) {
   if (const OrderedJson* batch = member(response, "response"))
     if (const OrderedJson* body = member(*batch, "body")) return read_openai(*body, place, saved);
+  if (const OrderedJson* output = list_member(response, "output"))
+    if (read_output(*output, place, saved)) return true;
   const OrderedJson* choices = list_member(response, "choices");
   if (choices == nullptr) {
     const bool bare =

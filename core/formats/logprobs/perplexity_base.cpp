@@ -88,6 +88,7 @@ SavedResponses parse_perplexity_base(std::string_view bytes, const std::filesyst
   for (std::uint64_t chunk = 0; chunk < c; ++chunk) {
     SavedText& text = saved.texts.emplace_back();
     text.name = fmt::format("chunk {}", chunk);
+    text.bos_over_first = true;
     const auto id = [&](std::uint64_t t) {
       const auto value = at<std::int32_t>(bytes, kHeader + (chunk * n + t) * 4);
       if (value < 0 || value >= vocabulary)

@@ -35,6 +35,7 @@ struct SavedText {
   std::vector<SavedToken> tokens;
   std::size_t unknown_before = 0;          // tokens that stood before the first of these, and are not told
   std::optional<std::string> prompt_text;  // what stood before, as text
+  bool bos_over_first = false;  // the engine read BOS in place of the first, where the tokenizer adds one
 };
 
 enum class ResponseFormat : std::uint8_t { vllm, sglang, llama_server, openai, perplexity_base, table };

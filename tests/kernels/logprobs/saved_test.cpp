@@ -9,6 +9,8 @@
 
 #include "core/system/error.h"
 #include "kernels/logprobs/align.h"
+#include "kernels/logprobs/token_ids.h"
+#include "refimpl/tokenizers/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -152,6 +154,52 @@ TEST(SavedLogprobs, NeverIsMinusInfinity) {
   const SavedResponses saved =
       parse_responses(R"({"ids":[1,2,3,4],"logprobs":[null,-Infinity,-9999,-3.4028235e38]})", "x");
   for (std::size_t i = 1; i < 4; ++i) EXPECT_TRUE(std::isinf(*saved.texts[0].tokens[i].logprob)) << i;
+}
+
+// What is thought has no probabilities, what is said may come in parts.
+TEST(SavedLogprobs, OfTheResponsesApi) {
+  const SavedResponses saved = parse_responses(
+      R"({"object": "response", "output": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "?"}]},
+            {"type": "function_call", "arguments": "{}"},
+            {"type": "message", "content": [
+              {"type": "output_text", "text": "ab", "logprobs": [
+                {"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": [{"token": "x", "bytes": [120], "logprob": -0.25}]},
+                {"token": "b", "bytes": [98], "logprob": -1.5, "top_logprobs": []}]},
+              {"type": "output_text", "text": "c", "logprobs": [{"token": "c", "bytes": [99], "logprob": -2.5}]}]}]})",
+      "r.json");
+  ASSERT_EQ(saved.texts.size(), 1U);
+  EXPECT_EQ(saved.format, ResponseFormat::openai);
+  EXPECT_EQ(saved.texts[0].unknown_before, 1U);
+  ASSERT_EQ(saved.texts[0].tokens.size(), 3U);
+  EXPECT_EQ(saved.texts[0].tokens[0].top.size(), 1U);
+  EXPECT_EQ(saved.texts[0].tokens[2].text, "c");
+  EXPECT_EQ(saved.texts[0].tokens[2].logprob, -2.5);
+  EXPECT_THROW(
+      parse_responses(R"({"output": [{"content": [{"type": "output_text", "text": "ab"}]}]})", "r.json"),
+      Error);
+}
+
+// llama-perplexity computes each chunk with BOS in place of its first token, and saves the text's.
+TEST(SavedLogprobs, ChunksAreReadWithBos) {
+  const SavedResponses saved = read_responses(fixture("a_base.kld"));
+  const auto tokenizer = load_tokenizer(test::source_dir() / "data/tinylm");
+  ASSERT_TRUE(tokenizer->bos());
+  const SavedText& chunk = saved.texts.back();
+  const auto ids = [&](const SavedText& text, const Tokenizer* cutter) {
+    return entire_text(text, cutter, {}, 1000).ids;
+  };
+  std::vector<TokenId> as_saved;
+  for (const SavedToken& token : chunk.tokens) as_saved.push_back(*token.id);
+  ASSERT_NE(as_saved.front(), *tokenizer->bos());
+  std::vector<TokenId> with_bos = as_saved;
+  with_bos.front() = *tokenizer->bos();
+  EXPECT_TRUE(needs_tokenizer(saved));
+  EXPECT_EQ(ids(chunk, tokenizer.get()), with_bos);
+  EXPECT_EQ(ids(chunk, nullptr), as_saved);
+  SavedText other = chunk;
+  other.bos_over_first = false;
+  EXPECT_EQ(ids(other, tokenizer.get()), as_saved);
 }
 
 TEST(LumpedKl, OfAllAndOfSome) {

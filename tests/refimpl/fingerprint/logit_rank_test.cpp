@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "refimpl/fingerprint/distinct_logits.h"
 #include "refimpl/fingerprint/hidden_size.h"
 #include "refimpl/fingerprint/published_sizes.h"
 #include "refimpl/fingerprint/singular_values.h"
@@ -68,6 +69,24 @@ TEST(SingularValues, AreNumpys) {
 TEST(SingularValues, AreTheSameInSeveralThreads) {
   const DenseMatrix table = told_by({.hidden = 30, .vocabulary = 300}, 280);
   EXPECT_EQ(singular_values(table, 1), singular_values(table, 2));
+}
+
+// A third of the vocabulary has one row of the head, as in a GGUF of Q8_0 whose unused tokens were near zero; some contexts come twice. What is said
+// twice is rounded twice alike.
+TEST(LogitRank, OfTokensThatAreTheSame) {
+  const MadeModel model = {.hidden = 24, .vocabulary = 200};
+  const auto to_float = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+  const DenseMatrix told = told_by(model, 160, to_float, to_float);
+  DenseMatrix table(told.rows() + 20, told.columns() + 100);
+  for (std::size_t j = 0; j < table.columns(); ++j)
+    for (std::size_t i = 0; i < table.rows(); ++i)
+      table.at(i, j) = told.at(i < told.rows() ? i : 3, j < told.columns() ? j : 7);
+  EXPECT_NE(hidden_of(table), 24U);
+  const DenseMatrix distinct = distinct_logits(table);
+  EXPECT_EQ(distinct.rows(), told.rows());
+  EXPECT_EQ(distinct.columns(), told.columns());
+  EXPECT_EQ(distinct.at(159, 199), told.at(159, 199));
+  EXPECT_EQ(hidden_of(distinct), 24U);
 }
 
 struct LastLayer {

@@ -80,6 +80,7 @@ class ServedProgram {
   }
 
   int port() const { return port_; }
+  pid_t process() const { return process_; }
   // Never of one that is over: kill(-1) would be for every process there is.
   void signal(int number) const {
     if (process_ > 0) ::kill(process_, number);

@@ -116,6 +116,7 @@ void print_side(const Output& output, std::string_view who, const SideVerdict& s
     output.line("  the worst: " + describe_token(side.tokens[*side.worst], saved));
   for (const std::string& hint : side.hints) output.line("  " + hint);
   for (const std::string& choice : side.other_experts) output.line("  a router near a tie: " + choice);
+  for (const std::string& choice : side.other_keys) output.line("  a choice of keys near a tie: " + choice);
   for (std::size_t i = 1; i < std::min<std::size_t>(side.reasons.size(), 6); ++i)
     output.line("  " + side.reasons[i]);
 }
@@ -125,6 +126,7 @@ Json side_json(const SideVerdict& side, const SavedResponses& saved) {
                    {"reasons", side.reasons},
                    {"hints", side.hints},
                    {"other_experts", side.other_experts},
+                   {"other_keys", side.other_keys},
                    {"against_truth", pairs_json(side.figures)},
                    {"beyond", side.beyond},
                    {"rms", side.rms},

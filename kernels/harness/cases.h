@@ -34,6 +34,7 @@ struct OutputPart {
 std::vector<OutputPart> parts_of(Ops& ops, const Matrix& result);           // "y"
 std::vector<OutputPart> parts_of(Ops& ops, const Routing& result);          // "experts", "weights"
 std::vector<OutputPart> parts_of(Ops& ops, const QuantizedMatrix& result);  // "scales", "values"
+std::vector<OutputPart> parts_of(Ops& ops, const KeyChoice& result);        // "keys"
 
 // The states that a call leaves behind its tokens, one above the other; empty: its operation keeps none.
 template <class Call>
@@ -54,6 +55,8 @@ std::vector<OutputPart> parts_of_call(Ops& ops, const Call& call, const ResultOf
     parts.push_back(part_of_states(ops, states));
   return parts;
 }
+// "keys", and "scores": in float64, of the keys that were chosen, the best first.
+std::vector<OutputPart> parts_of_call(Ops& ops, const IndexCall& call, const KeyChoice& result);
 
 // What came of the numbers before they were rounded to what is multiplied: the whole error of a kernel that
 // quantizes, by rules of its own (kernels/operands) or those of the arithmetic.

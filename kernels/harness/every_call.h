@@ -24,4 +24,5 @@
   Do(DeltaRuleCall);               \
   Do(StateSpaceCall);              \
   Do(GatedNormCall);               \
-  Do(OutputGateCall)
+  Do(OutputGateCall);              \
+  Do(IndexCall)

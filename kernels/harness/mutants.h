@@ -116,6 +116,8 @@ template <>
 std::vector<Mutant<GatedNormCall>> mutants_of();
 template <>
 std::vector<Mutant<OutputGateCall>> mutants_of();
+template <>
+std::vector<Mutant<IndexCall>> mutants_of();
 
 // A fault in what the comparator is handed: changes truth, output or both of a right kernel.
 struct InputMutant {

@@ -9,7 +9,7 @@
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
-#include "kernels/logprobs/other_experts.h"
+#include "kernels/logprobs/other_choices.h"
 #include "kernels/logprobs/token_ids.h"
 #include "refimpl/tokenizers/load.h"
 
@@ -21,13 +21,12 @@ struct SideTexts {
   const SavedResponses* saved = nullptr;
   std::vector<EntireText> entire;
   std::vector<const TextTruth*> truths;
-  std::deque<TextTruth> own;  // of texts in which its routers chose otherwise
+  std::deque<TextTruth> own;  // of texts in which its choices are others
 };
 
-std::string describe_unexplained(const OtherExperts& found) {
+std::string describe_unexplained(const OtherChoices& found) {
   if (found.ties == 0) return "";
-  return fmt::format("no other choice of a router near a tie explains it: {} were tried{}",
-                     found.ties - found.untried,
+  return fmt::format("no other choice near a tie explains it: {} were tried{}", found.ties - found.untried,
                      found.untried == 0 ? "" : fmt::format(", {} were not", found.untried));
 }
 
@@ -68,23 +67,34 @@ class BothTruths {
     }
   }
 
-  // Of mixtures, with the other choice of routers near a tie where that is what a side says.
+  // Of models that choose, with the other choice near a tie where that is what a side says: of tokens that are beyond their
+  // budgets; and, where all of them together are, of those whose budgets are wide because the plain computation turned there, too.
   SideVerdict judge(SideTexts& side, std::size_t precision) {
     SideVerdict verdict = judged(side, precision);
-    std::vector<std::string> chosen;
+    std::vector<std::vector<ChoiceTie>> turned(side.entire.size());
     std::string unexplained;
-    for (std::size_t t = 0; t < side.entire.size() && unexplained.empty() && !interrupted(); ++t) {
-      const BeyondText text = beyond(side, t, verdict, precision);
-      if (text.scored.empty()) continue;
-      const OtherExperts found = find_other_experts(maker_, text);
-      for (const RouterTie& tie : found.turned)
-        chosen.push_back(
-            fmt::format("text {}, {}", escape_for_terminal(side.saved->texts[t].name), describe_tie(tie)));
-      if (!found.explained) unexplained = describe_unexplained(found);
-      if (!found.tokens.empty()) take_truth(side, t, found.tokens);
-    }
-    if (!chosen.empty()) verdict = judged(side, precision);
-    verdict.other_experts = std::move(chosen);
+    const auto explain = [&](double JudgedToken::*budget) {
+      bool any = false;
+      for (std::size_t t = 0; t < side.entire.size() && unexplained.empty() && !interrupted(); ++t) {
+        BeyondText text = beyond(side, t, verdict, precision, budget);
+        if (text.scored.empty()) continue;
+        text.turned = turned[t];
+        text.partly = budget == &JudgedToken::steady_budget;
+        OtherChoices found = find_other_choices(maker_, text);
+        if (!found.explained && !text.partly) unexplained = describe_unexplained(found);
+        if (!found.tokens.empty()) take_truth(side, t, found.tokens);
+        any = any || !found.tokens.empty();
+        turned[t] = std::move(found.turned);
+      }
+      if (any) verdict = judged(side, precision);
+    };
+    explain(&JudgedToken::budget);
+    if (verdict.spread_out && !verdict.first_beyond) explain(&JudgedToken::steady_budget);
+    for (std::size_t t = 0; t < turned.size(); ++t)
+      for (const ChoiceTie& tie : turned[t])
+        (tie.kind == ChoiceKind::experts ? verdict.other_experts : verdict.other_keys)
+            .push_back(fmt::format("text {}, {}", escape_for_terminal(side.saved->texts[t].name),
+                                   describe_tie(tie)));
     if (!unexplained.empty()) verdict.reasons.push_back(std::move(unexplained));
     return verdict;
   }
@@ -96,23 +106,23 @@ class BothTruths {
     return judge_side(truths, maker_.precisions()[precision]);
   }
 
-  // Scored tokens of a text of which one is beyond its budget; none, if none is, or the model has no routers.
-  BeyondText beyond(const SideTexts& side, std::size_t t, const SideVerdict& verdict,
-                    std::size_t precision) const {
+  // Scored tokens of a text of which one is beyond its budget; none, if none is, or the model chooses nothing.
+  BeyondText beyond(const SideTexts& side, std::size_t t, const SideVerdict& verdict, std::size_t precision,
+                    double JudgedToken::*budget) const {
     BeyondText text;
-    if (side.truths[t] == nullptr || side.truths[t]->routers[precision].empty()) return text;
+    if (side.truths[t] == nullptr || side.truths[t]->choices[precision].empty()) return text;
     const EntireText& entire = side.entire[t];
     bool any = false;
     for (const JudgedToken& token : verdict.tokens) {
       if (token.text != t) continue;
-      any = any || !(token.ratio <= 1);
+      any = any || !(token.error <= token.*budget);
       text.scored.push_back(
-          {token.position + entire.before, &side.saved->texts[t].tokens[token.position], token.budget});
+          {token.position + entire.before, &side.saved->texts[t].tokens[token.position], token.*budget});
     }
     if (!any) return {};
     text.ids = entire.ids;
     text.asked = asked_.at(entire.ids);
-    text.routers = side.truths[t]->routers[precision];
+    text.choices = side.truths[t]->choices[precision];
     return text;
   }
 
@@ -164,9 +174,13 @@ std::string first_reason(const SideVerdict& side) {
 }
 
 std::string turned(const SideVerdict& side) {
-  const std::size_t count = side.other_experts.size();
-  return count == 0 ? ""
-                    : fmt::format("; {} router{} near a tie chose otherwise", count, count == 1 ? "" : "s");
+  std::string text;
+  if (const std::size_t count = side.other_experts.size(); count > 0)
+    text += fmt::format("; {} router{} near a tie chose otherwise", count, count == 1 ? "" : "s");
+  if (const std::size_t count = side.other_keys.size(); count > 0)
+    text += fmt::format("; {} choice{} of keys near a tie {}", count, count == 1 ? "" : "s",
+                        count == 1 ? "was another" : "were others");
+  return text;
 }
 
 // One side against the model.

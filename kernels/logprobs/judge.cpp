@@ -83,7 +83,10 @@ class SideJudge {
 
   bool is_mixture() const {
     return std::any_of(side_.truths.begin(), side_.truths.end(), [&](const TextTruth* truth) {
-      return truth != nullptr && !truth->routers.empty() && !truth->routers[side_.precision].empty();
+      if (truth == nullptr || truth->choices.empty()) return false;
+      const std::vector<ChoiceErrors>& choices = truth->choices[side_.precision];
+      return std::any_of(choices.begin(), choices.end(),
+                         [](const ChoiceErrors& of) { return of.kind == ChoiceKind::experts; });
     });
   }
 
@@ -107,9 +110,12 @@ class SideJudge {
   JudgedToken judged_of(const ScoredPlace& place) const {
     JudgedToken judged = {place.text, place.position, *place.token->logprob, place.truth->logprob};
     judged.error = error_of(*place.token, place.truth->logprob);
-    judged.budget = std::max((is_mixture() ? kOfMixtures : kYardstick) * verdict_.plain_largest,
-                             kSpreads * plain(place).spread) +
-                    rounding_of_logarithms(*place.truth, precision_) + place.token->resolution;
+    const double largest = (is_mixture() ? kOfMixtures : kYardstick) * verdict_.plain_largest,
+                 rounded = rounding_of_logarithms(*place.truth, precision_) + place.token->resolution;
+    judged.budget = std::max(largest, kSpreads * plain(place).spread) + rounded;
+    const auto& turned = plain(place).turned;
+    const bool any = std::find(turned.begin(), turned.end(), true) != turned.end();
+    judged.steady_budget = any ? largest + rounded : judged.budget;
     judged.ratio = judged.error == 0 ? 0 : judged.error / judged.budget;
     if (std::isnan(judged.ratio)) judged.ratio = std::numeric_limits<double>::infinity();
     judged.rank = rank_of(*place.token);
@@ -140,13 +146,13 @@ class SideJudge {
       v.reasons.emplace_back("all log-probabilities are 0: they were not computed");
       return;
     }
-    const bool spread_out = v.tokens.size() >= kEnoughTokens && !(v.rms <= v.rms_limit);
+    v.spread_out = v.tokens.size() >= kEnoughTokens && !(v.rms <= v.rms_limit);
     if (v.first_beyond) {
       v.status = CaseStatus::failed;
       v.reasons.push_back(fmt::format("{} of {} tokens beyond their budgets, the first: text {}", v.beyond,
                                       v.tokens.size(),
                                       describe_token(v.tokens[*v.first_beyond], *side_.saved)));
-    } else if (spread_out) {
+    } else if (v.spread_out) {
       v.status = CaseStatus::failed;
       v.reasons.push_back(fmt::format(
           "no single token is beyond its budget, and together they are off by {:.3g} (root mean square), "

@@ -4,7 +4,7 @@
 // sums, truth.h). A token's error |ln p - truth| may be
 //
 //   max(2 × (of mixtures 3 ×) the plain computation's largest error of any token of these texts of which it chose the
-//       truth's experts,
+//       truth's experts and keys,
 //       6 × its root mean square over the vocabulary at this place)
 //   + 4 u · (largest |logit| + |ln p|)                               u of float32, in which engines take logarithms
 //   + half a step of what was saved
@@ -40,6 +40,8 @@ struct JudgedToken {
   std::size_t text = 0, position = 0;  // of the saved text
   double value = 0, truth = 0;
   double error = 0, budget = 0, ratio = 0;
+  // What is left of it where the plain computation chose otherwise, whose root mean square has that in it.
+  double steady_budget = 0;
   std::optional<std::uint64_t> rank;
   std::uint64_t true_rank = 1;
 };
@@ -54,7 +56,9 @@ struct SideVerdict {
   double plain_largest = 0;                        // the plain computation's largest error
   std::optional<std::size_t> first_beyond, worst;  // into tokens
   std::size_t beyond = 0;
-  std::vector<std::string> other_experts;  // routers whose other choice this side's is (other_experts.h)
+  bool spread_out = false;  // the root mean square is beyond its limit
+  // Routers and indexers whose other choice this side's is (other_choices.h).
+  std::vector<std::string> other_experts, other_keys;
 };
 SideVerdict judge_side(const SideTruths& side, Precision precision);
 // Of one token, against a truth.

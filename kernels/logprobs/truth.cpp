@@ -73,11 +73,11 @@ TruthMaker::TruthMaker(const Weights& weights, std::vector<Precision> precisions
       plain_.push_back(std::make_unique<PlainOps>(Arithmetic{precision}, jobs, order));
 }
 
-// One computation that reads a text, and looks after its routers meanwhile.
+// One computation that reads a text, and looks after its choices meanwhile.
 struct TruthMaker::Reader {
   Reader(const LanguageModel& model, Ops& inner, std::span<const TokenId> ids)
       : ops(inner, ids.size()), scorer(model, ops, ids, Taps(ops)) {}
-  RoutedOps ops;
+  ChoiceOps ops;
   TextScorer scorer;
 };
 
@@ -108,12 +108,12 @@ void TruthMaker::tell(Reader& truth, std::span<const TokenId> ids,
 
 TruthMaker::OtherTruth TruthMaker::read_otherwise(std::span<const TokenId> ids,
                                                   std::span<const std::vector<TokenId>> asked,
-                                                  std::span<const TurnedRouter> turned) {
+                                                  std::span<const TurnedChoice> turned) {
   OtherTruth other;
   other.tokens.resize(ids.size());
   Reader truth(*model_, *truth_, ids);
-  truth.ops.record(other.routers);
-  truth.ops.turn_routers(turned);
+  truth.ops.record(other.choices);
+  truth.ops.turn(turned);
   while (truth.scorer.read()) tell(truth, ids, asked, other.tokens, [](auto, auto) {});
   return other;
 }
@@ -122,14 +122,14 @@ TextTruth TruthMaker::read(std::span<const TokenId> ids, std::span<const std::ve
   const std::size_t vocabulary = model_->vocabulary();
   TextTruth said;
   said.tokens.resize(ids.size());
-  said.routers.resize(precisions_.size());
-  std::vector<WatchedRouter> routers;
+  said.choices.resize(precisions_.size());
+  std::vector<WatchedChoice> choices;
   Reader truth(*model_, *truth_, ids);
-  truth.ops.record(routers);
+  truth.ops.record(choices);
   std::vector<std::unique_ptr<Reader>> plain;
   for (std::size_t p = 0; p < plain_.size(); ++p) {
     plain.push_back(std::make_unique<Reader>(*model_, *plain_[p], ids));
-    plain.back()->ops.hold_against(routers, said.routers[p / PlainOps::kOrders]);
+    plain.back()->ops.hold_against(choices, said.choices[p / PlainOps::kOrders]);
   }
   while (truth.scorer.read()) {
     for (const auto& reader : plain)

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/logprobs/routed_ops.h"
+#include "kernels/logprobs/choice_ops.h"
 #include "kernels/model_compare/plain_ops.h"
 #include "refimpl/models/model.h"
 
@@ -22,7 +22,7 @@ namespace assay::logprobs {
 struct PlainError {
   std::array<double, PlainOps::kOrders> own{};  // of the text's own token, in each order of sums
   std::array<bool, PlainOps::kOrders>
-      turned{};       // a router chose other experts than the truth's (routed_ops.h)
+      turned{};       // it chose other experts or keys than the truth (choice_ops.h)
   double spread = 0;  // root mean square over the vocabulary and the orders
 };
 
@@ -38,7 +38,7 @@ struct TrueToken {
 
 struct TextTruth {
   std::vector<TrueToken> tokens;                   // the first is empty: nothing stands before it
-  std::vector<std::vector<RouterErrors>> routers;  // of each precision, of each router
+  std::vector<std::vector<ChoiceErrors>> choices;  // of each precision, of each router and indexer
 };
 
 class TruthMaker {
@@ -47,17 +47,17 @@ class TruthMaker {
   TruthMaker(const Weights& weights, std::vector<Precision> precisions, int jobs);
   const std::vector<Precision>& precisions() const { return precisions_; }
   const LanguageModel& model() const { return *model_; }
-  // Those of its routers that choose by a gate (refimpl/ops/moe_gate.cpp) are looked after.
+  // Those of its routers that choose by a gate (refimpl/ops/moe_gate.cpp) and its indexers (index.cpp) are looked after.
   // Throws Error::input where an id is beyond the vocabulary, the text longer than the context, or logits are not finite.
   TextTruth read(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked);
 
-  // float64 alone, with some routers choosing otherwise.
+  // float64 alone, with some choices turned.
   struct OtherTruth {
-    std::vector<TrueToken> tokens;       // without errors of the plain computation
-    std::vector<WatchedRouter> routers;  // what they said
+    std::vector<TrueToken> tokens;  // without errors of the plain computation
+    std::vector<WatchedChoice> choices;
   };
   OtherTruth read_otherwise(std::span<const TokenId> ids, std::span<const std::vector<TokenId>> asked,
-                            std::span<const TurnedRouter> turned);
+                            std::span<const TurnedChoice> turned);
 
  private:
   struct Reader;

@@ -31,6 +31,9 @@ double relative_change(ReferenceOps& ops, const Matrix& right, const Matrix& wro
 double relative_change(ReferenceOps& ops, const Routing& right, const Routing& wrong) {
   return right.experts != wrong.experts ? 1 : relative_change(ops, right.weights, wrong.weights);
 }
+double relative_change(ReferenceOps&, const KeyChoice& right, const KeyChoice& wrong) {
+  return right.keys != wrong.keys ? 1 : 0;
+}
 double relative_change(ReferenceOps& ops, const QuantizedMatrix& right, const QuantizedMatrix& wrong) {
   return relative_change(ops, run_reference(ops, DequantizeCall{right}),
                          run_reference(ops, DequantizeCall{wrong}));
@@ -166,6 +169,7 @@ class Planter {
     plant_all<StateSpaceCall>();
     plant_all<GatedNormCall>();
     plant_all<OutputGateCall>();
+    plant_all<IndexCall>();
     return std::move(results_);
   }
 

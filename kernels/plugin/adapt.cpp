@@ -15,9 +15,8 @@
 namespace assay {
 namespace {
 
-// kernels/plugin.h has no words for recurrent layers.
 template <class Call>
-constexpr bool kIsOffered = !kIsListed<Call, RecurrentCalls>;
+constexpr bool kIsOffered = !kIsListed<Call, CallsOfOurOwn>;
 
 std::int32_t abi_precision(Precision precision) {
   switch (precision) {

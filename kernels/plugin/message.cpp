@@ -106,7 +106,7 @@ PluginKernel get_kernel(Reader& r, const std::string& plugin) {
   k.accumulator_roundoff = r.get<double>();
   bool known = false;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    known |= !kIsListed<Call, RecurrentCalls> && Call::kOp == k.op;
+    known |= !kIsListed<Call, CallsOfOurOwn> && Call::kOp == k.op;
   });
   if (!known) throw malformed("a kernel of no operation");
   if (!k.name.starts_with(plugin + ".") || !good_kernel_name(k.name.substr(plugin.size() + 1)))

@@ -137,7 +137,7 @@ class TypedWorker final : public OpWorker {
 std::unique_ptr<OpWorker> worker_for(const PluginKernel& kernel) {
   std::unique_ptr<OpWorker> worker;
   Registry().for_each_op([&]<class Call>(const std::vector<Kernel<Call>>&) {
-    if constexpr (!kIsListed<Call, RecurrentCalls>) {
+    if constexpr (!kIsListed<Call, CallsOfOurOwn>) {
       if (Call::kOp == kernel.op) worker = std::make_unique<TypedWorker<Call>>(kernel);
     }
   });

@@ -11,6 +11,7 @@
 #include "kernels/cpu/delta_step.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gates.h"
+#include "kernels/cpu/index.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/mla.h"
 #include "kernels/cpu/moe.h"
@@ -304,6 +305,12 @@ void add_cpu_kernels(Registry& registry) {
                          const Matrix weights = cpu.allocate(call.logits.rows(), call.rule.top_k);
                          return cpu::top_k_gate(call.logits, call.correction, call.rule, weights, cpu.jobs());
                        });
+  add_cpu<IndexCall>(
+      registry, "cpu.panels", "a head's products with many keys in a vector, the best by partition",
+      {{.of = "heads", .every = cpu::kIndexHeads},
+       {.of = "dim", .every = kLanes},
+       {.of = "keys", .every = cpu::kIndexVectors * kLanes}},
+      [](CpuOps& cpu, const IndexCall& call) { return cpu::choose_keys(cpu, call); }, {}, {}, float32_inside);
   add_cpu<QuantizeCall>(
       registry, "cpu.simd", "vector codecs, rows on all threads", quantize_edges(),
       [](CpuOps& cpu, const QuantizeCall& call) { return cpu::quantize_rows(call.x, call.rule, cpu.jobs()); },

@@ -233,7 +233,7 @@ Matrix CompressedAttention::forward(const Matrix& x, std::size_t layer, const Ba
     at("index_q", index.q);
     index.weights = ops.linear(x, index_weights);
     at("index_weights", index.weights);
-    chosen = choose_keys(ops, index);
+    chosen = ops.choose_keys(index);
     at("index_keys", chosen.positions);
   }
 

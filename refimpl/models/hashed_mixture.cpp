@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
+#include "refimpl/ops/own_choice.h"
 
 namespace assay {
 namespace {
@@ -60,6 +61,15 @@ std::vector<std::int32_t> best(std::vector<double> choice, std::size_t top_k) {
   return order;
 }
 
+// √softplus of one row of logits.
+std::vector<double> scores_of(std::span<const double> logits, const Arithmetic& arithmetic) {
+  std::vector<double> scores;
+  for (const double x : logits)
+    scores.push_back(arithmetic.stage(
+        std::sqrt(arithmetic.stage(std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)))))));
+  return scores;
+}
+
 }  // namespace
 
 HashedMixture HashedMixture::read(const Weights& weights, std::size_t layer) {
@@ -79,24 +89,26 @@ Matrix HashedMixture::forward(const Matrix& x, std::span<const TokenId> tokens, 
                               const TapScope& at) const {
   const auto stage = [&](double value) { return ops.arithmetic().stage(value); };
   const std::size_t top_k = mixture.rule.top_k;
-  const Matrix logits = ops.linear(x, mixture.router);  // [tokens, experts]
+  Matrix logits = ops.linear(x, mixture.router);  // [tokens, experts]
   at("router_logits", logits);
   const std::size_t experts = logits.columns();
-  const std::vector<double> all = ops.download(logits);
   const std::vector<double> correction =
       mixture.correction ? decode_vector(mixture.correction) : std::vector<double>(experts);
+  const auto by_scores = [top_k, correction, arithmetic = ops.arithmetic()](std::span<const double> row) {
+    std::vector<double> choice = scores_of(row, arithmetic);
+    for (std::size_t e = 0; e < choice.size(); ++e) choice[e] += correction[e];
+    return best(std::move(choice), top_k);
+  };
+  if (table.empty()) logits = watched_scores(ops, logits, by_scores);
+  const std::vector<double> all = ops.download(logits);
   Routing routing = {top_k, {}, {}};
   std::vector<double> weights, dense(all.size());
   for (std::size_t t = 0; t < x.rows(); ++t) {
-    std::vector<double> scores, choice;
-    for (std::size_t e = 0; e < experts; ++e) {
-      const double s = all[t * experts + e];
-      scores.push_back(stage(std::sqrt(stage(std::max(s, 0.0) + std::log1p(std::exp(-std::fabs(s)))))));
-      choice.push_back(scores.back() + correction[e]);
-    }
+    const std::span row = std::span(all).subspan(t * experts, experts);
+    const std::vector<double> scores = scores_of(row, ops.arithmetic());
     std::vector<std::int32_t> chosen;
     if (table.empty())
-      chosen = best(std::move(choice), top_k);
+      chosen = by_scores(row);
     else
       chosen.assign(table.begin() + static_cast<std::ptrdiff_t>(tokens[t] * top_k),
                     table.begin() + static_cast<std::ptrdiff_t>((tokens[t] + 1) * top_k));

@@ -98,7 +98,7 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
     call.sequences.push_back(
         {sequence.first, sequence.count, sequence.cache->length(), sequence.cache->values(layer)});
   }
-  KeyChoice choice = choose_keys(ops, call);
+  KeyChoice choice = ops.choose_keys(call);
   at("index_keys", choice.positions);
   return choice;
 }

@@ -1,8 +1,11 @@
 #include "refimpl/models/sparse_mixer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
+
+#include "refimpl/ops/own_choice.h"
 
 namespace assay {
 namespace {
@@ -29,17 +32,27 @@ Pick pick(std::span<const double> logits, std::size_t left_out, double jitter, c
   return best;
 }
 
+// The best, and the best of the others.
+std::array<Pick, 2> two_of(std::span<const double> logits, double jitter, const Arithmetic& arithmetic) {
+  const Pick first = pick(logits, logits.size(), jitter, arithmetic);
+  return {first, pick(logits, first.expert, jitter, arithmetic)};
+}
+
 }  // namespace
 
 Routing sparse_mixer(const Matrix& logits, double jitter, Ops& ops) {
   const std::size_t tokens = logits.rows(), experts = logits.columns();
-  const std::vector<double> all = ops.download(logits);
+  const auto chosen = [jitter, arithmetic = ops.arithmetic()](std::span<const double> row) {
+    std::vector<std::int32_t> both;
+    for (const Pick& each : two_of(row, jitter, arithmetic))
+      both.push_back(static_cast<std::int32_t>(each.expert));
+    return both;
+  };
+  const std::vector<double> all = ops.download(watched_scores(ops, logits, chosen));
   Routing routing = {2, {}, {}};
   std::vector<double> weights;
   for (std::size_t t = 0; t < tokens; ++t) {
-    const std::span row = std::span(all).subspan(t * experts, experts);
-    const Pick first = pick(row, experts, jitter, ops.arithmetic());
-    for (const Pick& each : {first, pick(row, first.expert, jitter, ops.arithmetic())}) {
+    for (const Pick& each : two_of(std::span(all).subspan(t * experts, experts), jitter, ops.arithmetic())) {
       routing.experts.push_back(static_cast<std::int32_t>(each.expert));
       weights.push_back(each.weight);
     }

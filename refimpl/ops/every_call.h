@@ -4,19 +4,20 @@
 #include <type_traits>
 
 #include "refimpl/ops/calls.h"
+#include "refimpl/ops/index_calls.h"
 #include "refimpl/ops/recurrent_calls.h"
 
 namespace assay {
 
 template <class... Calls>
 struct CallList {};
-using EveryCall =
-    CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall, MlaCall,
-             ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall, FusedMoeCall, QuantizeCall,
-             DequantizeCall, ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall>;
-// Those of recurrent layers.
-using RecurrentCalls =
-    CallList<ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall>;
+using EveryCall = CallList<EmbeddingCall, LinearCall, RmsNormCall, LayerNormCall, RotaryCall, AttentionCall,
+                           MlaCall, ActivationCall, GatedActivationCall, SoftmaxCall, MoeGateCall,
+                           FusedMoeCall, QuantizeCall, DequantizeCall, ConvolutionCall, DeltaRuleCall,
+                           StateSpaceCall, GatedNormCall, OutputGateCall, IndexCall>;
+// Those of recurrent layers, and of indexers: kernels/plugin.h has no words for them.
+using CallsOfOurOwn =
+    CallList<ConvolutionCall, DeltaRuleCall, StateSpaceCall, GatedNormCall, OutputGateCall, IndexCall>;
 
 template <class Call, class List>
 inline constexpr bool kIsListed = false;

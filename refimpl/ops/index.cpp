@@ -10,28 +10,11 @@
 
 #include "core/system/error.h"
 #include "core/system/threads.h"
-#include "refimpl/ops/index_calls.h"
+#include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 
 namespace assay {
 namespace {
-
-std::vector<std::int32_t> best_keys(const std::vector<double>& scores, std::size_t count) {
-  std::vector<std::int32_t> keys(scores.size());
-  std::iota(keys.begin(), keys.end(), 0);
-  if (keys.size() <= count) return keys;
-  const auto score = [&](std::int32_t key) { return scores[static_cast<std::size_t>(key)]; };
-  const auto before = [&](std::int32_t a, std::int32_t b) {
-    const bool a_nan = std::isnan(score(a)), b_nan = std::isnan(score(b));
-    if (a_nan || b_nan) return a_nan == b_nan ? a < b : b_nan;
-    return score(a) != score(b) ? score(a) > score(b) : a < b;
-  };
-  const auto end = keys.begin() + static_cast<std::ptrdiff_t>(count);
-  std::nth_element(keys.begin(), end, keys.end(), before);
-  keys.erase(end, keys.end());
-  std::sort(keys.begin(), keys.end());
-  return keys;
-}
 
 double key_score(const IndexCall& call, const double* q, const double* weights, const double* key) {
   double sum = 0;
@@ -49,7 +32,9 @@ std::vector<double> keys_of(Ops& ops, const IndexSequence& s, std::size_t tokens
   return ops.download(ops.gather(s.key_rows.base, rows));
 }
 
-void check(const IndexCall& call) {
+}  // namespace
+
+void check_index(const IndexCall& call) {
   bool fits = call.top_k > 0 && call.tokens_a_key > 0 && call.q.columns() == call.heads * call.head_dim &&
               call.weights.columns() == call.heads && call.weights.rows() == call.q.rows();
   for (const IndexSequence& s : call.sequences) fits = fits && s.first + s.queries <= call.q.rows();
@@ -59,13 +44,27 @@ void check(const IndexCall& call) {
                                       call.weights.columns(), call.heads, call.head_dim));
 }
 
-}  // namespace
+std::vector<std::int32_t> best_keys(std::span<const double> scores, std::size_t count) {
+  std::vector<std::int32_t> keys(scores.size());
+  std::iota(keys.begin(), keys.end(), 0);
+  if (keys.size() <= count) return keys;
+  const auto score = [&](std::int32_t key) { return scores[static_cast<std::size_t>(key)]; };
+  const auto before = [&](std::int32_t a, std::int32_t b) {
+    const bool a_nan = std::isnan(score(a)), b_nan = std::isnan(score(b));
+    if (a_nan || b_nan) return a_nan == b_nan ? a < b : b_nan;
+    return score(a) != score(b) ? score(a) > score(b) : a < b;
+  };
+  const auto end = keys.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(keys.begin(), end, keys.end(), before);
+  keys.erase(end, keys.end());
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
 
-KeyChoice choose_keys(Ops& ops, const IndexCall& call) {
-  check(call);
-  KeyChoice choice = {std::vector<std::vector<std::int32_t>>(call.q.rows()), {}};
+void visit_key_scores(Ops& ops, const IndexCall& call,
+                      const std::function<void(std::size_t row, std::span<const double> scores)>& visit) {
+  check_index(call);
   const std::vector<double> q = ops.download(call.q), weights = ops.download(call.weights);
-  std::vector<double> positions(call.q.rows() * call.top_k, -1);
   for (const IndexSequence& s : call.sequences) {
     const std::vector<double> keys = keys_of(ops, s, call.tokens_a_key);
     parallel_for(ops.jobs(), s.queries, [&](std::size_t i) {
@@ -74,12 +73,26 @@ KeyChoice choose_keys(Ops& ops, const IndexCall& call) {
       for (std::size_t k = 0; k < scores.size(); ++k)
         scores[k] =
             key_score(call, &q[row * call.q.columns()], &weights[row * call.heads], &keys[k * call.head_dim]);
-      choice.keys[row] = best_keys(scores, call.top_k);
-      std::copy(choice.keys[row].begin(), choice.keys[row].end(), &positions[row * call.top_k]);
+      visit(row, scores);
     });
   }
-  choice.positions = ops.upload(positions, call.q.rows(), call.top_k);
-  return choice;
+}
+
+KeyChoice with_positions(Ops& ops, std::vector<std::vector<std::int32_t>> keys, std::size_t top_k) {
+  std::vector<double> positions(keys.size() * top_k, -1);
+  for (std::size_t row = 0; row < keys.size(); ++row)
+    std::copy_n(keys[row].begin(), std::min(keys[row].size(), top_k),
+                positions.begin() + static_cast<std::ptrdiff_t>(row * top_k));
+  Matrix as_matrix = ops.upload(positions, keys.size(), top_k);
+  return {std::move(keys), std::move(as_matrix)};
+}
+
+KeyChoice ReferenceOps::run(const IndexCall& call) {
+  std::vector<std::vector<std::int32_t>> keys(call.q.rows());
+  visit_key_scores(*this, call, [&](std::size_t row, std::span<const double> scores) {
+    keys[row] = best_keys(scores, call.top_k);
+  });
+  return with_positions(*this, std::move(keys), call.top_k);
 }
 
 }  // namespace assay

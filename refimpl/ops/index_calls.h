@@ -8,12 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
-#include "refimpl/ops/interface.h"
+#include "refimpl/ops/calls.h"
 
 namespace assay {
+
+class Ops;
 
 // By row of IndexCall::q: the keys it attends to, in their order; all it may see, where these are top_k or fewer.
 struct KeyChoice {
@@ -38,7 +42,15 @@ struct IndexCall {
   std::size_t tokens_a_key = 1;
 };
 
-// No kernels yet: plain loops, whatever Ops the rest runs on.
-KeyChoice choose_keys(Ops& ops, const IndexCall& call);
+// visit(row of q, its scores) in float64, of every row that a sequence has; by several threads, in any order.
+void visit_key_scores(Ops& ops, const IndexCall& call,
+                      const std::function<void(std::size_t row, std::span<const double> scores)>& visit);
+// The `count` best of one row, in their order: of equal scores the earlier key, and NaN behind all numbers.
+std::vector<std::int32_t> best_keys(std::span<const double> scores, std::size_t count);
+// With their positions as a matrix of `ops`.
+KeyChoice with_positions(Ops& ops, std::vector<std::vector<std::int32_t>> keys, std::size_t top_k);
+
+// Error::internal with the shapes, where they do not fit each other.
+void check_index(const IndexCall& call);
 
 }  // namespace assay

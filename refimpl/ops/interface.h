@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "refimpl/ops/calls.h"
+#include "refimpl/ops/index_calls.h"
 #include "refimpl/ops/recurrent_calls.h"
 
 namespace assay {
@@ -53,6 +54,7 @@ class Ops {
   virtual Matrix run(const StateSpaceCall& call) = 0;   // [tokens, heads · head_dim]
   virtual Matrix run(const GatedNormCall& call) = 0;
   virtual Matrix run(const OutputGateCall& call) = 0;
+  virtual KeyChoice run(const IndexCall& call) = 0;
 
   // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
@@ -100,6 +102,7 @@ class Ops {
   Matrix output_gate(const Matrix& x, const Matrix& gate, GateForm form = GateForm::sigmoid) {
     return run(OutputGateCall{x, gate, form});
   }
+  KeyChoice choose_keys(const IndexCall& call) { return run(call); }
 
  private:
   Arithmetic arithmetic_;

@@ -36,6 +36,7 @@ class ReferenceOps : public Ops {
   Matrix run(const StateSpaceCall& call) override;
   Matrix run(const GatedNormCall& call) override;
   Matrix run(const OutputGateCall& call) override;
+  KeyChoice run(const IndexCall& call) override;
 
   Matrix add(const Matrix& a, const Matrix& b) override;
   Matrix multiply(const Matrix& x, double factor) override;

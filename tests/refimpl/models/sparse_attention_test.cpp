@@ -36,12 +36,12 @@ TEST(ChooseKeys, TakesTheBestOfThoseAQueryMaySee) {
                  .heads = 2,
                  .head_dim = 1,
                  .top_k = 2};
-  const KeyChoice choice = choose_keys(ops, call);
+  const KeyChoice choice = ops.choose_keys(call);
   EXPECT_EQ(choice.keys[0], (std::vector<std::int32_t>{1, 2}));  // scores 1, 3, 2
   EXPECT_EQ(choice.keys[1], (std::vector<std::int32_t>{2, 3}));  // 1, -3, 2, 5
   EXPECT_EQ(ops.download(choice.positions), (std::vector<double>{1, 2, 2, 3}));
   call.top_k = 3;
-  EXPECT_EQ(choose_keys(ops, call).keys[0], (std::vector<std::int32_t>{0, 1, 2}));
+  EXPECT_EQ(ops.choose_keys(call).keys[0], (std::vector<std::int32_t>{0, 1, 2}));
 }
 
 TEST(ChooseKeys, OfEqualScoresTheEarlierAndNeverNaNWhileANumberIsLeft) {
@@ -53,7 +53,7 @@ TEST(ChooseKeys, OfEqualScoresTheEarlierAndNeverNaNWhileANumberIsLeft) {
                        .heads = 1,
                        .head_dim = 1,
                        .top_k = 3};
-  EXPECT_EQ(choose_keys(ops, call).keys[0], (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(ops.choose_keys(call).keys[0], (std::vector<std::int32_t>{1, 2, 3}));
 }
 
 // Every key chosen, by pages of one row, is what attention to all of them gives.

@@ -182,23 +182,33 @@ TEST(EndpointMutants, OneLayerInEightBits) {
 }
 
 // The likeliest token is told with the second's probability, and the other way round.
+void swap_likeliest(Document& answer, std::size_t, std::size_t) {
+  Document& logprobs = answer["choices"][0]["logprobs"];
+  for (std::size_t i = 0; i < logprobs["tokens"].size(); ++i) {
+    Document& top = logprobs["top_logprobs"][i];
+    if (!top.is_object() || top.size() < 2) continue;
+    std::vector<std::pair<double, std::string>> order;
+    for (const auto& [name, value] : top.items()) order.emplace_back(-value.get<double>(), name);
+    std::sort(order.begin(), order.end());
+    std::swap(top[order[0].second], top[order[1].second]);
+    logprobs["token_logprobs"][i] = top[logprobs["tokens"][i].get<std::string>()];
+  }
+}
+
 TEST(EndpointMutants, TheTwoLikeliestSwapped) {
   const ServedProgram server(model_of("llama"), {"--token-ids-only"});
-  const FaultyProxy proxy(server.port(), [](Document& answer, std::size_t, std::size_t) {
-    Document& logprobs = answer["choices"][0]["logprobs"];
-    for (std::size_t i = 0; i < logprobs["tokens"].size(); ++i) {
-      Document& top = logprobs["top_logprobs"][i];
-      if (!top.is_object() || top.size() < 2) continue;
-      std::vector<std::pair<double, std::string>> order;
-      for (const auto& [name, value] : top.items()) order.emplace_back(-value.get<double>(), name);
-      std::sort(order.begin(), order.end());
-      std::swap(top[order[0].second], top[order[1].second]);
-      logprobs["token_logprobs"][i] = top[logprobs["tokens"][i].get<std::string>()];
-    }
-  });
+  const FaultyProxy proxy(server.port(), swap_likeliest);
   const HeldAgainst result = held(proxy.url(), model_of("llama"), {"--longest", "2"});
   EXPECT_EQ(result.process.exit_code, 1) << result.process.out;
   EXPECT_EQ(result.first(), 2U);  // of two tokens drawn, neither likely: the first that it writes
+}
+
+// No other choice of an expert says what these say, either.
+TEST(EndpointMutants, TheTwoLikeliestSwappedOfAMixtureInBfloat16) {
+  const ServedProgram server(model_of("qwen3-moe"), {"--token-ids-only", "--precision", "bf16"});
+  const FaultyProxy proxy(server.port(), swap_likeliest);
+  const HeldAgainst result = held(proxy.url(), model_of("qwen3-moe"), {"--longest", "17"}, "bf16");
+  EXPECT_EQ(result.process.exit_code, 1) << result.process.out;
 }
 
 TEST(EndpointMutants, ATemperatureInTheProbabilities) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace assay::logprobs {
@@ -13,6 +14,7 @@ namespace {
 using Chosen = std::set<std::int32_t>;
 constexpr int kHalvings = 24;      // of the error, down to where a choice just turns
 constexpr double kBehind = 1.001;  // and as far behind that point
+constexpr std::size_t kMostKeyMoves = 64;
 
 // Scores of `down` lowered, of `up` raised.
 struct Move {
@@ -63,21 +65,41 @@ class TieFinder {
   }
 
   std::vector<Move> moves(double error) const {
+    if (choice_.kind == ChoiceKind::keys) return moves_of_keys(error);
     std::vector<Move> all;
     const Chosen others = everything().up;
     for (const std::int32_t down : chosen_)
-      for (const std::int32_t up : others)
-        if (may_pass(down, up, error)) all.push_back({{down}, {up}});
+      for (const std::int32_t up : others) all.push_back({{down}, {up}});
     const std::size_t size = scores_.size() / choice_.groups;
     for (std::size_t out = 0; choice_.groups > 1 && out < choice_.groups; ++out)
       for (std::size_t in = 0; in < choice_.groups; ++in)
         if (in != out) all.push_back({group(out, size), group(in, size)});
     return all;
   }
-  // Of many keys few are looked at: they are chosen by nothing but their scores.
-  bool may_pass(std::int32_t down, std::int32_t up, double error) const {
-    return choice_.kind != ChoiceKind::keys ||
-           scores_[static_cast<std::size_t>(down)] - scores_[static_cast<std::size_t>(up)] <= 2 * error;
+  // Keys are chosen by nothing but their scores, and there may be thousands: the nearest pairs are of the last that were chosen and
+  // the first that were not.
+  std::vector<Move> moves_of_keys(double error) const {
+    const auto score = [&](std::int32_t i) {
+      const double own = scores_[static_cast<std::size_t>(i)];
+      return std::isnan(own) ? std::numeric_limits<double>::infinity() : own;  // chosen before all others
+    };
+    const Chosen up = everything().up;
+    std::vector<std::int32_t> last(chosen_.begin(), chosen_.end()), first(up.begin(), up.end());
+    std::sort(last.begin(), last.end(), [&](auto a, auto b) { return score(a) < score(b); });
+    std::sort(first.begin(), first.end(), [&](auto a, auto b) { return score(a) > score(b); });
+    last.resize(std::min(last.size(), kMostKeyMoves));
+    first.resize(std::min(first.size(), kMostKeyMoves));
+    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    for (const std::int32_t out : last)
+      for (const std::int32_t in : first)
+        if (score(out) - score(in) <= 2 * error) pairs.emplace_back(out, in);
+    std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
+      return score(a.first) - score(a.second) < score(b.first) - score(b.second);
+    });
+    pairs.resize(std::min(pairs.size(), kMostKeyMoves));
+    std::vector<Move> all;
+    for (const auto& pair : pairs) all.push_back({{pair.first}, {pair.second}});
+    return all;
   }
   static Chosen group(std::size_t index, std::size_t size) {
     Chosen members;

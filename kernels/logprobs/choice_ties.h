@@ -21,7 +21,7 @@ struct ChoiceTie {
 };
 
 // Other choices of one router or indexer at one token that errors.at(token) in each of its scores may make: the plain computation's own,
-// and all of one for another, and, where experts are chosen by groups, of one group for another. The nearest first.
+// and all of one for another (of keys the nearest 64), and, where experts are chosen by groups, of one group for another. The nearest first.
 std::vector<ChoiceTie> ties_of(std::span<const WatchedChoice> choices, std::size_t choice, std::size_t token,
                                const ChoiceErrors& errors);
 

@@ -9,6 +9,7 @@
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/report.h"
 #include "core/system/text.h"
 #include "paramcount/engine_rules.h"
@@ -223,7 +224,7 @@ void add_plan_options(CLI::App& command, Settings& s) {
   command.add_option("--gpu-memory", s.gpu_memory, "Of one GPU (48GB)")->type_name("BYTES");
   command
       .add_option("--gpu-utilization", s.question.plan.usable, "The part of it an engine uses (default: 0.9)")
-      ->check(CLI::Range(0.01, 1.0));
+      ->check(real_range(0.01, 1.0));
   command
       .add_option("--gpus-per-node", s.question.plan.gpus_per_node, "For TensorRT-LLM's rules (default: 8)")
       ->check(CLI::Range(1, 1024));

@@ -9,6 +9,7 @@
 #include "core/formats/stream_digest.h"
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
+#include "core/system/real_range.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/endpoint/api_keys.h"
@@ -110,7 +111,7 @@ void add_handoff_options(CLI::App& command, HandoffSettings& s) {
   command
       .add_option("--handoff-timeout", s.timeout,
                   "Seconds to wait for the other side while nothing moves (default: 60)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_range(0.001, 1e6))
       ->type_name("S");
   command
       .add_option("--handoff-key-file", s.key_file,

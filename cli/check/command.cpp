@@ -14,6 +14,7 @@
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -122,7 +123,7 @@ void add_check(CLI::App& program, Action& action, const KernelSelector& select) 
   command.add_option("--text", s.text, "A text whose perplexity is measured")->type_name("FILE");
   command.add_option("--max-perplexity", s.most_perplexity, "With --text: how high it may be")
       ->type_name("X")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_real())
       ->needs("--text");
   command.add_option("--kernels", s.kernels, "Kernels whose forward pass is held against the reference's")
       ->type_name("SELECTION")

@@ -10,6 +10,7 @@
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/compare/logprobs.h"
@@ -52,7 +53,8 @@ Noise noise_of(const SavedResponses& first, const SavedResponses& other) {
 
 struct EndpointReport {
   std::string way, model;
-  bool scores_prompts = false;
+  bool scores_prompts = false, cache_excluded = false;
+  std::size_t missing = 0;  // log-probabilities that did not come
   std::vector<AskedSet> sets;
   Noise again, together;
   std::size_t other_texts() const { return again.other_texts + together.other_texts; }
@@ -106,10 +108,32 @@ void decide(EndpointReport& report) {
     report.verdict = fmt::format("{} ({}{})", set.found.verdict, set.name,
                                  &set == &report.sets.front() ? "" : fmt::format("; {}", set.meaning));
   }
-  if (report.status == CaseStatus::passed)
-    report.verdict =
-        fmt::format("{}; asked again {:.2g} apart, all at once {:.2g}", report.sets.front().found.verdict,
-                    report.again.figures.max_abs, report.together.figures.max_abs);
+  if (report.status != CaseStatus::passed) return;
+  report.verdict =
+      fmt::format("{}; asked again {:.2g} apart, all at once {:.2g}", report.sets.front().found.verdict,
+                  report.again.figures.max_abs, report.together.figures.max_abs);
+  std::string doubt;
+  if (report.missing > 0)
+    doubt = fmt::format("{} log-probabilities did not come", with_thousands(report.missing));
+  else if (!report.cache_excluded)
+    doubt =
+        "what was right may have come out of a cache: the server takes no cache_salt, and does not tell "
+        "that nothing was cached";
+  if (doubt.empty()) return;
+  report.status = CaseStatus::mistrusted;
+  report.verdict = fmt::format("MISTRUSTED: {} ({})", doubt, report.verdict);
+}
+
+// Far better than its precision explains: then that is not its precision, and hides errors of others.
+std::string finer_precision(const EndpointReport& report, Precision precision) {
+  constexpr double kFar = 20;
+  const bool coarse = precision != Precision::f64 && precision != Precision::f32;
+  if (!coarse || report.status != CaseStatus::passed || report.sets.empty()) return "";
+  const SideVerdict& side = *report.sets.front().found.a;
+  if (side.tokens.size() < 16 || kFar * side.rms > side.rms_limit) return "";
+  return fmt::format(
+      "errors are {:.0f} times smaller than {} explains: ask for --precision f32, which sees more",
+      side.rms_limit / std::max(side.rms, side.rms_limit * 1e-6), name(precision));
 }
 
 std::vector<AskedSet> asked_sets() {
@@ -142,6 +166,8 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights)
     EndpointAsker::Answers answers = asker.ask(prompts, s.made, set.at_once);
     if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
     set.saved = std::move(answers.saved);
+    report.missing += answers.missing;
+    if (report.sets.empty()) report.cache_excluded = asker.way().excludes_cache || answers.none_is_cached;
     report.sets.push_back(std::move(set));
   }
   if (interrupted()) return report;
@@ -167,9 +193,15 @@ void print(const Output& output, const CompareEndpointSettings& s, const Endpoin
   output.line(
       fmt::format("noise: asked again {:.3g} apart at most, all at once {:.3g}; {} texts written otherwise\n",
                   report.again.figures.max_abs, report.together.figures.max_abs, report.other_texts()));
+  std::vector<std::pair<std::string, const PairFigures*>> figures;
+  for (const AskedSet& set : report.sets)
+    if (set.found.a) figures.emplace_back(std::string(set.name) + " − truth", &set.found.a->figures);
+  print_figures(output, figures);
   for (const AskedSet& set : report.sets) {
     if (set.found.a) print_side(output, set.name, *set.found.a, set.saved);
   }
+  const std::string finer = finer_precision(report, precision_from_text(s.precision).value());
+  if (!finer.empty()) output.line("note: " + finer);
 }
 
 Json document(const CompareEndpointSettings& s, const EndpointReport& report) {
@@ -183,11 +215,15 @@ Json document(const CompareEndpointSettings& s, const EndpointReport& report) {
           {"model", report.model},
           {"prompts", report.sets.empty() ? 0 : report.sets[0].saved.texts.size()},
           {"prompts_scored", report.scores_prompts},
+          {"precision", s.precision},
+          {"cache_excluded", report.cache_excluded},
+          {"missing", report.missing},
           {"noise",
            {{"again", report.again.figures.max_abs},
             {"at_once", report.together.figures.max_abs},
             {"other_texts", report.other_texts()}}},
           {"sets", std::move(sets)},
+          {"status", status_name(report.status)},
           {"verdict", report.verdict}};
 }
 
@@ -214,10 +250,11 @@ int run_compare_endpoint(const CompareEndpointSettings& s) {
     output.paint(report.verdict, style_of(report.status));
   }
   if (output.json_wanted()) output.json(document(s, report));
-  if (!s.html.empty() && !report.sets.empty()) {
-    CompareLogprobsSettings page;
-    page.a = s.url;
-    write_whole(s.html, to_page(page, {report.sets[0].saved, nullptr, report.sets[0].found}));
+  if (!s.html.empty()) {
+    std::vector<PageSide> sides;
+    for (const AskedSet& set : report.sets)
+      if (set.found.a) sides.push_back({set.name, set.saved, *set.found.a});
+    write_whole(s.html, to_page("assay compare endpoint", s.url, report.status, report.verdict, sides));
   }
   if (!s.junit.empty()) write_whole(s.junit, to_junit("assay compare endpoint", junit_cases(report)));
   return report.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;
@@ -263,7 +300,7 @@ void add_compare_endpoint(CLI::App& compare, Action& action) {
   command
       .add_option("--timeout", s.seconds,
                   "Seconds without a byte after which a request has failed (default: 600)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_range(0.001, 1e6))
       ->type_name("S");
   command.add_option("--seed", s.seed, "Of prompts that are drawn (default: 0)")->type_name("N");
   command.add_option("--html", s.html, "A page with a strip of every text")

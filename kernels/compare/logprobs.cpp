@@ -7,6 +7,7 @@
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/threads.h"
 #include "kernels/compare/style.h"
 #include "refimpl/tokenizers/token_list.h"
@@ -32,6 +33,9 @@ int run_compare_logprobs(const CompareLogprobsSettings& s) {
   if (s.limit && !s.model.empty())
     throw Error::usage("--limit is for A and B alone: against --model the precision says what is too far");
   if (s.model.empty() && !s.before.empty()) throw Error::usage("--prompt-tokens is for --model");
+  if (s.model.empty() && !(s.precision_a.empty() && s.precision_b.empty()))
+    throw Error::usage("--precision is for --model");
+  const std::string precision_a = s.precision_a.empty() ? "bf16" : s.precision_a;
   const SavedResponses a = read_responses(s.a);
   std::optional<SavedResponses> b;
   if (!s.b.empty()) b = read_responses(s.b);
@@ -41,9 +45,9 @@ int run_compare_logprobs(const CompareLogprobsSettings& s) {
       .a = &a,
       .b = b ? &*b : nullptr,
       .model = weights ? &*weights : nullptr,
-      .precision_a = precision_from_text(s.precision_a).value(),
-      .precision_b = precision_from_text(s.precision_b.empty() ? s.precision_a : s.precision_b).value(),
-      .before = s.before.empty() ? std::vector<TokenId>() : parse_tokens(s.before),
+      .precision_a = precision_from_text(precision_a).value(),
+      .precision_b = precision_from_text(s.precision_b.empty() ? precision_a : s.precision_b).value(),
+      .before = s.before.empty() ? std::vector<TokenId>() : parse_tokens(s.before, "--prompt-tokens"),
       .limit = s.limit,
       .jobs = s.common.jobs};
   const LogprobComparison found = compare_logprobs(request);
@@ -90,7 +94,7 @@ void add_compare_logprobs(CLI::App& compare, Action& action) {
       ->type_name("IDS");
   command.add_option("--limit", s.limit, "Of A and B alone: so far apart two may be, in nats")
       ->type_name("NATS")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(real_range(0.0, 1e6));
   command.add_option("--html", s.html, "A page with a strip of every text")
       ->type_name("FILE")
       ->check(not_empty());

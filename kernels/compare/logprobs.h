@@ -4,6 +4,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/formats/logprobs/saved.h"
@@ -16,7 +18,7 @@ namespace assay {
 
 struct CompareLogprobsSettings {
   CommonOptions common;
-  std::string a, b, model, before, precision_a = "bf16", precision_b, html, junit;
+  std::string a, b, model, before, precision_a, precision_b, html, junit;
   std::optional<double> limit;
 };
 
@@ -30,6 +32,10 @@ struct ComparedResponses {
 void print_logprobs(const Output& output, const CompareLogprobsSettings& settings,
                     const ComparedResponses& compared);
 Json to_json(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+// A row each: mean, mean absolute and largest difference, KL, ranks and firsts turned.
+void print_figures(const Output& output,
+                   const std::vector<std::pair<std::string, const logprobs::PairFigures*>>& rows);
+std::string_view status_name(CaseStatus status);  // "passed"
 // One side against the model.
 void print_side(const Output& output, std::string_view who, const logprobs::SideVerdict& side,
                 const logprobs::SavedResponses& saved);
@@ -41,6 +47,14 @@ JunitCase verdict_case(const std::string& command, CaseStatus status, const std:
 std::vector<JunitCase> junit_cases(const ComparedResponses& compared);
 // Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
 std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+// The same of sides of one server, each against the model.
+struct PageSide {
+  std::string name;  // "asked again"
+  const logprobs::SavedResponses& saved;
+  const logprobs::SideVerdict& verdict;
+};
+std::string to_page(const std::string& title, const std::string& heading, CaseStatus status,
+                    const std::string& verdict, const std::vector<PageSide>& sides);
 
 void add_compare_logprobs(CLI::App& compare, Action& action);
 

@@ -88,24 +88,45 @@ std::string tiles_of(const ComparedResponses& compared) {
   return "<div class=\"tiles\">" + tiles + "</div>\n";
 }
 
+std::string beginning(const std::string& title, const std::string& heading, CaseStatus status,
+                      const std::string& verdict) {
+  const std::string style = std::string(kHeatMapStyle) + std::string(kTokenStrip);
+  return html::head({.title = title, .style = style}) +
+         fmt::format("<main>\n<h1>{}</h1>\n<p class=\"{}\">{}</p>\n", html::escape(heading),
+                     status == CaseStatus::passed ? "good" : "bad", html::escape(verdict));
+}
+
+std::string ending() {
+  return "</main>\n" + std::string(html::kEnd);
+}
+
+constexpr HeatScale kBudgets = {.low = 0.01, .limit = 1, .high = 100}, kNats = {.low = 1e-6, .high = 1};
+
 }  // namespace
 
 std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared) {
   const LogprobComparison& found = compared.found;
-  const std::string style = std::string(kHeatMapStyle) + std::string(kTokenStrip);
-  std::string page = html::head({.title = "assay compare logprobs", .style = style});
-  const bool good = found.status == CaseStatus::passed;
-  page += fmt::format("<main>\n<h1>{}{}</h1>\n<p class=\"{}\">{}</p>\n",
-                      html::escape(escape_for_terminal(settings.a)),
-                      compared.b != nullptr ? html::escape(" and " + escape_for_terminal(settings.b)) : "",
-                      good ? "good" : "bad", html::escape(found.verdict));
+  std::string heading = escape_for_terminal(settings.a);
+  if (compared.b != nullptr) heading += " and " + escape_for_terminal(settings.b);
+  std::string page = beginning("assay compare logprobs", heading, found.status, found.verdict);
   page += tiles_of(compared);
-  const HeatScale budgets = {.low = 0.01, .limit = 1, .high = 100}, nats = {.low = 1e-6, .high = 1};
-  if (found.a) page += strips("A: error by budget", compared.a, judged_cells(*found.a), budgets);
-  if (found.b) page += strips("B: error by budget", *compared.b, judged_cells(*found.b), budgets);
+  if (found.a) page += strips("A: error by budget", compared.a, judged_cells(*found.a), kBudgets);
+  if (found.b) page += strips("B: error by budget", *compared.b, judged_cells(*found.b), kBudgets);
   if (!found.a && found.matched)
-    page += strips("|B − A|, nats", compared.a, apart_cells(*found.matched), nats);
-  return page + "</main>\n" + std::string(html::kEnd);
+    page += strips("|B − A|, nats", compared.a, apart_cells(*found.matched), kNats);
+  return page + ending();
+}
+
+std::string to_page(const std::string& title, const std::string& heading, CaseStatus status,
+                    const std::string& verdict, const std::vector<PageSide>& sides) {
+  std::string page = beginning(title, escape_for_terminal(heading), status, verdict), tiles;
+  for (const PageSide& side : sides)
+    tiles += html::tile(fmt::format("{} of {}", side.verdict.beyond, side.verdict.tokens.size()),
+                        fmt::format("tokens beyond their budget, {}", side.name));
+  page += "<div class=\"tiles\">" + tiles + "</div>\n";
+  for (const PageSide& side : sides)
+    page += strips(side.name + ": error by budget", side.saved, judged_cells(side.verdict), kBudgets);
+  return page + ending();
 }
 
 }  // namespace assay

@@ -86,10 +86,6 @@ Json ratios_json(const RatioFigures& r) {
           {"text_mean_max", r.text_mean_max}};
 }
 
-std::string_view word_of(CaseStatus status) {
-  return status == CaseStatus::passed ? "passed" : status == CaseStatus::failed ? "failed" : "mistrusted";
-}
-
 Json token_json(const JudgedToken& token, const SavedResponses& saved) {
   Json one = {{"text", saved.texts[token.text].name},
               {"token", token.position},
@@ -103,6 +99,19 @@ Json token_json(const JudgedToken& token, const SavedResponses& saved) {
 }
 
 }  // namespace
+
+std::string_view status_name(CaseStatus status) {
+  return status == CaseStatus::passed ? "passed" : status == CaseStatus::failed ? "failed" : "mistrusted";
+}
+
+void print_figures(const Output& output,
+                   const std::vector<std::pair<std::string, const PairFigures*>>& rows) {
+  Table table({"", "tokens", "mean Δ", "mean |Δ|", "rms", "max |Δ|", "KL top", "max", "ranks turned",
+               "firsts turned"},
+              {kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
+  for (const auto& [who, figures] : rows) add_pairs(table, who, *figures);
+  output.line(table.render());
+}
 
 void print_side(const Output& output, std::string_view who, const SideVerdict& side,
                 const SavedResponses& saved) {
@@ -122,7 +131,7 @@ void print_side(const Output& output, std::string_view who, const SideVerdict& s
 }
 
 Json side_json(const SideVerdict& side, const SavedResponses& saved) {
-  Json document = {{"status", word_of(side.status)},
+  Json document = {{"status", status_name(side.status)},
                    {"reasons", side.reasons},
                    {"hints", side.hints},
                    {"other_experts", side.other_experts},
@@ -142,13 +151,11 @@ void print_logprobs(const Output& output, const CompareLogprobsSettings&, const 
   output.line("A  " + count_of(compared.a));
   if (compared.b != nullptr) output.line("B  " + count_of(*compared.b));
   output.line("");
-  Table table({"", "tokens", "mean Δ", "mean |Δ|", "rms", "max |Δ|", "KL top", "max", "ranks turned",
-               "firsts turned"},
-              {kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
-  if (compared.b != nullptr) add_pairs(table, "B − A", found.figures);
-  if (found.a) add_pairs(table, "A − truth", found.a->figures);
-  if (found.b) add_pairs(table, "B − truth", found.b->figures);
-  output.line(table.render());
+  std::vector<std::pair<std::string, const PairFigures*>> rows;
+  if (compared.b != nullptr) rows.emplace_back("B − A", &found.figures);
+  if (found.a) rows.emplace_back("A − truth", &found.a->figures);
+  if (found.b) rows.emplace_back("B − truth", &found.b->figures);
+  print_figures(output, rows);
   if (compared.b != nullptr && found.ratios.tokens > 0) print_ratios(output, found.ratios);
   if (found.a) print_side(output, "A", *found.a, compared.a);
   if (found.b) print_side(output, "B", *found.b, *compared.b);
@@ -169,7 +176,7 @@ Json to_json(const CompareLogprobsSettings& settings, const ComparedResponses& c
   if (found.a) document["a_against_model"] = side_json(*found.a, compared.a);
   if (found.b) document["b_against_model"] = side_json(*found.b, *compared.b);
   document["notes"] = found.notes;
-  document["status"] = word_of(found.status);
+  document["status"] = status_name(found.status);
   document["verdict"] = found.verdict;
   return document;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "core/system/error.h"
@@ -18,26 +19,33 @@ namespace {
 constexpr int kCandidates = 4;
 
 Json openai_request(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
-  Json body = {{"prompt", prompt.ids}, {"max_tokens", made}, {"temperature", 0}, {"return_token_ids", true}};
+  Json body = {{"prompt", prompt.ids},
+               {"max_tokens", made},
+               {"temperature", 0},
+               {"return_token_ids", true},
+               {"return_tokens_as_token_ids", true}};
   if (!model.empty()) body["model"] = model;
   return body;
 }
 
-std::string echo_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+std::string echo_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made,
+                      const std::string&) {
   Json body = openai_request(model, prompt, made);
   body["echo"] = true;
   body["logprobs"] = kCandidates;
   return dump_json(body, -1);
 }
 
-std::string prompt_logprobs_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+std::string prompt_logprobs_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made,
+                                 const std::string&) {
   Json body = openai_request(model, prompt, made);
   body["logprobs"] = kCandidates;
   body["prompt_logprobs"] = kCandidates;
   return dump_json(body, -1);
 }
 
-std::string sglang_body(const std::string&, const EndpointPrompt& prompt, std::size_t made) {
+std::string sglang_body(const std::string&, const EndpointPrompt& prompt, std::size_t made,
+                        const std::string&) {
   return dump_json(Json{{"input_ids", prompt.ids},
                         {"sampling_params", {{"max_new_tokens", made}, {"temperature", 0}}},
                         {"return_logprob", true},
@@ -47,7 +55,8 @@ std::string sglang_body(const std::string&, const EndpointPrompt& prompt, std::s
 }
 
 // Nothing of the prompt is taken from a cache, where the server lets itself be told.
-std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, std::size_t made) {
+std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, std::size_t made,
+                              const std::string&) {
   return dump_json(Json{{"prompt", prompt.ids},
                         {"n_predict", made},
                         {"n_probs", kCandidates},
@@ -56,19 +65,42 @@ std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, 
                    -1);
 }
 
-std::string generated_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made) {
+std::string generated_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made,
+                           const std::string&) {
   Json body = openai_request(model, prompt, made);
   body["logprobs"] = kCandidates;
   return dump_json(body, -1);
 }
 
+// Blocks of other runs are not found under a salt of this one; those of its own first answers are, when it asks again.
+std::string salted_body(const std::string& model, const EndpointPrompt& prompt, std::size_t made,
+                        const std::string& salt) {
+  Json body = openai_request(model, prompt, made);
+  body["logprobs"] = kCandidates;
+  body["cache_salt"] = salt;
+  return dump_json(body, -1);
+}
+
 // Those that score prompts first.
-constexpr std::array<AskingWay, 5> kWays = {
-    {{"echo of completions", "/v1/completions", true, echo_body},
-     {"vLLM's prompt_logprobs", "/v1/completions", true, prompt_logprobs_body},
-     {"SGLang's /generate", "/generate", true, sglang_body},
-     {"llama-server's /completion, what it writes alone", "/completion", false, llama_server_body},
-     {"completions, what it writes alone", "/v1/completions", false, generated_body}}};
+constexpr std::array<AskingWay, 6> kWays = {
+    {{"echo of completions", "/v1/completions", true, true, echo_body},
+     {"vLLM's prompt_logprobs", "/v1/completions", true, true, prompt_logprobs_body},
+     {"SGLang's /generate", "/generate", true, true, sglang_body},
+     {"llama-server's /completion, what it writes alone", "/completion", false, true, llama_server_body},
+     {"completions, what it writes alone, with a cache_salt", "/v1/completions", false, true, salted_body},
+     {"completions, what it writes alone", "/v1/completions", false, false, generated_body}}};
+
+std::string made_salt() {
+  std::random_device random;
+  return fmt::format("assay-{:08x}{:08x}", random(), random());
+}
+
+// OpenAI's usage.prompt_tokens_details.cached_tokens, of an answer that tells it.
+bool tells_no_cached(const std::string& body) {
+  const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
+  const nlohmann::json::json_pointer cached("/usage/prompt_tokens_details/cached_tokens");
+  return answer.is_object() && answer.contains(cached) && answer[cached] == 0;
+}
 
 std::size_t scored(const SavedText& text, std::size_t from) {
   std::size_t count = 0;
@@ -129,12 +161,12 @@ std::vector<EndpointPrompt> built_in_prompts(const Encode& encode, std::size_t v
 }
 
 EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first)
-    : connect_(std::move(connect)), model_(std::move(model)) {
+    : connect_(std::move(connect)), model_(std::move(model)), salt_(made_salt()) {
   EndpointClient client = connect_();
   if (model_.empty()) model_ = first_model(client);
   for (const AskingWay& way : kWays) {
     way_ = &way;
-    const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2));
+    const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2, salt_ + "-first"));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
     try {
       const SavedText text = text_of(answer, first);
@@ -171,10 +203,12 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
   Answers all;
   all.saved.texts.resize(prompts.size());
   std::vector<std::string> wrong(prompts.size());
+  std::vector<char> uncached(prompts.size());
   const auto ask_one = [&](EndpointClient& client, std::size_t i) {
     try {
-      all.saved.texts[i] =
-          text_of(client.post(way_->route, way_->body(model_, prompts[i], made)), prompts[i]);
+      const HttpAnswer answer = client.post(way_->route, way_->body(model_, prompts[i], made, salt_));
+      all.saved.texts[i] = text_of(answer, prompts[i]);
+      uncached[i] = tells_no_cached(answer.body) ? 1 : 0;
     } catch (const Error& error) {
       wrong[i] = error.message();
     }
@@ -195,6 +229,9 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
     SavedText& text = all.saved.texts[i];
     if (all.other_tokens.empty()) all.other_tokens = other_token(text, prompts[i]);
     for (std::size_t t = 0; t < prompts[i].ids.size(); ++t) text.tokens[t].id = prompts[i].ids[t];
+    const std::size_t from = way_->scores_prompts ? 1 : prompts[i].ids.size();
+    all.missing += text.tokens.size() - from - scored(text, from);
+    all.none_is_cached = all.none_is_cached && uncached[i] != 0;
   }
   return all;
 }

@@ -23,7 +23,7 @@ struct EndpointPrompt {
 };
 
 // Short, long, repeated, several languages, and lengths around those of blocks, none longer than `longest`. Ids of the last kind are
-// drawn by seed: no server has them cached. `encode` may be empty: then all are drawn.
+// drawn by seed. `encode` may be empty: then all are drawn.
 using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 std::vector<EndpointPrompt> built_in_prompts(const Encode& encode, std::size_t vocabulary,
                                              std::size_t longest, std::uint64_t seed);
@@ -33,7 +33,10 @@ struct AskingWay {
   const char* name;   // "echo", "prompt_logprobs", …: for people
   const char* route;  // "/v1/completions"
   bool scores_prompts;
-  std::string (*body)(const std::string& model, const EndpointPrompt& prompt, std::size_t made);
+  // The first answers of a run cannot come out of a cache: prompts are scored, caches are turned off, or the run's own salt is taken.
+  bool excludes_cache;
+  std::string (*body)(const std::string& model, const EndpointPrompt& prompt, std::size_t made,
+                      const std::string& salt);
 };
 
 class EndpointAsker {
@@ -50,14 +53,16 @@ class EndpointAsker {
   // Throws Error::input where an answer is an error.
   struct Answers {
     SavedResponses saved;
-    std::string other_tokens;  // where the server made other tokens of a prompt: which
+    std::string other_tokens;    // where the server made other tokens of a prompt: which
+    std::size_t missing = 0;     // log-probabilities of tokens that such an answer has, and that did not come
+    bool none_is_cached = true;  // each answer tells that nothing of its prompt was
   };
   Answers ask(const std::vector<EndpointPrompt>& prompts, std::size_t made, bool at_once) const;
 
  private:
   static SavedText text_of(const HttpAnswer& answer, const EndpointPrompt& prompt);
   Connect connect_;
-  std::string model_, refusal_;
+  std::string model_, refusal_, salt_;
   const AskingWay* way_ = nullptr;
 };
 

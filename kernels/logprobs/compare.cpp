@@ -35,6 +35,10 @@ class BothTruths {
  public:
   BothTruths(const LogprobRequest& request, std::vector<Precision> precisions)
       : request_(request), maker_(*request.model, std::move(precisions), request.jobs) {
+    for (const TokenId id : request.before)
+      if (id >= maker_.model().vocabulary())
+        throw Error::usage(fmt::format("a token before the texts is {}, beyond the model's vocabulary of {}",
+                                       id, maker_.model().vocabulary()));
     const bool needed = needs_tokenizer(*request.a) || (request.b != nullptr && needs_tokenizer(*request.b));
     if (!needed) return;
     try {
@@ -160,12 +164,16 @@ class BothTruths {
 
 SideVerdict verdict_of(BothTruths& both, SideTexts& side, std::size_t precision) {
   SideVerdict verdict = both.judge(side, precision);
+  std::vector<std::string> faults;
   for (std::size_t t = 0; t < side.entire.size(); ++t) {
     if (side.entire[t].fault.empty()) continue;
     if (verdict.status == CaseStatus::passed) verdict.status = CaseStatus::mistrusted;
-    verdict.reasons.push_back(
+    faults.push_back(
         fmt::format("text {}: {}", escape_for_terminal(side.saved->texts[t].name), side.entire[t].fault));
   }
+  // Where nothing could be held, they are why.
+  verdict.reasons.insert(verdict.tokens.empty() ? verdict.reasons.begin() : verdict.reasons.end(),
+                         faults.begin(), faults.end());
   return verdict;
 }
 

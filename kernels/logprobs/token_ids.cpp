@@ -49,6 +49,10 @@ std::string cut_prompt(const SavedText& text, const Tokenizer& tokenizer, std::v
                      text.unknown_before, ids.size());
 }
 
+std::string beyond(TokenId id, std::size_t vocabulary) {
+  return fmt::format("token {} is beyond the model's vocabulary of {}", id, vocabulary);
+}
+
 // BOS, of a tokenizer that begins texts with it.
 std::optional<TokenId> added_bos(const Tokenizer& tokenizer) {
   const std::vector<TokenId> ids = tokenizer.encode("a", {.add_special = true});
@@ -66,7 +70,10 @@ bool needs_tokenizer(const SavedResponses& saved) {
 EntireText entire_text(const SavedText& text, const Tokenizer* tokenizer, std::span<const TokenId> before,
                        std::size_t vocabulary) {
   EntireText whole;
-  if (text.unknown_before > 0) {
+  for (const SavedToken& token : text.tokens)
+    if (token.id && *token.id >= vocabulary && whole.fault.empty())
+      whole.fault = beyond(*token.id, vocabulary);
+  if (whole.fault.empty() && text.unknown_before > 0) {
     if (!before.empty())
       whole.ids.assign(before.begin(), before.end());
     else if (text.prompt_text && tokenizer != nullptr)
@@ -87,8 +94,7 @@ EntireText entire_text(const SavedText& text, const Tokenizer* tokenizer, std::s
   if (text.bos_over_first && tokenizer != nullptr && !whole.ids.empty())
     whole.ids.front() = added_bos(*tokenizer).value_or(whole.ids.front());
   for (const TokenId id : whole.ids)
-    if (id >= vocabulary && whole.fault.empty())
-      whole.fault = fmt::format("token {} is beyond the model's vocabulary of {}", id, vocabulary);
+    if (id >= vocabulary && whole.fault.empty()) whole.fault = beyond(id, vocabulary);
   return whole;
 }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/system/error.h"
+#include "core/system/real_range.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -19,7 +20,7 @@ void add_plugin_options(CLI::App& command, PluginOptions& options) {
       .add_option("--plugin-timeout", options.limits.seconds,
                   "Seconds a plugin's kernel may take for one run (default: 60)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(real_range(0.1, 86400.0));
   command
       .add_option("--plugin-memory", options.memory, "Memory a plugin's process may allocate (default: 4GiB)")
       ->type_name("SIZE");

@@ -12,6 +12,7 @@
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
 #include "refimpl/bench_url/load_generator.h"
@@ -147,7 +148,7 @@ void add_target(CLI::App& command, BenchSettings& s) {
   command
       .add_option("--timeout", s.seconds,
                   "Seconds without a byte after which a request has failed (default: 600)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_range(0.001, 1e6))
       ->type_name("S");
 }
 
@@ -162,7 +163,7 @@ void add_load(CLI::App& command, BenchSettings& s) {
       ->type_name("N");
   auto* rate =
       command.add_option("--rate", s.rate, "Open loop: requests a second on average, Poisson by --seed")
-          ->check(CLI::Range(1e-6, 1e6))
+          ->check(real_range(1e-6, 1e6))
           ->excludes(concurrency)
           ->type_name("R");
   auto* trace =
@@ -171,7 +172,7 @@ void add_load(CLI::App& command, BenchSettings& s) {
           ->excludes(rate)
           ->type_name("FILE");
   command.add_option("--time-scale", s.time_scale, "The trace's times by X (0.5: twice as fast)")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(real_range(0.0, 1e6))
       ->needs(trace)
       ->type_name("X");
   command
@@ -201,7 +202,7 @@ void add_prompts(CLI::App& command, BenchSettings& s) {
       ->type_name("FROM-TO")
       ->check(not_empty());
   command.add_option("--temperature", s.wishes.temperature, "Of every request (default: 0)")
-      ->check(CLI::Range(0.0, 2.0));
+      ->check(real_range(0.0, 2.0));
   command
       .add_option("--count-by", s.count_by,
                   "auto | logprobs: who tells how many tokens a chunk bears (logprobs cost the server time)")
@@ -210,7 +211,7 @@ void add_prompts(CLI::App& command, BenchSettings& s) {
 
 void add_levels(CLI::App& command, BenchSettings& s) {
   const auto add = [&](const char* name, std::optional<double>& ms, const char* what) {
-    command.add_option(name, ms, what)->check(CLI::PositiveNumber)->type_name("MS");
+    command.add_option(name, ms, what)->check(positive_real())->type_name("MS");
   };
   add("--slo-ttft", s.level.first_token_ms, "Goodput: the first token within so many milliseconds");
   add("--slo-tpot", s.level.token_ms, "Goodput: TPOT at most");

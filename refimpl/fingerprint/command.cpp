@@ -7,6 +7,7 @@
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "refimpl/fingerprint/report.h"
 
 namespace assay {
@@ -67,7 +68,7 @@ void add_fingerprint(CLI::App& program, Action& action) {
   command
       .add_option("--timeout", s.wishes.endpoint.seconds,
                   "Seconds without a byte after which a request has failed (default: 600)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_range(0.001, 1e6))
       ->type_name("S");
   command.add_option("--html", s.html, "Write a page with the singular values")
       ->type_name("FILE")

@@ -12,6 +12,7 @@
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/real_range.h"
 #include "core/system/threads.h"
 #include "refimpl/models/model.h"
 #include "refimpl/replay/report.h"
@@ -174,16 +175,16 @@ void add_options(CLI::App& command, Settings& s) {
       .add_option("--texts", s.simulation.scheduler.texts_at_once, "Requests running at once (default: 256)")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
   command.add_option("--step-ms", s.simulation.step_ms, "The clock: what a step takes (default: 20)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(real_range(0.0, 1e6));
   command
       .add_option("--token-us", s.simulation.token_us,
                   "The clock: what each of its tokens adds (default: 25)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(real_range(0.0, 1e9));
   auto* slo = command
                   .add_option("--slo", s.simulation.first_token_slo_ms,
                               "Milliseconds to the first token that are wanted")
                   ->type_name("MS")
-                  ->check(CLI::PositiveNumber);
+                  ->check(positive_real());
   command
       .add_flag("--reject-early", s.reject_early, "Also with requests turned away that would come too late")
       ->needs(slo);

@@ -13,6 +13,7 @@
 #include "core/system/json.h"
 #include "core/system/message.h"
 #include "core/system/not_empty.h"
+#include "core/system/real_range.h"
 #include "core/system/report.h"
 #include "core/system/stop_on_request.h"
 #include "core/system/text.h"
@@ -194,7 +195,7 @@ void add_limits(CLI::App& command, ServeSettings& s) {
       ->check(CLI::Range(1, 10'000))
       ->type_name("N");
   command.add_option("--timeout", s.seconds, "Of one answer, in seconds; longer ones: 504 (default: 600)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(real_range(0.001, 1e6))
       ->type_name("S");
   command.add_option("--grace", s.grace, "Seconds for what is under way when a signal comes (default: 10)")
       ->check(CLI::Range(0, 1'000'000))

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -151,6 +152,7 @@ class HttpServer::Routes {
     post("/tokenize", &Routes::tokenize);
     post("/detokenize", &Routes::detokenize);
     get("/v1/models", &Routes::models);
+    get("/v1/models/(.+)", &Routes::one_model);
     get("/health", &Routes::health);
     get("/metrics", &Routes::metrics);
     server_.set_error_handler([](const Request&, Response& response) {
@@ -199,6 +201,12 @@ class HttpServer::Routes {
     });
   }
 
+  // Of a body, as its header has it; what is no length is longer than any.
+  static std::uint64_t told_length(const Request& request) {
+    return parse_u64(request.get_header_value("Content-Length"))
+        .value_or(std::numeric_limits<std::uint64_t>::max());
+  }
+
   // Bodies whose length is not told, or which would grow when unpacked, have no limit in the library: they are not read.
   httplib::Server::HandlerResponse before_body(const Request& request, Response& response) {
     const bool is_post = request.method == "POST";
@@ -209,6 +217,8 @@ class HttpServer::Routes {
       refuse(response, kNoLength, "the body's length has to be told, in Content-Length");
     } else if (request.has_header("Content-Encoding")) {
       refuse(response, kNoJson, "the body must not be packed");
+    } else if (is_post && told_length(request) > options_.body_bytes) {
+      refuse(response, kTooLarge, "the request's body is too large");
     } else {
       return httplib::Server::HandlerResponse::Unhandled;
     }
@@ -301,13 +311,20 @@ class HttpServer::Routes {
     give(response, {{"prompt", text + stream.finish()}});
   }
 
+  Json model() const {
+    return {{"id", service_.model_name()},
+            {"object", "model"},
+            {"created", began_},
+            {"owned_by", "assay"},
+            {"max_model_len", service_.context()}};
+  }
   void models(const Request&, Response& response) {
-    const Json model = {{"id", service_.model_name()},
-                        {"object", "model"},
-                        {"created", began_},
-                        {"owned_by", "assay"},
-                        {"max_model_len", service_.context()}};
-    give(response, {{"object", "list"}, {"data", Json::array({model})}});
+    give(response, {{"object", "list"}, {"data", Json::array({model()})}});
+  }
+  void one_model(const Request& request, Response& response) {
+    if (request.matches[1] != service_.model_name())
+      return refuse(response, kNoModel, "there is no such model: /v1/models names the one that is served");
+    give(response, model());
   }
 
   void health(const Request&, Response& response) {

@@ -7,7 +7,7 @@
 
 namespace assay {
 
-std::vector<TokenId> parse_tokens(const std::string& list) {
+std::vector<TokenId> parse_tokens(const std::string& list, std::string_view option) {
   std::vector<TokenId> tokens;
   std::string_view rest = list;
   while (true) {
@@ -16,7 +16,7 @@ std::vector<TokenId> parse_tokens(const std::string& list) {
     const auto id = parse_u64(part);
     if (!id || *id > 0xFFFFFFFF)
       throw Error::usage(
-          fmt::format("--tokens takes ids with commas between, not \"{}\"", escape_for_terminal(part)));
+          fmt::format("{} takes ids with commas between, not \"{}\"", option, escape_for_terminal(part)));
     tokens.push_back(static_cast<TokenId>(*id));
     if (comma == std::string_view::npos) return tokens;
     rest.remove_prefix(comma + 1);

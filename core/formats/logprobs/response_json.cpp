@@ -42,6 +42,8 @@ double checked_logprob(double value, const ResponsePlace& place) {
 }
 
 double logprob_of(const OrderedJson& value, const ResponsePlace& place) {
+  // Where Python's bare -Infinity is no JSON, it is written as a text.
+  if (value == "-Infinity" || value == "-inf") return -std::numeric_limits<double>::infinity();
   if (!value.is_number()) throw place.error(fmt::format("a log-probability is {}", value.type_name()));
   return checked_logprob(value.get<double>(), place);
 }

@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "core/system/json.h"
+#include "core/system/not_empty.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -15,7 +16,8 @@ void add_cache_options(CLI::App& command, RunSettings& settings) {
                   "Keep caches smaller: fp8, int8, kivi4, kivi2, streaming, h2o, snapkv, pyramidkv, grouped, "
                   "with options "
                   "(h2o:budget=64); docs/caches.md")
-      ->type_name("METHOD");
+      ->type_name("METHOD")
+      ->check(not_empty());
 }
 
 void check_cache_options(const RunSettings& settings) {

@@ -48,7 +48,7 @@ std::unique_ptr<PartSource> source_of(const HandoffSettings& s, const std::strin
   const auto place = socket_place(where);
   if (!place) return std::make_unique<PartFolderSource>(where, patience_of(s));
   const ApiKeys keys = s.key_file.empty() ? ApiKeys() : ApiKeys::read(s.key_file);
-  keys.require_for(place->host, where);
+  keys.require_for(place->host, where, "--handoff-key-file");
   auto source = std::make_unique<PartSocketSource>(
       *place, [keys](const std::string& authorization) { return keys.admits(authorization); },
       patience_of(s));
@@ -68,6 +68,10 @@ std::string rules_text(const RunSettings& s, const SamplingParams& p) {
   for (const std::string& file : {s.grammar, s.json_schema})
     text += file.empty() ? " -" : " " + sha256_of_file(File::open(file)).hex();
   return text;
+}
+
+std::string sums_of(const RunSettings& s) {
+  return s.ranks.wanted() ? s.ranks.sum : std::string();
 }
 
 }  // namespace
@@ -137,9 +141,9 @@ void check_handoff_options(const RunSettings& settings) {
         "over ranks nothing is left for --handoff-heads, and --handoff-draft is none or recompute");
   if (!s.wanted()) return;
   if (settings.interactive || settings.claims || !settings.perplexity.empty() || settings.only_numbers() ||
-      !settings.cache_dir.empty())
+      !settings.cache_dir.empty() || !settings.kv_cache.empty())
     throw Error::usage("a hand-off goes with a text that is made")
-        .remedy("leave out --interactive, --claims, --perplexity, --logits, --dump, --cache-dir");
+        .remedy("leave out --interactive, --claims, --perplexity, --logits, --dump, --cache-dir, --kv-cache");
   if (!s.to.empty() && settings.speculation.wanted())
     throw Error::usage("--speculate is the other side's: --handoff-draft says what it is given");
   if (!s.from.empty() && (settings.has_text() || !settings.token_lists.empty()))
@@ -160,7 +164,8 @@ HandoffSent send_handoff(const HandoffModel& with, const HandoffModel& whole, co
       .draft = s.draft.empty() ? DraftHandoff::none : draft_handoff_from(s.draft).value(),
       .senders = s.senders,
       .text = settings.has_text(),
-      .rules = rules_text(settings, request.sampling)};
+      .rules = rules_text(settings, request.sampling),
+      .sums = sums_of(settings)};
   const RankGrid others = other_side(s.ranks);
   std::vector<std::unique_ptr<PartSink>> sinks;
   std::vector<HandoffTaker> takers;
@@ -219,6 +224,7 @@ RunTakeover::RunTakeover(HandoffModel with, const RunSettings& settings,
 RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const SpeculationOptions& speculation,
                                      const std::function<void(TokenId, std::span<const double>)>& show) {
   taken_->require_rules(rules_text(settings_, request.sampling));
+  taken_->require_sums(sums_of(settings_));
   taken_->read(kHandedBlock);
   const std::size_t guesses = guesses_of(speculation.shape), context = with_.model.context();
   const std::size_t most =

@@ -57,7 +57,7 @@ void RankHandoff::send(RankedModel& ranked, const HandoffModel& with) {
   }
   document_["handoff"]["ranks"] = std::move(ranks);
   write_message(handoff_lines(sent, tokens));
-  write_message(fmt::format("{} ranks handed over {:.6g} bytes a token of rows together", bytes.size(),
+  write_message(fmt::format("{} ranks handed over {:.6g} bytes a token of rows together", with.shape.ranks,
                             rows / static_cast<double>(tokens)));
 }
 
@@ -67,6 +67,7 @@ void RankHandoff::take(RankedModel& ranked, const HandoffModel& with) {
   std::optional<RequestRules> rules;  // outlives the text
   {
     const std::lock_guard lock(mutex_);
+    if (taking.ticket().text) open_.tokenizer();  // whose end tokens are stops, too
     rules.emplace(open_, settings_);
     rules->apply(request);
   }

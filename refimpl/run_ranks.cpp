@@ -288,7 +288,16 @@ void add_rank_options(CLI::App& command, RankSettings& s) {
 
 void check_rank_options(const RunSettings& settings) {
   if (!settings.ranks.wanted()) {
-    if (settings.ranks.threads) throw Error::usage("--threads-as-ranks goes with --tp, --pp, --ep or --dp");
+    const RankSettings plain, &s = settings.ranks;
+    if (s.threads || s.sum != plain.sum || s.micro_batches != plain.micro_batches ||
+        s.limit_seconds != plain.limit_seconds)
+      throw Error::usage(
+          "--threads-as-ranks, --rank-sum, --micro-batches and --rank-timeout go with --tp, --pp, --ep or "
+          "--dp");
+    const char* together = std::getenv("OMPI_COMM_WORLD_SIZE");
+    if (together != nullptr && parse_u64(together).value_or(1) > 1)
+      throw Error::usage(fmt::format("mpirun started {} of this, each of which would do all of it", together))
+          .remedy("say how they are to share it: --tp, --pp, --ep, --dp");
     return;
   }
   const bool of_host =

@@ -96,9 +96,12 @@ int show_planted(const CompareModelSettings& s, const RankClaimRequest& request,
                     {"by", verdict.by}});
   }
   const bool good = planted == caught && planted > 0;
+  const std::string what =
+      fmt::format("{} cut into {}", escape_for_terminal(s.model), request.settings.grid.text());
   const std::string verdict =
-      fmt::format("{}: {} of {} faults caught in {} cut into {}", good ? "OK" : "FAILED", caught, planted,
-                  escape_for_terminal(s.model), request.settings.grid.text());
+      planted == 0
+          ? fmt::format("FAILED: no fault can be planted in {}, so that nothing is proved", what)
+          : fmt::format("{}: {} of {} faults caught in {}", good ? "OK" : "FAILED", caught, planted, what);
   if (output.text_wanted()) {
     const std::string lines = table.render();
     output.line(std::string_view(lines).substr(0, lines.size() - 1));

@@ -150,9 +150,11 @@ std::vector<Claim> handoff_claims(const HandoffModel& with, std::span<const Toke
   for (const auto& [layer, error] : truncation_errors(with.model, with.ops, tokens.first(most), most / 2))
     claims.push_back({fmt::format("cut_beginning_{}", layer),
                       layer == 0
-                          ? "the first layer's keys without positions, of a text cut at its beginning ≡ "
-                            "computed anew"
-                          : "the same, which nobody can promise: these keys have seen what was cut",
+                          ? std::string("the first layer's keys without positions, of a text cut at its "
+                                        "beginning ≡ computed anew")
+                          : fmt::format("the same of layer {}, which nobody can promise: these keys have "
+                                        "seen what was cut",
+                                        layer),
                       "keys before rotation, relative to the largest", error, 0, layer == 0 && exact});
   return claims;
 }

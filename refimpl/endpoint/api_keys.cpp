@@ -49,10 +49,10 @@ ApiKeys ApiKeys::read(const std::string& file) {
   return keys;
 }
 
-void ApiKeys::require_for(const std::string& host, const std::string& said) const {
+void ApiKeys::require_for(const std::string& host, const std::string& said, const std::string& option) const {
   if (is_loopback(host) || wanted()) return;
   throw Error::usage(fmt::format("{} can be reached from elsewhere", escape_for_terminal(said)))
-      .remedy("name the keys of those who may ask with --api-key-file FILE");
+      .remedy(fmt::format("name the keys of those who may ask with {} FILE", option));
 }
 
 bool ApiKeys::admits(std::string_view authorization) const {

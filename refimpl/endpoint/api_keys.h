@@ -15,7 +15,8 @@ class ApiKeys {
   bool wanted() const { return !digests_.empty(); }
   // Throws Error::usage for an address that others than this machine reach, where there are no keys.
   // `said`: the address as its user gave it.
-  void require_for(const std::string& host, const std::string& said) const;
+  void require_for(const std::string& host, const std::string& said,
+                   const std::string& option = "--api-key-file") const;
   // Takes as long for any header of its length: digests are compared, all of them, whole.
   bool admits(std::string_view authorization) const;
 

@@ -91,11 +91,8 @@ std::optional<DraftHandoff> draft_handoff_from(std::string_view name) {
 }
 
 std::string to_text(const HandoffTicket& ticket) {
-  return Json{{"tokens", ticket.tokens},
-              {"first", name(ticket.first)},
-              {"draft", name(ticket.draft)},
-              {"text", ticket.text},
-              {"rules", ticket.rules}}
+  return Json{{"tokens", ticket.tokens}, {"first", name(ticket.first)}, {"draft", name(ticket.draft)},
+              {"text", ticket.text},     {"rules", ticket.rules},       {"sums", ticket.sums}}
       .dump();
 }
 
@@ -109,7 +106,8 @@ HandoffTicket ticket_from(std::string_view text) {
                        .first = *first,
                        .draft = *draft,
                        .text = as_text.get<bool>(),
-                       .rules = text_from(member(document, "rules"))};
+                       .rules = text_from(member(document, "rules")),
+                       .sums = text_from(member(document, "sums"))};
   for (const ParsedJson& token : tokens) ticket.tokens.push_back(token_from(token));
   return ticket;
 }

@@ -32,6 +32,7 @@ struct HandoffTicket {
   DraftHandoff draft = DraftHandoff::none;
   bool text = false;  // the prompt was a text: the answer is to be shown as one
   std::string rules;  // by which the first token was chosen, and the next ones must be
+  std::string sums;   // of ranks: how they add, "tree" or "order"; of one process: empty
 };
 std::string to_text(const HandoffTicket& ticket);
 HandoffTicket ticket_from(std::string_view text);  // Throws Error::input.

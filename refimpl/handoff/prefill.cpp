@@ -71,7 +71,8 @@ class Prefill {
                                                      .first = options_.first,
                                                      .draft = options_.draft,
                                                      .text = options_.text,
-                                                     .rules = options_.rules});
+                                                     .rules = options_.rules,
+                                                     .sums = options_.sums});
     for (const auto& sender : senders_) {
       sender->send(PartKind::ticket, ticket);
       if (options_.by_layer) sender->start();

@@ -34,7 +34,7 @@ struct HandoffOptions {
   std::size_t chunk = 512;    // tokens of the prompt that are read, and sent, at once
   std::uint64_t senders = 1;  // heads go as this many ranks of a tensor-parallel prefill would send them
   bool text = false;
-  std::string rules;
+  std::string rules, sums;
 };
 
 // Where faults are planted (claims/handoff_faults.h).

@@ -130,6 +130,15 @@ void Takeover::require_rules(const std::string& rules) {
   });
 }
 
+void Takeover::require_sums(const std::string& sums) {
+  if (sums.empty() || ticket_.sums.empty() || ticket_.sums == sums) return;
+  told([&] {
+    throw Error::input(
+        fmt::format("the prefill's ranks add by --rank-sum {}, these by {}", ticket_.sums, sums))
+        .remedy("give both sides the same --rank-sum");
+  });
+}
+
 void Takeover::read(std::size_t block_tokens) {
   told([&] {
     side_by_side([&](std::size_t i) { read(streams_[i], block_tokens); });

@@ -30,6 +30,8 @@ class Takeover {
   const HandoffTicket& ticket() const { return ticket_; }
   // Throws Error::input where the first token was chosen by other rules.
   void require_rules(const std::string& rules);
+  // Where both sides are ranks, that they add alike. Throws Error::input.
+  void require_sums(const std::string& sums);
   // Until the last part. Throws as above, and where something is missing.
   void read(std::size_t block_tokens);
   HandedText text(std::size_t block_tokens);

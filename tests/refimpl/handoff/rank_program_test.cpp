@@ -117,6 +117,61 @@ std::size_t parts_left(const fs::path& folder) {
   return parts;
 }
 
+// Of a text the decoder's tokenizer is opened before its rules are made: its end is a stop there as well, though no config names it.
+class RankHandoffOfText : public testing::Test {
+ protected:
+  RankHandoffOfText() {
+    for (const auto& entry : fs::directory_iterator(source_dir() / "data/tinylm"))
+      if (const fs::path name = entry.path().filename();
+          name != "config.json" && name != "generation_config.json")
+        fs::create_symlink(entry.path(), dir_.path() / name);
+    nlohmann::json config = nlohmann::json::parse(read_file(source_dir() / "data/tinylm/config.json"));
+    config.erase("eos_token_id");
+    write_file(dir_ / "config.json", config.dump());
+  }
+  ProcessResult run_model(const std::vector<std::string>& more) const {
+    return assay(joined({"run", dir_.path().string(), "-j", "1", "--precision", "f64"}, more));
+  }
+
+  TempDir dir_, places_;
+  const std::vector<std::string> text_ = {"-p", "Once upon a time the cat and the dog"};
+  const std::string parts_ = places_ / "parts";
+};
+
+TEST_F(RankHandoffOfText, EndsWhereTheTokenizerSaysSo) {
+  const std::string uncut = run_model(joined(text_, {"-n", "24", "--tp", "2", "--threads-as-ranks"})).out;
+  const ProcessResult sent = run_model(joined(text_, {"--handoff-to", parts_, "--handoff-ranks", "2"}));
+  ASSERT_EQ(sent.exit_code, 0) << sent.err;
+  const ProcessResult taken =
+      run_model({"--handoff-from", parts_, "-n", "24", "--tp", "2", "--threads-as-ranks"});
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
+  EXPECT_EQ(taken.out, uncut);
+}
+
+TEST_F(RankHandoffOfText, RanksOfBothSidesAddAlike) {
+  ASSERT_EQ(run_model(joined(text_, {"--tp", "2", "--threads-as-ranks", "--handoff-to", parts_,
+                                     "--handoff-ranks", "2"}))
+                .exit_code,
+            0);
+  const ProcessResult taken =
+      run_model({"--handoff-from", parts_, "-n", "4", "--tp", "2", "--threads-as-ranks", "--handoff-ranks",
+                 "2", "--rank-sum", "order"});
+  EXPECT_EQ(taken.exit_code, 2);
+  EXPECT_NE(taken.err.find("the prefill's ranks add by --rank-sum tree, these by order"), std::string::npos)
+      << taken.err;
+}
+
+TEST_F(RankHandoffOfText, WhatWouldBeIgnoredIsRefused) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--handoff-from", parts_, "--kv-cache", "int8"},
+        {"--tokens", "1,2", "--rank-sum", "order"},
+        {"--tokens", "1,2", "--kv-cache", ""}}) {
+    const ProcessResult result = run_model(wrong);
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
 TEST(RankHandoffProgram, WritesTheTextOfOneProcess) {
   ASSAY_PROGRAM_OR_SKIP("mpirun");
   if (const std::string why = why_no_ranks(); !why.empty()) GTEST_SKIP() << "SKIPPED: " << why;

@@ -98,6 +98,7 @@ def check_refusals(client, model):
     assert refused(openai.BadRequestError, extra_body={"mirostat": 1}).param == "mirostat"
     assert refused(openai.NotFoundError, model="gpt-4").code == "model_not_found"
     assert [each.id for each in client.models.list()] == [model]
+    assert client.models.retrieve(model).id == model
 
 
 async def check_many(url, model):

@@ -159,6 +159,10 @@ TEST(Models, AreListed) {
   const Document list = server().get("/v1/models").json();
   EXPECT_EQ(list["data"][0]["id"], "tinylm");
   EXPECT_EQ(list["data"][0]["max_model_len"], 256);
+  EXPECT_EQ(server().get("/v1/models/tinylm").json(), list["data"][0]);
+  const auto other = server().get("/v1/models/gpt");
+  EXPECT_EQ(other.status, 404);
+  EXPECT_EQ(other.json()["error"]["code"], "model_not_found");
 }
 
 }  // namespace

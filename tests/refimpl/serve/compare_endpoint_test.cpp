@@ -89,9 +89,58 @@ TEST(CompareEndpoint, WhatIsWrongTheSecondTimeIsToldApart) {
   const FaultyProxy stale(server.port(), [](Document& answer, std::size_t times, std::size_t) {
     if (times == 1) spoil(answer);
   });
-  const ProcessResult result = held(stale.url());
+  const TempDir dir;
+  const ProcessResult result = held(stale.url(), {"--html", (dir / "page.html").string()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.out.find("asked again; right the first time"), std::string::npos) << result.out;
+  const std::string page = read_file(dir / "page.html");
+  EXPECT_NE(page.find("<p class=\"bad\">FAILED: "), std::string::npos);
+  EXPECT_NE(page.find("<h2>asked again: error by budget</h2>"), std::string::npos);
+}
+
+// Of twenty tokens and more the eleventh is told without its value.
+TEST(CompareEndpoint, ValuesThatDoNotComeAreMistrusted) {
+  const ServedProgram server(tinylm());
+  const FaultyProxy holes(server.port(), [](Document& answer, std::size_t, std::size_t) {
+    Document& values = answer["choices"][0]["logprobs"]["token_logprobs"];
+    if (values.size() > 20) values[10] = nullptr;
+  });
+  const TempDir dir;
+  const ProcessResult result = held(holes.url(), {"--json", (dir / "report.json").string()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("log-probabilities did not come"), std::string::npos) << result.out;
+  const Document report = Document::parse(read_file(dir / "report.json"));
+  EXPECT_EQ(report["status"], "mistrusted");
+  EXPECT_GT(report["missing"], 0);
+  EXPECT_GT(report["sets"][0]["against_model"]["against_truth"]["kl_tokens"],
+            0);  // candidates come by their ids
+}
+
+// A server of what it writes alone, as most of OpenAI's kind are.
+TEST(CompareEndpoint, ACacheThatCannotBeExcludedIsMistrusted) {
+  const ServedProgram server(tinylm());
+  struct Kind {
+    bool takes_salts, tells_cached;
+    int exit_code;
+    const char* said;
+  };
+  for (const Kind& kind : {Kind{false, false, 1, "may have come out of a cache"},
+                           Kind{false, true, 0, "OK: "}, Kind{true, false, 0, "with a cache_salt"}}) {
+    const FaultyProxy generating(server.port(), FaultyProxy::Exchange([&](const ProxiedExchange& exchange) {
+                                   const Document& asked = exchange.asked;
+                                   if (asked.contains("echo") || asked.contains("prompt_logprobs") ||
+                                       (asked.contains("cache_salt") && !kind.takes_salts))
+                                     return Document{{"error", {{"message", "no such field"}}}};
+                                   Document answer = exchange.ask(asked);
+                                   answer["usage"].erase("prompt_tokens_details");
+                                   if (kind.tells_cached)
+                                     answer["usage"]["prompt_tokens_details"] = {{"cached_tokens", 0}};
+                                   return answer;
+                                 }));
+    const ProcessResult result = held(generating.url());
+    EXPECT_EQ(result.exit_code, kind.exit_code) << result.out << result.err;
+    EXPECT_NE(result.out.find(kind.said), std::string::npos) << result.out;
+  }
 }
 
 TEST(CompareEndpoint, WhatCompanyChangesIsToldApart) {

@@ -134,6 +134,15 @@ TEST_F(CompareLogprobs, WhatCannotBeHeldIsMistrusted) {
             0);
   EXPECT_NE(read_file(page).find("class=\"strip\""), std::string::npos);
   EXPECT_EQ(assay({"compare", "logprobs", a}).exit_code, 2);
+  EXPECT_EQ(assay({"compare", "logprobs", a, a, "--limit", "nan"}).exit_code, 2);
+  EXPECT_EQ(assay({"compare", "logprobs", a, a, "--precision", "f32"}).exit_code,
+            2);  // of what, without a model?
+  write_file(dir_ / "beyond.jsonl", R"({"ids": [0, 99999], "logprobs": [null, -1.5]})");
+  const ProcessResult beyond = held({dir_ / "beyond.jsonl"});
+  EXPECT_EQ(beyond.exit_code, 1);
+  EXPECT_NE(beyond.out.find("MISTRUSTED: text response 0: token 99999 is beyond the model's vocabulary of 448"),
+            std::string::npos)
+      << beyond.out;
   EXPECT_EQ(assay({"compare", "logprobs", a, (dir_ / "gone").string()}).exit_code, 2);
 }
 

@@ -152,6 +152,15 @@ TEST(HostileClients, OnlyBodiesOfKnownLengthAreRead) {
     const std::string answer = client.read_some();
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 411") || answer.starts_with("HTTP/1.1 415")) << answer;
   }
+  for (const std::string length :
+       {"2001", "-5", "99999999999999999999999", "12x"}) {  // none of it is waited for
+    const RawClient client(server.port());
+    client.send(
+        "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        "application/json\r\nContent-Length: " +
+        length + "\r\n\r\n");
+    EXPECT_TRUE(client.read_some().starts_with("HTTP/1.1 413")) << length;
+  }
   const std::string large = Document({{"prompt", std::string(2500, 'a')}}).dump();
   const auto answer = server.post("/v1/completions", large);
   EXPECT_EQ(answer.status, 413);

@@ -8,6 +8,7 @@
 #include "core/numeric/simd_option.h"
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
+#include "core/system/one_of.h"
 #include "core/system/text.h"
 #include "refimpl/run_cache.h"
 #include "refimpl/run_handoff.h"
@@ -102,7 +103,7 @@ void add_numbers(CLI::App& command, RunSettings& s) {
   command
       .add_option("--windows", s.windows.kind,
                   "Of --perplexity: whole (default), or cut and counted as by transformers or llama.cpp")
-      ->transform(CLI::CheckedTransformer(kWindowKinds))
+      ->transform(one_of(kWindowKinds))
       ->type_name("KIND");
   command
       .add_option("--context", s.windows.context, "Of --perplexity: tokens a window (default: the model's)")

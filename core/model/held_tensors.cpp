@@ -267,11 +267,11 @@ HeldTensors held_tensors(const OpenedModel& model, const HeldAs& as) {
         .remedy("without --engine and --tp no description is needed");
   const ModuleTree tree = described ? layout.applied_to(std::move(described->tree)) : ModuleTree();
   if (as.names != HeldNames::stored && !are_names_known(tree.family))
-    throw Error::refused(fmt::format("under which names engines hold a {} is not known here", tree.title))
+    throw Error::input(fmt::format("under which names engines hold a {} is not known here", tree.title))
         .in(model.checkpoint.root)
         .remedy("leave out --engine: tensors are then named as they are stored");
   for (const std::string& refusal : refusals_to_cut(tree, as.grid))
-    throw Error::refused(refusal).in(model.checkpoint.root).remedy("take another --tp or --ep");
+    throw Error::input(refusal).in(model.checkpoint.root).remedy("take another --tp or --ep");
   HeldTensors held = Holder(model, tree, as).take();
   return held;
 }

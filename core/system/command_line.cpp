@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "core/system/one_of.h"
 #include "core/system/threads.h"
 
 namespace assay {
@@ -18,7 +19,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->check(CLI::Range(1, 1024));
   command.add_option("--progress", options.progress, "Progress bar: auto (on a terminal), always, never")
       ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(kModes).description(""));
+      ->transform(one_of(kModes));
 }
 
 void set_examples(CLI::App& command, const std::string& examples) {

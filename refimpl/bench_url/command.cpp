@@ -11,6 +11,7 @@
 
 #include "core/system/error.h"
 #include "core/system/not_empty.h"
+#include "core/system/one_of.h"
 #include "core/system/output_paths.h"
 #include "core/system/real_range.h"
 #include "core/system/text.h"
@@ -196,7 +197,7 @@ void add_prompts(CLI::App& command, BenchSettings& s) {
   command
       .add_option("--prompt-as", s.wishes.form,
                   "auto | ids | text (default: ids where the server takes them, else texts)")
-      ->transform(CLI::CheckedTransformer(forms))
+      ->transform(one_of(forms))
       ->type_name("FORM");
   command.add_option("--token-ids", s.ids, "What prompts of ids are made of (default: what /tokenize gives)")
       ->type_name("FROM-TO")

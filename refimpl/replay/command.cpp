@@ -11,6 +11,7 @@
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
+#include "core/system/one_of.h"
 #include "core/system/output_paths.h"
 #include "core/system/real_range.h"
 #include "core/system/threads.h"
@@ -154,12 +155,12 @@ void add_options(CLI::App& command, Settings& s) {
   command
       .add_option("--policy", s.policies,
                   "Who is served next: fcfs (default), priority, sjf, lpm; may be repeated")
-      ->transform(CLI::CheckedTransformer(policies))
+      ->transform(one_of(policies))
       ->type_name("POLICY");
   command
       .add_option("--preemption", s.preemption,
                   "What is preempted is computed again (default), or swapped out")
-      ->transform(CLI::CheckedTransformer(preemptions))
+      ->transform(one_of(preemptions))
       ->type_name("recompute|swap");
   command
       .add_option("--block-tokens", s.block_tokens, "Tokens a block, where the trace has none (default: 16)")

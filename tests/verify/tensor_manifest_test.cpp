@@ -91,8 +91,8 @@ TEST(TensorManifest, RefusesWhatItCannotTell) {
     EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
   };
   const std::string llama = (models() / "llama").string();
-  refused({(models() / "gpt2").string(), "--tensors", "--engine", "vllm"}, 1, "is not known here");
-  refused({llama, "--tensors", "--tp", "4"}, 1, "4");
+  refused({(models() / "gpt2").string(), "--tensors", "--engine", "vllm"}, 2, "is not known here");
+  refused({llama, "--tensors", "--tp", "4"}, 2, "4");
   refused({llama, "--tensors", "--tp", "0"}, 2, "--tp takes");
   refused({llama, "--tensors", "--tp", "4", "--ep", "3"}, 2, "--ep 3");
   refused({llama, "--tp", "2"}, 2, "for --tensors");

@@ -168,6 +168,8 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
     way_ = &way;
     const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2, salt_ + "-first"));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
+    if (answer.status == 401 || answer.status == 403)
+      throw Error::usage("the server: " + answer.why()).remedy("give its key by --api-key-file FILE");
     try {
       const SavedText text = text_of(answer, first);
       if (scored(text, way.scores_prompts ? 1 : first.ids.size()) >=

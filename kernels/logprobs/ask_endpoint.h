@@ -42,7 +42,7 @@ struct AskingWay {
 class EndpointAsker {
  public:
   using Connect = std::function<EndpointClient()>;
-  // Tries the ways with `first`. Throws Error::io where nobody answers.
+  // Tries the ways with `first`. Throws Error::io where nobody answers, Error::usage where a key is wanted.
   EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first);
   // Why no way gives log-probabilities; empty: one does, and the rest may be called.
   const std::string& refusal() const { return refusal_; }

@@ -176,6 +176,12 @@ TEST(CompareEndpoint, NoProbabilitiesNoServer) {
   const ProcessResult nobody = held("http://127.0.0.1:9");
   EXPECT_EQ(nobody.exit_code, 2);
   EXPECT_NE(nobody.err.find("does not answer"), std::string::npos);
+  const TempDir dir;
+  write_file(dir / "keys", "first-of-the-keys\n");
+  const ServedProgram locked(tinylm(), {"--api-key-file", (dir / "keys").string()});
+  const ProcessResult without = held(url_of(locked.port()));
+  EXPECT_EQ(without.exit_code, 2) << without.out;
+  EXPECT_NE(without.err.find("--api-key-file"), std::string::npos) << without.err;
 }
 
 TEST(CompareEndpoint, PromptsOfAFile) {

@@ -159,11 +159,11 @@ bool read_plain_object(const OrderedJson& response, const ResponsePlace& place, 
   const OrderedJson* ids = first_list(response, kIdLists);
   const OrderedJson* logprobs = first_list(response, kLogprobLists);
   if (ids == nullptr || logprobs == nullptr) return false;
-  if (logprobs->size() > ids->size())
+  const OrderedJson* prompt = first_list(response, kPromptLists);
+  if (logprobs->size() > ids->size() || (prompt != nullptr && logprobs->size() < ids->size()))
     throw place.error(fmt::format("{} log-probabilities of {} ids", logprobs->size(), ids->size()));
   SavedText text;
   text.name = place.name;
-  const OrderedJson* prompt = first_list(response, kPromptLists);
   if (prompt != nullptr)
     for (const std::uint32_t id : token_ids_of(*prompt, place)) text.tokens.push_back(bare_token(id));
   // Fewer of them than ids: they are of the last ones, the others being the prompt.

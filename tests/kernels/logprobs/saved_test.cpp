@@ -156,6 +156,15 @@ TEST(SavedLogprobs, NeverIsMinusInfinity) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_TRUE(std::isinf(*saved.texts[0].tokens[i].logprob)) << i;
 }
 
+TEST(SavedLogprobs, FewerValuesThanIdsAreOfTheLast) {
+  const SavedText text = parse_responses(R"({"ids": [5, 6, 7], "logprobs": [-1.5, -2.5]})", "a").texts.at(0);
+  EXPECT_FALSE(text.tokens[0].logprob);
+  EXPECT_EQ(text.tokens[2].logprob, -2.5);
+  EXPECT_THROW(parse_responses(R"({"prompt_ids": [4], "ids": [5, 6, 7], "logprobs": [-1.5, -2.5]})", "a"),
+               Error);
+  EXPECT_THROW(parse_responses(R"({"ids": [5], "logprobs": [-1.5, -2.5]})", "a"), Error);
+}
+
 // What is thought has no probabilities, what is said may come in parts.
 TEST(SavedLogprobs, OfTheResponsesApi) {
   const SavedResponses saved = parse_responses(

@@ -140,8 +140,9 @@ TEST_F(CompareLogprobs, WhatCannotBeHeldIsMistrusted) {
   write_file(dir_ / "beyond.jsonl", R"({"ids": [0, 99999], "logprobs": [null, -1.5]})");
   const ProcessResult beyond = held({dir_ / "beyond.jsonl"});
   EXPECT_EQ(beyond.exit_code, 1);
-  EXPECT_NE(beyond.out.find("MISTRUSTED: text response 0: token 99999 is beyond the model's vocabulary of 448"),
-            std::string::npos)
+  EXPECT_NE(
+      beyond.out.find("MISTRUSTED: text response 0: token 99999 is beyond the model's vocabulary of 448"),
+      std::string::npos)
       << beyond.out;
   EXPECT_EQ(assay({"compare", "logprobs", a, (dir_ / "gone").string()}).exit_code, 2);
 }

@@ -19,6 +19,7 @@ namespace assay {
 namespace {
 
 volatile std::sig_atomic_t g_interrupted = 0;
+volatile std::sig_atomic_t g_signal = 0;  // that interrupted
 volatile std::sig_atomic_t g_may_ask = 0, g_asked = 0;
 std::atomic<int> g_deaf = 0;  // pieces of work that do not ask interrupted()
 
@@ -31,6 +32,7 @@ void on_signal(int signal_number) {
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
   }
+  g_signal = signal_number;
   g_interrupted = 1;
 }
 
@@ -98,6 +100,10 @@ void install_interrupt_handler() {
 
 DieWhenInterrupted::DieWhenInterrupted() {
   g_deaf.fetch_add(1);
+  // One that came just before would be looked for by nobody.
+  if (g_interrupted == 0 || g_signal == 0) return;
+  std::signal(g_signal, SIG_DFL);
+  std::raise(g_signal);
 }
 DieWhenInterrupted::~DieWhenInterrupted() {
   g_deaf.fetch_sub(1);

@@ -56,6 +56,16 @@ TEST(Interrupt, WorkThatCannotAskIsEndedAtOnce) {
             128 + SIGTERM);
 }
 
+TEST(Interrupt, SoIsWorkThatBeginsJustBehindTheSignal) {
+  EXPECT_EQ(in_child([] {
+              std::signal(SIGTERM, SIG_DFL);
+              install_interrupt_handler();
+              ::raise(SIGTERM);
+              const DieWhenInterrupted deaf;
+            }),
+            128 + SIGTERM);
+}
+
 // A pattern that backtracks without end: the program listens all the same.
 TEST(Interrupt, ARunawayPatternCanBeStopped) {
   ASSAY_PROGRAM_OR_SKIP("timeout");

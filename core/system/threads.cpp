@@ -23,15 +23,17 @@ volatile std::sig_atomic_t g_signal = 0;  // that interrupted
 volatile std::sig_atomic_t g_may_ask = 0, g_asked = 0;
 std::atomic<int> g_deaf = 0;  // pieces of work that do not ask interrupted()
 
+void end_by(int signal_number) {
+  std::signal(signal_number, SIG_DFL);
+  std::raise(signal_number);
+}
+
 void on_signal(int signal_number) {
   if (g_may_ask != 0 && g_asked == 0) {
     g_asked = 1;
     return;
   }
-  if (g_interrupted != 0 || g_deaf.load(std::memory_order_relaxed) > 0) {
-    std::signal(signal_number, SIG_DFL);
-    std::raise(signal_number);
-  }
+  if (g_interrupted != 0 || g_deaf.load(std::memory_order_relaxed) > 0) end_by(signal_number);
   g_signal = signal_number;
   g_interrupted = 1;
 }
@@ -101,9 +103,7 @@ void install_interrupt_handler() {
 DieWhenInterrupted::DieWhenInterrupted() {
   g_deaf.fetch_add(1);
   // One that came just before would be looked for by nobody.
-  if (g_interrupted == 0 || g_signal == 0) return;
-  std::signal(g_signal, SIG_DFL);
-  std::raise(g_signal);
+  if (g_interrupted != 0 && g_signal != 0) end_by(g_signal);
 }
 DieWhenInterrupted::~DieWhenInterrupted() {
   g_deaf.fetch_sub(1);

@@ -27,8 +27,7 @@ struct StripCell {
 using StripCells = std::map<std::pair<std::size_t, std::size_t>, StripCell>;
 
 std::string words_of(const SavedToken& token) {
-  const bool is_name = token.id && token.text.starts_with("token_id:");  // asked for by its id
-  if (!token.text.empty() && !is_name) return escape_for_terminal(token.text);
+  if (!token.text.empty()) return escape_for_terminal(token.text);
   return token.id ? fmt::format("{} ", *token.id) : "· ";
 }
 

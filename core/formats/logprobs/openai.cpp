@@ -28,6 +28,7 @@ void take_name(std::string_view name, std::string& text, std::optional<std::uint
   text = name;
   if (name.starts_with(kAsId)) {
     id = token_id_of_text(name.substr(kAsId.size()));
+    if (id) text.clear();  // its bytes are not told
     return;
   }
   if (!name.starts_with(kAsBytes)) return;

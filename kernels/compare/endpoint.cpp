@@ -167,7 +167,7 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights)
     if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
     set.saved = std::move(answers.saved);
     report.missing += answers.missing;
-    if (report.sets.empty()) report.cache_excluded = asker.way().excludes_cache || answers.none_is_cached;
+    if (report.sets.empty()) report.cache_excluded = answers.cache_excluded;
     report.sets.push_back(std::move(set));
   }
   if (interrupted()) return report;

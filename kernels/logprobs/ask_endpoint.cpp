@@ -210,7 +210,7 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
     try {
       const HttpAnswer answer = client.post(way_->route, way_->body(model_, prompts[i], made, salt_));
       all.saved.texts[i] = text_of(answer, prompts[i]);
-      uncached[i] = tells_no_cached(answer.body) ? 1 : 0;
+      uncached[i] = way_->excludes_cache || tells_no_cached(answer.body) ? 1 : 0;
     } catch (const Error& error) {
       wrong[i] = error.message();
     }
@@ -233,7 +233,7 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
     for (std::size_t t = 0; t < prompts[i].ids.size(); ++t) text.tokens[t].id = prompts[i].ids[t];
     const std::size_t from = way_->scores_prompts ? 1 : prompts[i].ids.size();
     all.missing += text.tokens.size() - from - scored(text, from);
-    all.none_is_cached = all.none_is_cached && uncached[i] != 0;
+    all.cache_excluded = all.cache_excluded && uncached[i] != 0;
   }
   return all;
 }

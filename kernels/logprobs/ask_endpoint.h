@@ -53,9 +53,10 @@ class EndpointAsker {
   // Throws Error::input where an answer is an error.
   struct Answers {
     SavedResponses saved;
-    std::string other_tokens;    // where the server made other tokens of a prompt: which
-    std::size_t missing = 0;     // log-probabilities of tokens that such an answer has, and that did not come
-    bool none_is_cached = true;  // each answer tells that nothing of its prompt was
+    std::string other_tokens;  // where the server made other tokens of a prompt: which
+    std::size_t missing = 0;   // log-probabilities of tokens that such an answer has, and that did not come
+    bool cache_excluded =
+        true;  // by the way of asking, or each answer tells that nothing of its prompt was cached
   };
   Answers ask(const std::vector<EndpointPrompt>& prompts, std::size_t made, bool at_once) const;
 

@@ -9,6 +9,8 @@ attention, and decodes 12 tokens. Where `assay run` computes the family, all log
 than 1e-3 of the largest one. One line a model: equal (with the largest difference), loaded (assay does not compute it), refused (by
 llama.cpp, with what it says) or differs; the exit code is 1 where one differs or is refused and not excused by EXCUSED.
 Any library that exports llama.h's functions will do: libllama.so, or the one in a wheel of xllamacpp.
+GOLDEN=folder writes llama.cpp's logits there as NAME.tsv, a row a position: data/fixtures/gguf_logits has those of families that
+transformers has no class for (xllamacpp 2026.10.11549).
 """
 import concurrent.futures
 import csv
@@ -135,6 +137,9 @@ def check(assay, name, scratch):
         says = [line for line in loaded.stderr.splitlines() if "error" in line.lower() or "GGML_ASSERT" in line] or loaded.stderr.splitlines()
         return "refused", (says or [f"exit code {loaded.returncode}"])[0].strip()
     theirs = numpy.load(made)
+    if "GOLDEN" in os.environ:
+        rows = "\n".join("\t".join(f"{x:.9g}" for x in row) for row in theirs[::3])
+        pathlib.Path(os.environ["GOLDEN"], name + ".tsv").write_text(f"# llama.cpp's logits of positions 0, 3, 6, 9\n{rows}\n")
     ours = assay_logits(assay, folder, scratch / f"{name}.safetensors")
     if isinstance(ours, str):
         return "loaded", ours

@@ -250,7 +250,7 @@ PUBLISHED = {
         "long_factor": [1.0, 1.5, 2.25, 4.0], "short_factor": [1.0, 1.0, 1.25, 1.5], "original_max_position_embeddings": 256}},
     "bailing_moe_v3": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3,
     "bailing_moe_v3-lora": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3 | {"q_lora_rank": 22,
-        "num_hidden_layers": 5, "expert_swiglu_limit_list": [None, 0, 7.0, 7.0, None, 5.0], "share_expert_swiglu_limit_list": [0, 0, 0, 16.0]},
+        "num_hidden_layers": 5, "expert_swiglu_limit_list": [None, 0, 0.01, 7.0, None, 5.0], "share_expert_swiglu_limit_list": [0, 0, 0, 0.02]},
     "deepseek_v32": {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_n_heads": 4, "index_head_dim": 64,
         "index_topk": 8} | {key: value for key, value in _K25.items() if key not in ("architectures", "model_type")} | {"n_group": 2},
 }

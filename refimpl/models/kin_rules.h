@@ -27,6 +27,10 @@ std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptio
   return make_kin_as(kForm, weights, options);
 }
 
+// A list of the config with a number for each layer, where gates and ups are cut off (DecoderForm::expert_limits); null and 0: nowhere.
+// Empty: there is none.
+std::vector<double> limits_of(const ModelConfig& config, std::string_view key);
+
 // used, of every class here with rotary positions.
 inline constexpr std::string_view kKinKeys[] = {
     "vocab_size",          "hidden_size",  "intermediate_size",       "num_hidden_layers",

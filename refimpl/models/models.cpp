@@ -21,8 +21,8 @@ constexpr std::array kRulesOfFiles = {
     &kDeepseekV32Rule, &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
     &kLatentKinRule,   &kYoutuRule,      &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,
     &kBambaRule,       &kMambaRule,      &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,
-    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule, &kGemma4Rule,
-    &kMistral4Rule,    &kGemma3nRule,    &kOlmoHybridRule};
+    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule, &kLing3Rule,
+    &kGemma4Rule,      &kMistral4Rule,   &kGemma3nRule,       &kOlmoHybridRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

@@ -26,6 +26,7 @@ extern const ModelRule kGptOssRule;
 extern const ModelRule kGraniteHybridRule;
 extern const ModelRule kKimiK25Rule;
 extern const ModelRule kKimiLinearRule;
+extern const ModelRule kLing3Rule;
 extern const ModelRule kLatentKinRule;
 extern const ModelRule kJambaRule;
 extern const ModelRule kLfm2MoeRule;

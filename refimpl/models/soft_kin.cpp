@@ -187,17 +187,6 @@ constexpr FixedKey kStepFixed[] = {
     {"zero_centered", "true"},           {"moe_router_activation", "\"sigmoid\""},
     {"scoring_func", "\"sigmoid\""},     {"use_bidirectional_attention", "false"}};
 
-// One a layer, 0 or null: none.
-std::vector<double> limits_of(const ModelConfig& config, std::string_view key) {
-  std::vector<double> limits;
-  const auto found = config.text().find(key);
-  if (found == config.text().end() || found->is_null()) return limits;
-  if (!found->is_array()) throw Error::input(fmt::format("{} is no list", key)).in(config.source());
-  for (const ParsedJson& value : *found)
-    limits.push_back(value.is_null() ? 0 : number_of(config, key, value));
-  return limits;
-}
-
 std::unique_ptr<LanguageModel> make_step(const Weights& weights, const ModelOptions& options) {
   const std::vector<double> of_experts = limits_of(weights.config(), "swiglu_limits"),
                             shared = limits_of(weights.config(), "swiglu_limits_shared");
@@ -220,6 +209,16 @@ constexpr ModelRule kSoftRules[] = {
     {kStep, {}, {kStepUsed, kStepIdle, kStepFixed}, make_step}};
 
 }  // namespace
+
+std::vector<double> limits_of(const ModelConfig& config, std::string_view key) {
+  std::vector<double> limits;
+  const auto found = config.text().find(key);
+  if (found == config.text().end() || found->is_null()) return limits;
+  if (!found->is_array()) throw Error::input(fmt::format("{} is no list", key)).in(config.source());
+  for (const ParsedJson& value : *found)
+    limits.push_back(value.is_null() ? 0 : number_of(config, key, value));
+  return limits;
+}
 
 std::span<const ModelRule> soft_kin_rules() {
   return kSoftRules;

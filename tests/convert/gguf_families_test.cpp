@@ -11,6 +11,7 @@
 #include "core/model/module_tree.h"
 #include "tests/convert/convert_support.h"
 #include "tests/support/paths.h"
+#include "tests/support/tensors.h"
 
 namespace assay {
 namespace {
@@ -318,6 +319,39 @@ TEST(GgufFamilies, AreReadBack) {
     EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
   }
   EXPECT_GE(read, 18);
+}
+
+// Families that transformers has no class for, held to llama.cpp's own logits (data/check_gguf_loads.py): whole gates of Kimi's
+// delta attention with a floor of its decay, latent attention with a gate a head behind the last whole group, and limits of
+// experts and shared experts layer by layer.
+TEST(GgufFamilies, LogitsAreLlamaCpps) {
+  const TempDir dir;
+  for (const std::string model : {"bailing_moe_v3", "bailing_moe_v3-lora"}) {
+    make_model(model, dir / model);
+    for (const std::string precision : {"f32", "f64"}) {
+      const fs::path file = dir / (model + "." + precision + ".safetensors");
+      expect_ok(assay({"run", dir / model, "--tokens", "3,17,42,8,25,31,9,50,12,1,28,40", "-n", "0",
+                       "--logits", file, "--precision", precision}));
+      const std::vector<double> logits = test::read_tensors(file).at("logits").values;
+      std::istringstream lines(
+          test::read_file(test::source_dir() / "data/fixtures/gguf_logits" / (model + ".tsv")));
+      std::size_t position = 0;
+      for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with('#')) continue;
+        std::istringstream values(line);
+        const std::size_t vocabulary = 211;
+        for (std::size_t i = 0; i < vocabulary; ++i) {
+          double theirs = 0;
+          ASSERT_TRUE(values >> theirs);
+          // ggml's dot products in float32, over a few dozen terms and layers: 4e-6 were seen.
+          ASSERT_NEAR(logits.at(position * vocabulary + i), theirs, 2e-5)
+              << model << ", " << precision << ", position " << position << ", token " << i;
+        }
+        position += 3;
+      }
+      EXPECT_EQ(position, 12U);
+    }
+  }
 }
 
 }  // namespace

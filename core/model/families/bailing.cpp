@@ -227,7 +227,8 @@ const Family kBailing = {"bailing_moe",  "Ling, Ring", kLing1Architectures, kLin
                          describe_ling1, forward_ling};
 const Family kBailing2 = {"bailing_moe_v2", "Ling 2, Ring 2", kLing2Architectures, kLing2Types, {},
                           describe_ling2,   forward_ling2};
-const Family kBailing3 = {"bailing_moe_v3", "Ling 3", kLing3Architectures, {}, {}, describe_ling3};
+const Family kBailing3 = {"bailing_moe_v3", "Ling 3",     kLing3Architectures, {}, {},
+                          describe_ling3,   forward_ling3};
 const Family kBailingHybrid = {
     "bailing_hybrid", "Ling 3, of transformers", kLingHybridArchitectures, kLingHybridTypes, {},
     describe_hybrid};

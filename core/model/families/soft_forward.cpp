@@ -137,6 +137,13 @@ Hyperparameters forward_ling2(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
+Hyperparameters forward_ling3(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.rope = {.theta = 600000, .context = 32768}, .interleaved = true});
+  read_choice(config, tree, 8, 4, 1, h);
+  return h;
+}
+
 // Latent attention whose queries grow with the length, as Llama 4's; YaRN where the config has no word of ropes.
 Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree) {
   constexpr std::size_t kContext = 1 << 20;

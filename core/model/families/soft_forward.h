@@ -12,6 +12,7 @@ Hyperparameters forward_exaone_moe(ConfigReader& config, const ModuleTree& tree)
 Hyperparameters forward_hy3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ling(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ling2(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_ling3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mellum(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimax_m3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree);

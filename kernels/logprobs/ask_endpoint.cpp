@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -61,6 +62,7 @@ std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, 
                         {"n_predict", made},
                         {"n_probs", kCandidates},
                         {"temperature", 0},
+                        {"return_tokens", true},
                         {"cache_prompt", false}},
                    -1);
 }
@@ -106,6 +108,11 @@ std::size_t scored(const SavedText& text, std::size_t from) {
   std::size_t count = 0;
   for (std::size_t i = from; i < text.tokens.size(); ++i) count += text.tokens[i].logprob ? 1 : 0;
   return count;
+}
+
+std::size_t within_characters(const SavedText& text) {
+  return static_cast<std::size_t>(std::count_if(text.tokens.begin(), text.tokens.end(),
+                                                [](const SavedToken& t) { return t.within_character; }));
 }
 
 std::vector<TokenId> drawn(std::size_t count, std::size_t vocabulary, std::uint64_t seed,
@@ -172,7 +179,7 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
       throw Error::usage("the server: " + answer.why()).remedy("give its key by --api-key-file FILE");
     try {
       const SavedText text = text_of(answer, first);
-      if (scored(text, way.scores_prompts ? 1 : first.ids.size()) >=
+      if (scored(text, way.scores_prompts ? 1 : first.ids.size()) + within_characters(text) >=
           (way.scores_prompts ? first.ids.size() - 1 : 1)) {
         refusal_.clear();
         return;
@@ -232,7 +239,9 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
     if (all.other_tokens.empty()) all.other_tokens = other_token(text, prompts[i]);
     for (std::size_t t = 0; t < prompts[i].ids.size(); ++t) text.tokens[t].id = prompts[i].ids[t];
     const std::size_t from = way_->scores_prompts ? 1 : prompts[i].ids.size();
-    all.missing += text.tokens.size() - from - scored(text, from);
+    const std::size_t within = within_characters(text);
+    all.within_characters += within;
+    all.missing += text.tokens.size() - from - scored(text, from) - within;
     all.cache_excluded = all.cache_excluded && uncached[i] != 0;
   }
   return all;

@@ -27,6 +27,8 @@ struct SavedToken {
   bool at_most = false;           // the value is the lowest that the format can hold
   std::optional<std::uint64_t> rank;
   bool generated = false;
+  // No value, for a reason of the format's: llama-server tells none of a token that ends within a character.
+  bool within_character = false;
   std::vector<SavedCandidate> top;  // the likeliest at this place, as far as they were saved
 };
 

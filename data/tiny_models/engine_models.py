@@ -14,7 +14,8 @@ from . import made_weights
 
 DATA = Path(__file__).resolve().parent.parent
 CONFIGS = DATA / "fixtures/engines"
-TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
+# For /v1/chat/completions, which some engines refuse without one.
+CHAT_TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
 
 
 def names():
@@ -50,8 +51,11 @@ def make(assay, name, folder):
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(CONFIGS / f"{name}.json", folder / "config.json")
     write_safetensors(folder / "model.safetensors", tensors_of(assay, folder / "config.json"))
-    for file in TOKENIZER:
-        shutil.copy(DATA / "tinylm" / file, folder / file)
+    shutil.copy(DATA / "tinylm/tokenizer.json", folder / "tokenizer.json")
+    config = json.loads((DATA / "tinylm/tokenizer_config.json").read_text())
+    length = json.loads((folder / "config.json").read_text())["max_position_embeddings"]
+    config |= {"chat_template": CHAT_TEMPLATE, "model_max_length": length}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1))
     return folder
 
 

@@ -16,12 +16,20 @@ std::string shown(const SavedToken& token) {
   return token.id ? fmt::format("{} ({})", *token.id, text) : text;
 }
 
+// Of candidates that are told by their texts alone, in an object, those of one text are one: what is no whole character is
+// U+FFFD to SGLang and nothing at all to vLLM.
+bool may_meet(const SavedCandidate& candidate) {
+  return !candidate.id &&
+         (candidate.text.empty() || candidate.text.find("\xEF\xBF\xBD") != std::string::npos);
+}
+
 std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {
   if (a.top.empty() || b.top.empty()) return std::nullopt;
   const auto key = [](const SavedCandidate& c) { return c.id ? fmt::format("#{}", *c.id) : "=" + c.text; };
   const bool ids = a.top.front().id && b.top.front().id;
   std::map<std::string, double> of_b;
-  for (const SavedCandidate& c : b.top) of_b.emplace(ids ? key(c) : "=" + c.text, c.logprob);
+  for (const SavedCandidate& c : b.top)
+    if (ids || !may_meet(c)) of_b.emplace(ids ? key(c) : "=" + c.text, c.logprob);
   std::vector<std::pair<double, double>> shared;
   for (const SavedCandidate& c : a.top)
     if (const auto it = of_b.find(ids ? key(c) : "=" + c.text); it != of_b.end())
@@ -102,7 +110,9 @@ MatchedPairs match_responses(const SavedResponses& a, const SavedResponses& b) {
 }
 
 std::optional<std::uint64_t> rank_of(const SavedToken& token) {
-  if (token.rank || !token.logprob || token.top.size() < 2) return token.rank;
+  if (token.rank || !token.logprob || token.top.size() < 2 ||
+      std::any_of(token.top.begin(), token.top.end(), may_meet))
+    return token.rank;
   std::uint64_t above = 0;
   bool below = false;
   for (const SavedCandidate& candidate : token.top) {

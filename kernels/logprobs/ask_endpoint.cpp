@@ -110,6 +110,15 @@ std::size_t scored(const SavedText& text, std::size_t from) {
   return count;
 }
 
+// Names stand for several tokens where they are no whole characters: what is likelier than a token cannot be counted by them. SGLang's
+// echo has names alone, its /generate has ids.
+bool candidates_have_ids(const SavedText& text) {
+  return std::all_of(text.tokens.begin(), text.tokens.end(), [](const SavedToken& token) {
+    return std::all_of(token.top.begin(), token.top.end(),
+                       [](const SavedCandidate& candidate) { return candidate.id.has_value(); });
+  });
+}
+
 std::size_t within_characters(const SavedText& text) {
   return static_cast<std::size_t>(std::count_if(text.tokens.begin(), text.tokens.end(),
                                                 [](const SavedToken& t) { return t.within_character; }));
@@ -171,7 +180,9 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
     : connect_(std::move(connect)), model_(std::move(model)), salt_(made_salt()) {
   EndpointClient client = connect_();
   if (model_.empty()) model_ = first_model(client);
+  const AskingWay* by_names = nullptr;
   for (const AskingWay& way : kWays) {
+    if (by_names != nullptr && !way.scores_prompts) break;
     way_ = &way;
     const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2, salt_ + "-first"));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
@@ -182,13 +193,18 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
       if (scored(text, way.scores_prompts ? 1 : first.ids.size()) + within_characters(text) >=
           (way.scores_prompts ? first.ids.size() - 1 : 1)) {
         refusal_.clear();
-        return;
+        if (!way.scores_prompts || candidates_have_ids(text)) return;
+        if (by_names == nullptr) by_names = &way;
+        continue;
       }
       refusal_ = "no log-probabilities came";
     } catch (const Error& error) {
       refusal_ = error.message();
     }
   }
+  if (by_names == nullptr) return;
+  way_ = by_names;
+  refusal_.clear();
 }
 
 SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) {

@@ -1,9 +1,13 @@
 // The engine's claims on a trained model of 1.6 M parameters, on the reference and on the CPU kernels; and those of ranks.
 #include <fmt/format.h>
 
+#include <functional>
+#include <iterator>
+
 #include "cli/gate/suites.h"
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "core/system/threads.h"
 #include "kernels/selection/select.h"
 #include "refimpl/claims/claims.h"
 #include "refimpl/claims/rank_claims.h"
@@ -44,38 +48,62 @@ GateFigure figure_of(const Claim& claim, const std::string& of) {
   return figure;
 }
 
-}  // namespace
+// Each suite is measured by one thread, and they beside each other: a model of this size has no work for several.
+constexpr int kJobsOfASuite = 1;
+using Suite = std::function<std::vector<GateFigure>()>;
 
-std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs) {
-  std::vector<GateFigure> figures;
-  if (!std::filesystem::exists(data / "tinylm")) return figures;
-  const Weights weights(data / "tinylm", jobs);
-  const std::vector<TokenId> tokens = prompt_of(data / "tinylm/golden.json");
-  const auto selected = [](const std::string& selection) {
-    return KernelSet{selection, is_invariant(builtin_kernels(), selection),
-                     [selection](const Arithmetic& arithmetic, int threads) {
-                       return select_kernels(builtin_kernels(), selection, arithmetic, threads);
-                     }};
-  };
-  for (const KernelSet& kernels : {reference_kernels(), selected("cpu"), selected("cpu-invariant")}) {
+Suite of_kernels(const Weights& weights, const std::vector<TokenId>& tokens, KernelSet kernels) {
+  return [&weights, &tokens, kernels = std::move(kernels)] {
+    std::vector<GateFigure> figures;
     try {
-      for (const Claim& claim : run_claims(weights, {}, kernels, {Precision::f32}, jobs, tokens))
+      for (const Claim& claim :
+           run_claims(weights, {}, kernels, {Precision::f32}, kJobsOfASuite, tokens, ClaimScope::promised))
         if (claim.promised) figures.push_back(figure_of(claim, kernels.name));
     } catch (const std::exception& error) {
       figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", kernels.name), error));
     }
-  }
-  for (const RankGrid& grid : kGrids) {
+    return figures;
+  };
+}
+
+Suite of_ranks(const std::filesystem::path& model, const std::vector<TokenId>& tokens, const RankGrid& grid) {
+  return [&model, &tokens, &grid] {
+    std::vector<GateFigure> figures;
     try {
       RankClaimRequest request;
-      request.path = data / "tinylm";
+      request.path = model;
       request.settings.grid = grid;
       request.tokens = tokens;
       for (const Claim& claim : rank_claims(request).claims) figures.push_back(figure_of(claim, grid.text()));
     } catch (const std::exception& error) {
       figures.push_back(broken_figure(fmt::format("tinylm, {}: the claims run", grid.text()), error));
     }
-  }
+    return figures;
+  };
+}
+
+}  // namespace
+
+std::vector<GateFigure> gate_claims(const std::filesystem::path& data, int jobs) {
+  const std::filesystem::path model = data / "tinylm";
+  if (!std::filesystem::exists(model)) return {};
+  const Weights weights(model, jobs);
+  const std::vector<TokenId> tokens = prompt_of(model / "golden.json");
+  const auto selected = [](const std::string& selection) {
+    return KernelSet{selection, is_invariant(builtin_kernels(), selection),
+                     [selection](const Arithmetic& arithmetic, int threads) {
+                       return select_kernels(builtin_kernels(), selection, arithmetic, threads);
+                     }};
+  };
+  std::vector<Suite> suites;
+  for (const KernelSet& kernels : {reference_kernels(), selected("cpu"), selected("cpu-invariant")})
+    suites.push_back(of_kernels(weights, tokens, kernels));
+  for (const RankGrid& grid : kGrids) suites.push_back(of_ranks(model, tokens, grid));
+  std::vector<std::vector<GateFigure>> of_suites(suites.size());
+  parallel_for(jobs, suites.size(), [&](std::size_t i) { of_suites[i] = suites[i](); });
+  std::vector<GateFigure> figures;
+  for (std::vector<GateFigure>& more : of_suites)
+    figures.insert(figures.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return figures;
 }
 

@@ -63,14 +63,8 @@ struct EndpointReport {
   std::string verdict;
 };
 
-std::vector<EndpointPrompt> prompts_of(const CompareEndpointSettings& s, const Weights& weights,
-                                       const LanguageModel& model) {
-  std::unique_ptr<Tokenizer> tokenizer;
-  try {
-    tokenizer = load_tokenizer(weights.checkpoint(), model.vocabulary());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input || !s.prompts.empty()) throw;
-  }
+std::vector<EndpointPrompt> prompts_of(const CompareEndpointSettings& s, const LanguageModel& model,
+                                       const Tokenizer* tokenizer) {
   const Encode encode = [&](std::string_view text) { return tokenizer->encode(text); };
   if (model.context() <= s.made + 2) throw Error::usage("--tokens leaves no room for a prompt");
   const std::size_t longest = std::min(s.longest, model.context() - s.made);
@@ -150,9 +144,9 @@ EndpointReport mistrusted(EndpointReport& report, const std::string& why) {
   return std::move(report);
 }
 
-EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights) {
-  const std::unique_ptr<LanguageModel> model = make_model(weights, {});
-  const std::vector<EndpointPrompt> prompts = prompts_of(s, weights, *model);
+EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights, const LanguageModel& model,
+                       const Tokenizer* tokenizer) {
+  const std::vector<EndpointPrompt> prompts = prompts_of(s, model, tokenizer);
   const EndpointUrl url = parse_endpoint_url(s.url);
   const EndpointOptions options = {s.key_file.empty() ? std::string() : read_key(s.key_file), s.seconds};
   const EndpointAsker asker([&] { return EndpointClient(url, options); }, s.name, prompts.front());
@@ -249,7 +243,12 @@ std::vector<JunitCase> junit_cases(const EndpointReport& report) {
 int run_compare_endpoint(const CompareEndpointSettings& s) {
   check_outputs({s.html, s.junit, s.common.json});
   const Weights weights(s.model, s.common.jobs);
-  const EndpointReport report = examine(s, weights);
+  const std::unique_ptr<LanguageModel> model = make_model(weights, {});
+  // Only prompts of the user's own have to be cut into tokens.
+  const std::unique_ptr<Tokenizer> tokenizer =
+      s.prompts.empty() ? find_tokenizer(weights.checkpoint(), model->vocabulary())
+                        : load_tokenizer(weights.checkpoint(), model->vocabulary());
+  const EndpointReport report = examine(s, weights, *model, tokenizer.get());
   if (interrupted()) return kExitInterrupted;
   const Output output(s.common.json);
   if (output.text_wanted()) {
@@ -261,7 +260,10 @@ int run_compare_endpoint(const CompareEndpointSettings& s) {
     std::vector<PageSide> sides;
     for (const AskedSet& set : report.sets)
       if (set.found.a) sides.push_back({set.name, set.saved, *set.found.a});
-    write_whole(s.html, to_page("assay compare endpoint", s.url, report.status, report.verdict, sides));
+    std::optional<TextBehindOthers> words;
+    if (tokenizer) words.emplace(*tokenizer);
+    write_whole(s.html, to_page("assay compare endpoint", s.url, report.status, report.verdict, sides,
+                                words ? &*words : nullptr));
   }
   if (!s.junit.empty()) write_whole(s.junit, to_junit("assay compare endpoint", junit_cases(report)));
   return report.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;

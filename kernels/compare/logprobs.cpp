@@ -10,6 +10,7 @@
 #include "core/system/real_range.h"
 #include "core/system/threads.h"
 #include "kernels/compare/style.h"
+#include "refimpl/tokenizers/load.h"
 #include "refimpl/tokenizers/token_list.h"
 
 namespace assay {
@@ -26,6 +27,14 @@ constexpr const char* kLogprobExamples =
     "\nExit codes: 0 within limits, or none asked for; 1 somebody is wrong, or nothing can be said; 2 wrong "
     "usage or "
     "unreadable input.";
+
+void write_page(const CompareLogprobsSettings& s, const ComparedResponses& compared, const Weights* model) {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<TextBehindOthers> words;
+  if (model != nullptr) tokenizer = find_tokenizer(model->checkpoint(), make_model(*model, {})->vocabulary());
+  if (tokenizer) words.emplace(*tokenizer);
+  write_whole(s.html, to_page(s, compared, words ? &*words : nullptr));
+}
 
 int run_compare_logprobs(const CompareLogprobsSettings& s) {
   check_outputs({s.html, s.junit, s.common.json});
@@ -59,7 +68,7 @@ int run_compare_logprobs(const CompareLogprobsSettings& s) {
     output.paint(found.verdict, style_of(found.status));
   }
   if (output.json_wanted()) output.json(to_json(s, compared));
-  write_whole(s.html, s.html.empty() ? std::string() : to_page(s, compared));
+  if (!s.html.empty()) write_page(s, compared, request.model);
   if (!s.junit.empty()) write_whole(s.junit, to_junit("assay compare logprobs", junit_cases(compared)));
   return found.status == CaseStatus::passed ? kExitOk : kExitCheckFailed;
 }

@@ -13,6 +13,7 @@
 #include "core/system/junit.h"
 #include "core/system/report.h"
 #include "kernels/logprobs/compare.h"
+#include "refimpl/tokenizers/token_text.h"
 
 namespace assay {
 
@@ -45,8 +46,10 @@ std::vector<JunitCase> side_cases(const std::string& suite, const logprobs::Side
                                   const logprobs::SavedResponses& saved);
 JunitCase verdict_case(const std::string& command, CaseStatus status, const std::string& verdict);
 std::vector<JunitCase> junit_cases(const ComparedResponses& compared);
-// Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|.
-std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared);
+// Verdict, figures, and of every text a strip of its tokens coloured by error / budget; without a model by |Δ|. `words` may be
+// null: then tokens that were saved by their ids are told as ids.
+std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared,
+                    const TextBehindOthers* words);
 // The same of sides of one server, each against the model.
 struct PageSide {
   std::string name;  // "asked again"
@@ -54,7 +57,8 @@ struct PageSide {
   const logprobs::SideVerdict& verdict;
 };
 std::string to_page(const std::string& title, const std::string& heading, CaseStatus status,
-                    const std::string& verdict, const std::vector<PageSide>& sides);
+                    const std::string& verdict, const std::vector<PageSide>& sides,
+                    const TextBehindOthers* words);
 
 void add_compare_logprobs(CLI::App& compare, Action& action);
 

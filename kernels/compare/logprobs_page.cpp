@@ -26,20 +26,23 @@ struct StripCell {
 };
 using StripCells = std::map<std::pair<std::size_t, std::size_t>, StripCell>;
 
-std::string words_of(const SavedToken& token) {
+// Ids are told as their texts by `text`, which may be null; parts of characters stay ids.
+std::string words_of(const SavedToken& token, const TextBehindOthers* text) {
   if (!token.text.empty()) return escape_for_terminal(token.text);
-  return token.id ? fmt::format("{} ", *token.id) : "· ";
+  if (!token.id) return "· ";
+  const std::string made = text != nullptr ? (*text)(*token.id) : std::string();
+  return made.empty() || !is_valid_utf8(made) ? fmt::format("{} ", *token.id) : escape_for_terminal(made);
 }
 
 std::string strips(std::string_view title, const SavedResponses& saved, const StripCells& cells,
-                   const HeatScale& scale) {
+                   const HeatScale& scale, const TextBehindOthers* words) {
   std::string page = fmt::format("<h2>{}</h2>\n", html::escape(title));
   for (std::size_t t = 0; t < std::min(kMostTexts, saved.texts.size()); ++t) {
     const SavedText& text = saved.texts[t];
     page += fmt::format("<h3>{}</h3>\n<p class=\"strip\">", html::escape(escape_for_terminal(text.name)));
     for (std::size_t i = 0; i < std::min(kMostTokens, text.tokens.size()); ++i) {
       const auto cell = cells.find({t, i});
-      const std::string shown = html::escape(words_of(text.tokens[i]));
+      const std::string shown = html::escape(words_of(text.tokens[i], words));
       page += cell == cells.end() ? fmt::format("<span>{}</span>", shown)
                                   : fmt::format("<span class=\"{}\" title=\"{}\">{}</span>",
                                                 heat_class(cell->second.value, scale),
@@ -55,9 +58,9 @@ StripCells judged_cells(const SideVerdict& side) {
   for (const JudgedToken& token : side.tokens)
     cells[{token.text, token.position}] = {
         token.ratio,
-        fmt::format("token {}\nln p {:.6g}, truth {:.6g}\n{:.3g} × its budget of {:.2g}{}", token.position,
+        fmt::format("token {}: ln p {:.6g}, truth {:.6g}; {:.3g} × its budget of {:.2g}{}", token.position,
                     token.value, token.truth, token.ratio, token.budget,
-                    token.rank ? fmt::format("\nrank {}, truly {}", *token.rank, token.true_rank) : "")};
+                    token.rank ? fmt::format("; rank {}, truly {}", *token.rank, token.true_rank) : "")};
   return cells;
 }
 
@@ -65,7 +68,7 @@ StripCells apart_cells(const MatchedPairs& matched) {
   StripCells cells;
   for (const LogprobPair& pair : matched.pairs)
     cells[{pair.text, pair.position}] = {
-        std::abs(pair.delta()), fmt::format("token {}\nA {:.6g}, B {:.6g}\nB − A {:.3g}", pair.position,
+        std::abs(pair.delta()), fmt::format("token {}: A {:.6g}, B {:.6g}, B − A {:.3g}", pair.position,
                                             pair.a, pair.b, pair.delta())};
   return cells;
 }
@@ -104,28 +107,30 @@ constexpr HeatScale kBudgets = {.low = 0.01, .limit = 1, .high = 100}, kNats = {
 
 }  // namespace
 
-std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared) {
+std::string to_page(const CompareLogprobsSettings& settings, const ComparedResponses& compared,
+                    const TextBehindOthers* words) {
   const LogprobComparison& found = compared.found;
   std::string heading = escape_for_terminal(settings.a);
   if (compared.b != nullptr) heading += " and " + escape_for_terminal(settings.b);
   std::string page = beginning("assay compare logprobs", heading, found.status, found.verdict);
   page += tiles_of(compared);
-  if (found.a) page += strips("A: error by budget", compared.a, judged_cells(*found.a), kBudgets);
-  if (found.b) page += strips("B: error by budget", *compared.b, judged_cells(*found.b), kBudgets);
+  if (found.a) page += strips("A: error by budget", compared.a, judged_cells(*found.a), kBudgets, words);
+  if (found.b) page += strips("B: error by budget", *compared.b, judged_cells(*found.b), kBudgets, words);
   if (!found.a && found.matched)
-    page += strips("|B − A|, nats", compared.a, apart_cells(*found.matched), kNats);
+    page += strips("|B − A|, nats", compared.a, apart_cells(*found.matched), kNats, words);
   return page + ending();
 }
 
 std::string to_page(const std::string& title, const std::string& heading, CaseStatus status,
-                    const std::string& verdict, const std::vector<PageSide>& sides) {
+                    const std::string& verdict, const std::vector<PageSide>& sides,
+                    const TextBehindOthers* words) {
   std::string page = beginning(title, escape_for_terminal(heading), status, verdict), tiles;
   for (const PageSide& side : sides)
     tiles += html::tile(fmt::format("{} of {}", side.verdict.beyond, side.verdict.tokens.size()),
                         fmt::format("tokens beyond their budget, {}", side.name));
   page += "<div class=\"tiles\">" + tiles + "</div>\n";
   for (const PageSide& side : sides)
-    page += strips(side.name + ": error by budget", side.saved, judged_cells(side.verdict), kBudgets);
+    page += strips(side.name + ": error by budget", side.saved, judged_cells(side.verdict), kBudgets, words);
   return page + ending();
 }
 

@@ -127,11 +127,13 @@ class RopeOperands final : public Operands<RotaryCall> {
         {.rows = tokens_, .columns = heads_ * head_dim_, .seed = id.seed(), .halvings = halvings_of(id)});
     // Su et al. 2021: angle = position · 10000^(-2i/d), positions from `first` on.
     cos_ = sin_ = {tokens_, rotary_ / 2, {}};
+    std::vector<double> frequencies;
+    for (std::size_t i = 0; i < rotary_ / 2; ++i)
+      frequencies.push_back(std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_)));
+    const std::uint64_t first = id.number("first", 0);
     for (std::size_t t = 0; t < tokens_; ++t) {
-      for (std::size_t i = 0; i < rotary_ / 2; ++i) {
-        const double frequency =
-            std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_));
-        const double angle = static_cast<double>(id.number("first", 0) + t) * frequency;
+      for (const double frequency : frequencies) {
+        const double angle = static_cast<double>(first + t) * frequency;
         cos_.values.push_back(arithmetic.round(std::cos(angle)));
         sin_.values.push_back(arithmetic.round(std::sin(angle)));
       }

@@ -153,26 +153,25 @@ std::optional<std::string> GuardedOps::changed_input() const {
   return std::nullopt;
 }
 
+// What is not the matrix's own: before its first row, behind each row, behind the last one.
 std::optional<std::string> GuardedOps::damage() const {
   for (const Block& block : blocks_) {
     const std::size_t rows = block.matrix.rows(), columns = block.matrix.columns();
-    const std::string where = fmt::format("a {} × {} matrix", rows, columns);
+    const auto of = [&](std::string_view where) {
+      return fmt::format("{} a {} × {} matrix", where, rows, columns);
+    };
     std::optional<std::string> found;
     with_elements(block.matrix.real(), [&](auto element) {
       using T = decltype(element);
       const T* all = reinterpret_cast<const T*>(block.begin);
-      const std::size_t total = 2 * block.before + rows * block.stride;
-      for (std::size_t i = 0; i < total && !found; ++i) {
-        const bool inside =
-            i >= block.before && i < total - block.before && (i - block.before) % block.stride < columns;
-        if (inside || is_canary(all[i])) continue;
-        if (i < block.before)
-          found = "memory before " + where;
-        else if (i >= total - block.before)
-          found = "memory behind " + where;
-        else
-          found = fmt::format("the padding behind row {} of {}", (i - block.before) / block.stride, where);
-      }
+      const auto whole = [&](std::size_t from, std::size_t count) {
+        return std::all_of(all + from, all + from + count, is_canary<T>);
+      };
+      if (!whole(0, block.before)) found = of("memory before");
+      for (std::size_t r = 0; r < rows && !found; ++r)
+        if (!whole(block.before + r * block.stride + columns, block.stride - columns))
+          found = of(fmt::format("the padding behind row {} of", r));
+      if (!found && !whole(block.before + rows * block.stride, block.before)) found = of("memory behind");
     });
     if (found) return found;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "kernels/harness/normal_numbers.h"
 
 namespace assay {
 namespace {
@@ -86,10 +87,14 @@ void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> va
     throw Error::internal(
         fmt::format("{} inputs for [{}, {}]", values.size(), options.rows, options.columns));
   if (ShapesOnly::asked()) return std::fill(values.begin(), values.end(), 0.0F);
-  InputStream stream(options.seed * 0xD1342543DE82EF95ull + static_cast<std::uint64_t>(kind));
+  const std::uint64_t seed = options.seed * 0xD1342543DE82EF95ull + static_cast<std::uint64_t>(kind);
+  InputStream stream(seed);
   const ExactFill exact = exact_fill(options.terms, options.digits, options.largest_code);
   const std::vector<float> gains =
       kind == InputKind::heavy_tailed ? channel_gains(options.columns, stream) : std::vector<float>{};
+  const bool normal =
+      kind == InputKind::zero_mean || kind == InputKind::positive_mean || kind == InputKind::large;
+  const NormalNumbers numbers = normal ? normal_numbers(seed, values.size()) : nullptr;
   for (std::uint64_t i = 0; i < values.size(); ++i) {
     const std::uint64_t row = i / options.columns, column = i % options.columns;
     switch (kind) {
@@ -98,10 +103,10 @@ void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> va
                         ? static_cast<float>(stream.integer(-exact.largest, exact.largest))
                         : 0.0F;
         break;
-      case InputKind::zero_mean: values[i] = static_cast<float>(stream.normal()); break;
-      case InputKind::positive_mean: values[i] = static_cast<float>(1.0 + 0.1 * stream.normal()); break;
+      case InputKind::zero_mean: values[i] = static_cast<float>((*numbers)[i]); break;
+      case InputKind::positive_mean: values[i] = static_cast<float>(1.0 + 0.1 * (*numbers)[i]); break;
       case InputKind::heavy_tailed: values[i] = static_cast<float>(stream.normal()) * gains[column]; break;
-      case InputKind::large: values[i] = static_cast<float>(30.0 * stream.normal()); break;
+      case InputKind::large: values[i] = static_cast<float>(30.0 * (*numbers)[i]); break;
       case InputKind::one_hot:
         // 61 is prime to the usual widths: rows walk through all columns, tiles and blocks.
         values[i] = column == (row * 61 + options.seed) % options.columns ? 1.0F : 0.0F;

@@ -9,6 +9,7 @@
 #include "core/system/name_filter.h"
 #include "core/system/threads.h"
 #include "kernels/harness/examine.h"
+#include "kernels/harness/inputs.h"
 #include "kernels/selection/select.h"
 
 namespace assay {
@@ -68,18 +69,38 @@ std::vector<CaseId> always_of(std::string_view op) {
   return {};
 }
 
+template <class Call>
+struct MadeCase {
+  std::unique_ptr<Operands<Call>> operands;  // null: too large
+  Truth truth;
+};
+
+template <class Call>
+MadeCase<Call> make_case(const CaseId& id) {
+  {
+    const ShapesOnly shapes;  // numbers cost more than what is asked here
+    if (cases_of<Call>().make(id)->flops() > kMostFlops) return {};
+  }
+  MadeCase<Call> made = {cases_of<Call>().make(id), {}};
+  made.truth = made.operands->truth(1);
+  return made;
+}
+
 // On these cases, as long as one of the hunts is open.
 template <class Call>
 void hunt_on(const std::vector<CaseId>& cases, std::vector<Hunt<Call>>& hunts,
              const std::function<bool(const Hunt<Call>&)>& open, int jobs) {
-  for (const CaseId& id : cases) {
+  std::vector<MadeCase<Call>> made(static_cast<std::size_t>(std::max(1, jobs)));
+  for (std::size_t first = 0; first < cases.size(); first += made.size()) {
     if (std::none_of(hunts.begin(), hunts.end(), open) || interrupted()) return;
-    const std::unique_ptr<Operands<Call>> operands = cases_of<Call>().make(id);
-    if (operands->flops() > kMostFlops) continue;
-    const Truth truth = operands->truth(jobs);
-    parallel_for(jobs, hunts.size(), [&](std::size_t i) {
-      if (open(hunts[i])) hunts[i].run(id, *operands, truth);
-    });
+    const std::size_t count = std::min(made.size(), cases.size() - first);
+    parallel_for(jobs, count, [&](std::size_t i) { made[i] = make_case<Call>(cases[first + i]); });
+    for (std::size_t c = 0; c < count; ++c) {
+      if (made[c].operands == nullptr) continue;
+      parallel_for(jobs, hunts.size(), [&](std::size_t i) {
+        if (open(hunts[i])) hunts[i].run(cases[first + c], *made[c].operands, made[c].truth);
+      });
+    }
   }
 }
 

@@ -49,9 +49,15 @@ Mutant<Call> one_step_short() {
           }};
 }
 
-double mean_of(const float* x, std::size_t n, double power) {
+double mean_of(const float* x, std::size_t n) {
   double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) sum += std::pow(static_cast<double>(x[i]), power);
+  for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum / static_cast<double>(n);
+}
+
+double mean_square_of(const float* x, std::size_t n) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   return sum / static_cast<double>(n);
 }
 
@@ -97,19 +103,19 @@ std::vector<Mutant<RmsNormCall>> mutants_of() {
   all.push_back({.name = "the mean over n - 1",
                  .family = "norms",
                  .run = with_mean([](const float* g, std::size_t n, std::size_t, const Matrix&) {
-                   return mean_of(g, n, 2) * static_cast<double>(n) /
+                   return mean_square_of(g, n) * static_cast<double>(n) /
                           static_cast<double>(std::max<std::size_t>(1, n - 1));
                  })});
   all.push_back({.name = "the mean subtracted",
                  .family = "norms",
                  .run = with_mean([](const float* g, std::size_t n, std::size_t, const Matrix&) {
-                   const double mean = mean_of(g, n, 1);
-                   return mean_of(g, n, 2) - mean * mean;
+                   const double mean = mean_of(g, n);
+                   return mean_square_of(g, n) - mean * mean;
                  })});
   all.push_back({.name = "the last element not in the mean",
                  .family = "norms",
                  .run = with_mean([](const float* g, std::size_t n, std::size_t, const Matrix&) {
-                   return mean_of(g, n, 2) -
+                   return mean_square_of(g, n) -
                           static_cast<double>(g[n - 1]) * g[n - 1] / static_cast<double>(n);
                  })});
   all.push_back({.name = "another order of sums from 256 tokens on",
@@ -137,8 +143,8 @@ std::vector<Mutant<LayerNormCall>> mutants_of() {
           sum += g[k];
           squares += g[k] * g[k];
         }
-        const double mean = mean_of(g, n, 1), count = static_cast<double>(n);
-        double variance = (mean_of(g, n, 2) - mean * mean) * count / std::max(1.0, count - bessel);
+        const double mean = mean_of(g, n), count = static_cast<double>(n);
+        double variance = (mean_square_of(g, n) - mean * mean) * count / std::max(1.0, count - bessel);
         if (one_pass)
           variance =
               squares / static_cast<float>(n) - (sum / static_cast<float>(n)) * (sum / static_cast<float>(n));

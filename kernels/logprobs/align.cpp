@@ -25,14 +25,20 @@ bool may_meet(const SavedCandidate& candidate) {
 
 std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {
   if (a.top.empty() || b.top.empty()) return std::nullopt;
-  const auto key = [](const SavedCandidate& c) { return c.id ? fmt::format("#{}", *c.id) : "=" + c.text; };
-  const bool ids = a.top.front().id && b.top.front().id;
+  const auto have_ids = [](const std::vector<SavedCandidate>& top) {
+    return std::any_of(top.begin(), top.end(), [](const SavedCandidate& c) { return c.id.has_value(); });
+  };
+  const bool by_ids = have_ids(a.top) && have_ids(b.top);
+  // Empty: a candidate that the other side cannot name.
+  const auto key = [&](const SavedCandidate& c) {
+    if (by_ids) return c.id ? std::to_string(*c.id) : std::string();
+    return may_meet(c) ? std::string() : c.text;
+  };
   std::map<std::string, double> of_b;
-  for (const SavedCandidate& c : b.top)
-    if (ids || !may_meet(c)) of_b.emplace(ids ? key(c) : "=" + c.text, c.logprob);
+  for (const SavedCandidate& c : b.top) of_b.emplace(key(c), c.logprob);
   std::vector<std::pair<double, double>> shared;
   for (const SavedCandidate& c : a.top)
-    if (const auto it = of_b.find(ids ? key(c) : "=" + c.text); it != of_b.end())
+    if (const auto it = of_b.find(key(c)); it != of_b.end() && !it->first.empty())
       shared.emplace_back(c.logprob, it->second);
   if (shared.empty()) return std::nullopt;
   return lumped_kl(shared);
@@ -41,7 +47,9 @@ std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {
 std::optional<bool> same_first(const SavedToken& a, const SavedToken& b) {
   const SavedCandidate *one = first_of(a), *other = first_of(b);
   if (one == nullptr || other == nullptr) return std::nullopt;
-  return one->id && other->id ? one->id == other->id : one->text == other->text;
+  if (one->id && other->id) return one->id == other->id;
+  if (one->text.empty() || other->text.empty()) return std::nullopt;
+  return one->text == other->text;
 }
 
 // The one that can be no smaller is not known to differ from what is below it.
@@ -76,8 +84,9 @@ TextMatch match_texts(const SavedText& a, const SavedText& b) {
                              std::max(a.tokens.size(), b.tokens.size()) - least);
     return match;
   }
-  match.fault = fmt::format("token {} is {} in A, {} in B", match.count, shown(a.tokens[match.count]),
-                            shown(b.tokens[match.count]));
+  const SavedToken &one = a.tokens[match.count], &other = b.tokens[match.count];
+  match.fault = fmt::format("token {} is {} in A, {} in B", match.count, shown(one), shown(other));
+  if (one.id.has_value() != other.id.has_value()) match.fault += " (which may be the same: --model names it)";
   return match;
 }
 

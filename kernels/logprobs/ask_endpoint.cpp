@@ -179,15 +179,15 @@ std::vector<EndpointPrompt> built_in_prompts(const Encode& encode, std::size_t v
 EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first)
     : connect_(std::move(connect)), model_(std::move(model)), salt_(made_salt()) {
   EndpointClient client = connect_();
-  if (model_.empty()) model_ = first_model(client);
+  const ServedModel served = served_model(client, model_);
+  model_ = served.name;
   const AskingWay* by_names = nullptr;
   for (const AskingWay& way : kWays) {
     if (by_names != nullptr && !way.scores_prompts) break;
     way_ = &way;
     const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2, salt_ + "-first"));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
-    if (answer.status == 401 || answer.status == 403)
-      throw Error::usage("the server: " + answer.why()).remedy("give its key by --api-key-file FILE");
+    require_key(answer);
     try {
       const SavedText text = text_of(answer, first);
       if (scored(text, way.scores_prompts ? 1 : first.ids.size()) + within_characters(text) >=
@@ -202,7 +202,7 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
       refusal_ = error.message();
     }
   }
-  if (by_names == nullptr) return;
+  if (by_names == nullptr) return require_served(served);
   way_ = by_names;
   refusal_.clear();
 }

@@ -42,7 +42,8 @@ struct AskingWay {
 class EndpointAsker {
  public:
   using Connect = std::function<EndpointClient()>;
-  // Tries the ways with `first`. Throws Error::io where nobody answers, Error::usage where a key is wanted.
+  // Tries the ways with `first`. Throws Error::io where nobody answers, Error::usage where a key is wanted, or the server
+  // has no such model.
   EndpointAsker(Connect connect, std::string model, const EndpointPrompt& first);
   // Why no way gives log-probabilities; empty: one does, and the rest may be called.
   const std::string& refusal() const { return refusal_; }

@@ -127,10 +127,20 @@ void ChoiceOps::keep(WatchedChoice watched, const Rows& rows) {
   watched.scores = std::move(kept.scores);
   watched.chosen = std::move(kept.chosen);
   kept = std::move(watched);
+  for (std::size_t t = first_; t < kept.scores.size(); ++t) room_ += kept.scores[t].size() * sizeof(double);
   kept.scores.resize(first_);
   kept.chosen.resize(first_);
-  kept.scores.insert(kept.scores.end(), rows.scores.begin(), rows.scores.end());
+  for (const std::vector<double>& row : rows.scores)
+    kept.scores.push_back(take_room(row.size()) ? row : std::vector<double>());
   kept.chosen.insert(kept.chosen.end(), rows.chosen.begin(), rows.chosen.end());
+}
+
+bool ChoiceOps::take_room(std::size_t scores) {
+  const std::size_t bytes = scores * sizeof(double);
+  if (bytes > room_) ++unkept_;
+  if (bytes > room_) return false;
+  room_ -= bytes;
+  return true;
 }
 
 void ChoiceOps::compare(ChoiceKind kind, const Rows& rows, std::size_t tokens_a_key) {
@@ -156,6 +166,7 @@ void ChoiceOps::compare(ChoiceKind kind, const Rows& rows, std::size_t tokens_a_
   for (std::size_t t = first_; t < end; ++t) {
     if (turned_tokens_[t] || rows.chosen[t - first_] == truth.chosen[t]) continue;
     turned_tokens_[t] = true;
+    if (truth.scores[t].empty() || !take_room(truth.scores[t].size())) continue;
     ChoiceErrors::Turned turned = {rows.scores[t - first_], rows.chosen[t - first_]};
     for (std::size_t i = 0; i < turned.move.size(); ++i) turned.move[i] -= truth.scores[t][i];
     errors.tokens[t].turned.push_back(std::move(turned));

@@ -13,9 +13,14 @@ namespace assay::logprobs {
 
 // Hands all on to `inner`, and looks after choices, which are numbered as they come in a step. Both it and its taps go to the reader of
 // one text of `tokens` tokens.
+// Bytes of scores that the reading of one text keeps: those of 8 routers of 256 experts over 16,384 tokens, or of an indexer over
+// 8,192.
+inline constexpr std::size_t kMostScoreBytes = std::size_t{256} << 20;
+
 class ChoiceOps final : public PassingOps, public TapListener, public ChoiceWatcher {
  public:
-  ChoiceOps(Ops& inner, std::size_t tokens) : PassingOps(inner), tokens_(tokens) {}
+  ChoiceOps(Ops& inner, std::size_t tokens, std::size_t most_bytes = kMostScoreBytes)
+      : PassingOps(inner), tokens_(tokens), room_(most_bytes) {}
 
   // What is chosen, and by what, goes there.
   void record(std::vector<WatchedChoice>& choices) { record_ = &choices; }
@@ -24,6 +29,8 @@ class ChoiceOps final : public PassingOps, public TapListener, public ChoiceWatc
   void hold_against(const std::vector<WatchedChoice>& choices, std::vector<ChoiceErrors>& errors) {
     truth_ = &choices, errors_ = &errors;
   }
+  // Choices of a token that were made, and whose scores were not kept: there was no room. Nobody can tell whether they were near a tie.
+  std::size_t unkept() const { return unkept_; }
   // Some choice was another for that token.
   bool turned(std::size_t token) const { return token < turned_tokens_.size() && turned_tokens_[token]; }
 
@@ -49,9 +56,11 @@ class ChoiceOps final : public PassingOps, public TapListener, public ChoiceWatc
   void keep(WatchedChoice watched, const Rows& rows);
   // Scores of keys are left out where a token behind the key was turned; 0 tokens a key: they are no keys'.
   void compare(ChoiceKind kind, const Rows& rows, std::size_t tokens_a_key);
+  bool take_room(std::size_t scores);
   bool is_of_turned(std::size_t key, std::size_t tokens_a_key) const;
 
   std::size_t tokens_, first_ = 0, next_ = 0, choice_ = 0;
+  std::size_t room_, unkept_ = 0;  // bytes yet
   std::string name_;
   std::vector<WatchedChoice>* record_ = nullptr;
   std::span<const TurnedChoice> turned_;

@@ -11,6 +11,7 @@
 #include "core/system/threads.h"
 #include "kernels/logprobs/other_choices.h"
 #include "kernels/logprobs/token_ids.h"
+#include "kernels/logprobs/token_names.h"
 #include "refimpl/tokenizers/load.h"
 
 namespace assay::logprobs {
@@ -40,12 +41,7 @@ class BothTruths {
         throw Error::usage(fmt::format("a token before the texts is {}, beyond the model's vocabulary of {}",
                                        id, maker_.model().vocabulary()));
     const bool needed = needs_tokenizer(*request.a) || (request.b != nullptr && needs_tokenizer(*request.b));
-    if (!needed) return;
-    try {
-      tokenizer_ = load_tokenizer(request.model->checkpoint(), maker_.model().vocabulary());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::input) throw;
-    }
+    if (needed) tokenizer_ = find_tokenizer(request.model->checkpoint(), maker_.model().vocabulary());
   }
 
   SideTexts open(const SavedResponses& saved) const {
@@ -54,6 +50,15 @@ class BothTruths {
       side.entire.push_back(
           entire_text(text, tokenizer_.get(), request_.before, maker_.model().vocabulary()));
     return side;
+  }
+
+  // Where one side saved ids and the other names, by the ids that the tokenizer made of these.
+  MatchedPairs match(const SideTexts& a, const SideTexts& b) const {
+    if (tokenizer_ == nullptr || has_ids(*a.saved) == has_ids(*b.saved))
+      return match_responses(*a.saved, *b.saved);
+    const TokenNames names(*tokenizer_);
+    if (has_ids(*a.saved)) return match_responses(*a.saved, with_ids(*b.saved, b.entire, names));
+    return match_responses(with_ids(*a.saved, a.entire, names), *b.saved);
   }
 
   // B may be null. A text that both have is read once, with the candidates of both.
@@ -100,10 +105,19 @@ class BothTruths {
             .push_back(fmt::format("text {}, {}", escape_for_terminal(side.saved->texts[t].name),
                                    describe_tie(tie)));
     if (!unexplained.empty()) verdict.reasons.push_back(std::move(unexplained));
+    if (const std::size_t unkept = unkept_of(side); unkept > 0 && verdict.status != CaseStatus::passed)
+      verdict.reasons.push_back(fmt::format("{} choices were not looked at: their scores take more than {}",
+                                            with_thousands(unkept), human_bytes(kMostScoreBytes)));
     return verdict;
   }
 
  private:
+  static std::size_t unkept_of(const SideTexts& side) {
+    std::size_t sum = 0;
+    for (const TextTruth* truth : side.truths) sum += truth == nullptr ? 0 : truth->unkept;
+    return sum;
+  }
+
   SideVerdict judged(const SideTexts& side, std::size_t precision) const {
     SideTruths truths = {side.saved, {}, side.truths, precision};
     for (const EntireText& text : side.entire) truths.before.push_back(text.before);
@@ -265,20 +279,21 @@ void decide_apart(LogprobComparison& result, const LogprobRequest& request) {
   }
 }
 
+void hold_apart(LogprobComparison& result, MatchedPairs matched, std::optional<double> limit) {
+  result.figures = pair_figures(matched.pairs, limit);
+  result.ratios = ratio_figures(matched.pairs);
+  result.notes = matched.notes;
+  if (matched.unsaid > 0)
+    result.notes.push_back(fmt::format("{} tokens have a log-probability on one side alone", matched.unsaid));
+  result.matched = std::move(matched);
+}
+
 }  // namespace
 
 LogprobComparison compare_logprobs(const LogprobRequest& request) {
   LogprobComparison result;
-  if (request.b != nullptr) {
-    result.matched = match_responses(*request.a, *request.b);
-    result.figures = pair_figures(result.matched->pairs, request.limit);
-    result.ratios = ratio_figures(result.matched->pairs);
-    result.notes = result.matched->notes;
-    if (result.matched->unsaid > 0)
-      result.notes.push_back(
-          fmt::format("{} tokens have a log-probability on one side alone", result.matched->unsaid));
-  }
   if (request.model == nullptr) {
+    hold_apart(result, match_responses(*request.a, *request.b), request.limit);
     decide_apart(result, request);
     return result;
   }
@@ -288,7 +303,10 @@ LogprobComparison compare_logprobs(const LogprobRequest& request) {
   BothTruths truths(request, precisions);
   SideTexts a = truths.open(*request.a);
   std::optional<SideTexts> b;
-  if (request.b != nullptr) b = truths.open(*request.b);
+  if (request.b != nullptr) {
+    b = truths.open(*request.b);
+    hold_apart(result, truths.match(a, *b), request.limit);
+  }
   truths.read(a, b ? &*b : nullptr);
   if (interrupted()) return result;
   result.a = verdict_of(truths, a, 0);

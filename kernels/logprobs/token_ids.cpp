@@ -61,6 +61,11 @@ std::optional<TokenId> added_bos(const Tokenizer& tokenizer) {
 
 }  // namespace
 
+bool has_ids(const SavedResponses& saved) {
+  return std::all_of(saved.texts.begin(), saved.texts.end(),
+                     [](const SavedText& text) { return has_ids(text); });
+}
+
 bool needs_tokenizer(const SavedResponses& saved) {
   return std::any_of(saved.texts.begin(), saved.texts.end(), [](const SavedText& text) {
     return !has_ids(text) || text.bos_over_first || (text.prompt_text && text.unknown_before > 0);

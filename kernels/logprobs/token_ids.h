@@ -21,6 +21,7 @@ struct EntireText {
 // `tokenizer` may be null; `before`: what stands before each text that has something before it, as the user says.
 EntireText entire_text(const SavedText& text, const Tokenizer* tokenizer, std::span<const TokenId> before,
                        std::size_t vocabulary);
+bool has_ids(const SavedResponses& saved);  // of all tokens
 bool needs_tokenizer(const SavedResponses& saved);
 
 }  // namespace assay::logprobs

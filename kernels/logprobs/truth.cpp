@@ -152,6 +152,7 @@ TextTruth TruthMaker::read(std::span<const TokenId> ids, std::span<const std::ve
       }
     });
   }
+  said.unkept = truth.ops.unkept();
   for (TrueToken& token : said.tokens)
     for (PlainError& error : token.plain) error.spread = std::sqrt(error.spread);
   return said;

@@ -39,6 +39,7 @@ struct TrueToken {
 struct TextTruth {
   std::vector<TrueToken> tokens;                   // the first is empty: nothing stands before it
   std::vector<std::vector<ChoiceErrors>> choices;  // of each precision, of each router and indexer
+  std::size_t unkept = 0;  // choices of a token by scores that were not kept (ChoiceOps::unkept)
 };
 
 class TruthMaker {

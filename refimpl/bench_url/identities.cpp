@@ -150,10 +150,10 @@ Identity usage_is_what_came(const LoadRecords& load) {
 
 Identity no_more_than_asked(const LoadRecords& load) {
   return of_each("tokens ≤ max_tokens; = where it ended by length", load,
-                 [](const RequestRecord& r) -> std::optional<std::string> {
+                 [context = context_of(load)](const RequestRecord& r) -> std::optional<std::string> {
                    const std::size_t made = r.output_tokens();
                    const bool right =
-                       made <= r.output_wanted && (r.finish_reason != "length" || made == r.output_wanted);
+                       made <= r.output_wanted && (!r.cut_short() || ends_at_context(r, context));
                    if (!r.usage && !r.told_by_chunks()) return std::nullopt;
                    return right ? "" : fmt::format("{} tokens, {} were asked", made, r.output_wanted);
                  });

@@ -71,6 +71,26 @@ bool keeps(const RequestLatency& latency, const ServiceLevel& level) {
                                       [&](double gap) { return gap * kMs <= *level.gap_ms; });
 }
 
+std::optional<std::size_t> context_of(const LoadRecords& load) {
+  if (load.context) return load.context;
+  const RequestRecord* first = nullptr;
+  std::size_t longest = 0;
+  bool of_two_lengths = false;
+  for (const RequestRecord& record : load.requests) {
+    if (record.end == RequestEnd::whole) longest = std::max(longest, record.all_tokens());
+    if (!record.cut_short()) continue;
+    if (first == nullptr) first = &record;
+    if (record.all_tokens() != first->all_tokens()) return std::nullopt;
+    of_two_lengths = of_two_lengths || record.prompt_wanted != first->prompt_wanted;
+  }
+  return of_two_lengths && longest == first->all_tokens() ? std::optional(longest) : std::nullopt;
+}
+
+bool ends_at_context(const RequestRecord& record, std::optional<std::size_t> context) {
+  return context && record.cut_short() &&
+         (record.all_tokens() == *context || record.all_tokens() + 1 == *context);
+}
+
 std::vector<RequestLatency> latencies_of(const LoadRecords& load) {
   std::vector<RequestLatency> latencies;
   for (const RequestRecord& record : load.requests)
@@ -83,6 +103,7 @@ LoadFigures figures_of(const LoadRecords& load, const std::vector<RequestLatency
   LoadFigures f;
   std::vector<double> delays;
   double begin = 0, end = 0;
+  const std::optional<std::size_t> context = context_of(load);
   for (const RequestRecord& record : load.requests) {
     f.whole += record.end == RequestEnd::whole ? 1 : 0;
     f.failed += record.end == RequestEnd::failed ? 1 : 0;
@@ -93,6 +114,7 @@ LoadFigures figures_of(const LoadRecords& load, const std::vector<RequestLatency
     if (record.end != RequestEnd::whole) continue;
     f.input_tokens += record.usage ? record.usage->prompt_tokens : record.prompt_wanted;
     f.output_tokens += record.output_tokens();
+    f.at_context += ends_at_context(record, context) ? 1 : 0;
   }
   std::vector<double> first, whole, per_token, chunk_gaps, token_gaps;
   for (const RequestLatency& latency : latencies) {

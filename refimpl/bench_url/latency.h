@@ -54,7 +54,14 @@ struct LoadRecords {
   std::vector<InFlightChange> changes;  // by time
   std::size_t planned = 0;
   std::optional<std::size_t> concurrency;  // of a closed loop
+  std::optional<std::size_t> context;      // of the server, where it tells
 };
+
+// The server's context as it tells; else the one place where all that were cut short ended, if two prompts of different lengths
+// did, and no text is longer.
+std::optional<std::size_t> context_of(const LoadRecords& load);
+// The last token that a context has room for may be made, or not.
+bool ends_at_context(const RequestRecord& record, std::optional<std::size_t> context);
 
 struct LoadFigures {
   std::size_t whole = 0, failed = 0, cut = 0;
@@ -67,7 +74,8 @@ struct LoadFigures {
   Spread first_token, whole_answer, per_token, chunk_gap, token_gap, delay;
   bool token_gaps_known = true;
   std::size_t in_time = 0;
-  double goodput = 0;  // requests in time a second
+  double goodput = 0;          // requests in time a second
+  std::size_t at_context = 0;  // answers that ended where the server's context does
 };
 LoadFigures figures_of(const LoadRecords& load, const std::vector<RequestLatency>& latencies,
                        const ServiceLevel& level);

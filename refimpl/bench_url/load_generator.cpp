@@ -22,6 +22,7 @@ class LoadRun {
       : options_(options), server_(server), plan_(plan) {
     load_.planned = plan.requests.size();
     if (options.closed) load_.concurrency = options.clients;
+    load_.context = server.context;
     const std::size_t count = std::min(options.clients, plan.requests.size());
     for (std::size_t i = 0; i < count; ++i)
       clients_.push_back(std::make_unique<EndpointClient>(options.url, options.endpoint));

@@ -149,6 +149,10 @@ void render_text(const LoadReport& report, const Output& output) {
   if (report.level.any())
     output.line(
         fmt::format("{} of {} whole requests kept {}", f.in_time, f.whole, level_in_words(report.level)));
+  if (f.at_context > 0)
+    output.line(
+        fmt::format("{} answers ended where the server's context does, after {} tokens: shorter than asked",
+                    f.at_context, context_of(report.records).value_or(0)));
   for (const auto& [what, count] : report.failures())
     output.line(fmt::format("failed, {} times: {}", count, escape_for_terminal(what)));
   for (const Identity& identity : report.identities)
@@ -177,7 +181,8 @@ Json render_json(const LoadReport& report) {
                    {"seconds", f.seconds},
                    {"input_tokens", f.input_tokens},
                    {"output_tokens", f.output_tokens},
-                   {"most_in_flight", f.most_in_flight}};
+                   {"most_in_flight", f.most_in_flight},
+                   {"ended_at_context", f.at_context}};
   Json definitions = Json::object();
   for (const ToldFigure& told : single_figures_of(report)) {
     document[std::string(told.key)] = told.value;

@@ -39,6 +39,12 @@ struct RequestRecord {
 
   // Tokens of the answer: by the server's usage, else by what its chunks tell, else one a chunk.
   std::size_t output_tokens() const;
+  // Of the prompt and the answer.
+  std::size_t all_tokens() const { return (usage ? usage->prompt_tokens : prompt_wanted) + output_tokens(); }
+  // "length", before as many were made as were asked.
+  bool cut_short() const {
+    return end == RequestEnd::whole && finish_reason == "length" && output_tokens() < output_wanted;
+  }
   // Those its chunks tell; none where one of them does not.
   std::optional<std::size_t> told_by_chunks() const;
 };

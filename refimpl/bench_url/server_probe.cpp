@@ -47,7 +47,24 @@ class ServerProbe {
   }
 
  private:
-  void find_model() { traits_.shape.model = wishes_.model.empty() ? first_model(client_) : wishes_.model; }
+  void find_model() {
+    model_ = served_model(client_, wishes_.model);
+    traits_.shape.model = model_.name;
+    traits_.context = model_.context ? model_.context : context_of_slots();
+  }
+
+  // llama-server's, for each of those that it serves at once.
+  std::optional<std::size_t> context_of_slots() {
+    const HttpAnswer answer = client_.get("/props");
+    if (!answer.ok()) return std::nullopt;
+    const ParsedJson document = parse_json(answer.body, "/props");
+    const auto settings =
+        document.is_object() ? document.find("default_generation_settings") : document.end();
+    if (settings == document.end() || !settings->is_object() || !settings->contains("n_ctx"))
+      return std::nullopt;
+    const ParsedJson& context = (*settings)["n_ctx"];
+    return context.is_number_unsigned() ? std::optional(context.get<std::size_t>()) : std::nullopt;
+  }
 
   // ---- what prompts are made of
 
@@ -102,6 +119,7 @@ class ServerProbe {
                                                                 64, traits_.pool.ids.size())));
     few.push_back(traits_.pool.ids.back());
     const HttpAnswer answer = client_.post(route(), request_body(traits_.shape, few, 1, false));
+    require_key(answer);
     if (!answer.ok()) return answer.why();
     const auto usage = usage_of_answer(answer.body);
     if (!usage) return "the server does not tell usage";
@@ -126,6 +144,8 @@ class ServerProbe {
   std::size_t tokens_of(const std::string& text) {
     const HttpAnswer answer = client_.post(route(), request_body(traits_.shape, text, 1, false));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
+    require_key(answer);
+    if (answer.status == 404) require_served(model_);
     if (!answer.ok()) throw Error::input("the server refuses a plain request: " + answer.why());
     const auto usage = usage_of_answer(answer.body);
     if (!usage)
@@ -181,6 +201,7 @@ class ServerProbe {
 
   EndpointClient& client_;
   const ProbeWishes& wishes_;
+  ServedModel model_;
   ServerTraits traits_;
 };
 

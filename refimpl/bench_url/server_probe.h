@@ -24,7 +24,8 @@ struct ProbeWishes {
 struct ServerTraits {
   RequestShape shape;
   PromptPool pool;
-  std::string counted_by;  // who tells how many tokens a chunk bears: "token_ids"; empty: nobody
+  std::optional<std::size_t> context;  // tokens of a prompt and its answer, where the server tells
+  std::string counted_by;              // who tells how many tokens a chunk bears: "token_ids"; empty: nobody
 };
 
 // Throws Error::io where nobody answers, Error::input where the simplest request is refused.

@@ -2,6 +2,7 @@
 // those of the engine, run on a model and a text of the user's choice.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,9 +21,12 @@ struct Claim {
   bool holds() const { return !promised || error <= budget; }  // false for NaN
 };
 
+enum class ClaimScope : std::uint8_t { all, promised };
+
 // Those that concern the model: latent attention, experts and multi-token prediction have claims of their
-// own. `tokens` is a text of at least 4 tokens.
+// own. `tokens` is a text of at least 4 tokens. `promised`: what these kernels do not promise is not measured.
 std::vector<Claim> run_claims(const Weights& weights, const ModelOptions& options, const KernelSet& kernels,
-                              const Arithmetic& arithmetic, int jobs, std::span<const TokenId> tokens);
+                              const Arithmetic& arithmetic, int jobs, std::span<const TokenId> tokens,
+                              ClaimScope scope = ClaimScope::all);
 
 }  // namespace assay

@@ -25,6 +25,7 @@ std::string words_of(httplib::Error error) {
     case httplib::Error::Read: return "the connection ended, or nothing came in time";
     case httplib::Error::Write: return "the connection ended while the request was sent";
     case httplib::Error::Canceled: return "cancelled";
+    case httplib::Error::SSLConnection: return "no TLS connection can be made (an http:// server?)";
     case httplib::Error::SSLServerVerification: return "the server's certificate is not trusted";
     default: return httplib::to_string(error);
   }
@@ -106,18 +107,40 @@ void EndpointClient::stop() {
   connection_->client.stop();
 }
 
-std::string first_model(EndpointClient& client) {
+ServedModel served_model(EndpointClient& client, const std::string& wanted) {
+  ServedModel model{.name = wanted, .context = {}, .others = {}};
   const HttpAnswer answer = client.get("/v1/models");
   if (answer.status == 0)
     throw Error::io("the server does not answer: " + answer.failure).remedy("is it running there?");
-  if (!answer.ok()) return {};
+  if (!answer.ok()) return model;
   const ParsedJson document = parse_json(answer.body, "/v1/models");
-  if (!document.is_object() || !document.contains("data") || !document["data"].is_array() ||
-      document["data"].empty())
-    return {};
-  const ParsedJson& first = document["data"].front();
-  return first.is_object() && first.contains("id") && first["id"].is_string() ? first["id"].get<std::string>()
-                                                                              : std::string();
+  if (!document.is_object() || !document.contains("data") || !document["data"].is_array()) return model;
+  std::string others;
+  for (const ParsedJson& entry : document["data"]) {
+    if (!entry.is_object() || !entry.contains("id") || !entry["id"].is_string()) continue;
+    const std::string id = entry["id"].get<std::string>();
+    if (model.name.empty() || model.name == id) {
+      model.name = id;
+      if (entry.contains("max_model_len") && entry["max_model_len"].is_number_unsigned())
+        model.context = entry["max_model_len"].get<std::size_t>();
+      return model;
+    }
+    others += fmt::format("{}\"{}\"", others.empty() ? "" : ", ", escape_for_terminal(id.substr(0, 100)));
+  }
+  model.named = others.empty();
+  model.others = std::move(others);
+  return model;
+}
+
+void require_served(const ServedModel& model) {
+  if (model.named) return;
+  throw Error::usage(fmt::format("the server has no model \"{}\"", escape_for_terminal(model.name)))
+      .remedy("it names " + model.others);
+}
+
+void require_key(const HttpAnswer& answer) {
+  if (answer.status == 401 || answer.status == 403)
+    throw Error::usage("the server: " + answer.why()).remedy("give its key by --api-key-file FILE");
 }
 
 std::string read_key(const std::string& file) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,8 +44,20 @@ class EndpointClient {
   std::unique_ptr<Connection> connection_;
 };
 
-// The first that /v1/models names; "": it names none. Throws Error::io where nobody answers.
-std::string first_model(EndpointClient& client);
+// What the server says of a model, in /v1/models.
+struct ServedModel {
+  std::string name;   // the one wanted, else the first; "": none is named
+  bool named = true;  // false: models are named, and the one wanted is none of them
+  std::optional<std::size_t>
+      context;         // tokens of a prompt and of what is written behind it, where that is told
+  std::string others;  // names, where the one wanted is none of them
+};
+// Throws Error::io where nobody answers.
+ServedModel served_model(EndpointClient& client, const std::string& wanted);
+// Throws Error::usage where the server does not have it: to be asked where it refuses to answer.
+void require_served(const ServedModel& model);
+// Throws Error::usage where the answer says that a key is wanted, or another one.
+void require_key(const HttpAnswer& answer);
 
 // The first key of the file. Throws Error::input where there is none.
 std::string read_key(const std::string& file);

@@ -27,11 +27,11 @@ class FingerprintTaker {
   explicit FingerprintTaker(const FingerprintWishes& wishes)
       : wishes_(wishes),
         client_(wishes.url, wishes.endpoint),
-        model_(wishes.model.empty() ? first_model(client_) : wishes.model),
-        endpoint_(client_, wishes.kind, model_) {
+        model_(served_model(client_, wishes.model)),
+        endpoint_(client_, wishes.kind, model_.name) {
     found_.url = wishes.url.origin + wishes.url.base;
     found_.route = route_of(wishes.kind);
-    found_.model = model_;
+    found_.model = model_.name;
   }
 
   Fingerprint run() {
@@ -45,6 +45,7 @@ class FingerprintTaker {
   void examine() {
     ids_ = wishes_.kind == EndpointKind::completions && endpoint_.learn(std::vector<TokenNumber>{5, 6});
     if (!ids_ && !endpoint_.learn(std::string("The"))) {
+      require_served(model_);
       found_.cannot = "the server tells no log-probabilities: " + endpoint_.why();
       return;
     }
@@ -75,7 +76,7 @@ class FingerprintTaker {
   LogitCollector::Contexts prompts() {
     ProbeWishes probe;
     probe.kind = wishes_.kind;
-    probe.model = model_;
+    probe.model = model_.name;
     probe.form = ids_ ? PromptForm::automatic : PromptForm::text;
     if (ids_ && found_.vocabulary) probe.ids = {0, static_cast<TokenNumber>(*found_.vocabulary - 1)};
     PromptPool pool;
@@ -166,7 +167,7 @@ class FingerprintTaker {
 
   const FingerprintWishes& wishes_;
   EndpointClient client_;
-  std::string model_;
+  ServedModel model_;
   LogitEndpoint endpoint_;
   Fingerprint found_;
   bool ids_ = false;

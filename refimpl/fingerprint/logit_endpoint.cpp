@@ -52,6 +52,7 @@ NextTokens LogitEndpoint::ask(std::span<const PromptSent> prompts, std::size_t t
   ++requests_;
   const HttpAnswer answer = client_.post(route_of(kind_), body(prompts, top, biases));
   if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
+  require_key(answer);
   if (!answer.ok()) return {{}, answer.why()};
   NextTokens next;
   try {

@@ -22,8 +22,11 @@ Matrix ReferenceOps::upload(std::span<const double> values, std::size_t rows, st
   Matrix x = allocate(rows, columns);
   with_elements(x.real(), [&](auto element) {
     using T = decltype(element);
-    for (std::size_t i = 0; i < rows * columns; ++i)
-      x.row<T>(i / columns)[i % columns] = static_cast<T>(arithmetic().round(values[i]));
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::span<const double> from = values.subspan(r * columns, columns);
+      std::transform(from.begin(), from.end(), x.row<T>(r),
+                     [&](double value) { return static_cast<T>(arithmetic().round(value)); });
+    }
   });
   return x;
 }

@@ -210,11 +210,11 @@ class HttpServer::Routes {
   // Bodies whose length is not told, or which would grow when unpacked, have no limit in the library: they are not read.
   httplib::Server::HandlerResponse before_body(const Request& request, Response& response) {
     const bool is_post = request.method == "POST";
+    const std::size_t lengths = request.get_header_value_count("Content-Length");
     if (!is_post && request.method != "GET" && request.method != "HEAD") {
       refuse(response, kNoMethod, "only GET and POST are answered");
-    } else if (request.has_header("Transfer-Encoding") ||
-               (is_post && !request.has_header("Content-Length"))) {
-      refuse(response, kNoLength, "the body's length has to be told, in Content-Length");
+    } else if (request.has_header("Transfer-Encoding") || lengths > 1 || (is_post && lengths == 0)) {
+      refuse(response, kNoLength, "the body's length has to be told, once, in Content-Length");
     } else if (request.has_header("Content-Encoding")) {
       refuse(response, kNoJson, "the body must not be packed");
     } else if (is_post && told_length(request) > options_.body_bytes) {

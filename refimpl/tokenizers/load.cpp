@@ -166,4 +166,13 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, std::siz
   return tokenizer;
 }
 
+std::unique_ptr<Tokenizer> find_tokenizer(const Checkpoint& checkpoint, std::size_t vocabulary) {
+  try {
+    return load_tokenizer(checkpoint, vocabulary);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    return nullptr;
+  }
+}
+
 }  // namespace assay

@@ -23,8 +23,9 @@ std::optional<TokenId> plain_token(const Tokenizer& tokenizer) {
   return std::nullopt;
 }
 
-std::string decoded(const Tokenizer& tokenizer, std::optional<TokenId> before, TokenId id) {
-  const auto decoder = tokenizer.decoder(true);
+std::string decoded(const Tokenizer& tokenizer, std::optional<TokenId> before, TokenId id,
+                    bool skip_special) {
+  const auto decoder = tokenizer.decoder(skip_special);
   if (before) decoder->push(*before);
   std::string text = decoder->push(id);
   return text + decoder->finish();
@@ -47,14 +48,21 @@ void require_sums(const Tokenizer& tokenizer, const TextOfTokens& texts) {
 
 }  // namespace
 
+TextBehindOthers::TextBehindOthers(const Tokenizer& tokenizer, bool skip_special)
+    : tokenizer_(tokenizer), before_(plain_token(tokenizer)), skip_special_(skip_special) {}
+
+std::string TextBehindOthers::operator()(TokenId id) const {
+  return decoded(tokenizer_, before_, id, skip_special_);
+}
+
 TextOfTokens text_of_tokens(const Tokenizer& tokenizer) {
   TextOfTokens texts = {std::vector<std::string>(tokenizer.vocab_size()),
                         std::vector<std::string>(tokenizer.vocab_size())};
-  const std::optional<TokenId> before = plain_token(tokenizer);
+  const TextBehindOthers later(tokenizer, true);
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     if (!adds_text(tokenizer.vocabulary().kind(id)) || tokenizer.ends_generation(id)) continue;
-    texts.first[id] = decoded(tokenizer, std::nullopt, id);
-    texts.later[id] = before ? decoded(tokenizer, before, id) : texts.first[id];
+    texts.first[id] = decoded(tokenizer, std::nullopt, id, true);
+    texts.later[id] = later(id);
   }
   require_sums(tokenizer, texts);
   return texts;

@@ -1,12 +1,25 @@
-// The text that each token of a vocabulary adds, for what looks at tokens before they are chosen: a grammar.
+// The text that each token of a vocabulary adds: for a grammar, which looks at tokens before they are chosen, and for people.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "refimpl/tokenizers/tokenizer.h"
 
 namespace assay {
+
+// The text that one token adds behind others ("▁the": " the"); control tokens are empty, or as they are written.
+class TextBehindOthers {
+ public:
+  explicit TextBehindOthers(const Tokenizer& tokenizer, bool skip_special = false);
+  std::string operator()(TokenId id) const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::optional<TokenId> before_;
+  bool skip_special_;
+};
 
 struct TextOfTokens {
   std::vector<std::string> first,

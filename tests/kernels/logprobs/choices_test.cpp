@@ -59,7 +59,8 @@ TEST(ChoicesOfKeys, AllThatThereAreIsNoChoice) {
 // Two tokens, one head of one element: key s scores k[s].
 class Reading {
  public:
-  explicit Reading(Precision precision) : inner_({precision}, 1), ops(inner_, 2) {
+  explicit Reading(Precision precision, std::size_t most_bytes = kMostScoreBytes)
+      : inner_({precision}, 1), ops(inner_, 2, most_bytes) {
     ops.step(std::vector<std::uint32_t>{0, 0});
     ops.see("layers.3.index_weights", {});
   }
@@ -119,6 +120,27 @@ TEST(ChoiceOps, ErrorsAreOfTokensThatChoseAsTheTruth) {
   plain.choose({1, 1, 9});
   EXPECT_EQ(errors[1].largest, 0);
   EXPECT_EQ(errors[1].tokens[1].count, 0U);
+}
+
+// Room for the scores of one layer: what the next one chose is known, and not by what.
+TEST(ChoiceOps, KeepNoMoreScoresThanThereIsRoomFor) {
+  Reading truth(Precision::f64, 3 * sizeof(double)), plain(Precision::bf16);
+  std::vector<WatchedChoice> choices;
+  std::vector<ChoiceErrors> errors;
+  truth.ops.record(choices);
+  plain.ops.hold_against(choices, errors);
+  truth.choose({1, 3, 2});
+  plain.choose({1, 3, 2});
+  EXPECT_EQ(truth.ops.unkept(), 0U);
+  truth.choose({1, 3, 2});
+  plain.choose({1, 3, 0.5});
+  EXPECT_EQ(truth.ops.unkept(), 1U);
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[1].scores, (std::vector<std::vector<double>>{{}, {}}));
+  EXPECT_EQ(choices[1].chosen, (std::vector<Keys>{{0, 1}, {1, 2}}));
+  EXPECT_TRUE(plain.ops.turned(1));
+  EXPECT_TRUE(errors[1].tokens[1].turned.empty());
+  EXPECT_TRUE(ties_of(choices, 1, 1, off_by(1)).empty());
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "refimpl/bench_url/answer_stream.h"
 #include "refimpl/bench_url/identities.h"
 
@@ -151,6 +154,50 @@ TEST(Identities, UsageBeyondWhatCame) {
 }
 
 // 57 (inference-perf#649): the server counts other tokens than the prompt was made of.
+// A context of 10 tokens, of which prompts took 7 and 8.
+TEST(Identities, AnswersThatEndAtTheContext) {
+  const Names untold = {"tokens ≤ max_tokens; = where it ended by length"};
+  LoadRecords load = two_requests();
+  const auto end_after = [&](std::size_t which, std::size_t prompt, std::size_t made) {
+    RequestRecord& r = load.requests[which];
+    r.prompt_wanted = prompt;
+    r.usage = UsageTold{prompt, made};
+    r.chunks.resize(2);
+    r.chunks[1].tokens = made - 1;
+  };
+  const auto at_context = [&] { return figures_of(load, latencies_of(load), {}).at_context; };
+  end_after(0, 7, 3);
+  EXPECT_EQ(untrue(load), untold);  // of one length, which may be any fault
+  load.context = 10;
+  EXPECT_TRUE(untrue(load).empty());
+  EXPECT_EQ(at_context(), 1U);
+  load.context = 11;  // the last token is not made by every server
+  EXPECT_TRUE(untrue(load).empty());
+  for (const std::size_t other : {9U, 12U, 4096U}) {
+    load.context = other;
+    EXPECT_EQ(untrue(load), untold) << other;
+    EXPECT_EQ(at_context(), 0U);
+  }
+  load.context.reset();
+  load.requests[1].output_wanted = 2;  // ends as asked, after 9
+  end_after(1, 7, 2);
+  end_after(0, 7, 3);
+  EXPECT_EQ(untrue(load), untold);
+  load.requests[1].output_wanted = 5;
+  end_after(1, 8, 2);
+  EXPECT_TRUE(untrue(load).empty());
+  EXPECT_EQ(at_context(), 2U);
+  end_after(1, 8, 3);  // another end
+  EXPECT_EQ(untrue(load), untold);
+  end_after(1, 8, 2);
+  RequestRecord longer = three_chunks(2, 0.5);  // 12 tokens: no context of 10
+  load.requests.push_back(longer);
+  load.changes.insert(load.changes.begin() + 2, {1.5, 1});
+  load.changes.push_back({2.75, -1});
+  load.concurrency = 3;
+  EXPECT_EQ(untrue(load), untold);
+}
+
 TEST(Identities, PromptsThatBecameOthers) {
   LoadRecords load = two_requests();
   load.requests[1].usage = UsageTold{8, 5};
@@ -187,6 +234,52 @@ TEST(PublishedTables, TellGapsOfChunksAndNotOfTokens) {
     EXPECT_NEAR(*l.per_token, tpot, 1e-9 * tpot);
     EXPECT_EQ(l.token_gaps->size(), 199U);
     EXPECT_GT(spread_of(l.chunk_gaps).mean, tpot);
+  }
+}
+
+// Tables that SGLang's bench_serving printed: requests, tokens they made, duration, concurrency, means of E2E, TTFT and ITL
+// (the FA4 pull request sgl-project/sglang#9428; the cookbook's page of DeepSeek-OCR). Little's law holds of both, to the digits
+// given; ΣITL = E2E − TTFT holds of the second alone: the first one's gaps are of chunks, fewer than tokens.
+struct PublishedTable {
+  std::size_t requests, tokens;
+  double seconds, concurrency, e2e, ttft, itl;
+  bool gaps_of_tokens;
+};
+
+TEST(PublishedTables, ObeyLittlesLaw) {
+  for (const PublishedTable& t : {PublishedTable{64, 101, 15.30, 49.12, 11746.39, 7252.11, 8132.74, false},
+                                  PublishedTable{10, 2784, 4.45, 1.00, 443.32, 21.59, 1.52, true}}) {
+    // Requests of those means, which lie in the table's time.
+    LoadRecords load;
+    for (std::size_t i = 0; i < t.requests; ++i) {
+      const double sent =
+          (t.seconds - t.e2e / 1000) * static_cast<double>(i) / static_cast<double>(t.requests - 1);
+      const std::size_t made = t.tokens / t.requests + (i < t.tokens % t.requests ? 1 : 0);
+      RequestRecord r{.index = i,
+                      .due = sent,
+                      .sent = sent,
+                      .ended = sent + t.e2e / 1000,
+                      .chunks = {{sent + t.ttft / 1000, 1}, {sent + t.e2e / 1000, made - 1}},
+                      .prompt_wanted = 1,
+                      .output_wanted = made,
+                      .usage = UsageTold{1, made},
+                      .finish_reason = "length",
+                      .end = RequestEnd::whole,
+                      .error = {}};
+      load.requests.push_back(std::move(r));
+      load.changes.push_back({sent, 1});
+      load.changes.push_back({sent + t.e2e / 1000, -1});
+    }
+    std::sort(load.changes.begin(), load.changes.end(),
+              [](const auto& a, const auto& b) { return a.at < b.at; });
+    const LoadFigures f = figures_of(load, latencies_of(load), {});
+    const double digits =
+        0.005 / t.seconds * t.concurrency + 0.005;  // of the duration, and of the concurrency
+    EXPECT_NEAR(f.e2e_concurrency, t.concurrency, digits);
+    EXPECT_NEAR(f.concurrency, t.concurrency, digits);
+    const double writing = (t.e2e - t.ttft) * static_cast<double>(t.requests);
+    const double of_tokens = writing / static_cast<double>(t.tokens - t.requests);
+    EXPECT_EQ(std::abs(of_tokens - t.itl) < 0.005, t.gaps_of_tokens) << of_tokens;
   }
 }
 

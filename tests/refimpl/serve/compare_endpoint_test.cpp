@@ -184,6 +184,30 @@ TEST(CompareEndpoint, NoProbabilitiesNoServer) {
   EXPECT_NE(without.err.find("--api-key-file"), std::string::npos) << without.err;
 }
 
+// Neither is a verdict on the model: a name that the server does not have, and a key that it wants, are wrong usage everywhere.
+TEST(Endpoints, AModelThatIsNotServedAndAMissingKeyAreWrongUsage) {
+  const ServedProgram server(tinylm());
+  const TempDir dir;
+  write_file(dir / "keys", "first-of-the-keys\n");
+  const ServedProgram locked(tinylm(), {"--api-key-file", (dir / "keys").string()});
+  const std::string model = tinylm().string();
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"compare", "endpoint", "--model", model, "--served-as", "other"},
+           {"fingerprint", "--model", "other"},
+           {"bench", "--model", "other", "--prompt-as", "text"}}) {
+    std::vector<std::string> asked = command;
+    asked.push_back(url_of(server.port()));
+    const ProcessResult other = assay(asked);
+    EXPECT_EQ(other.exit_code, 2) << command[0] << other.out;
+    EXPECT_NE(other.err.find("the server has no model \"other\"; it names \"tinylm\""), std::string::npos)
+        << other.err;
+    asked.back() = url_of(locked.port());
+    const ProcessResult without = assay(asked);
+    EXPECT_EQ(without.exit_code, 2) << command[0] << without.out;
+    EXPECT_NE(without.err.find("--api-key-file"), std::string::npos) << without.err;
+  }
+}
+
 TEST(CompareEndpoint, PromptsOfAFile) {
   const ServedProgram server(tinylm());
   const TempDir dir;
@@ -192,7 +216,10 @@ TEST(CompareEndpoint, PromptsOfAFile) {
                                                             "--html", (dir / "p.html").string()});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_NE(result.out.find("2 prompts"), std::string::npos);
-  EXPECT_NE(read_file(dir / "p.html").find("line 3"), std::string::npos);
+  const std::string page = read_file(dir / "p.html");
+  EXPECT_NE(page.find("line 3"), std::string::npos);
+  EXPECT_NE(page.find(">he</span>"), std::string::npos);  // tokens were sent by their ids
+  EXPECT_NE(page.find("token 1: ln p"), std::string::npos);
 }
 
 }  // namespace

@@ -119,6 +119,31 @@ TEST_F(CompareLogprobs, OneTokenThatIsOffIsFound) {
   EXPECT_NE(result.out.find("line 2, token 17"), std::string::npos) << result.out;
 }
 
+// One engine saved ids, the other names: the model's tokenizer says which are the same.
+TEST_F(CompareLogprobs, NamesAreHeldAgainstIds) {
+  const ServedProgram server(tinylm());
+  std::vector<Document> named = answers_of(server);
+  for (Document& answer : named)
+    answer["choices"][0].erase("token_ids"), answer["choices"][0].erase("prompt_token_ids");
+  std::string ids;
+  for (const Document& answer : answers_of(server)) {
+    const Document& choice = answer["choices"][0];
+    Document line = {{"ids", choice["prompt_token_ids"]}, {"logprobs", choice["logprobs"]["token_logprobs"]}};
+    for (const Document& id : choice["token_ids"]) line["ids"].push_back(id);
+    ids += line.dump() + "\n";
+  }
+  write_file(dir_ / "ids.jsonl", ids);
+  const std::string by_names = save("names.jsonl", named), by_ids = (dir_ / "ids.jsonl").string();
+  const ProcessResult blind = assay({"compare", "logprobs", by_names, by_ids});
+  EXPECT_EQ(blind.exit_code, 1);
+  EXPECT_NE(blind.out.find("which may be the same: --model names it"), std::string::npos) << blind.out;
+  for (const auto& [a, b] : {std::pair{by_names, by_ids}, {by_ids, by_names}}) {
+    const ProcessResult both = held({a, b, "--json", "-"});
+    EXPECT_EQ(both.exit_code, 0) << both.out << both.err;
+    EXPECT_GT(Document::parse(both.out)["b_minus_a"]["tokens"].get<int>(), 80) << both.out;
+  }
+}
+
 TEST_F(CompareLogprobs, WhatCannotBeHeldIsMistrusted) {
   const ServedProgram server(tinylm());
   std::vector<Document> answers = answers_of(server);

@@ -145,7 +145,8 @@ TEST(HostileClients, WhatIsWrongIsNamed) {
 TEST(HostileClients, OnlyBodiesOfKnownLengthAreRead) {
   const ServedProgram server(tinylm(), {"--body-bytes", "2000"});
   for (const std::string header :
-       {"Transfer-Encoding: chunked", "Content-Encoding: gzip\r\nContent-Length: 10", "X: y"}) {
+       {"Transfer-Encoding: chunked", "Content-Encoding: gzip\r\nContent-Length: 10", "X: y",
+        "Content-Length: 2\r\nContent-Length: 50", "Content-Length: 10\r\nTransfer-Encoding: chunked"}) {
     const RawClient client(server.port());
     client.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
                 header + "\r\n\r\n");

@@ -1,0 +1,64 @@
+#include "kernels/harness/normal_numbers.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+
+#include "kernels/harness/inputs.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kMostKept = (std::size_t{256} << 20) / sizeof(double);
+constexpr std::size_t kMostOfASeed = kMostKept / 2;
+constexpr std::size_t kFew = 4096;  // made at once, at least
+
+NormalNumbers made(std::uint64_t seed, std::size_t count) {
+  auto numbers = std::make_shared<std::vector<double>>(count);
+  InputStream stream(seed);
+  for (double& x : *numbers) x = stream.normal();
+  return numbers;
+}
+
+class KeptNumbers {
+ public:
+  NormalNumbers find(std::uint64_t seed, std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    const auto at = of_seed_.find(seed);
+    return at == of_seed_.end() || at->second->size() < count ? nullptr : at->second;
+  }
+  void keep(std::uint64_t seed, const NormalNumbers& numbers) {
+    const std::lock_guard lock(mutex_);
+    NormalNumbers& kept = of_seed_[seed];
+    const std::size_t before = kept ? kept->size() : 0;
+    if (numbers->size() <= before) return;
+    if (kept_ - before + numbers->size() > kMostKept) {
+      of_seed_.clear();
+      kept_ = 0;
+      of_seed_[seed] = numbers;
+    } else {
+      kept = numbers;
+      kept_ -= before;
+    }
+    kept_ += numbers->size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, NormalNumbers> of_seed_;
+  std::size_t kept_ = 0;
+};
+
+}  // namespace
+
+NormalNumbers normal_numbers(std::uint64_t seed, std::size_t count) {
+  static KeptNumbers kept;
+  if (count > kMostOfASeed) return made(seed, count);
+  if (NormalNumbers numbers = kept.find(seed, count)) return numbers;
+  NormalNumbers numbers = made(seed, std::max(kFew, std::bit_ceil(count)));
+  kept.keep(seed, numbers);
+  return numbers;
+}
+
+}  // namespace assay

@@ -68,7 +68,7 @@ class RecordedEngine : public testing::TestWithParam<fs::path> {
         exchange["asked"].contains("prompt") ? exchange["asked"]["prompt"] : exchange["asked"]["input_ids"];
     std::string ids;
     for (const Document& id : prompt) ids += (ids.empty() ? "" : ",") + id.dump();
-    arguments.insert(arguments.end(), {"--prompt-tokens", ids});
+    arguments.insert(arguments.end(), {"--prompt-tokens", ids, "--json", (dir_ / "report.json").string()});
     return assay(arguments);
   }
   ProcessResult asked(const std::string& url) {
@@ -102,6 +102,9 @@ TEST_P(RecordedEngine, SavedAnswersAreTheModels) {
     const ProcessResult result = saved(exchange);
     EXPECT_EQ(result.exit_code, 0) << exchange["name"] << '\n' << result.out << result.err;
     EXPECT_NE(result.out.find("OK: "), std::string::npos) << result.out;
+    const Document report = Document::parse(read_file(dir_ / "report.json"));
+    if (precision() == "f32")
+      EXPECT_EQ(report["a_against_model"]["against_truth"]["rank_flips"], 0) << exchange["name"];
   }
 }
 

@@ -202,7 +202,10 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
       refusal_ = error.message();
     }
   }
-  if (by_names == nullptr) return require_served(served);
+  if (by_names == nullptr) {
+    require_served(served);
+    return;
+  }
   way_ = by_names;
   refusal_.clear();
 }

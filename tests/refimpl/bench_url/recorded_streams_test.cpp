@@ -49,7 +49,9 @@ TEST(RecordedStreams, TokensAreThoseOfTheUsage) {
         EXPECT_FALSE(record.pieces_differ) << stream[0] << ", " << name;
         ASSERT_TRUE(record.usage) << stream[0];
         EXPECT_EQ(record.usage->completion_tokens, kTokensAsked) << stream[0];
-        if (std::string(name) == "a stream") EXPECT_EQ(record.usage->prompt_tokens, kPromptTokens);
+        if (std::string(name) == "a stream") {
+          EXPECT_EQ(record.usage->prompt_tokens, kPromptTokens);
+        }
         EXPECT_EQ(record.told_by_chunks(), kTokensAsked) << stream[0] << ", " << name;
       }
     }

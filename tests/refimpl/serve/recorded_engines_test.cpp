@@ -103,8 +103,9 @@ TEST_P(RecordedEngine, SavedAnswersAreTheModels) {
     EXPECT_EQ(result.exit_code, 0) << exchange["name"] << '\n' << result.out << result.err;
     EXPECT_NE(result.out.find("OK: "), std::string::npos) << result.out;
     const Document report = Document::parse(read_file(dir_ / "report.json"));
-    if (precision() == "f32")
+    if (precision() == "f32") {
       EXPECT_EQ(report["a_against_model"]["against_truth"]["rank_flips"], 0) << exchange["name"];
+    }
   }
 }
 

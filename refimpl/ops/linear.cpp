@@ -37,10 +37,12 @@ Matrix ReferenceOps::run(const LinearCall& call) {
     parallel_for(jobs(), (outputs + block - 1) / block, [&](std::size_t at) {
       const std::size_t first = at * block, count = std::min(block, outputs - first);
       std::vector<T> w;
+      std::vector<double> sums(count);
       rows.read(first, count, w);
       for (std::size_t t = 0; t < x.rows(); ++t) {
+        dot_rows(x.row<T>(t), w.data(), inputs, count, sums.data());
         for (std::size_t o = 0; o < count; ++o) {
-          const double sum = dot(x.row<T>(t), &w[o * inputs], inputs) + (b.empty() ? 0.0 : b[first + o]);
+          const double sum = sums[o] + (b.empty() ? 0.0 : b[first + o]);
           y.row<T>(t)[first + o] = static_cast<T>(keep ? sum : arithmetic().round(sum));
         }
       }

@@ -16,11 +16,8 @@ std::string shown(const SavedToken& token) {
   return token.id ? fmt::format("{} ({})", *token.id, text) : text;
 }
 
-// Of candidates that are told by their texts alone, in an object, those of one text are one: what is no whole character is
-// U+FFFD to SGLang and nothing at all to vLLM.
 bool may_meet(const SavedCandidate& candidate) {
-  return !candidate.id &&
-         (candidate.text.empty() || candidate.text.find("\xEF\xBF\xBD") != std::string::npos);
+  return may_be_several(candidate.id, candidate.text);
 }
 
 std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {

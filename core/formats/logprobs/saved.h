@@ -19,6 +19,12 @@ struct SavedCandidate {
   double logprob = 0;
 };
 
+// A token that is named by its text alone, by which it may be one of several: what is no whole character is U+FFFD to SGLang and
+// nothing at all to vLLM, and an object of such names holds one of them.
+inline bool may_be_several(const std::optional<std::uint32_t>& id, std::string_view text) {
+  return !id && (text.empty() || text.find("\xEF\xBF\xBD") != std::string_view::npos);
+}
+
 struct SavedToken {
   std::optional<std::uint32_t> id;
   std::string text;               // its bytes, where they are given

@@ -16,8 +16,9 @@ struct Habits {
   Gives gives = Gives::whole;
   std::size_t most = 20;  // of the likeliest
   double noise = 0;
-  bool ids = true;    // takes prompts of them, and names tokens by them
-  bool lists = true;  // takes several prompts
+  bool ids = true;      // takes prompts of them, and names tokens by them
+  bool lists = true;    // takes several prompts
+  bool halves = false;  // names by texts, and one name for all tokens that are no whole character
 };
 
 // /v1/completions and /v1/chat/completions of a made-up model, in OpenAI's form.
@@ -115,7 +116,8 @@ class MadeServer {
   }
 
   std::string name(std::size_t id) const {
-    return (habits_.ids ? "token_id:" : " word") + std::to_string(id);
+    if (habits_.halves && id % 4 == 0) return "\xEF\xBF\xBD";
+    return (habits_.ids && !habits_.halves ? "token_id:" : " word") + std::to_string(id);
   }
 
   MadeModel model_;
@@ -154,6 +156,12 @@ TEST(Fingerprint, OfWholeVectors) {
   EXPECT_EQ(server.prompts_beyond_the_vocabulary(), 0U);  // which some servers do not survive
   EXPECT_NE(result.process.out.find("FOUND: hidden size 72"), std::string::npos) << result.process.out;
   EXPECT_NE(result.process.out.find("no published config"), std::string::npos) << result.process.out;
+}
+
+// SGLang: prompts of ids, answers of names, of which those of halves of characters are all one.
+TEST(Fingerprint, OfWholeVectorsByNames) {
+  const MadeServer server({.hidden = 24, .vocabulary = 300}, {.halves = true});
+  expect_hidden(taken(server.url()), 24, "whole vectors");
 }
 
 TEST(Fingerprint, OfListsThatBiasesLift) {

@@ -143,6 +143,20 @@ _K25 = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2", "hi
         "topk_method": "noaux_tc", "rms_norm_eps": 1e-5, "rope_theta": 50000.0, "max_position_embeddings": 4096, "vocab_size": 211,
         "hidden_act": "silu", "tie_word_embeddings": False, "num_nextn_predict_layers": 0, "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0,
         "factor": 64.0, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 64, "type": "yarn"}}
+_MINICPM3 = {"hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 6, "q_lora_rank": 22,
+             "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "vocab_size": 211, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+             "max_position_embeddings": 256, "hidden_act": "silu", "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256,
+             "attention_bias": False}
+# As inclusionAI publishes Ling 3: layers of latent attention at the end of each group, and behind the last whole one.
+_LING3 = {"hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 10,
+          "layer_group_size": 2, "first_k_dense_replace": 1, "q_lora_rank": None, "kv_lora_rank": 18, "qk_head_dim": 20, "qk_nope_head_dim": 12,
+          "qk_rope_head_dim": 8, "v_head_dim": 14, "num_experts": 6, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "num_shared_experts": 1,
+          "moe_intermediate_size": 26, "moe_shared_expert_intermediate_size": 34, "moe_router_enable_expert_bias": True, "norm_topk_prob": True,
+          "routed_scaling_factor": 2.5, "score_function": "sigmoid", "scoring_func": "sigmoid", "topk_method": "noaux_tc", "no_kda_lora": True,
+          "kda_safe_gate": True, "kda_lower_bound": -5, "short_conv_kernel_size": 4, "gated_attention_proj_granularity_type": "head_wise",
+          "rms_norm_eps": 1e-6, "rope_theta": 6000000, "partial_rotary_factor": 0.5, "rope_interleave": True, "rotary_dim": 8, "use_bias": False,
+          "use_qkv_bias": False, "use_qk_norm": True, "vocab_size": 211, "max_position_embeddings": 131072, "hidden_act": "silu",
+          "tie_word_embeddings": False, "num_nextn_predict_layers": 1}
 _MAMBA4 = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 56, "rms_norm_eps": 1e-5,
            "rope_theta": 10000.0, "max_position_embeddings": 128, "hidden_act": "silu", "tie_word_embeddings": True, "mamba_expand": 2,
            "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_conv_bias": True, "mamba_proj_bias": False}
@@ -231,6 +245,12 @@ PUBLISHED = {
     "apertus": {"architectures": ["ApertusForCausalLM"], "model_type": "apertus"} | _LLAMA | {"hidden_act": "xielu", "attention_bias": False,
         "rope_theta": 12e6, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192, "low_freq_factor": 1.0,
         "high_freq_factor": 4.0}},
+    "minicpm3": {"architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3"} | _MINICPM3,
+    "minicpm3-longrope": {"architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3"} | _MINICPM3 | {"rope_scaling": {"type": "longrope",
+        "long_factor": [1.0, 1.5, 2.25, 4.0], "short_factor": [1.0, 1.0, 1.25, 1.5], "original_max_position_embeddings": 256}},
+    "bailing_moe_v3": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3,
+    "bailing_moe_v3-lora": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3 | {"q_lora_rank": 22,
+        "num_hidden_layers": 5, "expert_swiglu_limit_list": [None, 0, 7.0, 7.0, None, 5.0], "share_expert_swiglu_limit_list": [0, 0, 0, 16.0]},
     "deepseek_v32": {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_n_heads": 4, "index_head_dim": 64,
         "index_topk": 8} | {key: value for key, value in _K25.items() if key not in ("architectures", "model_type")} | {"n_group": 2},
 }

@@ -71,7 +71,7 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
   const bool changed = pieces.size() != 1 || pieces[0].transposed || pieces[0].is_scaled() ||
-                       order != HeadRows::kept || offset != 0 || minus_exp || regrouped.groups != 0;
+                       order != HeadRows::kept || offset != 0 || times_exp != 0 || regrouped.groups != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
@@ -143,9 +143,9 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
     }
   }
   if (tensor.regrouped.groups != 0) regroup(tensor, out.first(count * columns));
-  if (tensor.minus_exp) {
+  if (tensor.times_exp != 0) {
     for (float& value : out.first(count * columns))
-      value = static_cast<float>(-std::exp(static_cast<double>(value)));
+      value = static_cast<float>(tensor.times_exp * std::exp(static_cast<double>(value)));
   }
   if (tensor.offset == 0) return;
   for (float& value : out.first(count * columns)) value += tensor.offset;

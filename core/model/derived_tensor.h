@@ -46,8 +46,9 @@ struct DerivedTensor {
   struct Regrouped {
     std::uint64_t groups = 0, members = 0, width = 0;
   } regrouped;
-  bool minus_exp = false;       // -exp(value): state spaces store the logarithm of their decay
-  float offset = 0;             // added to every value: Gemma's norms are stored less 1 by transformers
+  float times_exp =
+      0;             // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
+  float offset = 0;  // added to every value: Gemma's norms are stored less 1 by transformers
   std::vector<float> computed;  // values of no source; then there are no pieces
 
   struct Row {

@@ -122,7 +122,7 @@ class Exporter {
     const std::vector<std::string> names = gguf_names(*found.spec, found.indices.layer, &family_);
     if (names.empty() || found.spec->stacked != 0)
       throw Error::refused("has no place in a GGUF").tensor(stored_.tensors[place].name);
-    if (found.spec->role == Role::kv_b && !found.spec->bias)
+    if (found.spec->role == Role::kv_b && !found.spec->bias && !tree_.attention.front().kv_b_whole)
       return split_latent(place, fmt::format("blk.{}.", found.indices.layer));
     DerivedTensor tensor = found.spec->input_major && found.spec->shape.size() == 2 && !found.spec->bias
                                ? transposed(names.front(), stored_, place)

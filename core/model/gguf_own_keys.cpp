@@ -376,6 +376,15 @@ ParsedJson dense_layers(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(first - sparse.begin());
 }
 
+ParsedJson attending_layers(const GgufFacts& facts) {
+  ParsedJson heads = ParsedJson::array();
+  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) heads.push_back(0);
+  for (const AttentionGeometry& geometry : facts.tree.attention) {
+    for (const std::uint64_t layer : geometry.layers) heads[layer] = 1;
+  }
+  return heads;
+}
+
 std::vector<DerivedTensor> longrope_factors(const GgufFacts& facts) {
   std::vector<DerivedTensor> made;
   for (const char* kind : {"long", "short"}) {

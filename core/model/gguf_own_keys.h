@@ -29,6 +29,8 @@ ParsedJson windowed_layers(const GgufFacts& facts);   // layer_types as flags; n
 ParsedJson latent_width(const GgufFacts& facts);      // of what absorbed latent attention caches
 ParsedJson latent_key_width(const GgufFacts& facts);  // of a head's key, unabsorbed
 ParsedJson dense_layers(const GgufFacts& facts);      // how many there are before the first with experts
+ParsedJson attending_layers(
+    const GgufFacts& facts);  // of each layer 1 where it attends, 0 where it has a state
 // The two lists of longrope as tensors; none where the config has none.
 std::vector<DerivedTensor> longrope_factors(const GgufFacts& facts);
 }  // namespace own_keys

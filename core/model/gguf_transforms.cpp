@@ -191,6 +191,11 @@ std::vector<DerivedTensor> stacked_rows_transposed(const GgufSource& source) {
   return {tensor};
 }
 
+std::vector<DerivedTensor> of_attention_or_state(const GgufSource& source) {
+  const std::size_t which = source.spec.role == Role::recurrent_gate ? 1 : 0;
+  return {whole(names_of(source)[which], source.stored, source.place)};
+}
+
 std::vector<DerivedTensor> squeezed(const GgufSource& source) {
   DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
   std::erase(tensor.shape, 1U);
@@ -203,7 +208,7 @@ std::vector<DerivedTensor> squeezed(const GgufSource& source) {
 
 std::vector<DerivedTensor> minus_exp(const GgufSource& source) {
   DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
-  tensor.minus_exp = true;
+  tensor.times_exp = -1;
   return {tensor};
 }
 
@@ -215,7 +220,12 @@ std::vector<DerivedTensor> as_column(const GgufSource& source) {
 }
 std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source) {
   auto made = as_column(source);
-  made.front().minus_exp = true;
+  made.front().times_exp = -1;
+  return made;
+}
+std::vector<DerivedTensor> exp_as_column(const GgufSource& source) {
+  auto made = as_column(source);
+  made.front().times_exp = 1;
   return made;
 }
 

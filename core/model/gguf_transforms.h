@@ -30,6 +30,8 @@ std::vector<DerivedTensor> alternating_bias(const GgufSource& source);
 // Of a matrix that holds the rows of all experts: a stack of theirs; the transposed of each.
 std::vector<DerivedTensor> stacked_rows(const GgufSource& source);
 std::vector<DerivedTensor> stacked_rows_transposed(const GgufSource& source);
+// One of two names: the first where its layer attends, the second where it keeps a state.
+std::vector<DerivedTensor> of_attention_or_state(const GgufSource& source);
 // Without dimensions of 1: a convolution's [channels, 1, width].
 std::vector<DerivedTensor> squeezed(const GgufSource& source);
 // Of Mamba-2: a vector with a value a head, [heads], as [heads, 1]; and the norm of what comes out of the scan as a
@@ -37,6 +39,7 @@ std::vector<DerivedTensor> squeezed(const GgufSource& source);
 std::vector<DerivedTensor> as_column(const GgufSource& source);
 std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source);
 std::vector<DerivedTensor> rows_of_groups(const GgufSource& source);
+std::vector<DerivedTensor> exp_as_column(const GgufSource& source);
 // -exp(value).
 std::vector<DerivedTensor> minus_exp(const GgufSource& source);
 

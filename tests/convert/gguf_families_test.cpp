@@ -235,6 +235,13 @@ const Unloadable kUnloadable[] = {
      R"({"num_hidden_layers": 8, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
                     "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]})",
      "there are windows with 8 layers: llama.cpp's exaone4 has them in models of 64 layers"},
+    {"minicpm3", R"({"scale_depth": 1.0})", "scale_depth is 1.0, and llama.cpp's minicpm3 takes 1.4"},
+    {"minicpm3", R"({"scale_emb": 10})", "scale_emb is 10, and llama.cpp's minicpm3 takes 12"},
+    {"minicpm3", R"({"v_head_dim": 10})", "v_head_dim is 10"},
+    {"minicpm3-longrope", R"({"rope_scaling": {"original_max_position_embeddings": 128}})",
+     "stretched from 128 tokens to 256"},
+    {"bailing_moe_v3", R"({"kda_safe_gate": false})", "kda_safe_gate"},
+    {"bailing_moe_v3", R"({"gated_attention_proj_granularity_type": "element_wise"})", "is not head_wise"},
 };
 
 TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {

@@ -1,4 +1,5 @@
 // Totals that other people published, or counted by other means, for real configs.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/formats/json.h"
@@ -44,6 +45,39 @@ TEST(PublishedTotals, AreExact) {
       {"MiniMax-M2.5", 228'689'764'864},
   };
   for (const auto& [name, total] : published) EXPECT_EQ(totals_of(name).total, total) << name;
+}
+
+// inclusionAI's Ling 3: 7.9B of which 1.3B are active in tiny, 124B and 5.1B in flash (its model card), and 917 tensors in the
+// GGUF of flash's text model (ggml-org/llama.cpp#29151), where experts are stacked and kv_b_proj is in halves.
+TEST(PublishedTotals, OfLing3) {
+  const auto described = [](std::uint64_t hidden, std::uint64_t layers, std::uint64_t heads,
+                            const std::string& more) {
+    const std::string config = fmt::format(
+        R"({{"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid", "vocab_size": 157184,
+        "hidden_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, "head_dim": 128, "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "short_conv_kernel_size": 4, "no_kda_lora": true,
+        "gated_attention_proj_granularity_type": "head_wise", "num_experts_per_tok": 8, "num_shared_experts": 1, {}}})",
+        hidden, layers, heads, more);
+    return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
+  };
+  const Totals tiny = count(described(1536, 24, 16, R"("intermediate_size": 4608, "first_k_dense_replace": 1,
+      "layer_group_size": 4, "q_lora_rank": 256, "num_experts": 128, "moe_intermediate_size": 512,
+      "moe_shared_expert_intermediate_size": 512, "num_nextn_predict_layers": 0)"));
+  EXPECT_EQ(tiny.total, 7'893'392'800);
+  const ModuleTree flash = described(2560, 42, 32, R"("intermediate_size": 6144, "first_k_dense_replace": 2,
+      "layer_group_size": 6, "q_lora_rank": null, "num_experts": 512, "moe_intermediate_size": 768,
+      "moe_shared_expert_intermediate_size": 768, "num_nextn_predict_layers": 1)");
+  const Totals totals = count(flash);
+  EXPECT_EQ(totals.total, 124'414'211'552);
+  EXPECT_EQ(totals.active_without_embedding, 5'103'302'112);
+  EXPECT_GT(totals.mtp_own, 3'000'000'000);
+  std::size_t tensors = 0;
+  for_each_spec(flash, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (!where.main() || spec.storage != Storage::own) return;
+    const std::size_t times = where.copies / (spec.part == Part::routed_expert ? flash.experts : 1);
+    tensors += times * (spec.role == Role::kv_b ? 2 : 1);
+  });
+  EXPECT_EQ(tensors, 917);
 }
 
 // google/gemma-3n-E2B and E4B as the hub counts them: with the keys and values of layers that read the cache of others,

@@ -16,7 +16,7 @@ extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, k
     kFlexOlmo, kErnie45Moe, kExaoneMoe, kSolarOpen, kDots1, kHunyuanMoe, kHy3, kMellum, kAfmoe, kGlm4MoeLite,
     kAxk1, kMistral4, kCohere2Moe, kGraniteMoe, kGraniteMoeShared, kGraniteMoeHybrid, kBamba, kFalconH1,
     kLfm2, kLfm2Moe, kMamba, kMamba2, kJamba, kGptNeo, kGptj, kCodegen, kGptNeox, kBloom, kGptBigcode, kMpt,
-    kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailingHybrid, kDbrx;
+    kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailing3, kBailingHybrid, kDbrx;
 
 // Language models of models that see, which stand nowhere alone.
 extern const Family kGlm4vText, kGlm4vMoeText, kQwen25OmniText, kQwen3OmniText;

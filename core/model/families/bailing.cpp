@@ -1,5 +1,7 @@
-// Ling and Ring: 1.x (BailingMoe) and 2.0 (BailingMoeV2), of their own code; 2.5 and 3 (BailingHybrid), whose layers are
-// Kimi's delta attention and, in one of six, latent attention with a gate a head.
+// Ling and Ring: 1.x (BailingMoe) and 2.0 (BailingMoeV2), of their own code; 3 as it is published (BailingMoeV3), of its
+// own code, too, and as transformers has it (BailingHybrid): layers of Kimi's delta attention and, in one of four or six, latent
+// attention with a gate a head. Ling 2.5 and 2.6 name the same model_type and have lightning attention: they are not described.
+// Source of the third: vLLM's bailing_moe_v3.py, llama.cpp's conversion/bailingmoe3.py.
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/soft_forward.h"
@@ -78,6 +80,8 @@ void describe_ling2(ConfigReader& config, ModuleTree& tree) {
 struct Hybrid {
   LatentAttention latent;
   KimiDeltaAttention kda;
+  std::uint64_t latent_gates = 0;  // rows of g_proj: a head's, or an element's; 0: there is none
+  bool published = false;          // of its own code, where the linear layers' output is o_proj
 };
 Module latent_layer(const Hybrid& h) {
   Module attend = attention(h.latent);
@@ -87,9 +91,11 @@ Module latent_layer(const Hybrid& h) {
     if (spec.name == "o_proj.weight") spec.name = "dense.weight";
     if (spec.name == "o_proj.bias") spec.name = "dense.bias";
   }
+  if (h.latent_gates == 0) return attend;
   add_linear(output, {.name = "g_proj",
                       .in = h.latent.hidden,
-                      .out = h.latent.heads,
+                      .out = h.latent_gates == h.latent.heads.value() ? h.latent.heads
+                                                                      : h.latent.heads * h.latent.v_dim,
                       .role = Role::attention_gate,
                       .part = Part::attention,
                       .partition = Partition::columns,
@@ -100,9 +106,70 @@ Module delta_layer(const Hybrid& h) {
   Module attend = kimi_delta_attention(h.kda);
   attend.path = "attention";
   for (TensorSpec& spec : attend.tensors) {
-    if (spec.name == "o_proj.weight") spec.name = "dense.weight";
+    if (!h.published && spec.name == "o_proj.weight") spec.name = "dense.weight";
   }
   return attend;
+}
+
+std::uint64_t read_gates(ConfigReader& config, const LatentAttention& a) {
+  const std::string kind = config.text("gated_attention_proj_granularity_type", "");
+  if (kind == "head_wise") return a.heads.value();
+  config.require(kind.empty() || kind == "element_wise",
+                 "gated_attention_proj_granularity_type is neither head_wise nor element_wise");
+  return kind.empty() ? 0 : (a.heads * a.v_dim).value();
+}
+
+// A layer behind the last, of latent attention and experts.
+void add_hybrid_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Hybrid& h,
+                           const Mixture& m) {
+  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 0));
+  if (mtp.empty()) return;
+  config.require(!config.flag("mtp_use_kda", false),
+                 "mtp_use_kda is true: such prediction layers are not described");
+  Module layer = layers("model.layers.{layer}", "multi-token prediction", mtp);
+  add_pre_norms(layer, d.hidden);
+  layer.children = {latent_layer(h), mixture(m), mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
+  tree.mtp.push_back(std::move(layer));
+  tree.mtp_attention.push_back(geometry(h.latent, mtp));
+}
+
+void describe_ling3(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree, {.vocabulary = 157184, .hidden = 2560, .intermediate = 6144, .layers = 42, .heads = 32},
+      HeadDim::unused);
+  config.require(config.flag("no_kda_lora", false),
+                 "no_kda_lora is not true: gates of low rank are not described");
+  Hybrid h = {.latent = read_latent_attention(config, d, {.q_rank = std::nullopt}), .published = true};
+  h.latent_gates = read_gates(config, h.latent);
+  h.kda = {d.hidden, d.heads, config.size("head_dim", 128), config.size("short_conv_kernel_size", 4)};
+  h.kda.full_rank_gate = h.kda.full_rank_decay = true;
+  h.kda.decay_shape = {h.kda.heads};
+  const std::uint64_t group = config.size("layer_group_size", 6).value(),
+                      dense = config.number("first_k_dense_replace", 2),
+                      whole = d.layers.value() / group * group;
+  const auto is_full = [&](std::uint64_t i) { return (i + 1) % group == 0 || i >= whole; };
+  Mixture m = read_ling_experts(config, tree, d.hidden, 512, 768);
+  if (const std::uint64_t shared = config.optional_number("num_shared_experts", 1).value_or(0); shared > 0)
+    m.shared_width = Quantity("num_shared_experts", shared) *
+                     config.size("moe_shared_expert_intermediate_size|moe_intermediate_size", 768);
+  m.correction = "gate.expert_bias";
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_full(i) ? "latent attention" : "KDA") +
+               (i >= dense ? " MoE layers" : " layers");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {is_full(i) ? latent_layer(h) : delta_layer(h),
+                          i >= dense ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups, ling_frame());
+  const auto full = layers_where(d.layers, is_full);
+  const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
+  if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
+  if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
+  add_hybrid_prediction(config, tree, d, h, m);
 }
 
 void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
@@ -112,6 +179,7 @@ void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
   d.tied = tree.tied_embeddings = false;  // the class never ties them
   Hybrid h;
   h.latent = read_latent_attention(config, d, {.q_rank = std::nullopt});
+  h.latent_gates = h.latent.heads.value();
   h.kda = {d.hidden, config.size("linear_num_heads", d.heads), config.size("linear_head_dim", 128),
            config.size("linear_conv_kernel_dim|short_conv_kernel_size", 4)};
   h.kda.full_rank_gate = h.kda.full_rank_decay = true;
@@ -149,6 +217,7 @@ void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
 constexpr std::string_view kLing1Architectures[] = {"BailingMoeForCausalLM"}, kLing1Types[] = {"bailing_moe"};
 constexpr std::string_view kLing2Architectures[] = {"BailingMoeV2ForCausalLM"},
                            kLing2Types[] = {"bailing_moe_v2"};
+constexpr std::string_view kLing3Architectures[] = {"BailingMoeV3ForCausalLM"};
 constexpr std::string_view kLingHybridArchitectures[] = {"BailingHybridForCausalLM"},
                            kLingHybridTypes[] = {"bailing_hybrid"};
 
@@ -158,7 +227,9 @@ const Family kBailing = {"bailing_moe",  "Ling, Ring", kLing1Architectures, kLin
                          describe_ling1, forward_ling};
 const Family kBailing2 = {"bailing_moe_v2", "Ling 2, Ring 2", kLing2Architectures, kLing2Types, {},
                           describe_ling2,   forward_ling2};
-const Family kBailingHybrid = {"bailing_hybrid", "Ling 3", kLingHybridArchitectures,
-                               kLingHybridTypes, {},       describe_hybrid};
+const Family kBailing3 = {"bailing_moe_v3", "Ling 3", kLing3Architectures, {}, {}, describe_ling3};
+const Family kBailingHybrid = {
+    "bailing_hybrid", "Ling 3, of transformers", kLingHybridArchitectures, kLingHybridTypes, {},
+    describe_hybrid};
 
 }  // namespace assay::families

@@ -19,9 +19,9 @@ namespace {
 
 using namespace families;
 
-constexpr GgufGroup (*kGgufGroups[])() = {gguf_dense,  gguf_phi,         gguf_mixtures, gguf_recurrent,
-                                          gguf_hybrid, gguf_vision,      gguf_2023,     gguf_latent,
-                                          gguf_2026,   gguf_hybrid_2026, gguf_qkv};
+constexpr GgufGroup (*kGgufGroups[])() = {gguf_dense,      gguf_phi,    gguf_mixtures,    gguf_recurrent,
+                                          gguf_hybrid,     gguf_vision, gguf_2023,        gguf_latent,
+                                          gguf_latent_own, gguf_2026,   gguf_hybrid_2026, gguf_qkv};
 
 // Of the families with GgufRules those whose metadata tell every shape of config.json: the test GgufFamilies reads
 // each of them back.
@@ -151,6 +151,7 @@ constexpr const Family* kFamilies[] = {
     &kLongcatFlash,
     &kBailing,
     &kBailing2,
+    &kBailing3,
     &kBailingHybrid,
     &kDbrx,
     &kOlmoHybrid,

@@ -16,6 +16,7 @@ GgufGroup gguf_recurrent();
 GgufGroup gguf_hybrid();
 GgufGroup gguf_vision();
 GgufGroup gguf_latent();
+GgufGroup gguf_latent_own();
 GgufGroup gguf_2026();
 GgufGroup gguf_hybrid_2026();
 GgufGroup gguf_qkv();

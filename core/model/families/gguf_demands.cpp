@@ -196,6 +196,34 @@ std::string llama4(const GgufFacts& facts) {
   return {};
 }
 
+// Constants of its code ("if the model varies, these parameters need to be read from the model").
+std::string minicpm3(const GgufFacts& facts) {
+  for (const auto& [key, taken] :
+       {std::pair{"scale_emb", 12.0}, {"scale_depth", 1.4}, {"dim_model_base", 256.0}})
+    if (facts.number(key, taken) != taken)
+      return fmt::format("{} is {}, and llama.cpp's minicpm3 takes {}", key, facts.find(key)->dump(), taken);
+  const std::uint64_t context = whole(facts, "max_position_embeddings", 0),
+                      original = facts.rope.value("original_max_position_embeddings", context);
+  if (facts.rope.contains("long_factor") && original != context)
+    return fmt::format(
+        "rotary frequencies are stretched from {} tokens to {}, with an attention_factor that its GGUF has "
+        "no key for",
+        original, context);
+  const std::uint64_t heads = whole(facts, "num_attention_heads", 40), width = facts.tree.hidden_size / heads;
+  if (whole(facts, "v_head_dim", width) == width) return {};
+  return fmt::format("v_head_dim is {}, and llama.cpp's minicpm3 takes hidden_size / num_attention_heads, {}",
+                     whole(facts, "v_head_dim", width), width);
+}
+std::string ling3(const GgufFacts& facts) {
+  if (!is_set(facts, "kda_safe_gate", false) || !(facts.number("kda_lower_bound", -5) < 0))
+    return "kda_safe_gate with a kda_lower_bound below 0 is what llama.cpp's bailingmoe3 has, and nothing "
+           "else";
+  if (const ParsedJson* gates = facts.find("gated_attention_proj_granularity_type");
+      gates == nullptr || *gates != "head_wise")
+    return "gated_attention_proj_granularity_type is not head_wise, which llama.cpp's bailingmoe3 asks for";
+  return {};
+}
+
 constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"starcoder|falcon|bloom|mpt", four_hidden},
                                    {"phi2", phi2},
@@ -214,7 +242,9 @@ constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"olmo2|exaone4|mellum", one_base},
                                    {"", usual_yarn},
                                    {"qwen2vl|qwen3vl|qwen3vlmoe", sections},
-                                   {"llama4", llama4}};
+                                   {"llama4", llama4},
+                                   {"minicpm3", minicpm3},
+                                   {"bailingmoe3", ling3}};
 
 }  // namespace
 }  // namespace gguf_demands_of

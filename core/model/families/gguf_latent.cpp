@@ -90,18 +90,9 @@ constexpr GgufRules kK25 = {.base = {.family = "kimi_k25",
                             .keys_of = Keys::of_config,
                             .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
 
-// 1 where a layer has latent attention, 0 where it has a state.
-ParsedJson attending(const GgufFacts& facts) {
-  ParsedJson heads = ParsedJson::array();
-  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) heads.push_back(0);
-  for (const AttentionGeometry& geometry : facts.tree.attention) {
-    for (const std::uint64_t layer : geometry.layers) heads[layer] = 1;
-  }
-  return heads;
-}
 constexpr GgufOwnKey kKimiKeys[] = {
     {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.head_count_kv", .form = Form::i32s, .made = attending},
+    {.key = "attention.head_count_kv", .form = Form::i32s, .made = own_keys::attending_layers},
     {.key = "ssm.conv_kernel", .config = "linear_attn_config.short_conv_kernel_size"},
     {.key = "kda.head_dim", .config = "linear_attn_config.head_dim"},
     {.key = "attention.q_lora_rank", .config = "q_lora_rank"},

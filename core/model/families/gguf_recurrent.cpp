@@ -258,7 +258,7 @@ std::vector<DerivedTensor> regrouped_vector(const GgufSource& source) {
 }
 std::vector<DerivedTensor> regrouped_minus_exp(const GgufSource& source) {
   auto made = regrouped_vector(source);
-  made.front().minus_exp = true;
+  made.front().times_exp = -1;
   return made;
 }
 std::vector<DerivedTensor> regrouped_columns(const GgufSource& source) {

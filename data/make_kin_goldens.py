@@ -19,14 +19,14 @@ import torch
 from safetensors.torch import save_file
 from transformers.utils import logging
 
-from tiny_models import kin
+from tiny_models import kin, made_weights
 
 OUT = Path(__file__).parent / "fixtures" / "kin"
 VARIANTS, TOKENS, EVERY = 3, 9, 3
 
 
 def signs(row, count):
-    return np.where(kin.numbers(f"signs {row}", count) < 0, -1.0, 1.0)
+    return np.where(made_weights.numbers(f"signs {row}", count) < 0, -1.0, 1.0)
 
 
 def sketch(values):

@@ -54,7 +54,8 @@ Noise noise_of(const SavedResponses& first, const SavedResponses& other) {
 struct EndpointReport {
   std::string way, model;
   bool scores_prompts = false, cache_excluded = false;
-  std::size_t missing = 0;  // log-probabilities that did not come
+  std::size_t missing = 0;            // log-probabilities that did not come
+  std::size_t within_characters = 0;  // … since llama-server tells none of them
   std::vector<AskedSet> sets;
   Noise again, together;
   std::size_t other_texts() const { return again.other_texts + together.other_texts; }
@@ -161,6 +162,7 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights,
     if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
     set.saved = std::move(answers.saved);
     report.missing += answers.missing;
+    report.within_characters += answers.within_characters;
     if (report.sets.empty()) report.cache_excluded = answers.cache_excluded;
     report.sets.push_back(std::move(set));
   }
@@ -194,6 +196,10 @@ void print(const Output& output, const CompareEndpointSettings& s, const Endpoin
   for (const AskedSet& set : report.sets) {
     if (set.found.a) print_side(output, set.name, *set.found.a, set.saved);
   }
+  if (report.within_characters > 0)
+    output.line(fmt::format(
+        "note: {} tokens end within a character: llama-server tells no log-probabilities of these",
+        with_thousands(report.within_characters)));
   const std::string finer = finer_precision(report, precision_from_text(s.precision).value());
   if (!finer.empty()) output.line("note: " + finer);
 }
@@ -212,6 +218,7 @@ Json document(const CompareEndpointSettings& s, const EndpointReport& report) {
           {"precision", s.precision},
           {"cache_excluded", report.cache_excluded},
           {"missing", report.missing},
+          {"within_characters", report.within_characters},
           {"noise",
            {{"again", report.again.figures.max_abs},
             {"at_once", report.together.figures.max_abs},

@@ -16,6 +16,10 @@ std::string shown(const SavedToken& token) {
   return token.id ? fmt::format("{} ({})", *token.id, text) : text;
 }
 
+bool may_meet(const SavedCandidate& candidate) {
+  return may_be_several(candidate.id, candidate.text);
+}
+
 std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {
   if (a.top.empty() || b.top.empty()) return std::nullopt;
   const auto have_ids = [](const std::vector<SavedCandidate>& top) {
@@ -24,7 +28,8 @@ std::optional<double> kl_of(const SavedToken& a, const SavedToken& b) {
   const bool by_ids = have_ids(a.top) && have_ids(b.top);
   // Empty: a candidate that the other side cannot name.
   const auto key = [&](const SavedCandidate& c) {
-    return by_ids ? (c.id ? std::to_string(*c.id) : std::string()) : c.text;
+    if (by_ids) return c.id ? std::to_string(*c.id) : std::string();
+    return may_meet(c) ? std::string() : c.text;
   };
   std::map<std::string, double> of_b;
   for (const SavedCandidate& c : b.top) of_b.emplace(key(c), c.logprob);
@@ -111,7 +116,9 @@ MatchedPairs match_responses(const SavedResponses& a, const SavedResponses& b) {
 }
 
 std::optional<std::uint64_t> rank_of(const SavedToken& token) {
-  if (token.rank || !token.logprob || token.top.size() < 2) return token.rank;
+  if (token.rank || !token.logprob || token.top.size() < 2 ||
+      std::any_of(token.top.begin(), token.top.end(), may_meet))
+    return token.rank;
   std::uint64_t above = 0;
   bool below = false;
   for (const SavedCandidate& candidate : token.top) {

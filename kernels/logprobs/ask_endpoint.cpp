@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -61,6 +62,7 @@ std::string llama_server_body(const std::string&, const EndpointPrompt& prompt, 
                         {"n_predict", made},
                         {"n_probs", kCandidates},
                         {"temperature", 0},
+                        {"return_tokens", true},
                         {"cache_prompt", false}},
                    -1);
 }
@@ -106,6 +108,20 @@ std::size_t scored(const SavedText& text, std::size_t from) {
   std::size_t count = 0;
   for (std::size_t i = from; i < text.tokens.size(); ++i) count += text.tokens[i].logprob ? 1 : 0;
   return count;
+}
+
+// Names stand for several tokens where they are no whole characters: what is likelier than a token cannot be counted by them. SGLang's
+// echo has names alone, its /generate has ids.
+bool candidates_have_ids(const SavedText& text) {
+  return std::all_of(text.tokens.begin(), text.tokens.end(), [](const SavedToken& token) {
+    return std::all_of(token.top.begin(), token.top.end(),
+                       [](const SavedCandidate& candidate) { return candidate.id.has_value(); });
+  });
+}
+
+std::size_t within_characters(const SavedText& text) {
+  return static_cast<std::size_t>(std::count_if(text.tokens.begin(), text.tokens.end(),
+                                                [](const SavedToken& t) { return t.within_character; }));
 }
 
 std::vector<TokenId> drawn(std::size_t count, std::size_t vocabulary, std::uint64_t seed,
@@ -165,24 +181,33 @@ EndpointAsker::EndpointAsker(Connect connect, std::string model, const EndpointP
   EndpointClient client = connect_();
   const ServedModel served = served_model(client, model_);
   model_ = served.name;
+  const AskingWay* by_names = nullptr;
   for (const AskingWay& way : kWays) {
+    if (by_names != nullptr && !way.scores_prompts) break;
     way_ = &way;
     const HttpAnswer answer = client.post(way.route, way.body(model_, first, 2, salt_ + "-first"));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
     require_key(answer);
     try {
       const SavedText text = text_of(answer, first);
-      if (scored(text, way.scores_prompts ? 1 : first.ids.size()) >=
+      if (scored(text, way.scores_prompts ? 1 : first.ids.size()) + within_characters(text) >=
           (way.scores_prompts ? first.ids.size() - 1 : 1)) {
         refusal_.clear();
-        return;
+        if (!way.scores_prompts || candidates_have_ids(text)) return;
+        if (by_names == nullptr) by_names = &way;
+        continue;
       }
       refusal_ = "no log-probabilities came";
     } catch (const Error& error) {
       refusal_ = error.message();
     }
   }
-  require_served(served);
+  if (by_names == nullptr) {
+    require_served(served);
+    return;
+  }
+  way_ = by_names;
+  refusal_.clear();
 }
 
 SavedText EndpointAsker::text_of(const HttpAnswer& answer, const EndpointPrompt& prompt) {
@@ -233,7 +258,9 @@ EndpointAsker::Answers EndpointAsker::ask(const std::vector<EndpointPrompt>& pro
     if (all.other_tokens.empty()) all.other_tokens = other_token(text, prompts[i]);
     for (std::size_t t = 0; t < prompts[i].ids.size(); ++t) text.tokens[t].id = prompts[i].ids[t];
     const std::size_t from = way_->scores_prompts ? 1 : prompts[i].ids.size();
-    all.missing += text.tokens.size() - from - scored(text, from);
+    const std::size_t within = within_characters(text);
+    all.within_characters += within;
+    all.missing += text.tokens.size() - from - scored(text, from) - within;
     all.cache_excluded = all.cache_excluded && uncached[i] != 0;
   }
   return all;

@@ -56,6 +56,7 @@ class EndpointAsker {
     SavedResponses saved;
     std::string other_tokens;  // where the server made other tokens of a prompt: which
     std::size_t missing = 0;   // log-probabilities of tokens that such an answer has, and that did not come
+    std::size_t within_characters = 0;  // those that did not come by the format's own rule (saved.h)
     bool cache_excluded =
         true;  // by the way of asking, or each answer tells that nothing of its prompt was cached
   };

@@ -11,9 +11,9 @@
 namespace assay {
 namespace {
 
-// Names that are no texts: of bytes which are no whole character, and of ids.
+// Names that are no texts: of bytes which are no whole character (vLLM's are empty), and of ids.
 bool is_text(std::string_view piece) {
-  return !piece.starts_with("bytes:") && !piece.starts_with("token_id:") &&
+  return !piece.empty() && !piece.starts_with("bytes:") && !piece.starts_with("token_id:") &&
          piece.find("\xEF\xBF\xBD") == std::string_view::npos && piece.find("\\x") == std::string_view::npos;
 }
 

@@ -19,8 +19,9 @@ constexpr std::size_t kFirstVectors = 64, kMoreTokens = 8;
 constexpr std::size_t kPromptTokens = 4, kSparePrompts = 256;
 // Behind a cap the singular values fall where they would end, but not to nothing.
 constexpr double kCapFall = 1.3;
-constexpr std::size_t kFallMargin = 4;  // such a fall is looked for so far from both ends
-constexpr double kMostCap = 1000;       // the largest published is 50
+constexpr std::size_t kFallMargin = 4;      // such a fall is looked for so far from both ends
+constexpr std::size_t kNoToken = 1u << 28;  // no vocabulary has this id
+constexpr double kMostCap = 1000;           // the largest published is 50
 
 class FingerprintTaker {
  public:
@@ -62,14 +63,20 @@ class FingerprintTaker {
     }
   }
 
-  // By prompts of one token, or, where prompts are texts, by biases.
+  bool takes_bias(std::size_t id) {
+    const PromptSent prompt = ids_ ? PromptSent(std::vector<TokenNumber>{5, 6}) : PromptSent("The");
+    return endpoint_.ask({&prompt, 1}, 1, {{static_cast<TokenNumber>(id), 1}}).refused.empty();
+  }
+
+  // By biases, where one that is beyond any vocabulary is refused; else by prompts of one token. SGLang refuses such biases, but
+  // of a prompt with such an id it dies (an index error in the embedding, or an assertion on the device).
   void find_vocabulary_size() {
+    const bool biases_are_checked = !takes_bias(kNoToken) && takes_bias(5);
+    if (!biases_are_checked && !ids_) return;
     found_.vocabulary = find_vocabulary([&](std::size_t id) {
-      const auto token = static_cast<TokenNumber>(id);
-      const PromptSent prompt = ids_ ? PromptSent(std::vector<TokenNumber>{token}) : PromptSent("The");
-      std::vector<std::pair<TokenNumber, double>> biases;
-      if (!ids_) biases.emplace_back(token, 1);
-      return endpoint_.ask({&prompt, 1}, 1, biases).refused.empty();
+      if (biases_are_checked) return takes_bias(id);
+      const PromptSent prompt = std::vector<TokenNumber>{static_cast<TokenNumber>(id)};
+      return endpoint_.ask({&prompt, 1}, 1).refused.empty();
     });
   }
 

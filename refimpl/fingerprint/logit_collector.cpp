@@ -28,11 +28,14 @@ using logprobs::SavedToken;
 std::map<std::string, double> listed(const SavedToken& token) {
   std::map<std::string, double> values;
   std::set<std::string> twice;
-  for (const logprobs::SavedCandidate& each : token.top)
+  for (const logprobs::SavedCandidate& each : token.top) {
+    if (logprobs::may_be_several(each.id, each.text)) continue;
     if (!values.emplace(name_of(each.id, each.text), each.logprob).second)
       twice.insert(name_of(each.id, each.text));
+  }
   for (const std::string& name : twice) values.erase(name);
-  values.emplace(name_of(token.id, token.text), *token.logprob);
+  if (!logprobs::may_be_several(token.id, token.text))
+    values.emplace(name_of(token.id, token.text), *token.logprob);
   std::erase_if(values, [](const auto& each) { return !std::isfinite(each.second); });
   return values;
 }
@@ -183,7 +186,9 @@ LogitCollector::Values LogitCollector::values_of(const Group& group, const Saved
 NextTokens LogitCollector::ask(const Group& group, std::span<const std::size_t> rows) {
   std::vector<PromptSent> prompts;
   for (const std::size_t row : rows) prompts.push_back(prompts_[row]);
-  return endpoint_.ask(prompts, way_ == LogitWay::forced_tokens ? 1 : width_, group.biases);
+  // Where names stand for several tokens a whole list is told in fewer, and so many are not all.
+  const std::size_t top = way_ == LogitWay::whole_lists && asked_whole_ ? *vocabulary_ : width_;
+  return endpoint_.ask(prompts, way_ == LogitWay::forced_tokens ? 1 : top, group.biases);
 }
 
 void LogitCollector::fill(Group& group, std::size_t contexts, const Told& told) {

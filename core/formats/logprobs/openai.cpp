@@ -3,7 +3,7 @@
 //   {"choices": [{"logprobs": {"tokens": ["a", …], "token_logprobs": [null, …], "top_logprobs": [null, {"a": -0.1}]}}]}
 //   {"choices": [{"logprobs": {"content": [{"token": "a", "bytes": [97], "logprob": -0.1, "top_logprobs": […]}]}}]}
 //
-// Beside it, where the server gives them: prompt_token_ids and token_ids (vLLM, assay serve), prompt_logprobs (vLLM).
+// Beside it, where the server gives them: prompt_token_ids and token_ids (vLLM, assay serve), prompt_logprobs (vLLM, with every echo).
 // A line of a batch's output holds the answer under response.body. The Responses API (OpenAI, vLLM):
 //
 //   {"output": [{"type": "message", "content": [{"type": "output_text", "logprobs": [{"token": "a", "logprob": -0.1, …}]}]}]}
@@ -121,7 +121,10 @@ SavedText text_of_choice(const OrderedJson& choice, const OrderedJson& answer, c
     if (prompt_ids.empty() && !echo) text.unknown_before = 1;
     return text;
   }
-  join_ids({}, own_ids, text, place);
+  // vLLM's echo has the prompt's tokens once more. Where none are to be written (max_tokens 0) it tells the id of one all the same.
+  if (echo && text.tokens.size() >= scored->size())
+    text.tokens.erase(text.tokens.begin(), text.tokens.begin() + static_cast<std::ptrdiff_t>(scored->size()));
+  if (!text.tokens.empty()) join_ids({}, own_ids, text, place);
   std::vector<SavedToken> whole = vllm_prompt(*scored, prompt_ids, place);
   for (SavedToken& token : text.tokens) token.generated = true;
   whole.insert(whole.end(), text.tokens.begin(), text.tokens.end());

@@ -19,6 +19,12 @@ struct SavedCandidate {
   double logprob = 0;
 };
 
+// A token that is named by its text alone, by which it may be one of several: what is no whole character is U+FFFD to SGLang and
+// nothing at all to vLLM, and an object of such names holds one of them.
+inline bool may_be_several(const std::optional<std::uint32_t>& id, std::string_view text) {
+  return !id && (text.empty() || text.find("\xEF\xBF\xBD") != std::string_view::npos);
+}
+
 struct SavedToken {
   std::optional<std::uint32_t> id;
   std::string text;               // its bytes, where they are given
@@ -27,6 +33,8 @@ struct SavedToken {
   bool at_most = false;           // the value is the lowest that the format can hold
   std::optional<std::uint64_t> rank;
   bool generated = false;
+  // No value, for a reason of the format's: llama-server tells none of a token that ends within a character.
+  bool within_character = false;
   std::vector<SavedCandidate> top;  // the likeliest at this place, as far as they were saved
 };
 

@@ -1,6 +1,7 @@
 // Log-probabilities as engines save them, and the figures of two sides: data/make_logprob_fixtures.py.
 #include "core/formats/logprobs/saved.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,6 +149,58 @@ TEST(SavedLogprobs, WhatIsNoProbabilityIsRefused) {
   wrong = base;
   wrong[16 + 3] = 0x7F;  // two thousand million chunks
   EXPECT_THROW(parse_responses(wrong, "x"), Error);
+}
+
+// SGLang names every token that is no whole character U+FFFD, vLLM "": an object of names holds one of them.
+TEST(SavedLogprobs, NamesThatSeveralTokensBearGiveNoRank) {
+  const auto rank_beside = [](const char* name) {
+    SavedToken token;
+    token.logprob = -2.0;
+    token.top = {{std::nullopt, "a", -1.0}, {std::nullopt, name, -3.0}};
+    return rank_of(token);
+  };
+  EXPECT_EQ(rank_beside("c"), 2U);
+  EXPECT_EQ(rank_beside("\xEF\xBF\xBD"), std::nullopt);
+  EXPECT_EQ(rank_beside(""), std::nullopt);
+}
+
+// vLLM's echo has the prompt's values twice, and with max_tokens 0 an id of a token that it does not show.
+TEST(SavedLogprobs, AnEchoThatIsScoredTwice) {
+  const SavedText text =
+      parse_responses(
+          R"({"choices": [{"logprobs": {"tokens": ["token_id:5", "token_id:6"], "token_logprobs": [null, -1.5],
+                "top_logprobs": [null, {"token_id:6": -1.5}]}, "token_ids": [7], "prompt_token_ids": [5, 6],
+                "prompt_logprobs": [null, {"6": {"logprob": -1.5, "rank": 3}}]}]})",
+          "a")
+          .texts.at(0);
+  ASSERT_EQ(text.tokens.size(), 2U);
+  EXPECT_EQ(text.tokens[1].rank, 3U);
+}
+
+// llama-server has no value of tokens that end within a character. Of which of two equal ones a value is, is not guessed.
+TEST(SavedLogprobs, TokensWithinCharacters) {
+  const auto values = [](const char* ids, const char* told) {
+    return parse_responses(fmt::format(R"({{"tokens": {}, "tokens_evaluated": 1, "tokens_predicted": 4,
+                                           "completion_probabilities": [{}]}})",
+                                       ids, told),
+                           "a")
+        .texts.at(0)
+        .tokens;
+  };
+  const char* split = R"({"id": 9, "bytes": [226, 130, 172], "logprob": -1.5})";
+  const std::vector<SavedToken> halves = values("[7, 8, 9, 7]", split);
+  ASSERT_EQ(halves.size(), 4U);
+  EXPECT_EQ(halves[2].logprob, -1.5);
+  for (const std::size_t i : {0U, 1U, 3U}) {
+    EXPECT_FALSE(halves[i].logprob) << i;
+    EXPECT_TRUE(halves[i].within_character) << i;
+  }
+  const std::vector<SavedToken> either = values("[7, 9, 9, 7]", split);
+  EXPECT_FALSE(either[1].logprob || either[2].logprob);
+  // Left out before one that is ASCII: not for this reason.
+  const std::vector<SavedToken> lost = values("[7, 8, 9, 7]", R"({"id": 9, "bytes": [97], "logprob": -1.5})");
+  EXPECT_FALSE(lost[0].within_character || lost[1].within_character);
+  EXPECT_THROW(values("[]", split), Error);
 }
 
 TEST(SavedLogprobs, NeverIsMinusInfinity) {

@@ -16,8 +16,9 @@ struct Habits {
   Gives gives = Gives::whole;
   std::size_t most = 20;  // of the likeliest
   double noise = 0;
-  bool ids = true;    // takes prompts of them, and names tokens by them
-  bool lists = true;  // takes several prompts
+  bool ids = true;      // takes prompts of them, and names tokens by them
+  bool lists = true;    // takes several prompts
+  bool halves = false;  // names by texts, and one name for all tokens that are no whole character
 };
 
 // /v1/completions and /v1/chat/completions of a made-up model, in OpenAI's form.
@@ -45,9 +46,10 @@ class MadeServer {
     thread_.join();
   }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::size_t prompts_beyond_the_vocabulary() const { return beyond_; }
 
  private:
-  std::optional<std::uint64_t> number_of(const Document& prompt) const {
+  std::optional<std::uint64_t> number_of(const Document& prompt) {
     std::uint64_t number = 1;
     if (prompt.is_string()) {
       for (const char c : prompt.get<std::string>()) number = number * 131 + static_cast<unsigned char>(c);
@@ -55,7 +57,10 @@ class MadeServer {
     }
     if (!habits_.ids) return std::nullopt;
     for (const Document& id : prompt) {
-      if (id.get<std::size_t>() >= model_.vocabulary) return std::nullopt;
+      if (id.get<std::size_t>() >= model_.vocabulary) {
+        ++beyond_;
+        return std::nullopt;
+      }
       number = number * 1'000'003 + id.get<std::uint64_t>();
     }
     return number;
@@ -111,7 +116,8 @@ class MadeServer {
   }
 
   std::string name(std::size_t id) const {
-    return (habits_.ids ? "token_id:" : " word") + std::to_string(id);
+    if (habits_.halves && id % 4 == 0) return "\xEF\xBF\xBD";
+    return (habits_.ids && !habits_.halves ? "token_id:" : " word") + std::to_string(id);
   }
 
   MadeModel model_;
@@ -120,6 +126,7 @@ class MadeServer {
   std::thread thread_;
   int port_ = 0;
   std::atomic<std::uint64_t> drawn_ = 1u << 30;
+  std::atomic<std::size_t> beyond_ = 0;
 };
 
 struct Taken {
@@ -146,8 +153,15 @@ TEST(Fingerprint, OfWholeVectors) {
   const Taken result = taken(server.url());
   expect_hidden(result, 72, "whole vectors");
   EXPECT_EQ(result.report["vocabulary"], 300);
+  EXPECT_EQ(server.prompts_beyond_the_vocabulary(), 0U);  // which some servers do not survive
   EXPECT_NE(result.process.out.find("FOUND: hidden size 72"), std::string::npos) << result.process.out;
   EXPECT_NE(result.process.out.find("no published config"), std::string::npos) << result.process.out;
+}
+
+// SGLang: prompts of ids, answers of names, of which those of halves of characters are all one.
+TEST(Fingerprint, OfWholeVectorsByNames) {
+  const MadeServer server({.hidden = 24, .vocabulary = 300}, {.halves = true});
+  expect_hidden(taken(server.url()), 24, "whole vectors");
 }
 
 TEST(Fingerprint, OfListsThatBiasesLift) {

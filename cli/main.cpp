@@ -2,16 +2,23 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string>
+#include <thread>
 
 #include "cli/check/command.h"
 #include "cli/gate/suites.h"
 #include "convert/command.h"
 #include "core/system/command_line.h"
 #include "core/system/error.h"
+#include "core/system/launcher.h"
 #include "core/system/message.h"
 #include "core/system/report.h"
+#include "core/system/text.h"
 #include "core/system/threads.h"
 #include "kernels/compare/command.h"
 #include "kernels/gate/command.h"
@@ -30,8 +37,23 @@
 
 namespace {
 
+// Of processes that mpirun started most fail alike: the first says so and ends, and mpirun asks the others to, which wait for
+// that before they speak. Empty: asked to, and nothing is left to say.
+std::optional<std::string> speaker() {
+  const char* text = assay::process_environment("OMPI_COMM_WORLD_RANK");
+  const auto rank = assay::parse_u64(text == nullptr ? "" : text);
+  if (!rank || *rank == 0) return "";
+  constexpr std::uint64_t kFirst = 1500, kEach = 100, kMost = 3000,
+                          kLook = 20;  // ms; Open MPI asks after 1000
+  for (std::uint64_t waited = 0; waited < std::min(kFirst + kEach * *rank, kMost); waited += kLook) {
+    if (assay::interrupted()) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLook));
+  }
+  return fmt::format("rank {}: ", *rank);
+}
+
 int report(const assay::Error& error) {
-  assay::write_message(fmt::format("assay: {}", error.line()));
+  if (const auto who = speaker()) assay::write_message(fmt::format("assay: {}{}", *who, error.line()));
   return error.exit_code();
 }
 

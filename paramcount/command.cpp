@@ -210,6 +210,7 @@ constexpr const char* kExamples =
     "  assay paramcount . --plan tp=32 --gpu-memory 48GB   will it launch, and if not, what to do\n"
     "  assay paramcount . --plan auto --gpus 32 --gpu-memory 48GB\n"
     "  assay paramcount . --plan tp=8 --engine vllm@0.33,sglang\n"
+    "  assay paramcount . --plan tp=4,pp=2 --engine assay  the bytes that each rank of assay run holds\n"
     "  assay paramcount . --compute --context 8192 --bandwidth 3.35TB --flops 989T\n"
     "  assay paramcount A --diff B                         module by module\n"
     "\nExit codes: 0 all well, 1 a plan is infeasible or the checkpoint is not what its config says,\n"
@@ -235,7 +236,8 @@ void add_plan_options(CLI::App& command, Settings& s) {
       ->type_name("FORM");
   command
       .add_option("--engine", s.engine,
-                  "vllm, sglang, trtllm, each with a version (vllm@0.33), or all (default)")
+                  "vllm, sglang, trtllm, each with a version (vllm@0.33), or all (default); "
+                  "assay: its own ranks (run --tp)")
       ->type_name("ENGINES");
   command.add_flag("--rules", s.rules, "Print what engines ask of a plan, in Markdown");
   command.add_flag("--mtp", s.question.plan.with_mtp, "Load the multi-token prediction layer too");

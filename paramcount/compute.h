@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/model/module_tree.h"
-#include "paramcount/weight_bytes.h"
+#include "core/model/weight_bytes.h"
 
 namespace assay {
 

@@ -20,7 +20,7 @@ std::string names_known() {
       text += (version == table->known.front() ? "" : ", ") + version.text();
     text += ")";
   }
-  return text;
+  return text + ", assay";
 }
 
 // The numbers of "0.33" or "0.5.23"; what follows them (".post1", "rc2") is not looked at.
@@ -64,7 +64,13 @@ EngineAt at_version(const EngineTable& table, std::string_view asked, std::vecto
 }  // namespace
 
 std::string_view title(Engine engine) {
-  return engine == Engine::vllm ? "vLLM" : engine == Engine::sglang ? "SGLang" : "TensorRT-LLM";
+  switch (engine) {
+    case Engine::vllm: return "vLLM";
+    case Engine::sglang: return "SGLang";
+    case Engine::trtllm: return "TensorRT-LLM";
+    case Engine::assay: break;
+  }
+  return "assay";
 }
 
 std::string EngineVersion::text() const {
@@ -90,15 +96,15 @@ EngineChoice parse_engines(std::string_view text) {
     const std::string_view item = trim(rest.substr(0, comma));
     const auto at = item.find('@');
     const std::string_view name = item.substr(0, at);
-    const auto tables = engine_tables();
-    const auto table =
-        std::find_if(tables.begin(), tables.end(), [&](const EngineTable* t) { return t->name == name; });
-    if (table == tables.end())
+    const EngineTable* table = nullptr;
+    for (const EngineTable* known : engine_tables()) table = known->name == name ? known : table;
+    if (name == kOwnTable.name) table = &kOwnTable;
+    if (table == nullptr)
       throw Error::usage(fmt::format("--engine {}: no engine known", name))
           .remedy("use all, " + names_known());
     const EngineAt found = at == std::string_view::npos
-                               ? EngineAt((*table)->engine)
-                               : at_version(**table, item.substr(at + 1), choice.remarks);
+                               ? EngineAt(table->engine)
+                               : at_version(*table, item.substr(at + 1), choice.remarks);
     if (std::find(choice.engines.begin(), choice.engines.end(), found) == choice.engines.end())
       choice.engines.push_back(found);
     if (comma == std::string_view::npos) return choice;

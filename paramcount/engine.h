@@ -2,6 +2,8 @@
 //
 //   parse_engines("vllm@0.33,sglang").engines     vLLM 0.33.0 and the newest SGLang known
 //
+// `assay` is no engine to serve with, but how assay itself cuts a model over ranks (`run --tp`): asked for by name only.
+//
 // Known are the versions whose sources the tables (engine_vllm.cpp …) were read from. Another version gets the
 // rules of the nearest older one known, and a remark that says so.
 #pragma once
@@ -16,7 +18,7 @@
 
 namespace assay {
 
-enum class Engine { vllm, sglang, trtllm };
+enum class Engine { vllm, sglang, trtllm, assay };
 std::string_view title(Engine engine);  // "vLLM"
 
 struct EngineVersion {
@@ -39,7 +41,7 @@ struct EngineChoice {
   std::vector<EngineAt> engines;
   std::vector<std::string> remarks;  // where the version asked for is not one known
 };
-// "all", or names with versions: "vllm@0.33,sglang". Throws Error::usage.
+// "all" (that serve), or names with versions: "vllm@0.33,sglang". Throws Error::usage.
 EngineChoice parse_engines(std::string_view text);
 
 }  // namespace assay

@@ -104,7 +104,7 @@ std::span<const EngineTable* const> engine_tables() {
 }
 
 const EngineTable& engine_table(Engine engine) {
-  return *kTables[static_cast<std::size_t>(engine)];
+  return engine == Engine::assay ? kOwnTable : *kTables[static_cast<std::size_t>(engine)];
 }
 
 const EngineRule* find_rule(const EngineAt& engine, Rule rule, std::string_view family) {

@@ -74,6 +74,7 @@ struct EngineTable {
 };
 
 extern const EngineTable kVllmTable, kSglangTable, kTrtllmTable;
+extern const EngineTable kOwnTable;  // of assay's ranks; not among engine_tables()
 std::span<const EngineTable* const> engine_tables();
 const EngineTable& engine_table(Engine engine);
 // The rule as that version has it for such a model; nullptr: it has none.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/stage_parts.h"
 #include "core/numeric/ceil_div.h"
 #include "paramcount/engine_rules.h"
 #include "paramcount/render.h"

@@ -132,6 +132,7 @@ Answer answer(const Model& model, const Question& question) {
   if (!question.layout) return result;
   result.plan = make_plan(model.tree, *question.layout, options);
   result.cuts = cut_table(model.tree, *question.layout, options);
+  result.ranks = planned_ranks(model.tree, *question.layout, options, result.plan->refusals);
   if (!result.plan->launches()) result.ways = ways_out(model.tree, *result.plan, options);
   return result;
 }

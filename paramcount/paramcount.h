@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "core/model/reconcile.h"
+#include "core/model/weight_bytes.h"
 #include "paramcount/compute.h"
 #include "paramcount/memory.h"
 #include "paramcount/plan.h"
+#include "paramcount/plan_ranks.h"
 #include "paramcount/rows.h"
-#include "paramcount/weight_bytes.h"
 
 namespace assay {
 
@@ -48,6 +49,7 @@ struct Answer {
   Roofline roofline;
   std::optional<Plan> plan;
   std::vector<CutRow> cuts;
+  PlannedRanks ranks;
   std::vector<WayOut> ways;
   std::vector<Plan> found;  // of a search
   bool searched = false;

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
-#include "core/model/stage_parts.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
-#include "paramcount/plan_cut.h"
+#include "paramcount/plan_ranks.h"
 #include "paramcount/plan_rules.h"
 
 namespace assay {
@@ -18,62 +17,19 @@ namespace {
 // Tokens that one step of prefilling computes at once: the default of vLLM's max_num_batched_tokens.
 constexpr std::uint64_t kPrefillTokens = 8192;
 
-// How many of the layers that hold `where` lie in a stage; what stands outside layers belongs to the first
-// stage (the embedding) or the last (final norm and head).
-std::vector<std::uint64_t> layers_in_stage(const TensorSpec& spec, const Occurrence& where,
-                                           const PipelineStage& stage, bool first, bool last) {
-  const bool in_layers = std::any_of(where.path.begin(), where.path.end(),
-                                     [](const Module* m) { return m->repeat.over == Repeat::Over::layers; });
-  if (where.tower) return first ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
-  if (where.mtp) return last ? layers_of(where) : std::vector<std::uint64_t>{};
-  if (!in_layers) {
-    const bool lookup = feeds_first_layer(spec);
-    // A tied head needs its matrix on the last stage too.
-    const bool tied_copy = spec.storage == Storage::tied && last && !first;
-    const bool here = spec.storage == Storage::tied ? tied_copy : lookup ? first : last;
-    return here ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{};
-  }
-  std::vector<std::uint64_t> inside;
-  for (const std::uint64_t layer : layers_of(where)) {
-    if (layer >= stage.first && layer < stage.end) inside.push_back(layer);
-  }
-  // Layers that have the weights of a first one share a single copy in a stage: the first stage holds that layer.
-  if (spec.storage == Storage::tied) inside.resize(first ? 0 : std::min<std::size_t>(inside.size(), 1));
-  return inside;
-}
-
-std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
-  std::uint64_t product = 1;
-  for (const std::uint64_t d : shape) product *= d;
-  return product;
-}
-
 RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
-                    const EngineAt& engine, const PipelineStage& stage, std::uint64_t index) {
-  const EngineCut cut(tree, layout, engine, options.format);
-  const bool first = index == 0, last = index + 1 == layout.pp;
+                    const EngineAt& engine, const IndexRange& stage, std::uint64_t index) {
   RankLoad load;
   load.stage = index;
-  const WeightSizes sizes(tree, options.format);
-  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage == Storage::buffer || (where.mtp && !options.with_mtp)) return;
-    // Engines share the prediction layer's embedding and head with the main model's.
-    if (where.mtp && spec.storage == Storage::duplicate && (first || spec.role == Role::output_head)) return;
-    const auto layers = layers_in_stage(spec, where, stage, first, last);
-    if (layers.empty()) return;
-    const std::vector<std::uint64_t> shape = cut.rank_shape(spec);
-    std::uint64_t in_a_layer = where.copies / layers_of(where).size();
-    if (spec.part == Part::routed_expert && spec.stacked == 0) in_a_layer = ceil_div(in_a_layer, layout.ep);
-    load.parameters += elements_of(shape) * in_a_layer * layers.size();
-    for (const std::uint64_t layer : layers)
-      load.weight_bytes += in_a_layer * sizes.of_tensor(spec, shape, layer);
-  });
+  const HeldWeights held = held_weights(tree, layout, options, engine, index);
+  load.parameters = held.parameters;
+  load.weight_bytes = held.bytes;
   KvOptions kv;
   kv.bytes_per_value = options.kv_bytes_per_value;
   kv.context = options.context;
   kv.batch = ceil_div(options.batch, layout.dp);
   kv.tensor_parallel = layout.tp;
-  kv.first_layer = stage.first;
+  kv.first_layer = stage.begin;
   kv.end_layer = stage.end;
   const KvCache cache = kv_cache(tree, kv);
   load.kv_bytes = cache.bytes;
@@ -84,6 +40,16 @@ RankLoad stage_load(const ModuleTree& tree, const Layout& layout, const PlanOpti
   return load;
 }
 
+// Of the stage's ranks `own`, where they are known.
+void keep_fullest(const std::vector<RankWeights>& own, std::uint64_t stage, RankLoad& load) {
+  std::uint64_t fullest = 0;
+  for (const RankWeights& rank : own) {
+    if (rank.place.stage() != stage || rank.bytes <= fullest) continue;
+    fullest = load.weight_bytes = rank.bytes;
+    load.parameters = rank.parameters;
+  }
+}
+
 std::uint64_t number_after(std::string_view item, std::string_view whole) {
   const auto value = parse_u64(item.substr(item.find('=') + 1));
   if (!value || *value == 0 || *value > 1'000'000)
@@ -92,6 +58,10 @@ std::uint64_t number_after(std::string_view item, std::string_view whole) {
 }
 
 }  // namespace
+
+RankGrid grid_of(const Layout& layout) {
+  return {.tp = layout.tp, .pp = layout.pp, .ep = layout.ep, .dp = layout.dp};
+}
 
 std::string Layout::text() const {
   std::string text = fmt::format("tp={}", tp);
@@ -143,9 +113,14 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   // The fullest under any of the engines.
   const std::vector<EngineAt> one = {Engine::vllm};
   for (const EngineAt& engine : options.engines.empty() ? one : options.engines) {
-    const std::vector<PipelineStage> dealt = pipeline_stages(tree.layers, stages, engine);
+    const std::vector<IndexRange> dealt = pipeline_stages(tree.layers, stages, engine);
+    // Of assay's own ranks each is known; of an engine's the fullest of each stage.
+    const std::vector<RankWeights> own = engine.engine == Engine::assay && plan.refusals.empty()
+                                             ? planned_ranks(tree, possible, options, {}).ranks
+                                             : std::vector<RankWeights>();
     for (std::uint64_t stage = 0; stage < stages; ++stage) {
-      const RankLoad load = stage_load(tree, possible, options, engine, dealt[stage], stage);
+      RankLoad load = stage_load(tree, possible, options, engine, dealt[stage], stage);
+      keep_fullest(own, stage, load);
       if (load.total() > plan.load.total()) plan.load = load;
     }
   }

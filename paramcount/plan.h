@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "core/model/module_tree.h"
+#include "core/model/rank_grid.h"
+#include "core/model/weight_bytes.h"
 #include "paramcount/engine.h"
 #include "paramcount/memory.h"
-#include "paramcount/weight_bytes.h"
 
 namespace assay {
 
@@ -27,6 +28,7 @@ struct Layout {
   std::uint64_t moe_tp() const { return tp * dp / ep; }  // that cut one expert
   std::string text() const;                              // "tp=16,pp=2"
 };
+RankGrid grid_of(const Layout& layout);
 // "tp=32,ep=8,pp=2"; throws Error::usage.
 Layout parse_layout(std::string_view text);
 

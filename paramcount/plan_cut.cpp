@@ -12,9 +12,9 @@ constexpr std::uint64_t kMxBlock = 32;
 
 using Share = std::function<std::uint64_t(const PartitionedPart&, std::uint64_t group)>;
 
-std::vector<std::uint64_t> shape_with(const TensorSpec& spec, const Layout& layout, const Share& share) {
+std::vector<std::uint64_t> shape_with(const TensorSpec& spec, const Layout& layout,
+                                      std::uint64_t experts_here, const Share& share) {
   std::vector<std::uint64_t> shape = spec.shape;
-  const std::uint64_t experts_here = spec.stacked == 0 ? 0 : ceil_div(spec.stacked, layout.ep);
   if (spec.stacked != 0) shape[0] = shape[0] / spec.stacked * experts_here;
   if (spec.parallel.partition == Partition::replicated) return shape;
   const std::uint64_t group = cut_group(spec, layout);
@@ -34,9 +34,10 @@ std::uint64_t cut_group(const TensorSpec& spec, const Layout& layout) {
 }
 
 std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const Layout& layout) {
-  return shape_with(spec, layout, [&](const PartitionedPart& member, std::uint64_t group) {
-    return member_share(member, spec.parallel.partition, group);
-  });
+  return shape_with(spec, layout, ceil_div(spec.stacked, layout.ep),
+                    [&](const PartitionedPart& member, std::uint64_t group) {
+                      return member_share(member, spec.parallel.partition, group);
+                    });
 }
 
 bool in_format(const ModuleTree& tree, const WeightFormat& format, const TensorSpec& spec) {
@@ -50,19 +51,29 @@ bool EngineCut::whole_blocks(const TensorSpec& spec) const {
          find_rule(engine_, Rule::mxfp4_whole_blocks, tree_.family) != nullptr;
 }
 
-std::vector<std::uint64_t> EngineCut::rank_shape(const TensorSpec& spec) const {
-  const bool padded = find_rule(engine_, Rule::vocabulary_padded, tree_.family) != nullptr;
-  return shape_with(spec, layout_, [&](const PartitionedPart& member, std::uint64_t group) {
-    const Partition partition = spec.parallel.partition;
-    if (partition == Partition::vocabulary && !padded) return ceil_div(member.size, group);
-    if (group > 1 && whole_blocks(spec))
-      return std::min(member.size, ceil_div(ceil_div(member.size, kMxBlock), group) * kMxBlock);
-    return member_share(member, partition, group);
-  });
+std::uint64_t EngineCut::experts_here(std::uint64_t experts, const RankPlace* place) const {
+  const std::uint64_t each = experts / layout_.ep, more = experts % layout_.ep;
+  if (place == nullptr || more == 0) return ceil_div(experts, layout_.ep);
+  if (find_rule(engine_, Rule::experts_lost, tree_.family) != nullptr) return each;
+  return each + (place->expert_group() < more ? 1 : 0);
 }
 
-std::vector<PipelineStage> pipeline_stages(std::uint64_t layers, std::uint64_t stages,
-                                           const EngineAt& engine) {
+std::vector<std::uint64_t> EngineCut::rank_shape(const TensorSpec& spec, const RankPlace* place) const {
+  const bool padded = find_rule(engine_, Rule::vocabulary_padded, tree_.family) != nullptr;
+  const auto share = [&](const PartitionedPart& member, std::uint64_t group) {
+    const Partition partition = spec.parallel.partition;
+    if (partition == Partition::vocabulary && !padded) return ceil_div(member.size, group);
+    if (group > 1 && whole_blocks(spec)) {
+      const std::uint64_t each = ceil_div(ceil_div(member.size, kMxBlock), group) * kMxBlock;
+      const std::uint64_t before = place == nullptr ? 0 : place->in_stage() % group * each;
+      return std::min(member.size, before + each) - std::min(member.size, before);
+    }
+    return member_share(member, partition, group);
+  };
+  return shape_with(spec, layout_, experts_here(spec.stacked, place), share);
+}
+
+std::vector<IndexRange> pipeline_stages(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine) {
   const auto has = [&](Rule rule) { return find_rule(engine, rule, "") != nullptr; };
   const std::uint64_t more = layers % stages;
   std::vector<std::uint64_t> sizes(stages, layers / stages);
@@ -76,7 +87,7 @@ std::vector<PipelineStage> pipeline_stages(std::uint64_t layers, std::uint64_t s
     else
       ++sizes[i];
   }
-  std::vector<PipelineStage> list;
+  std::vector<IndexRange> list;
   for (std::uint64_t first = 0; const std::uint64_t size : sizes) {
     list.push_back({first, first + size});
     first += size;

@@ -24,7 +24,10 @@ class EngineCut {
   EngineCut(const ModuleTree& tree, const Layout& layout, const EngineAt& engine, const WeightFormat& format)
       : tree_(tree), layout_(layout), engine_(engine), format_(format) {}
   bool whole_blocks(const TensorSpec& spec) const;  // MXFP4 experts in whole blocks of 32
-  std::vector<std::uint64_t> rank_shape(const TensorSpec& spec) const;
+  // The widest rank's part; with `place`, that rank's.
+  std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const RankPlace* place = nullptr) const;
+  // Of so many experts, those of the fullest rank, or of `place`.
+  std::uint64_t experts_here(std::uint64_t experts, const RankPlace* place = nullptr) const;
 
  private:
   const ModuleTree& tree_;
@@ -33,12 +36,7 @@ class EngineCut {
   const WeightFormat& format_;
 };
 
-// The layers of a pipeline stage: [first, end).
-struct PipelineStage {
-  std::uint64_t first = 0, end = 0;
-  std::uint64_t layers() const { return end - first; }
-};
-std::vector<PipelineStage> pipeline_stages(std::uint64_t layers, std::uint64_t stages,
-                                           const EngineAt& engine);
+// The layers of each stage.
+std::vector<IndexRange> pipeline_stages(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine);
 
 }  // namespace assay

@@ -126,13 +126,13 @@ void judge_recurrent(Bench& b) {
 }
 
 // "16 in stages 2, 3 and 15 in the others".
-std::string dealt_text(const std::vector<PipelineStage>& stages) {
+std::string dealt_text(const std::vector<IndexRange>& stages) {
   std::uint64_t most = 0, least = UINT64_MAX;
-  for (const PipelineStage& stage : stages)
-    most = std::max(most, stage.layers()), least = std::min(least, stage.layers());
+  for (const IndexRange& stage : stages)
+    most = std::max(most, stage.size()), least = std::min(least, stage.size());
   std::string fuller;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (stages[i].layers() == most) fuller += fmt::format("{}{}", fuller.empty() ? "" : ", ", i + 1);
+    if (stages[i].size() == most) fuller += fmt::format("{}{}", fuller.empty() ? "" : ", ", i + 1);
   }
   const bool one = fuller.find(',') == std::string::npos;
   return fmt::format("{} in stage{} {} and {} in the others", most, one ? "" : "s", fuller, least);
@@ -158,6 +158,16 @@ void judge_vocabulary(Bench& b) {
                        b.tree.vocabulary, padded));
 }
 
+// Of its own ranks assay need not know rules by heart.
+void judge_own_ranks(Bench& b) {
+  std::vector<std::string> lines = refusals_to_run(b.tree, grid_of(b.layout));
+  if (b.layout.ranks() > 1024) lines.push_back(fmt::format("{} are more than 1024 ranks", b.layout.text()));
+  for (std::string& line : lines) {
+    const std::string message = fmt::format("{} cannot be cut into {}", b.tree.family, b.layout.text());
+    b.ruling.refusals.push_back({b.engine, "own-ranks", "ranks", "weights", std::move(line), message, false});
+  }
+}
+
 }  // namespace
 
 void Bench::refuse(const EngineRule& by, std::string_view part, std::string tensors, std::string arithmetic,
@@ -180,6 +190,7 @@ void Bench::note(std::string text) {
 Ruling judge(const EngineAt& engine, const ModuleTree& tree, const Layout& layout,
              const PlanOptions& options) {
   Bench bench(engine, tree, layout, options);
+  if (engine.engine == Engine::assay) judge_own_ranks(bench);
   judge_heads(bench);
   judge_recurrent(bench);
   judge_experts(bench);

@@ -49,6 +49,13 @@ std::string engine_line(const Layout& l, const PlanOptions& options) {
     if (l.ep > 1) line += fmt::format(" --ep-size {}", l.ep);
     return line;
   }
+  if (engine == Engine::assay) {
+    std::string line = fmt::format("mpirun -n {} assay run MODEL --tp {}", l.ranks(), l.tp);
+    if (l.pp > 1) line += fmt::format(" --pp {}", l.pp);
+    if (l.dp > 1) line += fmt::format(" --dp {}", l.dp);
+    if (l.ep > 1) line += fmt::format(" --ep {}", l.ep);
+    return line;
+  }
   return fmt::format("trtllm-serve MODEL --tp_size {} --pp_size {} --ep_size {}", l.tp * l.dp, l.pp, l.ep);
 }
 

@@ -198,6 +198,16 @@ Json plan_json(const Answer& answer, const Question& question) {
         {{"what", way.what}, {"outcome", way.outcome}, {"feasible", way.launches}, {"command", way.command}});
   }
   plan["engines"] = engines;
+  if (answer.ranks.engine) {
+    Json ranks = Json::array();
+    for (const RankWeights& rank : answer.ranks.ranks)
+      ranks.push_back({{"rank", rank.place.rank},
+                       {"stage", rank.place.stage()},
+                       {"parameters", rank.parameters},
+                       {"weight_bytes", rank.bytes}});
+    plan["ranks_of"] = answer.ranks.engine->text();
+    plan["ranks"] = std::move(ranks);
+  }
   plan["refusals"] = refusals;
   plan["notes"] = answer.plan->notes;
   plan["tensors"] = cuts;

@@ -323,6 +323,7 @@ class Report {
     }
     for (const std::string& note : p.notes) sheet_.line("note: " + note);
     load(p);
+    ranks(answer_.ranks);
     sheet_.heading("What one rank holds");
     std::vector<std::vector<std::string>> cells;
     for (const CutRow& row : answer_.cuts) cells.push_back({row.tensor, row.how, row.shape});
@@ -334,6 +335,24 @@ class Report {
       sheet_.line(fmt::format("{}. {}: {}", ++number, way.what, way.outcome));
       if (!way.command.empty() && way.launches) sheet_.line("     " + way.command);
     }
+  }
+
+  // Neighbours that hold as much, in a row.
+  void ranks(const PlannedRanks& planned) {
+    if (planned.ranks.size() < 2) return;
+    const auto alike = [](const RankWeights& a, const RankWeights& b) {
+      return a.place.stage() == b.place.stage() && a.bytes == b.bytes && a.parameters == b.parameters;
+    };
+    std::vector<std::vector<std::string>> cells;
+    for (std::size_t first = 0, next = 0; first < planned.ranks.size(); first = next) {
+      const RankWeights& rank = planned.ranks[first];
+      while (next < planned.ranks.size() && alike(rank, planned.ranks[next])) ++next;
+      cells.push_back({next - first == 1 ? std::to_string(first) : fmt::format("{} to {}", first, next - 1),
+                       fmt::format("{}", rank.place.stage() + 1), with_thousands(rank.parameters),
+                       with_thousands(rank.bytes)});
+    }
+    sheet_.heading(fmt::format("Weights of each rank, as {} deals them out", planned.engine->text()));
+    sheet_.table({"RANKS", "STAGE", "PARAMETERS", "BYTES"}, {kLeft, kRight, kRight, kRight}, cells);
   }
 
   void load(const Plan& p) {

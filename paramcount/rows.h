@@ -9,7 +9,7 @@
 
 #include "core/model/module_tree.h"
 #include "core/model/reconcile.h"
-#include "paramcount/weight_bytes.h"
+#include "core/model/weight_bytes.h"
 
 namespace assay {
 

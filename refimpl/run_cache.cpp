@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/text.h"
+#include "refimpl/step/row_parts.h"
 
 namespace assay {
 
@@ -34,12 +37,21 @@ void check_cache_options(const RunSettings& settings) {
 RunCache::RunCache(const OpenModel& model, const RunSettings& settings)
     : method_(cache_method(settings.kv_cache)),
       layers_(require_suitable(*method_, *model.model)),
-      widths_(model.model->cache_widths()) {}
+      widths_(model.model->cache_widths()) {
+  if (method_->groups().as_ever()) return;
+  // Grouped are only layers that were alike: each had what the first of them has now, of every token.
+  std::size_t layers = 0, width = 0;
+  for (const AttentionGeometry& geometry : model.weights.tree().attention) layers += geometry.layers.size();
+  for (const CacheWidth& each : widths_)
+    if (!each.drafts) width = std::max(width, each.key_width + each.value_width);
+  ungrouped_ = static_cast<double>(layers * width) * kFullBytes;
+}
 
 void RunCache::keep(TextEngine& engine) {
   engine.keep_by(method_);
   engine.watch_caches([this](std::size_t text, const SequenceCache& cache) {
     texts_[text] = {cache.length(), cache_bytes(cache, widths_)};
+    if (ungrouped_ != 0) texts_[text].bytes.full = ungrouped_ * static_cast<double>(cache.length());
   });
 }
 

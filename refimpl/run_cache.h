@@ -36,6 +36,7 @@ class RunCache {
   std::shared_ptr<const CacheMethod> method_;
   CutLayers layers_;
   std::vector<CacheWidth> widths_;
+  double ungrouped_ = 0;  // bytes a token of the model whose layers are grouped; 0: they are as ever
   struct Text {
     std::size_t tokens = 0;
     CacheBytes bytes;

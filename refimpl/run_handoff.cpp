@@ -36,11 +36,12 @@ std::string place_beside(const std::string& where, const CacheShape& shape, cons
   return place_of_pair(where, pair);
 }
 
-std::unique_ptr<PartSink> sink_of(const HandoffSettings& s, const std::string& where) {
+std::unique_ptr<PartSink> sink_of(const HandoffSettings& s, const std::string& where,
+                                  HandoffClock::time_point until) {
   const auto place = socket_place(where);
   if (!place) return std::make_unique<PartFolderSink>(where);
   const std::string authorization = s.key_file.empty() ? std::string() : first_authorization(s.key_file);
-  return std::make_unique<PartSocketSink>(*place, authorization, patience_of(s));
+  return std::make_unique<PartSocketSink>(*place, authorization, patience_of(s), until);
 }
 
 std::unique_ptr<PartSource> source_of(const HandoffSettings& s, const std::string& where,
@@ -136,9 +137,11 @@ void check_handoff_options(const RunSettings& settings) {
   if (!s.wanted() && !s.ranks.empty())
     throw Error::usage("--handoff-ranks goes with --handoff-to or --handoff-from");
   const bool over_ranks = other_side(s.ranks).ranks() > 1 || settings.ranks.wanted();
-  if (over_ranks && (s.senders != 1 || !(s.draft.empty() || s.draft == "none" || s.draft == "recompute")))
+  if (over_ranks && (s.senders != 1 || s.draft == "rows"))
     throw Error::usage(
-        "over ranks nothing is left for --handoff-heads, and --handoff-draft is none or recompute");
+        "over ranks nothing is left for --handoff-heads, and rows of prediction layers would come from "
+        "several")
+        .remedy("take --handoff-draft none, recompute, hidden or inputs");
   if (!s.wanted()) return;
   if (settings.interactive || settings.claims || !settings.perplexity.empty() || settings.only_numbers() ||
       !settings.cache_dir.empty() || !settings.kv_cache.empty())
@@ -174,9 +177,11 @@ HandoffSent send_handoff(const HandoffModel& with, const HandoffModel& whole, co
     if (others.ranks() > 1) taker.shape = shape_of_rank(whole.shape, whole.model, {others, rank});
     takers.push_back(std::move(taker));
   }
+  // They are all to be there within the time that one is given.
+  const auto until = HandoffClock::now() + patience_of(s);
   for (std::size_t rank = 0; rank < others.ranks(); ++rank)
     takers[rank].sink =
-        sinks.emplace_back(sink_of(s, place_beside(s.to, with.shape, others, rank, true))).get();
+        sinks.emplace_back(sink_of(s, place_beside(s.to, with.shape, others, rank, true), until)).get();
   return hand_over(with, request, options, takers);
 }
 
@@ -254,8 +259,7 @@ RunTakeover::Text RunTakeover::write(const GenerationRequest& request, const Spe
     return {engine.result(number), engine.counts(),
             std::chrono::duration<double>(HandoffClock::now() - start).count()};
   } catch (const Error& error) {
-    for (const auto& source : sources_)
-      if (!told) source->refuse(error.line());
+    if (!told) taken_->refuse(error.line());
     throw;
   }
 }

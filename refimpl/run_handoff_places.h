@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "refimpl/ranks/rank_grid.h"
+#include "core/model/rank_grid.h"
 
 namespace assay {
 

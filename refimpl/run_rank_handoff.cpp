@@ -8,6 +8,7 @@
 #include "refimpl/handoff/rank_shape.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
+#include "refimpl/run_speculation.h"
 
 namespace assay {
 namespace {
@@ -71,7 +72,13 @@ void RankHandoff::take(RankedModel& ranked, const HandoffModel& with) {
     rules.emplace(open_, settings_);
     rules->apply(request);
   }
-  const RunTakeover::Text text = taking.write(request, {}, [](TokenId, std::span<const double>) {});
+  std::optional<RunSpeculation> guesses;
+  if (settings_.speculation.wanted()) {
+    const std::lock_guard lock(mutex_);
+    guesses.emplace(open_, settings_, ranked.model(), ranked.ops());
+  }
+  const RunTakeover::Text text = taking.write(request, guesses ? guesses->options() : SpeculationOptions(),
+                                              [](TokenId, std::span<const double>) {});
   ranked.model().keep_company(ranked.ops());
   at_all_ranks(ranked, {1, 0});
   if (with.shape.rank != 0) return;
@@ -80,6 +87,11 @@ void RankHandoff::take(RankedModel& ranked, const HandoffModel& with) {
   as_text_ = taking.ticket().text;
   document_["handoff"] = taking.to_json();
   document_["handoff"]["ranks"] = ranked.place().grid.ranks();
+  if (!guesses) return;
+  const ServingCounts& counts = text.counts;
+  const Speculation result{text.made, counts, counts.guessed, counts.accepted, counts.steps};
+  document_["speculation"] = guesses->to_json(result);
+  for (const std::string& line : guesses->lines(result)) write_message(line);
 }
 
 void RankHandoff::tell(const Output& output) {

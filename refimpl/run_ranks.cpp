@@ -18,9 +18,11 @@
 #include "refimpl/ranks/mpi_transport.h"
 #include "refimpl/ranks/thread_transport.h"
 #include "refimpl/run_model.h"
+#include "refimpl/run_rank_bytes.h"
 #include "refimpl/run_rank_handoff.h"
 #include "refimpl/run_report.h"
 #include "refimpl/run_sampling.h"
+#include "refimpl/run_speculation.h"
 
 namespace assay {
 namespace {
@@ -72,6 +74,8 @@ class RankRunner {
       : settings_(settings), output_(output), open_(settings.model, settings) {
     if (settings.handoff.from.empty()) prompts_ = read_prompts(open_, settings);
     check_rank_prompts(settings, prompts_.size());
+    if (settings.speculation.wanted() && prompts_.size() > settings.ranks.dp)
+      throw Error::usage("--speculate takes one prompt, and of --dp N as many as there are copies");
     const RequestRules rules(open_, settings);
     for (const Prompt& prompt : prompts_) {
       check_prompt(prompt.tokens, *open_.model);
@@ -145,16 +149,14 @@ class RankRunner {
       texts.push_back(i);
       own.push_back(requests_[i]);
     }
-    TextEngine engine(ranked.model(), ranked.ops());
+    const Made generations = make(ranked, own);
     std::map<std::size_t, Generation> made;
-    const std::vector<Generation> generations = engine.generate(own);
-    for (std::size_t i = 0; i < texts.size(); ++i) made[texts[i]] = generations[i];
+    for (std::size_t i = 0; i < texts.size(); ++i) made[texts[i]] = generations.texts[i];
     ranked.model().keep_company(ranked.ops());
 
     RankGroups& groups = ranked.groups();
     const bool tells = place.in_tp() == 0 && place.first_stage();
     const auto letters = groups.all.all_gather(tells ? letter_of(made) : std::vector<double>());
-    const EngineTiming& timing = engine.timing();
     const std::vector<double> own_figures = {
         static_cast<double>(ranked.cut().held_bytes()), static_cast<double>(sent(groups)),
         static_cast<double>(ranked.model().idle_passes()), static_cast<double>(ranked.ops().sums())};
@@ -162,7 +164,40 @@ class RankRunner {
     if (place.rank != 0) return;
     for (const std::vector<double>& letter : letters) read_letter(letter, made_);
     figures_ = figures;
-    timing_ = timing;
+    timing_ = generations.timing;
+    speculation_ = generations.speculation;
+  }
+
+  struct Made {
+    std::vector<Generation> texts;
+    EngineTiming timing;
+    Json speculation;  // of rank 0
+  };
+  Made make(RankedModel& ranked, const std::vector<GenerationRequest>& own) {
+    if (!settings_.speculation.wanted()) {
+      TextEngine engine(ranked.model(), ranked.ops());
+      std::vector<Generation> texts = engine.generate(own);
+      return {std::move(texts), engine.timing(), {}};
+    }
+    // All ranks guess the same, by themselves: from the same hidden states, or each with the whole draft.
+    std::optional<RunSpeculation> guesses;
+    {
+      const std::lock_guard lock(mutex_);
+      guesses.emplace(open_, settings_, ranked.model(), ranked.ops());
+    }
+    Made made;
+    for (const GenerationRequest& request : own) {
+      const Speculation text = speculate(ranked.model(), ranked.ops(), request, {}, guesses->options());
+      made.texts.push_back(text.made);
+      made.timing = {.prefill_tokens = text.counts.prompt_tokens,
+                     .decode_tokens = text.counts.tokens - text.counts.prompt_tokens,
+                     .steps = text.steps,
+                     .decode_seconds = text.counts.draft_seconds + text.counts.target_seconds};
+      if (ranked.place().rank != 0) continue;
+      made.speculation = guesses->to_json(text);
+      for (const std::string& line : guesses->lines(text)) write_message(line);
+    }
+    return made;
   }
 
   static std::uint64_t sent(const RankGroups& groups) {
@@ -184,6 +219,8 @@ class RankRunner {
     Json held = Json::array();
     for (const RankReport& rank : verdict.ranks) held.push_back(rank.held_bytes);
     document["held_bytes"] = std::move(held);
+    if (const auto planned = planned_rank_bytes(open_, request.settings.grid); !planned.empty())
+      document["planned_bytes"] = planned;
     if (!verdict.first_divergence.empty()) document["first_divergence"] = verdict.first_divergence;
     output_.json(document);
     const std::string table = claim_table(verdict.claims);
@@ -210,34 +247,42 @@ class RankRunner {
   void tell() {
     const RankGrid grid = grid_of(settings_.ranks);
     Json sequences = Json::array(), ranks = Json::array();
+    const std::vector<std::uint64_t> planned = planned_rank_bytes(open_, grid);
+    std::string told;  // at once: what mpirun has of it when a rank dies is all of it, or nothing
     for (std::size_t i = 0; i < made_.size(); ++i) {
       const std::string text = text_of(made_[i].ids);
       const std::string shown =
           settings_.needs_text() ? text : fmt::format("{}", fmt::join(made_[i].ids, ","));
-      output_.line(made_.size() == 1 ? shown : fmt::format("[{}] {}", i + 1, shown));
+      told += made_.size() == 1 ? shown : fmt::format("{}[{}] {}", i == 0 ? "" : "\n", i + 1, shown);
       sequences.push_back({{"prompt_ids", prompts_[i].tokens},
                            {"ids", made_[i].ids},
                            {"text", text},
                            {"finish_reason", name(made_[i].finish_reason)}});
     }
+    output_.line(told);
     for (std::size_t r = 0; r < figures_.size(); ++r) {
       const auto number = [&](std::size_t i) { return static_cast<std::uint64_t>(figures_[r].at(i)); };
-      ranks.push_back({{"rank", r},
-                       {"held_bytes", number(0)},
-                       {"sent_bytes", 8 * number(1)},
-                       {"idle_passes", number(2)},
-                       {"sums", number(3)}});
-      write_message(fmt::format("rank {}: {} bytes of weights, {} bytes sent{}", r, with_thousands(number(0)),
-                                with_thousands(8 * number(1)),
+      Json rank = {{"rank", r},
+                   {"held_bytes", number(0)},
+                   {"sent_bytes", 8 * number(1)},
+                   {"idle_passes", number(2)},
+                   {"sums", number(3)}};
+      if (!planned.empty()) rank["planned_bytes"] = planned.at(r);
+      ranks.push_back(std::move(rank));
+      const std::string plan = planned.empty() ? ""
+                               : planned.at(r) == number(0)
+                                   ? " as planned"
+                                   : fmt::format(" ({} planned)", with_thousands(planned[r]));
+      write_message(fmt::format("rank {}: {} bytes of weights{}, {} bytes sent{}", r,
+                                with_thousands(number(0)), plan, with_thousands(8 * number(1)),
                                 number(2) == 0 ? "" : fmt::format(", {} passes without texts", number(2))));
     }
-    output_.json({{"schema", "assay.run/1"},
-                  {"model", describe_run(open_, settings_)},
-                  {"grid", grid.text()},
-                  {"rank_sum", settings_.ranks.sum},
-                  {"ranks", std::move(ranks)},
-                  {"sequences", std::move(sequences)},
-                  {"timing", to_json(timing_, 0)}});
+    Json document = {{"schema", "assay.run/1"},      {"model", describe_run(open_, settings_)},
+                     {"grid", grid.text()},          {"rank_sum", settings_.ranks.sum},
+                     {"ranks", std::move(ranks)},    {"sequences", std::move(sequences)},
+                     {"timing", to_json(timing_, 0)}};
+    if (!speculation_.is_null()) document["speculation"] = speculation_;
+    output_.json(document);
     write_message(fmt::format("{} over {} as {}: {}", open_.title(), grid.text(),
                               settings_.ranks.threads ? "threads" : "processes", timing_line(timing_, 0)));
   }
@@ -252,6 +297,8 @@ class RankRunner {
   std::vector<Generation> made_;
   std::vector<std::vector<double>> figures_;  // of each rank
   EngineTiming timing_;
+  Json speculation_;
+  std::mutex mutex_;  // of what ranks that are threads open
   RankHandoff handoff_{settings_, open_};
 };
 
@@ -286,6 +333,21 @@ void add_rank_options(CLI::App& command, RankSettings& s) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{86400}));
 }
 
+namespace {
+
+void check_rank_guesses(const RunSettings& settings) {
+  const SpeculationSettings& s = settings.speculation;
+  if (!s.wanted()) return;
+  const bool own_layers = s.model.empty() && s.source != "lookup";
+  if (own_layers && (settings.ranks.pp > 1 || settings.ranks.dp > 1))
+    throw Error::usage(
+        "a model's own prediction layers guess under --tp and --ep: stages would have to be asked for each "
+        "guess, and copies make different numbers of them")
+        .remedy("take --pp 1 --dp 1, --speculate lookup, or a --draft-model");
+}
+
+}  // namespace
+
 void check_rank_options(const RunSettings& settings) {
   if (!settings.ranks.wanted()) {
     const RankSettings plain, &s = settings.ranks;
@@ -311,11 +373,11 @@ void check_rank_options(const RunSettings& settings) {
         .remedy("take --rank-sum order, or leave out --kernels");
   if (!settings.logits.empty() || !settings.dump.empty() || !settings.perplexity.empty() ||
       settings.log_probabilities > 0 || settings.interactive || !settings.cache_dir.empty() ||
-      settings.speculation.wanted() || !settings.kv_cache.empty())
+      !settings.kv_cache.empty())
     throw Error::usage("--tp, --pp, --ep and --dp go with texts that are made, or --claims")
         .remedy(
-            "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache, "
-            "--speculate");
+            "leave out --logits, --dump, --perplexity, --logprobs, --interactive, --cache-dir, --kv-cache");
+  check_rank_guesses(settings);
 }
 
 int run_on_ranks(const RunSettings& settings, const Output& output) {

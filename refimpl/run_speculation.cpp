@@ -104,6 +104,10 @@ void check_speculation_options(const SpeculationSettings& s) {
 }
 
 RunSpeculation::RunSpeculation(OpenModel& model, const RunSettings& settings)
+    : RunSpeculation(model, settings, *model.model, *model.ops) {}
+
+RunSpeculation::RunSpeculation(OpenModel& model, const RunSettings& settings, const LanguageModel& own,
+                               Ops& ops)
     : settings_(settings.speculation) {
   std::size_t usual = kUsualGuesses;
   if (!settings_.model.empty()) {
@@ -115,8 +119,8 @@ RunSpeculation::RunSpeculation(OpenModel& model, const RunSettings& settings)
   } else if (settings_.source == "lookup") {
     options_.source = std::make_shared<LookupDrafts>();
   } else {
-    options_.source = std::make_shared<LayerDrafts>(*model.model, *model.ops);
-    usual = model.model->draft_layers();
+    options_.source = std::make_shared<LayerDrafts>(own, ops);
+    usual = own.draft_layers();
   }
   options_.shape = settings_.tree.empty() ? TreeShape(settings_.tokens == 0 ? usual : settings_.tokens, 1)
                                           : parse_shape(settings_.tree);

@@ -18,6 +18,8 @@ class RunSpeculation {
  public:
   // Throws Error::input where the draft model has another vocabulary, Error::usage where the model has no layers to guess with.
   RunSpeculation(OpenModel& model, const RunSettings& settings);
+  // As one rank of a model that is cut: its own layers guess cut as they are, a draft model whole at each rank.
+  RunSpeculation(OpenModel& model, const RunSettings& settings, const LanguageModel& own, Ops& ops);
 
   const SpeculationOptions& options() const { return options_; }
   Json to_json(const Speculation& made) const;

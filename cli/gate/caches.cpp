@@ -53,7 +53,14 @@ void add_claims(const Weights& weights, const std::vector<TokenId>& tokens, int 
     for (const Claim& claim : cache_claims(*model, *ops, tokens, true))
       figures.push_back(said(fmt::format("{}: {}", kernels, claim.name), claim.holds(), "bit for bit",
                              fmt::format("{:.3g}", claim.error)));
+    for (const Claim& claim : grouped_claims(weights, {}, *ops, jobs, tokens, true))
+      figures.push_back(said(fmt::format("{}: {}", kernels, claim.name), claim.holds(), "bit for bit",
+                             fmt::format("{:.3g}", claim.error)));
   }
+  const auto ops = reference_kernels().make({Precision::f32}, jobs);
+  const double short_of = grouped_difference(weights, {}, *ops, jobs, tokens, tokens.size() - 1);
+  figures.push_back(said("planted in cache_grouped: a window one token short of everything", !(short_of <= 0),
+                         "caught", "missed"));
 }
 
 // In float64, whose sums move no digit that is told.

@@ -18,10 +18,12 @@ std::vector<CacheReport> compare_caches(const CacheComparison& c,
     for (const CachedModel& each : c.methods) kept.emplace_back(*each.model, c.ops, each.method, prompt);
     full.read(tokens.first(prompt));
     for (SteppedText& each : kept) each.read(tokens.first(prompt));
+    if (c.read) c.read(prompt);
     for (std::size_t at = prompt; at + 1 < text.size() && !interrupted(); ++at) {
       const std::vector<double> truth = full.read(tokens.subspan(at, 1));
       for (std::size_t m = 0; m < kept.size(); ++m)
         tallies[m].add(truth, kept[m].read(tokens.subspan(at, 1)), text[at + 1]);
+      if (c.read) c.read(1);
     }
     for (std::size_t m = 0; m < kept.size(); ++m) {
       reports[m].bytes += cache_bytes(kept[m].cache(), c.methods[m].model->cache_widths()).held;

@@ -2,6 +2,8 @@
 // a token a step, and every step's predictions are compared. Nothing of a text is kept but sums.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +31,7 @@ struct CacheComparison {
   const LanguageModel& model;
   Ops& ops;
   std::vector<CachedModel> methods;
+  std::function<void(std::uint64_t)> read = {};  // told of tokens of the texts, when all methods read them
 };
 
 // `prompt` tokens of each text are read at once; texts of fewer than prompt + 2 tokens count for nothing. One report

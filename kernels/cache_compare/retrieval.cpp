@@ -104,6 +104,7 @@ std::vector<RetrievalMap> retrieve(const CacheComparison& c, const RetrievalPlan
         add(ask(full, c.ops, q.prompt, q.phrase), without, maps[0][d][l]);
         for (std::size_t m = 0; m < c.methods.size(); ++m)
           add(ask(c.methods[m], c.ops, q.prompt, q.phrase), without, maps[m + 1][d][l]);
+        if (c.read) c.read(q.prompt.size() + kPhrase);
       }
     }
   }

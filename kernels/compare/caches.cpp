@@ -15,6 +15,7 @@
 #include "core/system/json.h"
 #include "core/system/not_empty.h"
 #include "core/system/output_paths.h"
+#include "core/system/progress.h"
 #include "core/system/table.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -113,6 +114,8 @@ class CacheRun {
       measured.push_back(i);
     }
     const std::vector<std::vector<TokenId>> texts = cut(text_, found_.context, s_.windows);
+    Progress progress(s_.common.progress, "read", tokens_to_read(texts), ProgressUnit::ones);
+    c.read = [&](std::uint64_t tokens) { progress.add(tokens); };
     const std::vector<CacheReport> reports = compare_caches(c, texts, found_.prefill);
     for (const auto& window : texts) found_.texts += window.size() >= found_.prefill + 2 ? 1 : 0;
     if (found_.texts == 0)
@@ -140,6 +143,16 @@ class CacheRun {
     found_.title = fmt::format("{} in {}, {} kernels", weights_.tree().family, s_.precision, s_.kernels);
     const std::vector<std::string> asked = s_.methods.empty() ? usual_methods(found_.prefill) : s_.methods;
     for (const std::string& method : asked) found_.rows.push_back({.method = method});
+  }
+
+  // Of all texts, and of those that phrases are planted in.
+  std::uint64_t tokens_to_read(const std::vector<std::vector<TokenId>>& texts) const {
+    std::uint64_t tokens = 0;
+    for (const std::vector<TokenId>& text : texts)
+      tokens += text.size() - std::min<std::size_t>(1, text.size());
+    for (const std::size_t length : lengths_of(found_.context))
+      tokens += s_.trials * std::size(kDepths) * (length + 4);
+    return tokens;
   }
 
   // No model: it makes no sense here, which is told where all were asked for, and an error where this one was.

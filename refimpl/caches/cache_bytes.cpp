@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "refimpl/caches/row_parts.h"
+#include "refimpl/step/row_parts.h"
 
 namespace assay {
 

@@ -11,7 +11,7 @@
 #include "core/system/error.h"
 #include "refimpl/caches/kept_tokens.h"
 #include "refimpl/caches/methods.h"
-#include "refimpl/caches/row_parts.h"
+#include "refimpl/step/row_parts.h"
 
 namespace assay {
 namespace {

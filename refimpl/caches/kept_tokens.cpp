@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/system/error.h"
-#include "refimpl/caches/row_parts.h"
+#include "refimpl/step/row_parts.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "refimpl/caches/kept_tokens.h"
 #include "refimpl/caches/methods.h"
-#include "refimpl/caches/row_parts.h"
+#include "refimpl/step/row_parts.h"
 
 namespace assay {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/numeric/largest.h"
 #include "core/system/error.h"
 #include "refimpl/caches/cache_method.h"
+#include "refimpl/caches/method_text.h"
 #include "refimpl/caches/stepped_text.h"
 #include "refimpl/claims/relative_difference.h"
 
@@ -42,7 +43,7 @@ std::vector<Claim> cache_claims(const LanguageModel& model, Ops& ops, std::span<
   std::vector<double> full;
   for (const CacheMethodName& name : cache_method_names()) {
     const auto everything = cache_method(name.everything);
-    if (!everything->groups().as_ever()) continue;  // another model
+    if (!everything->groups().as_ever()) continue;  // another model: grouped_claims
     try {
       require_suitable(*everything, model);
     } catch (const Error&) {
@@ -58,6 +59,30 @@ std::vector<Claim> cache_claims(const LanguageModel& model, Ops& ops, std::span<
                       "logits, relative to the largest", error, 0, exact});
   }
   return claims;
+}
+
+double grouped_difference(const Weights& weights, const ModelOptions& options, Ops& ops, int jobs,
+                          std::span<const TokenId> tokens, std::size_t window) {
+  const Checkpoint& files = weights.checkpoint();
+  Weights again(weights.from_gguf() ? files.files.front().path : files.root, jobs);
+  LayerGroups groups;
+  groups.every = 6;  // as `grouped` has it where nothing is said
+  groups.window = window;
+  const std::unique_ptr<LanguageModel> grouped = make_model(again.regroup(groups), options);
+  const std::unique_ptr<LanguageModel> full = make_model(weights, options);
+  return relative_difference(read_by(*grouped, ops, tokens, nullptr), read_by(*full, ops, tokens, nullptr));
+}
+
+std::vector<Claim> grouped_claims(const Weights& weights, const ModelOptions& options, Ops& ops, int jobs,
+                                  std::span<const TokenId> tokens, bool exact) {
+  try {
+    const double counted = grouped_difference(weights, options, ops, jobs, tokens, tokens.size());
+    const double all = grouped_difference(weights, options, ops, jobs, tokens, kEverything);
+    return {{"cache_grouped", "layers grouped, with a window that holds everything ≡ the model as it was",
+             "logits, relative to the largest", larger_or_nan(counted, all), 0, exact}};
+  } catch (const Error&) {
+    return {};  // there is nothing to claim
+  }
 }
 
 }  // namespace assay

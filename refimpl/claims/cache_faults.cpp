@@ -1,5 +1,7 @@
 #include "refimpl/claims/cache_faults.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -212,6 +214,12 @@ std::vector<RuleVerdict> CacheRuleChecks::as_it_is() {
   for (const std::string& of : truth_.cases()) {
     if (interrupted()) break;
     verdicts.push_back({of, compare(of, CacheTruth::method_of(of), *ops)});
+    // The full cache has no rule to break: what is otherwise there is the model.
+    if (!CacheTruth::method_of(of) && !verdicts.back().found.holds())
+      throw Error::input(
+          fmt::format("is about another model: of the full cache {}", verdicts.back().found.wrong()))
+          .in(truth_.path())
+          .remedy("make one of this model by data/make_cache_fixtures.py");
   }
   weights_.check_unchanged();
   return verdicts;

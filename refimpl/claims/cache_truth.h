@@ -23,6 +23,7 @@ class CacheTruth {
   // Throws Error::io, and Error::input for a file that is no such thing.
   explicit CacheTruth(const std::filesystem::path& safetensors);
 
+  const std::filesystem::path& path() const { return path_; }
   // "full", "h2o:budget=16,recent=8", "h2o:budget=16,recent=8/chunked", …
   std::vector<std::string> cases() const;
   // Of a case; null: the full cache.

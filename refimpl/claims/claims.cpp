@@ -60,6 +60,8 @@ class ClaimRunner {
       claims_.push_back(std::move(claim));
     for (Claim& claim : cache_claims(*model_, *ops_, tokens_, kernels_.exact))
       claims_.push_back(std::move(claim));
+    for (Claim& claim : grouped_claims(weights_, options_, *ops_, jobs_, tokens_, kernels_.exact))
+      claims_.push_back(std::move(claim));
     const HandoffModel with{*model_, *ops_, cache_shape(*model_, weights_.tree()), {}};
     for (Claim& claim : handoff_claims(with, tokens_, kernels_.exact)) claims_.push_back(std::move(claim));
     return std::move(claims_);

@@ -30,7 +30,7 @@ struct ServingEngine::Served {
         sampler(engine.parts_.sampler(asked, sample_)),
         draws(engine.parts_.draws({sampler.params().seed, sampler.params().sample})),
         watch(asked.text.watch_text ? asked.text.watch_text() : TextWatch()) {
-    cache.keep_by(engine.options_.method, 0);
+    if (!engine.options_.coded_blocks) cache.keep_by(engine.options_.method, 0);
     if (engine.options_.speculation.source) drafter = engine.options_.speculation.source->start();
   }
 

@@ -34,7 +34,8 @@ ServingEngine::ServingEngine(const LanguageModel& model, Ops& ops, const Serving
                                    const bool serves = model_.cache_serves(text.cached + wanted, text.tokens);
                                    return serves ? wanted : text.pending();
                                  })),
-      storage_(ops, model.cache_widths(), options.cache.block_tokens, options.cache.blocks),
+      storage_(ops, model.cache_widths(), options.cache.block_tokens, options.cache.blocks,
+               options.coded_blocks),
       outer_(parts.outer ? parts.outer(ops, storage_) : nullptr) {
   scheduler_->set_outer(outer_.get());
 }

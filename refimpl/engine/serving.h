@@ -49,7 +49,10 @@ struct ServingOptions {
       identity;  // of all that the numbers in a block depend on beside tokens: weights, precision, kernels
   SpeculationOptions speculation = {};
   std::shared_ptr<const CacheMethod> method = {};  // one that rounds_single_rows(); none: in full
-  bool poison = false;                             // NaN in blocks that hold nothing yet
+  // Blocks hold the codes of INT8, which is what `method` rounds rows to, and need a quarter of the memory. Not with blocks
+  // that go elsewhere (ServingParts::outer).
+  bool coded_blocks = false;
+  bool poison = false;  // NaN in blocks that hold nothing yet
 };
 
 // Where a row of a text lies in a step's batch.

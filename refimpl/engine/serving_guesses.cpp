@@ -78,7 +78,7 @@ SequenceCache& ServingEngine::branch(Served& served, std::size_t guess) {
     for (std::size_t token = 0; token < sure; ++token) rows.push_back(storage_.row(table, token));
     for (const std::size_t other : seen) rows.push_back(storage_.row(table, sure + other));
   }
-  branch->cache.keep_by(options_.method, 0);
+  if (!options_.coded_blocks) branch->cache.keep_by(options_.method, 0);
   branch->cache.resume(sure + seen.size() - 1, {});
   return branch->cache;
 }

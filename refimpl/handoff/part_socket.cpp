@@ -28,6 +28,10 @@ constexpr std::uint64_t kMostText = 1 << 16;
 constexpr std::size_t kAtOnce = std::size_t{1} << 20;
 constexpr Patience kGlance{50}, kAgain{20}, kForGreeting{5'000}, kForLastWords{1'000};
 
+Patience left_until(HandoffClock::time_point until) {
+  return std::max(Patience(1), std::chrono::duration_cast<Patience>(until - HandoffClock::now()));
+}
+
 Error gone() {
   return Error::io("the other side of the hand-off is gone");
 }
@@ -195,11 +199,17 @@ FrameSocket connect_to(const SocketPlace& place, Patience patience) {
 }
 
 PartSocketSink::PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience)
-    : socket_(connect_to(place, patience)) {
+    : PartSocketSink(place, authorization, patience, HandoffClock::now() + patience) {}
+
+PartSocketSink::PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience,
+                               HandoffClock::time_point until)
+    : socket_(connect_to(place, left_until(until))) {
   try {
+    socket_.set_patience(left_until(until));
     socket_.send(std::string(kGreeting) + authorization);
     const std::string answer = socket_.receive_text(kMostText);
     if (!answer.empty()) throw Error::input("the decoder says: " + escape_for_terminal(answer));
+    socket_.set_patience(patience);
   } catch (Error& error) {
     throw error.in(fmt::format("tcp://{}:{}", place.host, place.port));
   }
@@ -257,7 +267,7 @@ void PartSocketSource::wait_for_prefill() {
     const int descriptor = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
     if (descriptor < 0) continue;
     send_at_once(descriptor);
-    FrameSocket socket(descriptor, std::min(patience_, kForGreeting));
+    FrameSocket socket(descriptor, std::min(left_until(until), kForGreeting));
     try {
       const std::string greeting = socket.receive_text(kMostText);
       const bool known = greeting.starts_with(kGreeting);

@@ -59,6 +59,9 @@ class PartSocketSink : public PartSink {
  public:
   // `authorization`: empty, or "Bearer …".
   PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience);
+  // To be connected and admitted by then: where several are waited for, one after the other, all are.
+  PartSocketSink(const SocketPlace& place, const std::string& authorization, Patience patience,
+                 HandoffClock::time_point until);
   void put(std::uint64_t serial, std::span<const std::byte> part) override;
   void close() override;
 

@@ -128,8 +128,10 @@ class Prefill {
     watch_.over_up_to(with_.shape.layers.size() / with_.shape.caches_a_layer());
     require_mapped();
     sequence_.cache().advance(tokens.size());
-    if (sends_hidden()) send(PartKind::hidden, chunk_first_, hidden, sent_.hidden_bytes);
-    if (options_.draft == DraftHandoff::inputs)
+    // Of several ranks the one that tells the head's input, and the one whose stage embeds.
+    if (sends_hidden() && with_.shape.has_head)
+      send(PartKind::hidden, chunk_first_, hidden, sent_.hidden_bytes);
+    if (options_.draft == DraftHandoff::inputs && with_.shape.rank == 0)
       send(PartKind::embedding, chunk_first_, watch_.embedding, sent_.hidden_bytes);
     if (drafter_) drafter_->see(sequence_.tokens(), chunk_first_, hidden);
     const std::size_t last[] = {hidden.rows() - 1};
@@ -319,13 +321,14 @@ HandoffSent hand_over(const HandoffModel& with, const GenerationRequest& request
                       const HandoffOptions& options, const std::vector<HandoffTaker>& takers,
                       const HandoffMade& made) {
   check_prompt(request.prompt, with.model);
-  if (options.draft != DraftHandoff::none && with.model.draft_layers() == 0)
-    throw Error::usage("the model has no layer for multi-token prediction, whose cache could be handed over");
   if (takers.empty()) throw Error::internal("a hand-off to nobody");
   const bool over_ranks = takers.front().shape || with.shape.ranks > 1;
-  if (over_ranks && options.draft != DraftHandoff::none && options.draft != DraftHandoff::recompute)
-    throw Error::usage("over ranks prediction layers begin with nothing, or read the prompt again")
-        .remedy("--handoff-draft none or recompute");
+  // A stage has no such layers itself; the decoder asks for its own.
+  if (options.draft != DraftHandoff::none && with.shape.ranks == 1 && with.model.draft_layers() == 0)
+    throw Error::usage("the model has no layer for multi-token prediction, whose cache could be handed over");
+  if (over_ranks && options.draft == DraftHandoff::rows)
+    throw Error::usage("over ranks rows of prediction layers would come from several")
+        .remedy("--handoff-draft none, recompute, hidden or inputs");
   if (over_ranks && options.senders != 1)
     throw Error::usage("ranks have heads of their own: nothing is left for --handoff-heads to deal out");
   return Prefill(with, request, options, takers, made).run();

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "core/model/rank_grid.h"
 #include "refimpl/handoff/cache_shape.h"
-#include "refimpl/ranks/rank_grid.h"
 
 namespace assay {
 

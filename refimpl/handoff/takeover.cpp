@@ -27,7 +27,7 @@ void Takeover::told(const Work& work) {
   try {
     work();
   } catch (const Error& error) {
-    for (const Stream& stream : streams_) stream.source->refuse(error.line());
+    refuse(error.line());
     throw;
   }
 }
@@ -51,6 +51,10 @@ void Takeover::side_by_side(const Work& work) {
     if (failure) std::rethrow_exception(failure);
 }
 
+void Takeover::refuse(const std::string& why) {
+  side_by_side([&](std::size_t i) { streams_[i].source->refuse(why); });
+}
+
 Takeover::Takeover(const HandoffModel& with, PartSource& source, const HandoffMade& made)
     : Takeover(with, std::vector<PartSource*>{&source}, made) {}
 
@@ -65,7 +69,8 @@ Takeover::Takeover(const HandoffModel& with, std::vector<PartSource*> sources, c
       if (to_text(tickets[i]) != to_text(ticket_))
         throw Error::input("ranks of a prefill hand over texts that differ");
     if (ticket_.draft != DraftHandoff::none && with_.model.draft_layers() == 0)
-      throw Error::input("a hand-off is for layers for multi-token prediction that the model does not have");
+      throw Error::input("a hand-off is for layers for multi-token prediction that the model does not have")
+          .remedy("of a model over ranks they are there under --tp and --ep, not under --pp and --dp");
     tokens_ = ticket_.tokens.size();
     for (const CacheShape::Layer& layer : with_.shape.layers) {
       const std::size_t first = CacheShape::first_needed(layer.width, tokens_);

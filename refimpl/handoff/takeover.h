@@ -40,6 +40,9 @@ class Takeover {
   void check(const BlockStorage& storage, const StepPlan& plan);
   bool checked() const { return checked_; }
 
+  // All senders are told why, side by side: the time that the last of them takes is all that it takes.
+  void refuse(const std::string& why);
+
   std::uint64_t parts() const;
   std::uint64_t bytes() const;
 

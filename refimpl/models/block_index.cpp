@@ -25,6 +25,7 @@ std::optional<BlockIndex> BlockIndex::find(const Weights& weights, std::size_t l
   index.head_dim = geometry.indexer_head_dim;
   index.top_blocks = geometry.indexer_top_k / form.block;
   index.form = form;
+  index.key_heads = geometry.kv_heads / index.heads;
   if (geometry.kv_heads % index.heads != 0)
     throw Error::input("the heads of the index are no divisor of the key heads")
         .in(weights.config().source());

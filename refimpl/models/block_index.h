@@ -20,10 +20,12 @@ struct BlockIndex {
   WeightView q, k;
   Norm q_norm, k_norm;
   std::size_t heads = 0, head_dim = 0, top_blocks = 0;
+  std::size_t key_heads = 0;  // that go by one head of the index
   BlockIndexForm form;
   RopeLayout layout = RopeLayout::half_split;
 
-  // None in a layer that attends to every key.
+  // None in a layer that attends to every key. `geometry` is the whole model's: of one that is cut over ranks every rank
+  // has the whole index.
   static std::optional<BlockIndex> find(const Weights& weights, std::size_t layer,
                                         const AttentionGeometry& geometry, const BlockIndexForm& form,
                                         const NormRule& rule);

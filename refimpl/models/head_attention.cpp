@@ -8,14 +8,16 @@
 
 #include "core/system/error.h"
 #include "refimpl/models/watched_attention.h"
+#include "refimpl/ops/apart.h"
 
 namespace assay {
 namespace {
 
 // Of all heads of the model, of which a rank has its own: slopes and norms go by a head's number.
 const AttentionGeometry& whole_geometry(const Weights& weights, std::size_t layer) {
-  for (const AttentionGeometry& g : weights.whole_tree().attention)
-    if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g;
+  for (const auto* geometries : {&weights.whole_tree().attention, &weights.whole_tree().mtp_attention})
+    for (const AttentionGeometry& g : *geometries)
+      if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g;
   throw Error::internal("a layer without attention is asked for its heads");
 }
 
@@ -94,7 +96,8 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', whole.kv_heads), norm);
   }
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
-  index_ = BlockIndex::find(weights, layer, geometry, form.index, norm);
+  if (geometry.indexer_heads != 0)
+    index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_geometry(weights, layer).heads, h_.alibi_exponent);
 }
@@ -274,54 +277,64 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   return context;
 }
 
-// One call for each head of the index, and in it one span for each query: the rows of its blocks.
+// One call for each head of the index.
 Matrix HeadAttention::attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const {
-  const std::size_t groups = index_->heads, heads = geometry_.heads / groups,
-                    kv_heads = geometry_.kv_heads / groups, d = geometry_.qk_head_dim,
-                    v = geometry_.v_head_dim, width = index_->head_dim;
+  const auto* apart = dynamic_cast<const OpsApart*>(&ops);
+  const std::size_t each = index_->key_heads, own = geometry_.kv_heads;
+  const std::size_t before = apart == nullptr ? 0 : apart->first_key_head(each * index_->heads);
   const std::vector<double> queries = ops.download(of.index_q);
   Matrix all;
-  for (std::size_t g = 0; g < groups; ++g) {
-    AttentionCall call = call_of(of.q.part(g * heads * d, heads * d));
-    call.heads = heads;
-    call.kv_heads = kv_heads;
-    RowTables tables;
-    for (const Batch::Sequence& s : batch.sequences) {
-      PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
-      const std::size_t begin = s.cache->length(), end = begin + s.count;
-      const Matrix index_keys = s.cache->values(cache_).base.part(geometry_.kv_heads * v, width);
-      const std::vector<std::int32_t> all_rows = row_table(keys, 0, end);
-      const std::vector<std::size_t> places(all_rows.begin(), all_rows.end());
-      const std::vector<double> known = ops.download(ops.gather(index_keys, places));
-      keys.base = keys.base.part(g * kv_heads * d, kv_heads * d);
-      values.base = values.base.part(g * kv_heads * v, kv_heads * v);
-      for (std::size_t i = 0; i < s.count; ++i) {
-        const std::size_t position = begin + i, row = s.first + i;
-        if (index_->sees_all(position)) {
-          call.sequences.push_back({row, 1, position + 1, keys, values});
-          continue;
-        }
-        std::vector<double> scores(position + 1);
-        for (std::size_t k = 0; k <= position; ++k)
-          scores[k] = std::inner_product(
-              known.begin() + static_cast<std::ptrdiff_t>(k * width),
-              known.begin() + static_cast<std::ptrdiff_t>((k + 1) * width),
-              queries.begin() + static_cast<std::ptrdiff_t>((row * groups + g) * width), 0.0);
-        std::vector<std::int32_t>& table = tables.emplace_back();
-        for (const std::int32_t block : index_->best(scores, position)) {
-          const std::size_t first = static_cast<std::size_t>(block) * index_->form.block;
-          const auto end_of = all_rows.begin() +
-                              static_cast<std::ptrdiff_t>(std::min(first + index_->form.block, position + 1));
-          table.insert(table.end(), all_rows.begin() + static_cast<std::ptrdiff_t>(first), end_of);
-        }
-        call.sequences.push_back(
-            {row, 1, table.size(), picked_rows(keys, table), picked_rows(values, table)});
-      }
-    }
-    const Matrix context = ops.attention(call);
-    all = g == 0 ? context : ops.concatenate(all, context);
+  for (std::size_t first = 0; first < own;) {
+    const std::size_t head = (before + first) / each, end = std::min(own, (head + 1) * each - before);
+    const Matrix context = attend_to_blocks(of, queries, batch, {head, first, end - first}, ops);
+    all = first == 0 ? context : ops.concatenate(all, context);
+    first = end;
   }
   return all;
+}
+
+// One span for each query: the rows of its blocks.
+Matrix HeadAttention::attend_to_blocks(const Qkv& of, const std::vector<double>& index_queries,
+                                       const Batch& batch, const IndexGroup& group, Ops& ops) const {
+  const std::size_t queries_a_key = geometry_.heads / geometry_.kv_heads, d = geometry_.qk_head_dim,
+                    v = geometry_.v_head_dim, width = index_->head_dim;
+  AttentionCall call = call_of(of.q.part(group.first * queries_a_key * d, group.count * queries_a_key * d));
+  call.heads = group.count * queries_a_key;
+  call.kv_heads = group.count;
+  RowTables tables;
+  for (const Batch::Sequence& s : batch.sequences) {
+    PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
+    const std::size_t begin = s.cache->length(), end = begin + s.count;
+    const Matrix index_keys = s.cache->values(cache_).base.part(geometry_.kv_heads * v, width);
+    const std::vector<std::int32_t> all_rows = row_table(keys, 0, end);
+    const std::vector<std::size_t> places(all_rows.begin(), all_rows.end());
+    const std::vector<double> known = ops.download(ops.gather(index_keys, places));
+    keys.base = keys.base.part(group.first * d, group.count * d);
+    values.base = values.base.part(group.first * v, group.count * v);
+    for (std::size_t i = 0; i < s.count; ++i) {
+      const std::size_t position = begin + i, row = s.first + i;
+      if (index_->sees_all(position)) {
+        call.sequences.push_back({row, 1, position + 1, keys, values});
+        continue;
+      }
+      const auto query =
+          index_queries.begin() + static_cast<std::ptrdiff_t>((row * index_->heads + group.head) * width);
+      std::vector<double> scores(position + 1);
+      for (std::size_t k = 0; k <= position; ++k)
+        scores[k] =
+            std::inner_product(known.begin() + static_cast<std::ptrdiff_t>(k * width),
+                               known.begin() + static_cast<std::ptrdiff_t>((k + 1) * width), query, 0.0);
+      std::vector<std::int32_t>& table = tables.emplace_back();
+      for (const std::int32_t block : index_->best(scores, position)) {
+        const std::size_t first = static_cast<std::size_t>(block) * index_->form.block;
+        const auto end_of = all_rows.begin() +
+                            static_cast<std::ptrdiff_t>(std::min(first + index_->form.block, position + 1));
+        table.insert(table.end(), all_rows.begin() + static_cast<std::ptrdiff_t>(first), end_of);
+      }
+      call.sequences.push_back({row, 1, table.size(), picked_rows(keys, table), picked_rows(values, table)});
+    }
+  }
+  return ops.attention(call);
 }
 
 }  // namespace assay

@@ -60,6 +60,12 @@ class HeadAttention {
   AttentionCall call_of(const Matrix& q) const;
   Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const;
   Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
+  // Key heads [first, first + count) of this process, which go by one head of the index.
+  struct IndexGroup {
+    std::size_t head, first, count;
+  };
+  Matrix attend_to_blocks(const Qkv& of, const std::vector<double>& index_queries, const Batch& batch,
+                          const IndexGroup& group, Ops& ops) const;
 
   std::size_t layer_;
   std::size_t cache_;  // the layer whose keys and values are attended to: this one, or one before it

@@ -21,6 +21,8 @@ class OpsApart {
   // are called where they lie.
   virtual Matrix sent_to_experts(const Matrix& x, const Routing& routing, std::size_t experts,
                                  const ExpertFunction& expert) = 0;
+  // Of `whole` key heads, dealt out in order and repeated where there are fewer than processes: this one's first.
+  virtual std::size_t first_key_head(std::size_t whole) const = 0;
 };
 
 }  // namespace assay

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/model/rank_weights.h"
+#include "core/model/scale_cut.h"
 #include "core/model/stage_parts.h"
-#include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
-#include "core/system/text.h"
 
 namespace assay {
 namespace {
@@ -39,25 +39,6 @@ void count_heads_wrongly(const std::vector<PartitionedPart>& members, std::uint6
     if (members[i].units < ranks) share.ranges[i].end = share.ranges[i].begin + unit;
     first += members[i].size;
   }
-}
-
-// StableLM has norms that lie apart, one a head, whose number is in their name; of these, is this another rank's?
-bool is_norm_of_other_head(const TensorSpec& spec, const ModuleTree& whole, std::size_t layer,
-                           const RankPlace& place) {
-  constexpr std::string_view kNorms = ".norms.";
-  const std::size_t at = spec.name.find(kNorms);
-  if (at == std::string::npos || (spec.role != Role::q_norm && spec.role != Role::k_norm)) return false;
-  const std::string_view rest = std::string_view(spec.name).substr(at + kNorms.size());
-  const auto head = parse_u64(rest.substr(0, rest.find('.')));
-  for (const AttentionGeometry& g : whole.attention) {
-    if (!head || std::find(g.layers.begin(), g.layers.end(), layer) == g.layers.end()) continue;
-    const std::uint64_t heads = spec.role == Role::q_norm ? g.heads : g.kv_heads;
-    TensorSpec of_heads = spec;
-    of_heads.parallel = {Partition::columns, 0, {{spec.role, heads, heads}}};
-    const RankShare own = rank_share(of_heads, whole, heads, 0, {place.grid.tp, 1}, place.in_tp());
-    return !own.ranges.empty() && (*head < own.ranges[0].begin || *head >= own.ranges[0].end);
-  }
-  return false;
 }
 
 const TensorSpec* sibling(const Module& module, Role role) {
@@ -243,22 +224,9 @@ std::vector<IndexRange> bytes_of(ElementType type, const std::vector<IndexRange>
   return bytes;
 }
 
-// Of blocks of `block` indices, those that the ranges are made of; empty where they are not whole blocks, but for the
-// last one of all `size`.
-std::vector<IndexRange> blocks_of(const std::vector<IndexRange>& ranges, std::uint64_t block,
-                                  std::uint64_t size) {
-  std::vector<IndexRange> blocks;
-  for (const IndexRange& range : ranges) {
-    const bool ends = range.end % block == 0 || range.end == size;
-    if (range.begin % block != 0 || !ends) return {};
-    blocks.push_back({range.begin / block, ceil_div(range.end, block)});
-  }
-  return blocks;
-}
-
 // Rows `rows` of a matrix of rows of `row_bytes`, and of each of them the bytes `of_row`.
-std::byte* copy_rectangle(const std::byte* from, std::uint64_t row_bytes, const std::vector<IndexRange>& rows,
-                          const std::vector<IndexRange>& of_row, std::byte* to) {
+void copy_rectangle(const std::byte* from, std::uint64_t row_bytes, const std::vector<IndexRange>& rows,
+                    const std::vector<IndexRange>& of_row, std::byte* to) {
   for (const IndexRange& some : rows) {
     for (std::uint64_t r = some.begin; r < some.end; ++r) {
       for (const IndexRange& range : of_row) {
@@ -268,51 +236,52 @@ std::byte* copy_rectangle(const std::byte* from, std::uint64_t row_bytes, const 
       }
     }
   }
-  return to;
 }
 
 }  // namespace
 
-// The stored bytes themselves, where the borders are those of blocks.
+// The stored bytes themselves, where the borders are those of bytes.
 bool RankCut::hold_codes(const WeightView& whole, const Rectangle& rectangle, WeightView& view) {
   const std::vector<IndexRange> rows =
       rectangle.of_rows ? rectangle.ranges : std::vector<IndexRange>{{0, whole.rows}};
   const std::vector<IndexRange> columns =
       rectangle.of_rows ? std::vector<IndexRange>{{0, whole.columns}} : rectangle.ranges;
   const std::vector<IndexRange> of_row = bytes_of(whole.type, columns);
-  if (of_row.empty()) return false;
-  std::vector<IndexRange> scale_rows, scale_columns;
-  if (whole.kind != FormKind::plain) {
-    if (whole.scales == nullptr) return false;
-    std::vector<IndexRange> placed = rows;
-    for (IndexRange& range : placed) range.begin += whole.first_row, range.end += whole.first_row;
-    if (placed.size() == 1)  // may begin within a block
-      scale_rows = {{placed[0].begin / whole.block_rows, ceil_div(placed[0].end, whole.block_rows)}};
-    else
-      scale_rows = blocks_of(placed, whole.block_rows, whole.first_row + whole.rows);
-    scale_columns = whole.scale_columns == 1 ? std::vector<IndexRange>{{0, 1}}
-                                             : blocks_of(columns, whole.block_columns, whole.columns);
-    if (scale_rows.empty() || scale_columns.empty()) return false;
-    view.first_row = placed[0].begin % whole.block_rows;
-    view.scale_columns = total(scale_columns);
-  }
+  if (of_row.empty() || (whole.kind != FormKind::plain && whole.scales == nullptr)) return false;
   view.row_bytes = total(of_row);
-  const std::uint64_t padded = rectangle.of_rows ? view.rows + rectangle.padding : view.rows;
-  std::vector<std::byte>& codes = memory(padded * view.row_bytes);
+  const std::uint64_t padding = rectangle.of_rows
+                                    ? rectangle.padding * view.row_bytes
+                                    : storage_bytes(whole.type, rectangle.padding).value_or(0) * view.rows;
+  std::vector<std::byte>& codes = memory(view.rows * view.row_bytes + padding);
   copy_rectangle(whole.codes, whole.row_bytes, rows, of_row, codes.data());
   view.codes = codes.data();
-  if (whole.kind == FormKind::plain) return true;
-  const std::uint64_t each = info(whole.scale_type).block_bytes;
-  std::vector<IndexRange> scale_bytes = scale_columns;
-  for (IndexRange& range : scale_bytes) range.begin *= each, range.end *= each;
-  std::vector<std::byte>& scales = memory(total(scale_rows) * total(scale_bytes));
-  copy_rectangle(whole.scales, whole.scale_columns * each, scale_rows, scale_bytes, scales.data());
-  view.scales = scales.data();
-  if (whole.global != GlobalScale::none) held_bytes_ += sizeof(float);
+  if (whole.kind != FormKind::plain) hold_scales(whole, rows, columns, view);
   return true;
 }
 
-// Forms that only their readers decode, and borders within blocks: as float32, which is what they stand for.
+void RankCut::hold_scales(const WeightView& whole, std::vector<IndexRange> rows,
+                          const std::vector<IndexRange>& columns, WeightView& view) {
+  for (IndexRange& range : rows) range.begin += whole.first_row, range.end += whole.first_row;
+  const ScaleCut down = cut_scales(rows, whole.block_rows, whole.first_row + whole.rows);
+  const ScaleCut across = cut_scales(columns, whole.block_columns, whole.columns);
+  const std::uint64_t each = info(whole.scale_type).block_bytes;
+  std::vector<std::byte>& scales = memory(down.from.size() * across.from.size() * each);
+  std::byte* to = scales.data();
+  for (const std::uint64_t r : down.from) {
+    for (const std::uint64_t c : across.from) {
+      std::memcpy(to, whole.scales + (r * whole.scale_columns + c) * each, each);
+      to += each;
+    }
+  }
+  view.scales = scales.data();
+  view.first_row = 0;
+  view.block_rows = down.block;
+  view.block_columns = across.block;
+  view.scale_columns = across.from.size();
+  if (whole.global != GlobalScale::none) held_bytes_ += sizeof(float);
+}
+
+// Forms that only their readers decode, and borders within bytes or GGUF's blocks: as float32, which is what they stand for.
 WeightView RankCut::hold_decoded(const WeightView& whole, const Rectangle& rectangle) {
   WeightView view;
   view.name = whole.name;

@@ -17,9 +17,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/model/rank_grid.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ranks/rank_faults.h"
-#include "refimpl/ranks/rank_grid.h"
 
 namespace assay {
 
@@ -65,6 +65,8 @@ class RankCut final : public WeightShares {
   WeightView put_elsewhere(const WeightView& whole, const Rectangle& rectangle, bool vector);
   WeightView hold(const WeightView& whole, const Rectangle& rectangle);
   bool hold_codes(const WeightView& whole, const Rectangle& rectangle, WeightView& view);
+  void hold_scales(const WeightView& whole, std::vector<IndexRange> rows,
+                   const std::vector<IndexRange>& columns, WeightView& view);
   WeightView hold_decoded(const WeightView& whole, const Rectangle& rectangle);
   std::vector<std::byte>& memory(std::size_t bytes);
 

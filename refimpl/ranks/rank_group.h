@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "refimpl/ranks/rank_grid.h"
+#include "core/model/rank_grid.h"
 #include "refimpl/ranks/transport.h"
 
 namespace assay {

@@ -264,6 +264,10 @@ Matrix RankOps::run(const AttentionCall& call) {
   return own(part);
 }
 
+std::size_t RankOps::first_key_head(std::size_t whole) const {
+  return groups_.tensor.rank() * whole / groups_.tensor.size();
+}
+
 Matrix RankOps::run(const FusedMoeCall& call) {
   const RankGrid& grid = groups_.place.grid;
   if (grid.ep == 1 && grid.dp == 1) return ReferenceOps::run(call);

@@ -62,6 +62,8 @@ class RankOps final : public ReferenceOps, public OpsApart {
   Matrix sent_to_experts(const Matrix& x, const Routing& routing, std::size_t experts,
                          const ExpertFunction& expert) override;
 
+  std::size_t first_key_head(std::size_t whole) const override;
+
   // Under `measured`: the largest |in order - by the tree| / (4 √K u Σ |x w|) of any sum over K inputs, where u is
   // half a unit in the last place of what is stored.
   double worst_ratio() const { return worst_ratio_; }

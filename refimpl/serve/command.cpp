@@ -185,8 +185,8 @@ void add_limits(CLI::App& command, ServeSettings& s) {
       ->type_name("SIZE");
   command
       .add_option("--kv-cache", s.run.kv_cache,
-                  "Keep caches smaller: int8, or the model's layers grouped (grouped:window=64); "
-                  "docs/caches.md")
+                  "Keep caches smaller: int8 (as codes, where nothing goes to --cache-dir), or the model's "
+                  "layers grouped (grouped:window=64); docs/caches.md")
       ->type_name("METHOD");
   command.add_option("--queue", s.queue, "Prompts computed and waiting; further ones: 429 (default: 256)")
       ->check(CLI::Range(1, 100'000))

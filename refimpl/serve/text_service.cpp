@@ -19,12 +19,15 @@ constexpr std::size_t kKeptGrammars = 16;
 constexpr const char* kPromptField = "prompt";
 constexpr const char* kMessagesField = "messages";
 
+// Blocks that go to other levels go as numbers.
+bool keeps_codes(const ServiceOptions& asked) {
+  return asked.method != nullptr && !asked.tiers.wanted();
+}
+
 // As many as the bytes allow, but no more than a few texts of the full length need, and enough for one short text.
-std::size_t blocks_for(const LanguageModel& model, Real storage, std::size_t bytes) {
-  std::size_t a_token = 0;
-  for (const CacheWidth& width : model.cache_widths())
-    a_token += (width.key_width + width.value_width) * (storage == Real::f64 ? 8 : 4);
-  const std::size_t affordable = bytes / std::max<std::size_t>(1, a_token * kBlockTokens);
+std::size_t blocks_for(const LanguageModel& model, Real storage, const ServiceOptions& asked) {
+  const std::uint64_t a_token = bytes_a_token(model.cache_widths(), storage, keeps_codes(asked));
+  const std::size_t affordable = asked.cache_bytes / std::max<std::uint64_t>(1, a_token * kBlockTokens);
   const std::size_t of_a_text = model.context() / kBlockTokens + 1;
   return std::clamp<std::size_t>(affordable, 4, of_a_text * 64);
 }
@@ -33,7 +36,8 @@ ServingOptions serving_options(const OpenModel& open, std::size_t blocks, const 
   // Blocks that stay in the process: its weights, precision and kernels are one each.
   return {.cache = {.blocks = blocks, .block_tokens = kBlockTokens},
           .identity = asked.identity.empty() ? open.title() : asked.identity,
-          .method = asked.method};
+          .method = asked.method,
+          .coded_blocks = keeps_codes(asked)};
 }
 
 void check_below(std::span<const TokenId> ids, std::size_t vocabulary, std::string_view field) {
@@ -52,7 +56,7 @@ TextService::TextService(OpenModel& open, const ServiceOptions& options)
       ends_(open.stop_tokens()),
       name_(options.model_name),
       fingerprint_(fmt::format("assay {}; {}", ASSAY_VERSION, open.title())),
-      capacity_(blocks_for(*open.model, open.arithmetic.storage(), options.cache_bytes) * kBlockTokens),
+      capacity_(blocks_for(*open.model, open.arithmetic.storage(), options) * kBlockTokens),
       tiers_(options.tiers),
       engine_(*open.model, *open.ops, serving_options(open, capacity_ / kBlockTokens, options),
               options.under_way, tiers_.parts()) {

@@ -20,10 +20,30 @@ std::vector<CacheGroup> cache_groups(const std::vector<CacheWidth>& layers) {
   return groups;
 }
 
+std::uint64_t bytes_a_token(const std::vector<CacheWidth>& layers, Real storage, bool coded) {
+  const std::uint64_t each = storage == Real::f64 ? sizeof(double) : sizeof(float);
+  std::uint64_t bytes = 0;
+  for (const CacheWidth& width : layers) {
+    bytes += (width.key_width + width.value_width) * each;
+    if (!coded || !can_be_cut(width)) continue;
+    for (const RowPart& part : {key_part(width), value_part(width)})
+      bytes -= part.columns() * (each - 1) - part.heads * sizeof(float);
+  }
+  return bytes;
+}
+
+namespace {
+
+StoredRows rows_for(Ops& ops, std::size_t rows, std::size_t columns, const RowPart& part) {
+  if (columns == 0) rows = 0;
+  return part.columns() == 0 ? StoredRows(ops, rows, columns) : StoredRows(ops, rows, columns, part);
+}
+
+}  // namespace
+
 BlockStorage::BlockStorage(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t block_tokens,
-                           std::size_t blocks)
-    : ops_(ops),
-      widths_(layers),
+                           std::size_t blocks, bool coded)
+    : widths_(layers),
       groups_(cache_groups(layers)),
       group_of_(layers.size()),
       block_tokens_(block_tokens),
@@ -37,19 +57,23 @@ BlockStorage::BlockStorage(Ops& ops, const std::vector<CacheWidth>& layers, std:
     for (const std::size_t layer : groups_[g].layers) group_of_[layer] = g;
   }
   for (const CacheWidth& width : layers) {
-    keys_.push_back(ops.allocate(width.key_width == 0 ? 0 : rows, width.key_width));
-    values_.push_back(ops.allocate(width.value_width == 0 ? 0 : rows, width.value_width));
+    const bool cut = coded && can_be_cut(width);
+    keys_.push_back(rows_for(ops, rows, width.key_width, cut ? key_part(width) : RowPart()));
+    values_.push_back(rows_for(ops, rows, width.value_width, cut ? value_part(width) : RowPart()));
   }
 }
 
-Matrix BlockStorage::rows_of(const Matrix& all, std::int32_t block) const {
-  return all.row_range(static_cast<std::size_t>(block) * block_tokens_, block_tokens_);
+std::uint64_t BlockStorage::bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t layer = 0; layer < keys_.size(); ++layer)
+    bytes += keys_[layer].bytes() + values_[layer].bytes();
+  return bytes;
 }
 
 void BlockStorage::copy(std::size_t group, std::int32_t from, std::int32_t to) {
   for (const std::size_t layer : groups_.at(group).layers) {
-    for (const Matrix* all : {&keys_[layer], &values_[layer]}) {
-      if (!all->empty()) ops_.store({.base = rows_of(*all, to)}, 0, rows_of(*all, from));
+    for (const StoredRows* all : {&keys_[layer], &values_[layer]}) {
+      if (!all->empty()) all->copy(first_row(from), first_row(to), block_tokens_);
     }
   }
 }
@@ -57,12 +81,12 @@ void BlockStorage::copy(std::size_t group, std::int32_t from, std::int32_t to) {
 void BlockStorage::move(const std::vector<BlockTable>& tables, std::size_t from, std::size_t to) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (const std::size_t layer : groups_[g].layers) {
-      for (const Matrix* all : {&keys_[layer], &values_[layer]}) {
+      for (const StoredRows* all : {&keys_[layer], &values_[layer]}) {
         if (all->empty()) continue;
         const auto row_of = [&](std::size_t token) {
-          return all->row_range(static_cast<std::size_t>(row(tables.at(g), token)), 1);
+          return static_cast<std::size_t>(row(tables.at(g), token));
         };
-        ops_.store({.base = row_of(to)}, 0, row_of(from));
+        all->copy(row_of(from), row_of(to), 1);
       }
     }
   }
@@ -70,11 +94,8 @@ void BlockStorage::move(const std::vector<BlockTable>& tables, std::size_t from,
 
 void BlockStorage::poison(std::size_t group, std::int32_t block) {
   for (const std::size_t layer : groups_.at(group).layers) {
-    for (const Matrix* all : {&keys_[layer], &values_[layer]}) {
-      if (all->empty()) continue;
-      const std::vector<double> nothing(block_tokens_ * all->columns(),
-                                        std::numeric_limits<double>::quiet_NaN());
-      ops_.store({.base = rows_of(*all, block)}, 0, ops_.upload(nothing, block_tokens_, all->columns()));
+    for (const StoredRows* all : {&keys_[layer], &values_[layer]}) {
+      if (!all->empty()) all->poison(first_row(block), block_tokens_);
     }
   }
 }
@@ -82,9 +103,9 @@ void BlockStorage::poison(std::size_t group, std::int32_t block) {
 std::vector<double> BlockStorage::read(std::size_t group, std::int32_t block) const {
   std::vector<double> numbers;
   for (const std::size_t layer : groups_.at(group).layers) {
-    for (const Matrix* all : {&keys_[layer], &values_[layer]}) {
+    for (const StoredRows* all : {&keys_[layer], &values_[layer]}) {
       if (all->empty()) continue;
-      const std::vector<double> rows = ops_.download(rows_of(*all, block));
+      const std::vector<double> rows = all->read(first_row(block), block_tokens_);
       numbers.insert(numbers.end(), rows.begin(), rows.end());
     }
   }
@@ -93,7 +114,7 @@ std::vector<double> BlockStorage::read(std::size_t group, std::int32_t block) co
 
 void BlockStorage::write(std::size_t group, std::int32_t block, std::span<const double> numbers) {
   for (const std::size_t layer : groups_.at(group).layers) {
-    const std::size_t count = block_tokens_ * (keys_[layer].columns() + values_[layer].columns());
+    const std::size_t count = block_tokens_ * (keys_[layer].numbers_a_row() + values_[layer].numbers_a_row());
     write_layer(layer, block, numbers.first(std::min(count, numbers.size())));
     numbers = numbers.subspan(count);
   }
@@ -101,12 +122,11 @@ void BlockStorage::write(std::size_t group, std::int32_t block, std::span<const 
 }
 
 void BlockStorage::write_layer(std::size_t layer, std::int32_t block, std::span<const double> numbers) {
-  for (const Matrix* all : {&keys_.at(layer), &values_.at(layer)}) {
+  for (const StoredRows* all : {&keys_.at(layer), &values_.at(layer)}) {
     if (all->empty()) continue;
-    const std::size_t count = block_tokens_ * all->columns();
+    const std::size_t count = block_tokens_ * all->numbers_a_row();
     if (numbers.size() < count) throw Error::internal("a block of a cache is given too few numbers");
-    ops_.store({.base = rows_of(*all, block)}, 0,
-               ops_.upload(numbers.first(count), block_tokens_, all->columns()));
+    all->write(first_row(block), block_tokens_, numbers.first(count));
     numbers = numbers.subspan(count);
   }
   if (!numbers.empty()) throw Error::internal("a block of a cache is given too many numbers");

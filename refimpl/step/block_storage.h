@@ -13,6 +13,7 @@
 
 #include "refimpl/ops/interface.h"
 #include "refimpl/step/kv_cache.h"
+#include "refimpl/step/stored_rows.h"
 
 namespace assay {
 
@@ -24,10 +25,15 @@ std::vector<CacheGroup> cache_groups(const std::vector<CacheWidth>& layers);
 
 using BlockTable = std::vector<std::int32_t>;
 
+// Of all layers, as a BlockStorage keeps a token's rows.
+std::uint64_t bytes_a_token(const std::vector<CacheWidth>& layers, Real storage, bool coded);
+
 class BlockStorage {
  public:
-  // `blocks` of each group. Throws Error::input where no memory could hold them.
-  BlockStorage(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t block_tokens, std::size_t blocks);
+  // `blocks` of each group. Throws Error::input where no memory could hold them. `coded`: rows that can be cut into heads
+  // lie as INT8 codes (StoredRows), and whoever reads a layer's gets them decoded.
+  BlockStorage(Ops& ops, const std::vector<CacheWidth>& layers, std::size_t block_tokens, std::size_t blocks,
+               bool coded = false);
 
   std::size_t block_tokens() const { return block_tokens_; }
   std::size_t blocks() const { return blocks_; }
@@ -35,10 +41,12 @@ class BlockStorage {
   const std::vector<CacheGroup>& groups() const { return groups_; }
   std::size_t group_of(std::size_t layer) const { return group_of_.at(layer); }
 
-  Matrix keys(std::size_t layer) const { return keys_.at(layer); }  // [blocks · block_tokens, key_width]
-  Matrix values(std::size_t layer) const {
-    return values_.at(layer);
-  }  // [blocks · block_tokens, value_width]
+  // [blocks · block_tokens, key_width], of codes no rows; [blocks · block_tokens, value_width].
+  Matrix keys(std::size_t layer) const { return keys_.at(layer).in_full(); }
+  Matrix values(std::size_t layer) const { return values_.at(layer).in_full(); }
+  const StoredRows& key_rows(std::size_t layer) const { return keys_.at(layer); }
+  const StoredRows& value_rows(std::size_t layer) const { return values_.at(layer); }
+  std::uint64_t bytes() const;  // of all rows
 
   // Blocks of one group: what one holds is written over another, or NaN over it, so that whoever reads what nobody
   // wrote is found out.
@@ -54,7 +62,7 @@ class BlockStorage {
                                                  token % block_tokens_);
   }
 
-  // All numbers of a block, layer by layer, keys before values.
+  // All numbers of a block as they lie, layer by layer, keys before values.
   std::vector<double> read(std::size_t group, std::int32_t block) const;
   void write(std::size_t group, std::int32_t block, std::span<const double> numbers);
   // Of one layer of its group.
@@ -67,14 +75,13 @@ class BlockStorage {
   }
 
  private:
-  Matrix rows_of(const Matrix& all, std::int32_t block) const;
+  std::size_t first_row(std::int32_t block) const { return static_cast<std::size_t>(block) * block_tokens_; }
 
-  Ops& ops_;
   std::vector<CacheWidth> widths_;
   std::vector<CacheGroup> groups_;
   std::vector<std::size_t> group_of_;
   std::size_t block_tokens_, blocks_;
-  std::vector<Matrix> keys_, values_;
+  std::vector<StoredRows> keys_, values_;
   std::function<void(std::size_t)> wait_;
 };
 

@@ -32,9 +32,29 @@ SequenceCache::SequenceCache(Ops& ops, const BlockStorage& storage,
   }
 }
 
+namespace {
+
+// Rows of the tokens first … of a table; of blocks that serve another sequence by now nowhere.
+std::vector<std::size_t> places_in(const std::vector<std::int32_t>& table, std::size_t first,
+                                   std::size_t count, std::size_t page_rows) {
+  std::vector<std::size_t> places(count, StoredRows::kNowhere);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t page = table[(first + i) / page_rows];
+    if (page >= 0) places[i] = static_cast<std::size_t>(page) * page_rows + (first + i) % page_rows;
+  }
+  return places;
+}
+
+}  // namespace
+
+// `rows`: the layer's keys, or its values.
 PagedKvView SequenceCache::view(std::size_t layer, const Matrix& rows) const {
   if (storage_ == nullptr) return {.base = rows};
   storage_->await(layer);
+  const StoredRows& stored =
+      &rows == &layers_.at(layer).keys ? storage_->key_rows(layer) : storage_->value_rows(layer);
+  const std::vector<std::int32_t>& table = tables_->at(storage_->group_of(layer));
+  if (stored.coded()) return {.base = stored.get(places_in(table, 0, table.size() * page_rows_, page_rows_))};
   return {.base = rows, .pages = tables_->at(storage_->group_of(layer)).data(), .page_rows = page_rows_};
 }
 
@@ -85,6 +105,11 @@ void SequenceCache::put_rows(std::size_t layer, Matrix& kept, const Matrix& rows
   if (storage_ != nullptr) {
     if (needed > tables_->at(storage_->group_of(layer)).size() * page_rows_)
       throw Error::internal(fmt::format("no blocks for {} tokens of a cache", needed));
+    storage_->await(layer);
+    const StoredRows& stored =
+        &kept == &layers_.at(layer).keys ? storage_->key_rows(layer) : storage_->value_rows(layer);
+    const std::vector<std::int32_t>& table = tables_->at(storage_->group_of(layer));
+    if (stored.coded()) return stored.put(places_in(table, held, rows.rows(), page_rows_), rows);
     return ops_.store(view(layer, kept), held, rows);
   }
   if (kept.rows() < needed) {

@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EngineServes,
 
 std::vector<std::uint64_t> sizes(std::uint64_t layers, std::uint64_t stages, const EngineAt& engine) {
   std::vector<std::uint64_t> list;
-  for (const PipelineStage& stage : pipeline_stages(layers, stages, engine)) list.push_back(stage.layers());
+  for (const IndexRange& stage : pipeline_stages(layers, stages, engine)) list.push_back(stage.size());
   return list;
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/formats/json.h"
-#include "paramcount/weight_bytes.h"
+#include "core/model/weight_bytes.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "paramcount/plan_ranks.h"
+#include "tests/support/paths.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
@@ -146,6 +148,62 @@ TEST(Plan, RanksHoldTheirShare) {
   // Norms are on every rank; all else divides by 8.
   const std::uint64_t norms = 65 * 4096;
   EXPECT_EQ(make_plan(m.tree, {8, 1, 1, 1}, m.options).load.parameters, (8'030'261'248u - norms) / 8 + norms);
+}
+
+// Of 61 layers over 4 stages vLLM gives the third one more; ranks of a stage hold the same. The fullest rank is one of them.
+TEST(Plan, EveryRankIsTold) {
+  const Loaded m = load(test::published_config("DeepSeek-V3"), {Engine::vllm});
+  const Layout layout = parse_layout("tp=2,pp=4,ep=2");
+  const Plan plan = make_plan(m.tree, layout, m.options);
+  const PlannedRanks planned = planned_ranks(m.tree, layout, m.options, plan.refusals);
+  ASSERT_EQ(planned.ranks.size(), 8U);
+  EXPECT_EQ(planned.engine->text(), "vLLM 0.33.0");
+  std::uint64_t fullest = 0;
+  for (std::size_t r = 0; r < 8; ++r) {
+    EXPECT_EQ(planned.ranks[r].place.rank, r);
+    EXPECT_EQ(planned.ranks[r].bytes, planned.ranks[r / 2 * 2].bytes);
+    fullest = std::max(fullest, planned.ranks[r].bytes);
+  }
+  EXPECT_EQ(fullest, plan.load.weight_bytes);
+  EXPECT_GT(planned.ranks[4].bytes, planned.ranks[2].bytes);
+}
+
+// Each rank of an engine's own: where experts do not divide, the first vLLM ranks hold one more, TensorRT-LLM's last ones are
+// nobody's; and MXFP4's whole blocks leave less to the last rank.
+TEST(Plan, RanksThatHoldLessAreTold) {
+  const auto ranks = [](const Loaded& m, const char* layout) {
+    std::vector<std::uint64_t> parameters;
+    for (const RankWeights& rank : planned_ranks(m.tree, parse_layout(layout), m.options, {}).ranks)
+      parameters.push_back(rank.parameters);
+    return parameters;
+  };
+  const fs::path path = test::published_config("DeepSeek-V3");
+  constexpr std::uint64_t kExpert = 44'040'192, kLayers = 58;
+  const auto uneven = ranks(load(path, {Engine::vllm}), "tp=3,ep=3"),
+             lost = ranks(load(path, {Engine::trtllm}), "tp=3,ep=3");
+  EXPECT_EQ(uneven[0] - uneven[1], kLayers * kExpert);  // 86, 85 and 85 of 256
+  EXPECT_EQ(uneven[1], uneven[2]);
+  EXPECT_EQ(lost[0], lost[2]);
+  const Loaded oss = load(test::source_dir() / "data/models/gpt-oss/config.json", {Engine::vllm});
+  const auto blocks = ranks(oss, "tp=2");  // of 32 columns one block: rank 1 has none
+  EXPECT_GT(blocks[0], blocks[1]);
+  const auto own =
+      ranks(load(test::source_dir() / "data/models/gpt-oss/config.json", {Engine::assay}), "tp=2");
+  EXPECT_EQ(own[0], own[1]);
+}
+
+// What assay would not run it refuses in its plans, too, and tells no ranks of it.
+TEST(Plan, OwnRanksAreThoseThatRun) {
+  const Loaded m = load(test::published_config("DeepSeek-V3"), {Engine::assay});
+  const Layout layout = parse_layout("tp=3");
+  const Plan plan = make_plan(m.tree, layout, m.options);
+  EXPECT_FALSE(plan.launches());
+  EXPECT_TRUE(says(plan, "deepseek_v3 cannot be cut into tp=3"));
+  EXPECT_TRUE(planned_ranks(m.tree, layout, m.options, plan.refusals).ranks.empty());
+  EXPECT_FALSE(make_plan(m.tree, parse_layout("tp=2048"), m.options).launches());
+  EXPECT_TRUE(make_plan(m.tree, parse_layout("tp=8,ep=8"), m.options).launches());
+  const EngineChoice all = parse_engines("all");
+  EXPECT_EQ(std::count(all.engines.begin(), all.engines.end(), EngineAt(Engine::assay)), 0);
 }
 
 TEST(Plan, PipelineStagesCarryWhatTheyMust) {

@@ -2,6 +2,8 @@
 // ahead, and say what each says alone with the same cache.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/system/error.h"
 #include "refimpl/caches/cache_method.h"
 #include "refimpl/engine/serving.h"
@@ -33,15 +35,18 @@ struct MethodModel {
   std::unique_ptr<LanguageModel> model;
 };
 
-class ServedMethod : public testing::TestWithParam<const char*> {};
+// The pool holds what rows are rounded to, or the codes themselves.
+class ServedMethod : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(ServedMethod, SaysWhatATextSaysAlone) {
-  const MethodModel m(GetParam());
+  const auto [name, coded] = GetParam();
+  const MethodModel m(name);
   const auto method = cache_method("int8");
   for (const bool guessing : {false, true}) {
     ServingOptions options{.cache = {.blocks = 14, .block_tokens = 4, .chunk = 5},
                            .identity = "int8",
                            .method = method,
+                           .coded_blocks = coded,
                            .poison = true};
     if (guessing) options.speculation = {.source = std::make_shared<LookupDrafts>(), .shape = {1, 1}};
     ServingEngine engine(*m.model, *m.ops, options);
@@ -63,12 +68,53 @@ TEST_P(ServedMethod, SaysWhatATextSaysAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ServedMethod, testing::Values("llama", "deepseek-v2", "gemma3"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ServedMethod,
+    testing::Combine(testing::Values("llama", "deepseek-v2", "gemma3", "gpt-oss", "jamba"), testing::Bool()),
+    [](const auto& info) {
+      std::string name = std::get<0>(info.param);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name + (std::get<1>(info.param) ? "_codes" : "_numbers");
+    });
+
+// A token's bytes are codes, and a scale a head of keys and of values.
+TEST(ServedMethod, CodesTakeTheirBytes) {
+  const MethodModel llama("llama"), latent("deepseek-v2");
+  for (const MethodModel* m : {&llama, &latent}) {
+    const std::vector<CacheWidth> widths = m->model->cache_widths();
+    std::uint64_t a_token = 0;
+    for (const CacheWidth& w : widths) {
+      if (w.latent != 0)
+        a_token += w.latent + 4 + 4 * (w.key_width - w.latent + w.value_width);
+      else
+        a_token += w.key_width + w.value_width + 2 * 4 * w.kv_heads;
+    }
+    const BlockStorage coded(*m->ops, widths, 4, 3, true), full(*m->ops, widths, 4, 3);
+    EXPECT_EQ(coded.bytes(), 12 * a_token);
+    EXPECT_EQ(bytes_a_token(widths, Real::f32, true), a_token);
+    EXPECT_EQ(full.bytes(), 12 * bytes_a_token(widths, Real::f32, false));
+    EXPECT_LT(coded.bytes(), full.bytes());
+  }
+}
+
+// Codes leave a block and come back as they were.
+TEST(ServedMethod, BlocksOfCodesAreSwappedAsTheyLie) {
+  const MethodModel m("deepseek-v2");
+  BlockStorage storage(*m.ops, m.model->cache_widths(), 2, 3, true);
+  std::vector<double> rows(2 * m.model->cache_widths()[0].key_width);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = 0.37 * static_cast<double>(i % 11) - 1.3;
+  const std::size_t places[] = {2, 3};
+  storage.key_rows(0).put(places, m.ops->upload(rows, 2, rows.size() / 2));
+  const std::vector<double> block = storage.read(0, 1),
+                            decoded = m.ops->download(storage.key_rows(0).get(places));
+  storage.write(0, 2, block);
+  const std::size_t others[] = {4, 5};
+  EXPECT_EQ(m.ops->download(storage.key_rows(0).get(others)), decoded);
+  storage.copy(0, 2, 0);
+  EXPECT_EQ(storage.read(0, 0), block);
+  storage.poison(0, 0);
+  EXPECT_TRUE(std::isnan(m.ops->download(storage.key_rows(0).get(std::vector<std::size_t>{0}))[0]));
+}
 
 // It is another cache: logits are those of no full one.
 TEST(ServedMethod, IsNotTheFullCache) {

@@ -11,6 +11,7 @@
 #include "refimpl/handoff/rank_shape.h"
 #include "refimpl/ranks/ranked_model.h"
 #include "refimpl/ranks/thread_transport.h"
+#include "refimpl/speculation/layer_drafter.h"
 #include "tests/refimpl/models/made_weights.h"
 #include "tests/support/paths.h"
 
@@ -37,7 +38,14 @@ class RankHandoff {
       request_.text.prompt.push_back(static_cast<TokenId>((7 * i * i + 3 * i + 5) % model_->vocabulary()));
     request_.text.max_new_tokens = kNewTokens;
   }
-  bool can_be(const RankGrid& grid) const { return refusals_to_run(weights_.tree(), grid).empty(); }
+  // MiniMax M3's rows end with keys of an index, which every rank has whole: no part of a hand-off tells them apart.
+  bool can_be(const RankGrid& grid) const {
+    const auto& attention = weights_.tree().attention;
+    const bool has_index = std::any_of(attention.begin(), attention.end(), [](const AttentionGeometry& g) {
+      return g.kind == AttentionGeometry::Kind::heads && g.indexer_heads != 0 && !g.keys_are_values;
+    });
+    return refusals_to_run(weights_.tree(), grid).empty() && !(has_index && grid.tp > 1);
+  }
   const LanguageModel& model() const { return *model_; }
   const CacheShape& whole() const { return whole_; }
   CacheShape shape(const RankGrid& grid, std::size_t rank) const {
@@ -61,10 +69,18 @@ class RankHandoff {
       ranked.model().keep_company(ranked.ops());
     });
   }
-  HandedRun uncut() const {
+  HandedRun uncut(bool guesses = false) const {
     HandedRun run;
-    at_ranks({}, [&](const HandoffModel& with) { run = write_uncut(with, request_, {}); });
+    at_ranks({},
+             [&](const HandoffModel& with) { run = write_uncut(with, request_, decoder(with, guesses)); });
     return run;
+  }
+  // With `guesses` of the model's own prediction layers, cut as the rest is.
+  static HandedDecoder decoder(const HandoffModel& with, bool guesses) {
+    HandedDecoder decoder{.block_tokens = 4};
+    if (guesses)
+      decoder.speculation = {.source = std::make_shared<LayerDrafts>(with.model, with.ops), .shape = {1, 1}};
+    return decoder;
   }
 
  private:
@@ -87,7 +103,7 @@ struct Between {
 // something in; `dies`: its last rank sends nothing.
 struct Fed {
   std::vector<HandedRun> runs;
-  std::uint64_t row_bytes = 0, state_bytes = 0;
+  std::uint64_t row_bytes = 0, state_bytes = 0, hidden_bytes = 0;
 };
 class Feeding {
  public:
@@ -95,7 +111,8 @@ class Feeding {
       : handoff_(handoff), between_(between), queues_(between.senders() * between.takers()) {
     fed_.runs.resize(between.takers());
   }
-  Fed feed(const HandoffOptions& options, const HandoffMade& made = {}, bool dies = false) {
+  Fed feed(const HandoffOptions& options, const HandoffMade& made = {}, bool dies = false,
+           bool guesses = false) {
     std::jthread prefill([&] {
       try {
         handoff_.at_ranks(between_.from, [&](const HandoffModel& with) { send(with, options, made); });
@@ -109,7 +126,8 @@ class Feeding {
       std::vector<PartSource*> sources;
       for (std::size_t s = 0; s < between_.senders(); ++s) sources.push_back(&queue(s, with.shape.rank));
       if (dies) sources.back() = &nothing;
-      take_and_write(with, sources, handoff_.request(), {.block_tokens = 4}, {}, fed_.runs[with.shape.rank]);
+      take_and_write(with, sources, handoff_.request(), RankHandoff::decoder(with, guesses), {},
+                     fed_.runs[with.shape.rank]);
     });
     prefill.join();
     return std::move(fed_);
@@ -131,6 +149,7 @@ class Feeding {
     const std::lock_guard lock(mutex_);
     fed_.row_bytes += sent.row_bytes;
     fed_.state_bytes += sent.state_bytes;
+    fed_.hidden_bytes += sent.hidden_bytes;
   }
 
   const RankHandoff& handoff_;
@@ -243,6 +262,45 @@ TEST_P(MadeRankHandoffs, WriteTheTextOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Families, MadeRankHandoffs, testing::ValuesIn(families()),
                          [](const auto& info) { return info.param; });
+
+// Prediction layers that begin with what the ranks' prefill hands over: the text of one process that adds in the same tree, and
+// as many guesses tried and right. States go once to each taker, whoever has them.
+class RankDrafts : public testing::TestWithParam<DraftHandoff> {};
+
+TEST_P(RankDrafts, GuessAsOneProcessDoes) {
+  const Between pairs[] = {{{.tp = 2}, {}},
+                           {{}, {.tp = 2}},
+                           {{.tp = 2}, {.tp = 4}},
+                           {{.pp = 2}, {.tp = 2}},
+                           {{.tp = 2, .ep = 4, .dp = 2}, {.tp = 2, .ep = 2}}};
+  const RankHandoff handoff(model_of("deepseek-v3"));
+  const HandedRun uncut = handoff.uncut(true);
+  ASSERT_GT(uncut.counts.guessed, 0U);
+  const std::size_t tokens = handoff.request().text.prompt.size();
+  for (const Between& between : pairs) {
+    const Fed fed = Feeding(handoff, between).feed({.draft = GetParam(), .chunk = 6}, {}, false, true);
+    for (const HandedRun& run : fed.runs) {
+      EXPECT_EQ(difference(uncut, run), "") << between.text();
+      EXPECT_EQ(run.counts.right, uncut.counts.right) << between.text();
+    }
+    const std::uint64_t states = GetParam() == DraftHandoff::hidden   ? 1
+                                 : GetParam() == DraftHandoff::inputs ? 2
+                                                                      : 0;
+    EXPECT_EQ(fed.hidden_bytes, between.takers() * tokens * states * handoff.whole().hidden * 4)
+        << between.text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, RankDrafts,
+                         testing::Values(DraftHandoff::recompute, DraftHandoff::hidden, DraftHandoff::inputs),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(RankDrafts, RowsOfPredictionLayersAreRefused) {
+  const RankHandoff handoff(model_of("deepseek-v3"));
+  const Between between{{.tp = 2}, {}};
+  for (const HandedRun& run : Feeding(handoff, between).feed({.draft = DraftHandoff::rows}).runs)
+    EXPECT_NE(run.refused, "");
+}
 
 // Of one rank a number is other than in its cache; a rank is not there; a stage numbers its layers from nought (vllm-ascend#15900).
 TEST(RankHandoff, WhatOneOfThemGotWrongIsSeen) {

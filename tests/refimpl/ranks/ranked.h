@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/rank_weights.h"
+#include "refimpl/models/model.h"
 #include "refimpl/ranks/rank_run.h"
 #include "tests/support/paths.h"
 
@@ -39,6 +41,18 @@ inline RankRunRequest rank_request(const std::string& model, Precision precision
 inline RankRun ranked(const std::string& model, Precision precision, const RankGrid& grid,
                       std::size_t texts) {
   return run_ranks(rank_request(model, precision, grid, texts));
+}
+
+// What a plan says each rank holds.
+inline std::vector<std::uint64_t> planned_bytes(const Weights& weights, const RankGrid& grid) {
+  WeightFormat format = configured_format(weights.config());
+  const WeightView embedding = weights.get({.role = Role::token_embedding});
+  if (format.kind == WeightFormat::Kind::plain) format.plain_bytes = info(embedding.type).block_bytes;
+  const bool has_mtp = make_model(weights, {})->draft_layers() > 0;
+  std::vector<std::uint64_t> bytes;
+  for (const RankWeights& rank : rank_weights(weights.tree(), grid, format, has_mtp))
+    bytes.push_back(rank.bytes);
+  return bytes;
 }
 
 // Empty: it can be cut so.

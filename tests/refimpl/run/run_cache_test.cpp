@@ -49,6 +49,10 @@ TEST(RunCache, TellsWhatIsHeld) {
   EXPECT_EQ(cache["texts"][0]["rows"], json::array({8, 8, 8}));
   EXPECT_EQ(cache["texts"][0]["tokens"], 49);
   EXPECT_EQ(cache["texts"][0]["bytes_in_full"], 49 * 192 * 2);
+  // Of another model "in full" is the one that it was made of.
+  const json grouped = said({"--kv-cache", "grouped:window=4"})["kv_cache"]["texts"][0];
+  EXPECT_EQ(grouped["bytes_in_full"], 49 * 192 * 2);
+  EXPECT_LT(grouped["bytes"], 49 * 192);
 }
 
 TEST(RunCache, RefusesInALine) {
@@ -175,8 +179,8 @@ TEST(CompareCaches, NamesPlantedFaults) {
   EXPECT_NE(shown.out.find("OK: 21 planted faults caught"), std::string::npos) << shown.out;
 }
 
-// Of another model with the same widths: every method is right, and none says what the file says.
-TEST(CompareCaches, OtherWeightsAreNotAsTheirRules) {
+// A truth of another model with the same widths: every method is right, and its full cache already says otherwise.
+TEST(CompareCaches, ATruthOfOtherWeightsIsWrongUsage) {
   const TempDir folder;
   std::filesystem::copy(kLlama, folder.path() / "llama");
   const auto file = folder.path() / "llama/model.safetensors";
@@ -185,8 +189,9 @@ TEST(CompareCaches, OtherWeightsAreNotAsTheirRules) {
   write_file(file, bytes);
   const ProcessResult result =
       assay({"compare", "caches", (folder.path() / "llama").string(), "--truth", kTruth, "--mutants"});
-  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
-  EXPECT_NE(result.out.find("caches are not as their rules say"), std::string::npos) << result.out;
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_NE(result.err.find("is about another model: of the full cache logits off by"), std::string::npos)
+      << result.err;
 }
 
 TEST(CompareModel, WithASmallerCachePrintsTheTable) {

@@ -1,4 +1,4 @@
-#include "refimpl/ranks/rank_grid.h"
+#include "core/model/rank_grid.h"
 
 #include <fmt/format.h>
 
@@ -23,11 +23,6 @@ class Refusals {
 };
 
 void refuse_heads(const ModuleTree& tree, const RankGrid& grid, Refusals& refusals) {
-  for (const AttentionGeometry& g : tree.attention) {
-    // DeepSeek V4's indexer is whole at each rank; MiniMax M3's goes by groups of heads.
-    if (g.kind == AttentionGeometry::Kind::heads && g.indexer_heads != 0 && !g.keys_are_values)
-      refusals.add("attention to chosen blocks is not cut here");
-  }
   for (const RecurrentGeometry& g : tree.recurrent) {
     if (g.heads % grid.tp != 0)
       refusals.add(fmt::format("{}: {} heads over {} ranks", g.title, g.heads, grid.tp));

@@ -31,10 +31,10 @@ class WeightSizes {
   std::string type_of(const TensorSpec& spec, std::uint64_t layer) const;
   // Of one spec, all its copies.
   std::uint64_t of_spec(const TensorSpec& spec, const Occurrence& where) const;
-
- private:
   // The form it is quantized in; nullptr: none.
   const WeightFormat* form_of(const TensorSpec& spec, std::uint64_t layer) const;
+
+ private:
   const ModuleTree& tree_;
   const WeightFormat& format_;
   std::optional<GgufTreeTypes> gguf_;
@@ -48,7 +48,5 @@ struct WeightBytes {
   std::uint64_t total = 0;   // main + mtp + towers
 };
 WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format);
-// The layers an occurrence repeats over; {0} where it stands outside layers.
-std::vector<std::uint64_t> layers_of(const Occurrence& where);
 
 }  // namespace assay

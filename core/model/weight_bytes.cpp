@@ -1,16 +1,17 @@
-#include "paramcount/weight_bytes.h"
+#include "core/model/weight_bytes.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/stage_parts.h"
 #include "core/numeric/ceil_div.h"
 
 namespace assay {
 namespace {
 
-using Kind = WeightFormat::Kind;
+using FormatKind = WeightFormat::Kind;
 
-std::uint64_t product(std::span<const std::uint64_t> shape) {
+std::uint64_t elements_in(std::span<const std::uint64_t> shape) {
   std::uint64_t elements = 1;
   for (const std::uint64_t d : shape) elements *= d;
   return elements;
@@ -21,7 +22,7 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
                           std::span<const std::uint64_t> shape) {
   std::uint64_t out = shape[shape.size() - 2], in = shape.back();
   if (spec.input_major) std::swap(out, in);
-  const std::uint64_t matrices = product(shape.first(shape.size() - 2));
+  const std::uint64_t matrices = elements_in(shape.first(shape.size() - 2));
   const std::uint64_t rows = f.block_rows == 0 ? 1 : ceil_div(out, f.block_rows);
   const std::uint64_t columns = f.block_columns == 0 ? 1 : ceil_div(in, f.block_columns);
   const std::uint64_t codes = out * ceil_div(in * f.bits, 8 * f.word_bytes) * f.word_bytes;
@@ -30,7 +31,7 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
 
 // What releases keep in F32 whatever the rest is in: the bias that corrects the choice of experts; where keys are values
 // (DeepSeek V4) the matrices that mix streams, sinks, and compressors' tables of positions.
-bool stays_f32(const ModuleTree& tree, const TensorSpec& spec) {
+bool kept_in_f32(const ModuleTree& tree, const TensorSpec& spec) {
   if (spec.role == Role::router_correction) return true;
   const bool is_table = spec.role == Role::compressor && spec.name.ends_with(".ape");
   return (spec.role == Role::residual_mix || spec.role == Role::sinks || is_table) &&
@@ -50,12 +51,13 @@ const WeightFormat* mixed_form(const WeightFormat& format, const TensorSpec& spe
 
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
   if (format.mixed) return mixed_form(format, spec, layer) != nullptr;
-  if (format.kind != Kind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2) return false;
+  if (format.kind != FormatKind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2)
+    return false;
   return !format.ignored || !format.ignored->name(expand(spec.name, {layer, 0}));
 }
 
 WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : tree_(tree), format_(format) {
-  if (format.kind == Kind::gguf) gguf_.emplace(tree, format.file_type);
+  if (format.kind == FormatKind::gguf) gguf_.emplace(tree, format.file_type);
 }
 
 const WeightFormat* WeightSizes::form_of(const TensorSpec& spec, std::uint64_t layer) const {
@@ -69,24 +71,16 @@ const WeightFormat* WeightSizes::form_of(const TensorSpec& spec, std::uint64_t l
 std::string WeightSizes::type_of(const TensorSpec& spec, std::uint64_t layer) const {
   if (gguf_) return gguf_->types_of(spec, layer);
   if (const WeightFormat* form = form_of(spec, layer)) return form->name;
-  if (stays_f32(tree_, spec) || format_.plain_bytes == 4) return "F32";
+  if (kept_in_f32(tree_, spec) || format_.plain_bytes == 4) return "F32";
   return format_.name == "f16" ? "F16" : "BF16";
 }
 
 std::uint64_t WeightSizes::of_tensor(const TensorSpec& spec, std::span<const std::uint64_t> shape,
                                      std::uint64_t layer) const {
-  if (gguf_) return gguf_->bytes(spec, layer, product(shape));
+  if (gguf_) return gguf_->bytes(spec, layer, elements_in(shape));
   if (const WeightFormat* form = form_of(spec, layer)) return block_bytes(*form, spec, shape);
-  const std::uint64_t element = stays_f32(tree_, spec) ? 4 : format_.plain_bytes;
-  return product(shape) * element;
-}
-
-std::vector<std::uint64_t> layers_of(const Occurrence& where) {
-  if (where.tower) return {0};  // its blocks are numbered by themselves
-  for (const Module* module : where.path) {
-    if (module->repeat.over == Repeat::Over::layers) return module->repeat.indices;
-  }
-  return {0};
+  const std::uint64_t element = kept_in_f32(tree_, spec) ? 4 : format_.plain_bytes;
+  return elements_in(shape) * element;
 }
 
 std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& where) const {

@@ -1,0 +1,42 @@
+// Scales of a part of a matrix: those of the blocks that it touches, over blocks that its borders divide.
+#include "core/model/scale_cut.h"
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using From = std::vector<std::uint64_t>;
+
+TEST(ScaleCut, WholeBlocksKeepTheirScales) {
+  const ScaleCut cut = cut_scales({{128, 384}}, 128, 512);
+  EXPECT_EQ(cut.block, 128U);
+  EXPECT_EQ(cut.from, (From{1, 2}));
+}
+
+TEST(ScaleCut, AWholeMayEndInsideABlock) {
+  EXPECT_EQ(cut_scales({{0, 576}}, 128, 576).from, (From{0, 1, 2, 3, 4}));
+  EXPECT_EQ(cut_scales({{512, 576}}, 128, 576).from, (From{4}));
+}
+
+TEST(ScaleCut, BordersInsideABlockRepeatScales) {
+  const ScaleCut cut = cut_scales({{192, 384}}, 128, 512);
+  EXPECT_EQ(cut.block, 64U);
+  EXPECT_EQ(cut.from, (From{1, 2, 2}));
+}
+
+TEST(ScaleCut, WhatLiesInOneBlockHasOneScale) {
+  const ScaleCut cut = cut_scales({{33, 64}}, 128, 512);
+  EXPECT_EQ(cut.block, 128U);
+  EXPECT_EQ(cut.from, (From{0}));
+}
+
+// Gate and up, one behind the other: of each its part.
+TEST(ScaleCut, PartsLieOneBehindTheOther) {
+  const ScaleCut cut = cut_scales({{0, 96}, {192, 288}}, 64, 384);
+  EXPECT_EQ(cut.block, 32U);
+  EXPECT_EQ(cut.from, (From{0, 0, 1, 3, 3, 4}));
+}
+
+}  // namespace
+}  // namespace assay

@@ -174,6 +174,32 @@ TEST(PublishedTotals, OfModelsWithCodeOfTheirOwn) {
   }
 }
 
+// Names that do not follow Llama's, as vLLM 0.32 maps them when it loads.
+TEST(PublishedTotals, NamesOfModelsWithCodeOfTheirOwn) {
+  struct Named {
+    const char* architecture;
+    const char* tensor;
+    Role role;
+  };
+  const Named names[] = {
+      {"ExaoneForCausalLM", "transformer.h.1.attn.attention.out_proj.weight", Role::attention_output},
+      {"ExaoneForCausalLM", "transformer.h.1.mlp.c_fc_0.weight", Role::mlp_gate},
+      {"ExaoneForCausalLM", "transformer.h.1.mlp.c_fc_1.weight", Role::mlp_up},
+      {"ExaoneForCausalLM", "transformer.wte.weight", Role::token_embedding},
+      {"TeleChat2ForCausalLM", "transformer.h.1.self_attention.key_value.weight", Role::qkv},
+      {"TeleChat2ForCausalLM", "transformer.h.1.self_attention.dense.bias", Role::attention_output},
+      {"TeleChat2ForCausalLM", "transformer.ln_f.weight", Role::final_norm},
+      {"IQuestLoopCoderForCausalLM", "model.gate_projections.1.weight", Role::attention_gate}};
+  for (const Named& wanted : names) {
+    const ModuleTree tree = described({wanted.architecture, R"("vocab_size": 80)", 0, 0});
+    std::size_t found = 0;
+    for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+      found += name == wanted.tensor && spec.role == wanted.role ? 1 : 0;
+    });
+    EXPECT_EQ(found, 1U) << wanted.tensor;
+  }
+}
+
 TEST(PublishedTotals, RefuseWhatNoPublishedModelTells) {
   const char* const refused[] = {
       R"({"architectures": ["NanbeigeForCausalLM"], "enable_hyper_connection": true})",

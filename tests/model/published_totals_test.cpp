@@ -200,6 +200,24 @@ TEST(PublishedTotals, NamesOfModelsWithCodeOfTheirOwn) {
   }
 }
 
+// Blocks of 8 tokens and the block before: 16 at most. Qwen's rule of which layers have a window.
+TEST(PublishedTotals, WindowsOfModelsWithCodeOfTheirOwn) {
+  const ModuleTree rnj = described({"Rnj1ForCausalLM", R"("num_hidden_layers": 3, "sliding_window": 8,
+      "layer_types": ["chunked_attention", "full_attention", "chunked_attention"])",
+                                    0, 0});
+  ASSERT_EQ(rnj.attention.size(), 2U);
+  EXPECT_EQ(rnj.attention[0].layers, (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(rnj.attention[1].layers, (std::vector<std::uint64_t>{0, 2}));
+  EXPECT_EQ(rnj.attention[1].window, 16U);
+  const ModuleTree coder =
+      described({"IQuestCoderForCausalLM", R"("num_hidden_layers": 3, "sliding_window": 8,
+      "use_sliding_window": true, "max_window_layers": 2)",
+                 0, 0});
+  ASSERT_EQ(coder.attention.size(), 2U);
+  EXPECT_EQ(coder.attention[1].layers, (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(coder.attention[1].window, 8U);
+}
+
 TEST(PublishedTotals, RefuseWhatNoPublishedModelTells) {
   const char* const refused[] = {
       R"({"architectures": ["NanbeigeForCausalLM"], "enable_hyper_connection": true})",

@@ -220,7 +220,7 @@ constexpr std::string_view kInternlm3Architectures[] = {"InternLM3ForCausalLM"},
 constexpr std::string_view kOrionArchitectures[] = {"OrionForCausalLM"}, kOrionTypes[] = {"orion"};
 constexpr std::string_view kPanguEmbeddedArchitectures[] = {"PanguEmbeddedForCausalLM"},
                            kPanguEmbeddedTypes[] = {"PanguEmbedded", "openpangu_dense"};
-constexpr std::string_view kSolarArchitectures[] = {"SolarForCausalLM"}, kSolarTypes[] = {"solar"};
+constexpr std::string_view kSolarProArchitectures[] = {"SolarForCausalLM"}, kSolarProTypes[] = {"solar"};
 constexpr std::string_view kTelechat2Architectures[] = {"TeleChat2ForCausalLM"},
                            kTelechat2Types[] = {"telechat2"};
 constexpr std::string_view kTelechat3Architectures[] = {"TeleChat3ForCausalLM", "Telechat3ForCausalLM"},
@@ -242,7 +242,8 @@ const Family kOrion = {"orion", "Orion", kOrionArchitectures, kOrionTypes, {}, d
 const Family kPanguEmbedded = {
     "pangu_embedded",       "openPangu Embedded", kPanguEmbeddedArchitectures, kPanguEmbeddedTypes, {},
     describe_pangu_embedded};
-const Family kSolar = {"solar", "Solar Pro (preview)", kSolarArchitectures, kSolarTypes, {}, describe_solar};
+const Family kSolarPro = {"solar", "Solar Pro (preview)", kSolarProArchitectures, kSolarProTypes,
+                          {},      describe_solar};
 const Family kTelechat2 = {"telechat2", "TeleChat 2, 2.5, T1", kTelechat2Architectures, kTelechat2Types,
                            {},          describe_telechat2};
 const Family kTelechat3 = {"telechat3", "TeleChat 3 (dense)", kTelechat3Architectures, kTelechat3Types,

@@ -74,7 +74,7 @@ constexpr const Family* kFamilies[] = {
     &kInternlm3,
     &kOrion,
     &kPanguEmbedded,
-    &kSolar,
+    &kSolarPro,
     &kTelechat2,
     &kTelechat3,
     &kTeleflm,

@@ -222,6 +222,7 @@ TEST(PublishedTotals, RefuseWhatNoPublishedModelTells) {
   const char* const refused[] = {
       R"({"architectures": ["NanbeigeForCausalLM"], "enable_hyper_connection": true})",
       R"({"architectures": ["NanbeigeForCausalLM"], "emb_neighbor_num": 4})",
+      R"({"architectures": ["NanbeigeForCausalLM"], "loop_loss_weights": [1]})",
       R"({"architectures": ["PanguEmbeddedForCausalLM"], "sandwich_norm": true})",
       R"({"architectures": ["PanguEmbeddedForCausalLM"], "qkv_bias": false})",
       R"({"architectures": ["TeleChat2ForCausalLM"], "embed_layernorm": true})",

@@ -37,6 +37,8 @@ void refuse_options_of_nanbeige(ConfigReader& config) {
     refuse(config.flag(key, false), key);
   for (const char* key : {"emb_neighbor_num", "emb_split_num", "loop_middle_layers"})
     refuse(config.optional_number(key).has_value(), key);
+  const auto losses = config.numbers("loop_loss_weights");  // one fewer than loops, whatever num_loops says
+  refuse(losses && !losses->empty(), "loop_loss_weights");
 }
 
 void describe_nanbeige(ConfigReader& config, ModuleTree& tree) {

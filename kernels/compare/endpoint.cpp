@@ -163,7 +163,9 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights,
     if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
     set.saved = std::move(answers.saved);
     report.missing += answers.missing;
-    const std::size_t whole = tokenizer == nullptr ? 0 : not_within_characters(set.saved, *tokenizer);
+    // Without a tokenizer nobody can tell.
+    const std::size_t whole =
+        tokenizer == nullptr ? answers.within_characters : not_within_characters(set.saved, *tokenizer);
     report.within_characters += answers.within_characters - whole;
     report.missing += whole;
     if (report.sets.empty()) report.cache_excluded = answers.cache_excluded;

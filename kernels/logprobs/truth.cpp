@@ -70,7 +70,8 @@ TruthMaker::TruthMaker(const Weights& weights, std::vector<Precision> precisions
       truth_(std::make_unique<ReferenceOps>(Arithmetic{Precision::f64}, jobs)) {
   for (const Precision precision : precisions_)
     for (int order = 0; order < PlainOps::kOrders; ++order)
-      plain_.push_back(std::make_unique<PlainOps>(Arithmetic{precision}, jobs, order));
+      plain_.push_back(std::make_unique<PlainOps>(Arithmetic{precision}, jobs, order, QuantizationNoises{},
+                                                  operands_of_ggml));
 }
 
 // One computation that reads a text, and looks after its choices meanwhile.

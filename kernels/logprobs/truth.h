@@ -1,5 +1,5 @@
 // What a model says of given texts: in float64, and how far from it the plain computation in a stated precision comes
-// out, token by token (kernels/model_compare/plain_ops.h).
+// out, token by token (kernels/model_compare/plain_ops.h); in 8 bits by blocks as llama.cpp has them.
 //
 //   TruthMaker maker(weights, {Precision::bf16}, jobs);
 //   TextTruth truth = maker.read(ids, asked);          // asked[t]: sorted ids whose ln p is wanted at t

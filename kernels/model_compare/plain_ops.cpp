@@ -141,7 +141,7 @@ Matrix PlainOps::multiplied(const Matrix& x, const WeightView& weight) {
     return dequantize(quantize(x, {.codes = int8 ? ElementType::I8 : ElementType::F8_E4M3,
                                    .block_columns = int8 ? std::size_t{0} : std::size_t{128}}));
   }
-  const auto how = rounded_operands(weight, arithmetic());
+  const auto how = rule_(weight, arithmetic());
   if (!how || x.columns() != weight.inputs()) return x;
   Matrix y = allocate(x.rows(), x.columns());
   for (std::size_t r = 0; r < x.rows(); ++r) {

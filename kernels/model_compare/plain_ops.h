@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/model_compare/quantization_noise.h"
+#include "kernels/operands/rounded_operands.h"
 #include "refimpl/ops/reference.h"
 
 namespace assay {
@@ -16,8 +17,9 @@ namespace assay {
 class PlainOps final : public ReferenceOps {
  public:
   static constexpr int kOrders = 3;
-  PlainOps(const Arithmetic& arithmetic, int jobs, int order = 0, QuantizationNoises noises = {})
-      : ReferenceOps(arithmetic, jobs), order_(order), noises_(std::move(noises)) {}
+  PlainOps(const Arithmetic& arithmetic, int jobs, int order = 0, QuantizationNoises noises = {},
+           OperandRule rule = rounded_operands)
+      : ReferenceOps(arithmetic, jobs), order_(order), noises_(std::move(noises)), rule_(rule) {}
 
   using ReferenceOps::run;
   Matrix run(const EmbeddingCall& call) override;
@@ -36,6 +38,7 @@ class PlainOps final : public ReferenceOps {
   std::vector<double> vector(const WeightView& weight) const;  // requantized, as the arithmetic holds it
   int order_;
   QuantizationNoises noises_;
+  OperandRule rule_;
 };
 
 }  // namespace assay

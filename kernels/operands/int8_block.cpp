@@ -24,12 +24,21 @@ std::int8_t int8_block_code(float x, float scale) {
   return static_cast<std::int8_t>(std::clamp(std::nearbyint(x * (1 / scale)), -127.0F, 127.0F));
 }
 
-void round_to_int8_block(std::span<float> row) {
-  for (std::size_t first = 0; first < row.size(); first += kInt8Group) {
-    const std::span group = row.subspan(first, std::min(kInt8Group, row.size() - first));
+namespace {
+void round_by_groups(std::span<float> row, std::size_t size) {
+  for (std::size_t first = 0; first < row.size(); first += size) {
+    const std::span group = row.subspan(first, std::min(size, row.size() - first));
     const float scale = int8_block_scale(group);
     for (float& x : group) x = static_cast<float>(int8_block_code(x, scale)) * scale;
   }
+}
+}  // namespace
+
+void round_to_int8_block(std::span<float> row) {
+  round_by_groups(row, kInt8Group);
+}
+void round_to_int8_super_block(std::span<float> row) {
+  round_by_groups(row, kInt8SuperGroup);
 }
 
 }  // namespace assay

@@ -39,5 +39,10 @@ struct RoundedOperands {
 // Of a product with this weight by kernels that do as int16.h or int8_block.h say; nullopt where the
 // arithmetic does not ask for that, or the weight cannot be multiplied so.
 std::optional<RoundedOperands> rounded_operands(const WeightView& weight, const Arithmetic& arithmetic);
+// Of such a product as llama.cpp has it: under int8_block, inputs of weights in blocks of 256 have a scale for each 256.
+std::optional<RoundedOperands> operands_of_ggml(const WeightView& weight, const Arithmetic& arithmetic);
+// One of these two.
+using OperandRule = std::optional<RoundedOperands> (*)(const WeightView& weight,
+                                                       const Arithmetic& arithmetic);
 
 }  // namespace assay

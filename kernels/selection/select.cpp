@@ -161,11 +161,9 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   template <class Call>
   void count(const Call& call, bool by_reference) {
     if (!fallbacks_ || chosen_.of<Call>().empty()) return;
-    Fallbacks::Op& op = fallbacks_->ops[std::string(Call::kOp)];
-    ++op.calls;
-    if (!by_reference) return;
-    ++op.by_reference;
-    if (const WeightView* weight = weight_of(call)) op.forms.insert(form_of(*weight));
+    if (!by_reference) return fallbacks_->count(Call::kOp);
+    const WeightView* weight = weight_of(call);
+    fallbacks_->count_by_reference(Call::kOp, weight == nullptr ? std::string() : form_of(*weight));
   }
 
   // Whose code runs now; a kernel may call other operations, of either side.

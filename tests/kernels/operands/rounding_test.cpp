@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/operands/int16.h"
 #include "kernels/operands/int8_block.h"
+#include "kernels/operands/rounded_operands.h"
 
 namespace assay {
 namespace {
@@ -191,6 +192,47 @@ TEST(IntActivations, EightBitBlocksOfARow) {
     for (std::size_t i = first; i < end; ++i)
       EXPECT_EQ(y[i], static_cast<float>(std::nearbyint(x[i] * (1 / step))) * step) << i;
   }
+}
+
+WeightView blocks_of(ElementType type, const std::string& name, const std::byte& codes) {
+  WeightView weight;
+  weight.name = &name;
+  weight.rows = 1;
+  weight.columns = 256;
+  weight.type = type;
+  weight.codes = &codes;
+  return weight;
+}
+
+// ggml has an input's scale over as many inputs as a block of the weight has: Q8_0 beside blocks of 32, Q8_K beside those of 256.
+TEST(IntActivations, OfGgmlAreInBlocksOfTheWeight) {
+  const std::string name = "weight";
+  const std::byte codes{};
+  const Arithmetic int8{Precision::int8_block};
+  for (const auto& [type, group] : {std::pair{ElementType::Q8_0, 32U},
+                                    {ElementType::Q4_0, 32U},
+                                    {ElementType::Q4_K, 256U},
+                                    {ElementType::Q6_K, 256U},
+                                    {ElementType::IQ4_XS, 256U}}) {
+    const auto how = operands_of_ggml(blocks_of(type, name, codes), int8);
+    ASSERT_TRUE(how) << info(type).name;
+    EXPECT_EQ(how->inputs.group, group) << info(type).name;
+  }
+  // Ours are always of 32.
+  EXPECT_EQ(rounded_operands(blocks_of(ElementType::Q4_K, name, codes), int8)->inputs.group, 32U);
+  EXPECT_FALSE(operands_of_ggml(blocks_of(ElementType::Q4_K, name, codes), Arithmetic{Precision::f32}));
+  EXPECT_FALSE(operands_of_ggml(blocks_of(ElementType::BF16, name, codes), int8));
+
+  // One large number takes its steps from 31 others, or from 255.
+  std::vector<float> row(256, 0.01F);
+  row[0] = 127;
+  std::vector<float> of_32 = row, of_256 = row;
+  operands_of_ggml(blocks_of(ElementType::Q8_0, name, codes), int8)->inputs.round(of_32);
+  operands_of_ggml(blocks_of(ElementType::Q4_K, name, codes), int8)->inputs.round(of_256);
+  EXPECT_EQ(of_32[31], 0);
+  EXPECT_NEAR(of_32[32], 0.01, 1e-9);
+  EXPECT_EQ(of_256[255], 0);
+  EXPECT_EQ(of_256[0], 127);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -213,16 +215,37 @@ TEST(WeightView, AnFp8ChannelMeetsEveryScaleOfAToken) {
 }
 
 TEST(Fallbacks, AreSaidByOperationAndForm) {
-  Fallbacks none;
-  EXPECT_EQ(none.line(), "");
-  none.ops["linear"] = {.calls = 5, .by_reference = 0, .forms = {}};
-  EXPECT_EQ(none.line(), "");
-  EXPECT_TRUE(to_json(none).empty());
-  Fallbacks some = none;
-  some.ops["mla"] = {.calls = 340, .by_reference = 12, .forms = {"MXFP4", "Q4_K"}};
-  EXPECT_EQ(some.line(),
+  Fallbacks counted;
+  EXPECT_EQ(counted.line(), "");
+  for (int i = 0; i < 5; ++i) counted.count("linear");
+  EXPECT_EQ(counted.line(), "");
+  EXPECT_TRUE(to_json(counted).empty());
+  for (int i = 0; i < 328; ++i) counted.count("mla");
+  for (int i = 0; i < 12; ++i) counted.count_by_reference("mla", i % 2 == 0 ? "MXFP4" : "Q4_K");
+  EXPECT_EQ(counted.line(),
             "no chosen kernel takes, and the reference computed: mla (12 of 340 calls; MXFP4, Q4_K)");
-  EXPECT_EQ(to_json(some).size(), 1U);
+  EXPECT_EQ(to_json(counted).size(), 1U);
+}
+
+// Ranks are threads that count in the same place.
+TEST(Fallbacks, AreCountedByManyThreads) {
+  Fallbacks counted;
+  constexpr int kThreads = 4, kCalls = 5000;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < kCalls; ++i) {
+          counted.count("op " + std::to_string(i % 40));
+          counted.count_by_reference("linear", std::to_string(i % 7));
+        }
+      });
+  }
+  const auto ops = counted.ops();
+  ASSERT_EQ(ops.size(), 41U);
+  EXPECT_EQ(ops.at("linear").by_reference, kThreads * kCalls);
+  EXPECT_EQ(ops.at("linear").forms.size(), 7U);
+  EXPECT_EQ(ops.at("op 3").calls, kThreads * kCalls / 40);
 }
 
 TEST(Norms, OfGroupsAlongARow) {

@@ -1,5 +1,6 @@
 // K2 Horizon: dense, or with experts in most layers, whose attention then has experts of values, too (MoVA). Sources: vLLM
 // 0.32's k2_horizon.py, and the defaults of the checkpoints' configuration_k2_horizon.py.
+#include "core/model/blocks.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/sparse_layers.h"
 

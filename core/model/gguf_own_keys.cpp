@@ -100,10 +100,20 @@ class OwnKeys {
                          act->dump(), rules_.activations.substr(0, rules_.activations.find('|')),
                          family_.architecture));
     const ParsedJson* type = there(full_, "rope_type");
-    if (type == nullptr || names_one("default|linear|yarn|llama3", type->get<std::string>()) ||
-        names_one(rules_.rope_types, type->get<std::string>()))
-      return;
+    if (type == nullptr) return;
+    if (!type->is_string())
+      throw Error::input(fmt::format("rope_type is {}, and no name", type->dump())).in(config_.source());
+    const std::string name = type->get<std::string>();
+    if (name == "default" || names_one(rules_.rope_types, name)) return;
+    if (tells_scaling() && names_one("linear|yarn|llama3", name)) return;
     refuse(fmt::format("rope scaling {} has no keys in a GGUF of this family", type->dump()));
+  }
+
+  // Families that have all keys of their own may have none for it.
+  bool tells_scaling() const {
+    return rules_.keys_of != GgufRules::Keys::own ||
+           std::any_of(rules_.keys.begin(), rules_.keys.end(),
+                       [](const GgufOwnKey& key) { return key.key.starts_with("rope.scaling."); });
   }
 
   void require_what_is_granted() const {
@@ -386,14 +396,30 @@ ParsedJson attending_layers(const GgufFacts& facts) {
 }
 
 std::vector<DerivedTensor> longrope_factors(const GgufFacts& facts) {
+  const auto type = facts.rope.find("rope_type");
+  const bool is_long =
+      type != facts.rope.end() && type->is_string() && (*type == "longrope" || *type == "su");
+  if (!is_long && !facts.rope.contains("long_factor") && !facts.rope.contains("short_factor")) return {};
   std::vector<DerivedTensor> made;
   for (const char* kind : {"long", "short"}) {
     const auto factors = facts.rope.find(std::string(kind) + "_factor");
-    if (factors == facts.rope.end() || !factors->is_array()) return {};
+    const bool right =
+        factors != facts.rope.end() && factors->is_array() && !factors->empty() &&
+        std::all_of(factors->begin(), factors->end(), [](const ParsedJson& x) { return x.is_number(); });
+    if (!right)
+      throw Error::input(fmt::format("{}_factor is no list of numbers, one for each pair that rotates", kind))
+          .in(facts.config.source());
     DerivedTensor tensor{.name = "rope_factors_" + std::string(kind) + ".weight", .shape = {factors->size()}};
     tensor.computed = factors->get<std::vector<float>>();
     made.push_back(std::move(tensor));
   }
+  const AttentionGeometry& g = facts.tree.attention.front();
+  const std::uint64_t pairs =
+      g.kind == AttentionGeometry::Kind::latent ? g.rope_head_dim / 2 : made[0].shape[0];
+  if (made[0].shape != made[1].shape || made[0].shape[0] != pairs)
+    throw Error::input(fmt::format("long_factor has {} numbers and short_factor {}, for {} pairs that rotate",
+                                   made[0].shape[0], made[1].shape[0], pairs))
+        .in(facts.config.source());
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/compare/logprobs.h"
 #include "kernels/compare/style.h"
 #include "kernels/logprobs/ask_endpoint.h"
+#include "kernels/logprobs/token_names.h"
 #include "refimpl/tokenizers/load.h"
 
 namespace assay {
@@ -162,7 +163,9 @@ EndpointReport examine(const CompareEndpointSettings& s, const Weights& weights,
     if (!answers.other_tokens.empty()) return mistrusted(report, answers.other_tokens);
     set.saved = std::move(answers.saved);
     report.missing += answers.missing;
-    report.within_characters += answers.within_characters;
+    const std::size_t whole = tokenizer == nullptr ? 0 : not_within_characters(set.saved, *tokenizer);
+    report.within_characters += answers.within_characters - whole;
+    report.missing += whole;
     if (report.sets.empty()) report.cache_excluded = answers.cache_excluded;
     report.sets.push_back(std::move(set));
   }

@@ -30,7 +30,7 @@ using StripCells = std::map<std::pair<std::size_t, std::size_t>, StripCell>;
 std::string words_of(const SavedToken& token, const TextBehindOthers* text) {
   if (!token.text.empty()) return escape_for_terminal(token.text);
   if (!token.id) return "· ";
-  const std::string made = text != nullptr ? (*text)(*token.id) : std::string();
+  const std::string made = text != nullptr && text->knows(*token.id) ? (*text)(*token.id) : std::string();
   return made.empty() || !is_valid_utf8(made) ? fmt::format("{} ", *token.id) : escape_for_terminal(made);
 }
 

@@ -45,7 +45,7 @@ std::optional<bool> same_first(const SavedToken& a, const SavedToken& b) {
   const SavedCandidate *one = first_of(a), *other = first_of(b);
   if (one == nullptr || other == nullptr) return std::nullopt;
   if (one->id && other->id) return one->id == other->id;
-  if (one->text.empty() || other->text.empty()) return std::nullopt;
+  if (may_meet(*one) || may_meet(*other)) return std::nullopt;
   return one->text == other->text;
 }
 

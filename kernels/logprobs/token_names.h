@@ -26,4 +26,8 @@ class TokenNames {
 SavedResponses with_ids(const SavedResponses& saved, const std::vector<EntireText>& entire,
                         const TokenNames& names);
 
+// Tokens that are said to end within a character (SavedToken::within_character), and do not: their texts end with a whole one.
+// All tokens have ids.
+std::size_t not_within_characters(const SavedResponses& saved, const Tokenizer& tokenizer);
+
 }  // namespace assay::logprobs

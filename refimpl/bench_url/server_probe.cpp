@@ -53,17 +53,19 @@ class ServerProbe {
     traits_.context = model_.context ? model_.context : context_of_slots();
   }
 
-  // llama-server's, for each of those that it serves at once.
+  // llama-server's, for each of those that it serves at once. Others may answer with a page.
   std::optional<std::size_t> context_of_slots() {
     const HttpAnswer answer = client_.get("/props");
     if (!answer.ok()) return std::nullopt;
-    const ParsedJson document = parse_json(answer.body, "/props");
-    const auto settings =
-        document.is_object() ? document.find("default_generation_settings") : document.end();
-    if (settings == document.end() || !settings->is_object() || !settings->contains("n_ctx"))
+    try {
+      const ParsedJson document = parse_json(answer.body, "/props");
+      const ParsedJson& context = document.at("default_generation_settings").at("n_ctx");
+      return context.is_number_unsigned() ? std::optional(context.get<std::size_t>()) : std::nullopt;
+    } catch (const Error&) {
       return std::nullopt;
-    const ParsedJson& context = (*settings)["n_ctx"];
-    return context.is_number_unsigned() ? std::optional(context.get<std::size_t>()) : std::nullopt;
+    } catch (const ParsedJson::exception&) {
+      return std::nullopt;
+    }
   }
 
   // ---- what prompts are made of
@@ -145,7 +147,7 @@ class ServerProbe {
     const HttpAnswer answer = client_.post(route(), request_body(traits_.shape, text, 1, false));
     if (answer.status == 0) throw Error::io("the server does not answer: " + answer.failure);
     require_key(answer);
-    if (answer.status == 404) require_served(model_);
+    if (!answer.ok()) require_served(model_);
     if (!answer.ok()) throw Error::input("the server refuses a plain request: " + answer.why());
     const auto usage = usage_of_answer(answer.body);
     if (!usage)

@@ -115,7 +115,9 @@ ServedModel served_model(EndpointClient& client, const std::string& wanted) {
   if (!answer.ok()) return model;
   const ParsedJson document = parse_json(answer.body, "/v1/models");
   if (!document.is_object() || !document.contains("data") || !document["data"].is_array()) return model;
+  constexpr std::size_t kMostNamed = 8;
   std::string others;
+  std::size_t count = 0;
   for (const ParsedJson& entry : document["data"]) {
     if (!entry.is_object() || !entry.contains("id") || !entry["id"].is_string()) continue;
     const std::string id = entry["id"].get<std::string>();
@@ -125,8 +127,10 @@ ServedModel served_model(EndpointClient& client, const std::string& wanted) {
         model.context = entry["max_model_len"].get<std::size_t>();
       return model;
     }
+    if (++count > kMostNamed) continue;
     others += fmt::format("{}\"{}\"", others.empty() ? "" : ", ", escape_for_terminal(id.substr(0, 100)));
   }
+  if (count > kMostNamed) others += fmt::format(" and {} more", count - kMostNamed);
   model.named = others.empty();
   model.others = std::move(others);
   return model;

@@ -14,7 +14,10 @@ constexpr DecoderForm kLing3Form = {.gate = {.score = GateRule::Score::sigmoid,
 // -5 where nothing is said of it, as long as the gate is a safe one.
 double decay_floor(const ModelConfig& config) {
   const ParsedJson& values = config.text();
-  if (const auto safe = values.find("kda_safe_gate"); safe != values.end() && *safe == false) return 0;
+  if (const auto safe = values.find("kda_safe_gate"); safe != values.end() && !safe->is_null()) {
+    if (!safe->is_boolean()) throw Error::input("kda_safe_gate is no flag").in(config.source());
+    if (!safe->get<bool>()) return 0;
+  }
   const auto bound = values.find("kda_lower_bound");
   if (bound == values.end() || bound->is_null()) return -5;
   if (!bound->is_number() || !(bound->get<double>() < 0))

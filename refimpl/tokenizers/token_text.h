@@ -13,7 +13,8 @@ namespace assay {
 class TextBehindOthers {
  public:
   explicit TextBehindOthers(const Tokenizer& tokenizer, bool skip_special = false);
-  std::string operator()(TokenId id) const;
+  std::string operator()(TokenId id) const;                              // of one that it knows
+  bool knows(TokenId id) const { return id < tokenizer_.vocab_size(); }  // embeddings may have more rows
 
  private:
   const Tokenizer& tokenizer_;

@@ -241,6 +241,12 @@ const Unloadable kUnloadable[] = {
     {"minicpm3", R"({"v_head_dim": 10})", "v_head_dim is 10"},
     {"minicpm3-longrope", R"({"rope_scaling": {"original_max_position_embeddings": 128}})",
      "stretched from 128 tokens to 256"},
+    {"minicpm3", R"({"rope_theta": 50000.0})", "rope_theta is 50000, and llama.cpp's minicpm3 takes 10000"},
+    {"minicpm3", R"({"rope_scaling": {"type": "linear", "factor": 4}})",
+     "rope scaling \"linear\" has no keys"},
+    {"minicpm3", R"({"rope_scaling": {"type": "yarn", "factor": 4}})", "rope scaling \"yarn\" has no keys"},
+    {"bailing_moe_v3", R"({"rope_theta": null})", "config.json does not say rope_theta"},
+    {"bailing_moe_v3", R"({"kda_lower_bound": null})", "config.json does not say kda_lower_bound"},
     {"bailing_moe_v3", R"({"kda_safe_gate": false})", "kda_safe_gate"},
     {"bailing_moe_v3", R"({"gated_attention_proj_granularity_type": "element_wise"})", "is not head_wise"},
 };
@@ -256,6 +262,25 @@ TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {
     EXPECT_EQ(result.exit_code, 1) << result.out;
     EXPECT_NE(result.err.find(one.said), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+// Lists that are none, too short, or of something else.
+TEST(GgufFamilies, FactorsOfRotationThatAreNoneAreRefused) {
+  const TempDir dir;
+  for (const std::string change :
+       {R"({"rope_scaling": {"long_factor": "x"}})", R"({"rope_scaling": {"short_factor": [1]}})",
+        R"({"rope_scaling": {"long_factor": []}})", R"({"rope_scaling": {"type": 7}})",
+        R"({"rope_scaling": {"original_max_position_embeddings": "x"}})"}) {
+    SCOPED_TRACE(change);
+    fs::remove_all(dir / "m");
+    make_model("minicpm3-longrope", dir / "m", change);
+    const auto result =
+        assay({"convert", dir / "m", dir / "m.gguf", "--to", "gguf:f16", "--tokenizer-pre", "none"});
+    EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 2)
+        << result.exit_code << result.out << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(fs::exists(dir / "m.gguf"));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
+#include "core/system/error.h"
 #include "core/system/file.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
@@ -78,6 +79,172 @@ TEST(PublishedTotals, OfLing3) {
     tensors += times * (spec.role == Role::kv_b ? 2 : 1);
   });
   EXPECT_EQ(tensors, 917);
+}
+
+// Models whose checkpoints bring code of their own. Published are totals rounded, as said beside each, which a missing norm
+// or bias would not change: so tensors are counted, too, where somebody told how many a file of the model has.
+struct OwnCode {
+  const char* architecture;
+  const char* sizes;
+  std::uint64_t total;
+  std::size_t tensors;  // 0: nobody told
+};
+constexpr OwnCode kOwnCode[] = {
+    // deepseek-ai/deepseek-moe-16b-base: 16.4B
+    {"DeepseekForCausalLM", R"("vocab_size": 102400, "hidden_size": 2048, "intermediate_size": 10944,
+     "moe_intermediate_size": 1408, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16,
+     "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
+     "moe_layer_freq": 1)",
+     16'375'728'128, 0},
+    // LGAI-EXAONE/EXAONE-3.5: 2.14B, 6.98B and 30.95B without the embedding (model cards); 291 tensors of the 7.8B
+    // (Bingsu/exaone-3.0-7.8b-it)
+    {"ExaoneForCausalLM",
+     R"("vocab_size": 102400, "hidden_size": 2560, "intermediate_size": 7168, "num_layers": 30,
+     "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 80, "tie_word_embeddings": true)",
+     2'405'327'360, 0},
+    {"ExaoneForCausalLM",
+     R"("vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 14336, "num_layers": 32,
+     "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": false)",
+     7'818'448'896, 291},
+    {"ExaoneForCausalLM",
+     R"("vocab_size": 102400, "hidden_size": 5120, "intermediate_size": 27392, "num_layers": 64,
+     "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": false)",
+     32'003'200'000, 0},
+    // internlm/internlm3-8b-instruct: 8.80B
+    {"InternLM3ForCausalLM", R"("vocab_size": 128512, "hidden_size": 4096, "intermediate_size": 10240,
+     "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "bias": false,
+     "qkv_bias": false, "tie_word_embeddings": false)",
+     8'804'241'408, 0},
+    // OrionStarAI/Orion-14B-Chat: 14.5B, 444 tensors (ggml-org/llama.cpp#5061)
+    {"OrionForCausalLM", R"("vocab_size": 84608, "hidden_size": 5120, "intermediate_size": 15360,
+     "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 40, "tie_word_embeddings": false)",
+     14'498'703'360, 444},
+    // openPangu-Embedded-7B is the class's default: 7B without the embedding
+    {"PanguEmbeddedForCausalLM", R"("vocab_size": 153376)", 8'030'887'936, 0},
+    // upstage/solar-pro-preview-instruct: 22.1B
+    {"SolarForCausalLM", R"("vocab_size": 32128, "hidden_size": 5120, "intermediate_size": 17920,
+     "num_hidden_layers": 64, "num_attention_heads": 40, "num_key_value_heads": 10, "sliding_window": 2047)",
+     22'140'032'000, 0},
+    // Tele-AI/TeleChat2: 3B and 35B (sizes: its README); TeleChat3-36B-Thinking
+    {"TeleChat2ForCausalLM",
+     R"("vocab_size": 131072, "hidden_size": 3072, "ffn_hidden_size": 6144, "n_layer": 24,
+     "n_head": 24, "tie_word_embeddings": false)",
+     3'070'528'512, 0},
+    {"TeleChat2ForCausalLM",
+     R"("vocab_size": 131072, "hidden_size": 6144, "ffn_hidden_size": 20480, "n_layer": 64,
+     "n_head": 48, "tie_word_embeddings": false)",
+     35'435'059'200, 0},
+    {"TeleChat3ForCausalLM", R"("vocab_size": 131072, "hidden_size": 6144, "intermediate_size": 24576,
+     "num_hidden_layers": 64, "num_attention_heads": 48, "num_key_value_heads": 8)",
+     36'239'579'136, 0},
+    // CofeAI/Tele-FLM: 52B (arXiv 2404.16645)
+    {"TeleFLMForCausalLM", R"("vocab_size": 80000, "hidden_size": 8192, "intermediate_size": 21824,
+     "num_hidden_layers": 64, "num_attention_heads": 64, "num_key_value_heads": 64)",
+     52'817'829'888, 0},
+    // IQuestLab/IQuest-Coder-V1-40B is the class's default; its loop: 883 tensors (Avarok's GGUF)
+    {"IQuestCoderForCausalLM", R"("vocab_size": 76800)", 39'794'283'520, 723},
+    {"IQuestLoopCoderForCausalLM", R"("vocab_size": 76800)", 39'794'696'320, 883},
+    // EssentialAI/rnj-1: 8.3B (model card)
+    {"Rnj1ForCausalLM", R"("vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 16384,
+     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128)",
+     8'310'501'376, 0},
+    // Nine tensors in each of Nanbeige 4.2's 22 layers, and three more (llama.cpp's nanbeige.cpp), at sizes of our own
+    {"NanbeigeForCausalLM",
+     R"("vocab_size": 64, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 22,
+     "num_attention_heads": 12, "num_key_value_heads": 2, "head_dim": 8, "num_loops": 2)",
+     498'288, 201},
+};
+ModuleTree described(const OwnCode& model) {
+  const std::string config =
+      fmt::format(R"({{"architectures": ["{}"], {}}})", model.architecture, model.sizes);
+  return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
+}
+
+TEST(PublishedTotals, OfModelsWithCodeOfTheirOwn) {
+  for (const OwnCode& model : kOwnCode) {
+    const ModuleTree tree = described(model);
+    EXPECT_EQ(count(tree).total, model.total) << model.architecture << model.sizes;
+    std::size_t tensors = 0;
+    for_each_tensor(tree, [&](const std::string&, const TensorSpec& spec, const TensorIndices&) {
+      tensors += spec.storage == Storage::own ? 1 : 0;
+    });
+    if (model.tensors != 0) {
+      EXPECT_EQ(tensors, model.tensors) << model.architecture;
+    }
+  }
+}
+
+// Names that do not follow Llama's, as vLLM 0.32 maps them when it loads.
+TEST(PublishedTotals, NamesOfModelsWithCodeOfTheirOwn) {
+  struct Named {
+    const char* architecture;
+    const char* tensor;
+    Role role;
+  };
+  const Named names[] = {
+      {"ExaoneForCausalLM", "transformer.h.1.attn.attention.out_proj.weight", Role::attention_output},
+      {"ExaoneForCausalLM", "transformer.h.1.mlp.c_fc_0.weight", Role::mlp_gate},
+      {"ExaoneForCausalLM", "transformer.h.1.mlp.c_fc_1.weight", Role::mlp_up},
+      {"ExaoneForCausalLM", "transformer.wte.weight", Role::token_embedding},
+      {"TeleChat2ForCausalLM", "transformer.h.1.self_attention.key_value.weight", Role::qkv},
+      {"TeleChat2ForCausalLM", "transformer.h.1.self_attention.dense.bias", Role::attention_output},
+      {"TeleChat2ForCausalLM", "transformer.ln_f.weight", Role::final_norm},
+      {"IQuestLoopCoderForCausalLM", "model.gate_projections.1.weight", Role::attention_gate}};
+  for (const Named& wanted : names) {
+    const ModuleTree tree = described({wanted.architecture, R"("vocab_size": 80)", 0, 0});
+    std::size_t found = 0;
+    for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+      found += name == wanted.tensor && spec.role == wanted.role ? 1 : 0;
+    });
+    EXPECT_EQ(found, 1U) << wanted.tensor;
+  }
+}
+
+// Blocks of 8 tokens and the block before: 16 at most. Qwen's rule of which layers have a window.
+TEST(PublishedTotals, WindowsOfModelsWithCodeOfTheirOwn) {
+  const ModuleTree rnj = described({"Rnj1ForCausalLM", R"("num_hidden_layers": 3, "sliding_window": 8,
+      "layer_types": ["chunked_attention", "full_attention", "chunked_attention"])",
+                                    0, 0});
+  ASSERT_EQ(rnj.attention.size(), 2U);
+  EXPECT_EQ(rnj.attention[0].layers, (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(rnj.attention[1].layers, (std::vector<std::uint64_t>{0, 2}));
+  EXPECT_EQ(rnj.attention[1].window, 16U);
+  const ModuleTree coder =
+      described({"IQuestCoderForCausalLM", R"("num_hidden_layers": 3, "sliding_window": 8,
+      "use_sliding_window": true, "max_window_layers": 2)",
+                 0, 0});
+  ASSERT_EQ(coder.attention.size(), 2U);
+  EXPECT_EQ(coder.attention[1].layers, (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(coder.attention[1].window, 8U);
+}
+
+TEST(PublishedTotals, RefuseWhatNoPublishedModelTells) {
+  const char* const refused[] = {
+      R"({"architectures": ["NanbeigeForCausalLM"], "enable_hyper_connection": true})",
+      R"({"architectures": ["NanbeigeForCausalLM"], "emb_neighbor_num": 4})",
+      R"({"architectures": ["NanbeigeForCausalLM"], "loop_loss_weights": [1]})",
+      R"({"architectures": ["PanguEmbeddedForCausalLM"], "sandwich_norm": true})",
+      R"({"architectures": ["PanguEmbeddedForCausalLM"], "qkv_bias": false})",
+      R"({"architectures": ["TeleChat2ForCausalLM"], "embed_layernorm": true})",
+      R"({"architectures": ["DeepseekForCausalLM"], "n_routed_experts": 8})",
+      R"({"architectures": ["OrionForCausalLM"], "vocab_size": 8})"};
+  for (const char* config : refused)
+    EXPECT_THROW(describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json")), Error)
+        << config;
+}
+
+// A token passes their layers twice, with a cache each: IQuest's second looks at a window of 64.
+TEST(PublishedTotals, LoopedDecodersCacheEveryPass) {
+  for (const OwnCode& model : kOwnCode) {
+    const std::string_view name = model.architecture;
+    if (name != "NanbeigeForCausalLM" && name != "IQuestLoopCoderForCausalLM") continue;
+    const ModuleTree tree = described(model);
+    ASSERT_EQ(tree.attention.size(), 2U) << name;
+    EXPECT_EQ(tree.attention[0].layers, tree.attention[1].layers) << name;
+    EXPECT_EQ(tree.attention[1].layers.size(), tree.layers) << name;
+    EXPECT_EQ(tree.attention[0].window, 0U) << name;
+    EXPECT_EQ(tree.attention[1].window, name == "NanbeigeForCausalLM" ? 0U : 64U) << name;
+  }
 }
 
 // google/gemma-3n-E2B and E4B as the hub counts them: with the keys and values of layers that read the cache of others,

@@ -71,8 +71,11 @@ std::vector<std::pair<std::size_t, std::size_t>> places_among(const std::vector<
   return places;
 }
 
+constexpr std::size_t kMostWithinCharacter = 3;  // tokens, of one byte each, before a character's last byte
+
 // Those that were told where they stand among all that were written. One that is told behind others that were not has the bytes of
-// the whole character, and so a byte that is no ASCII: what is left out without one was left out for no such reason.
+// the whole character, and so a byte that is no ASCII, and there are no more of them than such a character has bytes: what is left
+// out otherwise was left out for no such reason.
 std::vector<SavedToken> among_all(const std::vector<std::uint32_t>& ids, std::vector<SavedToken> told) {
   const auto places = places_among(ids, told);
   if (told.size() >= ids.size() || places.size() != told.size()) return told;
@@ -84,7 +87,7 @@ std::vector<SavedToken> among_all(const std::vector<std::uint32_t>& ids, std::ve
   std::size_t from = 0;
   for (std::size_t i = 0; i <= told.size(); ++i) {
     const std::size_t at = i < told.size() ? places[i].second : ids.size();
-    const bool split = i == told.size() || beyond_ascii(told[i]);
+    const bool split = (i == told.size() || beyond_ascii(told[i])) && at - from <= kMostWithinCharacter;
     for (std::size_t k = from; k < at; ++k) all[k].within_character = split;
     if (i == told.size()) break;
     if (places[i].first == at) {

@@ -12,4 +12,8 @@ extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGra
     kInkling2, kMistralLarge4, kGemma3n, kGemma4Unified, kMllama, kPaddleocrVl, kGlmOcr, kErnie45Vl,
     kHunyuanVl, kGlm5Next, kMuseSpark, kMuseGlimmer, kMolmo2;
 
+// Those of dense_own_code.cpp and looped_decoders.cpp.
+extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, kSolarPro, kTelechat2,
+    kTelechat3, kTeleflm, kIquestcoder, kRnj1, kNanbeige, kIquestloopcoder;
+
 }  // namespace assay::families

@@ -202,19 +202,31 @@ std::string minicpm3(const GgufFacts& facts) {
        {std::pair{"scale_emb", 12.0}, {"scale_depth", 1.4}, {"dim_model_base", 256.0}})
     if (facts.number(key, taken) != taken)
       return fmt::format("{} is {}, and llama.cpp's minicpm3 takes {}", key, facts.find(key)->dump(), taken);
-  const std::uint64_t context = whole(facts, "max_position_embeddings", 0),
-                      original = facts.rope.value("original_max_position_embeddings", context);
-  if (facts.rope.contains("long_factor") && original != context)
+  if (const double theta = facts.number("rope_theta", facts.rope.value("rope_theta", 10000.0));
+      theta != 10000)
+    return fmt::format("rope_theta is {}, and llama.cpp's minicpm3 takes 10000", theta);
+  const std::uint64_t context = whole(facts, "max_position_embeddings", 0);
+  const auto original = facts.rope.find("original_max_position_embeddings");
+  if (facts.rope.contains("long_factor") && original != facts.rope.end() && !original->is_null() &&
+      *original != context)
     return fmt::format(
         "rotary frequencies are stretched from {} tokens to {}, with an attention_factor that its GGUF has "
         "no key for",
-        original, context);
+        original->dump(), context);
   const std::uint64_t heads = whole(facts, "num_attention_heads", 40), width = facts.tree.hidden_size / heads;
   if (whole(facts, "v_head_dim", width) == width) return {};
   return fmt::format("v_head_dim is {}, and llama.cpp's minicpm3 takes hidden_size / num_attention_heads, {}",
                      whole(facts, "v_head_dim", width), width);
 }
 std::string ling3(const GgufFacts& facts) {
+  for (const char* key :
+       {"norm_topk_prob", "kda_safe_gate", "kda_lower_bound", "short_conv_kernel_size", "head_dim",
+        "rms_norm_eps", "routed_scaling_factor", "first_k_dense_replace", "num_experts_per_tok", "n_group",
+        "topk_group", "moe_intermediate_size", "moe_shared_expert_intermediate_size"})
+    if (facts.find(key) == nullptr)
+      return fmt::format("config.json does not say {}, and so would no key", key);
+  if (facts.find("rope_theta") == nullptr && !facts.rope.contains("rope_theta"))
+    return "config.json does not say rope_theta, and so would no key";
   if (!is_set(facts, "kda_safe_gate", false) || !(facts.number("kda_lower_bound", -5) < 0))
     return "kda_safe_gate with a kda_lower_bound below 0 is what llama.cpp's bailingmoe3 has, and nothing "
            "else";

@@ -11,6 +11,7 @@
 #include "core/system/error.h"
 #include "kernels/logprobs/align.h"
 #include "kernels/logprobs/token_ids.h"
+#include "kernels/logprobs/token_names.h"
 #include "refimpl/tokenizers/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
@@ -200,7 +201,48 @@ TEST(SavedLogprobs, TokensWithinCharacters) {
   // Left out before one that is ASCII: not for this reason.
   const std::vector<SavedToken> lost = values("[7, 8, 9, 7]", R"({"id": 9, "bytes": [97], "logprob": -1.5})");
   EXPECT_FALSE(lost[0].within_character || lost[1].within_character);
+  // More in a row than a character has bytes, before one and at the end.
+  for (const char* many : {"[7, 8, 7, 8, 9, 7]", "[9, 7, 8, 7, 8]"})
+    for (const SavedToken& token : values(many, split))
+      EXPECT_FALSE(token.id == 8U && token.within_character) << many;
   EXPECT_THROW(values("[]", split), Error);
+}
+
+// What a server leaves out as halves of characters, and is none by the model's tokenizer.
+TEST(SavedLogprobs, TokensThatEndWithWholeCharacters) {
+  const auto tokenizer = load_tokenizer(test::source_dir() / "data/tinylm");
+  SavedResponses saved;
+  SavedText& text = saved.texts.emplace_back();
+  for (const TokenId id : tokenizer->encode("a €€ b", {.add_special = false})) {
+    text.tokens.emplace_back().id = id;
+    text.tokens.back().within_character = true;
+  }
+  const std::size_t all = text.tokens.size();
+  ASSERT_GT(all, 8U);                                            // bytes of the sign are tokens of their own
+  EXPECT_EQ(not_within_characters(saved, *tokenizer), all - 4);  // two of each three bytes
+  for (SavedToken& token : text.tokens) token.within_character = false;
+  EXPECT_EQ(not_within_characters(saved, *tokenizer), 0U);
+}
+
+// A text that names no token for sure names none: a character that stands for what is no text, and one that two tokens have.
+TEST(SavedLogprobs, NamesOfTokens) {
+  const auto tokenizer = load_tokenizer(test::source_dir() / "data/tinylm");
+  const TokenNames names(*tokenizer);
+  const std::vector<TokenId> the = tokenizer->encode(" d", {.add_special = false});
+  ASSERT_EQ(the.size(), 1U);
+  EXPECT_EQ(names.id_of(" d"), the.front());
+  EXPECT_FALSE(names.id_of("no token has this text"));
+  SavedResponses saved;
+  SavedText& text = saved.texts.emplace_back();
+  SavedToken& token = text.tokens.emplace_back();
+  token.text = " d";
+  token.top = {{{}, " d", -1}, {{}, "\xEF\xBF\xBD", -2}, {{}, "", -3}};
+  EntireText entire;
+  entire.ids = the;
+  const SavedToken named = with_ids(saved, {entire}, names).texts[0].tokens[0];
+  EXPECT_EQ(named.id, the.front());
+  EXPECT_EQ(named.top[0].id, the.front());
+  EXPECT_FALSE(named.top[1].id || named.top[2].id);
 }
 
 TEST(SavedLogprobs, NeverIsMinusInfinity) {

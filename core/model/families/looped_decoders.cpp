@@ -1,0 +1,93 @@
+// Llamas whose layers a token passes several times, each pass with a cache of its own: Nanbeige 4.2, IQuest-Coder Loop.
+// Weights are stored once; what is computed is told of one pass, as hrm_text tells it.
+#include <fmt/format.h>
+
+#include "core/model/families/all_2026.h"
+#include "core/model/families/llama_kin.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// How often a token passes the layers: each has the caches of all its passes, those behind the first of `window` tokens
+// (0: all).
+void add_passes(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Quantity& passes,
+                std::uint64_t window) {
+  config.require(passes.value() <= 100,
+                 fmt::format("{} is {}: no model passes its layers so often", passes.name(), passes.value()));
+  if (passes.value() == 1) return;
+  for (std::uint64_t pass = 1; pass < passes.value(); ++pass)
+    tree.attention.push_back(geometry(d.attention(), all_layers(d.layers), window));
+  tree.not_counted.push_back(
+      {fmt::format("passes behind the first: a token passes the layers {} times, and what "
+                   "is computed is told of one",
+                   passes.value()),
+       0});
+}
+
+// Nanbeige's class has much that its published models leave off: n-gram embeddings, hyper-connections, attention
+// across depth, loops over a part of the layers.
+void refuse_options_of_nanbeige(ConfigReader& config) {
+  const auto refuse = [&](bool set, const char* key) {
+    config.require(!set, fmt::format("{} is set: Nanbeige has been described without", key));
+  };
+  for (const char* key : {"enable_hyper_connection", "enable_depth_attention", "enable_double_loop_split",
+                          "loop_share_kv", "ngram_insert_all_layers", "qk_layernorm"})
+    refuse(config.flag(key, false), key);
+  for (const char* key : {"emb_neighbor_num", "emb_split_num", "loop_middle_layers"})
+    refuse(config.optional_number(key).has_value(), key);
+  const auto losses = config.numbers("loop_loss_weights");  // one fewer than loops, whatever num_loops says
+  refuse(losses && !losses->empty(), "loop_loss_weights");
+}
+
+void describe_nanbeige(ConfigReader& config, ModuleTree& tree) {
+  refuse_options_of_nanbeige(config);
+  const LlamaKin kin = {
+      .sizes = {.vocabulary = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32},
+      .mlp_bias_keys = "mlp_bias"};
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  describe_kin(config, tree, kin, d);
+  add_passes(config, tree, d, config.size("num_loops", 1), 0);
+}
+
+// From the second pass on, a gate a head mixes attention to the first pass's keys with a window over its own.
+void describe_iquestloopcoder(ConfigReader& config, ModuleTree& tree) {
+  const LlamaKin kin = {.sizes = {.vocabulary = 76800,
+                                  .hidden = 5120,
+                                  .intermediate = 27648,
+                                  .layers = 80,
+                                  .heads = 40,
+                                  .kv_heads = 8,
+                                  .head_dim = 128},
+                        .mlp_bias_keys = "mlp_bias"};
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  describe_kin(config, tree, kin, d);
+  Module gates = layers("model.gate_projections.{layer}", "gates of the loops", all_layers(d.layers));
+  const std::uint64_t heads = d.heads.value();
+  for (const bool bias : {false, true}) {
+    TensorSpec gate = bias
+                          ? parameter("bias", {d.heads}, Role::attention_gate, Part::attention)
+                          : parameter("weight", {d.heads, d.head_dim}, Role::attention_gate, Part::attention);
+    gate.bias = bias;
+    gate.parallel = {Partition::columns, 0, {{Role::attention_gate, heads, heads}}};
+    gates.tensors.push_back(std::move(gate));
+  }
+  tree.modules.insert(tree.modules.begin() + 2, std::move(gates));  // behind the layers
+  add_passes(config, tree, d, config.size("loop_num", 2), config.size("loop_window_size", 64).value());
+}
+
+constexpr std::string_view kNanbeigeArchitectures[] = {"NanbeigeForCausalLM"},
+                           kNanbeigeTypes[] = {"nanbeige"};
+constexpr std::string_view kLoopcoderArchitectures[] = {"IQuestLoopCoderForCausalLM"},
+                           kLoopcoderTypes[] = {"iquestloopcoder"};
+
+}  // namespace
+
+const Family kNanbeige = {"nanbeige", "Nanbeige 4.2",   kNanbeigeArchitectures, kNanbeigeTypes,
+                          {},         describe_nanbeige};
+const Family kIquestloopcoder = {
+    "iquestloopcoder",       "IQuest-Coder Loop", kLoopcoderArchitectures, kLoopcoderTypes, {},
+    describe_iquestloopcoder};
+
+}  // namespace assay::families

@@ -1,28 +1,31 @@
 // Ling and Ring: 1.x (BailingMoe) and 2.0 (BailingMoeV2), of their own code; 3 as it is published (BailingMoeV3), of its
 // own code, too, and as transformers has it (BailingHybrid): layers of Kimi's delta attention and, in one of four or six, latent
-// attention with a gate a head. Ling 2.5 and 2.6 name the same model_type and have lightning attention: they are not described.
+// attention with a gate a head. Ling 2.5 and 2.6 name the same model_type and have lightning attention (bailing_kin.cpp).
 // Source of the third: vLLM's bailing_moe_v3.py, llama.cpp's conversion/bailingmoe3.py.
+#include "core/model/families/bailing.h"
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/soft_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
-constexpr DecoderDefaults kLingSizes = {
-    .vocabulary = 157184, .hidden = 2048, .intermediate = 5120, .layers = 20, .heads = 16, .kv_heads = 4};
-
 Mixture read_ling_experts(ConfigReader& config, ModuleTree& tree, const Quantity& hidden,
-                          std::uint64_t experts, std::uint64_t width) {
+                          const LingExperts& of_class) {
   Mixture m{hidden,
-            read_experts(config, tree, "num_experts|num_local_experts", experts,
-                         "num_experts_per_tok|num_experts_per_token", 8),
-            config.size("moe_intermediate_size", width)};
+            read_experts(config, tree, "num_experts|num_local_experts", of_class.count,
+                         "num_experts_per_tok|num_experts_per_token", of_class.active),
+            config.size("moe_intermediate_size", of_class.width)};
   const std::uint64_t shared = config.optional_number("num_shared_experts", 1).value_or(0);
-  if (shared > 0) m.shared_width = Quantity("num_shared_experts", shared) * m.expert_width;
+  if (shared == 0) return m;
+  const Quantity count("num_shared_experts", shared);
+  constexpr std::string_view kOwn = "moe_shared_expert_intermediate_size";
+  if (of_class.shared == LingShared::routed_width || !config.has(kOwn))
+    m.shared_width = count * m.expert_width;
+  else
+    m.shared_width = of_class.shared == LingShared::own_total ? config.size(kOwn) : count * config.size(kOwn);
   return m;
 }
 
@@ -31,6 +34,29 @@ Frame ling_frame() {
   frame.embedding = "model.word_embeddings";
   return frame;
 }
+
+Module ling_latent_attention(const LatentAttention& a) {
+  Module attend = attention(a);
+  attend.path = "attention";
+  for (TensorSpec& spec : attend.children.back().tensors) {
+    if (spec.name == "o_proj.weight") spec.name = "dense.weight";
+    if (spec.name == "o_proj.bias") spec.name = "dense.bias";
+  }
+  return attend;
+}
+
+void add_latent_prediction(ModuleTree& tree, const Decoder& d, std::vector<std::uint64_t> indices,
+                           const LatentAttention& a, std::vector<Module> blocks) {
+  if (indices.empty()) return;
+  tree.mtp_attention.push_back(geometry(a, indices));
+  Module layer = layers("model.layers.{layer}", "multi-token prediction", std::move(indices));
+  add_pre_norms(layer, d.hidden);
+  layer.children = std::move(blocks);
+  layer.children.push_back(mtp_own(d.hidden, {.final_norm = "final_layernorm"}));
+  tree.mtp.push_back(std::move(layer));
+}
+
+namespace {
 
 // A layer behind the last, with norms and a projection in front and a norm behind.
 void add_ling_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
@@ -45,20 +71,23 @@ void add_ling_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& 
   tree.mtp_attention.push_back(geometry(a, mtp));
 }
 
-void describe_ling(ConfigReader& config, ModuleTree& tree, bool second) {
-  const Decoder d = read_decoder(config, tree, kLingSizes);
+}  // namespace
+
+void describe_ling(ConfigReader& config, ModuleTree& tree, const LingClass& of_class) {
+  const Decoder d = read_decoder(config, tree, of_class.sizes);
   HeadAttention a = d.attention();
   a.path = "attention";
   a.fused = "query_key_value", a.o = "dense";
   a.qkv_bias = config.flag("use_qkv_bias", false);
   a.output_bias = config.flag("use_bias", false);
-  if (second && config.flag("use_qk_norm", true)) a.qk_norm = QkNorm::per_head;
+  if (of_class.second && config.flag("use_qk_norm", true)) a.qk_norm = QkNorm::per_head;
   a.q_norm = "query_layernorm", a.k_norm = "key_layernorm";
-  Mixture m = read_ling_experts(config, tree, d.hidden, second ? 256 : 16, second ? 512 : 1408);
-  if (second && config.flag("moe_router_enable_expert_bias", true)) m.correction = "gate.expert_bias";
+  Mixture m = read_ling_experts(config, tree, d.hidden, of_class.experts);
+  if (of_class.second && config.flag("moe_router_enable_expert_bias", true))
+    m.correction = "gate.expert_bias";
   GatedMlp mlp = d.mlp();
   m.shared_bias = mlp.bias = config.flag("use_bias", false);
-  const std::uint64_t dense_first = config.number("first_k_dense_replace", 0);
+  const std::uint64_t dense_first = config.number("first_k_dense_replace", of_class.dense_first);
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
       [&](std::uint64_t i) { return i < dense_first ? "dense layers" : "MoE layers"; },
@@ -70,11 +99,18 @@ void describe_ling(ConfigReader& config, ModuleTree& tree, bool second) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
   add_ling_prediction(config, tree, d, a, groups.back());
 }
+
+namespace {
+
+constexpr DecoderDefaults kLingSizes = {
+    .vocabulary = 157184, .hidden = 2048, .intermediate = 5120, .layers = 20, .heads = 16, .kv_heads = 4};
+
 void describe_ling1(ConfigReader& config, ModuleTree& tree) {
-  describe_ling(config, tree, false);
+  describe_ling(config, tree,
+                {.sizes = kLingSizes, .experts = {.count = 16, .width = 1408}, .second = false});
 }
 void describe_ling2(ConfigReader& config, ModuleTree& tree) {
-  describe_ling(config, tree, true);
+  describe_ling(config, tree, {.sizes = kLingSizes, .experts = {.count = 256, .width = 512}});
 }
 
 struct Hybrid {
@@ -84,13 +120,8 @@ struct Hybrid {
   bool published = false;          // of its own code, where the linear layers' output is o_proj
 };
 Module latent_layer(const Hybrid& h) {
-  Module attend = attention(h.latent);
-  attend.path = "attention";
+  Module attend = ling_latent_attention(h.latent);
   Module& output = attend.children.back();
-  for (TensorSpec& spec : output.tensors) {
-    if (spec.name == "o_proj.weight") spec.name = "dense.weight";
-    if (spec.name == "o_proj.bias") spec.name = "dense.bias";
-  }
   if (h.latent_gates == 0) return attend;
   add_linear(output, {.name = "g_proj",
                       .in = h.latent.hidden,
@@ -119,19 +150,7 @@ std::uint64_t read_gates(ConfigReader& config, const LatentAttention& a) {
   return kind.empty() ? 0 : (a.heads * a.v_dim).value();
 }
 
-// A layer behind the last, of latent attention and experts.
-void add_hybrid_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Hybrid& h,
-                           const Mixture& m) {
-  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 0));
-  if (mtp.empty()) return;
-  config.require(!config.flag("mtp_use_kda", false),
-                 "mtp_use_kda is true: such prediction layers are not described");
-  Module layer = layers("model.layers.{layer}", "multi-token prediction", mtp);
-  add_pre_norms(layer, d.hidden);
-  layer.children = {latent_layer(h), mixture(m), mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
-  tree.mtp.push_back(std::move(layer));
-  tree.mtp_attention.push_back(geometry(h.latent, mtp));
-}
+}  // namespace
 
 void describe_ling3(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(
@@ -148,10 +167,8 @@ void describe_ling3(ConfigReader& config, ModuleTree& tree) {
                       dense = config.number("first_k_dense_replace", 2),
                       whole = d.layers.value() / group * group;
   const auto is_full = [&](std::uint64_t i) { return (i + 1) % group == 0 || i >= whole; };
-  Mixture m = read_ling_experts(config, tree, d.hidden, 512, 768);
-  if (const std::uint64_t shared = config.optional_number("num_shared_experts", 1).value_or(0); shared > 0)
-    m.shared_width = Quantity("num_shared_experts", shared) *
-                     config.size("moe_shared_expert_intermediate_size|moe_intermediate_size", 768);
+  Mixture m = read_ling_experts(config, tree, d.hidden,
+                                {.count = 512, .width = 768, .shared = LingShared::own_width});
   m.correction = "gate.expert_bias";
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
@@ -169,8 +186,13 @@ void describe_ling3(ConfigReader& config, ModuleTree& tree) {
   const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
   if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
   if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
-  add_hybrid_prediction(config, tree, d, h, m);
+  config.require(!config.flag("mtp_use_kda", false),
+                 "mtp_use_kda is true: such prediction layers are not described");
+  add_latent_prediction(tree, d, layers_after(d.layers, read_mtp_layers(config, 0)), h.latent,
+                        {latent_layer(h), mixture(m)});
 }
+
+namespace {
 
 void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
   Decoder d = read_decoder(
@@ -189,7 +211,7 @@ void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
   const auto is_full = [&](std::uint64_t i) {
     return types ? (*types)[i] == "full_attention" : (i + 1) % group == 0;
   };
-  Mixture m = read_ling_experts(config, tree, d.hidden, 512, 768);
+  Mixture m = read_ling_experts(config, tree, d.hidden, {.count = 512, .width = 768});
   m.correction = "gate.expert_bias";
   const auto kinds = layer_texts(config, "mlp_layer_types", d.layers);
   const std::uint64_t dense = kinds ? 0 : config.number("first_k_dense_replace", 2);

@@ -11,6 +11,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_mixtures.h"
 #include "core/model/families/gguf.h"
 #include "core/system/error.h"
 
@@ -208,6 +209,15 @@ constexpr const Family* kFamilies[] = {
     &kMuseSpark,
     &kMuseGlimmer,
     &kMolmo2,
+    &kBailing25,
+    &kBailing3Vl,
+    &kParam2Moe,
+    &kSarvamMoe,
+    &kSarvamMla,
+    &kK2Horizon,
+    &kPlamo3,
+    &kPanguUltraMoe,
+    &kPanguProMoe2,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -31,6 +31,22 @@ TowerConfig::~TowerConfig() {
 
 namespace {
 
+// Patches, learnt positions and the blocks.
+Module qwen_encoder(ConfigReader& vision, const std::string& path, const Quantity& hidden) {
+  const Quantity patch = vision.size("patch_size", 16);
+  Module tower{path, "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight",
+              {hidden, vision.size("in_channels", 3), vision.size("temporal_patch_size", 2), patch, patch})
+      .tensor("patch_embed.proj.bias", {hidden})
+      .tensor("pos_embed.weight", {vision.size("num_position_embeddings", 2304), hidden});
+  EncoderBlock block{hidden, vision.size("intermediate_size", 4304)};
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  block.up = "mlp.linear_fc1", block.down = "mlp.linear_fc2";
+  tower.children = {encoder_blocks("blocks.{layer}", read_layers(vision, "depth", 27), block, Part::vision)};
+  return tower;
+}
+
 // norm and two matrices over m × m patches joined.
 Module qwen_merger(std::string path, const Quantity& hidden, const Quantity& joined, const Quantity& normed,
                    const Quantity& out, QwenMergers names) {
@@ -49,20 +65,11 @@ void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& 
                      std::uint64_t deep_default, QwenMergers mergers) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
-  const Quantity hidden = vision->size("hidden_size", 1152), patch = vision->size("patch_size", 16);
+  const Quantity hidden = vision->size("hidden_size", 1152);
   const Quantity merge = vision->size("spatial_merge_size", 2), joined = merge * merge;
   const Quantity out = vision->size("out_hidden_size", 3584);
-  Module tower{path, "vision tower", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .tensor("patch_embed.proj.weight",
-              {hidden, vision->size("in_channels", 3), vision->size("temporal_patch_size", 2), patch, patch})
-      .tensor("patch_embed.proj.bias", {hidden})
-      .tensor("pos_embed.weight", {vision->size("num_position_embeddings", 2304), hidden});
-  EncoderBlock block{hidden, vision->size("intermediate_size", 4304)};
-  block.qkv = "attn.qkv", block.o = "attn.proj";
-  block.up = "mlp.linear_fc1", block.down = "mlp.linear_fc2";
-  tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 27), block, Part::vision),
-                    qwen_merger("merger", hidden, joined, hidden, out, mergers)};
+  Module tower = qwen_encoder(*vision, path, hidden);
+  tower.children.push_back(qwen_merger("merger", hidden, joined, hidden, out, mergers));
   const auto deep = vision->numbers("deepstack_visual_indexes");
   const std::uint64_t deep_mergers = deep ? deep->size() : deep_default;
   if (deep_mergers > 0) {
@@ -73,6 +80,26 @@ void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& 
     tower.children.push_back(std::move(all));
   }
   tree.towers.push_back(std::move(tower));
+}
+
+void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  vision->require(vision->flag("disable_merger_proj", true),
+                  "disable_merger_proj is false: a merger with matrices is not described");
+  const Quantity hidden = vision->size("hidden_size", 1152), merge = vision->size("spatial_merge_size", 2);
+  Module tower = qwen_encoder(*vision, "model.visual", hidden);
+  Module merger{"merger", "norm before patches are joined", {}, {}, {}};
+  Tower(merger, Part::projector).norm("norm", hidden, true);
+  tower.children.push_back(std::move(merger));
+  Module projector{"linear_proj", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("0", merge * merge * hidden, text_hidden, true)
+      .matrix("2", text_hidden, text_hidden, true);
+  tree.towers.push_back(std::move(tower));
+  tree.towers.push_back(std::move(projector));
+  tree.aliases.push_back({"model.visual.", "visual."});
+  tree.aliases.push_back({"linear_proj.", "model.linear_proj."});
 }
 
 void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed) {

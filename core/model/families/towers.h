@@ -42,6 +42,8 @@ class TowerConfig {
 enum class QwenMergers { named, lists };
 void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
                      std::uint64_t deep_default, QwenMergers mergers = QwenMergers::named);
+// Ling 3's: Qwen3-VL's without mergers deep in the stack, whose last one is a norm, and a projector of two matrices.
+void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 // Qwen2-VL, and with windows, RMSNorms and gates Qwen2.5-VL.
 void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed);
 void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Gemma 3

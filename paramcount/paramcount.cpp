@@ -132,7 +132,8 @@ Answer answer(const Model& model, const Question& question) {
   if (!question.layout) return result;
   result.plan = make_plan(model.tree, *question.layout, options);
   result.cuts = cut_table(model.tree, *question.layout, options);
-  result.ranks = planned_ranks(model.tree, *question.layout, options, result.plan->refusals);
+  const bool stored_as_gguf = model.checkpoint && model.checkpoint->gguf;
+  result.ranks = ranks_of_plan(model.tree, *result.plan, options, stored_as_gguf);
   if (!result.plan->launches()) result.ways = ways_out(model.tree, *result.plan, options);
   return result;
 }

@@ -115,12 +115,11 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   for (const EngineAt& engine : options.engines.empty() ? one : options.engines) {
     const std::vector<IndexRange> dealt = pipeline_stages(tree.layers, stages, engine);
     // Of assay's own ranks each is known; of an engine's the fullest of each stage.
-    const std::vector<RankWeights> own = engine.engine == Engine::assay && plan.refusals.empty()
-                                             ? planned_ranks(tree, possible, options, {}).ranks
-                                             : std::vector<RankWeights>();
+    const bool own = engine.engine == Engine::assay;
+    if (own) plan.own_ranks = planned_ranks(tree, layout, options, engine, plan.refusals).ranks;
     for (std::uint64_t stage = 0; stage < stages; ++stage) {
       RankLoad load = stage_load(tree, possible, options, engine, dealt[stage], stage);
-      keep_fullest(own, stage, load);
+      if (own) keep_fullest(plan.own_ranks, stage, load);
       if (load.total() > plan.load.total()) plan.load = load;
     }
   }

@@ -15,6 +15,7 @@
 
 #include "core/model/module_tree.h"
 #include "core/model/rank_grid.h"
+#include "core/model/rank_weights.h"
 #include "core/model/weight_bytes.h"
 #include "paramcount/engine.h"
 #include "paramcount/memory.h"
@@ -69,10 +70,11 @@ struct CutRow {                    // what becomes of one tensor
 struct Plan {
   Layout layout;
   std::vector<Refusal> refusals;
-  std::vector<std::string> notes;     // what engines do silently and rightly, padding, imbalance
-  RankLoad load;                      // of the fullest rank
-  std::uint64_t budget = 0;           // gpu_memory × usable
-  std::uint64_t tokens_that_fit = 0;  // of KV cache in what the weights leave; 0 without gpu_memory
+  std::vector<std::string> notes;      // what engines do silently and rightly, padding, imbalance
+  RankLoad load;                       // of the fullest rank
+  std::vector<RankWeights> own_ranks;  // assay's, where it is asked about and refuses nothing (plan_ranks.h)
+  std::uint64_t budget = 0;            // gpu_memory × usable
+  std::uint64_t tokens_that_fit = 0;   // of KV cache in what the weights leave; 0 without gpu_memory
   bool fits() const { return budget == 0 || load.total() <= budget; }
   bool launches() const { return refusals.empty() && fits(); }
 };

@@ -43,15 +43,14 @@ HeldWeights held_weights(const ModuleTree& tree, const Layout& layout, const Pla
 }
 
 PlannedRanks planned_ranks(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
-                           const std::vector<Refusal>& refusals) {
-  const EngineAt engine = options.engines.empty() ? EngineAt(Engine::vllm) : options.engines.front();
+                           const EngineAt& engine, const std::vector<Refusal>& refusals) {
   const bool refused =
       std::any_of(refusals.begin(), refusals.end(), [&](const Refusal& r) { return r.engine == engine; });
   if (refused || layout.ranks() > kMostTold || layout.pp > tree.layers) return {};
   const RankGrid grid = grid_of(layout);
   if (engine.engine == Engine::assay)
-    return {engine, rank_weights(tree, grid, options.format, options.with_mtp)};
-  PlannedRanks planned{engine, {}};
+    return {engine, rank_weights(tree, grid, options.format, options.with_mtp), {}};
+  PlannedRanks planned{engine, {}, {}};
   // Ranks of a stage differ in their experts alone.
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, HeldWeights> known;
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
@@ -64,6 +63,20 @@ PlannedRanks planned_ranks(const ModuleTree& tree, const Layout& layout, const P
     planned.ranks.push_back({place, held->second.parameters, held->second.bytes});
   }
   return planned;
+}
+
+PlannedRanks ranks_of_plan(const ModuleTree& tree, const Plan& plan, const PlanOptions& options,
+                           bool stored_as_gguf) {
+  const EngineAt engine = options.engines.empty() ? EngineAt(Engine::vllm) : options.engines.front();
+  const bool own = engine.engine == Engine::assay;
+  if (stored_as_gguf || (own && options.format.kind == WeightFormat::Kind::gguf))
+    return {{},
+            {},
+            "of a GGUF no ranks are told: its types differ by tensor, and what is cut within its blocks is "
+            "held as float32"};
+  if (!own) return planned_ranks(tree, plan.layout, options, engine, plan.refusals);
+  if (plan.own_ranks.empty()) return {};
+  return {engine, plan.own_ranks, {}};
 }
 
 }  // namespace assay

@@ -16,13 +16,16 @@ struct HeldWeights {
 HeldWeights held_weights(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
                          const EngineAt& engine, std::uint64_t stage, const RankPlace* place = nullptr);
 
-// Of every rank, in their order, as the first of the engines cuts. Empty where that engine refuses the layout, and of
-// more than 4096 ranks.
+// Of every rank, in their order, as `engine` cuts. Empty where it refuses the layout, and of more than 4096 ranks.
 struct PlannedRanks {
   std::optional<EngineAt> engine;
   std::vector<RankWeights> ranks;
+  std::string why_none;  // where they could be told, and would be wrong
 };
 PlannedRanks planned_ranks(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
-                           const std::vector<Refusal>& refusals);
+                           const EngineAt& engine, const std::vector<Refusal>& refusals);
+// As the first of the engines cuts; assay's are those of the plan. `stored_as_gguf`: they are not told.
+PlannedRanks ranks_of_plan(const ModuleTree& tree, const Plan& plan, const PlanOptions& options,
+                           bool stored_as_gguf);
 
 }  // namespace assay

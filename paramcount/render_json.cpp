@@ -208,6 +208,7 @@ Json plan_json(const Answer& answer, const Question& question) {
     plan["ranks_of"] = answer.ranks.engine->text();
     plan["ranks"] = std::move(ranks);
   }
+  if (!answer.ranks.why_none.empty()) plan["why_no_ranks"] = answer.ranks.why_none;
   plan["refusals"] = refusals;
   plan["notes"] = answer.plan->notes;
   plan["tensors"] = cuts;

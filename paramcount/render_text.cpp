@@ -339,6 +339,7 @@ class Report {
 
   // Neighbours that hold as much, in a row.
   void ranks(const PlannedRanks& planned) {
+    if (!planned.why_none.empty()) sheet_.line(planned.why_none);
     if (planned.ranks.size() < 2) return;
     const auto alike = [](const RankWeights& a, const RankWeights& b) {
       return a.place.stage() == b.place.stage() && a.bytes == b.bytes && a.parameters == b.parameters;

@@ -1,6 +1,8 @@
 #include "core/model/rank_weights.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/model/scale_cut.h"
 #include "core/model/stage_parts.h"
@@ -71,7 +73,7 @@ std::uint64_t bytes_in_form(const WeightFormat& form, const TensorSpec& spec, co
   if (!has_plain_codes(form) || !cuttable || in * form.bits % 8 != 0) return numbers * sizeof(float);
   const auto scales_along = [&](bool cut, std::uint64_t block, std::uint64_t size) {
     const std::vector<IndexRange> all = {{0, size}};
-    return cut_scales(cut ? matrix.ranges : all, block == 0 ? size : block, size).from.size();
+    return count_scales(cut ? matrix.ranges : all, block == 0 ? size : block, size);
   };
   const std::uint64_t scales =
       scales_along(!cuts_inputs, form.block_rows, out) * scales_along(cuts_inputs, form.block_columns, in);
@@ -80,13 +82,15 @@ std::uint64_t bytes_in_form(const WeightFormat& form, const TensorSpec& spec, co
   return numbers * form.bits / 8 + scales * form.scale_bytes + of_matrix;
 }
 
+// Of routed experts, or of all else.
 RankWeights weights_of(const ModuleTree& tree, const WeightSizes& sizes, const RankPlace& place,
-                       bool with_mtp) {
+                       bool with_mtp, bool routed) {
   RankWeights held{place};
   const RankGrid& grid = place.grid;
   const IndexRange stage = place.layers(tree.layers);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage == Storage::buffer || where.tower) return;
+    if ((spec.part == Part::routed_expert) != routed) return;
     // Embedding and head of the prediction layers are the main model's.
     if (where.mtp && (!with_mtp || grid.pp > 1 || grid.dp > 1 || spec.storage == Storage::duplicate)) return;
     std::vector<std::uint64_t> layers =
@@ -96,7 +100,7 @@ RankWeights weights_of(const ModuleTree& tree, const WeightSizes& sizes, const R
     const RankMatrix matrix = matrix_of_rank(spec, tree, place);
     std::uint64_t in_a_layer = where.copies / layers_of(where).size();
     if (spec.stacked != 0) in_a_layer *= spec.stacked;
-    if (spec.part == Part::routed_expert) in_a_layer /= grid.ep;
+    if (routed) in_a_layer /= grid.ep;
     held.parameters += numbers_in(matrix.mine) * in_a_layer * layers.size();
     for (const std::uint64_t layer : layers) {
       const WeightFormat* form = sizes.form_of(spec, layer);
@@ -131,15 +135,22 @@ std::vector<RankWeights> rank_weights(const ModuleTree& tree, const RankGrid& gr
                                       const WeightFormat& format, bool with_mtp) {
   const WeightSizes sizes(tree, format);
   std::vector<RankWeights> all;
+  // What is cut over tp is alike on all copies, an expert's part in all groups: by the stage and the place in either.
+  std::map<std::pair<std::size_t, std::size_t>, RankWeights> experts, others;
+  const auto add = [&](bool routed, std::size_t place_in_cut, RankWeights& rank) {
+    auto& known = routed ? experts : others;
+    const std::pair key = {rank.place.stage(), place_in_cut};
+    auto held = known.find(key);
+    if (held == known.end())
+      held = known.emplace(key, weights_of(tree, sizes, rank.place, with_mtp, routed)).first;
+    rank.parameters += held->second.parameters;
+    rank.bytes += held->second.bytes;
+  };
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
-    const RankPlace place{grid, rank};
-    // Copies differ in their experts alone.
-    if (place.copy() > 0 && tree.experts == 0) {
-      all.push_back(all[rank - grid.tp]);
-      all.back().place = place;
-    } else {
-      all.push_back(weights_of(tree, sizes, place, with_mtp));
-    }
+    RankWeights held{{grid, rank}};
+    add(false, held.place.in_tp(), held);
+    if (tree.experts > 0) add(true, held.place.in_stage() % grid.ranks_of_an_expert(), held);
+    all.push_back(held);
   }
   return all;
 }

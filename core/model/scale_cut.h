@@ -19,5 +19,7 @@ struct ScaleCut {
 };
 // `ranges`: ascending, of `size` indices; the last one may end with the whole inside a block.
 ScaleCut cut_scales(const std::vector<IndexRange>& ranges, std::uint64_t block, std::uint64_t size);
+// How many scales those are, without a list of them: sizes may be whatever a config says.
+std::uint64_t count_scales(const std::vector<IndexRange>& ranges, std::uint64_t block, std::uint64_t size);
 
 }  // namespace assay

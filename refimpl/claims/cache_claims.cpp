@@ -46,7 +46,8 @@ std::vector<Claim> cache_claims(const LanguageModel& model, Ops& ops, std::span<
     if (!everything->groups().as_ever()) continue;  // another model: grouped_claims
     try {
       require_suitable(*everything, model);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
       continue;  // there is nothing to claim
     }
     if (full.empty()) full = read_by(model, ops, tokens, nullptr);
@@ -80,7 +81,8 @@ std::vector<Claim> grouped_claims(const Weights& weights, const ModelOptions& op
     const double all = grouped_difference(weights, options, ops, jobs, tokens, kEverything);
     return {{"cache_grouped", "layers grouped, with a window that holds everything ≡ the model as it was",
              "logits, relative to the largest", larger_or_nan(counted, all), 0, exact}};
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
     return {};  // there is nothing to claim
   }
 }

@@ -17,6 +17,7 @@ namespace {
 constexpr double kBias = 100;                     // the most that servers take
 constexpr double kFarBelow = -60;                 // a token that no bias lifted into the list
 constexpr std::size_t kTokensTried = 3;           // of which one may be the likeliest anyway
+constexpr std::size_t kReferencesTried = 64;      // of which most have names of their own
 constexpr std::size_t kEntriesAtOnce = 1u << 16;  // of one answer
 constexpr std::size_t kRowsAskedAgain = 8, kMostRefused = 64;
 constexpr std::size_t kSomeTokens = 16384;  // where nobody tells how many there are
@@ -96,11 +97,23 @@ std::string LogitCollector::choose_by_bias(const PromptSent& prompt) {
     way_ = *chosen.logprob < std::log(0.5) ? LogitWay::forced_tokens : LogitWay::biased_lists;
     if (way_ == LogitWay::forced_tokens) return "";
     if (width_ < 2) return "it tells of one token at once";
-    const SavedToken reference = endpoint_.ask({&prompt, 1}, width_, {{token(0), kBias}}).tokens.at(0);
-    reference_name_ = name_of(reference.id, reference.text);
-    return "";
+    return choose_reference(prompt);
   }
   return fmt::format("it tells of {} tokens at once, and logit_bias changes nothing", width_);
+}
+
+// The first that its name tells apart: answers are told against it, and one that is like others is not found in them.
+std::string LogitCollector::choose_reference(const PromptSent& prompt) {
+  for (std::size_t i = 0; i < std::min(kReferencesTried, tokens_there_are()); ++i) {
+    const NextTokens next = endpoint_.ask({&prompt, 1}, width_, {{token(i), kBias}});
+    if (!next.refused.empty()) return "it takes no logit_bias any more: " + next.refused;
+    const SavedToken& chosen = next.tokens.front();
+    if (logprobs::may_be_several(chosen.id, chosen.text)) continue;
+    reference_ = i;
+    reference_name_ = name_of(chosen.id, chosen.text);
+    return "";
+  }
+  return "no token's name tells it apart from others";
 }
 
 std::size_t LogitCollector::tokens_there_are() const {
@@ -122,9 +135,10 @@ void LogitCollector::add_groups(std::size_t tokens) {
   tokens = std::min(tokens, tokens_there_are() - (biased ? 1 : 0));
   while (groups_.size() * each < tokens) {
     Group group;
-    if (biased) group.biases.emplace_back(token(0), kBias);
+    if (biased) group.biases.emplace_back(token(reference_), kBias);
     for (std::size_t i = 0; i < each; ++i) {
-      const std::size_t at = groups_.size() * each + i + (biased ? 1 : 0);
+      const std::size_t number = groups_.size() * each + i;  // among those that are not the reference
+      const std::size_t at = number + (biased && number >= reference_ ? 1 : 0);
       if (at < tokens_there_are()) group.biases.emplace_back(token(at), kBias);
     }
     groups_.push_back(std::move(group));

@@ -52,6 +52,7 @@ class LogitCollector {
 
   void find_width(const PromptSent& prompt);
   std::string choose_by_bias(const PromptSent& prompt);
+  std::string choose_reference(const PromptSent& prompt);
   void add_groups(std::size_t tokens);
   TokenNumber token(std::size_t i) const;
   void fill(Group& group, std::size_t contexts, const Told& told);
@@ -65,9 +66,10 @@ class LogitCollector {
   std::optional<std::size_t> vocabulary_;
   std::size_t most_tokens_;
   LogitWay way_ = LogitWay::whole_lists;
-  std::size_t width_ = 0;       // of a list
-  bool asked_whole_ = false;    // a list as long as the vocabulary is not refused
-  std::string reference_name_;  // of token(0), of biased lists
+  std::size_t width_ = 0;      // of a list
+  bool asked_whole_ = false;   // a list as long as the vocabulary is not refused
+  std::size_t reference_ = 0;  // of biased lists: token(reference_), and its name
+  std::string reference_name_;
   std::vector<Group> groups_;
   std::size_t columns_ = 0, next_context_ = 0, refused_ = 0;
   std::vector<PromptSent> prompts_;        // of each row

@@ -38,5 +38,20 @@ TEST(ScaleCut, PartsLieOneBehindTheOther) {
   EXPECT_EQ(cut.from, (From{0, 0, 1, 3, 3, 4}));
 }
 
+// Those of the tests above are counted as they are listed; and a config's width may be any.
+TEST(ScaleCut, AreCountedWithoutAList) {
+  struct Part {
+    std::vector<IndexRange> ranges;
+    std::uint64_t block, size;
+  };
+  for (const Part& p : {Part{{{128, 384}}, 128, 512}, Part{{{0, 576}}, 128, 576},
+                        Part{{{512, 576}}, 128, 576}, Part{{{192, 384}}, 128, 512},
+                        Part{{{33, 64}}, 128, 512}, Part{{{0, 96}, {192, 288}}, 64, 384}, Part{{}, 64, 384}})
+    EXPECT_EQ(count_scales(p.ranges, p.block, p.size), cut_scales(p.ranges, p.block, p.size).from.size());
+  constexpr std::uint64_t kWide = std::uint64_t{1} << 60;
+  EXPECT_EQ(count_scales({{0, kWide - 1}}, 128, 2 * kWide), kWide - 1);
+  EXPECT_EQ(count_scales({{0, kWide - 3}}, 128, kWide - 3), kWide / 128);
+}
+
 }  // namespace
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/formats/json.h"
+#include "tests/support/paths.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
@@ -151,6 +152,29 @@ TEST(Paramcount, CheckpointAgainstConfig) {
   EXPECT_EQ(document["checkpoint"]["stored"], 256u);
   EXPECT_EQ(document["checkpoint"]["difference"], 256 - 1'246'464);
   EXPECT_EQ(document["checkpoint"]["missing_tensors"], 20u);
+}
+
+// What its ranks hold a plan does not know: of the same model as safetensors it does.
+TEST(Paramcount, OfAGgufNoRanksAreTold) {
+  const std::string model = (test::source_dir() / "data/models/llama").string(),
+                    gguf = model + "/gguf/model.gguf";
+  const auto plan_of = [](const std::string& path, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"paramcount", path,    "--plan", "tp=2",
+                                          "--engine",   "assay", "--json", "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return parse_json(assay(arguments).out, "stdout")["plan"];
+  };
+  const ParsedJson told = plan_of(model, {}), of_gguf = plan_of(gguf, {}),
+                   in_blocks = plan_of(model, {"--weights", "q8_0"});
+  EXPECT_EQ(told["ranks"].size(), 2U);
+  EXPECT_FALSE(told.contains("why_no_ranks"));
+  for (const ParsedJson* plan : {&of_gguf, &in_blocks}) {
+    EXPECT_FALSE(plan->contains("ranks"));
+    EXPECT_TRUE(plan->contains("why_no_ranks"));
+  }
+  const auto text = assay({"paramcount", gguf, "--plan", "tp=2", "--engine", "assay"});
+  EXPECT_EQ(text.out.find("Weights of each rank"), std::string::npos);
+  EXPECT_NE(text.out.find("of a GGUF no ranks are told"), std::string::npos) << text.out;
 }
 
 TEST(Paramcount, DiffNamesWhatOnlyOneHas) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/formats/json.h"
 #include "paramcount/plan_ranks.h"
 #include "tests/support/paths.h"
 #include "tests/support/published_config.h"
@@ -155,7 +157,8 @@ TEST(Plan, EveryRankIsTold) {
   const Loaded m = load(test::published_config("DeepSeek-V3"), {Engine::vllm});
   const Layout layout = parse_layout("tp=2,pp=4,ep=2");
   const Plan plan = make_plan(m.tree, layout, m.options);
-  const PlannedRanks planned = planned_ranks(m.tree, layout, m.options, plan.refusals);
+  const PlannedRanks planned =
+      planned_ranks(m.tree, layout, m.options, m.options.engines.front(), plan.refusals);
   ASSERT_EQ(planned.ranks.size(), 8U);
   EXPECT_EQ(planned.engine->text(), "vLLM 0.33.0");
   std::uint64_t fullest = 0;
@@ -173,7 +176,8 @@ TEST(Plan, EveryRankIsTold) {
 TEST(Plan, RanksThatHoldLessAreTold) {
   const auto ranks = [](const Loaded& m, const char* layout) {
     std::vector<std::uint64_t> parameters;
-    for (const RankWeights& rank : planned_ranks(m.tree, parse_layout(layout), m.options, {}).ranks)
+    for (const RankWeights& rank :
+         planned_ranks(m.tree, parse_layout(layout), m.options, m.options.engines.front(), {}).ranks)
       parameters.push_back(rank.parameters);
     return parameters;
   };
@@ -199,11 +203,51 @@ TEST(Plan, OwnRanksAreThoseThatRun) {
   const Plan plan = make_plan(m.tree, layout, m.options);
   EXPECT_FALSE(plan.launches());
   EXPECT_TRUE(says(plan, "deepseek_v3 cannot be cut into tp=3"));
-  EXPECT_TRUE(planned_ranks(m.tree, layout, m.options, plan.refusals).ranks.empty());
+  EXPECT_TRUE(
+      planned_ranks(m.tree, layout, m.options, m.options.engines.front(), plan.refusals).ranks.empty());
   EXPECT_FALSE(make_plan(m.tree, parse_layout("tp=2048"), m.options).launches());
   EXPECT_TRUE(make_plan(m.tree, parse_layout("tp=8,ep=8"), m.options).launches());
   const EngineChoice all = parse_engines("all");
   EXPECT_EQ(std::count(all.engines.begin(), all.engines.end(), EngineAt(Engine::assay)), 0);
+}
+
+// As each engine cuts that is asked about, not as the first of them does: gpt-oss' experts assay cuts evenly.
+TEST(Plan, OwnRanksAreAssaysBehindAnotherEngine) {
+  const fs::path path = test::source_dir() / "data/models/gpt-oss/config.json";
+  const Layout layout = parse_layout("tp=2");
+  const Loaded alone = load(path, {Engine::assay}), behind = load(path, {Engine::vllm, Engine::assay});
+  const auto bytes = [](const std::vector<RankWeights>& ranks) {
+    std::vector<std::uint64_t> all;
+    for (const RankWeights& rank : ranks) all.push_back(rank.bytes);
+    return all;
+  };
+  const auto own = bytes(make_plan(alone.tree, layout, alone.options).own_ranks);
+  ASSERT_EQ(own.size(), 2U);
+  EXPECT_EQ(bytes(make_plan(behind.tree, layout, behind.options).own_ranks), own);
+  EXPECT_NE(bytes(planned_ranks(behind.tree, layout, behind.options, Engine::vllm, {}).ranks), own);
+}
+
+// Of 1024 ranks each fourth holds the same: a quarter of one expert's matrices.
+TEST(Plan, RanksOfManyGroupsAreComputedOnce) {
+  const Loaded m = load(test::published_config("DeepSeek-R1"), {Engine::assay});
+  const Plan plan = make_plan(m.tree, parse_layout("tp=1,dp=1024,ep=256"), m.options);
+  ASSERT_EQ(plan.own_ranks.size(), 1024U);
+  for (std::size_t r = 0; r < 1024; ++r) {
+    EXPECT_EQ(plan.own_ranks[r].place.rank, r);
+    EXPECT_EQ(plan.own_ranks[r].bytes, plan.own_ranks[r % 4].bytes);
+  }
+}
+
+// A config may say any width: nothing is listed block by block.
+TEST(Plan, WidthsOfAnySizeAreCounted) {
+  ParsedJson config = parse_json(test::read_file(test::published_config("Qwen3-30B-A3B-FP8")), "config.json");
+  config["moe_intermediate_size"] = 4'294'967'290u;
+  const test::TempDir dir;
+  test::write_file(dir / "config.json", config.dump());
+  const Loaded m = load(dir / "config.json", {Engine::assay});
+  const Plan plan = make_plan(m.tree, parse_layout("tp=2"), m.options);
+  ASSERT_EQ(plan.own_ranks.size(), 2U) << (plan.refusals.empty() ? "" : plan.refusals.front().arithmetic);
+  EXPECT_GT(plan.own_ranks[0].bytes, 48u * 128 * 3 * 2048 * 2'147'483'645u);
 }
 
 TEST(Plan, PipelineStagesCarryWhatTheyMust) {

@@ -169,6 +169,13 @@ TEST(Fingerprint, OfListsThatBiasesLift) {
   expect_hidden(taken(server.url()), 16, "logit_bias lifts");
 }
 
+// Of 123 tokens the one that is lifted first, 76, is one of those that share a name.
+TEST(Fingerprint, OfListsAgainstATokenWithAName) {
+  const MadeServer server({.hidden = 12, .vocabulary = 123},
+                          {.gives = Gives::biased, .most = 8, .halves = true});
+  expect_hidden(taken(server.url()), 12, "logit_bias lifts");
+}
+
 TEST(Fingerprint, OfTokensThatBiasesChoose) {
   const MadeServer server({.hidden = 16, .vocabulary = 150}, {.gives = Gives::raw, .most = 5});
   expect_hidden(taken(server.url()), 16, "logit_bias chooses");

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> planned_by(Engine engine, const Weights& weights, con
   options.engines = {engine};
   const Layout layout{.tp = grid.tp, .pp = grid.pp, .dp = grid.dp, .ep = grid.ep};
   std::vector<std::uint64_t> bytes;
-  for (const RankWeights& rank : planned_ranks(weights.tree(), layout, options, {}).ranks)
+  for (const RankWeights& rank : planned_ranks(weights.tree(), layout, options, engine, {}).ranks)
     bytes.push_back(rank.bytes);
   return bytes;
 }

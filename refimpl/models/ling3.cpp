@@ -1,5 +1,7 @@
 // Ling 3 (BailingMoeV3): Kimi Delta Attention with whole gates, whose decay has a floor; in one layer of four or six latent
 // attention that rotates pairs and has a gate a head; DeepSeek-V3's experts. Source: vLLM's bailing_moe_v3.py (0.28).
+#include <nlohmann/json.hpp>
+
 #include "refimpl/models/kin_rules.h"
 
 namespace assay {

@@ -2,8 +2,10 @@
 // own code, too, and as transformers has it (BailingHybrid): layers of Kimi's delta attention and, in one of four or six, latent
 // attention with a gate a head. Ling 2.5 and 2.6 name the same model_type and have lightning attention (bailing_kin.cpp).
 // Source of the third: vLLM's bailing_moe_v3.py, llama.cpp's conversion/bailingmoe3.py.
-#include "core/model/families/bailing.h"
+#include <functional>
+
 #include "core/model/families/all.h"
+#include "core/model/families/bailing.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/soft_forward.h"
 #include "core/model/recurrent_blocks.h"
@@ -142,6 +144,28 @@ Module delta_layer(const Hybrid& h) {
   return attend;
 }
 
+// Latent attention in some layers, a state in the others; experts in some, one MLP in the others.
+using OfLayer = std::function<bool(std::uint64_t layer)>;
+void add_hybrid_layers(ModuleTree& tree, const Decoder& d, const Hybrid& h, const Mixture& m,
+                       const OfLayer& is_full, const OfLayer& is_sparse) {
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_full(i) ? "latent attention" : "KDA") +
+               (is_sparse(i) ? " MoE layers" : " layers");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {is_full(i) ? latent_layer(h) : delta_layer(h),
+                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups, ling_frame());
+  const auto full = layers_where(d.layers, is_full);
+  const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
+  if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
+  if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
+}
+
 std::uint64_t read_gates(ConfigReader& config, const LatentAttention& a) {
   const std::string kind = config.text("gated_attention_proj_granularity_type", "");
   if (kind == "head_wise") return a.heads.value();
@@ -170,22 +194,8 @@ void describe_ling3(ConfigReader& config, ModuleTree& tree) {
   Mixture m = read_ling_experts(config, tree, d.hidden,
                                 {.count = 512, .width = 768, .shared = LingShared::own_width});
   m.correction = "gate.expert_bias";
-  const auto groups = group_layers(
-      "model.layers.{layer}", d.layers,
-      [&](std::uint64_t i) {
-        return std::string(is_full(i) ? "latent attention" : "KDA") +
-               (i >= dense ? " MoE layers" : " layers");
-      },
-      [&](Module& layer, std::uint64_t i) {
-        add_pre_norms(layer, d.hidden);
-        layer.children = {is_full(i) ? latent_layer(h) : delta_layer(h),
-                          i >= dense ? mixture(m) : gated_mlp(d.mlp())};
-      });
-  add_frame(tree, d, groups, ling_frame());
-  const auto full = layers_where(d.layers, is_full);
-  const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
-  if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
-  if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
+  const auto is_sparse = [&](std::uint64_t i) { return i >= dense; };
+  add_hybrid_layers(tree, d, h, m, is_full, is_sparse);
   config.require(!config.flag("mtp_use_kda", false),
                  "mtp_use_kda is true: such prediction layers are not described");
   add_latent_prediction(tree, d, layers_after(d.layers, read_mtp_layers(config, 0)), h.latent,
@@ -216,22 +226,7 @@ void describe_hybrid(ConfigReader& config, ModuleTree& tree) {
   const auto kinds = layer_texts(config, "mlp_layer_types", d.layers);
   const std::uint64_t dense = kinds ? 0 : config.number("first_k_dense_replace", 2);
   const auto is_sparse = [&](std::uint64_t i) { return kinds ? (*kinds)[i] == "sparse" : i >= dense; };
-  const auto groups = group_layers(
-      "model.layers.{layer}", d.layers,
-      [&](std::uint64_t i) {
-        return std::string(is_full(i) ? "latent attention" : "KDA") +
-               (is_sparse(i) ? " MoE layers" : " layers");
-      },
-      [&](Module& layer, std::uint64_t i) {
-        add_pre_norms(layer, d.hidden);
-        layer.children = {is_full(i) ? latent_layer(h) : delta_layer(h),
-                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
-      });
-  add_frame(tree, d, groups, ling_frame());
-  const auto full = layers_where(d.layers, is_full);
-  const auto linear = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
-  if (!full.empty()) tree.attention.push_back(geometry(h.latent, full));
-  if (!linear.empty()) tree.recurrent.push_back(geometry(h.kda, linear));
+  add_hybrid_layers(tree, d, h, m, is_full, is_sparse);
   if (config.optional_number("num_nextn_predict_layers", 1).value_or(0) > 0)
     tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
 }

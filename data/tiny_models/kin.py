@@ -686,7 +686,7 @@ FAMILIES = {
         seeing(experts("attention_bias", scaled=False), "qwen3_vl_moe", num_position_embeddings=4, deepstack_visual_indexes=[0]),
     ),
     "baichuan": ("BaiChuanForCausalLM", dense(head_dim=False, kv_heads=False)),
-    "mimo": ("MiMoForCausalLM", dense(head_dim=False)),
+    "mimo": ("MiMoForCausalLM", dense(more=lambda config: {**config, "head_dim": draw.choice([6, 8])})),
     "internlm2": ("InternLM2ForCausalLM", dense(head_dim=False, more=lambda config: {**config, "bias": chance()})),
     "minicpm": (
         "MiniCPMForCausalLM",

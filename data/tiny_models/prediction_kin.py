@@ -301,7 +301,8 @@ def truth(family, seed, count=9):
     """(config, tokens, logits of each module, taps), in double"""
     make, around = FAMILIES[family]
     config, long = make(seed)
-    tokens = [random.Random(seed).randrange(2, kin.text_of(config)["vocab_size"]) for _ in range(count)]
+    draw = random.Random(seed)
+    tokens = [draw.randrange(2, kin.text_of(config)["vocab_size"]) for _ in range(count)]
     shapes = {name: tuple(tensor.shape) for name, tensor in kin.checkpoint(long).items()}
     tensors = {name: kin.weight(name_in_file(name, config, around), shape) for name, shape in shapes.items()}
     first = main_layers(config)

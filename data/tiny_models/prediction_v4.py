@@ -69,7 +69,8 @@ def said_by(model, module, config, tokens):
 def truth(_family, seed, count=11):
     """(config, tokens, logits of the module, taps), in double"""
     config = config_of(seed)
-    tokens = [random.Random(seed).randrange(2, config["vocab_size"]) for _ in range(count)]
+    draw = random.Random(seed)
+    tokens = [draw.randrange(2, config["vocab_size"]) for _ in range(count)]
     layers = config["num_hidden_layers"]
     long = {**config, "num_hidden_layers": layers + 1, "num_nextn_predict_layers": 0}
     short = {**config, "compress_ratios": config["compress_ratios"][:layers], "num_nextn_predict_layers": 0}

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <span>
 
+#include "convert/gguf_repacked.h"
 #include "convert/layout.h"
 #include "convert/output_check.h"
-#include "convert/repack.h"
 #include "convert/reshard.h"
 #include "convert/tensor_recipe.h"
 #include "core/formats/gguf_write.h"
@@ -31,7 +31,6 @@ namespace {
 
 constexpr std::uint64_t kQuantizationVersion = 2;  // GGML_QNT_VERSION
 constexpr std::uint64_t kDefaultShard = 5'000'000'000;
-constexpr std::string_view kWeight = ".weight";
 
 // Types that the converter writes itself; all others are llama-quantize's, of a file in 16 bits.
 bool is_converters_own(GgufFileType type) {
@@ -139,10 +138,13 @@ class GgufPlanner {
     plan_.roles_from = fmt::format("the module tree of {}", tree.family);
     std::vector<DerivedOutput> made;
     if (keeps_fp4(type))
-      return write_gguf(repacked(std::move(tensors), type), std::move(keys), gguf::kDefaultAlignment);
+      return write_gguf(repacked_tensors(plan_, gguf_rules(*family), std::move(tensors), type, in_),
+                        std::move(keys), gguf::kDefaultAlignment);
     for (GgufTensor& tensor : tensors) {
       const bool kept_f32 = tensor.always_f32 || quantized_apart(type);
-      const ElementType kept = kept_f32 ? ElementType::F32 : converters_type(tensor.made, type);
+      const ElementType kept = tensor.whole_numbers ? ElementType::I32
+                               : kept_f32           ? ElementType::F32
+                                                    : converters_type(tensor.made, type);
       made.push_back({std::move(tensor.made), kept});
     }
     if (quantized_apart(type)) {
@@ -151,51 +153,6 @@ class GgufPlanner {
       take_importance(made, keys);
     }
     write_gguf(std::move(made), std::move(keys), gguf::kDefaultAlignment);
-  }
-
-  // What is FP4 of that kind in its blocks, with the tensor-wide scales beside; floats as they are; all else
-  // in bfloat16.
-  std::vector<DerivedOutput> repacked(std::vector<GgufTensor> tensors, GgufFileType type) const {
-    const ElementType wanted = gguf_default_type(type);
-    const CheckpointReader source(plan_.checkpoint);
-    std::vector<DerivedOutput> made;
-    std::size_t count = 0;
-    for (GgufTensor& tensor : tensors) {
-      if (!can_repack(tensor.made, wanted, plan_.stored)) {
-        const ElementType kept = tensor.always_f32 ? ElementType::F32 : float_type(tensor.made);
-        made.push_back({std::move(tensor.made), kept});
-        continue;
-      }
-      ++count;
-      std::string name = tensor.made.name;
-      auto factors = factors_of(source, plan_.stored, tensor.made);
-      made.push_back({.made = std::move(tensor.made), .type = wanted, .repacked = true});
-      if (factors.empty()) continue;
-      name.replace(name.size() - kWeight.size(), kWeight.size(), ".scale");
-      DerivedTensor scale{.name = std::move(name), .shape = {factors.size()}};
-      scale.computed = std::move(factors);
-      made.push_back({std::move(scale), ElementType::F32});
-    }
-    // The converter moves gpt-oss' experts before it looks at anything else.
-    const auto by_columns = [](const DerivedOutput& tensor) {
-      return tensor.repacked && tensor.made.pieces.front().transposed;
-    };
-    std::stable_partition(made.begin(), made.end(), by_columns);
-    if (count > 0) return made;
-    throw Error::refused(
-        fmt::format("no matrix here is {0} in whole blocks of {1}, and --to gguf:{2} only moves "
-                    "what is {0} already",
-                    name(wanted), info(wanted).block_elements, lower_case(name(wanted))))
-        .in(in_)
-        .remedy(fmt::format("convert to {} first, or take another GGUF type", lower_case(name(wanted))));
-  }
-
-  ElementType float_type(const DerivedTensor& tensor) const {
-    if (tensor.pieces.empty()) return ElementType::F32;
-    const LogicalTensor& source = plan_.stored.tensors[tensor.pieces.front().source];
-    const bool is_float = !source.quantized() && !source.composed && is_plain_float(source.form.codes) &&
-                          source.form.codes != ElementType::F64;
-    return is_float ? source.form.codes : ElementType::BF16;
   }
 
   // By llama-quantize, of the file in float32.

@@ -83,7 +83,8 @@ void refuse_special(const LogicalTensor& source, ElementType type, std::span<con
 
 bool can_repack(const DerivedTensor& tensor, ElementType type, const StoredTensors& stored) {
   const auto layout = layout_of(type);
-  if (!layout || tensor.pieces.empty() || !tensor.computed.empty() || tensor.offset != 0) return false;
+  if (!layout || tensor.pieces.empty() || !tensor.computed.empty() || tensor.offset != 0 || tensor.times)
+    return false;
   return std::all_of(tensor.pieces.begin(), tensor.pieces.end(), [&](const DerivedTensor::Piece& piece) {
     return !piece.is_scaled() && holds(piece, stored.tensors[piece.source], *layout) &&
            piece.transposed == tensor.pieces.front().transposed;

@@ -29,6 +29,8 @@ void begin_file(const OutputShard& file, const fs::path& folder) {
   ResumableFile target(folder / file.name);
   target.write_at(0, std::as_bytes(std::span(file.header)));
   target.write_at(end, std::vector<std::byte>(file.bytes - end));
+  // Whole from the start: what lies between tensors is hashed before the next one is written.
+  if (fs::file_size(folder / file.name) < file.bytes) fs::resize_file(folder / file.name, file.bytes);
 }
 
 }  // namespace assay

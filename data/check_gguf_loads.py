@@ -18,6 +18,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ TOLERANCE = 1e-3
 EXCUSED = {
     "phimoe": "llama.cpp computes Phi-3.5-MoE with RMS norms and a softmax over the chosen experts, and not with LayerNorm and sparsemixer: "
               "transformers' class so changed has its logits to 3e-7",
+    "gemma3n": "llama.cpp divides by n - 1 in the standard deviation that cuts the first layers' gates, and GELU is a table of F16: with the former "
+               "transformers' class differs by 4e-2 and no more, of MLPs 58 wide, where each gate that is cut counts",
     "gpt_oss-mxfp4": "llama.cpp rounds where YaRN's ramp begins and ends, as of \"truncate\": true, with which this model differs by 4e-7",
 }
 # Not excused, for they are within TOLERANCE: GELU is a table of F16 in ggml (Gemma, StarCoder 2, GPT-2, Falcon, BLOOM, MPT: to 1e-3; with such a
@@ -41,8 +44,8 @@ EXCUSED = {
 # ("truncate": false; with true they differ by 4e-7).
 
 
-def weight_of(name, count):
-    """make_gguf_families.py's, which is not imported: it needs the converter."""
+def words_of(name, count):
+    """make_gguf_families.py's, as are the next two: it is not imported, for it needs the converter."""
     seed = 0xCBF29CE484222325
     for byte in name.encode():
         seed = (seed ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -50,7 +53,16 @@ def weight_of(name, count):
         x = numpy.uint64(seed) + numpy.arange(count, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
         x ^= x >> numpy.uint64(33)
         x *= numpy.uint64(0xFF51AFD7ED558CCD)
-        x ^= x >> numpy.uint64(33)
+        return x ^ x >> numpy.uint64(33)
+
+
+def table_of(name, tokens, chosen, experts):
+    first = (words_of(name, tokens) >> numpy.uint64(33)).astype(numpy.int64)
+    return (first[:, None] + numpy.arange(chosen)) % experts
+
+
+def weight_of(name, count):
+    x = words_of(name, count)
     if name.endswith("A_log"):
         return ((x >> numpy.uint64(62)).astype(numpy.float32) - 2) / 4
     return ((x >> numpy.uint64(56)).astype(numpy.float32) - 128) / 256
@@ -61,11 +73,15 @@ def make_model(assay, name, folder):
     (folder / "config.json").write_text((CONFIGS / f"{name}.json").read_text())
     table = subprocess.run([assay, "paramcount", folder / "config.json", "--tensors", "--format", "csv"], check=True, capture_output=True,
                            text=True).stdout
-    made = {}
+    made, config = {}, json.loads((CONFIGS / f"{name}.json").read_text())
     for row in csv.DictReader(table.splitlines()):
-        if row["mtp"] == "yes" or row["storage"] != "own":
-            continue
         shape = [int(size) for size in filter(None, row["shape"].split("x"))]
+        if row["name"].endswith("tid2eid"):
+            made[row["name"]] = torch.from_numpy(table_of(row["name"], *shape, config["n_routed_experts"]))
+            continue
+        kept = row["storage"] == "own" or re.search(r"self_attn\.[kv]_(proj|norm)", row["name"])  # of Gemma 3n's layers that read another's cache
+        if row["mtp"] == "yes" or not kept:
+            continue
         made[row["name"]] = torch.from_numpy(weight_of(row["name"], int(numpy.prod(shape)))).reshape(shape).bfloat16()
     save_file(made, folder / "model.safetensors", {"format": "pt"})
 

@@ -157,6 +157,30 @@ _LING3 = {"hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 4, "n
           "rms_norm_eps": 1e-6, "rope_theta": 6000000, "partial_rotary_factor": 0.5, "rope_interleave": True, "rotary_dim": 8, "use_bias": False,
           "use_qkv_bias": False, "use_qk_norm": True, "vocab_size": 211, "max_position_embeddings": 131072, "hidden_act": "silu",
           "tie_word_embeddings": False, "num_nextn_predict_layers": 1}
+_V4 = {"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "hidden_size": 48, "num_hidden_layers": 5, "num_attention_heads": 6,
+       "num_key_value_heads": 1, "head_dim": 20, "qk_rope_head_dim": 8, "q_lora_rank": 22, "o_groups": 3, "o_lora_rank": 14, "sliding_window": 5,
+       "compress_ratios": [0, 4, 128, 4, 4, 0], "compress_rope_theta": 160000, "index_n_heads": 3, "index_head_dim": 64, "index_topk": 2, "hc_mult": 4,
+       "hc_sinkhorn_iters": 5, "hc_eps": 1e-6, "num_hash_layers": 2, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_shared_experts": 1,
+       "moe_intermediate_size": 26, "norm_topk_prob": True, "routed_scaling_factor": 1.5, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc",
+       "swiglu_limit": 0.5, "rms_norm_eps": 1e-6, "rope_theta": 10000, "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16,
+       "original_max_position_embeddings": 64, "type": "yarn"}, "max_position_embeddings": 1024, "vocab_size": 211, "hidden_act": "silu",
+       "attention_bias": False, "tie_word_embeddings": False, "num_nextn_predict_layers": 1}
+_K3 = {"model_type": "kimi_linear", "hidden_size": 48, "intermediate_size": 58, "num_hidden_layers": 5, "num_attention_heads": 6,
+       "num_key_value_heads": 6, "q_lora_rank": 22, "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 14,
+       "mla_use_nope": True, "mla_use_output_gate": True, "linear_attn_config": {"full_attn_layers": [3, 5], "kda_layers": [1, 2, 4], "head_dim": 10,
+       "num_heads": 6, "short_conv_kernel_size": 4, "use_full_rank_gate": True, "gate_lower_bound": -5.0}, "first_k_dense_replace": 1,
+       "moe_layer_freq": 1, "num_experts": 6, "num_experts_per_token": 2, "num_shared_experts": 2, "moe_intermediate_size": 26,
+       "routed_expert_hidden_size": 28, "latent_moe_use_norm": True, "moe_renormalize": True, "moe_router_activation_func": "sigmoid",
+       "num_expert_group": 1, "topk_group": 1, "topk_method": "noaux_tc", "use_grouped_topk": True, "routed_scaling_factor": 1.5,
+       "hidden_act": "situ", "activation_situ_beta": 0.5, "activation_situ_linear_beta": 0.75, "attn_res_block_size": 2, "rms_norm_eps": 1e-5,
+       "max_position_embeddings": 1024, "vocab_size": 211, "tie_word_embeddings": False, "num_nextn_predict_layers": 0}
+_MINIMAX01 = {"architectures": ["MiniMaxText01ForCausalLM"], "model_type": "minimax_text_01", "hidden_size": 48, "intermediate_size": 26,
+              "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10, "rotary_dim": 6, "rope_theta": 1e7,
+              "attn_type_list": [0] * 7 + [1], "num_local_experts": 5, "num_experts_per_tok": 2, "postnorm": True, "shared_intermediate_size": 0,
+              "shared_moe_mode": "sigmoid", "layernorm_full_attention_alpha": 3.5565588200778455, "layernorm_full_attention_beta": 1.0,
+              "layernorm_linear_attention_alpha": 3.5565588200778455, "layernorm_linear_attention_beta": 1.0,
+              "layernorm_mlp_alpha": 3.5565588200778455, "layernorm_mlp_beta": 1.0, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+              "max_position_embeddings": 1024, "vocab_size": 211, "tie_word_embeddings": False}
 _MAMBA4 = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 56, "rms_norm_eps": 1e-5,
            "rope_theta": 10000.0, "max_position_embeddings": 128, "hidden_act": "silu", "tie_word_embeddings": True, "mamba_expand": 2,
            "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_conv_bias": True, "mamba_proj_bias": False}
@@ -190,6 +214,8 @@ PUBLISHED = {
         "top_k_experts": 2, "moe_intermediate_size": 26}},
     "gemma4-dense": {"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "tie_word_embeddings": True,
         "text_config": _GEMMA4},
+    "gemma4_unified": {"architectures": ["Gemma4UnifiedForConditionalGeneration"], "model_type": "gemma4_unified", "tie_word_embeddings": True,
+        "text_config": _GEMMA4 | {"model_type": "gemma4_unified_text"}},
     "kimi_linear": {"architectures": ["KimiLinearForCausalLM"], "model_type": "kimi_linear", "vocab_size": 211, "hidden_size": 48,
         "intermediate_size": 58, "num_hidden_layers": 5, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 8, "q_lora_rank": None,
         "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 14, "num_experts": 6, "num_experts_per_token": 2,
@@ -251,13 +277,109 @@ PUBLISHED = {
     "bailing_moe_v3": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3,
     "bailing_moe_v3-lora": {"architectures": ["BailingMoeV3ForCausalLM"], "model_type": "bailing_hybrid"} | _LING3 | {"q_lora_rank": 22,
         "num_hidden_layers": 5, "expert_swiglu_limit_list": [None, 0, 0.01, 7.0, None, 5.0], "share_expert_swiglu_limit_list": [0, 0, 0, 0.02]},
+    "hy_v3": {"architectures": ["HYV3ForCausalLM"], "model_type": "hy_v3"} | _LLAMA | {"num_hidden_layers": 4, "head_dim": 10, "num_experts": 6,
+        "num_experts_per_tok": 2, "num_shared_experts": 1, "moe_intermediate_size": 26, "first_k_dense_replace": 1, "route_norm": True,
+        "router_scaling_factor": 2.826, "moe_router_use_sigmoid": True, "moe_router_enable_expert_bias": True, "qk_norm": True,
+        "num_nextn_predict_layers": 0},
+    "hunyuan_v1_moe": {"architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe"} | _LLAMA | {"head_dim": 10, "num_experts": 6,
+        "moe_topk": [2, 2, 2], "num_shared_expert": [1, 1, 1], "moe_intermediate_size": [58, 58, 58], "use_qk_norm": True, "use_mixed_mlp_moe": True,
+        "use_cla": False},
+    "hunyuan_v1_moe-alpha": {"architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe"} | _LLAMA | {"hidden_size": 256,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 128, "num_experts": 5, "num_hidden_layers": 2, "moe_topk": [2, 2],
+        "num_shared_expert": [1, 1], "moe_intermediate_size": [58, 58], "use_qk_norm": True, "max_position_embeddings": 32768,
+        "rope_scaling": {"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 0.0, "type": "dynamic"}},
+    "exaone_moe": {"architectures": ["ExaoneMoEForCausalLM"], "model_type": "exaone_moe"} | _LLAMA | {"num_hidden_layers": 5, "head_dim": 10,
+        "num_experts": 6, "num_experts_per_tok": 2, "num_shared_experts": 2, "moe_intermediate_size": 26, "first_k_dense_replace": 1, "n_group": 2,
+        "topk_group": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+        "sliding_window": 5, "sliding_window_pattern": "LLLG", "layer_types": ["sliding_attention"] * 3 + ["full_attention", "sliding_attention"],
+        "rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192}, "num_nextn_predict_layers": 0},
+    "solar_open": {"architectures": ["SolarOpenForCausalLM"], "model_type": "solar_open"} | _LLAMA | {"head_dim": 10, "n_routed_experts": 6,
+        "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 26, "first_k_dense_replace": 0, "n_group": 1, "topk_group": 1,
+        "norm_topk_prob": True, "routed_scaling_factor": 1.5, "partial_rotary_factor": 1.0, "attention_bias": False},
+    "mistral3": {"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3", "tie_word_embeddings": False,
+        "text_config": {"model_type": "mistral", "head_dim": 10, "sliding_window": None} | _LLAMA},
+    "ministral3": {"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3", "tie_word_embeddings": False,
+        "text_config": {"model_type": "ministral3", "head_dim": 10, "sliding_window": None} | _LLAMA | {"rope_parameters": {"type": "yarn",
+        "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 4, "beta_fast": 32.0, "beta_slow": 1.0,
+        "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}}},
+    "mistral4": {"architectures": ["Mistral4ForCausalLM"], "model_type": "mistral4"} | _GLM5 | {"num_hidden_layers": 3, "first_k_dense_replace": 1, "scoring_func": None,
+        "topk_method": None, "rope_interleave": True, "rope_parameters": {"type": "yarn", "rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0,
+        "original_max_position_embeddings": 4, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "partial_rotary_factor": 0.4}},
+    "youtu": {"architectures": ["YoutuForCausalLM"], "model_type": "youtu"} | _LLAMA | {"num_key_value_heads": 6, "q_lora_rank": 22,
+        "kv_lora_rank": 18, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 14, "rope_interleave": True, "attention_bias": False,
+        "mlp_bias": False, "tie_word_embeddings": True},
+    "gemma3n": {"architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "tie_word_embeddings": True, "text_config": {
+        "model_type": "gemma3n_text", "hidden_size": 48, "intermediate_size": [58] * 23, "num_hidden_layers": 23, "num_attention_heads": 6,
+        "num_key_value_heads": 2, "head_dim": 10, "vocab_size": 211, "vocab_size_per_layer_input": 197, "hidden_size_per_layer_input": 256,
+        "laurel_rank": 64, "altup_num_inputs": 4, "altup_active_idx": 0, "altup_coef_clip": 120.0, "altup_correct_scale": True,
+        "num_kv_shared_layers": 3, "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 4 + ["sliding_attention", "full_attention",
+        "sliding_attention"], "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 13, "sliding_window": 5, "rope_theta": 1e6,
+        "rope_local_base_freq": 1e4, "rms_norm_eps": 1e-6, "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 256,
+        "final_logit_softcapping": 30.0, "attention_bias": False, "tie_word_embeddings": True}},
+    "nemotron_nas": {"architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas"} | {key: value for key, value in _LLAMA.items()
+        if key not in ("num_key_value_heads", "intermediate_size")} | {"num_hidden_layers": 5, "attention_bias": False, "mlp_bias": False,
+        "rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192}, "block_configs": [
+        {"attention": {"n_heads_in_group": group, "no_op": group is None and not linear, "replace_with_linear": linear},
+         "ffn": {"ffn_mult": mult, "no_op": mult is None, "replace_with_linear": False}}
+        for group, linear, mult in ((3, False, 1.0), (None, True, 9.5), (None, False, 4.0), (2, False, None), (3, False, 5.25))]},
+    "muse_glimmer": {"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer", "tie_word_embeddings": False,
+        "text_config": {"model_type": "muse_glimmer_text"} | {key: value for key, value in _LLAMA.items() if key not in ("hidden_act",
+        "rope_theta")} | {"num_hidden_layers": 5, "head_dim": 10, "hidden_activation": "silu", "final_logit_softcapping": 20.0,
+        "qk_scale_factor": 3.87, "output_multiplier": 0.4, "post_norm_eps": 1e-8, "sliding_window": 5, "attention_bias": False,
+        "layer_types": ["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}},
+    "laguna": {"architectures": ["LagunaForCausalLM"], "model_type": "laguna"} | _LLAMA | {"num_hidden_layers": 5, "head_dim": 10, "num_experts": 6,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 26, "shared_expert_intermediate_size": 34, "moe_routed_scaling_factor": 2.5,
+        "gating": "per-head", "num_attention_heads_per_layer": [6, 4, 4, 4, 6], "sliding_window": 5, "attention_bias": False,
+        "mlp_layer_types": ["dense", "sparse", "sparse", "sparse", "sparse"], "layer_types": ["full_attention", "sliding_attention",
+        "sliding_attention", "sliding_attention", "full_attention"], "rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 5e5,
+        "factor": 32.0, "original_max_position_embeddings": 64, "beta_fast": 64.0, "beta_slow": 1.0, "partial_rotary_factor": 0.4},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}}},
+    "laguna-wide": {"architectures": ["LagunaForCausalLM"], "model_type": "laguna"} | _LLAMA | {"head_dim": 10, "num_experts": 6,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 26, "shared_expert_intermediate_size": 34, "moe_routed_scaling_factor": 2.5,
+        "gating": "per-element", "sliding_window": None, "attention_bias": False, "mlp_layer_types": ["dense", "sparse", "sparse"],
+        "layer_types": ["full_attention"] * 3, "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 5e5}}},
+    "granite_swa": {"architectures": ["GraniteSWAForCausalLM"], "model_type": "granite_swa"} | _LLAMA | {"num_hidden_layers": 5,
+        "attention_multiplier": 0.25, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 8.0, "sliding_window": 5,
+        "attention_bias": True, "mlp_bias": False, "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+        "full_attention"], "no_rope_layers": [1, 0, 1, 1, 0]},
+    "granitemoe_swa": {"architectures": ["GraniteMoeSWAForCausalLM"], "model_type": "granitemoe_swa"} | _LLAMA | {"num_hidden_layers": 4,
+        "intermediate_size": 26, "num_local_experts": 6, "num_experts_per_tok": 2, "shared_intermediate_size": 20, "attention_multiplier": 0.25,
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 8.0, "sliding_window": 5, "attention_bias": False,
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"]},
+    "deepseek_v4": _V4,
+    # As DeepSeek stores it: experts in FP4, other matrices of the layers in FP8, both with powers of two for scales.
+    "deepseek_v4-fp4": _V4 | {"hidden_size": 64, "moe_intermediate_size": 32, "q_lora_rank": 32, "head_dim": 32, "o_lora_rank": 32, "swiglu_limit": 10.0,
+        "expert_dtype": "fp4", "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0",
+        "weight_block_size": [128, 128]}},
+    "kimi_k3": {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "text_config": _K3, "tie_word_embeddings": False},
+    "kimi_k3-lora": {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "tie_word_embeddings": False,
+        "text_config": _K3 | {"q_lora_rank": None, "latent_moe_use_norm": False, "mla_use_output_gate": False, "linear_attn_config":
+        _K3["linear_attn_config"] | {"gate_lower_bound": None, "full_attn_layers": [2]}, "attn_res_block_size": 3, "activation_situ_linear_beta": 0.0}},
+    "kimi_k3-mxfp4": {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "tie_word_embeddings": False,
+        "text_config": _K3 | {"routed_expert_hidden_size": 64, "moe_intermediate_size": 32, "quantization_config": {"config_groups": {"group_0": {
+        "format": "mxfp4-pack-quantized", "input_activations": None, "output_activations": None, "targets": ["Linear"], "weights": {
+        "group_size": 32, "num_bits": 4, "scale_dtype": "torch.uint8", "strategy": "group", "symmetric": True, "type": "float", "dynamic": False}}},
+        "format": "mxfp4-pack-quantized", "ignore": ["re:.*self_attn.*", "re:.*shared_experts.*", "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
+        "re:.*lm_head.*"], "quant_method": "compressed-tensors", "quantization_status": "compressed"}}},
+    "minimax_text_01": _MINIMAX01,
     "deepseek_v32": {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_n_heads": 4, "index_head_dim": 64,
         "index_topk": 8} | {key: value for key, value in _K25.items() if key not in ("architectures", "model_type")} | {"n_group": 2},
 }
 
 
 # Kept as it is stored, whatever is asked for: `assay convert --to gguf:mxfp4`.
-MXFP4 = {"gpt_oss-mxfp4": {"mxfp4": "MOSTLY_BF16"}}
+MXFP4 = {name: {"mxfp4": "MOSTLY_BF16"} for name in ("gpt_oss-mxfp4", "kimi_k3-mxfp4", "deepseek_v4-fp4")}
+# Of a DeepSeek-V4 in any other form the converter makes nothing: its config is written for check_gguf_loads.py and the tests.
+UNCONVERTED = {"deepseek_v4"}
+
+
+def is_kept_buffer(name):
+    """A table of tokens (DeepSeek-V4), or keys and values of layers that read another's (Gemma 3n)."""
+    return name.endswith("tid2eid") or bool(re.search(r"self_attn\.[kv]_(proj|norm)", name))
 
 
 def published_tensors(document):
@@ -269,7 +391,8 @@ def published_tensors(document):
                                text=True).stdout
     rows = csv.DictReader(table.splitlines())
     return {row["name"]: torch.Size(map(int, filter(None, row["shape"].split("x")))) for row in rows
-            if row["mtp"] == "no" and row["storage"] == "own" and row["part"] not in ("vision", "audio", "projector")}
+            if row["mtp"] == "no" and (row["storage"] == "own" or is_kept_buffer(row["name"])) and
+            row["part"] not in ("vision", "audio", "projector")}
 
 
 def complete(name):
@@ -306,9 +429,47 @@ def words_of(name, count):
 
 
 def codes_of(name, count):
-    """Of gpt-oss' MXFP4 pairs of codes, and exponents from 118 to 125."""
+    """Of MXFP4 pairs of codes, and exponents from 118 to 125."""
     x = words_of(name, count)
-    return (x >> numpy.uint64(61)).astype(numpy.uint8) + 118 if name.endswith("_scales") else (x >> numpy.uint64(56)).astype(numpy.uint8)
+    scale = name.endswith(("_scales", "scale"))
+    return (x >> numpy.uint64(61)).astype(numpy.uint8) + 118 if scale else (x >> numpy.uint64(56)).astype(numpy.uint8)
+
+
+def floats_of(name, count):
+    """FP8 without its NaNs."""
+    x = (words_of(name, count) >> numpy.uint64(56)).astype(numpy.uint8)
+    return numpy.where(x & 0x7F == 0x7F, x ^ 1, x)
+
+
+def table_of(name, tokens, chosen, experts):
+    """Of DeepSeek-V4 which experts a token goes to: some that follow on each other, the first from words_of."""
+    first = (words_of(name, tokens) >> numpy.uint64(33)).astype(numpy.int64)
+    return (first[:, None] + numpy.arange(chosen)) % experts
+
+
+def stored_as(name, tensor, shape, experts):
+    """The tensors that one of the model is saved as."""
+    def codes(part, size, codes_of=codes_of):
+        return torch.from_numpy(codes_of(part, int(numpy.prod(size)))).reshape(size)
+    if tensor.endswith("tid2eid"):
+        return {tensor: torch.from_numpy(table_of(tensor, *shape, experts))}
+    if name == "gpt_oss-mxfp4" and re.search(r"experts\.(gate_up|down)_proj$", tensor):  # [experts, in, out], by columns in blocks of 32
+        scales = (shape[0], shape[2], shape[1] // 32)
+        return {tensor + "_blocks": codes(tensor + "_blocks", (*scales, 16)), tensor + "_scales": codes(tensor + "_scales", scales)}
+    if name == "kimi_k3-mxfp4" and ".experts." in tensor:
+        packed, scale = tensor + "_packed", tensor + "_scale"
+        return {packed: codes(packed, (shape[0], shape[1] // 2)), scale: codes(scale, (shape[0], shape[1] // 32))}
+    if name == "deepseek_v4-fp4":
+        scale, powers = tensor.removesuffix("weight") + "scale", torch.float8_e8m0fnu
+        if ".experts." in tensor:
+            return {tensor: codes(tensor, (shape[0], shape[1] // 2)).view(torch.int8),
+                    scale: codes(scale, (shape[0], shape[1] // 32)).view(powers)}
+        if re.search(r"attn\.(wq_a|wq_b|wkv|wo_a|wo_b)\.weight$|indexer\.wq_b|shared_experts", tensor):
+            return {tensor: codes(tensor, shape, floats_of).view(torch.float8_e4m3fn),
+                    scale: codes(scale, (-(-shape[0] // 128), -(-shape[1] // 128))).view(powers)}
+        if re.search(r"hc_|attn_sink|\.ape$|gate\.bias", tensor):
+            return {tensor: torch.from_numpy(weight_of(tensor, shape.numel())).reshape(shape)}
+    return {tensor: torch.from_numpy(weight_of(tensor, shape.numel())).reshape(shape).bfloat16()}
 
 
 def weight_of(name, count):
@@ -324,13 +485,18 @@ def weight_of(name, count):
 def convert(folder, out, file_type, vocabulary, more):
     # What is published is read as it is: a newer transformers' class would rename keys that the converter asks for.
     hparams = json.loads((folder / "config.json").read_text()) if folder.name in PUBLISHED else ModelBase.load_hparams(folder, False) | more
-    model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
+    architecture = get_model_architecture(hparams, ModelType.TEXT)
+    # Mistral Small 4 is published within a Mistral 3 that sees.
+    model_class = get_model_class({"Mistral4ForCausalLM": "Mistral3ForConditionalGeneration"}.get(architecture, architecture))
     instance = model_class(folder, gguf.LlamaFileType[file_type], out, small_first_shard=False, hparams=hparams)
 
     def no_vocabulary():
         instance._set_vocab_none()
         instance.gguf_writer.add_vocab_size(vocabulary)
+    instance = getattr(instance, "impl", instance)  # Mistral 3's and 4's are one class around two
     instance.set_vocab = no_vocabulary
+    instance._get_suppress_tokens = list  # MiniMax-01's asks the tokenizer
+    instance.gguf_writer.kv_data[0].pop("tokenizer.chat_template", None)  # DeepSeek-V4's is the converter's own
     instance.write()
 
 
@@ -345,20 +511,17 @@ def expected(name, scratch):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text((OUT / f"{name}.json").read_text())
     made = {}
-    for tensor, shape in tensors.items():
-        if name in MXFP4 and re.search(r"experts\.(gate_up|down)_proj$", tensor):  # [experts, in, out], by columns in blocks of 32
-            scales = (shape[0], shape[2], shape[1] // 32)
-            for part, size in ((tensor + "_blocks", (*scales, 16)), (tensor + "_scales", scales)):
-                made[part] = torch.from_numpy(codes_of(part, int(numpy.prod(size)))).reshape(size)
-        else:
-            made[tensor] = torch.from_numpy(weight_of(tensor, shape.numel())).reshape(shape).bfloat16()
-    save_file(made, folder / "model.safetensors", {"format": "pt"})
     sizes = said.get("text_config") or said
+    for tensor, shape in tensors.items():
+        made |= stored_as(name, tensor, shape, sizes.get("n_routed_experts"))
+    save_file(made, folder / "model.safetensors", {"format": "pt"})
     vocabulary = sizes.get("vocab_size") or sizes["padded_vocab_size"]
     tokens = {"model": {"vocab": {str(i): i for i in range(vocabulary)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokens))  # Gemma 3's converter counts them
     more = {key[1:]: value for key, value in FAMILIES.get(name, ("", {}))[1].items() if key[0] == "+"}
     lines = []
+    if name in UNCONVERTED:
+        return lines
     for file_type, constant in MXFP4.get(name, CONVERTED).items():
         convert(folder, scratch / f"{name}.{file_type}.gguf", constant, vocabulary, more)
         lines.append(f"{name}\t{file_type}\t{digest(scratch / f'{name}.{file_type}.gguf')}")

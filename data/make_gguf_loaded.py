@@ -66,9 +66,12 @@ def row(architecture, tensors, hparams, names):
     normed = re.search(r"LLM_TENSOR_ATTN_K_NORM, \"weight\", i\), \{n_embd\}, 0\)", tensors)
     if normed or (qkv and qkv[2] in ("n_embd", "n_embd_head_k * n_head")):
         fields.append(".keys_as_queries = true")
-    period = re.search(r"load_swa_pattern\(ml, (\d+)(, true)?\)", hparams)
+    period = re.search(r"load_swa_pattern\(ml, (\d+)(, (?:/\*\w+=\*/)?true)?\)", hparams)
     if period:
         fields.append(f".window_period = {period[1]}")
+        fields += [".full_first = true"] * (period[2] is not None)
+    if "hparams.set_swa_pattern(0);" in hparams:
+        fields.append(".all_windowed = true")
     if "LLM_KV_EXPERT_GATING_FUNC" in hparams and "GATING_FUNC_TYPE_" not in hparams:
         fields.append(".asks_gating = true")
     # A default, whatever the file says, or windows unless it says there are none.

@@ -71,7 +71,8 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
   const bool changed = pieces.size() != 1 || pieces[0].transposed || pieces[0].is_scaled() ||
-                       order != HeadRows::kept || offset != 0 || times_exp != 0 || regrouped.groups != 0;
+                       order != HeadRows::kept || offset != 0 || times_exp != 0 || regrouped.groups != 0 ||
+                       times || zero_rows != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
@@ -86,7 +87,7 @@ void DerivedTensor::check(const StoredTensors& stored) const {
           .tensor(name);
     return;
   }
-  std::uint64_t held = 0;
+  std::uint64_t held = zero_rows;
   bool fits = true;
   for (const Piece& piece : pieces) {
     const LogicalTensor& source = stored.tensors.at(piece.source);
@@ -98,7 +99,9 @@ void DerivedTensor::check(const StoredTensors& stored) const {
   const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
   const bool whole_groups =
       regrouped.groups == 0 || regrouped.groups * regrouped.members * regrouped.width == columns();
-  if (!fits || held != rows() || !whole_heads || !whole_groups)
+  const bool one_row_times = !times || (rows() == 1 && stored.tensors.at(*times).all_rows() == 1 &&
+                                        stored.tensors[*times].columns == columns());
+  if (!fits || held != rows() || !whole_heads || !whole_groups || !one_row_times)
     throw Error::internal(
         fmt::format("{} × {} is put together of {} rows, by heads of {}", rows(), columns(), held, head_rows))
         .tensor(name);
@@ -147,6 +150,11 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
     for (float& value : out.first(count * columns))
       value = static_cast<float>(tensor.times_exp * std::exp(static_cast<double>(value)));
   }
+  if (tensor.times) {
+    std::vector<float> factors(columns);
+    StoredReader(source_, stored_.tensors[*tensor.times]).decode_rows(0, 1, factors);
+    for (std::uint64_t i = 0; i < columns; ++i) out[i] *= factors[i];
+  }
   if (tensor.offset == 0) return;
   for (float& value : out.first(count * columns)) value += tensor.offset;
 }
@@ -163,6 +171,11 @@ void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t fir
     }
     begin = end;
     if (begin >= first + count) break;
+  }
+  if (tensor.zero_rows > 0) {
+    const auto zeros = out.subspan(done * tensor.columns(), (count - done) * tensor.columns());
+    std::fill(zeros.begin(), zeros.end(), 0.0F);
+    done = count;
   }
   if (done != count)
     throw Error::internal(fmt::format("rows {} to {} of a derived tensor: its pieces have {} of them", first,

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,10 @@ struct DerivedTensor {
   float times_exp =
       0;             // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
   float offset = 0;  // added to every value: Gemma's norms are stored less 1 by transformers
+  // A tensor of one row, by whose values those of this one's row are multiplied: Kimi K3's residuals are scored by a norm
+  // and a matrix of one row, one behind the other.
+  std::optional<std::uint32_t> times;
+  std::uint64_t zero_rows = 0;  // behind the pieces: of tokens that have no embedding
   std::vector<float> computed;  // values of no source; then there are no pieces
 
   struct Row {

@@ -88,13 +88,13 @@ class Exporter {
     return places;
   }
 
-  void add(DerivedTensor tensor) {
+  void add(DerivedTensor tensor, bool whole_numbers = false) {
     if (!names_.insert(tensor.name).second)
       throw Error::refused("two tensors of the source would have this name").tensor(tensor.name);
     const bool router = tensor.name.find(".ffn_gate_inp.") != std::string::npos;
     const bool kept = !rules_.f32_parts.empty() && tensor.name.find(rules_.f32_parts) != std::string::npos;
     const bool f32 = (kept || stays_f32(tensor)) && !(router && rules_.router_as_others);
-    made_.push_back({std::move(tensor), f32});
+    made_.push_back({std::move(tensor), f32, whole_numbers});
   }
 
   void take(std::uint32_t place) {
@@ -106,7 +106,7 @@ class Exporter {
           .tensor(source.name)
           .remedy("take it out of the folder, if it is no part of the model");
     }
-    if (found->mtp || found->tower || found->spec->storage == Storage::buffer) return;
+    if (found->mtp || found->tower || is_left_out(*found->spec)) return;
     if (found->spec->storage == Storage::tied && family_.omits_tied_head) return;
     if (source.shape != found->spec->shape)
       throw Error::refused("its shape is not what config.json says").tensor(source.name);
@@ -115,6 +115,11 @@ class Exporter {
       take_expert(place, *found);
     else
       take_plain(place, *found);
+  }
+
+  // Of buffers only those are kept that have a name of their own: a table of which experts a token goes to.
+  bool is_left_out(const TensorSpec& spec) const {
+    return spec.storage == Storage::buffer && own_gguf_name(spec, rules_) == nullptr;
   }
 
   void take_plain(std::uint32_t place, const TensorLookup::Found& found) {
@@ -148,7 +153,8 @@ class Exporter {
     }
     DerivedTensor tensor = whole(gguf_name_of(own.name, layer, found.spec->bias), stored_, place);
     if (rules_.is_less_one(stored_.tensors[place].name)) tensor.offset = 1;
-    add(std::move(tensor));
+    const ElementType stored = stored_.tensors[place].form.codes;
+    add(std::move(tensor), stored == ElementType::I64 || stored == ElementType::I32);
   }
 
   // kv_b_proj has for every head the rows that make its keys, then those that make its values. Absorbed
@@ -195,7 +201,9 @@ class Exporter {
 
   void check_complete() const {
     for_each_tensor(tree_, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
-      if (spec.storage != Storage::own || spec.part == Part::mtp || seen_.contains(name)) return;
+      const bool kept =
+          spec.storage == Storage::own || (spec.storage == Storage::buffer && !is_left_out(spec));
+      if (!kept || spec.part == Part::mtp || seen_.contains(name)) return;
       const auto found = lookup_.find(name);
       if (found && (found->mtp || found->tower)) return;
       throw Error::refused("is missing: a GGUF of part of a model loads nowhere").tensor(name);

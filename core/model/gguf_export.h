@@ -16,7 +16,8 @@ namespace assay {
 
 struct GgufTensor {
   DerivedTensor made;
-  bool always_f32 = false;  // norms, biases, routers: llama.cpp computes with them in float32
+  bool always_f32 = false;     // norms, biases, routers: llama.cpp computes with them in float32
+  bool whole_numbers = false;  // a table of them: int32, whatever the file's type
 };
 
 // In the converter's order: by the source's files and then by name, a layer's experts where the last of them

@@ -55,7 +55,7 @@ bool is_of_other_layers(std::string_view key);       // "ssm.conv_kernel": of ki
 GgufKeyFate fate_of_gguf_key(std::string_view key);
 
 // {arch}.expert_gating_func: llama.cpp's llama_expert_gating_func_type.
-inline constexpr std::uint64_t kGgufSoftmaxGating = 1, kGgufSigmoidGating = 2;
+inline constexpr std::uint64_t kGgufSoftmaxGating = 1, kGgufSigmoidGating = 2, kGgufSqrtSoftplusGating = 4;
 
 // `checkpoint` is a GGUF, `config` what ModelConfig::from_gguf() makes of it, `keys` those of a config.json
 // that are computed or told on. Throws Error::input for a key whose value changes numbers and is not among

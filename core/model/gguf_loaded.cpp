@@ -97,7 +97,7 @@ void require_windows(const GgufLoaded& row, const ModuleTree& tree, const std::v
   const bool has_windows = window == nullptr ? row.windowed_without_key : width == nullptr || *width != 0;
   const std::vector<bool> windowed = windowed_layers_of(tree);
   for (std::uint64_t layer = 0; layer < windowed.size(); ++layer) {
-    const bool taken = has_windows && (layer + 1) % row.window_period != 0;
+    const bool taken = has_windows && (layer + (row.full_first ? 0 : 1)) % row.window_period != 0;
     if (windowed[layer] == taken) continue;
     throw Error::refused(
         fmt::format("layer {} {}, and a GGUF cannot say so: llama.cpp's {} has {}", layer,
@@ -141,7 +141,9 @@ void require_loadable(std::string_view architecture, const ModuleTree& tree,
 std::string windows_left_out(std::string_view architecture, const ModuleTree& tree,
                              const std::vector<gguf::KeyValue>& keys) {
   const GgufLoaded* row = loaded_by(architecture);
-  if (row == nullptr || row->window_period != 0 || key_of(keys, architecture, kWindows) != nullptr) return {};
+  if (row == nullptr || row->window_period != 0 || row->all_windowed ||
+      key_of(keys, architecture, kWindows) != nullptr)
+    return {};
   for (const AttentionGeometry& g : tree.attention) {
     if (g.window != 0)
       return fmt::format(

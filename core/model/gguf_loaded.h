@@ -22,6 +22,8 @@ struct GgufLoaded {
   bool heads_fill_width = false;      // heads × head_dim must be the hidden width
   bool keys_as_queries = false;       // there must be as many heads of keys as of queries
   std::uint64_t window_period = 0;    // every so manieth layer sees everything; 0: windows by a key alone
+  bool full_first = false;            // ... the first of so many, not the last
+  bool all_windowed = false;          // every layer has a window
   bool asks_gating = false;           // how experts are scored must be said
   bool windowed_without_key = false;  // ... whether or not the file has attention.sliding_window
 };
@@ -33,6 +35,7 @@ struct GgufDemand {
   std::string (*broken)(const GgufFacts& facts);
 };
 std::span<const GgufDemand> gguf_demands();
+std::span<const GgufDemand> gguf_demands_2026();
 
 // Throws Error::refused for a file that llama.cpp would not load, or would compute with other windows.
 void require_loadable(std::string_view architecture, const ModuleTree& tree,

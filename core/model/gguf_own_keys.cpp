@@ -117,9 +117,11 @@ class OwnKeys {
   }
 
   void require_what_is_granted() const {
-    for (const GgufDemand& demand : gguf_demands()) {
-      if (!demand.architectures.empty() && !names_one(demand.architectures, family_.architecture)) continue;
-      if (const std::string why = demand.broken(facts()); !why.empty()) refuse(why);
+    for (const auto& demands : {gguf_demands(), gguf_demands_2026()}) {
+      for (const GgufDemand& demand : demands) {
+        if (!demand.architectures.empty() && !names_one(demand.architectures, family_.architecture)) continue;
+        if (const std::string why = demand.broken(facts()); !why.empty()) refuse(why);
+      }
     }
   }
 
@@ -234,14 +236,17 @@ class OwnKeys {
         "score_function|scoring_func|score_func|moe_router_activation|moe_router_activation_func|"
         "expert_selection_fn");
     if (scoring == nullptr) return;
-    const bool sigmoid = *scoring == "sigmoid";
+    const bool sigmoid = *scoring == "sigmoid", rooted = *scoring == "sqrtsoftplus";
     const bool is_fixed = std::any_of(rules_.keys.begin(), rules_.keys.end(), [](const GgufOwnKey& key) {
       return key.key == "expert_gating_func" && key.constant;
     });
     if (is_fixed && !sigmoid) return;  // whatever it is called (dots.llm1's "noaux_tc")
-    if (!sigmoid && *scoring != "softmax")
+    if (!sigmoid && !rooted && *scoring != "softmax")
       refuse(fmt::format("experts are scored by {}, which has no GGUF value", scoring->dump()));
-    set("expert_gating_func", Form::u32, sigmoid ? kGgufSigmoidGating : kGgufSoftmaxGating);
+    set("expert_gating_func", Form::u32,
+        sigmoid  ? kGgufSigmoidGating
+        : rooted ? kGgufSqrtSoftplusGating
+                 : kGgufSoftmaxGating);
   }
 
   void write_own(const GgufOwnKey& key) {
@@ -336,6 +341,11 @@ double GgufFacts::number(std::string_view names) const {
       .in(config.source());
 }
 
+double GgufFacts::rope_number(const char* key, double otherwise) const {
+  const ParsedJson* found = there(rope, key);
+  return found != nullptr && found->is_number() ? found->get<double>() : otherwise;
+}
+
 std::uint64_t GgufFacts::head_dim() const {
   if (find("head_dim") != nullptr) return static_cast<std::uint64_t>(number("head_dim"));
   const auto heads = static_cast<std::uint64_t>(number("num_attention_heads|n_head|n_heads"));
@@ -359,6 +369,15 @@ ParsedJson windowed_layers(const GgufFacts& facts) {
   if (types == nullptr || !types->is_array()) return nullptr;
   ParsedJson flags = ParsedJson::array();
   for (const ParsedJson& type : *types) flags.push_back(type == "sliding_attention");
+  return flags;
+}
+
+ParsedJson windows_by_layer(const GgufFacts& facts) {
+  ParsedJson flags = ParsedJson::array();
+  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) flags.push_back(false);
+  for (const AttentionGeometry& geometry : facts.tree.attention) {
+    for (const std::uint64_t layer : geometry.layers) flags[layer] = geometry.window != 0;
+  }
   return flags;
 }
 

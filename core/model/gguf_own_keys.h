@@ -26,6 +26,7 @@ namespace own_keys {
 ParsedJson rotary_width(const GgufFacts& facts);  // partial_rotary_factor of a head, whole where it is unsaid
 ParsedJson head_width(const GgufFacts& facts);
 ParsedJson windowed_layers(const GgufFacts& facts);   // layer_types as flags; null where there are none
+ParsedJson windows_by_layer(const GgufFacts& facts);  // the same flags, as the tree has them
 ParsedJson latent_width(const GgufFacts& facts);      // of what absorbed latent attention caches
 ParsedJson latent_key_width(const GgufFacts& facts);  // of a head's key, unabsorbed
 ParsedJson dense_layers(const GgufFacts& facts);      // how many there are before the first with experts

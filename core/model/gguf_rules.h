@@ -30,6 +30,7 @@ struct GgufFacts {
   double number(std::string_view names, double otherwise) const;
   double number(std::string_view names) const;  // Error::input where there is none
   std::uint64_t head_dim() const;               // head_dim, or hidden_size / num_attention_heads
+  double rope_number(const char* key, double otherwise) const;  // of `rope`
 };
 
 // A key that an architecture has beside those of every one, and where its value is from: config.json under
@@ -91,6 +92,9 @@ struct GgufRules {
       {};  // of names of tensors that are float32 whatever the file's type: ".indexer."
   bool router_as_others = false;  // routers are of the file's type
   bool gate_last = false;         // of a layer's stacks the first by name (down) comes last
+  // A file whose experts are the FP4 of the source: they lie where they would otherwise, or first; and what is not FP4
+  // is of the file's type, or as it is stored, FP8 in Q8_0.
+  enum class Fp4 : std::uint8_t { in_place, first, first_and_others_as_stored } fp4 = Fp4::in_place;
   // What the tokenizer's keys have beside those of base.vocabulary.
   enum class Tokenizer : std::uint8_t {
     plain,

@@ -79,6 +79,16 @@ std::vector<DerivedTensor> transposed_columns(const GgufSource& source, std::uin
   return made;
 }
 
+// Another tensor of the checkpoint, by its name.
+std::uint32_t sibling(const GgufSource& source, const std::string& name) {
+  const auto& tensors = source.stored.tensors;
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const LogicalTensor& tensor) { return tensor.name == name; });
+  if (found == tensors.end())
+    throw Error::refused("is missing: a GGUF holds what is made of it and others").tensor(name);
+  return static_cast<std::uint32_t>(found - tensors.begin());
+}
+
 }  // namespace
 
 std::vector<DerivedTensor> queries_keys_values(const GgufSource& source) {
@@ -209,6 +219,49 @@ std::vector<DerivedTensor> squeezed(const GgufSource& source) {
 std::vector<DerivedTensor> minus_exp(const GgufSource& source) {
   DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
   tensor.times_exp = -1;
+  return {tensor};
+}
+
+std::vector<DerivedTensor> minus_exp_of_heads(const GgufSource& source) {
+  const std::uint64_t heads = source.tree.recurrent.front().heads;
+  const LogicalTensor& stored = stored_of(source);
+  if (stored.columns < heads)
+    throw Error::refused(fmt::format("has {} values for {} heads", stored.columns, heads))
+        .tensor(stored.name);
+  DerivedTensor tensor = values_of(names_of(source).front(), source, 0, heads);
+  tensor.times_exp = -1;
+  return {tensor};
+}
+
+std::vector<DerivedTensor> times_its_norm(const GgufSource& source) {
+  constexpr std::string_view kMatrix = "_proj.weight", kNorm = "_norm.weight";
+  const LogicalTensor& matrix = stored_of(source);
+  const std::string stem = matrix.name.substr(0, matrix.name.size() - kMatrix.size());
+  DerivedTensor tensor{.name = names_of(source).front(), .shape = {matrix.columns}};
+  tensor.pieces = {{source.place, 0, 1}};
+  tensor.times = sibling(source, stem + std::string(kNorm));
+  return {tensor};
+}
+
+std::vector<DerivedTensor> stacked_siblings(const GgufSource& source) {
+  constexpr std::string_view kKind = ".weight";
+  const LogicalTensor& last = stored_of(source);
+  const std::string numbered = last.name.substr(0, last.name.size() - kKind.size());
+  const std::size_t dot = numbered.rfind('.');
+  const std::uint64_t count = std::stoull(numbered.substr(dot + 1)) + 1;
+  DerivedTensor tensor{.name = names_of(source).front(), .shape = {count, last.rows, last.columns}};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint32_t place = sibling(source, fmt::format("{}.{}{}", numbered.substr(0, dot), i, kKind));
+    tensor.pieces.push_back({place, 0, source.stored.tensors[place].rows});
+  }
+  return {tensor};
+}
+
+std::vector<DerivedTensor> padded_rows(const GgufSource& source) {
+  DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
+  const std::uint64_t wanted = source.tree.vocabulary, rows = tensor.shape.front();
+  tensor.zero_rows = wanted - std::min(wanted, rows);
+  tensor.shape.front() = std::max(wanted, rows);
   return {tensor};
 }
 

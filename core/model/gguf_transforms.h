@@ -40,7 +40,14 @@ std::vector<DerivedTensor> as_column(const GgufSource& source);
 std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source);
 std::vector<DerivedTensor> rows_of_groups(const GgufSource& source);
 std::vector<DerivedTensor> exp_as_column(const GgufSource& source);
-// -exp(value).
+// -exp(value); of the first values, one a head, where more are stored (Kimi K3).
 std::vector<DerivedTensor> minus_exp(const GgufSource& source);
+std::vector<DerivedTensor> minus_exp_of_heads(const GgufSource& source);
+// Of matrices with numbers for names, the last one: the stack of all.
+std::vector<DerivedTensor> stacked_siblings(const GgufSource& source);
+// Rows of zeros behind it, up to the vocabulary.
+std::vector<DerivedTensor> padded_rows(const GgufSource& source);
+// Of a matrix of one row and the norm before it, x_proj and x_norm: their product.
+std::vector<DerivedTensor> times_its_norm(const GgufSource& source);
 
 }  // namespace assay::gguf_transforms

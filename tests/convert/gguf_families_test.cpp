@@ -10,6 +10,7 @@
 #include "core/model/gguf_rules.h"
 #include "core/model/module_tree.h"
 #include "tests/convert/convert_support.h"
+#include "tests/support/made_families.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
 
@@ -18,94 +19,10 @@ namespace {
 
 using test::assay;
 using test::expect_ok;
+using test::make_family_model;
 using test::TempDir;
 
 const fs::path kFixtures = test::source_dir() / "data/fixtures/gguf_families";
-
-// Numbers that follow from a tensor's name: make_gguf_families.py's words_of.
-std::vector<std::uint64_t> words_of(const std::string& name, std::uint64_t count) {
-  std::uint64_t seed = 0xCBF29CE484222325;
-  for (const unsigned char byte : name) seed = (seed ^ byte) * 0x100000001B3;
-  std::vector<std::uint64_t> words(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t x = seed + i * 0x9E3779B97F4A7C15;
-    x ^= x >> 33;
-    x *= 0xFF51AFD7ED558CCD;
-    words[i] = x ^ x >> 33;
-  }
-  return words;
-}
-
-// Its weight_of: multiples of 1/256 between -1/2 and 1/2, in bfloat16 without loss.
-std::string weight_of(const std::string& name, std::uint64_t count) {
-  std::string bytes;
-  for (const std::uint64_t x : words_of(name, count)) {
-    const bool exponent =
-        name.ends_with("A_log");  // of few values, of which torch's exp is the nearest float
-    const float value =
-        exponent ? (static_cast<float>(x >> 62) - 2) / 4 : (static_cast<float>(x >> 56) - 128) / 256;
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    bytes += static_cast<char>(bits >> 16 & 0xFF);
-    bytes += static_cast<char>(bits >> 24);
-  }
-  return bytes;
-}
-
-// Its codes_of: of gpt-oss' MXFP4 pairs of codes, and exponents from 118 to 125.
-std::string codes_of(const std::string& name, std::uint64_t count) {
-  std::string bytes;
-  for (const std::uint64_t x : words_of(name, count))
-    bytes += static_cast<char>(name.ends_with("_scales") ? 118 + (x >> 61) : x >> 56);
-  return bytes;
-}
-
-struct SavedTensor {
-  std::string name, type;
-  std::vector<std::uint64_t> shape;
-  std::string bytes;
-};
-// A tensor as it is saved: as it is, or an expert stack of gpt-oss in blocks.
-std::vector<SavedTensor> saved_tensors(const std::string& name, const TensorSpec& spec, bool in_mxfp4) {
-  if (!in_mxfp4 || spec.stacked == 0 || spec.bias)
-    return {{name, "BF16", spec.shape, weight_of(name, element_count(spec.shape).value())}};
-  const std::vector<std::uint64_t> scales = {spec.shape[0], spec.shape[2], spec.shape[1] / 32};
-  std::vector<std::uint64_t> blocks = scales;
-  blocks.push_back(16);
-  return {{name + "_blocks", "U8", blocks, codes_of(name + "_blocks", element_count(blocks).value())},
-          {name + "_scales", "U8", scales, codes_of(name + "_scales", element_count(scales).value())}};
-}
-
-// The checkpoint that the module tree of the config describes.
-void make_model(const std::string& name, const fs::path& folder, const std::string& changes = "") {
-  std::string json = test::read_file(kFixtures / (name + ".json"));
-  if (!changes.empty()) {
-    nlohmann::json config = nlohmann::json::parse(json);
-    config.merge_patch(nlohmann::json::parse(changes));
-    json = config.dump();
-  }
-  fs::create_directories(folder);
-  test::write_file(folder / "config.json", json);
-  const ModuleTree tree = describe(ModelConfig::read(folder / "config.json"));
-  nlohmann::json header = nlohmann::json::object();
-  std::string data;
-  const TensorLookup lookup(tree);
-  for_each_tensor(tree, [&](const std::string& tensor, const TensorSpec& spec, const TensorIndices&) {
-    const auto found = lookup.find(tensor);
-    const bool saved = spec.storage == Storage::own && spec.part != Part::mtp && found && !found->mtp;
-    if (!saved) return;
-    for (const SavedTensor& one : saved_tensors(tensor, spec, json.find("\"mxfp4\"") != std::string::npos)) {
-      const std::size_t begin = data.size();
-      data += one.bytes;
-      header[one.name] = {{"dtype", one.type}, {"shape", one.shape}, {"data_offsets", {begin, data.size()}}};
-    }
-  });
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
-  test::write_file(folder / "model.safetensors",
-                   std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data);
-}
 
 struct Expected {
   std::string model, type, digest;
@@ -126,7 +43,7 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
   const TempDir dir;
   std::set<std::string> made;
   for (const Expected& file : expected_files()) {
-    if (made.insert(file.model).second) make_model(file.model, dir / file.model);
+    if (made.insert(file.model).second) make_family_model(file.model, dir / file.model);
     const fs::path out =
         (kept == nullptr ? dir.path() : fs::path(kept)) / (file.model + "." + file.type + ".gguf");
     fs::remove(out);
@@ -137,13 +54,13 @@ TEST(GgufFamilies, FilesAreLlamaCpps) {
       EXPECT_EQ(test::sha256(test::read_file(out)), file.digest) << file.model << " " << file.type;
     }
   }
-  EXPECT_GE(made.size(), 85u);
+  EXPECT_GE(made.size(), 104u);
 }
 
 TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {
   const TempDir dir;
   for (const std::string model : {"qwen3_vl", "gemma"}) {
-    make_model(model, dir / model);
+    make_family_model(model, dir / model);
     const auto result = assay(
         {"convert", dir / model, dir / (model + ".gguf"), "--to", "gguf:f16", "--tokenizer-pre", "none"});
     expect_ok(result);
@@ -157,7 +74,7 @@ TEST(GgufFamilies, ThatTowersAreLeftOutIsSaid) {
 TEST(GgufFamilies, AScaleThatNoKeyKeepsIsRefused) {
   const TempDir dir;
   for (const std::string model : {"gemma2", "gemma3"}) {
-    make_model(model, dir / model);
+    make_family_model(model, dir / model);
     nlohmann::json config = nlohmann::json::parse(test::read_file(dir / model / "config.json"));
     config["query_pre_attn_scalar"] = 256;
     test::write_file(dir / model / "config.json", config.dump());
@@ -249,6 +166,63 @@ const Unloadable kUnloadable[] = {
     {"bailing_moe_v3", R"({"kda_lower_bound": null})", "config.json does not say kda_lower_bound"},
     {"bailing_moe_v3", R"({"kda_safe_gate": false})", "kda_safe_gate"},
     {"bailing_moe_v3", R"({"gated_attention_proj_granularity_type": "element_wise"})", "is not head_wise"},
+    {"deepseek_v4", R"({"hc_mult": 2})", "hc_mult is 2, and llama.cpp's deepseek4 has 4 streams"},
+    {"deepseek_v4", R"({"scoring_func": "sigmoid"})", "scoring_func is not sqrtsoftplus"},
+    {"deepseek_v4", R"({"compress_ratios": [0, 8, 128, 4, 4, 0]})", "layer 1 has an entry for 8 tokens"},
+    {"deepseek_v4", R"({"index_head_dim": 40})", "index_head_dim is 40"},
+    {"deepseek_v4", R"({"swiglu_limit": null})", "config.json does not say swiglu_limit"},
+    {"deepseek_v4", R"({"rope_scaling": {"attention_factor": 1.27725887}})",
+     "attention_factor is 1.27725887, and llama.cpp's deepseek4 has none"},
+    {"deepseek_v4", R"({"mlp_layer_types": ["hash_moe", "moe", "moe", "moe", "moe"]})",
+     "mlp_layer_types has \"moe\" in layer 1"},
+    {"deepseek_v4", R"({"partial_rotary_factor": 0.5})",
+     "qk_rope_head_dim is 8 and partial_rotary_factor 0.5"},
+    {"deepseek_v4", R"({"tie_word_embeddings": true})", "the embedding serves as head"},
+    {"kimi_k3", R"({"text_config": {"linear_attn_config": {"num_heads": 4}}})",
+     "linear_attn_config.num_heads is 4 and num_attention_heads 6"},
+    {"kimi_k3", R"({"text_config": {"linear_attn_config": {"use_full_rank_gate": false}}})",
+     "has 1 values for 6 heads"},
+    {"kimi_k3", R"({"text_config": {"linear_attn_config": {"gate_lower_bound": 0}}})",
+     "gate_lower_bound is not below 0"},
+    {"kimi_k3", R"({"text_config": {"mla_use_nope": false}})", "mla_use_nope is not true"},
+    {"kimi_k3", R"({"text_config": {"moe_router_activation_func": "softmax"}})",
+     "moe_router_activation_func is not sigmoid"},
+    {"kimi_k3", R"({"text_config": {"num_expert_group": 2}})", "num_expert_group is 2"},
+    {"kimi_k3", R"({"text_config": {"hidden_act": "silu"}})", "the activation is \"silu\""},
+    {"kimi_k3", R"({"text_config": {"activation_situ_beta": null}})",
+     "config.json does not say activation_situ_beta"},
+    {"kimi_k3", R"({"text_config": {"attn_res_block_size": null}})",
+     "config.json does not say attn_res_block_size"},
+    {"kimi_k3", R"({"text_config": {"tie_word_embeddings": true}})", "the embedding serves as head"},
+    {"kimi_linear", R"({"num_expert_group": 2})", "num_expert_group is 2"},
+    {"minimax_text_01", R"({"layernorm_mlp_alpha": 2})", "layernorm_mlp_alpha is 2"},
+    {"minimax_text_01", R"({"layernorm_linear_attention_beta": 2})", "layernorm_linear_attention_beta is 2"},
+    {"minimax_text_01", R"({"postnorm": false})", "postnorm is not true"},
+    {"minimax_text_01", R"({"shared_intermediate_size": 10})", "there is a shared expert"},
+    {"minimax_text_01", R"({"num_attention_heads": 6})", "6 heads are no power of two"},
+    {"minimax_text_01", R"({"attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1]})", "layer 3 has softmax attention"},
+    {"minimax_text_01", R"({"rotary_dim": null})", "config.json does not say rotary_dim"},
+    {"hunyuan_v1_moe-alpha", R"({"rope_scaling": {"alpha": 500.0}})",
+     "rope scaling is not Hunyuan-A13B's: alpha 1000"},
+    {"ministral3", R"({"text_config": {"rope_parameters": {"mscale": 2.0}}})", "mscale is 2"},
+    {"ministral3", R"({"text_config": {"rope_parameters": {"mscale_all_dim": null}}})",
+     "rope_parameters do not say mscale_all_dim"},
+    {"mistral4", R"({"rope_interleave": false})", "rope_interleave is false"},
+    {"mistral4", R"({"q_lora_rank": null})", "q_lora_rank is null with 3 layers"},
+    {"youtu", R"({"num_hidden_layers": 27})", "q_lora_rank is said with 27 layers"},
+    {"gemma3n", R"({"text_config": {"laurel_rank": 7}})",
+     "laurel_rank is 7, and llama.cpp's gemma3n takes 64"},
+    {"gemma3n", R"({"text_config": {"num_kv_shared_layers": 4}})",
+     "4 of 23 layers read the caches of others, and llama.cpp's gemma3n has 20"},
+    {"gemma3n", R"({"text_config": {"final_logit_softcapping": 20}})", "final_logit_softcapping is not 30"},
+    {"muse_glimmer", R"({"text_config": {"post_norm_eps": 1e-5}})", "post_norm_eps is 1e-05"},
+    {"muse_glimmer", R"({"text_config": {"layer_rope_theta": [0, 5e5, 5e5, 1e4, 0]}})",
+     "layer 3 has a window and rotates by 10000"},
+    {"hy_v3", R"({"attention_bias": true})", "blk.0.attn_output.bias: llama.cpp's hy_v3 has no such bias"},
+    {"laguna", R"({"layer_types": ["sliding_attention", "full_attention", "sliding_attention",
+                   "sliding_attention", "full_attention"]})",
+     "layer 0 has a window"},
+    {"laguna", R"({"moe_router_logit_softcapping": 30})", "moe_router_logit_softcapping is 30"},
 };
 
 TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {
@@ -257,7 +231,7 @@ TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {
     SCOPED_TRACE(one.model + " " + one.change);
     const fs::path folder = dir / one.model, gguf = dir / (one.model + ".gguf");
     fs::remove_all(folder);
-    make_model(one.model, folder, one.change);
+    make_family_model(one.model, folder, one.change);
     const auto result = assay({"convert", folder, gguf, "--to", "gguf:f16", "--tokenizer-pre", "none"});
     EXPECT_EQ(result.exit_code, 1) << result.out;
     EXPECT_NE(result.err.find(one.said), std::string::npos) << result.err;
@@ -274,7 +248,7 @@ TEST(GgufFamilies, FactorsOfRotationThatAreNoneAreRefused) {
         R"({"rope_scaling": {"original_max_position_embeddings": "x"}})"}) {
     SCOPED_TRACE(change);
     fs::remove_all(dir / "m");
-    make_model("minicpm3-longrope", dir / "m", change);
+    make_family_model("minicpm3-longrope", dir / "m", change);
     const auto result =
         assay({"convert", dir / "m", dir / "m.gguf", "--to", "gguf:f16", "--tokenizer-pre", "none"});
     EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 2)
@@ -290,11 +264,46 @@ gguf::KeyValue key_of(const fs::path& file, const std::string& key) {
   return found == nullptr ? gguf::KeyValue{} : *found;
 }
 
+const gguf::Tensor* tensor_of(const gguf::Header& header, const std::string& name) {
+  const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                  [&](const gguf::Tensor& tensor) { return tensor.name == name; });
+  return found == header.tensors.end() ? nullptr : &*found;
+}
+
+// Of DeepSeek-V4 in other forms than FP4, of which the converter makes nothing: tables of tokens stay whole numbers, and
+// what mixes the streams stays in float32.
+TEST(GgufFamilies, TablesOfTokensAreWholeNumbers) {
+  const TempDir dir;
+  make_family_model("deepseek_v4", dir / "v4");
+  for (const std::string type : {"f32", "f16", "q8_0", "q5_0"}) {
+    SCOPED_TRACE(type);
+    const fs::path out = dir / ("v4." + type + ".gguf");
+    expect_ok(assay({"convert", dir / "v4", out, "--to", "gguf:" + type, "--tokenizer-pre", "none"}));
+    const gguf::Header header = gguf::read_header(File::open(out));
+    for (const std::string layer : {"blk.0.", "blk.1."}) {
+      const gguf::Tensor* table = tensor_of(header, layer + "ffn_gate_tid2eid.weight");
+      ASSERT_NE(table, nullptr);
+      EXPECT_EQ(table->type, ElementType::I32);
+      EXPECT_EQ(table->ne, (std::vector<std::uint64_t>{2, 211}));
+      std::vector<std::int32_t> experts(2 * 211);
+      File::open(out).read_exactly(header.data_offset + table->offset,
+                                   std::as_writable_bytes(std::span(experts)));
+      for (std::size_t token = 0; token < 211; ++token)
+        EXPECT_EQ(experts[2 * token + 1], (experts[2 * token] + 1) % 6) << token;
+      EXPECT_EQ(tensor_of(header, layer + "exp_probs_b.bias"), nullptr);
+    }
+    EXPECT_EQ(tensor_of(header, "blk.2.ffn_gate_tid2eid.weight"), nullptr);
+    if (type == "q5_0") continue;  // llama-quantize's choice
+    for (const std::string name : {"blk.3.hc_ffn_fn.weight", "output_hc_fn.weight"})
+      EXPECT_EQ(tensor_of(header, name)->type, ElementType::F32) << name;
+  }
+}
+
 // Where the converter's file would be computed otherwise, the key says what the model means.
 TEST(GgufFamilies, KeysSayWhatTheModelMeans) {
   const TempDir dir;
   const auto made = [&](const std::string& model, const std::string& change) {
-    make_model(model, dir / model, change);
+    make_family_model(model, dir / model, change);
     expect_ok(assay(
         {"convert", dir / model, dir / (model + ".gguf"), "--to", "gguf:f16", "--tokenizer-pre", "none"}));
     return dir / (model + ".gguf");
@@ -305,6 +314,15 @@ TEST(GgufFamilies, KeysSayWhatTheModelMeans) {
   // Without the key llama.cpp caps Gemma 4's logits at 30.
   const auto gemma = made("gemma4-dense", R"({"text_config": {"final_logit_softcapping": null}})");
   EXPECT_EQ(std::get<double>(key_of(gemma, "gemma4.final_logit_softcapping").value), 0);
+  // llama.cpp asks for the window that the class would have.
+  const auto exaone = made("exaone_moe", R"({"sliding_window": null})");
+  EXPECT_EQ(std::get<std::uint64_t>(key_of(exaone, "exaone-moe.attention.sliding_window").value), 4096u);
+  // Queries that grow with the length, of which the converter has nothing.
+  const auto mistral = made("mistral4", R"({"rope_parameters": {"llama_4_scaling_beta": 0.1}})");
+  EXPECT_FLOAT_EQ(
+      static_cast<float>(std::get<double>(key_of(mistral, "mistral4.attention.temperature_scale").value)),
+      0.1F);
+  EXPECT_EQ(std::get<std::uint64_t>(key_of(mistral, "mistral4.attention.temperature_length").value), 4u);
   // scoring_func is lost when transformers saves a config.
   const auto minimax = made("minimax_m2", R"({"scoring_func": null})");
   const auto afmoe = made("afmoe", R"({"route_norm": null})");
@@ -314,7 +332,7 @@ TEST(GgufFamilies, KeysSayWhatTheModelMeans) {
 
 TEST(GgufFamilies, WindowsThatLlamaCppHasNotAreANote) {
   const TempDir dir;
-  make_model("starcoder2", dir / "starcoder2", R"({"sliding_window": 9})");
+  make_family_model("starcoder2", dir / "starcoder2", R"({"sliding_window": 9})");
   const auto result = assay({"convert", dir / "starcoder2", dir / "starcoder2.gguf", "--to", "gguf:f16",
                              "--tokenizer-pre", "none"});
   expect_ok(result);
@@ -332,7 +350,7 @@ TEST(GgufFamilies, AreReadBack) {
   for (const Expected& file : expected_files()) {
     if (!seen.insert(file.model).second) continue;
     SCOPED_TRACE(file.model);
-    make_model(file.model, dir / file.model);
+    make_family_model(file.model, dir / file.model);
     const ModelConfig config = ModelConfig::read(dir / file.model / "config.json");
     const GgufFamily* family = gguf_family_of(describe(config));
     ASSERT_NE(family, nullptr);
@@ -352,7 +370,7 @@ TEST(GgufFamilies, AreReadBack) {
 TEST(GgufFamilies, LogitsAreLlamaCpps) {
   const TempDir dir;
   for (const std::string model : {"bailing_moe_v3", "bailing_moe_v3-lora"}) {
-    make_model(model, dir / model);
+    make_family_model(model, dir / model);
     for (const std::string precision : {"f32", "f64"}) {
       const fs::path file = dir / (model + "." + precision + ".safetensors");
       expect_ok(assay({"run", dir / model, "--tokens", "3,17,42,8,25,31,9,50,12,1,28,40", "-n", "0",

@@ -20,5 +20,11 @@ GgufGroup gguf_latent_own();
 GgufGroup gguf_2026();
 GgufGroup gguf_hybrid_2026();
 GgufGroup gguf_qkv();
+GgufGroup gguf_deepseek_v4();
+GgufGroup gguf_kimi_k3();
+GgufGroup gguf_lightning();
+GgufGroup gguf_mixtures_2026();
+GgufGroup gguf_windows_2026();
+GgufGroup gguf_nemotron_nas();
 
 }  // namespace assay::families

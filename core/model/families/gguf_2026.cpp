@@ -18,6 +18,7 @@ using Form = GgufOwnKey::Form;
 using Keys = GgufRules::Keys;
 using Vocabulary = GgufFamily::Vocabulary;
 using namespace gguf_transforms;
+using own_keys::windows_by_layer;
 
 // A number of each layer's attention, as the tree has it.
 template <class Of>
@@ -34,9 +35,6 @@ ParsedJson heads_by_layer(const GgufFacts& facts) {
 }
 ParsedJson key_heads_by_layer(const GgufFacts& facts) {
   return by_layer(facts, [](const AttentionGeometry& g) { return g.kv_heads; });
-}
-ParsedJson windows_by_layer(const GgufFacts& facts) {
-  return by_layer(facts, [](const AttentionGeometry& g) { return g.window != 0; });
 }
 ParsedJson window_bits_by_layer(const GgufFacts& facts) {
   return by_layer(facts, [](const AttentionGeometry& g) { return g.window != 0 ? 1 : 0; });
@@ -146,6 +144,15 @@ constexpr GgufRules kGemma4 = {.base = {.family = "gemma4",
                                .activations = "gelu_pytorch_tanh",
                                .rope_types = "proportional",
                                .tokenizer = GgufRules::Tokenizer::gemma};
+
+// Gemma 4 12B: the same language model.
+constexpr GgufRules kGemma4Unified = [] {
+  GgufRules rules = kGemma4;
+  rules.base.family = "gemma4_unified";
+  rules.base.hf_class = "Gemma4UnifiedForConditionalGeneration";
+  rules.base.told_by = GgufFamily::ToldBy::nothing;
+  return rules;
+}();
 
 // --- MiniMax-M3 --------------------------------------------------------------------------------------------------
 
@@ -298,7 +305,7 @@ constexpr GgufRules kStep = {
     .more_tensors = step_factors,
     .norms_less_one = "norm.weight"};
 
-constexpr const GgufRules* kGroup[] = {&kGemma4, &kMinimaxM3, &kMimo, &kStep};
+constexpr const GgufRules* kGroup[] = {&kGemma4, &kGemma4Unified, &kMinimaxM3, &kMimo, &kStep};
 
 }  // namespace
 }  // namespace of_2026_in_gguf

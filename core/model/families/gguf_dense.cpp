@@ -1,13 +1,15 @@
 // How llama.cpp keeps dense decoders (conversion/*.py): OLMo, Granite, SmolLM3, Seed-OSS, EXAONE 4, ERNIE 4.5, Arcee,
-// Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
+// Mistral Small 3.1 and Ministral 3, Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_own_keys.h"
+#include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
 
 namespace assay::families {
@@ -86,6 +88,30 @@ constexpr GgufRules kSmollm3 = {.base = {.family = "smollm3",
                                          .vocabulary = Vocabulary::llama},
                                 .keys_of = Keys::of_config,
                                 .keys = kLlamaKeys};
+// Ministral 3's YaRN and the temperature of its queries; Mistral Small 3.1 has neither.
+bool is_ministral3(const GgufFacts& facts) {
+  const ParsedJson* type = facts.find("model_type");
+  return type != nullptr && *type == "ministral3";
+}
+ParsedJson log_of_scale(const GgufFacts& facts) {
+  return is_ministral3(facts) ? facts.rope.value("mscale_all_dim", ParsedJson()) : ParsedJson();
+}
+ParsedJson temperature(const GgufFacts& facts) {
+  return is_ministral3(facts) ? facts.rope.value("llama_4_scaling_beta", ParsedJson()) : ParsedJson();
+}
+constexpr GgufOwnKey kMistral3Keys[] = {
+    kVocabulary,
+    kHeadRotary,
+    {.key = "rope.scaling.yarn_log_multiplier", .form = Form::f32, .made = log_of_scale},
+    {.key = "attention.temperature_scale", .form = Form::f32, .made = temperature}};
+constexpr GgufRules kMistral3 = {.base = {.family = "mistral3",
+                                          .architecture = "mistral3",
+                                          .hf_class = "Mistral3ForConditionalGeneration",
+                                          .paired_heads = true,
+                                          .writes_rope_factors = true,
+                                          .vocabulary = Vocabulary::llama},
+                                 .keys_of = Keys::of_config,
+                                 .keys = kMistral3Keys};
 constexpr GgufRules kArcee = {.base = {.family = "arcee",
                                        .architecture = "arcee",
                                        .hf_class = "ArceeForCausalLM",
@@ -319,9 +345,88 @@ constexpr GgufRules kGemma3 = {.base = {.family = "gemma3",
                                .norms_less_one = "norm.weight",
                                .tokenizer = GgufRules::Tokenizer::gemma};
 
-constexpr const GgufRules* kGroup[] = {
-    &kOlmo2,   &kOlmo3, &kOlmo,   &kGranite, &kSmollm3,    &kArcee, &kSeedOss, &kExaone4, &kErnie, &kNemotron,
-    &kHunyuan, &kJais2, &kCohere, &kCohere2, &kStarcoder2, &kGlm4,  &kGemma,   &kGemma2,  &kGemma3};
+// --- Gemma 3n ----------------------------------------------------------------------------------------------------
+
+// As llama.cpp has them for the first layers (gguf_demands_2026.cpp): the normal distribution's quantile of 0.95, as
+// torch has it in float32, and of 0.
+ParsedJson sparsity_scales(const GgufFacts& facts) {
+  constexpr double kOf95 = 1.6448535919189453;
+  ParsedJson scales = ParsedJson::array();
+  const ParsedJson* pattern = facts.find("activation_sparsity_pattern");
+  for (std::uint64_t i = 0; i < facts.tree.layers; ++i) {
+    const bool sparse = pattern == nullptr || i >= pattern->size() ? i < 10 : (*pattern)[i] != 0.0;
+    scales.push_back(sparse ? kOf95 : -std::numeric_limits<double>::infinity());
+  }
+  return scales;
+}
+ParsedJson altup_active(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("altup_active_idx", 0));
+}
+ParsedJson altup_inputs(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("altup_num_inputs", 4));
+}
+ParsedJson width_of_own(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("hidden_size_per_layer_input", 256));
+}
+ParsedJson shared_caches(const GgufFacts& facts) {
+  return static_cast<std::uint64_t>(facts.number("num_kv_shared_layers", 15));
+}
+constexpr GgufOwnKey kOwn3nKeys[] = {
+    {.key = "altup.active_idx", .made = altup_active},
+    {.key = "altup.num_inputs", .made = altup_inputs},
+    {.key = "embedding_length_per_layer_input", .made = width_of_own},
+    {.key = "attention.shared_kv_layers", .made = shared_caches},
+    {.key = "activation_sparsity_scale", .form = Form::f32s, .made = sparsity_scales},
+    {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = own_keys::windows_by_layer}};
+constexpr auto kGemma3nKeys = [] {
+  std::array<GgufOwnKey, std::size(kGemma3Keys) + std::size(kOwn3nKeys)> keys{};
+  for (std::size_t i = 0; i < std::size(kGemma3Keys); ++i) {
+    keys[i] = kGemma3Keys[i];
+    if (keys[i].key == "attention.key_length") keys[i].made = width_or;
+  }
+  for (std::size_t i = 0; i < std::size(kOwn3nKeys); ++i) keys[std::size(kGemma3Keys) + i] = kOwn3nKeys[i];
+  return keys;
+}();
+// Layers that read the caches of others have keys and values all the same, which llama.cpp loads.
+constexpr GgufOwnName kGemma3nNames[] = {
+    {"altup_projections.0.weight", ""},
+    {"altup_projections.1.weight", ""},
+    {"altup_projections.2.weight", "altup_proj", gguf_transforms::stacked_siblings},
+    {"altup_unembed_projections.0.weight", ""},
+    {"altup_unembed_projections.1.weight", ""},
+    {"altup_unembed_projections.2.weight", "altup_unembd_proj", gguf_transforms::stacked_siblings},
+    {"embed_tokens_per_layer.weight", "per_layer_token_embd", gguf_transforms::padded_rows},
+    {"per_layer_model_projection.weight", "per_layer_model_proj"},
+    {"per_layer_projection_norm.weight", "per_layer_proj_norm"},
+    {"self_attn.k_proj.weight", "attn_k"},
+    {"self_attn.v_proj.weight", "attn_v"},
+    {"self_attn.k_norm.weight", "attn_k_norm"},
+    {"altup.correct_output_scale", "altup_correct_scale"},
+    {"altup.correction_coefs.weight", "altup_correct_coef"},
+    {"altup.prediction_coefs.weight", "altup_predict_coef"},
+    {"altup.modality_router.weight", "altup_router"},
+    {"altup.router_norm.weight", "altup_router_norm"},
+    {"laurel.linear_left.weight", "laurel_l"},
+    {"laurel.linear_right.weight", "laurel_r"},
+    {"laurel.post_laurel_norm.weight", "laurel_post_norm"},
+    {"per_layer_input_gate.weight", "inp_gate"},
+    {"per_layer_projection.weight", "proj"},
+    {"post_per_layer_input_norm.weight", "post_norm"}};
+constexpr GgufRules kGemma3n = {.base = {.family = "gemma3n",
+                                         .architecture = "gemma3n",
+                                         .hf_class = "Gemma3nForConditionalGeneration",
+                                         .vocabulary = Vocabulary::sentencepiece_first},
+                                .keys_of = Keys::of_config,
+                                .keys = kGemma3nKeys,
+                                .names = kGemma3nNames,
+                                .activations = "gelu_pytorch_tanh",
+                                .f32_parts = "_coef",
+                                .tokenizer = GgufRules::Tokenizer::gemma};
+
+constexpr const GgufRules* kGroup[] = {&kOlmo2,    &kOlmo3,   &kOlmo,    &kGranite,    &kSmollm3,  &kArcee,
+                                       &kMistral3, &kSeedOss, &kExaone4, &kErnie,      &kNemotron, &kHunyuan,
+                                       &kJais2,    &kCohere,  &kCohere2, &kStarcoder2, &kGlm4,     &kGemma,
+                                       &kGemma2,   &kGemma3,  &kGemma3n};
 
 }  // namespace
 }  // namespace dense_in_gguf

@@ -1,7 +1,8 @@
 // How llama.cpp keeps families with latent attention beside DeepSeek V2 and V3 (conversion/deepseek.py, glm.py,
-// kimi_linear.py): DeepSeek V3.2, GLM-5, GLM-4.7-Flash, Kimi K2.5, Kimi Linear. Attention is absorbed: kv_b_proj in
+// mistral3.py, kimi_linear.py): DeepSeek V3.2, GLM-5, GLM-4.7-Flash, Kimi K2.5, Youtu-LLM, Mistral Small 4, Kimi Linear. Attention is absorbed: kv_b_proj in
 // halves, one key head.
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
@@ -90,6 +91,45 @@ constexpr GgufRules kK25 = {.base = {.family = "kimi_k25",
                             .keys_of = Keys::of_config,
                             .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
 
+constexpr GgufRules kYoutu = {.base = {.family = "youtu",
+                                       .architecture = "deepseek2",
+                                       .hf_class = "YoutuForCausalLM",
+                                       .told_by = ToldBy::nothing,
+                                       .latent = true,
+                                       .omits_tied_head = true},
+                              .keys_of = Keys::of_config,
+                              .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
+
+// Queries grow with the length, which the converter says nothing of.
+ParsedJson temperature(const GgufFacts& facts) {
+  const auto& of = hyperparameters(facts.tree).temperature;
+  return of ? ParsedJson(of->scale) : ParsedJson();
+}
+ParsedJson temperature_length(const GgufFacts& facts) {
+  const auto& of = hyperparameters(facts.tree).temperature;
+  return of ? ParsedJson(static_cast<std::uint64_t>(of->floor)) : ParsedJson();
+}
+constexpr auto kMistral4Keys = [] {
+  std::array<GgufOwnKey, kWithoutIndexer + 2> keys{};
+  std::copy_n(std::begin(kDeepseekKeys), kWithoutIndexer, keys.begin());
+  for (GgufOwnKey& key : keys) {
+    if (key.key == "rope.dimension_count") key = {.key = key.key, .config = "qk_rope_head_dim"};
+  }
+  keys[kWithoutIndexer] = {.key = "attention.temperature_scale", .form = Form::f32, .made = temperature};
+  keys[kWithoutIndexer + 1] = {.key = "attention.temperature_length", .made = temperature_length};
+  return keys;
+}();
+constexpr GgufOwnName kMistral4Names[] = {{"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                          {"experts.down_proj", "ffn_down_exps.weight"}};
+constexpr GgufRules kMistral4 = {.base = {.family = "mistral4",
+                                          .architecture = "mistral4",
+                                          .hf_class = "Mistral4ForCausalLM",
+                                          .latent = true,
+                                          .omits_tied_head = true},
+                                 .keys_of = Keys::of_config,
+                                 .keys = kMistral4Keys,
+                                 .names = kMistral4Names};
+
 constexpr GgufOwnKey kKimiKeys[] = {
     {.key = "vocab_size", .config = "vocab_size"},
     {.key = "attention.head_count_kv", .form = Form::i32s, .made = own_keys::attending_layers},
@@ -126,7 +166,7 @@ constexpr GgufRules kKimiLinear = {.base = {.family = "kimi_linear",
                                    .keys = kKimiKeys,
                                    .names = kKimiNames};
 
-constexpr const GgufRules* kGroup[] = {&kV32, &kGlm5, &kGlmLite, &kK25, &kKimiLinear};
+constexpr const GgufRules* kGroup[] = {&kV32, &kGlm5, &kGlmLite, &kK25, &kYoutu, &kMistral4, &kKimiLinear};
 
 }  // namespace
 }  // namespace latent_in_gguf

@@ -33,7 +33,7 @@ struct Copy {
   bool valid;
 };
 
-enum class Doing : std::uint8_t { running, at_barrier, at_warp, at_address, ended };
+enum class Doing : std::uint8_t { running, behind_others, at_barrier, at_warp, at_address, ended };
 
 struct Thread {
   Doing doing = Doing::running;
@@ -94,6 +94,7 @@ class Block {
 
   void wait_at(const void* address, const char* what, Where where);
   void wake(const void* address);
+  void let_others_run() { wait(Doing::behind_others, Where::here(), "others"); }
   void arrive_cluster(Where where);
   void wait_cluster(Where where);
 
@@ -183,6 +184,7 @@ void Block::arrive_cluster(Where where) {
   cluster.arrived = 0;
   ++cluster.phase;
   for (Block* block : cluster.blocks) block->wake(&cluster);
+  let_others_run();
 }
 
 void Block::wait_cluster(Where where) {
@@ -284,6 +286,9 @@ void Block::prepare_shared() {
 
 // A warp as far as it gets by itself; whether any of its threads moved.
 bool Block::run_warp(unsigned warp, bool backward) {
+  for (unsigned i = warp * kWarp; i < (warp + 1) * kWarp; ++i) {
+    if (threads_[i].doing == Doing::behind_others) threads_[i].doing = Doing::running;
+  }
   bool moved = false;
   for (bool again = true; again;) {
     again = false;
@@ -459,6 +464,9 @@ void wait_at(const void* address, const char* what, Where where) {
 }
 void wake(const void* address) {
   for (Block* block : here().cluster().blocks) block->wake(address);
+}
+void let_others_run() {
+  here().let_others_run();
 }
 std::vector<BulkCopy>& bulk_copies(unsigned rank) {
   return here().cluster().blocks.at(rank)->bulk_copies();

@@ -78,6 +78,8 @@ void wait_for_copies(unsigned groups_left);
 // The thread waits until somebody calls wake() of the same address, or for nothing: who waits looks again.
 void wait_at(const void* address, const char* what, Where where);
 void wake(const void* address);
+// Everybody else who can goes on first: what a thread still does behind a word that others may go on is seen too late.
+void let_others_run();
 
 // Copies to a block of the cluster that report to a barrier in its shared memory when they land, oldest first. A block
 // must not end before all have.

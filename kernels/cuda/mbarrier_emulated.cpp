@@ -76,6 +76,7 @@ void mbarrier_arrive(std::uint64_t* barrier, unsigned bytes_expected, Where wher
   --phase.pending;
   phase.bytes += static_cast<int>(bytes_expected);
   store(barrier, phase, where);
+  if (phase_of(barrier, where).number != phase.number) let_others_run();
 }
 
 void mbarrier_wait(std::uint64_t* barrier, unsigned parity, Where where) {

@@ -196,6 +196,29 @@ TEST(EmulatorAccuses, AClusterThatDoesNotMeet) {
   EXPECT_NE(barrier_accusation(odd, [] {}).find("whole clusters"), std::string::npos);
 }
 
+// A stage that is given back before it was read: who was waiting for it writes first.
+TEST(EmulatorAccuses, GivingBackTooEarly) {
+  for (const Launch& launch : {kMapBlock, kMapBackward}) {
+    for (const bool early : {false, true}) {
+      float seen = 0;
+      run(launch, [&] {
+        make_two_barriers(1);
+        auto* word = shared_memory<float>();
+        if (thread_id() == 0) {
+          *word = 1;
+          if (early) mbarrier_arrive(barrier_at(0));
+          seen = *word;
+          if (!early) mbarrier_arrive(barrier_at(0));
+        } else if (thread_id() == 32) {
+          mbarrier_wait(barrier_at(0), 0);
+          *word = 2;
+        }
+      });
+      EXPECT_EQ(seen, early ? 2.0f : 1.0f);
+    }
+  }
+}
+
 TEST(EmulatorAccuses, ABarrierThatWasNotMade) {
   EXPECT_NE(barrier_accusation(kMapBlock, [] { mbarrier_wait(barrier_at(0), 0); }).find("was not made"),
             std::string::npos);

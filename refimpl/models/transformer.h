@@ -11,8 +11,7 @@
 // Or, where form.residual_block says so, with the streams before every so many layers kept (residual_mix.h):
 //   x = a + b + …: what attention and MLPs since the last kept one gave, each of norm(mix(kept, x))
 //
-// Of multi-token prediction, where form.draft_layers says so:
-//   x = projection [norm(embed(next token)) | norm(what the head saw)];  the layers;  what the head sees is norm(x)
+// Of multi-token prediction, where form.prediction says so: more such layers, and what stands around them (prediction.h).
 //
 // In place of attention with heads a layer may have latent attention (latent_attention.h), a recurrent mixer
 // (recurrent_mixer.h), both attention and a mixer beside each other, or nothing: then it is the MLP alone.
@@ -25,6 +24,7 @@
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/model.h"
+#include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
 
 namespace assay {
@@ -61,8 +61,7 @@ struct DecoderForm {
   std::optional<SituForm> situ = {};  // Kimi K3: of all MLPs and experts
   std::size_t residual_block = 0;     // Kimi K3: blocks see mixes of the stream, kept every so many layers
   BranchScales scales = {};
-  // Layers of multi-token prediction that are run for one guess, in their order; 0: whatever is stored, none.
-  std::size_t draft_layers = 0;
+  PredictionForm prediction = {};
 };
 
 std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, const DecoderForm& form);

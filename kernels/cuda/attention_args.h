@@ -42,10 +42,14 @@ struct AttentionTiling {
   std::uint32_t keys = 64;  // of one step through the cache
   std::uint32_t stages = 2;
   std::uint32_t q_pitch = 0, key_pitch = 0, weight_pitch = 0;  // elements from row to row
-  std::uint32_t score_parts = 1;  // of latents: a product over a row is cut into so many sums
+  std::uint32_t score_parts = 1;  // of latents: a product over a row is cut into so many sums, each of a warp
   std::uint32_t ring = 0, scores = 0, weights = 0, rows_found = 0, shares = 0;  // bytes from the beginning
   std::uint32_t shared_bytes = 0;
 };
+
+// Of mla_attention.cuh: warps of a block, columns of a cached row and of the values in it, and floats behind the
+// scores of a row, so that a warp's pairs of them meet different banks.
+inline constexpr std::uint32_t kMlaWarps = 8, kMostLatentKey = 576, kMostLatent = 512, kScorePad = 8;
 
 struct AttentionArgs {
   const void* q = nullptr;        // [tokens, heads, head]

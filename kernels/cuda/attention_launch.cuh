@@ -13,12 +13,13 @@ inline void launch_attention(const AttentionPlan& plan, const AttentionArgs& a, 
                              Stream stream) {
   const unsigned tiles = plan.value_tiles;
   if (element_bytes == 2) {
-    if (tiles == 1) return launch(plan.tiles, flash_attention<bf16, 1>, stream, a);
-    if (tiles == 2) return launch(plan.tiles, flash_attention<bf16, 2>, stream, a);
-    return launch(plan.tiles, flash_attention<bf16, 4>, stream, a);
+    if (plan.row_groups == 2) return launch(plan.tiles, flash_attention<bf16, 1, 2>, stream, a);
+    if (tiles == 1) return launch(plan.tiles, flash_attention<bf16, 1, 1>, stream, a);
+    if (tiles == 2) return launch(plan.tiles, flash_attention<bf16, 2, 1>, stream, a);
+    return launch(plan.tiles, flash_attention<bf16, 4, 1>, stream, a);
   }
-  if (tiles == 1) return launch(plan.tiles, flash_attention<float, 1>, stream, a);
-  return launch(plan.tiles, flash_attention<float, 2>, stream, a);
+  if (tiles == 1) return launch(plan.tiles, flash_attention<float, 1, 1>, stream, a);
+  return launch(plan.tiles, flash_attention<float, 2, 1>, stream, a);
 }
 
 inline void launch_pack_heads(const LaunchPlan& plan, const PackArgs& a, unsigned element_bytes,

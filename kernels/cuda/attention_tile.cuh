@@ -24,6 +24,14 @@ inline namespace ASSAY_TARGET {
 constexpr float kNoScore = -__builtin_huge_valf();
 constexpr float kLog2E = 1.4426950408889634f;
 
+// Of what is the same in every round of a loop: what is made of it is made anew, not held in registers.
+ASSAY_DEVICE std::uint32_t anew(std::uint32_t x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
 template <class T>
 struct TileMath;
 
@@ -38,6 +46,10 @@ struct TileMath<bf16> {
     std::uint32_t b[4];
   };
 
+  // Of words that lie in registers (32 bytes of each row: word t and t + 4 of rows g and g + 8).
+  static ASSAY_DEVICE Left left_of(const std::uint32_t (&words)[4]) {
+    return {{words[0], words[1], words[2], words[3]}};
+  }
   // Rows 0 … 15, columns 0 … 15 of `rows`.
   static ASSAY_DEVICE Left left(const bf16* rows, unsigned pitch) {
     Left f;
@@ -88,6 +100,10 @@ struct TileMath<float> {
       f.low[i] = to_tf32(x[i] - float_of(f.high[i]));
     }
     return f;
+  }
+  static ASSAY_DEVICE Left left_of(const std::uint32_t (&words)[4]) {
+    return split(float_of(anew(words[0])), float_of(anew(words[1])), float_of(anew(words[2])),
+                 float_of(anew(words[3])));
   }
   static ASSAY_DEVICE Left left(const float* rows, unsigned pitch) {
     const float* at = rows + lane_id() / 4 * pitch + lane_id() % 4;

@@ -114,7 +114,9 @@ T load_fresh(const T* address) {
 template <class... Parameters, class... Arguments>
 void launch(const LaunchPlan& plan, void (*kernel)(Parameters...), Stream, const Arguments&... arguments) {
   if (plan.grid.count() == 0) return;
-  emulator::run({plan.grid, plan.block, plan.shared_bytes}, [&] { kernel(arguments...); });
+  emulator::run(
+      {.grid = plan.grid, .block = plan.block, .shared_bytes = plan.shared_bytes, .cluster = plan.cluster},
+      [&] { kernel(arguments...); });
 }
 
 }  // namespace ASSAY_TARGET

@@ -107,9 +107,18 @@ void launch(const LaunchPlan& plan, void (*kernel)(Parameters...), Stream stream
             const Arguments&... arguments) {
   allow_shared(reinterpret_cast<const void*>(kernel), plan);
   if (plan.grid.count() == 0) return;
-  kernel<<<dim3(plan.grid.x, plan.grid.y, plan.grid.z), dim3(plan.block.x), plan.shared_bytes,
-           static_cast<cudaStream_t>(stream)>>>(arguments...);
-  check_launch(plan);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = plan.cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(plan.grid.x, plan.grid.y, plan.grid.z);
+  config.blockDim = dim3(plan.block.x);
+  config.dynamicSmemBytes = plan.shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &cluster;
+  config.numAttrs = plan.cluster > 1 ? 1 : 0;
+  check_launch(plan, cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
 }  // namespace ASSAY_TARGET

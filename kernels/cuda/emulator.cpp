@@ -33,13 +33,16 @@ struct Copy {
   bool valid;
 };
 
-enum class Doing : std::uint8_t { running, at_barrier, at_warp, ended };
+enum class Doing : std::uint8_t { running, behind_others, at_barrier, at_warp, at_address, ended };
 
 struct Thread {
   Doing doing = Doing::running;
   Where where{"", 0};
   const char* what = "";
   unsigned barrier = 0;                   // 0: the block's
+  const void* address = nullptr;          // that it waits at
+  bool in_cluster_phase = false;          // has arrived at the cluster's barrier, and not yet passed it
+  unsigned cluster_phase = 0;             // in which phase
   unsigned exchanges = 0;                 // how often it has met its warp
   std::vector<std::vector<Copy>> groups;  // committed copies, oldest first
   std::vector<Copy> open;                 // copies not yet committed
@@ -70,13 +73,34 @@ std::string place(const Where& where) {
   return fmt::format("{}:{}", slash == std::string_view::npos ? path : path.substr(slash + 1), where.line);
 }
 
+class Block;
+
+// Blocks that run side by side. Its barrier has two halves: a thread arrives, and waits when it likes.
+struct Cluster {
+  std::vector<Block*> blocks;
+  unsigned arrived = 0, phase = 0;
+};
+
 class Block {
  public:
-  void run(const Launch& launch, const std::function<void()>& body);
+  // For blocks of `launch`, each as begin(), run_warps() until none moves any more, and end().
+  void prepare(const Launch& launch, const std::function<void()>& body);
+  void begin(Extent3 index, Cluster& cluster, unsigned rank);
+  bool run_warps(bool backward);
+  void end() const;
 
   void meet(unsigned barrier, unsigned threads, Where where);
   const std::byte* meet_warp(const void* mine, std::size_t bytes, const char* what, Where where);
 
+  void wait_at(const void* address, const char* what, Where where);
+  void wake(const void* address);
+  void let_others_run() { wait(Doing::behind_others, Where::here(), "others"); }
+  void arrive_cluster(Where where);
+  void wait_cluster(Where where);
+
+  Cluster& cluster() const { return *cluster_; }
+  unsigned rank() const { return rank_; }
+  std::vector<BulkCopy>& bulk_copies() { return bulk_copies_; }
   Thread& me() { return threads_[current_]; }
   unsigned current() const { return current_; }
   unsigned size() const { return static_cast<unsigned>(threads_.size()); }
@@ -87,7 +111,6 @@ class Block {
  private:
   static void run_thread(void* self, std::size_t fiber);
   void prepare_shared();
-  void run_block(Extent3 index, bool backward);
   bool run_warp(unsigned warp, bool backward);
   void wait(Doing doing, Where where, const char* what);
   std::string state_of(unsigned thread) const;
@@ -102,8 +125,11 @@ class Block {
   std::vector<std::byte> memory_;
   std::byte* shared_ = nullptr;
   Extent3 index_;
+  Cluster* cluster_ = nullptr;
+  unsigned rank_ = 0;  // in its cluster
   unsigned current_ = 0;
   std::array<Barrier, kBarriers> barriers_;
+  std::vector<BulkCopy> bulk_copies_;
   std::exception_ptr failure_;
 };
 
@@ -115,7 +141,7 @@ Block& here() {
 }
 
 [[noreturn]] void fault(const std::string& what, Where where) {
-  throw Error::internal(fmt::format("{}: {}", place(where), what));
+  throw Error::internal(said_at(where, what));
 }
 
 void Block::run_thread(void* self, std::size_t fiber) {
@@ -135,6 +161,37 @@ void Block::wait(Doing doing, Where where, const char* what) {
   thread.what = what;
   const unsigned self = current_;
   while (threads_[self].doing != Doing::running) fibers_.pause();
+}
+
+void Block::wait_at(const void* address, const char* what, Where where) {
+  me().address = address;
+  wait(Doing::at_address, where, what);
+}
+
+void Block::wake(const void* address) {
+  for (Thread& thread : threads_) {
+    if (thread.doing == Doing::at_address && thread.address == address) thread.doing = Doing::running;
+  }
+}
+
+void Block::arrive_cluster(Where where) {
+  if (me().in_cluster_phase)
+    fault("a thread arrives twice at its cluster's barrier, and has not waited", where);
+  Cluster& cluster = *cluster_;
+  me().in_cluster_phase = true;
+  me().cluster_phase = cluster.phase;
+  if (++cluster.arrived < cluster.blocks.size() * size()) return;
+  cluster.arrived = 0;
+  ++cluster.phase;
+  for (Block* block : cluster.blocks) block->wake(&cluster);
+  let_others_run();
+}
+
+void Block::wait_cluster(Where where) {
+  if (!me().in_cluster_phase) fault("a thread waits at its cluster's barrier, and has not arrived", where);
+  Thread& thread = me();
+  while (cluster_->phase == thread.cluster_phase) wait_at(cluster_, "barrier of the cluster", where);
+  thread.in_cluster_phase = false;
 }
 
 void Block::meet(unsigned id, unsigned threads, Where where) {
@@ -229,6 +286,9 @@ void Block::prepare_shared() {
 
 // A warp as far as it gets by itself; whether any of its threads moved.
 bool Block::run_warp(unsigned warp, bool backward) {
+  for (unsigned i = warp * kWarp; i < (warp + 1) * kWarp; ++i) {
+    if (threads_[i].doing == Doing::behind_others) threads_[i].doing = Doing::running;
+  }
   bool moved = false;
   for (bool again = true; again;) {
     again = false;
@@ -243,46 +303,75 @@ bool Block::run_warp(unsigned warp, bool backward) {
   return moved;
 }
 
-void Block::run_block(Extent3 index, bool backward) {
+void Block::begin(Extent3 index, Cluster& cluster, unsigned rank) {
   index_ = index;
+  cluster_ = &cluster;
+  rank_ = rank;
   for (Barrier& barrier : barriers_) barrier.arrived = 0;
+  bulk_copies_.clear();
   for (Thread& thread : threads_) {
     thread.doing = Doing::running;
     thread.exchanges = 0;
     thread.groups.clear();
     thread.open.clear();
+    thread.in_cluster_phase = false;
   }
   for (Warp& warp : warps_) warp.arrived = 0;
   std::fill_n(shared_, launch_->shared_bytes, kPoison);
   fibers_.reset(threads_.size(), &Block::run_thread, this);
+}
+
+bool Block::run_warps(bool backward) {
   const auto warps = static_cast<unsigned>(warps_.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (unsigned w = 0; w < warps; ++w) moved |= run_warp(backward ? warps - 1 - w : w, backward);
-  }
+  bool moved = false;
+  for (unsigned w = 0; w < warps; ++w) moved |= run_warp(backward ? warps - 1 - w : w, backward);
+  return moved;
+}
+
+void Block::end() const {
   for (const Thread& thread : threads_) {
     if (thread.doing != Doing::ended) stuck();
   }
+  if (!bulk_copies_.empty())
+    throw Error::internal(fmt::format("a block ended with {} bulk copies under way: nobody waited for them",
+                                      bulk_copies_.size()));
   check_guards();
 }
 
-void Block::run(const Launch& launch, const std::function<void()>& body) {
-  static std::atomic<unsigned> launches{0};
-  const bool backward =
-      launch.order == Order::backward || (launch.order == Order::alternating && launches++ % 2 == 1);
+void Block::prepare(const Launch& launch, const std::function<void()>& body) {
   launch_ = &launch;
   body_ = &body;
   failure_ = nullptr;
   threads_.resize(launch.block.x);
   warps_.resize(launch.block.x / kWarp);
   prepare_shared();
-  const unsigned long long blocks = launch.grid.count();
-  for (unsigned long long i = 0; i < blocks; ++i) {
-    const unsigned long long b = backward ? blocks - 1 - i : i;
-    const unsigned long long plane = 1ull * launch.grid.x * launch.grid.y;
-    run_block({static_cast<unsigned>(b % launch.grid.x), static_cast<unsigned>(b % plane / launch.grid.x),
-               static_cast<unsigned>(b / plane)},
-              backward);
+}
+
+Extent3 index_of(const Extent3& grid, unsigned long long block) {
+  const unsigned long long plane = 1ull * grid.x * grid.y;
+  return {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block % plane / grid.x),
+          static_cast<unsigned>(block / plane)};
+}
+
+// Clusters one after the other, the blocks of one in turns: each as far as it gets by itself.
+void run_clusters(const Launch& launch, const std::vector<Block*>& blocks) {
+  static std::atomic<unsigned> launches{0};
+  const bool backward =
+      launch.order == Order::backward || (launch.order == Order::alternating && launches++ % 2 == 1);
+  const unsigned long long clusters = launch.grid.count() / launch.cluster;
+  for (unsigned long long i = 0; i < clusters; ++i) {
+    const unsigned long long first = (backward ? clusters - 1 - i : i) * launch.cluster;
+    Cluster cluster{blocks};
+    for (unsigned rank = 0; rank < launch.cluster; ++rank)
+      blocks[rank]->begin(index_of(launch.grid, first + rank), cluster, rank);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (unsigned r = 0; r < launch.cluster; ++r) {
+        running = blocks[backward ? launch.cluster - 1 - r : r];
+        moved |= running->run_warps(backward);
+      }
+    }
+    for (const Block* block : blocks) block->end();
   }
 }
 
@@ -301,24 +390,27 @@ void run(const Launch& launch, const std::function<void()>& thread) {
   if (launch.block.x == 0 || launch.block.x % kWarp != 0 || launch.block.y != 1 || launch.block.z != 1 ||
       launch.block.x > 1024)
     throw Error::internal("an emulated block is whole warps in one dimension, 1024 threads at most");
+  if (launch.cluster == 0 || launch.cluster > 8 || launch.grid.x % launch.cluster != 0)
+    throw Error::internal("a cluster is 1 to 8 blocks, and a grid whole clusters");
   static thread_local std::vector<std::unique_ptr<Block>> spare;
-  std::unique_ptr<Block> block;
-  if (spare.empty()) {
-    block = std::make_unique<Block>();
-  } else {
-    block = std::move(spare.back());
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Block*> side_by_side;
+  for (unsigned i = 0; i < launch.cluster; ++i) {
+    if (spare.empty()) spare.push_back(std::make_unique<Block>());
+    blocks.push_back(std::move(spare.back()));
     spare.pop_back();
+    blocks.back()->prepare(launch, thread);
+    side_by_side.push_back(blocks.back().get());
   }
   Block* const outer = running;
-  running = block.get();
   try {
-    block->run(launch, thread);
+    run_clusters(launch, side_by_side);
   } catch (...) {
     running = outer;
-    throw;  // its fibers are where they are: the block is not used again
+    throw;  // fibers are where they are: these blocks are not used again
   }
   running = outer;
-  spare.push_back(std::move(block));
+  for (std::unique_ptr<Block>& block : blocks) spare.push_back(std::move(block));
 }
 
 unsigned thread_id() {
@@ -337,6 +429,22 @@ std::byte* shared_memory() {
   return here().shared();
 }
 
+void arrive_cluster(Where where) {
+  here().arrive_cluster(where);
+}
+void wait_cluster(Where where) {
+  here().wait_cluster(where);
+}
+unsigned cluster_rank() {
+  return here().rank();
+}
+unsigned cluster_size() {
+  return static_cast<unsigned>(here().cluster().blocks.size());
+}
+std::byte* shared_memory_of(unsigned rank) {
+  return here().cluster().blocks.at(rank)->shared();
+}
+
 void sync_block(Where where) {
   Block& block = here();
   block.meet(0, block.size(), where);
@@ -349,6 +457,22 @@ void sync_group(unsigned id, unsigned threads, Where where) {
 }
 const std::byte* exchange(const void* mine, std::size_t bytes, const char* what, Where where) {
   return here().meet_warp(mine, bytes, what, where);
+}
+
+void wait_at(const void* address, const char* what, Where where) {
+  here().wait_at(address, what, where);
+}
+void wake(const void* address) {
+  for (Block* block : here().cluster().blocks) block->wake(address);
+}
+void let_others_run() {
+  here().let_others_run();
+}
+std::vector<BulkCopy>& bulk_copies(unsigned rank) {
+  return here().cluster().blocks.at(rank)->bulk_copies();
+}
+std::string said_at(const Where& where, std::string_view what) {
+  return fmt::format("{}: {}", place(where), what);
 }
 
 void require_shared(const void* address, std::size_t bytes, std::size_t alignment, Where where) {

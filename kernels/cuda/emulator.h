@@ -17,6 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/cuda/extent.h"
 
@@ -37,6 +40,8 @@ struct Launch {
   Extent3 grid, block;
   std::size_t shared_bytes = 0;
   Order order = Order::alternating;
+  unsigned cluster =
+      1;  // blocks that follow each other in x, run side by side and reach each other's shared memory
 };
 // Runs `thread` once as every thread of every block. Throws Error::internal for what a kernel must not do.
 void run(const Launch& launch, const std::function<void()>& thread);
@@ -50,6 +55,14 @@ Extent3 grid_size();
 std::byte* shared_memory();
 
 void sync_block(Where where);
+// Of all threads of the cluster: what each has to do before the others pass, and where it does not pass before they
+// have. By turns.
+void arrive_cluster(Where where);
+void wait_cluster(Where where);
+// Of the block's cluster: the block's number; the shared memory of block `rank`.
+unsigned cluster_rank();
+unsigned cluster_size();
+std::byte* shared_memory_of(unsigned rank);
 // Barrier `id` of hardware's sixteen, for `threads` threads of the block: whole warps.
 void sync_group(unsigned id, unsigned threads, Where where);
 
@@ -61,6 +74,24 @@ const std::byte* exchange(const void* mine, std::size_t bytes, const char* what,
 void copy_async(void* shared, const void* global, std::size_t bytes, bool valid, Where where);
 void commit_copies();
 void wait_for_copies(unsigned groups_left);
+
+// The thread waits until somebody calls wake() of the same address, or for nothing: who waits looks again.
+void wait_at(const void* address, const char* what, Where where);
+void wake(const void* address);
+// Everybody else who can goes on first: what a thread still does behind a word that others may go on is seen too late.
+void let_others_run();
+
+// Copies to a block of the cluster that report to a barrier in its shared memory when they land, oldest first. A block
+// must not end before all have.
+struct BulkCopy {
+  const void* barrier;
+  std::size_t bytes;
+  std::function<void()> land;
+};
+std::vector<BulkCopy>& bulk_copies(unsigned rank = cluster_rank());
+
+// "gemm.cuh:42: what"
+std::string said_at(const Where& where, std::string_view what);
 
 // Throws unless [address, address + bytes) lies in shared memory, aligned.
 void require_shared(const void* address, std::size_t bytes, std::size_t alignment, Where where);

@@ -6,7 +6,8 @@
 //                      l = 2^(m - m') l + Σ p;          o = 2^(m - m') o + p v
 //   at the end:        out = o / l
 //
-// A warp owns 16 rows; what it keeps of them (o, m, l) stays in its registers. Keys and values come as tiles
+// A warp owns 16 rows, or 32 of a prompt, for which it reads keys and values from shared memory once; what it keeps of
+// them (o, m, l) stays in its registers. Keys and values come as tiles
 // of 64 rows × 64 columns through a ring in shared memory, filled by cp.async `stages - 1` tiles ahead, so
 // that any width of heads goes through the same room: columns of keys one tile after the other, then columns
 // of values. Blocks in z share out values wider than kValueTiles tiles, and compute the scores anew.
@@ -198,60 +199,96 @@ ASSAY_DEVICE void weigh(const AttentionArgs& a, unsigned step, float (&s)[kTileG
   row.sum = fmaf(row.sum, row.correction, sum);
 }
 
-// s += q · keysᵀ over the tile's columns.
+// How many groups of 8 columns are summed at once. A float32 is split for all of a tile's; bfloat16 numbers are
+// multiplied as they are, and few sums at once leave registers to more rows.
 template <class T>
+constexpr unsigned kAtOnce = sizeof(T) == 4 ? kTileGroups : 2;
+
+// s += q · keysᵀ over the tile's columns.
+template <class T, int kGroups>
 ASSAY_DEVICE void add_scores(const T* q, unsigned q_pitch, const T* keys, unsigned columns,
-                             float (&s)[kTileGroups][4]) {
+                             float (&s)[kGroups][kTileGroups][4]) {
   using Math = TileMath<T>;
-  float fresh[kTileGroups][4] = {};
-  const unsigned steps = columns < kTile ? (columns + Math::kStep - 1) / Math::kStep : kTile / Math::kStep;
-  for (unsigned i = 0; i < steps; ++i) {
-    const auto left = Math::left(q + i * Math::kStep, q_pitch);
+  constexpr unsigned kSteps = kTile / Math::kStep, kHeld = sizeof(T) == 4 ? 1 : kSteps;
+  const unsigned steps = columns < kTile ? (columns + Math::kStep - 1) / Math::kStep : kSteps;
+  typename Math::Left left[kGroups][kHeld] = {};
+  const auto load = [&](unsigned to, unsigned step) {
     ASSAY_UNROLL
-    for (unsigned n = 0; n < kTileGroups; n += 2) {
-      const auto right =
-          Math::right_across(keys + n * 8 * TileRing<T>::kPitch + i * Math::kStep, TileRing<T>::kPitch);
-      Math::multiply(left, right, fresh[n], fresh[n + 1]);
+    for (unsigned g = 0; g < kGroups; ++g)
+      left[g][to] = Math::left(q + g * 16 * q_pitch + step * Math::kStep, q_pitch);
+  };
+  if constexpr (kHeld > 1) {
+    ASSAY_UNROLL
+    for (unsigned i = 0; i < kHeld; ++i) {
+      if (i < steps) load(i, i);
     }
   }
   ASSAY_UNROLL
-  for (unsigned n = 0; n < kTileGroups; ++n) {
+  for (unsigned first = 0; first < kTileGroups; first += kAtOnce<T>) {
+    float fresh[kGroups][kAtOnce<T>][4] = {};
     ASSAY_UNROLL
-    for (unsigned e = 0; e < 4; ++e) s[n][e] += fresh[n][e];
+    for (unsigned i = 0; i < kSteps; ++i) {
+      if (i >= steps) continue;
+      if constexpr (kHeld == 1) load(0, i);
+      ASSAY_UNROLL
+      for (unsigned n = 0; n < kAtOnce<T>; n += 2) {
+        const auto right = Math::right_across(keys + (first + n) * 8 * TileRing<T>::kPitch + i * Math::kStep,
+                                              TileRing<T>::kPitch);
+        ASSAY_UNROLL
+        for (unsigned g = 0; g < kGroups; ++g)
+          Math::multiply(left[g][i % kHeld], right, fresh[g][n], fresh[g][n + 1]);
+      }
+    }
+    ASSAY_UNROLL
+    for (unsigned g = 0; g < kGroups; ++g) {
+      ASSAY_UNROLL
+      for (unsigned e = 0; e < 4 * kAtOnce<T>; ++e) s[g][first + e / 4][e % 4] += fresh[g][e / 4][e % 4];
+    }
   }
 }
 
 // o = correction · o + p · values, for the tile's columns.
-template <class T>
-ASSAY_DEVICE void add_values(const float (&p)[kTileGroups][4], const T* values, const LaneRow (&rows)[2],
-                             float (&o)[kTileGroups][4]) {
+template <class T, int kGroups, int kValueTiles>
+ASSAY_DEVICE void add_values(const float (&p)[kGroups][kTileGroups][4], const T* values,
+                             const LaneRow (&rows)[kGroups][2],
+                             float (&o)[kGroups][kValueTiles][kTileGroups][4], unsigned tile) {
   using Math = TileMath<T>;
-  float fresh[kTileGroups][4] = {};
   ASSAY_UNROLL
-  for (unsigned i = 0; i < kTile / Math::kStep; ++i) {
-    const auto left = Math::left(p, static_cast<int>(i));
+  for (unsigned first = 0; first < kTileGroups; first += kAtOnce<T>) {
+    float fresh[kGroups][kAtOnce<T>][4] = {};
     ASSAY_UNROLL
-    for (unsigned n = 0; n < kTileGroups; n += 2) {
-      const auto right =
-          Math::right_down(values + i * Math::kStep * TileRing<T>::kPitch + n * 8, TileRing<T>::kPitch);
-      Math::multiply(left, right, fresh[n], fresh[n + 1]);
+    for (unsigned i = 0; i < kTile / Math::kStep; ++i) {
+      typename Math::Left left[kGroups];
+      ASSAY_UNROLL
+      for (unsigned g = 0; g < kGroups; ++g) left[g] = Math::left(p[g], static_cast<int>(i));
+      ASSAY_UNROLL
+      for (unsigned n = 0; n < kAtOnce<T>; n += 2) {
+        const auto right = Math::right_down(values + i * Math::kStep * TileRing<T>::kPitch + (first + n) * 8,
+                                            TileRing<T>::kPitch);
+        ASSAY_UNROLL
+        for (unsigned g = 0; g < kGroups; ++g) Math::multiply(left[g], right, fresh[g][n], fresh[g][n + 1]);
+      }
     }
-  }
-  ASSAY_UNROLL
-  for (unsigned n = 0; n < kTileGroups; ++n) {
     ASSAY_UNROLL
-    for (unsigned e = 0; e < 4; ++e) o[n][e] = fmaf(o[n][e], rows[e / 2].correction, fresh[n][e]);
+    for (unsigned g = 0; g < kGroups; ++g) {
+      ASSAY_UNROLL
+      for (unsigned e = 0; e < 4 * kAtOnce<T>; ++e) {
+        float& sum = o[g][tile][first + e / 4][e % 4];
+        sum = fmaf(sum, rows[g][e % 4 / 2].correction, fresh[g][e / 4][e % 4]);
+      }
+    }
   }
 }
 
 // A lane's part of one row, at the end: the result itself, or what the merge wants.
 template <int kValueTiles>
 ASSAY_DEVICE void finish_row(const AttentionArgs& a, const SequenceArgs& sequence, const AttentionWork& work,
-                             const float (&o)[kValueTiles][kTileGroups][4], const LaneRow& row, int half) {
+                             const float (&o)[kValueTiles][kTileGroups][4], const LaneRow& row,
+                             unsigned first_row, int half) {
   const unsigned kv_head = block_index().y, first_column = block_index().z * kValueTiles * kTile;
   float sum = row.sum + shuffle_xor(row.sum, 1);
   sum += shuffle_xor(sum, 2);
-  const unsigned in_tile = warp_id() * 16 + lane_id() / 4 + static_cast<unsigned>(half) * 8;
+  const unsigned in_tile = first_row + lane_id() / 4 + static_cast<unsigned>(half) * 8;
   const RowPlace place = row_place(a, sequence, work, kv_head, work.first_row + in_tile);
   if (!place.exists) return;
   const bool whole = work.partial == AttentionWork::kWhole;
@@ -284,8 +321,8 @@ ASSAY_DEVICE void finish_row(const AttentionArgs& a, const SequenceArgs& sequenc
   }
 }
 
-// Grid: pieces of work × key heads × groups of value columns. Block: 2 threads a row.
-template <class T, int kValueTiles>
+// Grid: pieces of work × key heads × groups of value columns. Block: a warp for 16 · kGroups rows.
+template <class T, int kValueTiles, int kGroups>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 2) flash_attention(AttentionArgs a) {
   const AttentionWork work = a.work[block_index().x];
   const SequenceArgs sequence = a.sequences[work.sequence];
@@ -300,29 +337,33 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 2) flash_attention(AttentionArgs a) {
   sync_block();
   ring.start();
 
-  const T* q = shared_memory<T>() + warp_id() * 16 * a.tiling.q_pitch;
-  LaneRow rows[2];
+  const unsigned first_row = warp_id() * (16 * kGroups);
+  const T* q = shared_memory<T>() + first_row * a.tiling.q_pitch;
+  LaneRow rows[kGroups][2];
   ASSAY_UNROLL
-  for (unsigned half = 0; half < 2; ++half) {
+  for (unsigned i = 0; i < 2 * kGroups; ++i) {
     const RowPlace place =
-        row_place(a, sequence, work, kv_head, work.first_row + warp_id() * 16 + lane_id() / 4 + half * 8);
-    rows[half].low = place.low;
-    rows[half].high = place.high;
+        row_place(a, sequence, work, kv_head, work.first_row + first_row + i * 8 + lane_id() / 4);
+    rows[i / 2][i % 2].low = place.low;
+    rows[i / 2][i % 2].high = place.high;
   }
-  float o[kValueTiles][kTileGroups][4] = {};
+  float o[kGroups][kValueTiles][kTileGroups][4] = {};
   for (unsigned step = work.key_begin / kTile; step * kTile < work.key_end; ++step) {
-    float s[kTileGroups][4] = {};
+    float s[kGroups][kTileGroups][4] = {};
     for (unsigned column = 0; column < a.qk_dim; column += kTile)
-      add_scores(q + column, a.tiling.q_pitch, ring.take(), a.qk_dim - column, s);
-    weigh(a, step, s, rows[0], 0);
-    weigh(a, step, s, rows[1], 1);
+      add_scores<T, kGroups>(q + column, a.tiling.q_pitch, ring.take(), a.qk_dim - column, s);
+    ASSAY_UNROLL
+    for (unsigned i = 0; i < 2 * kGroups; ++i)
+      weigh(a, step, s[i / 2], rows[i / 2][i % 2], static_cast<int>(i % 2));
     ASSAY_UNROLL
     for (unsigned v = 0; v < kValueTiles; ++v) {
-      if (v < value_tiles) add_values(s, ring.take(), rows, o[v]);
+      if (v < value_tiles) add_values<T, kGroups, kValueTiles>(s, ring.take(), rows, o, v);
     }
   }
-  finish_row<kValueTiles>(a, sequence, work, o, rows[0], 0);
-  finish_row<kValueTiles>(a, sequence, work, o, rows[1], 1);
+  ASSAY_UNROLL
+  for (unsigned i = 0; i < 2 * kGroups; ++i)
+    finish_row<kValueTiles>(a, sequence, work, o[i / 2], rows[i / 2][i % 2], first_row + i / 2 * 16,
+                            static_cast<int>(i % 2));
 }
 
 }  // namespace ASSAY_TARGET

@@ -31,7 +31,7 @@ Edges gate_edges() {
 
 namespace {
 
-GateShape shape_of(const MoeGateCall& call) {
+GateShape gate_shape_of(const MoeGateCall& call) {
   return {.tokens = call.logits.rows(),
           .experts = call.logits.columns(),
           .top_k = call.rule.top_k,
@@ -46,7 +46,7 @@ std::vector<LaunchPlan> plans_of_gate(const DeviceLimits& limits, const Arithmet
                     experts % rule.groups == 0 && rule.chosen_groups <= rule.groups;
   if (arithmetic.storage() != Real::f32 || !fits || (call.correction && !is_stored_vector(call.correction)))
     return {};
-  return {plan_gate(limits, shape_of(call))};
+  return {plan_gate(limits, gate_shape_of(call))};
 }
 
 Routing run_gate(Machine& machine, Ops& ops, const MoeGateCall& call, const GateLaunchers& launchers) {
@@ -78,7 +78,7 @@ Routing run_gate(Machine& machine, Ops& ops, const MoeGateCall& call, const Gate
       .weights = staging->out(routing.weights),
       .weights_stride = routing.weights.stride(),
   };
-  launchers.gate(plan_gate(machine.limits(), shape_of(call)), arguments, staging->stream());
+  launchers.gate(plan_gate(machine.limits(), gate_shape_of(call)), arguments, staging->stream());
   staging->finish();
   return routing;
 }

@@ -56,13 +56,14 @@ struct GemmPlan {
   LaunchPlan launch;
   GemmTileSize size = GemmTileSize::small;
   std::size_t tile_rows = 64, row_tiles = 0;
+  bool fed = false;  // by the copy engine: GemmArgs::maps
 };
 // `group_rows`: how many rows each group has. fits = false of fp8 before sm_89.
 GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
                        std::span<const std::size_t> group_rows);
-// fits = false on anything but sm_90, and of other maths than fp8 and bf16 of bf16.
+// fits = false on anything but sm_90, and of other maths than fp8 and bf16 of bf16. `fed`: of gemm_wgmma_tma.cuh.
 GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
-                         std::span<const std::size_t> group_rows);
+                         std::span<const std::size_t> group_rows, bool fed);
 
 struct GemvPlan {
   LaunchPlan launch;

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/tensor_map.h"
+
 namespace assay::cuda {
 
 struct GemmWeight {
@@ -33,6 +35,9 @@ struct GemmArgs {
   std::int32_t x_scale_columns = 1;
 
   const GemmWeight* weights = nullptr;  // one a group
+  // Of kernels that the copy engine feeds: x's, in tiles of a block's rows, and behind it each group's W's, in tiles
+  // of 128 outputs. Of a group without rows it is not looked at.
+  const TensorMap* maps = nullptr;
   std::int64_t w_pitch = 0;
   // The scale of W's element (o, i) is number (first_row + o) / block_rows × scale_columns + i /
   // block_columns. Where scale_columns is not 1, blocks are whole slabs wide.

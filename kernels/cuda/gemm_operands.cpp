@@ -147,4 +147,24 @@ DeviceW Operations::weight(const WeightView& weight, const Product& product, con
   return w;
 }
 
+const TensorMap* Operations::maps(const GemmArgs& args, const std::vector<GemmWeight>& weights,
+                                  const GemmShape& shape, const GemmPlan& plan) {
+  constexpr std::uint32_t kOutputs = 128;  // of a tile
+  if (!plan.fed || args.rows == 0) return nullptr;
+  TileSource source = {.base = args.x,
+                       .rows = static_cast<std::uint64_t>(args.rows),
+                       .row_bytes = shape.inputs * static_cast<std::uint64_t>(bytes_of(shape.codes)),
+                       .pitch = static_cast<std::uint64_t>(args.x_pitch),
+                       .tile_rows = static_cast<std::uint32_t>(plan.tile_rows)};
+  std::vector<TensorMap> maps = {staging_->tensor_map(source)};
+  source.rows = shape.outputs;
+  source.pitch = static_cast<std::uint64_t>(args.w_pitch);
+  source.tile_rows = kOutputs;
+  for (const GemmWeight& weight : weights) {
+    source.base = weight.codes;
+    maps.push_back(weight.codes == nullptr ? TensorMap() : staging_->tensor_map(source));
+  }
+  return upload(std::move(maps));
+}
+
 }  // namespace assay::cuda

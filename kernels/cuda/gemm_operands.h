@@ -50,6 +50,9 @@ class Operations {
   DeviceX for_gemv(const DeviceRows& x, GemmMath math);
   DeviceW weight(const WeightView& weight, const Product& product, const WeightView& bias,
                  const Arithmetic& arithmetic);
+  // GemmArgs::maps of a plan that wants them, else none.
+  const TensorMap* maps(const GemmArgs& args, const std::vector<GemmWeight>& weights, const GemmShape& shape,
+                        const GemmPlan& plan);
   template <class T>
   const T* upload(std::vector<T> values) {
     kept_.push_back(std::make_shared<std::vector<T>>(std::move(values)));

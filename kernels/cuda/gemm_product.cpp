@@ -99,13 +99,15 @@ GemmShape shape_on(TensorUnit unit, GemmShape shape) {
 
 GemmPlan plan_gemm(TensorUnit unit, const DeviceLimits& limits, const GemmShape& shape,
                    std::span<const std::size_t> group_rows) {
-  return unit == TensorUnit::wgmma ? plan_gemm_wgmma(limits, shape, group_rows)
-                                   : plan_gemm_mma(limits, shape_on(unit, shape), group_rows);
+  if (unit == TensorUnit::wgmma || unit == TensorUnit::wgmma_tma)
+    return plan_gemm_wgmma(limits, shape, group_rows, unit == TensorUnit::wgmma_tma);
+  return plan_gemm_mma(limits, shape_on(unit, shape), group_rows);
 }
 
 void launch_gemm(TensorUnit unit, const GemmLaunchers& launchers, const GemmPlan& plan,
                  const GemmShape& shape, const GemmArgs& args, Stream stream) {
-  const auto launch = unit == TensorUnit::wgmma ? launchers.wgmma : launchers.mma;
+  const bool warpgroups = unit == TensorUnit::wgmma || unit == TensorUnit::wgmma_tma;
+  const auto launch = warpgroups ? launchers.wgmma : launchers.mma;
   launch(plan, shape_on(unit, shape), args, stream);
 }
 
@@ -121,6 +123,17 @@ bool GemmKind::computes(const Product& product, const DeviceLimits& limits,
 const std::vector<GemmKind>& gemm_kinds() {
   using enum TensorUnit;
   static const std::vector<GemmKind> kinds = {
+      {"fp8_wgmma_tma",
+       "FP8 by blocks on Hopper's warpgroups, fed by its copy engine",
+       wgmma_tma,
+       {GemmMath::fp8},
+       kOfFp8,
+       kFp8Promotion},
+      {"bf16_wgmma_tma",
+       "BF16 on Hopper's warpgroups, fed by its copy engine",
+       wgmma_tma,
+       {GemmMath::bf16},
+       kOf16Bits},
       {"fp8_wgmma", "FP8 by blocks on Hopper's warpgroups", wgmma, {GemmMath::fp8}, kOfFp8, kFp8Promotion},
       {"bf16_wgmma", "BF16 on Hopper's warpgroups", wgmma, {GemmMath::bf16}, kOf16Bits},
       {"fp8_mma", "FP8 by blocks on tensor cores for it", mma, {GemmMath::fp8}, kOfFp8, kFp8Promotion},

@@ -22,8 +22,8 @@ bool same_form(const std::vector<WeightView>& weights);
 
 Finish finish_of(GemmMath math, const Arithmetic& arithmetic, ResultRounding rounding);
 
-// mma_half: mma, of FP8 taken to float16.
-enum class TensorUnit : std::uint8_t { mma, mma_half, wgmma };
+// mma_half: mma, of FP8 taken to float16. wgmma_tma: wgmma, fed by the copy engine.
+enum class TensorUnit : std::uint8_t { mma, mma_half, wgmma, wgmma_tma };
 
 // A kernel of the registry: "cuda." and, for experts in groups, "cuda.grouped_" before its name.
 struct GemmKind {

@@ -13,7 +13,7 @@ inline namespace ASSAY_TARGET {
 // A block's tile: rows [row, row + rows) of x, all of one group; outputs from `output` on.
 struct GemmTile {
   GemmWeight weight;
-  std::int32_t row = 0, rows = 0, output = 0;
+  std::int32_t row = 0, rows = 0, output = 0, group = 0;
 };
 
 // Tiles are taken in bands of so many tiles of rows, and within a band output by output: blocks that run at
@@ -43,6 +43,7 @@ ASSAY_DEVICE GemmTile find_tile(const GemmArgs& args, unsigned block, int tile_r
     end = args.group_rows[group + 1];
     first_tile = args.group_tiles[group];
   }
+  tile.group = group;
   tile.weight = args.weights[group];
   tile.row = first + (row_tile - first_tile) * tile_rows;
   tile.rows = end - tile.row < tile_rows ? end - tile.row : tile_rows;

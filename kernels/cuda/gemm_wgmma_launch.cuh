@@ -4,16 +4,18 @@
 
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/gemm_wgmma.cuh"
+#include "kernels/cuda/gemm_wgmma_tma.cuh"
 
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
 
 template <class Math, int kSteps>
 void launch_warpgroups(const GemmPlan& plan, const GemmArgs& args, Stream stream) {
-  if (plan.size == GemmTileSize::small)
-    launch(plan.launch, gemm_wgmma<Math, 1, kSteps>, stream, args);
-  else
-    launch(plan.launch, gemm_wgmma<Math, 2, kSteps>, stream, args);
+  const bool small = plan.size == GemmTileSize::small;
+  if (plan.fed && small) return launch(plan.launch, gemm_wgmma_tma<Math, 1, kSteps>, stream, args);
+  if (plan.fed) return launch(plan.launch, gemm_wgmma_tma<Math, 2, kSteps>, stream, args);
+  if (small) return launch(plan.launch, gemm_wgmma<Math, 1, kSteps>, stream, args);
+  launch(plan.launch, gemm_wgmma<Math, 2, kSteps>, stream, args);
 }
 inline void launch_wgmma(const GemmPlan& plan, const GemmShape& shape, const GemmArgs& args, Stream stream) {
   if (shape.math == GemmMath::bf16) return launch_warpgroups<Bf16Wgmma, 4>(plan, args, stream);

@@ -7,7 +7,7 @@ namespace assay::cuda {
 
 // Asks the driver for more than 48 KiB of shared memory, where the plan does.
 void allow_shared(const void* kernel, const LaunchPlan& plan);
-// Throws Error for what the launch just made was refused with.
-void check_launch(const LaunchPlan& plan);
+// Throws Error for what a launch was refused with; `status` is cudart's.
+void check_launch(const LaunchPlan& plan, int status);
 
 }  // namespace assay::cuda

@@ -21,6 +21,9 @@ std::string broken_limit(const DeviceLimits& limits, const LaunchPlan& plan) {
     return says("shared memory a block", plan.shared_bytes, limits.shared_per_block);
   if (plan.registers > limits.registers_per_thread)
     return says("registers a thread", plan.registers, limits.registers_per_thread);
+  if (plan.cluster > 1 && limits.sm < 90) return says("blocks a cluster", plan.cluster, 1);
+  if (plan.grid.x % plan.cluster != 0)
+    return fmt::format("{} blocks in x are not whole clusters of {}", plan.grid.x, plan.cluster);
   if (plan.grid.x > kMostGridColumns) return says("blocks in x", plan.grid.x, kMostGridColumns);
   if (plan.grid.y > kMostGridRows) return says("blocks in y", plan.grid.y, kMostGridRows);
   if (plan.grid.z > kMostGridRows) return says("blocks in z", plan.grid.z, kMostGridRows);
@@ -37,6 +40,7 @@ LaunchPlan checked_plan(const DeviceLimits& limits, LaunchChoice choice) {
   plan.block = {choice.threads, 1, 1};
   plan.shared_bytes = choice.shared_bytes;
   plan.stages = choice.stages;
+  plan.cluster = choice.cluster;
   plan.registers = choice.registers;
   plan.why = std::move(choice.why);
   const std::string broken = broken_limit(limits, plan);
@@ -56,9 +60,10 @@ void require_fits(const LaunchPlan& plan) {
 std::string describe(const LaunchPlan& plan) {
   if (!plan.fits) return plan.why;
   return fmt::format(
-      "{}{}: grid {}×{}×{}, block {}, {} bytes of shared memory, {} an SM", plan.variant,
+      "{}{}: grid {}×{}×{}{}, block {}, {} bytes of shared memory, {} an SM", plan.variant,
       plan.stages > 1 ? fmt::format(", {} stages", plan.stages) : std::string(), plan.grid.x, plan.grid.y,
-      plan.grid.z, plan.block.x, with_thousands(plan.shared_bytes),
+      plan.grid.z, plan.cluster > 1 ? fmt::format(" in clusters of {}", plan.cluster) : std::string(),
+      plan.block.x, with_thousands(plan.shared_bytes),
       plan.blocks_per_sm == 1 ? std::string("1 block") : fmt::format("{} blocks", plan.blocks_per_sm));
 }
 

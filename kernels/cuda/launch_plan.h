@@ -24,6 +24,7 @@ struct LaunchPlan {
   Extent3 grid, block;  // blocks are one-dimensional, and whole warps
   std::size_t shared_bytes = 0;
   int stages = 1;              // of a pipeline through shared memory
+  unsigned cluster = 1;        // blocks that run side by side and share what they copy: sm_90 on
   unsigned registers = 0;      // a thread may have: what __launch_bounds__ makes of it
   unsigned blocks_per_sm = 0;  // resident at once
   bool fits = true;
@@ -38,6 +39,7 @@ struct LaunchChoice {
   unsigned threads = 0;
   std::size_t shared_bytes = 0;
   int stages = 1;
+  unsigned cluster = 1;
   unsigned registers = 64;
   std::string why;
 };

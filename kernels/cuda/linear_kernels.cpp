@@ -23,6 +23,7 @@ Matrix run_gemm(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
   const DeviceW w = operations.weight(call.weight, product, call.bias, ops.arithmetic());
   GemmArgs args = gemm_args(x, w, shape, plan);
   args.rows = static_cast<std::int32_t>(call.x.rows());
+  args.maps = operations.maps(args, {w.weight}, shape, plan);
   args.weights = operations.upload(std::vector<GemmWeight>{w.weight});
   args.y = operations.staging().out(y);
   args.y_pitch = static_cast<std::int64_t>(y.stride());

@@ -40,6 +40,7 @@ class EmulatedStaging final : public Staging {
     counters_.resize(std::max(count, counters_.size()));
     return counters_.data();
   }
+  TensorMap tensor_map(const TileSource& source) const override { return emulated_tensor_map(source); }
   Stream stream() const override { return nullptr; }
   void finish() override {
     throw_if_not_finite();

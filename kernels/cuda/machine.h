@@ -19,6 +19,7 @@
 #include "core/system/error.h"
 #include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/extent.h"
+#include "kernels/cuda/tensor_map.h"
 #include "refimpl/ops/matrix.h"
 #include "refimpl/ops/weight_view.h"
 
@@ -49,6 +50,8 @@ class Staging {
   // for the kernel anyway throws for it in finish(); in a model's memory it is looked at in synchronise(), so that no
   // product waits for it.
   virtual std::int32_t* not_finite();
+  // For kernels that the copy engine feeds.
+  virtual TensorMap tensor_map(const TileSource& source) const = 0;
   virtual Stream stream() const = 0;
   // Waits for the kernels of the stream, and brings back what write() staged. Throws Error for what went
   // wrong on the device, Error::input where the word of not_finite() was set.

@@ -1,6 +1,8 @@
 // Reading and writing global memory: stored vectors, and four float32 at a time where they are aligned.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/stored_vector.h"
 
@@ -20,6 +22,21 @@ ASSAY_DEVICE float element(const StoredVector& vector, std::uint64_t i) {
 struct alignas(16) Quad {
   float v[4];
 };
+
+struct alignas(8) Pair {
+  float v[2];
+};
+
+// Four aligned bytes, whatever they are.
+ASSAY_DEVICE std::uint32_t load_word(const void* at) {
+#ifdef __CUDA_ARCH__
+  return *static_cast<const std::uint32_t*>(at);
+#else
+  std::uint32_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+#endif
+}
 
 ASSAY_DEVICE bool aligned16(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;

@@ -8,16 +8,22 @@
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
 
+template <class T, int kRowGroups>
+void launch_latents(const AttentionPlan& plan, const AttentionArgs& a, Stream stream) {
+  if (plan.tiling.keys == 32) return launch(plan.tiles, mla_attention<T, kRowGroups, 32>, stream, a);
+  launch(plan.tiles, mla_attention<T, kRowGroups, 16>, stream, a);
+}
 inline void launch_mla_attention(const AttentionPlan& plan, const AttentionArgs& a, unsigned element_bytes,
                                  Stream stream) {
   const unsigned groups = plan.tiling.rows / 16;
+  if (plan.tiles.cluster == 2) return launch(plan.tiles, mla_attention_pair<bf16, 4>, stream, a);
   if (element_bytes == 2) {
-    if (groups == 1) return launch(plan.tiles, mla_attention<bf16, 1>, stream, a);
-    if (groups == 2) return launch(plan.tiles, mla_attention<bf16, 2>, stream, a);
-    return launch(plan.tiles, mla_attention<bf16, 4>, stream, a);
+    if (groups == 1) return launch_latents<bf16, 1>(plan, a, stream);
+    if (groups == 2) return launch_latents<bf16, 2>(plan, a, stream);
+    return launch_latents<bf16, 4>(plan, a, stream);
   }
-  if (groups == 1) return launch(plan.tiles, mla_attention<float, 1>, stream, a);
-  return launch(plan.tiles, mla_attention<float, 2>, stream, a);
+  if (groups == 1) return launch_latents<float, 1>(plan, a, stream);
+  launch(plan.tiles, mla_attention<float, 2, 16>, stream, a);
 }
 
 inline void launch_into_latents(const LaunchPlan& plan, const MlaProductArgs& a, unsigned element_bytes,

@@ -137,6 +137,7 @@ class Mixture {
     GemmArgs args = gemm_args(of_x, w, shape, plan);
     args.rows = first_rows.back();
     args.groups = static_cast<std::int32_t>(weights.size());
+    args.maps = operations_.maps(args, weights, shape, plan);
     args.weights = operations_.upload(std::move(weights));
     args.group_rows = operations_.upload(std::move(first_rows));
     args.group_tiles = operations_.upload(std::move(first_tiles));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <tuple>
 
 #include "core/system/error.h"
 
@@ -12,9 +13,9 @@ namespace assay::cuda {
 namespace {
 
 constexpr std::size_t kStep = 64;  // keys, and columns, of a tile of flash_attention.cuh
+constexpr std::size_t kTallRows = 128;
 constexpr std::size_t kNoSplit = std::numeric_limits<std::size_t>::max() / 2;
-constexpr unsigned kMlaThreads = 256, kMergeThreads = 128;
-constexpr std::size_t kMostMla = 512;  // columns of values that a block's warps share out
+constexpr unsigned kMlaThreads = 32 * kMlaWarps, kMergeThreads = 128;
 
 std::size_t group_of(const AttentionShape& shape) {
   return shape.heads / shape.kv_heads;
@@ -80,10 +81,13 @@ void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, At
     plan.merges.push_back({narrow(sequence), narrow(row), narrow(plan.partials), narrow(pieces)});
     plan.partials += pieces;
   });
-  // Under a causal mask a prompt's last tiles have the most to do: they are not to begin last.
-  std::stable_sort(plan.work.begin(), plan.work.end(), [](const AttentionWork& a, const AttentionWork& b) {
-    return a.key_end - a.key_begin > b.key_end - b.key_begin;
-  });
+  // Under a causal mask a prompt's last tiles have the most to do: they are not to begin last. Of equals those that
+  // read the same keys are neighbours: the second finds them in the L2 cache.
+  const auto order = [](const AttentionWork& w) {
+    return std::tuple(w.key_begin - w.key_end, w.sequence, w.key_begin, w.first_row);
+  };
+  std::sort(plan.work.begin(), plan.work.end(),
+            [&](const AttentionWork& a, const AttentionWork& b) { return order(a) < order(b); });
 }
 
 LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, const AttentionPlan& plan) {
@@ -129,9 +133,36 @@ AttentionTiling tiling_of(const AttentionShape& shape, std::size_t rows, std::si
 }
 
 // Of the compiled instances (-Xptxas -v, the most of sm_80, sm_89 and sm_90a), in steps of 8.
-unsigned registers_of(unsigned element_bytes, unsigned value_tiles) {
+unsigned registers_of(unsigned element_bytes, unsigned value_tiles, unsigned row_groups) {
+  if (row_groups == 2) return 255;
   if (element_bytes == 2) return value_tiles == 4 ? 255 : value_tiles == 2 ? 224 : 192;
-  return value_tiles == 2 ? 216 : 184;
+  return value_tiles == 2 ? 224 : 184;
+}
+
+// Of the depths of the ring the one with the most tiles under way on an SM, so many; 0: none fits.
+std::size_t choose_ring(const DeviceLimits& limits, const AttentionShape& shape, std::size_t rows,
+                        AttentionPlan& plan) {
+  const auto threads = static_cast<unsigned>(2 * rows / plan.row_groups);
+  const unsigned registers = registers_of(shape.element_bytes, plan.value_tiles, plan.row_groups);
+  std::size_t best = 0;
+  for (const std::size_t stages : {2, 3, 4}) {
+    const AttentionTiling t = tiling_of(shape, rows, stages);
+    const std::size_t under_way = (stages - 1) * resident_blocks(limits, threads, t.shared_bytes, registers);
+    if (under_way <= best) continue;
+    best = under_way;
+    plan.tiling = t;
+  }
+  return best;
+}
+
+// 32 rows a warp read keys and values from shared memory half as often, where registers hold the sums of so many: of heads
+// of 64 columns (of 128 some spill). For prompts alone, which occupy the device with tiles of 128 rows.
+bool wants_tall_tiles(const DeviceLimits& limits, const AttentionShape& shape, unsigned value_tiles) {
+  if (shape.element_bytes != 2 || value_tiles > 1 || rows_wanted(shape, kTallRows) < kTallRows) return false;
+  std::size_t tiles = 0;
+  for_each_tile(shape, kTallRows,
+                [&](std::size_t, std::size_t, const KeyRange&) { tiles += shape.kv_heads; });
+  return tiles >= limits.sm_count;
 }
 
 }  // namespace
@@ -142,21 +173,17 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
   const std::size_t most_tiles = shape.element_bytes == 2 ? 4 : 2;
   const std::size_t tiles = blocks_for(shape.v_dim, kStep);
   plan.value_tiles = static_cast<unsigned>(tiles == 1 ? 1 : tiles == 2 || most_tiles == 2 ? 2 : 4);
-  const unsigned registers = registers_of(shape.element_bytes, plan.value_tiles);
 
-  // The most rows that fit; of the depths of the ring the one with the most tiles under way on an SM.
-  std::size_t rows = rows_wanted(shape, 64), best = 0;
-  for (; rows >= 16; rows = round_up(rows / 2, 16)) {
-    for (const std::size_t stages : {2, 3, 4}) {
-      const AttentionTiling t = tiling_of(shape, rows, stages);
-      const auto threads = static_cast<unsigned>(2 * rows);
-      const std::size_t under_way =
-          (stages - 1) * resident_blocks(limits, threads, t.shared_bytes, registers);
-      if (under_way <= best) continue;
-      best = under_way;
-      plan.tiling = t;
-    }
-    if (best != 0 || rows == 16) break;
+  std::size_t best = 0;  // tiles under way
+  if (wants_tall_tiles(limits, shape, plan.value_tiles)) {
+    plan.row_groups = 2;
+    best = choose_ring(limits, shape, kTallRows, plan);
+  }
+  if (best == 0) plan.row_groups = 1;
+  for (std::size_t rows = rows_wanted(shape, 64); best == 0;
+       rows = round_up(rows / 2, 16)) {  // the most that fit
+    best = choose_ring(limits, shape, rows, plan);
+    if (rows == 16) break;
   }
   if (best == 0) plan.tiling = tiling_of(shape, 16, 2);
 
@@ -169,10 +196,10 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
                                       plan.value_tiles, shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
                .grid = {static_cast<unsigned>(plan.work.size()), static_cast<unsigned>(shape.kv_heads),
                         static_cast<unsigned>(value_groups)},
-               .threads = 2 * plan.tiling.rows,
+               .threads = 2 * plan.tiling.rows / plan.row_groups,
                .shared_bytes = plan.tiling.shared_bytes,
                .stages = static_cast<int>(plan.tiling.stages),
-               .registers = registers,
+               .registers = registers_of(shape.element_bytes, plan.value_tiles, plan.row_groups),
                .why = fmt::format("{} pieces of work; {} tiles of 64 × 64 under way on an SM",
                                   plan.work.size(), best)});
   plan.merge = merge_plan(limits, shape, plan);
@@ -184,52 +211,61 @@ namespace {
 AttentionTiling mla_tiling(const AttentionShape& shape, std::size_t rows, std::size_t keys,
                            std::size_t stages) {
   const std::size_t vector = 16 / shape.element_bytes, pitch = round_up(shape.qk_dim, 16) + vector;
-  const std::size_t units = rows / 16 * (keys / 16), warps = kMlaThreads / 32;
   AttentionTiling t = {.rows = static_cast<std::uint32_t>(rows),
                        .keys = static_cast<std::uint32_t>(keys),
                        .stages = static_cast<std::uint32_t>(stages),
-                       .q_pitch = static_cast<std::uint32_t>(pitch),
                        .key_pitch = static_cast<std::uint32_t>(pitch),
                        .weight_pitch = static_cast<std::uint32_t>(keys + vector),
-                       .score_parts = static_cast<std::uint32_t>(units < warps ? warps / units : 1)};
+                       .score_parts = rows == 16 ? kMlaWarps : kMlaWarps / 2};
   std::size_t at = 0;
   const auto place = [&](std::size_t bytes) {
     const auto here = static_cast<std::uint32_t>(at);
     at += bytes;
     return here;
   };
-  place(rows * pitch * shape.element_bytes);
   t.ring = place(stages * keys * pitch * shape.element_bytes);
-  t.scores = place(t.score_parts * rows * (keys + 4) * sizeof(float));
+  t.scores = place(t.score_parts * rows * (keys + kScorePad) * sizeof(float));
   t.weights = place(rows * t.weight_pitch * shape.element_bytes);
-  t.shares = place(3 * rows * sizeof(float));
+  t.shares = place(4 * rows * sizeof(float));
   t.rows_found = place(2 * keys * sizeof(std::int32_t));
   t.shared_bytes = static_cast<std::uint32_t>(at);
   return t;
 }
 
 unsigned mla_registers(unsigned element_bytes, std::size_t rows) {
-  if (element_bytes == 2) return rows == 64 ? 248 : rows == 32 ? 160 : 120;
-  return rows == 32 ? 168 : 128;
+  if (element_bytes == 2) return rows == 64 ? 255 : rows == 32 ? 168 : 112;
+  return rows == 32 ? 232 : 216;
 }
 
-// Rows first, since every block of rows reads the cache anew; then two steps under way instead of one. How
-// many rows depends on the heads alone, not on how many queries there are, and with it the order of sums.
+// Rows first, since every block of rows reads the cache anew; then several steps under way instead of one, long ones
+// before many. How many rows depends on the heads alone, not on how many queries there are, and with it the order
+// of sums.
 bool choose_mla_tiling(const DeviceLimits& limits, const AttentionShape& shape, AttentionTiling& chosen) {
   const bool wide = shape.element_bytes == 4;
   const std::size_t wanted = shape.heads <= 16 ? 16 : shape.heads <= 32 || wide ? 32 : 64;
-  for (const std::size_t stages : {2, 1}) {
+  const auto fits = [&](std::size_t rows, std::size_t keys, std::size_t stages) {
+    const AttentionTiling t = mla_tiling(shape, rows, keys, stages);
+    if (resident_blocks(limits, kMlaThreads, t.shared_bytes, mla_registers(shape.element_bytes, rows)) == 0)
+      return false;
+    chosen = t;
+    return true;
+  };
+  for (const bool many : {true, false}) {
     for (std::size_t rows = wanted; rows >= 16; rows /= 2) {
-      for (const std::size_t keys : {64, 32, 16}) {
-        if (wide && keys > 32) continue;
-        chosen = mla_tiling(shape, rows, keys, stages);
-        if (resident_blocks(limits, kMlaThreads, chosen.shared_bytes,
-                            mla_registers(shape.element_bytes, rows)) != 0)
-          return true;
+      for (const std::size_t keys : {32, 16}) {
+        if (wide && rows == 32 && keys == 32) continue;  // of which registers spill
+        if (many ? fits(rows, keys, 3) || fits(rows, keys, 2) : fits(rows, keys, 1)) return true;
       }
     }
   }
   return false;
+}
+
+// Whether blocks go in pairs that read the cache once for both (MlaPairRing): tiles 2 i and 2 i + 1 are the same query's
+// heads, see the same keys and are cut alike, so that they follow each other in plan.work.
+bool goes_in_pairs(const DeviceLimits& limits, const AttentionShape& shape, const AttentionTiling& t) {
+  return limits.sm >= 90 && shape.window == 0 && shape.element_bytes == 2 && t.rows == 64 && t.keys == 32 &&
+         shape.heads % (2 * t.rows) == 0 && shape.qk_dim % 16 == 0;
 }
 
 }  // namespace
@@ -239,6 +275,7 @@ AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShap
   AttentionPlan plan;
   choose_mla_tiling(limits, shape, plan.tiling);
   cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit), plan);
+  const bool pairs = goes_in_pairs(limits, shape, plan.tiling);
   plan.tiles = checked_plan(
       limits, {.kernel = "mla_attention",
                .variant = fmt::format("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,
@@ -247,13 +284,16 @@ AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShap
                .threads = kMlaThreads,
                .shared_bytes = plan.tiling.shared_bytes,
                .stages = static_cast<int>(plan.tiling.stages),
+               .cluster = pairs ? 2u : 1u,
                .registers = mla_registers(shape.element_bytes, plan.tiling.rows),
                .why = fmt::format("a row of the cache is read once for {} rows; {} pieces of work",
-                                  plan.tiling.rows, plan.work.size())});
-  if (shape.v_dim > kMostMla || shape.v_dim > shape.qk_dim || shape.kv_heads != 1) {
+                                  (pairs ? 2 : 1) * plan.tiling.rows, plan.work.size())});
+  if (shape.v_dim > kMostLatent || shape.v_dim > shape.qk_dim || shape.qk_dim > kMostLatentKey ||
+      shape.kv_heads != 1) {
     plan.tiles.fits = false;
-    plan.tiles.why = fmt::format("values of {} columns, where latents have up to {}", shape.v_dim,
-                                 std::min(shape.qk_dim, kMostMla));
+    plan.tiles.why =
+        fmt::format("rows of {} columns with values of {}, where a block has room for {} with {}",
+                    shape.qk_dim, shape.v_dim, kMostLatentKey, kMostLatent);
   }
   plan.merge = merge_plan(limits, shape, plan);
   return plan;

@@ -47,6 +47,7 @@ struct AttentionPlan {
   LaunchPlan tiles, merge;  // merge: a grid of nothing where no tile was cut
   AttentionTiling tiling;
   unsigned value_tiles = 1;         // of 64 columns: which instance of flash_attention
+  unsigned row_groups = 1;          // of 16 rows, a warp's: likewise
   std::vector<AttentionWork> work;  // the longest first
   std::vector<MergeWork> merges;
   std::size_t partials = 0;

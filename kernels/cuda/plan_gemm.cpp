@@ -18,18 +18,27 @@
 namespace assay::cuda {
 namespace {
 
-constexpr int kFewestStages = 2, kStages = 4, kWgmmaStages = 6, kFewestWgmmaStages = 3;
+// How deep a pipeline may be. Stages that threads fill themselves need one that the tensor cores still read.
+struct Depth {
+  int fewest, most;
+};
+constexpr int kStages = 4;
+constexpr Depth kMmaDepth = {2, kStages}, kWgmmaDepth = {3, 6}, kFedDepth = {2, 6};
 
 // What a tile is made of; the kernels' templates say the same, and the launchers hold the two together.
 struct Tile {
   GemmTileSize size;
   std::size_t rows, outputs;
   unsigned threads, registers;
+  bool fed = false;  // by the copy engine
 };
 constexpr Tile kLarge = {GemmTileSize::large, 128, 128, 256, 255};
 constexpr Tile kSmall = {GemmTileSize::small, 64, 64, 128, 176};
 constexpr Tile kTwoWarpgroups = {GemmTileSize::large, 128, 128, 256, 255};
 constexpr Tile kOneWarpgroup = {GemmTileSize::small, 64, 128, 128, 255};
+// And one more that brings the tiles. 168: what a thread begins with, before registers change hands.
+constexpr Tile kTwoFedWarpgroups = {GemmTileSize::large, 128, 128, 384, 168, true};
+constexpr Tile kOneFedWarpgroup = {GemmTileSize::small, 64, 128, 256, 255, true};
 
 std::size_t planes(GemmMath math) {
   return math == GemmMath::exact ? 3 : 1;
@@ -42,8 +51,16 @@ std::size_t depth(GemmMath math) {
   return 128 / x_bytes(math);
 }
 
+// Behind the tiles of a stage that is fed: two barriers, and a scale for each row, half of the outputs and unit.
+std::size_t fed_bytes(const Tile& tile, const GemmShape& shape) {
+  if (!tile.fed) return 0;
+  const std::size_t units = shape.promotion == 128 ? 1 : 2;
+  return 2 * sizeof(std::uint64_t) +
+         (shape.math == GemmMath::fp8 ? units * 2 * tile.rows * sizeof(float) : 0);
+}
+
 std::size_t stage_bytes(const Tile& tile, const GemmShape& shape) {
-  return planes(shape.math) * tile.rows * 128 +
+  return fed_bytes(tile, shape) + planes(shape.math) * tile.rows * 128 +
          tile.outputs * depth(shape.math) * static_cast<std::size_t>(bytes_of(shape.codes));
 }
 
@@ -55,12 +72,13 @@ std::size_t tiles_of_rows(const Tile& tile, std::span<const std::size_t> group_r
 
 GemmPlan plan_with(const DeviceLimits& limits, const GemmShape& shape,
                    std::span<const std::size_t> group_rows, const Tile& tile, std::string_view kernel,
-                   int fewest, int most) {
+                   const Depth& deep) {
   const std::size_t stage = stage_bytes(tile, shape);
   const int fitting = static_cast<int>(limits.shared_per_block / stage);
-  const int stages = std::clamp(fitting, fewest, most);
+  const int stages = std::clamp(fitting, deep.fewest, deep.most);
   GemmPlan plan;
   plan.size = tile.size;
+  plan.fed = tile.fed;
   plan.tile_rows = tile.rows;
   plan.row_tiles = tiles_of_rows(tile, group_rows);
   const std::size_t blocks = plan.row_tiles * blocks_for(shape.outputs, tile.outputs);
@@ -134,22 +152,24 @@ GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
   if (shape.math == GemmMath::fp8 && limits.sm < 89)
     return unfit("mma", fmt::format("sm_{} has no tensor cores for FP8", limits.sm));
   if (has_large_tile(limits, shape)) {
-    GemmPlan large = plan_with(limits, shape, group_rows, kLarge, "mma", kFewestStages, kStages);
+    GemmPlan large = plan_with(limits, shape, group_rows, kLarge, "mma", kMmaDepth);
     if (occupies(limits, large)) return large;
   }
-  return plan_with(limits, shape, group_rows, kSmall, "mma", kFewestStages, kStages);
+  return plan_with(limits, shape, group_rows, kSmall, "mma", kMmaDepth);
 }
 
 GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
-                         std::span<const std::size_t> group_rows) {
+                         std::span<const std::size_t> group_rows, bool fed) {
   const bool fp8 = shape.math == GemmMath::fp8 && shape.promotion >= 64;
   const bool bf16 = shape.math == GemmMath::bf16 && shape.codes == Codes::bf16;
   if (limits.sm != 90) return unfit("wgmma", fmt::format("sm_{} has no wgmma", limits.sm));
   if (!fp8 && !bf16) return unfit("wgmma", "only FP8 in blocks of 64 or 128, and BF16");
+  const std::string_view kernel = fed ? "wgmma_tma" : "wgmma";
+  const Depth& deep = fed ? kFedDepth : kWgmmaDepth;
   GemmPlan large =
-      plan_with(limits, shape, group_rows, kTwoWarpgroups, "wgmma", kFewestWgmmaStages, kWgmmaStages);
+      plan_with(limits, shape, group_rows, fed ? kTwoFedWarpgroups : kTwoWarpgroups, kernel, deep);
   if (occupies(limits, large)) return large;
-  return plan_with(limits, shape, group_rows, kOneWarpgroup, "wgmma", kFewestWgmmaStages, kWgmmaStages);
+  return plan_with(limits, shape, group_rows, fed ? kOneFedWarpgroup : kOneWarpgroup, kernel, deep);
 }
 
 Edges gemm_edges() {

@@ -324,6 +324,7 @@ class DeviceStaging final : public Staging {
   std::int32_t* not_finite() override {
     return memory_ == nullptr ? Staging::not_finite() : memory_->not_finite();
   }
+  TensorMap tensor_map(const TileSource& source) const override { return driver_tensor_map(source); }
   Stream stream() const override { return stream_; }
   void finish() override {
     bool waited_for = memory_ == nullptr;
@@ -413,8 +414,9 @@ void allow_shared(const void* kernel, const LaunchPlan& plan) {
         fmt::format("{}: asking for {} bytes of shared memory", plan.kernel, plan.shared_bytes));
 }
 
-void check_launch(const LaunchPlan& plan) {
-  check(cudaGetLastError(), fmt::format("launching {} ({})", plan.kernel, describe(plan)));
+void check_launch(const LaunchPlan& plan, int status) {
+  cudaGetLastError();  // it is told, and shall not be found again
+  check(static_cast<cudaError_t>(status), fmt::format("launching {} ({})", plan.kernel, describe(plan)));
 }
 
 }  // namespace assay::cuda

@@ -57,8 +57,9 @@ TEST(CudaAttention, PassesInPieces) {
 
 // --- faults
 
-std::string verdict(const AttentionLaunchers& launchers, std::string_view kernel, const std::string& id) {
-  const auto machine = cuda::emulated_machine(80);
+std::string verdict(const AttentionLaunchers& launchers, std::string_view kernel, const std::string& id,
+                    const cuda::DeviceLimits& limits = *cuda::limits_of(80)) {
+  const auto machine = cuda::emulated_machine(limits);
   Registry registry;
   cuda::add_attention_kernels(registry, *machine, launchers);
   for (const auto& examiner : examiners(registry)) {
@@ -78,6 +79,37 @@ TEST(CudaAttention, ValuesAreSharedOutAmongBlocks) {
                            "attention:F32:act=bf16:heads=2:kv=1:dim=16:v=330:keys=9:queries=2:in=zero:seed=1",
                            "attention:F32:heads=1:kv=1:dim=8:v=140:keys=520:queries=1:in=zero:seed=1"})
       EXPECT_EQ(verdict(kEmulated, kernel, id), "passed") << kernel << " " << id;
+  }
+}
+
+// 32 rows a warp: as prompts have them that fill the device, which here has one processor. Under windows, caps and sinks,
+// in two widths, of two sequences; and bit by bit what 16 rows a warp compute.
+TEST(CudaAttention, TallTilesAreThoseOfTheOthers) {
+  cuda::DeviceLimits small = *cuda::limits_of(89);
+  small.sm_count = 1;
+  const auto compute = [](const cuda::DeviceLimits& limits, const std::string& id, std::string_view rows) {
+    const auto machine = cuda::emulated_machine(limits);
+    Registry registry;
+    add_attention(registry, *machine);
+    const auto made = cases_of<AttentionCall>().make(CaseId::parse(id));
+    ReferenceOps ops(made->arithmetic, 1);
+    const AttentionCall call = made->call(ops);
+    for (const Kernel<AttentionCall>& kernel : registry.of<AttentionCall>()) {
+      if (kernel.name != "cuda.split_fixed") continue;
+      EXPECT_TRUE(kernel.plans(limits, made->arithmetic, call)[0].variant.starts_with(rows)) << rows;
+      return ops.download(kernel.run(ops, call));
+    }
+    return std::vector<double>();
+  };
+  for (const char* id :
+       {"attention:F32:act=bf16:heads=4:kv=1:dim=72:v=64:keys=70:queries=33:page=16:sinks=1:in=zero:seed=1",
+        "attention:F32:act=bf16:heads=8:kv=1:dim=40:v=24:keys=530:queries=17:window=500:in=zero:seed=1",
+        "attention:F32:act=bf16:heads=8:kv=1:dim=24:v=60:keys=40:queries=17:seqs=2:cap=1:in=zero:seed=1"}) {
+    EXPECT_EQ(verdict(kEmulated, "cuda.flash", id, small), "passed") << id;
+    const std::vector<double> tall = compute(small, id, "128 rows"),
+                              other = compute(*cuda::limits_of(89), id, "64 rows");
+    EXPECT_FALSE(tall.empty());
+    EXPECT_EQ(tall, other) << id;
   }
 }
 

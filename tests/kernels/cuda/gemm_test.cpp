@@ -102,10 +102,11 @@ std::size_t pass_cases(std::string_view kernel, std::initializer_list<const char
 TEST(CudaGemm, RingsOfStagesComeRound) {
   EXPECT_EQ(pass_cases("cuda.", {"linear:FP8_128x128:act=fp8-block:m=2:k=2000:n=5:in=zero:seed=1",
                                  "linear:FP8_64x64:act=fp8-block:m=2:k=2000:n=5:in=zero:seed=1",
+                                 "linear:FP8_64x64:act=fp8-block:m=2:k=200:n=100:in=zero:seed=1",
                                  "linear:INT8_CHANNEL:act=int8:m=2:k=1700:n=5:in=zero:seed=1",
                                  "linear:BF16:act=bf16:m=2:k=1000:n=5:in=zero:seed=1",
                                  "linear:Q8_0:m=2:k=704:n=5:in=zero:seed=1"}),
-            15u);
+            23u);
 }
 // Tiles of 128 × 128 are for calls that fill the device with them: here it has one processor.
 TEST(CudaGemm, LargeTiles) {
@@ -118,7 +119,7 @@ TEST(CudaGemm, LargeTiles) {
                           "linear:BF16:act=bf16:m=130:k=150:n=133:in=zero:seed=1",
                           "linear:Q8_0:m=70:k=96:n=133:in=zero:seed=1"},
                          limits),
-              sm == 90 ? 7u : 5u);
+              sm == 90 ? 9u : 5u);
   }
 }
 
@@ -126,7 +127,7 @@ TEST(CudaGemm, LargeTiles) {
 TEST(CudaGemm, LongSumsInEightBits) {
   EXPECT_EQ(pass_cases("cuda.fp8", {"linear:FP8_128x128:act=fp8-block:m=2:k=7168:n=5:in=exact:seed=1",
                                     "linear:FP8_128x128:act=fp8-block:m=2:k=7168:n=5:in=zero:seed=1"}),
-            6u);
+            8u);
   EXPECT_EQ(pass_cases("cuda.int8", {"linear:INT8_CHANNEL:act=int8:m=2:k=7168:n=5:in=exact:seed=1"}), 1u);
 }
 // So many that the rows of W are cut, the last piece being shorter.
@@ -211,14 +212,14 @@ void expect_within_yardstick(int sm, std::string_view form, Precision precision,
 }
 
 TEST(CudaGemm, ExpertsInFp8) {
-  expect_within_yardstick(90, "FP8_128x128", Precision::fp8_block, 3);
+  expect_within_yardstick(90, "FP8_128x128", Precision::fp8_block, 4);
   expect_within_yardstick(80, "FP8_64x64", Precision::fp8_block, 1);
 }
 TEST(CudaGemm, ExpertsInInt8) {
   expect_within_yardstick(89, "INT8_CHANNEL", Precision::int8, 1);
 }
 TEST(CudaGemm, ExpertsInBfloat16) {
-  expect_within_yardstick(90, "BF16", Precision::bf16, 2);
+  expect_within_yardstick(90, "BF16", Precision::bf16, 3);
 }
 
 }  // namespace

@@ -61,6 +61,66 @@ TEST(CudaLatent, PassesInPieces) {
   EXPECT_GT(pass_emulated(90, add_mla, [](const CaseId& id) { return is_long(id) && is_zero_mean(id); }), 1u);
 }
 
+// What `kernel` makes of a case on a board, as bits; how many blocks went together.
+struct LatentResult {
+  std::vector<double> y;
+  unsigned cluster = 0;
+};
+LatentResult latents_by(std::string_view name, const cuda::DeviceLimits& limits, const std::string& id) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(limits);
+  Registry registry;
+  add_mla(registry, *machine);
+  const auto made = cases_of<MlaCall>().make(CaseId::parse(id));
+  ReferenceOps ops(made->arithmetic, 1);
+  const MlaCall call = made->call(ops);
+  for (const Kernel<MlaCall>& kernel : registry.of<MlaCall>()) {
+    if (kernel.name != name) continue;
+    LatentResult result;
+    for (const cuda::LaunchPlan& plan : kernel.plans(limits, made->arithmetic, call)) {
+      if (plan.kernel == "mla_attention") result.cluster = plan.cluster;
+    }
+    result.y = ops.download(kernel.run(ops, call));
+    return result;
+  }
+  return {};
+}
+
+// 128 heads: blocks in pairs, each of which brings half of the keys for both. Pages in no order, steps that end within
+// their 32 rows, several sequences, pieces; and without pairs the same bits.
+TEST(CudaLatent, PairsOfBlocksReadTheCacheOnce) {
+  const auto pass = [](const std::string& id) {
+    const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(90);
+    Registry registry;
+    add_mla(registry, *machine);
+    std::size_t passed = 0;
+    for (const auto& examiner : examiners(registry)) {
+      if (examiner->op() != "mla") continue;
+      for (const CaseResult& r :
+           examiner->examine(CaseId::parse(id), [](const KernelLabel&) { return true; }, {})) {
+        passed += r.status == CaseStatus::passed ? 1 : 0;
+        EXPECT_EQ(r.status, CaseStatus::passed)
+            << r.kernel << " " << r.id << ": " << r.check << ": " << r.detail;
+      }
+    }
+    return passed;
+  };
+  cuda::DeviceLimits alone = *cuda::limits_of(90);
+  alone.sm = 80;  // of which nothing else differs that its plan looks at
+  for (const char* id :
+       {"mla:F32:way=absorbed:heads=128:rank=24:nope=8:rope=8:v=8:keys=75:queries=2:seqs=2:act=bf16:"
+        "page=16:in=zero:seed=1",
+        "mla:F32:way=absorbed:heads=128:rank=24:nope=8:rope=8:v=8:keys=300:queries=1:act=bf16:in=zero:"
+        "seed=1"}) {
+    EXPECT_EQ(pass(id), 2u);
+    const LatentResult pairs = latents_by("cuda.absorbed_fixed", *cuda::limits_of(90), id),
+                       single = latents_by("cuda.absorbed_fixed", alone, id);
+    EXPECT_EQ(pairs.cluster, 2u);
+    EXPECT_EQ(single.cluster, 1u);
+    EXPECT_FALSE(pairs.y.empty());
+    EXPECT_EQ(pairs.y, single.y);
+  }
+}
+
 TEST(CudaLatent, PassesAtItsEdges) {
   const auto small = [](const CaseId& id) { return id.number("rank") <= 40 && id.number("heads") <= 66; };
   EXPECT_GT(pass_emulated(90, add_mla, small, true), 15u);

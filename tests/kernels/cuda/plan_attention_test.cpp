@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "core/system/error.h"
 
@@ -51,7 +52,7 @@ TEST(AttentionPlans, FitEveryArchitectureWhateverTheWidth) {
           SCOPED_TRACE(widths.qk);
           expect_within(limits, plan.tiles);
           expect_within(limits, plan.merge);
-          EXPECT_EQ(plan.tiles.block.x, 2 * plan.tiling.rows);
+          EXPECT_EQ(plan.tiles.block.x, 2 * plan.tiling.rows / plan.row_groups);
           EXPECT_GE(plan.tiling.stages, 2u);
           EXPECT_LE(plan.tiling.stages, 4u);
           EXPECT_GE(plan.tiles.grid.z * plan.value_tiles * 64, widths.v);
@@ -99,21 +100,40 @@ TEST(AttentionPlans, TakeSmallerTilesWhereThereIsLessSharedMemory) {
   EXPECT_LT(l40s.tiling.rows, a100.tiling.rows);
 }
 
-// Eight warps share out fragments of 16 rows × 16 keys, several to a fragment where there are fewer; areas of
-// shared memory lie one behind the other, each of its size at least.
+// Prompts that occupy the device with tiles of 128 rows have 32 of them a warp; decoding tokens, wide heads and float32
+// have not.
+TEST(AttentionPlans, TakeTallTilesForPrompts) {
+  const auto groups = [](const Widths& widths, unsigned bytes, std::vector<SequenceShape> sequences) {
+    return plan_attention(*limits_of(90), shape_of(widths, bytes, std::move(sequences)), SplitRule::none)
+        .row_groups;
+  };
+  EXPECT_EQ(groups({64, 64}, 2, {{1024, 1024}}), 2u);
+  EXPECT_EQ(groups({64, 64}, 2, {{64, 64}}), 1u);  // 16 tiles
+  EXPECT_EQ(groups({64, 64}, 2, std::vector<SequenceShape>(200, {1, 4096})), 1u);
+  EXPECT_EQ(groups({128, 128}, 2, {{1024, 1024}}), 1u);
+  EXPECT_EQ(groups({64, 64}, 4, {{1024, 1024}}), 1u);
+}
+
+// Eight warps share out a tile of rows, two of them side by side over 32 rows and more; areas of shared memory lie one
+// behind the other, each of its size at least. Queries lie in registers, and nowhere here.
 void expect_mla_areas(const AttentionTiling& t, unsigned bytes) {
-  const std::size_t fragments = t.rows / 16 * (t.keys / 16);
-  EXPECT_EQ(t.score_parts, fragments < 8 ? 8 / fragments : 1);
-  EXPECT_GE(t.ring, t.rows * t.q_pitch * bytes);
+  EXPECT_EQ(t.score_parts, t.rows == 16 ? 8 : 4);
+  EXPECT_EQ(t.ring, 0u);
   EXPECT_GE(t.scores - t.ring, t.stages * t.keys * t.key_pitch * bytes);
-  EXPECT_GE(t.weights - t.scores, t.score_parts * t.rows * t.keys * sizeof(float));
+  EXPECT_GE(t.weights - t.scores, t.score_parts * t.rows * (t.keys + kScorePad) * sizeof(float));
   EXPECT_GE(t.shares - t.weights, t.rows * t.weight_pitch * bytes);
-  EXPECT_GE(t.rows_found - t.shares, 3 * t.rows * sizeof(float));
+  EXPECT_GE(t.rows_found - t.shares, 4 * t.rows * sizeof(float));
   EXPECT_GE(t.shared_bytes - t.rows_found, 2 * t.keys * sizeof(std::int32_t));
   for (const std::uint32_t area : {t.ring, t.scores, t.weights}) EXPECT_EQ(area % 16, 0u);
   // Rows begin in different banks: an odd number of 16 bytes apart.
-  for (const std::uint32_t pitch : {t.q_pitch, t.key_pitch, t.weight_pitch})
+  for (const std::uint32_t pitch : {t.key_pitch, t.weight_pitch})
     EXPECT_EQ(pitch * bytes / 16 % 2, 1u) << pitch;
+  // Half a warp stores pairs of scores of four rows at once: 32 words in 32 banks.
+  std::set<std::uint32_t> banks;
+  for (std::uint32_t row = 0; row < 4; ++row) {
+    for (std::uint32_t word = 0; word < 8; ++word) banks.insert((row * (t.keys + kScorePad) + word) % 32);
+  }
+  EXPECT_EQ(banks.size(), 32u) << t.keys;
 }
 
 TEST(MlaPlans, FitEveryArchitecture) {
@@ -130,8 +150,8 @@ TEST(MlaPlans, FitEveryArchitecture) {
           expect_within(limits, plan.merge);
           EXPECT_EQ(plan.tiles.block.x, 256u);
           EXPECT_LE(plan.tiling.rows, bytes == 2 ? 64u : 32u);
-          // Fragments along the keys of a step: mla_attention.cuh keeps four.
-          EXPECT_LE(plan.tiling.keys / (bytes == 2 ? 16 : 8), 4u);
+          EXPECT_TRUE(plan.tiling.keys == 32 || plan.tiling.keys == 16);  // of which there are instances
+          EXPECT_LE(plan.tiling.stages, 3u);
           expect_mla_areas(plan.tiling, bytes);
           EXPECT_TRUE(plan.tiles.variant.ends_with(bytes == 2 ? ", bf16" : ", 3 × tf32"));
         }
@@ -140,23 +160,67 @@ TEST(MlaPlans, FitEveryArchitecture) {
   }
 }
 
-TEST(MlaPlans, ReadTheCacheOnceForAllHeadsWhereThereIsRoom) {
-  AttentionShape shape = shape_of({576, 512}, 2, {{1, 4096}});
-  shape.heads = 64;
+AttentionShape latents_of(std::size_t heads, std::vector<SequenceShape> sequences) {
+  AttentionShape shape = shape_of({576, 512}, 2, std::move(sequences));
+  shape.heads = heads;
   shape.kv_heads = 1;
-  for (const int sm : {80, 90}) {
-    const AttentionPlan plan = plan_mla_attention(*limits_of(sm), shape, SplitRule::none);
-    EXPECT_EQ(plan.tiling.rows, 64u) << sm;
-    EXPECT_EQ(plan.tiling.stages, 2u) << sm;
-    EXPECT_EQ(plan.work.size(), 1u) << sm;
-  }
-  EXPECT_LT(plan_mla_attention(*limits_of(89), shape, SplitRule::none).tiling.rows, 64u);
+  return shape;
 }
 
-TEST(MlaPlans, RefuseValuesThatAreNoLatents) {
-  AttentionShape shape = shape_of({1024, 1024}, 2, {{1, 10}});
-  shape.kv_heads = 1;
-  EXPECT_FALSE(plan_mla_attention(*limits_of(90), shape, SplitRule::none).tiles.fits);
+// On every board, whose steps are as long as what else has to lie there leaves room for.
+TEST(MlaPlans, ReadTheCacheOnceForSixtyFourHeads) {
+  const AttentionShape shape = latents_of(64, {{1, 4096}});
+  for (const DeviceLimits& limits : all_device_limits()) {
+    const AttentionPlan plan = plan_mla_attention(limits, shape, SplitRule::none);
+    EXPECT_EQ(plan.tiling.rows, 64u) << limits.sm;
+    EXPECT_EQ(plan.tiling.keys, limits.shared_per_block > 120'000 ? 32u : 16u) << limits.sm;
+    EXPECT_EQ(plan.tiling.stages, 3u) << limits.sm;
+    EXPECT_EQ(plan.work.size(), 1u) << limits.sm;
+  }
+}
+
+// Of 128 heads two tiles read the same keys: as blocks that follow each other, so that the second finds them in the
+// cache of the device.
+TEST(MlaPlans, TilesOfTheSameKeysAreNeighbours) {
+  const AttentionPlan plan =
+      plan_mla_attention(*limits_of(90), latents_of(128, {{1, 1000}, {2, 700}}), SplitRule::fixed);
+  ASSERT_EQ(plan.work.size() % 2, 0u);
+  for (std::size_t i = 0; i < plan.work.size(); i += 2) {
+    const AttentionWork &first = plan.work[i], &second = plan.work[i + 1];
+    EXPECT_EQ(first.sequence, second.sequence);
+    EXPECT_EQ(first.key_begin, second.key_begin);
+    EXPECT_EQ(first.key_end, second.key_end);
+    EXPECT_EQ(first.first_row + 64, second.first_row);
+  }
+  for (std::size_t i = 1; i < plan.work.size(); ++i)
+    EXPECT_GE(plan.work[i - 1].key_end - plan.work[i - 1].key_begin,
+              plan.work[i].key_end - plan.work[i].key_begin);
+}
+
+// Pairs of blocks of one query's heads, where the board has clusters and room for steps of 32 keys.
+TEST(MlaPlans, GoInPairsWhereTheyCan) {
+  const auto cluster = [](int sm, const AttentionShape& shape) {
+    return plan_mla_attention(*limits_of(sm), shape, SplitRule::fixed).tiles.cluster;
+  };
+  const AttentionShape shape = latents_of(128, {{1, 1000}, {2, 700}});
+  EXPECT_EQ(cluster(90, shape), 2u);
+  EXPECT_EQ(cluster(100, shape), 2u);
+  for (const int sm : {80, 89, 120}) EXPECT_EQ(cluster(sm, shape), 1u) << sm;
+  EXPECT_EQ(cluster(90, latents_of(64, {{1, 1000}})), 1u);
+  AttentionShape other = shape;
+  other.element_bytes = 4;
+  EXPECT_EQ(cluster(90, other), 1u);
+  other = shape;
+  other.qk_dim = 568;  // 8 columns behind it would be nobody's
+  EXPECT_EQ(cluster(90, other), 1u);
+}
+
+TEST(MlaPlans, RefuseRowsThatAreNoLatents) {
+  for (const Widths& widths : {Widths{1024, 1024}, {576, 520}, {592, 512}, {40, 48}}) {
+    AttentionShape shape = shape_of(widths, 2, {{1, 10}});
+    shape.kv_heads = 1;
+    EXPECT_FALSE(plan_mla_attention(*limits_of(90), shape, SplitRule::none).tiles.fits) << widths.qk;
+  }
 }
 
 TEST(AttentionPlans, SayWhatDoesNotFit) {

@@ -43,10 +43,11 @@ TEST(PlanGemm, FitsEveryArchitecture) {
     for (const Shape& s : kShapes) {
       for (const GemmShape& shape : maths_of(s)) {
         const std::size_t rows[] = {s.m, 0, 1, s.m / 2};
-        for (const TensorUnit unit : {TensorUnit::mma, TensorUnit::mma_half, TensorUnit::wgmma}) {
+        for (const TensorUnit unit :
+             {TensorUnit::mma, TensorUnit::mma_half, TensorUnit::wgmma, TensorUnit::wgmma_tma}) {
           const GemmPlan plan = plan_gemm(unit, limits, shape, rows);
           if (!plan.launch.fits) {
-            EXPECT_TRUE(unit == TensorUnit::wgmma ||
+            EXPECT_TRUE(unit == TensorUnit::wgmma || unit == TensorUnit::wgmma_tma ||
                         (shape.math == GemmMath::fp8 && unit == TensorUnit::mma && limits.sm < 89))
                 << describe(plan.launch);
             continue;
@@ -59,6 +60,7 @@ TEST(PlanGemm, FitsEveryArchitecture) {
           std::size_t tiles = 0;
           for (const std::size_t r : rows) tiles += blocks_for(r, plan.tile_rows);
           EXPECT_EQ(plan.row_tiles, tiles);
+          EXPECT_EQ(plan.fed, unit == TensorUnit::wgmma_tma);
           EXPECT_GE(plan.launch.grid.x, plan.row_tiles * blocks_for(shape.outputs, 128));
         }
       }
@@ -101,9 +103,23 @@ TEST(PlanGemm, AdaGetsFewerStagesThanAmpere) {
 TEST(PlanGemm, LargeTilesOnlyWhereTheyOccupyTheDevice) {
   const GemmShape shape = {GemmMath::fp8, Codes::e4m3, 4096, 7168, 128};
   const std::size_t few[] = {1}, many[] = {4096};
-  EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, few).size, GemmTileSize::small);
-  EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, many).size, GemmTileSize::large);
-  EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, many).launch.stages, 6);
+  for (const bool fed : {false, true}) {
+    EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, few, fed).size, GemmTileSize::small);
+    EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, many, fed).size, GemmTileSize::large);
+    EXPECT_EQ(plan_gemm_wgmma(*limits_of(90), shape, many, fed).launch.stages, 6);
+  }
+}
+
+// A warpgroup more, and behind the tiles of a stage two barriers and a scale for each row, half and unit.
+TEST(PlanGemm, WhatTheCopyEngineFeedsHasRoomForBarriersAndScales) {
+  const std::size_t many[] = {4096};
+  const auto plan = [&](GemmMath math, Codes codes, std::size_t promotion) {
+    return plan_gemm_wgmma(*limits_of(90), {math, codes, 4096, 7168, promotion}, many, true).launch;
+  };
+  EXPECT_EQ(plan(GemmMath::fp8, Codes::e4m3, 128).shared_bytes, 6u * (32'768 + 1024 + 16));
+  EXPECT_EQ(plan(GemmMath::fp8, Codes::e4m3, 64).shared_bytes, 6u * (32'768 + 2048 + 16));
+  EXPECT_EQ(plan(GemmMath::bf16, Codes::bf16, 128).shared_bytes, 6u * (32'768 + 16));
+  EXPECT_EQ(plan(GemmMath::bf16, Codes::bf16, 128).block.x, 384u);
 }
 
 // mma.sync of FP8 is made of float16 products from sm_90 on: 128 sums a thread would spill.

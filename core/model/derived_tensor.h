@@ -49,6 +49,7 @@ struct DerivedTensor {
   float times_exp =
       0;             // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
   float offset = 0;  // added to every value: Gemma's norms are stored less 1 by transformers
+  bool centred = false;  // less the mean of its row, computed in the source's type: Sarvam's bias of experts
   std::vector<float> computed;  // values of no source; then there are no pieces
 
   struct Row {

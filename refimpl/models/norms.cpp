@@ -36,6 +36,30 @@ Norm Norm::unweighted(std::size_t width, const NormRule& rule) {
   return norm;
 }
 
+Norm Norm::of_row(const WeightView& weight, std::size_t heads, const NormRule& rule) {
+  Norm norm;
+  if (!weight) return norm;
+  norm.rule_ = rule;
+  const std::vector<double> values = decode_vector(weight);
+  const std::size_t width = values.size() / heads;
+  for (std::size_t head = 0; head < heads; ++head) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(head * width);
+    norm.parts_.push_back(
+        {norm.own(*weight.name, std::vector<double>(first, first + static_cast<std::ptrdiff_t>(width))), {}});
+  }
+  return norm;
+}
+
+Norm Norm::with_offset(const WeightView& weight, double offset, const NormRule& rule) {
+  Norm norm;
+  if (!weight) return norm;
+  norm.rule_ = {NormKind::rms, NormForm::weight_inside, rule.epsilon};
+  std::vector<double> values = decode_vector(weight);
+  for (double& value : values) value += offset;
+  norm.parts_.push_back({norm.own(*weight.name, std::move(values)), {}});
+  return norm;
+}
+
 void Norm::add(const WeightView& weight, const WeightView& bias) {
   if (rule_.kind == NormKind::rms || rule_.form != NormForm::one_plus_weight) {
     parts_.push_back({weight, bias});

@@ -20,5 +20,6 @@ GgufGroup gguf_latent_own();
 GgufGroup gguf_2026();
 GgufGroup gguf_hybrid_2026();
 GgufGroup gguf_qkv();
+GgufGroup gguf_own_code();
 
 }  // namespace assay::families

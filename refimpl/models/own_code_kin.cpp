@@ -47,9 +47,9 @@ constexpr std::string_view kRnj1Idle[] = {"_sliding_window_pattern", "sliding_wi
                                           "rope_local_base_freq"};
 
 constexpr std::string_view kSolarPro[] = {"solar"};
-constexpr auto kSolarProUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias",
-                                         "mlp_bias", "bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv"});
-constexpr std::string_view kSolarProIdle[] = {"sliding_window"};  // of the model that it was made of
+constexpr auto kSolarProUsed =
+    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "mlp_bias", "bskcn_1",
+              "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv", "sliding_window"});
 
 constexpr std::string_view kTelechat2[] = {"telechat2"};
 constexpr auto kTelechat2Used =
@@ -307,7 +307,7 @@ constexpr ModelRule kOwnCodeRules[] = {
     {kRnj1, {}, {kRnj1Used, kRnj1Idle, kRnj1Fixed}, make_kin<kRnj1Form>},
     {kSarvam, {}, {kParam2Used, kParam2Idle, kParam2Fixed}, make_kin<kOwnSigmoidForm>},
     {kSarvamMla, {}, {kSarvamMlaUsed, kSarvamMlaIdle, kParam2Fixed}, make_sarvam_mla},
-    {kSolarPro, {}, {kSolarProUsed, kSolarProIdle}, make_solar},
+    {kSolarPro, {}, {kSolarProUsed}, make_solar},
     {kTelechat2, {}, {kTelechat2Used, kTelechat2Idle, kTelechat2Fixed}, make_kin<kOwnPlain>},
     {kTelechat3, {}, {kTelechat3Used, kTelechat3Idle}, make_kin<kOwnPlain>},
     {kTeleflm, {}, {kTeleflmUsed}, make_kin<kOwnPlain>}};

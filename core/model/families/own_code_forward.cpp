@@ -205,8 +205,17 @@ Hyperparameters forward_sarvam_moe(ConfigReader& config, const ModuleTree& tree)
   return h;
 }
 
+// vLLM looks at sliding_window, which came with the model that this was made of, and its own code is not at hand: texts are read as
+// far as both agree.
 Hyperparameters forward_solar(ConfigReader& config, const ModuleTree& tree) {
-  return read_forward(config, tree, {});
+  Hyperparameters h = read_forward(config, tree, {});
+  const std::uint64_t window = config.is_null("sliding_window") ? 0 : config.number("sliding_window", 2047);
+  RopeRule& rule = h.ropes.front();
+  if (window == 0 || window >= rule.context) return h;
+  config.require(rule.type == RopeRule::Type::standard,
+                 "rope_scaling is there beside a sliding_window that is shorter than the context");
+  h.context = rule.context = window;
+  return h;
 }
 
 // The published code stretches the base once and for all where the model was trained on longer texts than it began with:

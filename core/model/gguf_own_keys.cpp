@@ -406,6 +406,12 @@ ParsedJson dense_layers(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(first - sparse.begin());
 }
 
+ParsedJson shared_expert_width(const GgufFacts& facts) {
+  if (const ParsedJson* width = facts.find("moe_shared_expert_intermediate_size")) return *width;
+  return static_cast<std::uint64_t>(facts.number("moe_intermediate_size") *
+                                    facts.number("num_shared_experts"));
+}
+
 ParsedJson attending_layers(const GgufFacts& facts) {
   ParsedJson heads = ParsedJson::array();
   for (std::uint64_t i = 0; i < facts.tree.layers; ++i) heads.push_back(0);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/models/constant_view.h"
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/recurrent_mixer.h"
 #include "refimpl/ops/apart.h"
@@ -19,17 +20,6 @@ std::vector<double> decays_of(std::size_t heads, std::size_t layer, std::size_t 
   std::vector<double> decays = alibi_slopes(heads, 8);
   for (double& decay : decays) decay *= 1 - depth + 1e-5;
   return decays;
-}
-
-WeightView view_of(const std::string& name, const double* values, std::size_t count) {
-  WeightView view;
-  view.name = &name;
-  view.rows = 1;
-  view.columns = count;
-  view.type = ElementType::F64;
-  view.codes = reinterpret_cast<const std::byte*>(values);
-  view.row_bytes = count * sizeof(double);
-  return view;
 }
 
 class LightningAttention final : public RecurrentMixer {
@@ -73,22 +63,22 @@ class LightningAttention final : public RecurrentMixer {
     at("q", q);
     at("k", k);
     at("v", v);
-    const Matrix o =
-        ops.run(StateSpaceCall{.x = v,
-                               .b = k,
-                               .c = q,
-                               .step = ops.upload(std::vector<double>(x.rows() * heads_), x.rows(), heads_),
-                               .decay_log = view_of(name_, decay_logs_.data() + first_head(ops), heads_),
-                               .skip = view_of(name_, zeros_.data(), heads_),
-                               .step_bias = view_of(name_, zeros_.data(), heads_),
-                               .least_step = 1,
-                               .most_step = 1,
-                               .heads = heads_,
-                               .head_dim = width_,
-                               .groups = heads_,
-                               .state = width_,
-                               .form = form_.scan,
-                               .sequences = states_of(batch, layer, 0)});
+    const Matrix o = ops.run(StateSpaceCall{
+        .x = v,
+        .b = k,
+        .c = q,
+        .step = ops.upload(std::vector<double>(x.rows() * heads_), x.rows(), heads_),
+        .decay_log = constant_view(name_, std::span(decay_logs_).subspan(first_head(ops), heads_)),
+        .skip = constant_view(name_, zeros_),
+        .step_bias = constant_view(name_, zeros_),
+        .least_step = 1,
+        .most_step = 1,
+        .heads = heads_,
+        .head_dim = width_,
+        .groups = heads_,
+        .state = width_,
+        .form = form_.scan,
+        .sequences = states_of(batch, layer, 0)});
     at("scan", o);
     const Matrix y = ops.run(GatedNormCall{.x = o,
                                            .gate = ops.linear(x, gate_),

@@ -249,6 +249,19 @@ const Unloadable kUnloadable[] = {
     {"bailing_moe_v3", R"({"kda_lower_bound": null})", "config.json does not say kda_lower_bound"},
     {"bailing_moe_v3", R"({"kda_safe_gate": false})", "kda_safe_gate"},
     {"bailing_moe_v3", R"({"gated_attention_proj_granularity_type": "element_wise"})", "is not head_wise"},
+    {"exaone", R"({"head_dim": 10})", "of heads 10 wide rotate"},
+    {"orion", R"({"rope_theta": 50000.0})", "rope_theta is 50000"},
+    {"orion", R"({"tie_word_embeddings": true})", "the head is the embedding"},
+    {"pangu_embedded", R"({"bias": false})", "asks for blk.0.attn_output.bias"},
+    {"plamo3", R"({"layer_types": ["full_attention", "full_attention", "full_attention"]})",
+     "layer_types and sliding_window_pattern differ"},
+    {"sarvam_moe", R"({"use_qk_norm": false})", "use_qk_norm is false"},
+    {"sarvam_moe", R"({"num_shared_experts": 2, "moe_shared_expert_intermediate_size": null})",
+     "shared experts are 52 wide, and llama.cpp would take 104"},
+    {"deepseek_v1", R"({"norm_topk_prob": true})", "norm_topk_prob is true"},
+    {"deepseek_v1", R"({"rope_scaling": {"type": "linear", "factor": 4.0}})", "rotary positions are scaled"},
+    {"deepseek_v1", R"({"n_routed_experts": null})", "there are no experts"},
+    {"nanbeige", R"({"attention_bias": true})", "llama.cpp's nanbeige has no such bias"},
 };
 
 TEST(GgufFamilies, WhatLlamaCppDoesNotLoadIsRefused) {

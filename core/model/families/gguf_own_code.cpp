@@ -164,17 +164,12 @@ constexpr GgufRules kPlamo3 = {
 // --- With experts --------------------------------------------------------------------------------------------------
 
 constexpr GgufOwnKey kExpertWidth = {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"};
-ParsedJson sarvam_shared_width(const GgufFacts& facts) {
-  if (const ParsedJson* width = facts.find("moe_shared_expert_intermediate_size")) return *width;
-  return static_cast<std::uint64_t>(facts.number("moe_intermediate_size") *
-                                    facts.number("num_shared_experts"));
-}
 constexpr GgufOwnKey kSarvamKeys[] = {
     kHeadRotary,
     {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
     kVocabulary,
     kExpertWidth,
-    {.key = "expert_shared_feed_forward_length", .made = sarvam_shared_width},
+    {.key = "expert_shared_feed_forward_length", .made = own_keys::shared_expert_width},
     {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
     {.key = "expert_shared_count", .config = "num_shared_experts"},
     {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob"}};

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/forward.h"
+#include "core/model/families/soft_forward.h"
 
 namespace assay::families {
 namespace {
@@ -27,19 +28,6 @@ bool says_ropes(const ConfigReader& config) {
     if (object != nullptr && !object->empty()) return true;
   }
   return false;
-}
-
-// DeepSeek-V3's way of choosing, with the class's own groups.
-void read_sigmoid_choice(ConfigReader& config, const ModuleTree& tree, std::uint64_t groups,
-                         std::uint64_t chosen, double scale, Hyperparameters& h) {
-  h.routing.renormalize = config.flag("norm_topk_prob", true);
-  h.routing.scale = config.real("routed_scaling_factor", scale, -kMostOfAny, kMostOfAny);
-  h.routing.groups = config.number("n_group", groups);
-  h.routing.chosen_groups = config.number("topk_group", chosen);
-  config.require(h.routing.groups > 0 && h.routing.chosen_groups > 0 &&
-                     h.routing.chosen_groups <= h.routing.groups && tree.experts % h.routing.groups == 0 &&
-                     tree.experts_per_token <= tree.experts / h.routing.groups * h.routing.chosen_groups,
-                 "n_group and topk_group do not fit together, or not the number of experts");
 }
 
 }  // namespace
@@ -98,7 +86,7 @@ Hyperparameters forward_ling25(ConfigReader& config, const ModuleTree& tree) {
   of_linear.partial = true;
   h.ropes.push_back(read_rope(config, config.size("head_dim", 128).value(), of_linear));
   h.context = h.ropes.back().context;
-  read_sigmoid_choice(config, tree, 8, 4, 2.5, h);
+  read_choice(config, tree, 8, 4, 2.5, h);
   return h;
 }
 
@@ -122,7 +110,7 @@ Hyperparameters forward_pangu_ultra(ConfigReader& config, const ModuleTree& tree
                         "routed_scaling_factor"});
   config.require(!says_ropes(config), "rope_scaling is there: openPangu Ultra MoE is computed without");
   Hyperparameters h = read_forward(config, tree, {.interleaved = true});
-  read_sigmoid_choice(config, tree, 1, 1, 1, h);
+  read_choice(config, tree, 1, 1, 1, h);
   config.require(h.routing.groups == 1, "n_group is not 1: the class has one group");
   return h;
 }
@@ -130,7 +118,7 @@ Hyperparameters forward_pangu_ultra(ConfigReader& config, const ModuleTree& tree
 Hyperparameters forward_param2(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h =
       read_forward(config, tree, {.rope = {.theta = 600000, .context = 32768, .partial = true}});
-  read_sigmoid_choice(config, tree, 8, 4, 1, h);
+  read_choice(config, tree, 8, 4, 1, h);
   return h;
 }
 
@@ -195,13 +183,13 @@ Hyperparameters forward_sarvam_mla(ConfigReader& config, const ModuleTree& tree)
     rule.mscale = rule.mscale_all_dim = 1;
   }
   h.routing.method = ExpertRouting::Method::noaux_tc;
-  read_sigmoid_choice(config, tree, 1, 1, 2.5, h);
+  read_choice(config, tree, 1, 1, 2.5, h);
   return h;
 }
 
 Hyperparameters forward_sarvam_moe(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, {.rope = {.context = 4096}});
-  read_sigmoid_choice(config, tree, 1, 1, 2.5, h);
+  read_choice(config, tree, 1, 1, 2.5, h);
   return h;
 }
 

@@ -10,6 +10,19 @@ namespace {
 
 constexpr DecoderForm kOwnPlain = {};
 
+// Norms of heads whose weights lie in one row, and of groups of heads, are not cut over ranks.
+void require_all_heads(const Weights& weights) {
+  const auto heads = [](const ModuleTree& tree) {
+    std::uint64_t count = 0;
+    for (const AttentionGeometry& g : tree.attention) count += g.heads;
+    for (const RecurrentGeometry& g : tree.recurrent) count += g.heads;
+    return count;
+  };
+  if (heads(weights.tree()) != heads(weights.whole_tree()))
+    throw Error::input(fmt::format("{} is not cut over ranks here: take --tp 1", weights.tree().title))
+        .in(weights.config().source());
+}
+
 constexpr std::string_view kExaone3[] = {"exaone"};
 constexpr auto kExaone3Used = kin_keys({"layer_norm_epsilon", "rms_norm_eps", "num_key_value_heads",
                                         "head_dim", "num_layers", "activation_function"});
@@ -221,6 +234,7 @@ GateRule gate_of_horizon(ConfigReader& config) {
           .rounding = ResultRounding::as_arithmetic};
 }
 std::unique_ptr<LanguageModel> make_k2_horizon(const Weights& weights, const ModelOptions& options) {
+  require_all_heads(weights);
   ConfigReader config(weights.config(), "K2 Horizon");
   DecoderForm form = {.attention = {.norms_in_row = true}};
   const std::string gate = config.text("attention_gate_func", "");
@@ -282,6 +296,7 @@ constexpr FixedKey kLing25Fixed[] = {{"score_function", "\"sigmoid\""}, {"scorin
                                      {"linear_rope", "true"},           {"rope_interleave", "true"},
                                      {"use_mla_nope", "false"}};
 std::unique_ptr<LanguageModel> make_ling25(const Weights& weights, const ModelOptions& options) {
+  require_all_heads(weights);
   ConfigReader config(weights.config(), "Ling 2.5");
   DecoderForm form = kOwnSigmoidForm;
   form.latent = options.mla;

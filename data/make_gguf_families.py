@@ -368,6 +368,25 @@ PUBLISHED = {
     "minimax_text_01": _MINIMAX01,
     "deepseek_v32": {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_n_heads": 4, "index_head_dim": 64,
         "index_topk": 8} | {key: value for key, value in _K25.items() if key not in ("architectures", "model_type")} | {"n_group": 2},
+    # EXAONE's configs say layer_norm_epsilon alone, of which the converter makes no key that llama.cpp reads: here both are said.
+    "exaone": {"architectures": ["ExaoneForCausalLM"], "model_type": "exaone", "num_layers": 3, "activation_function": "silu",
+        "layer_norm_epsilon": 1e-5, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192,
+        "low_freq_factor": 1.0, "high_freq_factor": 4.0}} | {key: value for key, value in _LLAMA.items() if key not in ("num_hidden_layers", "hidden_act")},
+    "internlm3": {"architectures": ["InternLM3ForCausalLM"], "model_type": "internlm3", "qkv_bias": True, "bias": True, "head_dim": 10,
+        "rope_scaling": {"rope_type": "dynamic", "factor": 6.0}} | _LLAMA,
+    "orion": {"architectures": ["OrionForCausalLM"], "model_type": "orion", "max_sequence_length": 96} | _LLAMA,
+    "pangu_embedded": {"architectures": ["PanguEmbeddedForCausalLM"], "model_type": "PanguEmbedded", "bias": True} | _LLAMA | {
+        "rope_theta": 16000000.0, "tie_word_embeddings": True},
+    "plamo3": {"architectures": ["Plamo3ForCausalLM"], "model_type": "plamo3", "head_dim": 20, "window_size": 5, "sliding_window_pattern": 2,
+        "rope_local_theta": 10000, "hidden_activation": "swiglu"} | {key: value for key, value in _LLAMA.items() if key != "hidden_act"} | {
+        "rope_theta": 1000000, "tie_word_embeddings": True},
+    "sarvam_moe": {"architectures": ["SarvamMoEForCausalLM"], "model_type": "sarvam_moe", "head_dim": 8, "n_group": 1, "topk_group": 1,
+        "score_function": "sigmoid", "routed_scaling_factor": 2.5, "use_qk_norm": True, "moe_router_enable_expert_bias": True,
+        "moe_shared_expert_intermediate_size": 26} | _LING | {"num_shared_experts": 1},
+    "deepseek_v1": {"architectures": ["DeepseekForCausalLM"], "model_type": "deepseek", "n_routed_experts": 5, "n_shared_experts": 2,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 26, "first_k_dense_replace": 1, "moe_layer_freq": 1, "norm_topk_prob": False,
+        "scoring_func": "softmax", "attention_bias": False} | _LLAMA,
+    "nanbeige": {"architectures": ["NanbeigeForCausalLM"], "model_type": "nanbeige", "head_dim": 10, "num_loops": 2, "skip_loop_final_norm": False} | _LLAMA,
 }
 
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/model/stored_columns.h"
+#include "core/numeric/codec.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -50,6 +51,20 @@ void regroup(const DerivedTensor& tensor, std::span<float> values) {
   }
 }
 
+// As torch does: the mean, and what is left of each value, are rounded to the type of the values.
+void centre(std::span<float> row, ElementType type) {
+  const auto rounded = [&](double value) {
+    const auto single = static_cast<float>(value);
+    if (type == ElementType::BF16) return decode(kBF16, encode(kBF16, single, Overflow::special));
+    if (type == ElementType::F16) return decode(kF16, encode(kF16, single, Overflow::special));
+    return single;
+  };
+  double sum = 0;
+  for (const float value : row) sum += static_cast<double>(value);
+  const float mean = rounded(sum / static_cast<double>(row.size()));
+  for (float& value : row) value = rounded(static_cast<double>(value) - static_cast<double>(mean));
+}
+
 }  // namespace
 
 std::uint64_t DerivedTensor::rows() const {
@@ -71,8 +86,8 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
   const bool changed = pieces.size() != 1 || pieces[0].transposed || pieces[0].is_scaled() ||
-                       order != HeadRows::kept || offset != 0 || times_exp != 0 || regrouped.groups != 0 ||
-                       times || zero_rows != 0;
+                       order != HeadRows::kept || offset != 0 || centred || times_exp != 0 ||
+                       regrouped.groups != 0 || times || zero_rows != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
   if (source.composed || source.all_rows() != pieces[0].rows || source.columns != columns())
@@ -154,6 +169,10 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
     std::vector<float> factors(columns);
     StoredReader(source_, stored_.tensors[*tensor.times]).decode_rows(0, 1, factors);
     for (std::uint64_t i = 0; i < columns; ++i) out[i] *= factors[i];
+  }
+  if (tensor.centred) {
+    const ElementType type = stored_.tensors[tensor.pieces.front().source].form.codes;
+    for (std::uint64_t row = 0; row < count; ++row) centre(out.subspan(row * columns, columns), type);
   }
   if (tensor.offset == 0) return;
   for (float& value : out.first(count * columns)) value += tensor.offset;

@@ -54,6 +54,7 @@ struct DerivedTensor {
   // and a matrix of one row, one behind the other.
   std::optional<std::uint32_t> times;
   std::uint64_t zero_rows = 0;  // behind the pieces: of tokens that have no embedding
+  bool centred = false;  // less the mean of its row, computed in the source's type: Sarvam's bias of experts
   std::vector<float> computed;  // values of no source; then there are no pieces
 
   struct Row {

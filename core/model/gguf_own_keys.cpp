@@ -281,6 +281,25 @@ ParsedJson values_of(const ModelConfig& config) {
   return values;
 }
 
+namespace {
+
+// PLaMo 3's YaRN, under keys of its own (conversion/plamo.py).
+void add_plamo_scaling(const ParsedJson& values, ParsedJson& rope) {
+  const ParsedJson *factor = there(values, "rope_scaling_factor"),
+                   *context = there(values, "initial_context_length");
+  if (factor == nullptr || context == nullptr || !factor->is_number() || *factor == 1 ||
+      rope.contains("rope_type"))
+    return;
+  rope["rope_type"] = "yarn";
+  rope["factor"] = *factor;
+  rope["original_max_position_embeddings"] = *context;
+  rope["beta_fast"] = 32.0;
+  rope["beta_slow"] = 1.0;
+  rope["truncate"] = false;
+}
+
+}  // namespace
+
 ParsedJson rope_parameters_of(const ModelConfig& config) {
   const ParsedJson values = values_of(config);
   ParsedJson rope = ParsedJson::object();
@@ -312,6 +331,7 @@ ParsedJson rope_parameters_of(const ModelConfig& config) {
   if (const ParsedJson* type = there(rope, "type"); type != nullptr && !rope.contains("rope_type"))
     rope["rope_type"] = *type;
   mirror("partial_rotary_factor", "partial_rotary_factor|rope_pct|rope_percent");
+  add_plamo_scaling(values, rope);
   mirror("original_max_position_embeddings", "original_max_position_embeddings");
   return rope;
 }
@@ -403,6 +423,12 @@ ParsedJson dense_layers(const GgufFacts& facts) {
         "a layer without experts behind one with experts, which a GGUF of this family cannot tell")
         .in(facts.config.source());
   return static_cast<std::uint64_t>(first - sparse.begin());
+}
+
+ParsedJson shared_expert_width(const GgufFacts& facts) {
+  if (const ParsedJson* width = facts.find("moe_shared_expert_intermediate_size")) return *width;
+  return static_cast<std::uint64_t>(facts.number("moe_intermediate_size") *
+                                    facts.number("num_shared_experts"));
 }
 
 ParsedJson attending_layers(const GgufFacts& facts) {

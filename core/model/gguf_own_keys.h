@@ -25,11 +25,12 @@ std::vector<DerivedTensor> gguf_more_tensors(const ModelConfig& config, const Gg
 namespace own_keys {
 ParsedJson rotary_width(const GgufFacts& facts);  // partial_rotary_factor of a head, whole where it is unsaid
 ParsedJson head_width(const GgufFacts& facts);
-ParsedJson windowed_layers(const GgufFacts& facts);   // layer_types as flags; null where there are none
-ParsedJson windows_by_layer(const GgufFacts& facts);  // the same flags, as the tree has them
-ParsedJson latent_width(const GgufFacts& facts);      // of what absorbed latent attention caches
-ParsedJson latent_key_width(const GgufFacts& facts);  // of a head's key, unabsorbed
-ParsedJson dense_layers(const GgufFacts& facts);      // how many there are before the first with experts
+ParsedJson windowed_layers(const GgufFacts& facts);      // layer_types as flags; null where there are none
+ParsedJson windows_by_layer(const GgufFacts& facts);     // the same flags, as the tree has them
+ParsedJson latent_width(const GgufFacts& facts);         // of what absorbed latent attention caches
+ParsedJson latent_key_width(const GgufFacts& facts);     // of a head's key, unabsorbed
+ParsedJson dense_layers(const GgufFacts& facts);         // how many there are before the first with experts
+ParsedJson shared_expert_width(const GgufFacts& facts);  // Ling's: its own, or of as many routed ones
 ParsedJson attending_layers(
     const GgufFacts& facts);  // of each layer 1 where it attends, 0 where it has a state
 // The two lists of longrope as tensors; none where the config has none.

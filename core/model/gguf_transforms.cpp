@@ -265,6 +265,12 @@ std::vector<DerivedTensor> padded_rows(const GgufSource& source) {
   return {tensor};
 }
 
+std::vector<DerivedTensor> centred(const GgufSource& source) {
+  DerivedTensor tensor = whole(names_of(source).front(), source.stored, source.place);
+  tensor.centred = true;
+  return {tensor};
+}
+
 std::vector<DerivedTensor> as_column(const GgufSource& source) {
   const std::uint64_t heads = source.stored.tensors[source.place].columns;
   DerivedTensor tensor{.name = names_of(source).front(), .shape = {heads, 1}};

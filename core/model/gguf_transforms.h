@@ -40,6 +40,8 @@ std::vector<DerivedTensor> as_column(const GgufSource& source);
 std::vector<DerivedTensor> minus_exp_as_column(const GgufSource& source);
 std::vector<DerivedTensor> rows_of_groups(const GgufSource& source);
 std::vector<DerivedTensor> exp_as_column(const GgufSource& source);
+// Less the mean of its values.
+std::vector<DerivedTensor> centred(const GgufSource& source);
 // -exp(value); of the first values, one a head, where more are stored (Kimi K3).
 std::vector<DerivedTensor> minus_exp(const GgufSource& source);
 std::vector<DerivedTensor> minus_exp_of_heads(const GgufSource& source);

@@ -839,6 +839,12 @@ TWINS = {
 }
 
 
+from . import own_code, own_mixtures  # noqa: E402  of what stands above
+
+FAMILIES |= own_code.FAMILIES | own_mixtures.FAMILIES
+TWINS |= own_code.TWINS | own_mixtures.TWINS
+
+
 def twin_of(config):
     return TWINS[config["model_type"]][0](config) if config["model_type"] in TWINS else config
 
@@ -859,7 +865,7 @@ COMMON = {
 }
 AFTER = {"post_attention_layernorm": "attn_post_norm", "post_feedforward_layernorm": "mlp_post_norm"}
 OF_FAMILY = {
-    "exaone4": AFTER, "olmo3": AFTER, "flex_olmo": AFTER,
+    "exaone4": AFTER, "gemma3_text": AFTER, "olmo3": AFTER, "flex_olmo": AFTER,
     "glm4": {"post_self_attn_layernorm": "attn_post_norm", "post_mlp_layernorm": "mlp_post_norm"},
     "gemma3n_text": {**AFTER, "laurel": "laurel", "post_per_layer_input_norm": "own_input"},
     "gemma4_text": {
@@ -876,7 +882,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-TURNED = ("mistral4",)  # rotated parts of queries lie in another order there
+TURNED = ("deepseek_v3", "mistral4")  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
 
@@ -909,13 +915,15 @@ def recorded(model):
     for index, layer in enumerate(layers):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
-            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer)}.get(child)
+            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer)}.get(child)
             if tap and type(module) is not torch.nn.Identity:
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."
         hybrids.keep_within(
             kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m)
         )
+        if hasattr(layer, "self_attn"):
+            own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
     for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f"):
         if getattr(base, name, None) is not None:
             keep("final_norm", getattr(base, name))
@@ -933,6 +941,8 @@ def recorded(model):
             del of["k"], of["v"]  # of a latent, which is kept
         if kind in TURNED:
             of = {}
+        if hasattr(model.config, "rope_head_dim"):  # K2 Horizon's lie in another order in its twin
+            of = {"v": value}
         for name, tensor in of.items():
             taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
         taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
@@ -973,6 +983,8 @@ def run(folder, tokens, dtype):
     kind = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
     kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()
+    own_code.mend(model, config, folder)
+    own_mixtures.mend(model, config, folder)
     with recorded(model) as taken:
         taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits
     return {name: value.double().flatten() for name, value in taken.items()}

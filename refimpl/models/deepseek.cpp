@@ -250,6 +250,7 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   s.attention.form = options.mla;
   if (!h.interleaved_pairs) s.attention.layout = RopeLayout::half_split;
   if (!as_deepseek) s.epsilon = h.epsilon;
+  if (form.latents_as_others) s.attention.epsilon = h.epsilon;
   read_rope_and_scale(weights, as_deepseek, s);
   if (tree.experts > 0) s.gate = gate_of(tree, options.variant, form.softmax_router);
   if (as_deepseek || form.softmax_router) s.router = ResultRounding::as_arithmetic;

@@ -15,6 +15,7 @@ struct DeepseekForm {
   RopeLayout index_layout = RopeLayout::half_split;  // of an indexer's heads
   bool softmax_router =
       false;  // Mistral Small 4: V3's groups of softmax scores, computed as other layers are
+  bool latents_as_others = false;  // Sarvam: norms on latents have rms_norm_eps, too
 };
 
 extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp

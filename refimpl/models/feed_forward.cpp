@@ -122,8 +122,8 @@ Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
 Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActivation& form,
                       MoeForm mixing) {
   Mixture m;
-  m.router = weights.get({.role = Role::router, .layer = layer});
-  m.router_bias = weights.find({.role = Role::router, .layer = layer, .bias = true});
+  m.router = weights.get({.role = Role::router, .part = Part::router, .layer = layer});
+  m.router_bias = weights.find({.role = Role::router, .part = Part::router, .layer = layer, .bias = true});
   m.correction = weights.find({.role = Role::router_correction, .layer = layer, .bias = true});
   m.experts.form = form;
   m.mixing = mixing;
@@ -196,7 +196,7 @@ Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) co
 }
 
 bool is_mixture(const Weights& weights, std::size_t layer) {
-  return static_cast<bool>(weights.find({.role = Role::router, .layer = layer}));
+  return static_cast<bool>(weights.find({.role = Role::router, .part = Part::router, .layer = layer}));
 }
 
 }  // namespace assay

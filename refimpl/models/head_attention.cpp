@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "core/system/error.h"
@@ -19,19 +20,6 @@ const AttentionGeometry& whole_geometry(const Weights& weights, std::size_t laye
     for (const AttentionGeometry& g : *geometries)
       if (std::find(g.layers.begin(), g.layers.end(), layer) != g.layers.end()) return g;
   throw Error::internal("a layer without attention is asked for its heads");
-}
-
-// ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
-// of twice as many.
-std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
-  std::size_t whole = 1;
-  while (2 * whole <= heads) whole *= 2;
-  std::vector<double> slopes;
-  for (std::size_t i = 1; i <= whole; ++i)
-    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(whole)));
-  for (std::size_t i = 1; slopes.size() < heads; i += 2)
-    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(2 * whole)));
-  return slopes;
 }
 
 // The rows that `table` names, one by one.
@@ -67,6 +55,17 @@ std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer
 
 }  // namespace
 
+std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
+  std::size_t whole = 1;
+  while (2 * whole <= heads) whole *= 2;
+  std::vector<double> slopes;
+  for (std::size_t i = 1; i <= whole; ++i)
+    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(whole)));
+  for (std::size_t i = 1; slopes.size() < heads; i += 2)
+    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(2 * whole)));
+  return slopes;
+}
+
 HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
                              const AttentionForm& form, const NormRule& norm)
     : layer_(layer),
@@ -83,13 +82,17 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
   if (!qkv_) {
     q_ = get_projection(weights, Role::q, layer);
     if (geometry.cached) k_ = get_projection(weights, Role::k, layer);
-    v_ = find_projection(weights, Role::v, layer);
+    value_experts_ = ValueExperts::find(weights, layer, form.value_rule);
+    if (!value_experts_) v_ = find_projection(weights, Role::v, layer);
+  } else {
+    q_ = find_projection(weights, Role::q, layer);  // TeleChat 2: beside keys and values in one matrix
   }
   if (form.norm_of_head.empty()) {
     const Projection q = find_projection(weights, Role::q_norm, layer),
                      k = find_projection(weights, Role::k_norm, layer);
-    q_norm_ = Norm(q.weight, q.bias, norm);
-    k_norm_ = Norm(k.weight, k.bias, norm);
+    q_norm_ = form.norms_in_row ? Norm::of_row(q.weight, geometry.heads, norm) : Norm(q.weight, q.bias, norm);
+    k_norm_ =
+        form.norms_in_row ? Norm::of_row(k.weight, geometry.kv_heads, norm) : Norm(k.weight, k.bias, norm);
   } else {
     const AttentionGeometry& whole = whole_geometry(weights, layer);
     q_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'q', whole.heads), norm);
@@ -98,6 +101,7 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
   if (geometry.indexer_heads != 0)
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
+  if (form.gated_passes) std::swap(gate_, pass_gate_);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_geometry(weights, layer).heads, h_.alibi_exponent);
 }
@@ -114,7 +118,7 @@ CacheWidth HeadAttention::cache_width() const {
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
                               const TapScope& at) const {
-  Qkv of = project(x, ops);
+  Qkv of = project(x, ops, at);
   const Matrix gate = cut_gate(of.q, ops);  // as wide as the heads, or none
   if (!gate.empty()) at("attn_gate", gate);
   const bool own = geometry_.cached;  // else there are queries only
@@ -131,13 +135,25 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   if (index_ && angles != nullptr)
     of.index_q = index_->queries_of(x, *angles, ops, at), of.index_k = index_->keys_of(x, *angles, ops, at);
   Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
+  if (form_.first_pass) context = joined_with_first_pass(of.q, context, batch, ops);
   at("attn_context", context);
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
-  if (gate_) at("attn_gated", context = ops.output_gate(context, gate_(x, ops)));
+  if (gate_) at("attn_gated", context = gated(context, gate_(x, ops), ops));
   return o_(context, ops);  // [tokens, hidden]
 }
 
-HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
+Matrix HeadAttention::gated(const Matrix& context, const Matrix& gate, Ops& ops) const {
+  if (form_.gate != HeadGate::softplus)
+    return ops.output_gate(context, gate, form_.gate == HeadGate::silu ? GateForm::silu : GateForm::sigmoid);
+  std::vector<double> factors = ops.download(gate);
+  for (double& x : factors) {
+    const double natural = x * std::numbers::ln2;
+    if (natural <= 20) x = std::log1p(std::exp(natural)) / std::numbers::ln2;  // as torch: else x itself
+  }
+  return ops.scale(context, ops.upload(factors, gate.rows(), gate.columns()));
+}
+
+HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops, const TapScope& at) const {
   Qkv of;
   if (!geometry_.cached) {
     of.q = q_(x, ops);
@@ -146,7 +162,15 @@ HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
   if (!qkv_) {
     of.q = q_(x, ops);
     of.k = k_(x, ops);
-    of.v = v_ ? v_(x, ops) : of.k;  // Gemma 4: of layers that see all
+    if (value_experts_)
+      of.v = (*value_experts_)(x, ops, at);
+    else
+      of.v = v_ ? v_(x, ops) : of.k;  // Gemma 4: of layers that see all
+  } else if (q_) {
+    const std::size_t d = geometry_.qk_head_dim, v = geometry_.v_head_dim;
+    const Matrix fused =
+        qkv_(x, ops);  // [tokens, kv_heads · (d + v)], of each key head its key, then its value
+    of = {q_(x, ops), ops.of_each(fused, d + v, 0, d), ops.of_each(fused, d + v, d, v)};
   } else {
     const Matrix fused = qkv_(x, ops);
     const AttentionGeometry& g = geometry_;
@@ -275,6 +299,36 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   const Matrix context = ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;
+}
+
+Matrix HeadAttention::joined_with_first_pass(const Matrix& q, const Matrix& context, const Batch& batch,
+                                             Ops& ops) const {
+  AttentionCall call = call_of(q);
+  call.window = 0;
+  for (const Batch::Sequence& s : batch.sequences) {
+    if (s.cache->renumbers())
+      throw Error::input(fmt::format(
+          "layer {} attends to the cache of its first pass, too: its rows cannot be renumbered", layer_));
+    const std::size_t keys = s.cache->rows(*form_.first_pass) + s.count;
+    call.sequences.push_back(
+        {s.first, s.count, keys, s.cache->keys(*form_.first_pass), s.cache->values(*form_.first_pass)});
+  }
+  const Matrix all = ops.attention(call);
+  const std::size_t width = geometry_.qk_head_dim, heads = geometry_.heads;
+  const std::vector<double> queries = ops.download(q), bias = decode_vector(pass_gate_.bias);
+  std::vector<double> first(q.rows() * heads), own(q.rows() * heads);
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::vector<double> w = decode_vector(pass_gate_.weight.row_range(head, 1));
+    for (std::size_t t = 0; t < q.rows(); ++t) {
+      const double logit = std::inner_product(
+          w.begin(), w.end(), queries.begin() + static_cast<std::ptrdiff_t>((t * heads + head) * width),
+          bias.at(head));
+      first[t * heads + head] = 1 / (1 + std::exp(-logit));
+      own[t * heads + head] = 1 - first[t * heads + head];
+    }
+  }
+  return ops.add(ops.scale(all, ops.upload(first, q.rows(), heads)),
+                 ops.scale(context, ops.upload(own, q.rows(), heads)));
 }
 
 // One call for each head of the index.

@@ -10,9 +10,13 @@
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/rope_table.h"
+#include "refimpl/models/value_experts.h"
 #include "refimpl/step/taps.h"
 
 namespace assay {
+
+// What a gate of what attention gives is bent by; softplus: log₂(1 + 2ˣ).
+enum class HeadGate : std::uint8_t { sigmoid, silu, softplus };
 
 struct AttentionForm {
   bool norm_after_rope = false;
@@ -23,8 +27,19 @@ struct AttentionForm {
   bool unit_values = false;  // values of each head are normed, without weights
   // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
   std::string_view norm_of_head = {};
-  double key_scale = 1;  // before keys are rotated
+  double key_scale = 1;       // before keys are rotated
+  bool norms_in_row = false;  // norms of q and k are as wide as all heads, and of each head by itself
+  HeadGate gate = HeadGate::sigmoid;
+  GateRule value_rule = {};  // of layers with experts of values
+  // IQuest-Coder Loop: a layer's gate is not of what attention gives. In passes behind the first it stands between that and
+  // what the first one's cache gives: σ(q · w + b) of each head's rotated query.
+  bool gated_passes = false;
+  std::optional<std::size_t> first_pass = {};
 };
+
+// ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
+// of twice as many.
+std::vector<double> alibi_slopes(std::size_t heads, double exponent);
 
 class HeadAttention {
  public:
@@ -33,6 +48,8 @@ class HeadAttention {
 
   CacheWidth cache_width() const;  // none where another layer's is read
   std::size_t reads_layer() const { return cache_; }
+  // Keys and values go into this cache, and not into that of the layer's number: of layers passed several times.
+  void keep_in(std::size_t cache) { layer_ = cache_ = cache; }
   // x: after the layer's norm, [tokens, hidden]. `angles`: of the batch's positions; null: nothing rotates.
   Matrix forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
                  const TapScope& at) const;
@@ -43,7 +60,8 @@ class HeadAttention {
     Matrix index_q, index_k;  // of a layer with an index
     Matrix unplaced;          // k before it is rotated, where a cache renumbers its rows
   };
-  Qkv project(const Matrix& x, Ops& ops) const;
+  Qkv project(const Matrix& x, Ops& ops, const TapScope& at) const;
+  Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
   Matrix cut_gate(Matrix& q, Ops& ops) const;
@@ -59,6 +77,7 @@ class HeadAttention {
   PagedKvView values_of(const SequenceCache& cache) const;
   AttentionCall call_of(const Matrix& q) const;
   Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const;
+  Matrix joined_with_first_pass(const Matrix& q, const Matrix& context, const Batch& batch, Ops& ops) const;
   Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
   // Key heads [first, first + count) of this process, which go by one head of the index.
   struct IndexGroup {
@@ -75,9 +94,11 @@ class HeadAttention {
   double scale_;
   std::vector<double> slopes_;
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
+  Projection pass_gate_;                   // [heads, qk_dim]
   Norm q_norm_, k_norm_, v_norm_, unit_;
   WeightView sinks_;
   std::optional<BlockIndex> index_;
+  std::optional<ValueExperts> value_experts_;
 };
 
 }  // namespace assay

@@ -31,6 +31,8 @@ const std::vector<const ModelRule*>& every_rule() {
     for (const ModelRule& rule : mixture_kin_rules()) all.push_back(&rule);
     for (const ModelRule& rule : odd_mixture_rules()) all.push_back(&rule);
     for (const ModelRule& rule : soft_kin_rules()) all.push_back(&rule);
+    for (const ModelRule& rule : own_code_rules()) all.push_back(&rule);
+    for (const ModelRule& rule : looped_rules()) all.push_back(&rule);
     return all;
   }();
   return rules;

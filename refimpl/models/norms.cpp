@@ -1,5 +1,7 @@
 #include "refimpl/models/norms.h"
 
+#include "refimpl/models/constant_view.h"
+
 namespace assay {
 namespace {
 
@@ -36,6 +38,30 @@ Norm Norm::unweighted(std::size_t width, const NormRule& rule) {
   return norm;
 }
 
+Norm Norm::of_row(const WeightView& weight, std::size_t heads, const NormRule& rule) {
+  Norm norm;
+  if (!weight) return norm;
+  norm.rule_ = rule;
+  const std::vector<double> values = decode_vector(weight);
+  const std::size_t width = values.size() / heads;
+  for (std::size_t head = 0; head < heads; ++head) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(head * width);
+    norm.parts_.push_back(
+        {norm.own(*weight.name, std::vector<double>(first, first + static_cast<std::ptrdiff_t>(width))), {}});
+  }
+  return norm;
+}
+
+Norm Norm::with_offset(const WeightView& weight, double offset, const NormRule& rule) {
+  Norm norm;
+  if (!weight) return norm;
+  norm.rule_ = {NormKind::rms, NormForm::weight_inside, rule.epsilon};
+  std::vector<double> values = decode_vector(weight);
+  for (double& value : values) value += offset;
+  norm.parts_.push_back({norm.own(*weight.name, std::move(values)), {}});
+  return norm;
+}
+
 void Norm::add(const WeightView& weight, const WeightView& bias) {
   if (rule_.kind == NormKind::rms || rule_.form != NormForm::one_plus_weight) {
     parts_.push_back({weight, bias});
@@ -49,14 +75,7 @@ void Norm::add(const WeightView& weight, const WeightView& bias) {
 WeightView Norm::own(std::string name, std::vector<double> values) {
   constants_.push_back(std::make_shared<Constant>(Constant{std::move(name), std::move(values)}));
   const Constant& kept = *constants_.back();
-  WeightView view;
-  view.name = &kept.name;
-  view.rows = 1;
-  view.columns = kept.values.size();
-  view.type = ElementType::F64;
-  view.codes = reinterpret_cast<const std::byte*>(kept.values.data());
-  view.row_bytes = kept.values.size() * sizeof(double);
-  return view;
+  return constant_view(kept.name, kept.values);
 }
 
 Matrix Norm::of_part(const Matrix& x, const Part& part, Ops& ops) const {

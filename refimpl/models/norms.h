@@ -25,6 +25,10 @@ class Norm {
   Norm(const WeightView& weight, const WeightView& bias, const NormRule& rule);
   Norm(const std::vector<WeightView>& of_heads, const NormRule& rule);
   static Norm unweighted(std::size_t width, const NormRule& rule);
+  // As many heads side by side, each of a length of its own, with their weights in one row (K2 Horizon).
+  static Norm of_row(const WeightView& weight, std::size_t heads, const NormRule& rule);
+  // RMS norms whose weights are stored less `offset`; absent where nothing is stored.
+  static Norm with_offset(const WeightView& weight, double offset, const NormRule& rule);
 
   explicit operator bool() const { return !parts_.empty(); }
   Matrix operator()(const Matrix& x, Ops& ops) const;

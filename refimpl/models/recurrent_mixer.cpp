@@ -10,7 +10,9 @@ std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std
                                                      const RecurrentForm& form) {
   const auto has = [&](Role role) { return static_cast<bool>(weights.find({.role = role, .layer = layer})); };
   if (!has(Role::recurrent_out)) return nullptr;
-  if (!has(Role::decay)) return read_short_convolution(weights, layer);
+  if (!has(Role::decay))
+    return has(Role::convolution) ? read_short_convolution(weights, layer)
+                                  : read_lightning_attention(weights, layer, form);
   if (!has(Role::recurrent_in)) return read_delta_net_apart(weights, layer, form);
   if (!has(Role::skip)) return read_gated_delta_net(weights, layer, form);
   return has(Role::recurrent_decay) ? read_mamba1(weights, layer, form) : read_mamba2(weights, layer, form);

@@ -41,6 +41,7 @@ struct RecurrentForm {
   // Where q, k and v have a matrix each: of the gate behind the norm, and of that norm.
   GateForm gate_form = GateForm::sigmoid;
   NormForm norm = NormForm::weight_inside;
+  std::size_t norm_groups = 1;  // lightning attention: how many norms stand side by side behind the scan
 };
 
 // Null for a layer that has none.
@@ -56,6 +57,8 @@ std::unique_ptr<RecurrentMixer> read_mamba2(const Weights& weights, std::size_t 
                                             const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_mamba1(const Weights& weights, std::size_t layer,
                                             const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_lightning_attention(const Weights& weights, std::size_t layer,
+                                                         const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_short_convolution(const Weights& weights, std::size_t layer);
 
 // What they share: a matrix with its bias; a convolution and its state; the states of a batch.

@@ -9,6 +9,8 @@ namespace assay {
 std::span<const ModelRule> dense_kin_rules();
 std::span<const ModelRule> mixture_kin_rules();
 std::span<const ModelRule> odd_mixture_rules();
+std::span<const ModelRule> own_code_rules();
+std::span<const ModelRule> looped_rules();
 std::span<const ModelRule> soft_kin_rules();
 
 extern const ModelRule kBambaRule;

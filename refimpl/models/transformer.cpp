@@ -46,6 +46,10 @@ class NormReader {
     return {weights_.find({.role = role, .layer = layer}),
             weights_.find({.role = role, .layer = layer, .bias = true}), rule_};
   }
+  Norm stored_less(std::optional<double> offset, Role role, std::size_t layer) const {
+    return offset ? Norm::with_offset(weights_.find({.role = role, .layer = layer}), *offset, rule_)
+                  : stored(role, layer);
+  }
   Norm stored_or_unweighted(Role role, std::size_t layer = 0) const {
     return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, rule_) : stored(role, layer);
   }
@@ -94,6 +98,17 @@ const AttentionGeometry* geometry_of(const ModuleTree& tree, std::size_t layer) 
   return nullptr;
 }
 
+// The attention of a pass behind the first: caches of one layer's passes lie side by side.
+HeadAttention attention_of_pass(const Weights& weights, std::size_t layer, std::size_t pass,
+                                const DecoderForm& form, const NormRule& norm) {
+  AttentionForm attention = form.attention;
+  const std::size_t first = layer * form.passes;
+  if (form.attention.gated_passes && pass > 0) attention.first_pass = first;
+  HeadAttention made(weights, layer, weights.tree().attention.at(pass), attention, norm);
+  made.keep_in(first + pass);
+  return made;
+}
+
 void read_token_mixers(const Weights& weights, const DecoderForm& form, const NormRule& norm,
                        DecoderLayer& layer) {
   RecurrentForm recurrent = form.recurrent;
@@ -119,9 +134,9 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   DecoderLayer layer;
   layer.index = index;
   layer.attention_norm = norms.stored_or_unweighted(Role::input_norm, index);
-  layer.attention_post_norm = norms.stored(Role::post_attention_norm, index);
+  layer.attention_post_norm = norms.stored_less(form.attention_post_offset, Role::post_attention_norm, index);
   layer.mlp_norm = norms.stored_or_unweighted(Role::pre_feedforward_norm, index);
-  layer.mlp_post_norm = norms.stored(Role::post_feedforward_norm, index);
+  layer.mlp_post_norm = norms.stored_less(form.mlp_post_offset, Role::post_feedforward_norm, index);
   read_token_mixers(weights, form, norms.rule(), layer);
   if (weights.find({.role = Role::mlp_down, .part = Part::dense_mlp, .layer = index}))
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
@@ -198,7 +213,9 @@ class Decoder : public StagedModel {
         form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};
     for (std::size_t i = 0; i < weights.tree().layers; ++i)
       layers_.push_back(read_layer(weights, i, activation, form));
+    if (form.passes > 1) add_passes(weights, activation, norms.rule());
     prediction_ = read_prediction(weights, activation, form);
+    if (form.stream_mixes != nullptr) stream_mixes_ = *form.stream_mixes;
     if (form.residual_block != 0) output_mix_ = ResidualMix::read(weights, stem(weights) + "output_attn_res");
   }
 
@@ -209,17 +226,11 @@ class Decoder : public StagedModel {
   }
   bool embeds_positions() const override { return static_cast<bool>(positions_); }
   std::vector<CacheWidth> cache_widths() const override {
-    std::vector<CacheWidth> widths;
-    const auto add = [&](const DecoderLayer& layer) {
-      widths.push_back(layer.attention ? layer.attention->cache_width()
-                       : layer.latent  ? latent_.cache_row()
-                                       : CacheWidth{});
-      if (layer.recurrent) widths.back().states = layer.recurrent->states();
-    };
-    std::for_each(layers_.begin(), layers_.end(), add);
+    std::vector<CacheWidth> widths(layers_.size());
+    for (const DecoderLayer& layer : layers_) widths.at(layer.index) = cache_width_of(layer);
     for (const DecoderPrediction& module : prediction_) {
       for (const DecoderLayer& layer : module.layers) {
-        add(layer);
+        widths.push_back(cache_width_of(layer));
         widths.back().drafts = true;
       }
     }
@@ -237,10 +248,12 @@ class Decoder : public StagedModel {
     const std::optional<HeadAttention>& attention = layers_.at(layer).attention;
     return attention ? attention->reads_layer() : layer;
   }
-  // Beside the stream: inputs of all layers; or the stream before every residual_block-th layer.
+  // Beside the stream: inputs of all layers; or the stream before every residual_block-th layer; or what
+  // stream_mixes_ keep.
   StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
     const Matrix x = embed(batch, ops);  // [tokens, hidden]
     taps("embed", x);
+    if (stream_mixes_) return {x, std::vector<Matrix>(StreamMixes::kSlots, x)};
     if (!own_inputs_) return {x, {}};
     const Matrix own = (*own_inputs_)(batch, x, ops);  // [tokens, layers · width]
     taps("layer_inputs", own);
@@ -252,13 +265,16 @@ class Decoder : public StagedModel {
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
     for (std::size_t i = first; i < end; ++i) {
       const DecoderLayer& layer = layers_[i];
-      const TapScope at(taps, "layers", layer.index);
+      const TapScope at(taps, "layers", i);
       batch.go_on();
       if (form_.residual_block != 0) {
         stream.x = run_on_mixes(layer, stream.x, stream.beside, batch, ops, at);
         continue;
       }
+      if (stream_mixes_) stream.x = stream_mixes_->before(layer.index, stream.x, stream.beside, ops);
       stream.x = run(layer, stream.x, own, batch, angles_for(layer, angles), ops, at);
+      const bool passed = (i + 1) % h_.rope_of.size() == 0 && i + 1 < layers_.size();
+      if (form_.norm_between && passed) stream.x = final_norm_(stream.x, ops);
     }
     return stream;
   }
@@ -306,6 +322,27 @@ class Decoder : public StagedModel {
   }
 
  private:
+  // The layers once more for each pass behind the first, with caches of their own.
+  void add_passes(const Weights& weights, const GatedActivation& activation, const NormRule& norm) {
+    const std::size_t count = layers_.size();
+    for (std::size_t pass = 0; pass < form_.passes; ++pass) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (pass > 0) layers_.push_back(read_layer(weights, i, activation, form_));
+        DecoderLayer& layer = layers_.at(pass * count + i);
+        layer.index = i * form_.passes + pass;
+        layer.attention.emplace(attention_of_pass(weights, i, pass, form_, norm));
+      }
+    }
+  }
+
+  CacheWidth cache_width_of(const DecoderLayer& layer) const {
+    CacheWidth width = layer.attention ? layer.attention->cache_width()
+                       : layer.latent  ? latent_.cache_row()
+                                       : CacheWidth{};
+    if (layer.recurrent) width.states = layer.recurrent->states();
+    return width;
+  }
+
   // Modules of prediction are given what stands before the final norm: then it is the head's.
   bool head_norms() const { return form_.prediction.before_norms && !prediction_.empty(); }
 
@@ -338,8 +375,9 @@ class Decoder : public StagedModel {
 
   // Null: the layer rotates nothing. Layers of prediction rotate as the first rope has it, unless rope_of tells of them.
   const RopeAngles* angles_for(const DecoderLayer& layer, const std::vector<RopeAngles>& angles) const {
-    if (layer.index >= h_.rope_of.size()) return angles.empty() ? nullptr : &angles.front();
-    const std::optional<std::size_t> rope = h_.rope_of[layer.index];
+    const std::size_t place = layer.index / form_.passes;
+    if (place >= h_.rope_of.size()) return angles.empty() ? nullptr : &angles.front();
+    const std::optional<std::size_t> rope = h_.rope_of[place];
     return rope ? &angles.at(*rope) : nullptr;
   }
 
@@ -453,6 +491,7 @@ class Decoder : public StagedModel {
   std::vector<DecoderLayer> layers_;
   std::vector<DecoderPrediction> prediction_;
   ResidualMix output_mix_;  // or none
+  std::optional<StreamMixes> stream_mixes_;
 };
 
 }  // namespace

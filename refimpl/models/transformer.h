@@ -26,6 +26,7 @@
 #include "refimpl/models/model.h"
 #include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
+#include "refimpl/models/stream_mixes.h"
 
 namespace assay {
 
@@ -61,6 +62,13 @@ struct DecoderForm {
   std::optional<SituForm> situ = {};  // Kimi K3: of all MLPs and experts
   std::size_t residual_block = 0;     // Kimi K3: blocks see mixes of the stream, kept every so many layers
   BranchScales scales = {};
+  // PLaMo 3: norms of what attention and MLPs give are stored less so much; unset: as the others.
+  std::optional<double> attention_post_offset = {}, mlp_post_offset = {};
+  // Layers that a token passes several times, each time with a cache of its own; between passes the stream may be
+  // normed as it is at the end.
+  std::size_t passes = 1;
+  bool norm_between = false;
+  const StreamMixes* stream_mixes = nullptr;  // Solar Pro; looked at while the decoder is made
   PredictionForm prediction = {};
 };
 

@@ -100,8 +100,9 @@ void Weights::index_safetensors() {
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
     if (spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
       entry.rows_of_expert = spec.shape[0] / spec.stacked;
-    const bool one_an_expert = spec.part == Part::routed_expert && spec.stacked == 0;
-    const std::size_t place = one_an_expert ? found->indices.expert : 0;
+    const bool of_experts =
+        spec.part == Part::routed_expert || spec.name.find("{expert}") != std::string::npos;
+    const std::size_t place = of_experts && spec.stacked == 0 ? found->indices.expert : 0;
     if (entry.tensors.size() <= place) entry.tensors.resize(place + 1, stored_.tensors.size());
     entry.tensors[place] = i;
   }

@@ -5,6 +5,7 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -233,25 +234,27 @@ constexpr std::string_view kRnj1Architectures[] = {"Rnj1ForCausalLM"}, kRnj1Type
 }  // namespace
 
 const Family kDeepseekV1 = {
-    "deepseek_v1", "DeepSeekMoE", kDeepseekV1Architectures, kDeepseekV1Types, {}, describe_deepseek_v1};
+    "deepseek_v1",        "DeepSeekMoE",      kDeepseekV1Architectures, kDeepseekV1Types, {},
+    describe_deepseek_v1, forward_deepseek_v1};
 const Family kExaone3 = {"exaone", "EXAONE 3.0, 3.5, Deep", kExaone3Architectures, kExaone3Types,
-                         {},       describe_exaone3};
-const Family kInternlm3 = {"internlm3",     "InternLM3", kInternlm3Architectures,
-                           kInternlm3Types, {},          describe_internlm3};
-const Family kOrion = {"orion", "Orion", kOrionArchitectures, kOrionTypes, {}, describe_orion};
+                         {},       describe_exaone3,        forward_exaone3};
+const Family kInternlm3 = {"internlm3", "InternLM3",        kInternlm3Architectures, kInternlm3Types,
+                           {},          describe_internlm3, forward_internlm3};
+const Family kOrion = {"orion", "Orion", kOrionArchitectures, kOrionTypes, {}, describe_orion, forward_orion};
 const Family kPanguEmbedded = {
-    "pangu_embedded",       "openPangu Embedded", kPanguEmbeddedArchitectures, kPanguEmbeddedTypes, {},
-    describe_pangu_embedded};
+    "pangu_embedded",        "openPangu Embedded",  kPanguEmbeddedArchitectures, kPanguEmbeddedTypes, {},
+    describe_pangu_embedded, forward_pangu_embedded};
 const Family kSolarPro = {"solar", "Solar Pro (preview)", kSolarProArchitectures, kSolarProTypes,
-                          {},      describe_solar};
+                          {},      describe_solar,        forward_solar};
 const Family kTelechat2 = {"telechat2", "TeleChat 2, 2.5, T1", kTelechat2Architectures, kTelechat2Types,
-                           {},          describe_telechat2};
+                           {},          describe_telechat2,    forward_telechat2};
 const Family kTelechat3 = {"telechat3", "TeleChat 3 (dense)", kTelechat3Architectures, kTelechat3Types,
-                           {},          describe_telechat3};
+                           {},          describe_telechat3,   forward_telechat3};
 const Family kTeleflm = {"teleflm", "Tele-FLM, FLM-2", kTeleflmArchitectures, kTeleflmTypes,
-                         {},        describe_teleflm};
+                         {},        describe_teleflm,  forward_teleflm};
 const Family kIquestcoder = {
-    "iquestcoder", "IQuest-Coder", kIquestcoderArchitectures, kIquestcoderTypes, {}, describe_iquestcoder};
-const Family kRnj1 = {"rnj1", "Rnj-1", kRnj1Architectures, kRnj1Types, {}, describe_rnj1};
+    "iquestcoder",        "IQuest-Coder",     kIquestcoderArchitectures, kIquestcoderTypes, {},
+    describe_iquestcoder, forward_iquestcoder};
+const Family kRnj1 = {"rnj1", "Rnj-1", kRnj1Architectures, kRnj1Types, {}, describe_rnj1, forward_rnj1};
 
 }  // namespace assay::families

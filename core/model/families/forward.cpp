@@ -90,7 +90,7 @@ RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, con
   if (text == "none") return RopeRule::Type::standard;
   if (text == "linear") return RopeRule::Type::linear;
   if (text == "dynamic") return RopeRule::Type::dynamic;
-  if (text == "yarn") return RopeRule::Type::yarn;
+  if (text == "yarn" || text == "deepseek_yarn") return RopeRule::Type::yarn;
   if (text == "llama3") return RopeRule::Type::llama3;
   if (text == "proportional") return RopeRule::Type::proportional;
   throw reader.fault(fmt::format("rope type \"{}\" is not known here", text))

@@ -26,5 +26,6 @@ GgufGroup gguf_lightning();
 GgufGroup gguf_mixtures_2026();
 GgufGroup gguf_windows_2026();
 GgufGroup gguf_nemotron_nas();
+GgufGroup gguf_own_code();
 
 }  // namespace assay::families

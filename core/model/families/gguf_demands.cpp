@@ -236,6 +236,49 @@ std::string ling3(const GgufFacts& facts) {
   return {};
 }
 
+// A head that is the embedding is written by no converter, and asked for there.
+std::string own_head(const GgufFacts& facts) {
+  return facts.tree.tied_embeddings ? "the head is the embedding, and llama.cpp asks for one of its own here"
+                                    : "";
+}
+std::string orion(const GgufFacts& facts) {
+  const double theta = facts.number("rope_theta", facts.rope.value("rope_theta", 10000.0));
+  if (theta != 10000)
+    return fmt::format("rope_theta is {}, of which a GGUF of Orion says nothing: llama.cpp takes 10000",
+                       theta);
+  return own_head(facts);
+}
+// Its code takes all of a head to rotate, and the converter's key says hidden_size / num_attention_heads of it.
+std::string whole_heads(const GgufFacts& facts) {
+  const AttentionGeometry& g = facts.tree.attention.front();
+  const double part = facts.rope.value("partial_rotary_factor", 1.0);
+  if (g.heads * g.qk_head_dim == facts.tree.hidden_size && part == 1) return {};
+  return fmt::format("{} of heads {} wide rotate, and llama.cpp's exaone rotates all of hidden_size / heads",
+                     part, g.qk_head_dim);
+}
+std::string deepseek_moe(const GgufFacts& facts) {
+  if (facts.tree.experts == 0) return "there are no experts, and llama.cpp's deepseek has them always";
+  if (rows_of(facts.tree, Role::mlp_up, Part::shared_expert) == 0)
+    return "there are no shared experts, and llama.cpp's deepseek has them always";
+  if (is_set(facts, "norm_topk_prob", false))
+    return "norm_topk_prob is true, and llama.cpp's deepseek never makes weights add up to 1";
+  if (facts.rope.value("rope_type", "default") != "default")
+    return fmt::format("rotary positions are scaled ({}), and its GGUF says none",
+                       facts.rope["rope_type"].dump());
+  return {};
+}
+std::string ling2(const GgufFacts& facts) {
+  if (!is_set(facts, "use_qk_norm", true))
+    return "use_qk_norm is false, and llama.cpp's bailingmoe2 has these norms always";
+  const std::uint64_t shared = whole(facts, "num_shared_experts", 1),
+                      own = whole(facts, "moe_intermediate_size", 0) * shared,
+                      said = whole(facts, "moe_shared_expert_intermediate_size", own) * shared,
+                      width = rows_of(facts.tree, Role::mlp_up, Part::shared_expert);
+  if (width != said)
+    return fmt::format("shared experts are {} wide, and llama.cpp would take {}", width, said);
+  return own_head(facts);
+}
+
 constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"starcoder|falcon|bloom|mpt", four_hidden},
                                    {"phi2", phi2},
@@ -256,7 +299,11 @@ constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"qwen2vl|qwen3vl|qwen3vlmoe", sections},
                                    {"llama4", llama4},
                                    {"minicpm3", minicpm3},
-                                   {"bailingmoe3", ling3}};
+                                   {"bailingmoe3", ling3},
+                                   {"bailingmoe2", ling2},
+                                   {"orion", orion},
+                                   {"exaone", whole_heads},
+                                   {"deepseek", deepseek_moe}};
 
 }  // namespace
 }  // namespace gguf_demands_of

@@ -38,11 +38,6 @@ ParsedJson no_dense_layers(const GgufFacts& facts) {
         .in(facts.config.source());
   return dense;
 }
-ParsedJson ling_shared_width(const GgufFacts& facts) {
-  if (const ParsedJson* width = facts.find("moe_shared_expert_intermediate_size")) return *width;
-  return static_cast<std::uint64_t>(facts.number("moe_intermediate_size") *
-                                    facts.number("num_shared_experts"));
-}
 constexpr GgufOwnKey kExpertWidth = {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"};
 constexpr GgufOwnKey kSharedCount = {.key = "expert_shared_count", .config = "num_shared_experts"};
 constexpr GgufOwnKey kRenormalized = {
@@ -56,7 +51,7 @@ constexpr GgufOwnKey kLing2Keys[] = {
     {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
     kVocabulary,
     kExpertWidth,
-    {.key = "expert_shared_feed_forward_length", .made = ling_shared_width},
+    {.key = "expert_shared_feed_forward_length", .made = own_keys::shared_expert_width},
     {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
     kSharedCount,
     kRenormalized};

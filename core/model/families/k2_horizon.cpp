@@ -2,6 +2,7 @@
 // 0.32's k2_horizon.py, and the defaults of the checkpoints' configuration_k2_horizon.py.
 #include "core/model/blocks.h"
 #include "core/model/families/all_mixtures.h"
+#include "core/model/families/own_code_forward.h"
 #include "core/model/families/sparse_layers.h"
 
 namespace assay::families {
@@ -13,6 +14,7 @@ using namespace blocks;
 void add_value_experts(Module& attend, const HeadAttention& a, const Experts& values, bool router_bias) {
   Module router{"", "router of values", {}, {}, {}};
   add_router(router, "v_router", a.hidden, values.count, router_bias);
+  for (TensorSpec& spec : router.tensors) spec.part = Part::attention;  // beside the one of the MLP's experts
   Module experts{"v_experts.{expert}", "experts of values", {}, {}, {}};
   std::vector<std::uint64_t> indices(values.count.value());
   for (std::uint64_t i = 0; i < indices.size(); ++i) indices[i] = i;
@@ -92,7 +94,7 @@ constexpr std::string_view kK2HorizonArchitectures[] = {"K2HorizonForCausalLM"},
 
 }  // namespace
 
-const Family kK2Horizon = {"k2_horizon",    "K2 Horizon", kK2HorizonArchitectures,
-                           kK2HorizonTypes, {},           describe_k2_horizon};
+const Family kK2Horizon = {"k2_horizon", "K2 Horizon",        kK2HorizonArchitectures, kK2HorizonTypes,
+                           {},           describe_k2_horizon, forward_k2_horizon};
 
 }  // namespace assay::families

@@ -4,6 +4,7 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -84,10 +85,10 @@ constexpr std::string_view kLoopcoderArchitectures[] = {"IQuestLoopCoderForCausa
 
 }  // namespace
 
-const Family kNanbeige = {"nanbeige", "Nanbeige 4.2",   kNanbeigeArchitectures, kNanbeigeTypes,
-                          {},         describe_nanbeige};
+const Family kNanbeige = {"nanbeige", "Nanbeige 4.2",    kNanbeigeArchitectures, kNanbeigeTypes,
+                          {},         describe_nanbeige, forward_nanbeige};
 const Family kIquestloopcoder = {
-    "iquestloopcoder",       "IQuest-Coder Loop", kLoopcoderArchitectures, kLoopcoderTypes, {},
-    describe_iquestloopcoder};
+    "iquestloopcoder",        "IQuest-Coder Loop", kLoopcoderArchitectures, kLoopcoderTypes, {},
+    describe_iquestloopcoder, forward_iquestcoder};
 
 }  // namespace assay::families

@@ -3,6 +3,7 @@
 // openpangu_mtp.py, Huawei's configuration and modeling of Ultra MoE, whose names of keys are other than vLLM's.
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -145,8 +146,8 @@ constexpr std::string_view kPanguPro2Architectures[] = {"PanguProMoEV2ForCausalL
 }  // namespace
 
 const Family kPanguUltraMoe = {
-    "pangu_ultra_moe",   "openPangu Ultra MoE", kPanguUltraArchitectures, kPanguUltraTypes, {},
-    describe_pangu_ultra};
+    "pangu_ultra_moe",    "openPangu Ultra MoE", kPanguUltraArchitectures, kPanguUltraTypes, {},
+    describe_pangu_ultra, forward_pangu_ultra};
 const Family kPanguProMoe2 = {
     "pangu_pro_moe_v2", "openPangu Pro MoE 2 (openPangu-R)", kPanguPro2Architectures, {}, {},
     describe_pangu_pro2};

@@ -2,6 +2,7 @@
 // vLLM 0.32's plamo3.py, llama.cpp's conversion/plamo.py, Preferred Networks' configuration class.
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -41,6 +42,7 @@ constexpr std::string_view kPlamo3Architectures[] = {"Plamo3ForCausalLM", "PLaMo
 
 }  // namespace
 
-const Family kPlamo3 = {"plamo3", "PLaMo 3", kPlamo3Architectures, kPlamo3Types, {}, describe_plamo3};
+const Family kPlamo3 = {"plamo3", "PLaMo 3",       kPlamo3Architectures, kPlamo3Types,
+                        {},       describe_plamo3, forward_plamo3};
 
 }  // namespace assay::families

@@ -3,6 +3,7 @@
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/bailing.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -55,9 +56,13 @@ constexpr std::string_view kSarvamMlaArchitectures[] = {"SarvamMLAForCausalLM"},
 }  // namespace
 
 const Family kSarvamMoe = {"sarvam_moe", "Sarvam with experts", kSarvamMoeArchitectures, kSarvamMoeTypes,
-                           {},           describe_sarvam_moe};
-const Family kSarvamMla = {
-    "sarvam_mla",       "Sarvam with latent attention", kSarvamMlaArchitectures, kSarvamMlaTypes, {},
-    describe_sarvam_mla};
+                           {},           describe_sarvam_moe,   forward_sarvam_moe};
+const Family kSarvamMla = {"sarvam_mla",
+                           "Sarvam with latent attention",
+                           kSarvamMlaArchitectures,
+                           kSarvamMlaTypes,
+                           {},
+                           describe_sarvam_mla,
+                           forward_sarvam_mla};
 
 }  // namespace assay::families

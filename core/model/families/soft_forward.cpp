@@ -26,19 +26,6 @@ double number_in(const ConfigReader& config, const ParsedJson* object, std::stri
                                                     : config.to_real(*found, key, -kLargest, 1e15);
 }
 
-void read_choice(ConfigReader& config, const ModuleTree& tree, std::uint64_t groups, std::uint64_t chosen,
-                 double scale, Hyperparameters& h) {
-  h.routing.renormalize = config.flag("norm_topk_prob", true);
-  if (!config.is_null("routed_scaling_factor"))
-    h.routing.scale = config.real("routed_scaling_factor", scale, -kLargest, kLargest);
-  h.routing.groups = config.number("n_group", groups);
-  h.routing.chosen_groups = config.number("topk_group", chosen);
-  config.require(h.routing.groups > 0 && h.routing.chosen_groups > 0 &&
-                     h.routing.chosen_groups <= h.routing.groups && tree.experts % h.routing.groups == 0 &&
-                     tree.experts_per_token <= tree.experts / h.routing.groups * h.routing.chosen_groups,
-                 "n_group and topk_group do not fit together, or not the number of experts");
-}
-
 // An element of a list with one for each layer, or the number that stands for all of them.
 double of_layer(const ConfigReader& config, std::string_view key, std::uint64_t layer, double otherwise) {
   const ParsedJson& text = config.config().text();
@@ -86,6 +73,19 @@ void rotate_prediction(const ConfigReader& config, const ModuleTree& tree, Hyper
 }
 
 }  // namespace
+
+void read_choice(ConfigReader& config, const ModuleTree& tree, std::uint64_t groups, std::uint64_t chosen,
+                 double scale, Hyperparameters& h) {
+  h.routing.renormalize = config.flag("norm_topk_prob", true);
+  if (!config.is_null("routed_scaling_factor"))
+    h.routing.scale = config.real("routed_scaling_factor", scale, -kLargest, kLargest);
+  h.routing.groups = config.number("n_group", groups);
+  h.routing.chosen_groups = config.number("topk_group", chosen);
+  config.require(h.routing.groups > 0 && h.routing.chosen_groups > 0 &&
+                     h.routing.chosen_groups <= h.routing.groups && tree.experts % h.routing.groups == 0 &&
+                     tree.experts_per_token <= tree.experts / h.routing.groups * h.routing.chosen_groups,
+                 "n_group and topk_group do not fit together, or not the number of experts");
+}
 
 // Without a word of ropes, Llama 3's of the published model.
 Hyperparameters forward_apertus(ConfigReader& config, const ModuleTree& tree) {

@@ -7,6 +7,10 @@
 
 namespace assay::families {
 
+// DeepSeek-V3's way of choosing experts, with a class's own groups and scale.
+void read_choice(ConfigReader& config, const ModuleTree& tree, std::uint64_t groups, std::uint64_t chosen,
+                 double scale, Hyperparameters& h);
+
 Hyperparameters forward_apertus(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_exaone_moe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_hy3(ConfigReader& config, const ModuleTree& tree);

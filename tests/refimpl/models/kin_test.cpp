@@ -98,19 +98,17 @@ std::string refusal(const nlohmann::json& config) {
   return "computed";
 }
 
+// Of a small model of the architecture, with more keys.
+std::string with(const std::string& architecture, const nlohmann::json& more) {
+  nlohmann::json config = {{"vocab_size", 40},         {"hidden_size", 16},
+                           {"intermediate_size", 12},  {"num_hidden_layers", 1},
+                           {"num_attention_heads", 2}, {"architectures", {architecture}}};
+  config.update(more);
+  return refusal(config);
+}
+
 // What a rule does not compute it names.
 TEST(KinRefusals, NameTheKey) {
-  const nlohmann::json sizes = {{"vocab_size", 40},
-                                {"hidden_size", 16},
-                                {"intermediate_size", 12},
-                                {"num_hidden_layers", 1},
-                                {"num_attention_heads", 2}};
-  const auto with = [&](const std::string& architecture, const nlohmann::json& more) {
-    nlohmann::json config = sizes;
-    config["architectures"] = {architecture};
-    config.update(more);
-    return refusal(config);
-  };
   EXPECT_EQ(with("GraniteForCausalLM", nlohmann::json::object()), "computed");
   EXPECT_NE(with("OPTForCausalLM", {{"do_layer_norm_before", false}}).find("do_layer_norm_before"),
             std::string::npos);
@@ -121,6 +119,29 @@ TEST(KinRefusals, NameTheKey) {
   EXPECT_NE(with("MptForCausalLM", {{"attn_config", {{"alibi", false}}}}).find("alibi"), std::string::npos);
   EXPECT_NE(with("GraniteForCausalLM", {{"hidden_act", "mish"}}).find("hidden_act"), std::string::npos);
   EXPECT_NE(with("GPTJForCausalLM", {{"rotary_dim", 3}}).find("rotary_dim"), std::string::npos);
+}
+
+// Of classes that are not at hand what a config omits has no default, and what no published model has is not guessed.
+TEST(KinRefusals, NameTheKeyOfFamiliesWithCodeOfTheirOwn) {
+  const auto names = [](const std::string& line, std::string_view key) {
+    EXPECT_NE(line.find(key), std::string::npos) << line;
+  };
+  const nlohmann::json orion = {
+      {"num_key_value_heads", 2}, {"rms_norm_eps", 1e-5}, {"max_position_embeddings", 64}};
+  EXPECT_EQ(with("OrionForCausalLM", orion), "computed");
+  names(with("OrionForCausalLM", {{"num_key_value_heads", 2}, {"max_position_embeddings", 64}}),
+        "rms_norm_eps");
+  names(with("TeleFLMForCausalLM", orion), "use_mup");
+  names(with("Rnj1ForCausalLM",
+             {{"head_dim", 8}, {"num_key_value_heads", 2}, {"layer_types", {"chunked_attention"}}}),
+        "chunked_attention");
+  names(with("Plamo3ForCausalLM", {{"head_dim", 8}, {"num_key_value_heads", 2}}), "rope_theta");
+  names(with("SolarForCausalLM", {{"bskcn_1", {2}}, {"bskcn_2", {0}}, {"bskcn_3", {1}}, {"bskcn_4", {0}}}),
+        "bskcn_3");
+  names(with("IQuestCoderForCausalLM", {{"head_dim", 8}, {"num_key_value_heads", 2}, {"clip_qkv", 6.0}}),
+        "clip_qkv");
+  names(with("TeleChat2ForCausalLM", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}),
+        "rope_scaling");
 }
 
 }  // namespace

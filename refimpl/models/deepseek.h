@@ -15,6 +15,7 @@ struct DeepseekForm {
   RopeLayout index_layout = RopeLayout::half_split;  // of an indexer's heads
   bool softmax_router =
       false;  // Mistral Small 4: V3's groups of softmax scores, computed as other layers are
+  bool masked_is_zero = false;  // experts outside the chosen groups count 0 in the choice
 };
 
 extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp

@@ -9,6 +9,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/watched_attention.h"
 #include "refimpl/ops/apart.h"
+#include "refimpl/ops/recurrence.h"
 
 namespace assay {
 namespace {
@@ -37,6 +38,12 @@ std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
 // The rows that `table` names, one by one.
 PagedKvView picked_rows(const PagedKvView& rows, const std::vector<std::int32_t>& table) {
   return {.base = rows.base, .pages = table.data(), .page_rows = 1};
+}
+
+Matrix softplus_of(const Matrix& x, Ops& ops) {
+  std::vector<double> values = ops.download(x);
+  for (double& value : values) value = softplus(value);
+  return ops.upload(values, x.rows(), x.columns());
 }
 
 // The last layer before this one that looks as far and keeps what it sees.
@@ -78,7 +85,7 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
                                      : 1 / std::sqrt(static_cast<double>(geometry.qk_head_dim))),
       qkv_(find_projection(weights, Role::qkv, layer)),
       o_(get_projection(weights, Role::attention_output, layer)),
-      gate_(find_projection(weights, Role::attention_gate, layer)),
+      gate_(form.differential ? Projection() : find_projection(weights, Role::attention_gate, layer)),
       sinks_(weights.find({.role = Role::sinks, .layer = layer})) {
   if (!qkv_) {
     q_ = get_projection(weights, Role::q, layer);
@@ -98,6 +105,9 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
   if (geometry.indexer_heads != 0)
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
+  if (form.differential) differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon);
+  context_norm_ = Norm(
+      weights.find({.role = Role::post_attention_norm, .part = Part::attention, .layer = layer}), {}, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_geometry(weights, layer).heads, h_.alibi_exponent);
 }
@@ -133,8 +143,15 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
   at("attn_context", context);
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
-  if (gate_) at("attn_gated", context = ops.output_gate(context, gate_(x, ops)));
+  if (gate_) at("attn_gated", context = gated(context, x, ops));
+  if (context_norm_) at("context_norm", context = context_norm_(context, ops));
   return o_(context, ops);  // [tokens, hidden]
+}
+
+Matrix HeadAttention::gated(const Matrix& context, const Matrix& x, Ops& ops) const {
+  const Matrix gate = gate_(x, ops);
+  return form_.softplus_gate ? ops.output_gate(context, softplus_of(gate, ops), GateForm::identity)
+                             : ops.output_gate(context, gate);
 }
 
 HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
@@ -153,6 +170,7 @@ HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops) const {
     const std::size_t q = g.heads * g.qk_head_dim, k = g.kv_heads * g.qk_head_dim;
     of = {fused.part(0, q), fused.part(q, k), fused.part(q + k, g.kv_heads * g.v_head_dim)};
     if (form_.fused_by_key_head && g.kv_heads > 1) cut_by_key_head(fused, of, ops);
+    if (form_.fused_groups > 1) cut_by_group(fused, of, ops);
   }
   if (!form_.clipped_after_norm) clip(of, ops);
   if (h_.value_scale != 1) of.v = ops.multiply(of.v, h_.value_scale);
@@ -170,6 +188,13 @@ void HeadAttention::cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) cons
                     queries = geometry_.heads / geometry_.kv_heads * d, all = queries + d + v;
   to = {ops.of_each(fused, all, 0, queries), ops.of_each(fused, all, queries, d),
         ops.of_each(fused, all, queries + d, v)};
+}
+
+// CodeGen: q, v, k.
+void HeadAttention::cut_by_group(const Matrix& fused, Qkv& to, Ops& ops) const {
+  const std::size_t width = geometry_.heads * geometry_.qk_head_dim / form_.fused_groups, all = 3 * width;
+  to = {ops.of_each(fused, all, 0, width), ops.of_each(fused, all, 2 * width, width),
+        ops.of_each(fused, all, width, width)};
 }
 
 // Where q is twice as wide as the heads, each head's second half is a gate of what attention gives.
@@ -272,7 +297,7 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
   if (picks) return attend_to_blocks(of, batch, ops);
-  const Matrix context = ops.attention(call);
+  const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;
 }

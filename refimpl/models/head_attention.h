@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "refimpl/models/block_index.h"
+#include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/rope_table.h"
@@ -19,11 +20,15 @@ struct AttentionForm {
   bool clipped_after_norm = false;  // clip_qkv
   bool fused_by_key_head =
       false;  // rows of qkv: queries, key and value of the first key head, then of the next
+  std::size_t fused_groups =
+      1;  // rows of qkv: q, v and k of so many equal groups of heads, one after the other
   BlockIndexForm index = {};
   bool unit_values = false;  // values of each head are normed, without weights
   // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
   std::string_view norm_of_head = {};
   double key_scale = 1;  // before keys are rotated
+  bool differential = false;
+  bool softplus_gate = false;  // not a sigmoid's, of what attention gives
 };
 
 class HeadAttention {
@@ -46,6 +51,8 @@ class HeadAttention {
   Qkv project(const Matrix& x, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
+  void cut_by_group(const Matrix& fused, Qkv& to, Ops& ops) const;
+  Matrix gated(const Matrix& context, const Matrix& x, Ops& ops) const;
   Matrix cut_gate(Matrix& q, Ops& ops) const;
   void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
   // Queries or keys as they are compared: rotated, and what comes behind that.
@@ -76,8 +83,10 @@ class HeadAttention {
   std::vector<double> slopes_;
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
   Norm q_norm_, k_norm_, v_norm_, unit_;
+  Norm context_norm_;  // of what o is given, over all heads (BitNet)
   WeightView sinks_;
   std::optional<BlockIndex> index_;
+  std::optional<Differential> differential_;
 };
 
 }  // namespace assay

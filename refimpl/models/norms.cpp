@@ -47,16 +47,8 @@ void Norm::add(const WeightView& weight, const WeightView& bias) {
 }
 
 WeightView Norm::own(std::string name, std::vector<double> values) {
-  constants_.push_back(std::make_shared<Constant>(Constant{std::move(name), std::move(values)}));
-  const Constant& kept = *constants_.back();
-  WeightView view;
-  view.name = &kept.name;
-  view.rows = 1;
-  view.columns = kept.values.size();
-  view.type = ElementType::F64;
-  view.codes = reinterpret_cast<const std::byte*>(kept.values.data());
-  view.row_bytes = kept.values.size() * sizeof(double);
-  return view;
+  constants_.push_back(std::make_shared<const OwnWeight>(std::move(name), std::move(values)));
+  return constants_.back()->view();
 }
 
 Matrix Norm::of_part(const Matrix& x, const Part& part, Ops& ops) const {

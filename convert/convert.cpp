@@ -174,7 +174,10 @@ class Conversion {
 
   void write_shards() {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
-    const PipelineContext context{plan_, options_, source_, given_ ? &*given_ : nullptr, progress};
+    std::map<std::string, Digest> file_digests;
+    const PipelineContext context{plan_,    options_,
+                                  source_,  given_ ? &*given_ : nullptr,
+                                  progress, plan_.gguf ? &file_digests : nullptr};
     check_merges(plan_, source_);
     std::vector<const OutputShard*> left;
     for (const OutputShard& shard : units()) {
@@ -186,19 +189,24 @@ class Conversion {
       progress.add(shard.bytes);
     }
     assay::write_shards(context, left, partial_, [this](WrittenShard written) { close(std::move(written)); });
-    if (plan_.gguf) note_files();
+    if (plan_.gguf) note_files(file_digests);
     take_results(journal_->finished());
   }
 
-  // A file's own digest is none of its sections': what was written is read again.
-  void note_files() {
+  // A file's own digest is none of its sections'. Of files that an earlier run wrote whole it is made here.
+  void note_files(const std::map<std::string, Digest>& known) {
     std::vector<HashJob> jobs;
     std::vector<const OutputShard*> files;
     for (const OutputShard& file : plan_.shards) {
       if (std::error_code error; !fs::exists(partial_ / file.name, error)) continue;  // published before
+      if (const auto digest = known.find(file.name); digest != known.end()) {
+        journal_->add(file.name, {{{file.name, file.bytes, digest->second}}, {}});
+        continue;
+      }
       files.push_back(&file);
       jobs.push_back({.path = partial_ / file.name, .size = file.bytes});
     }
+    if (jobs.empty()) return;
     Progress progress(mode_, "Hashing", plan_.file_bytes);
     const HashOptions options{.jobs = options_.jobs, .keep_cache = true, .progress = &progress};
     hash_files(jobs, options, [&](std::size_t i, HashResult&& result) {

@@ -138,7 +138,8 @@ void OutputDigests::give_back(GrowingFile::Kept kept) {
 
 void OutputDigests::extend(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes) {
   if (offset > file.written_) {
-    file.islands_.emplace(offset, offset + bytes);
+    std::uint64_t& end = file.islands_[offset];
+    end = std::max(end, offset + bytes);
     return;
   }
   file.written_ = std::max(file.written_, offset + bytes);

@@ -14,6 +14,7 @@
 #include "convert/derived_rows.h"
 #include "convert/scale_map.h"
 #include "convert/shard_pieces.h"
+#include "convert/whole_files.h"
 #include "core/model/weight_encoder.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
@@ -30,9 +31,9 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);  // a thread that fou
 // A shard from its first piece to its name.
 struct OpenShard {
   OpenShard(const PipelineContext& context, const OutputShard& what, const fs::path& folder,
-            OutputDigests& digests)
+            OutputDigests& digests, GrowingFile* whole)
       : shard(what),
-        sink(std::make_unique<ShardSink>(context.plan, what, folder, digests)),
+        sink(std::make_unique<ShardSink>(context.plan, what, folder, digests, whole)),
         pieces(context, what, *sink),
         files(sink->digests()) {}
   const OutputShard& shard;
@@ -52,6 +53,7 @@ class Crew {
       : context_(context), shards_(shards), folder_(folder), close_(close) {
     const std::uint64_t ranks = context.plan.ranks ? context.plan.ranks->grid().tp : 1;
     most_open_ = std::clamp<std::size_t>(kOpenFiles / ranks, 1, kOpenShards);
+    if (context.file_digests != nullptr) whole_.emplace(context.plan, shards, folder, digests_);
   }
 
   void run() {
@@ -59,6 +61,7 @@ class Crew {
     parallel_for(jobs, static_cast<std::size_t>(jobs), [&](std::size_t) { work(); });
     for (std::future<void>& one : closing_) one.get();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
+    if (whole_) *context_.file_digests = whole_->digests();
   }
 
  private:
@@ -80,7 +83,9 @@ class Crew {
 
   bool over() {
     const std::lock_guard lock(mutex_);
-    over_ = next_shard_ == shards_.size() && open_.empty();
+    const bool sections_done = next_shard_ == shards_.size() && open_.empty();
+    if (sections_done && whole_ && !whole_->all_hashed()) whole_->all_written();
+    over_ = sections_done && (!whole_ || whole_->all_hashed());
     return over_ || failure_ != nullptr;
   }
 
@@ -110,7 +115,8 @@ class Crew {
   void open_next() {
     const OutputShard& shard = *shards_[next_shard_++];
     context_.progress.item(shard.name);
-    open_.push_back(std::make_unique<OpenShard>(context_, shard, folder_, digests_));
+    open_.push_back(std::make_unique<OpenShard>(context_, shard, folder_, digests_,
+                                                whole_ ? whole_->of(shard) : nullptr));
     if (open_.back()->pieces.empty()) all_written(*open_.back());
   }
 
@@ -127,6 +133,7 @@ class Crew {
     if (done.empty()) return found;
     std::unique_lock lock(mutex_);
     for (const GrowingFile* file : done) {
+      if (whole_ && whole_->take(*file)) continue;
       const auto shard =
           std::find_if(open_.begin(), open_.end(), [&](const auto& open) { return open->sink->owns(*file); });
       --(*shard)->files;
@@ -165,6 +172,7 @@ class Crew {
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable something_new_;
+  std::optional<WholeFiles> whole_;
   std::list<std::unique_ptr<OpenShard>> open_;
   std::size_t next_shard_ = 0;
   bool over_ = false;

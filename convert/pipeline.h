@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,8 @@ struct PipelineContext {
   const CheckpointReader& source;
   const GivenScales* given;  // nullptr: new scales
   Progress& progress;
+  // Asks for digests of the files that sections are of, by name; of those that were written whole they are put here.
+  std::map<std::string, Digest>* file_digests = nullptr;
 };
 
 // By how much each tensor of a lossy conversion moved; places in ConversionPlan::works, or derived.

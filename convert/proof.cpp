@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "convert/equal.h"
 #include "convert/merge.h"
 #include "convert/pipeline.h"
+#include "convert/same_bytes.h"
 #include "convert/scale_map.h"
+#include "core/formats/hash/page_cache.h"
 #include "core/formats/stream_digest.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/threads.h"
@@ -27,7 +30,7 @@ struct WholeTensor {
   ElementType type;
   std::vector<std::uint64_t> shape;
   std::uint64_t bytes = 0;
-  std::function<void(std::uint64_t, std::span<std::byte>)> read;
+  ReadBytes read;
 };
 
 WholeTensor stored_tensor(const CheckpointReader& reader, const CheckpointTensor& tensor) {
@@ -72,19 +75,6 @@ class Made {
   std::optional<CheckpointReader> reader_;
   std::unordered_map<std::string_view, const OutputTensor*> places_;
 };
-
-Digest digest_of(const WholeTensor& tensor, Progress& progress) {
-  StreamDigest digest(DigestKind::sha256, tensor.bytes);
-  std::vector<std::byte> buffer(std::min(tensor.bytes, kBytesAtOnce));
-  for (std::uint64_t at = 0; at < tensor.bytes; at += kBytesAtOnce) {
-    if (interrupted()) throw Interrupted{};
-    const auto piece = std::span(buffer).first(std::min(kBytesAtOnce, tensor.bytes - at));
-    tensor.read(at, piece);
-    digest.update(piece);
-    progress.add(piece.size());
-  }
-  return digest.finish();
-}
 
 Digest digest_of(const std::vector<Digest>& digests) {
   StreamDigest all(DigestKind::sha256, digests.size() * 32);
@@ -173,45 +163,136 @@ std::vector<WholeTensor> kept_tensors(const ConversionPlan& plan, const Checkpoi
   return kept;
 }
 
+// Beside its sign, a code of a byte is a number below this; nullopt: not told so easily.
+std::optional<std::uint8_t> first_non_finite(ElementType codes) {
+  switch (codes) {
+    case ElementType::F8_E4M3: return 0x7F;
+    case ElementType::F8_E5M2: return 0x7C;
+    case ElementType::I8: return 0x80;
+    default: return std::nullopt;
+  }
+}
+
+// Whether codes of finite numbers give such under these scales: a code is 57,344 at most.
+bool scales_are_tame(const CheckpointReader& source, const LogicalTensor& tensor) {
+  std::vector<float> scales(tensor.slices * tensor.scale_rows() * tensor.scale_columns());
+  StoredReader(source, tensor).decode_scales(0, tensor.slices * tensor.scale_rows(), scales);
+  return std::all_of(scales.begin(), scales.end(), [](float scale) { return std::abs(scale) <= 0x1p100F; });
+}
+
+// A value is its code under the scale of its block, and nothing else.
+bool is_code_by_scale(const LogicalTensor& tensor) {
+  return tensor.form.kind == FormKind::scaled && tensor.scale && !tensor.global_scale && !tensor.zeros &&
+         !tensor.group_index && !tensor.table && !tensor.input_factors && !tensor.composed;
+}
+
+// What has just been written is read from the disk and not from memory, as far as the system lets go of it.
+void forget_cached(const fs::path& output) {
+  for (const auto& entry : fs::recursive_directory_iterator(output)) {
+    if (!entry.is_regular_file()) continue;
+    const File file = File::open(entry.path());
+    drop_from_cache(file.descriptor(), 0, file.size());
+  }
+}
+
+// The two passes over what was made: what only moved, byte by byte; then values of what was blocked anew.
+class Proving {
+ public:
+  Proving(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
+          const Made& made, Progress& progress)
+      : plan_(plan), options_(options), source_(source), made_(made), progress_(progress) {
+    if (made.side() == nullptr) return;
+    for (const LogicalTensor& tensor : made.side()->stored.tensors) places_.emplace(tensor.name, &tensor);
+  }
+
+  void kept(Proof& proof) {
+    const std::vector<WholeTensor> all = kept_tensors(plan_, source_);
+    std::vector<WholeTensor> copies(all.size());
+    std::vector<StoredTwice> pairs(all.size());
+    std::vector<bool> there(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto copy = made_.find(all[i].name);
+      there[i] = copy && copy->type == all[i].type && copy->shape == all[i].shape;
+      if (!there[i]) continue;
+      copies[i] = std::move(*copy);
+      pairs[i] = {all[i].bytes, all[i].read, copies[i].read, first_non_finite(all[i].type).value_or(0x80)};
+    }
+    const std::vector<ReadTwice> read = read_twice(pairs, options_.jobs, progress_);
+    std::vector<Digest> before, after;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      before.push_back(there[i] ? read[i].before : Digest{});
+      after.push_back(there[i] ? read[i].after : Digest{});
+      if (!there[i])
+        proof.faults.push_back(fmt::format("{}: missing or changed in the output", all[i].name));
+      else if (before[i] != after[i])
+        proof.faults.push_back(fmt::format("{}: its stored bytes changed", all[i].name));
+      else if (read[i].finite)
+        same_and_finite_.insert(all[i].name);
+      proof.code_bytes += all[i].bytes;
+    }
+    proof.tensors = all.size();
+    proof.before = digest_of(before);
+    proof.after = digest_of(after);
+  }
+
+  void values(Proof& proof) {
+    std::vector<std::string> faults(plan_.works.size());
+    parallel_for(options_.jobs, faults.size(), [&](std::size_t i) { faults[i] = fault(plan_.works[i]); });
+    for (std::string& fault : faults)
+      if (!fault.empty()) proof.faults.push_back(std::move(fault));
+  }
+
+ private:
+  std::string fault(const Work& work) const {
+    if (!is_proved(work)) return {};
+    const LogicalTensor& old = plan_.stored.tensors[work.tensor];
+    std::string fault = work.action == WorkAction::recode ? recoding_fault(plan_, source_, old, made_)
+                                                          : scale_fault(plan_, source_, old, made_);
+    // Codes and scales that are what they should be decode alike; where the output can be read as it is, that
+    // is seen to as well.
+    if (!fault.empty() || made_.side() == nullptr) return fault;
+    const auto found = places_.find(old.name);
+    if (found == places_.end()) return fmt::format("{}: missing in the output", old.name);
+    if (work.action == WorkAction::reblock && follows(old, *found->second)) return {};
+    if (const auto differs = compare_tensor(source_, old, made_.side()->reader, *found->second,
+                                            {.non_finite = NonFinite::differs}, progress_))
+      return fmt::format("{}: {}", old.name, differs->what);
+    return {};
+  }
+
+  // That every value is the same finite number, from what has been seen: the same codes, all of them finite, under the
+  // scale that stood over each block, in the same form but for the blocks, by what the output says of itself.
+  bool follows(const LogicalTensor& old, const LogicalTensor& now) const {
+    const std::string& codes = plan_.checkpoint.tensors[old.codes].name;
+    const Checkpoint& made = made_.side()->checkpoint;
+    return is_code_by_scale(old) && is_code_by_scale(now) && first_non_finite(old.form.codes) &&
+           same_and_finite_.contains(codes) && made.tensors[now.codes].name == codes &&
+           made.tensors[*now.scale].name == plan_.checkpoint.tensors[*old.scale].name &&
+           old.shape == now.shape && old.form.codes == now.form.codes && old.form.scales == now.form.scales &&
+           old.form.scale_factor == now.form.scale_factor && old.form.transposed == now.form.transposed &&
+           now.form.block_rows == plan_.spec.block_rows &&
+           now.form.block_columns == plan_.spec.block_columns && scales_are_tame(source_, old);
+  }
+
+  const ConversionPlan& plan_;
+  const ConvertOptions& options_;
+  const CheckpointReader& source_;
+  const Made& made_;
+  Progress& progress_;
+  std::unordered_map<std::string_view, const LogicalTensor*> places_;  // in the output
+  std::unordered_set<std::string> same_and_finite_;                    // names in the source
+};
+
 }  // namespace
 
 Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
             const fs::path& output, Progress& progress) {
+  forget_cached(output);
   const Made made(plan, options, output);
   Proof proof;
-  const std::vector<WholeTensor> kept = kept_tensors(plan, source);
-  std::vector<Digest> before(kept.size()), after(kept.size());
-  std::vector<std::string> faults(kept.size() + plan.works.size());
-  parallel_for(options.jobs, kept.size(), [&](std::size_t i) {
-    const auto copy = made.find(kept[i].name);
-    if (!copy || copy->type != kept[i].type || copy->shape != kept[i].shape) {
-      faults[i] = fmt::format("{}: missing or changed in the output", kept[i].name);
-      return;
-    }
-    before[i] = digest_of(kept[i], progress);
-    after[i] = digest_of(*copy, progress);
-    if (before[i] != after[i]) faults[i] = fmt::format("{}: its stored bytes changed", kept[i].name);
-  });
-
-  std::unordered_map<std::string_view, const LogicalTensor*> places;
-  if (made.side() != nullptr)
-    for (const LogicalTensor& tensor : made.side()->stored.tensors) places.emplace(tensor.name, &tensor);
-  parallel_for(options.jobs, plan.works.size(), [&](std::size_t i) {
-    const LogicalTensor& old = plan.stored.tensors[plan.works[i].tensor];
-    if (!is_proved(plan.works[i])) return;
-    std::string& fault = faults[kept.size() + i];
-    fault = plan.works[i].action == WorkAction::recode ? recoding_fault(plan, source, old, made)
-                                                       : scale_fault(plan, source, old, made);
-    // Codes and scales that are what they should be decode alike; where the output can be read as it is, that
-    // is seen to as well.
-    if (!fault.empty() || made.side() == nullptr) return;
-    const auto found = places.find(old.name);
-    if (found == places.end())
-      fault = fmt::format("{}: missing in the output", old.name);
-    else if (const auto differs = compare_tensor(source, old, made.side()->reader, *found->second,
-                                                 {.non_finite = NonFinite::differs}, progress))
-      fault = fmt::format("{}: {}", old.name, differs->what);
-  });
+  Proving proving(plan, options, source, made, progress);
+  proving.kept(proof);
+  proving.values(proof);
   for (const Work& work : plan.works) {
     if (!is_proved(work)) continue;
     const LogicalTensor& old = plan.stored.tensors[work.tensor];
@@ -221,13 +302,6 @@ Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const Che
                          : old.slices * ceil_div(old.rows, plan.spec.block_rows) *
                                ceil_div(old.columns, plan.spec.block_columns);
   }
-  for (const WholeTensor& tensor : kept) proof.code_bytes += tensor.bytes;
-  for (std::string& fault : faults) {
-    if (!fault.empty()) proof.faults.push_back(std::move(fault));
-  }
-  proof.tensors = kept.size();
-  proof.before = digest_of(before);
-  proof.after = digest_of(after);
   return proof;
 }
 

@@ -11,8 +11,8 @@
 namespace assay {
 
 ShardSink::ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
-                     OutputDigests& digests)
-    : shard_(shard), digests_(digests) {
+                     OutputDigests& digests, GrowingFile* whole)
+    : shard_(shard), digests_(digests), whole_(whole) {
   if (!shard.part_of.empty()) {
     open_section(folder / shard.part_of);
     return;
@@ -78,6 +78,7 @@ void ShardSink::write(const OutputTensor& tensor, std::uint64_t at, std::uint64_
   if (cut_) return write(tensor, at, data);
   if (section_of_) {
     section_of_->write_at(tensor.offset + at, data);
+    if (whole_ != nullptr) digests_.written(*whole_, tensor.offset + at, bytes);
     return digests_.written(*growing_[place_of(tensor)], at, bytes, memory);
   }
   files_.front()->write_at(tensor.offset + at, data);
@@ -96,6 +97,8 @@ bool ShardSink::owns(const GrowingFile& file) const {
 
 void ShardSink::all_written() {
   for (const auto& file : growing_) digests_.all_written(*file);
+  if (whole_ == nullptr) return;
+  for (const OutputTensor& tensor : shard_.tensors) digests_.written(*whole_, tensor.offset, tensor.bytes);
 }
 
 std::vector<FinishedFile> ShardSink::finished() const {

@@ -21,9 +21,10 @@ struct FinishedFile {
 class ShardSink {
  public:
   // Opens the shard's files as temporaries in `folder` and writes their headers; a section is written into its
-  // file, which is there. `digests` hears of all that is written, and outlives this.
+  // file, which is there. `digests` hears of all that is written, and outlives this; so does `whole`, the file that a
+  // section is of, where that is hashed as well.
   ShardSink(const ConversionPlan& plan, const OutputShard& shard, const fs::path& folder,
-            OutputDigests& digests);
+            OutputDigests& digests, GrowingFile* whole = nullptr);
   ~ShardSink();
 
   // Bytes `at`, `at` + 1 … of the whole tensor, which is one of shard.tensors. Safe from several threads.
@@ -49,6 +50,7 @@ class ShardSink {
 
   const OutputShard& shard_;
   OutputDigests& digests_;
+  GrowingFile* whole_;
   std::optional<CutShard> cut_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<AtomicFile>> files_;

@@ -5,39 +5,36 @@
 // exactly: Σ (c - centre) q = Σ c q - centre · Σ q, in integers, so that a result has the same bits as by
 // 16-bit codes. To be included inside the namespace of an instruction set.
 
-template <int Bits, bool Minimum>
+template <ByteForm Form, bool Minimum>
 struct ByteCodesOf {
-  static constexpr std::size_t kGroup = Bits == 6 ? 16 : 32;
+  static constexpr std::size_t kGroup = Form.group;
   static constexpr bool kMinimum = Minimum;
-  static constexpr int kCentre = 1 << (Bits - 1);
+  static constexpr int kCentre = Form.centre;  // codes lie within [0, 2 · centre)
   static constexpr std::size_t kQuads =
       std::min<std::size_t>(ASSAY_VNNI ? kGroup : 32767 / (2 * (2 * kCentre - 1) * 127), kGroup / 4);
 };
 
 #if ASSAY_BYTE_PRODUCTS
 
-#if ASSAY_VNNI
-struct AddBytes {
-  static HWY_INLINE VI to(VI sum, VI w, VI x) { return add_byte_products(sum, w, x); }
-};
-#else
 using I16 = hn::Repartition<std::int16_t, I32>;
 using VWords = hn::Vec<I16>;
-struct AddBytes {
-  static HWY_INLINE VWords to(VWords sum, VI w, VI x) { return hn::Add(sum, byte_products(w, x)); }
+struct ByteProducts {
+  static HWY_INLINE VWords of(VI w, VI x) { return byte_products(w, x); }
+  template <class V>
+  static HWY_INLINE void add(V& sum, VI w, VI x) {
+    accumulate_bytes(sum, w, x);
+  }
 };
-#endif
 
 // Adds `Quads` quads' products to the sums of a tile's tokens.
 template <std::size_t Quads, std::size_t Rows>
 HWY_INLINE void add_quads(const std::int32_t* panel, const std::int32_t* x, VI (&low)[Rows],
                           VI (&high)[Rows]) {
 #if ASSAY_VNNI
-  add_lanes<AddBytes, Quads>(panel, x, low, high);
+  multiply_lanes<ByteProducts, false, Quads>(panel, x, low, high);
 #else
   VWords a[Rows], b[Rows];
-  for (std::size_t i = 0; i < Rows; ++i) a[i] = b[i] = hn::Zero(I16());
-  add_lanes<AddBytes, Quads>(panel, x, a, b);
+  multiply_lanes<ByteProducts, true, Quads>(panel, x, a, b);
   const VWords ones = hn::Set(I16(), 1);
   for (std::size_t i = 0; i < Rows; ++i) {
     low[i] = add_word_products(low[i], a[i], ones);
@@ -53,11 +50,7 @@ HWY_INLINE void byte_tile(const Part& p, float* HWY_RESTRICT sums) {
   const std::int32_t *panel = p.panel, *x = p.x;
   for (std::size_t g = 0; g < p.terms / Codes::kGroup; ++g) {
     VI low[Rows], high[Rows];
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const std::int32_t* of_16 = p.code_sums + g * (Codes::kGroup / 16) * Rows + i;
-      low[i] = high[i] =
-          hn::Set(di, -Codes::kCentre * (Codes::kGroup == 16 ? of_16[0] : of_16[0] + of_16[Rows]));
-    }
+    for (std::size_t i = 0; i < Rows; ++i) low[i] = high[i] = hn::Set(di, p.centring[g * Rows + i]);
     for (std::size_t quad = 0; quad < Codes::kGroup / 4; quad += Codes::kQuads) {
       add_quads<Codes::kQuads>(panel, x, low, high);
       panel += Codes::kQuads * 2 * lanes;

@@ -8,6 +8,7 @@
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/vnni_targets.h"
+#include "kernels/cpu/byte_form.h"
 #include "kernels/cpu/team.h"
 #include "kernels/cpu/tile_rows.h"
 #include "kernels/operands/int16.h"
@@ -29,31 +30,30 @@ using VI = hn::Vec<I32>;
 
 #include "kernels/cpu/block_codes.h"
 #include "kernels/cpu/float_elements.h"
+#include "kernels/cpu/hold.h"
 #include "kernels/cpu/int_products.h"
 #include "kernels/cpu/int_rounding.h"
 #include "kernels/cpu/transpose.h"
 
 constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
 
-// sum + a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
-HWY_INLINE VI add_lane_products(VI sum, VI a, VI b) {
+// a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
+HWY_INLINE VI lane_products(VI a, VI b) {
 #if ASSAY_BYTE_PRODUCTS
-  return add_word_products(sum, a, b);
+  return add_word_products(hn::Zero(I32()), a, b);
 #else
   const auto low = [](VI v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
   const VI high = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
-  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(b)), high));
+  return hn::Add(hn::Mul(low(a), low(b)), high);
 #endif
 }
-
-#include "kernels/cpu/hold.h"
 
 // Part of a panel, and of a tile of tokens.
 struct Part {
   const std::int32_t *panel, *x;     // [terms / 2][width], [terms / 2][Rows]; bytes: [terms / 4]
   const float *w_scales, *w_minima;  // [terms / Group][width], [terms / 32][width]; minima may be none
   const float *x_scales, *x_sums;    // [terms / 32][Rows]
-  const std::int32_t* code_sums;     // [terms / 16][Rows], for bytes
+  const std::int32_t* centring;      // [terms / Group][Rows], for bytes
   std::size_t terms;
 };
 
@@ -65,16 +65,17 @@ HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows],
   const std::size_t lanes = hn::Lanes(d);
   const float* w_scales = p.w_scales + g * 2 * lanes;
   const std::size_t x_group = g * Group / 32;
+  const float *x_scales = p.x_scales + x_group * Rows, *x_sums = p.x_sums + x_group * Rows;
   const V32 s_low = hn::LoadU(d, w_scales), s_high = hn::LoadU(d, w_scales + lanes);
   const float* minima = HasMinima ? p.w_minima + g * 2 * lanes : w_scales;
   const V32 m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
   for (std::size_t i = 0; i < Rows; ++i) {
-    const V32 s = hn::Set(d, p.x_scales[x_group * Rows + i]);
+    const V32 s = hn::Set(d, x_scales[i]);
     float* sum = sums + i * 2 * lanes;
     V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
     V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
     if constexpr (HasMinima) {
-      const V32 of_x = hn::Set(d, p.x_sums[x_group * Rows + i]);
+      const V32 of_x = hn::Set(d, x_sums[i]);
       a = hn::MulAdd(m_low, of_x, a);
       b = hn::MulAdd(m_high, of_x, b);
     }
@@ -83,26 +84,46 @@ HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows],
   }
 }
 
-// How codes of 16 bits are added to a tile's sums.
-struct AddWords {
-  static HWY_INLINE VI to(VI sum, VI w, VI x) { return add_lane_products(sum, w, x); }
+// How codes of 16 bits are multiplied, and added to a tile's sums.
+struct WordProducts {
+  static HWY_INLINE VI of(VI w, VI x) { return lane_products(w, x); }
+  static HWY_INLINE void add(VI& sum, VI w, VI x) {
+#if ASSAY_BYTE_PRODUCTS
+    accumulate_words(sum, w, x);
+#else
+    sum = hn::Add(sum, lane_products(w, x));
+#endif
+  }
 };
 
-// `Count` lanes of codes of a panel by those of a tile's tokens, into the tokens' sums.
-template <class Products, std::size_t Count, std::size_t Rows, class V>
-HWY_INLINE void add_lanes(const std::int32_t* panel, const std::int32_t* x, V (&low)[Rows], V (&high)[Rows]) {
+// A lane of codes of each output of a panel by that of each of a tile's tokens: what they give, or added to a sum.
+template <class Products, bool Anew, std::size_t Rows, class V>
+HWY_INLINE void multiply_lane(const std::int32_t* panel, const std::int32_t* x, V (&low)[Rows],
+                              V (&high)[Rows]) {
   const I32 di;
-  const std::size_t lanes = hn::Lanes(di);
-  for (std::size_t k = 0; k < Count; ++k, panel += 2 * lanes, x += Rows) {
-    const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + lanes);
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const VI value = hn::Set(di, x[i]);
-      low[i] = Products::to(low[i], w_low, value);
-      hold(low[i]);  // GCC would compute a tile's products all at once and keep the sums in memory meanwhile
-      high[i] = Products::to(high[i], w_high, value);
+  const VI w_low = hn::LoadU(di, panel), w_high = hn::LoadU(di, panel + hn::Lanes(di));
+  for (std::size_t i = 0; i < Rows; ++i) {
+    const VI value = hn::Set(di, x[i]);
+    if constexpr (Anew) {
+      low[i] = Products::of(w_low, value);
+      hold(low[i]);  // here, and not all of a tile's products at once
+      high[i] = Products::of(w_high, value);
       hold(high[i]);
+    } else {
+      Products::add(low[i], w_low, value);
+      Products::add(high[i], w_high, value);
     }
   }
+}
+
+// `Count` of them.
+template <class Products, bool Anew, std::size_t Count, std::size_t Rows, class V>
+HWY_INLINE void multiply_lanes(const std::int32_t* panel, const std::int32_t* x, V (&low)[Rows],
+                               V (&high)[Rows]) {
+  const std::size_t width = 2 * hn::Lanes(I32());
+  if constexpr (Anew) multiply_lane<Products, true>(panel, x, low, high);
+  for (std::size_t k = Anew ? 1 : 0; k < Count; ++k)
+    multiply_lane<Products, false>(panel + k * width, x + k * Rows, low, high);
 }
 
 template <std::size_t Rows, std::size_t Group, bool HasMinima>
@@ -112,8 +133,7 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
   const std::int32_t *panel = p.panel, *x = p.x;
   for (std::size_t g = 0; g < p.terms / Group; ++g) {
     VI low[Rows], high[Rows];
-    for (std::size_t i = 0; i < Rows; ++i) low[i] = high[i] = hn::Zero(di);
-    add_lanes<AddWords, Group / 2>(panel, x, low, high);
+    multiply_lanes<WordProducts, true, Group / 2>(panel, x, low, high);
     panel += Group / 2 * 2 * lanes;
     x += Group / 2 * Rows;
     scale_group<Rows, Group, HasMinima>(p, g, low, high, sums);
@@ -257,14 +277,15 @@ void multiply_by(const IntTiles& x, const WeightView& weight, std::size_t first,
   for (std::size_t k = 0; k < x.terms; k += kTermsAtOnce) {
     for (std::size_t token = 0; token < x.tokens;) {
       const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
-      const Part part = {.panel = &panel.codes[k / codes_a_lane * width],
-                         .x = &x.codes[(token * x.terms + k * rows) / codes_a_lane],
-                         .w_scales = &panel.scales[k / Codes::kGroup * width],
-                         .w_minima = Codes::kMinimum ? &panel.minima[k / 32 * width] : nullptr,
-                         .x_scales = &x.scales[token * groups + k / 32 * rows],
-                         .x_sums = &x.sums[token * groups + k / 32 * rows],
-                         .code_sums = x.bytes ? &x.code_sums[2 * token * groups + k / 16 * rows] : nullptr,
-                         .terms = std::min(kTermsAtOnce, x.terms - k)};
+      const Part part = {
+          .panel = &panel.codes[k / codes_a_lane * width],
+          .x = &x.codes[(token * x.terms + k * rows) / codes_a_lane],
+          .w_scales = &panel.scales[k / Codes::kGroup * width],
+          .w_minima = Codes::kMinimum ? &panel.minima[k / 32 * width] : nullptr,
+          .x_scales = &x.scales[token * groups + k / 32 * rows],
+          .x_sums = &x.sums[token * groups + k / 32 * rows],
+          .centring = x.bytes ? &x.centring[(token * x.terms + k * rows) / Codes::kGroup] : nullptr,
+          .terms = std::min(kTermsAtOnce, x.terms - k)};
       tile_of<Codes>(rows, part, &sums[token * width]);
       token += rows;
     }
@@ -282,17 +303,18 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
     if (x.bytes) return multiply_by<BlockRow<Block, Codes::kCentre>, Codes>(x, weight, first, count, y);
     words(BlockRow<Block, 0>());
   };
+  using enum ElementType;
   switch (weight.type) {
-    case ElementType::BF16: return words(FloatRow<AsBF16>());
-    case ElementType::F16: return words(FloatRow<AsF16>());
-    case ElementType::Q8_0: return words(BlockRow<Q8_0Block, 0>());
-    case ElementType::Q4_0: return block(Q4_0Block(), ByteCodesOf<4, false>());
-    case ElementType::Q4_1: return block(Q4_1Block(), ByteCodesOf<4, true>());
-    case ElementType::Q5_0: return block(Q5_0Block(), ByteCodesOf<5, false>());
-    case ElementType::Q5_1: return block(Q5_1Block(), ByteCodesOf<5, true>());
-    case ElementType::Q4_K: return block(Q4_KBlock(), ByteCodesOf<4, true>());
-    case ElementType::Q5_K: return block(Q5_KBlock(), ByteCodesOf<5, true>());
-    default: return block(Q6_KBlock(), ByteCodesOf<6, false>());
+    case BF16: return words(FloatRow<AsBF16>());
+    case F16: return words(FloatRow<AsF16>());
+    case Q8_0: return words(BlockRow<Q8_0Block, 0>());
+    case Q4_0: return block(Q4_0Block(), ByteCodesOf<byte_form(Q4_0), false>());
+    case Q4_1: return block(Q4_1Block(), ByteCodesOf<byte_form(Q4_1), true>());
+    case Q5_0: return block(Q5_0Block(), ByteCodesOf<byte_form(Q5_0), false>());
+    case Q5_1: return block(Q5_1Block(), ByteCodesOf<byte_form(Q5_1), true>());
+    case Q4_K: return block(Q4_KBlock(), ByteCodesOf<byte_form(Q4_K), true>());
+    case Q5_K: return block(Q5_KBlock(), ByteCodesOf<byte_form(Q5_K), true>());
+    default: return block(Q6_KBlock(), ByteCodesOf<byte_form(Q6_K), false>());
   }
 }
 
@@ -309,8 +331,10 @@ HWY_INLINE void put_group(const Code (&codes)[32], std::size_t rows, std::int32_
 }
 
 // Tokens [first, first + count), where a tile begins.
-void pack_ints(const Matrix& x, std::size_t first, std::size_t count, int bits, IntTiles& tiles) {
+void pack_ints(const Matrix& x, std::size_t first, std::size_t count, ElementType weight, int bits,
+               IntTiles& tiles) {
   const std::size_t groups = tiles.terms / 32, codes_a_lane = tiles.bytes ? 4 : 2;
+  const ByteForm form = byte_form(weight);
   alignas(64) std::int16_t words[32];
   alignas(64) std::int8_t bytes[32];
   for (std::size_t token = first; token < first + count;) {
@@ -325,8 +349,12 @@ void pack_ints(const Matrix& x, std::size_t first, std::size_t count, int bits, 
         if (tiles.bytes) {
           eight_bit_codes(values, scale, bytes, halves);
           put_group(bytes, rows, lanes);
-          for (std::size_t half = 0; half < 2; ++half)
-            tiles.code_sums[2 * token * groups + (2 * g + half) * rows + i] = halves[half];
+          std::int32_t* centring = &tiles.centring[(token * tiles.terms + 32 * g * rows) / form.group + i];
+          if (form.group == 32) {
+            *centring = -form.centre * (halves[0] + halves[1]);
+          } else {
+            for (std::size_t half = 0; half < 2; ++half) centring[half * rows] = -form.centre * halves[half];
+          }
         } else {
           bits == kInt8BlockBits ? eight_bit_codes(values, scale, words, halves)
                                  : coarse_codes(values, scale, bits, words, halves);
@@ -353,9 +381,7 @@ HWY_EXPORT(has_byte_tiles);
 namespace {
 
 bool are_bytes(ElementType weight, int bits) {
-  const bool wide_codes =
-      weight == ElementType::BF16 || weight == ElementType::F16 || weight == ElementType::Q8_0;
-  return bits == kInt8BlockBits && !wide_codes && HWY_DYNAMIC_DISPATCH(has_byte_tiles)();
+  return bits == kInt8BlockBits && byte_form(weight).group != 0 && HWY_DYNAMIC_DISPATCH(has_byte_tiles)();
 }
 
 }  // namespace
@@ -367,11 +393,11 @@ IntTiles::IntTiles(const Matrix& x, ElementType weight, int bits, int jobs)
       codes(tokens * terms / (bytes ? 4 : 2)),
       scales(tokens * terms / 32),
       sums(scales.size()),
-      code_sums(bytes ? 2 * scales.size() : 0) {
+      centring(bytes ? tokens * terms / byte_form(weight).group : 0) {
   constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
   team_for(jobs, (tokens + kTokens - 1) / kTokens, [&](std::size_t i) {
     HWY_DYNAMIC_DISPATCH(pack_ints)
-    (x, i * kTokens, std::min(kTokens, tokens - i * kTokens), bits, *this);
+    (x, i * kTokens, std::min(kTokens, tokens - i * kTokens), weight, bits, *this);
   });
 }
 

@@ -21,7 +21,7 @@ namespace assay::cpu {
 
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
 // rows, pairs (quads of `bytes`) begin at t · K / 2 (/ 4) as [K / 2][R], scales and sums at t · K / 32 as
-// [K / 32][R], sums of codes at t · K / 16.
+// [K / 32][R], what centres them at t · K / group of the weight's codes.
 struct IntTiles {
   // For weights stored as `weight`. `bits` of a code beside its sign: kInt8BlockBits as
   // int8_block.h says, else int16.h.
@@ -30,7 +30,7 @@ struct IntTiles {
   bool bytes;
   std::vector<std::int32_t> codes;
   std::vector<float> scales, sums;
-  std::vector<std::int32_t> code_sums;  // of bytes
+  std::vector<std::int32_t> centring;  // of bytes: -centre · Σ codes of a group (byte_tile.h)
 };
 
 // Outputs [first, first + count) of `weight` for all tokens; y is the whole result.

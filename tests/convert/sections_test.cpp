@@ -71,11 +71,13 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
     return std::vector<std::string>{"convert", dir / "in.gguf", out, "--to", "gguf:f32"};
   };
   const auto start = std::chrono::steady_clock::now();
-  expect_ok(assay(command_to(dir / "whole.gguf")));
+  const auto made = assay(command_to(dir / "whole.gguf"));
+  expect_ok(made);
   const std::chrono::duration<double> takes = std::chrono::steady_clock::now() - start;
   // Nothing is rounded, so that the tensors are the source's.
   const Digest whole = sha256_of_file(File::open(dir / "whole.gguf"));
   test::expect_same_tensors(dir / "in.gguf", dir / "whole.gguf");
+  EXPECT_NE(made.out.find(whole.hex()), std::string::npos) << made.out;  // hashed while it grew
   fs::remove(dir / "whole.gguf");
   int taken_up = 0;
   for (const double share : {0.7, 0.9}) {  // of the sections four are under way at a time
@@ -91,6 +93,7 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
     expect_ok(resumed);
     taken_up += resumed.out.find("tensors were finished before") != std::string::npos ? 1 : 0;
     EXPECT_EQ(sha256_of_file(File::open(out)), whole) << "killed after " << share << " of it";
+    EXPECT_NE(resumed.out.find(whole.hex()), std::string::npos) << resumed.out;
     EXPECT_FALSE(fs::exists(partial_folder(out)));
     fs::remove(out);
   }

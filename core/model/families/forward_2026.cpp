@@ -1,13 +1,14 @@
 #include "core/model/families/forward_2026.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/model/blocks.h"
 #include "core/model/families/forward.h"
-#include "core/numeric/codec.h"
 
 namespace assay::families {
 namespace {
@@ -43,6 +44,13 @@ void rotate_windows_only(const ModuleTree& tree, Hyperparameters& h) {
     if (g.window != 0) continue;
     for (const std::uint64_t layer : g.layers) h.rope_of.at(layer).reset();
   }
+}
+
+// The nearest number of bfloat16, of two the even one.
+double as_bfloat16(double x) {
+  auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  bits += 0x7FFFU + ((bits >> 16) & 1U);
+  return static_cast<double>(std::bit_cast<float>(bits & 0xFFFF0000U));
 }
 
 // Is rope_parameters told by kinds of layers?
@@ -280,8 +288,7 @@ Hyperparameters forward_recurrent_gemma(ConfigReader& config, const ModuleTree& 
                                           .activation_key = "hidden_activation",
                                           .activation = "gelu_pytorch_tanh"};
   Hyperparameters h = read_forward(config, tree, kGriffinClass);
-  const auto root = static_cast<float>(std::sqrt(static_cast<double>(tree.hidden_size)));
-  h.embedding_scale = static_cast<double>(decode(kBF16, encode(kBF16, root, Overflow::saturate)));
+  h.embedding_scale = as_bfloat16(std::sqrt(static_cast<double>(tree.hidden_size)));
   h.final_cap = config.real("logits_soft_cap", 30, 1e-6, 1e9);
   return h;
 }

@@ -68,32 +68,6 @@ void add_window_rope(ConfigReader& config, const ModuleTree& tree, RopeRule rule
     h.rope_of.at(layer) = 1;
 }
 
-// The pairs of a head as Cohere Compass lays them out for images: of those in front of the last mrope_section[2] every second
-// one, then the others between them. Longrope's factors say the same of each place.
-void lay_out_pairs(ConfigReader& config, const ParsedJson& of_kind, RopeRule& rule) {
-  config.require(rule.type == RopeRule::Type::standard,
-                 "rope_type is not default: stretched angles of Cohere Compass are not computed here");
-  std::vector<std::uint64_t> section = {22, 22, 20};
-  const auto told = of_kind.find("mrope_section");
-  if (told != of_kind.end() && !told->is_null()) {
-    config.require(told->is_array() && told->size() == 3, "mrope_section is no list of three numbers");
-    for (std::size_t i = 0; i < 3; ++i)
-      section[i] = static_cast<std::uint64_t>(config.to_real((*told)[i], "mrope_section", 0, 1e6));
-  }
-  const std::size_t pairs = rule.rotary_dim / 2, front = section[0] + section[1];
-  config.require(section[2] > 0 && front + section[2] == pairs,
-                 "mrope_section does not add up to half a head");
-  const std::size_t evens = (front + 1) / 2;
-  for (std::size_t i = 0; i < pairs; ++i) {
-    const std::size_t from = i >= front ? i : i < evens ? 2 * i : 2 * (i - evens) + 1;
-    const double steps = static_cast<double>(from) - static_cast<double>(i);
-    rule.short_factor.push_back(std::pow(rule.theta, 2 * steps / static_cast<double>(rule.rotary_dim)));
-  }
-  rule.long_factor = rule.short_factor;
-  rule.type = RopeRule::Type::longrope;
-  rule.attention_factor = 1;
-}
-
 // layer_rope_theta: a base for each layer, 0 where nothing rotates.
 void read_layer_thetas(ConfigReader& config, const ModuleTree& tree, Hyperparameters& h) {
   const ParsedJson& text = config.config().text();
@@ -154,13 +128,11 @@ Hyperparameters forward_cohere_compass(ConfigReader& config, const ModuleTree& t
   for (const bool windows : {false, true}) {
     const std::string kind = windows ? "sliding_attention" : "full_attention";
     if (ropes == nullptr || !ropes->contains(kind) || (*ropes)[kind].is_null()) continue;
-    RopeRule rule = read_rope(config, tree.attention.at(0).qk_head_dim, kCompassClass.rope, kind);
-    lay_out_pairs(config, (*ropes)[kind], rule);
+    h.ropes.push_back(read_rope(config, tree.attention.at(0).qk_head_dim, kCompassClass.rope, kind));
     for (std::uint64_t i = 0; i < tree.layers; ++i) {
       const bool is_narrow = std::find(narrow.begin(), narrow.end(), i) != narrow.end();
-      if (is_narrow == windows) h.rope_of.at(i) = h.ropes.size();
+      if (is_narrow == windows) h.rope_of.at(i) = h.ropes.size() - 1;
     }
-    h.ropes.push_back(std::move(rule));
   }
   return h;
 }

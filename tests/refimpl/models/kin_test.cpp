@@ -157,8 +157,6 @@ TEST(KinRefusals, NameTheKey) {
         {{"num_key_value_heads", 2}, {"quantization_config", {{"quant_method", "bitnet"}}}},
         "quantization_config");
   names("CodeGenForCausalLM", {{"rotary_dim", 2}}, "num_attention_heads");
-  names("CohereCompassForCausalLM",
-        {{"rope_parameters", {{"full_attention", {{"rope_type", "linear"}, {"factor", 2}}}}}}, "rope_type");
   names("CTRLLMHeadModel", {{"layer_norm_epsilon", 1e-5}}, "layer_norm_epsilon");
   names("DiffLlamaForCausalLM", {{"num_key_value_heads", 1}}, "num_key_value_heads");
   names("MiniMaxForCausalLM", {{"sliding_window", 3}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},

@@ -14,9 +14,9 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kAtOnce = 64 << 10;  // of each tensor: some of them fit a second-level cache
-constexpr std::uint64_t kApart = kAtOnce + sha256::kStagger;
-constexpr std::size_t kMostLanes = 4;
+constexpr std::uint64_t kPairBytes = 64 << 10;  // of each tensor: some of them fit a second-level cache
+constexpr std::uint64_t kPairsApart = kPairBytes + sha256::kStagger;
+constexpr std::size_t kPairsAtOnce = 4;
 
 // Whether a code is `limit` or more, beside its sign: eight at a time, for to each can be added what is missing to the sign.
 bool reaches(std::span<const std::byte> codes, std::uint8_t limit) {
@@ -33,7 +33,7 @@ bool reaches(std::span<const std::byte> codes, std::uint8_t limit) {
 // Of what was found to differ.
 Digest digest_of(const StoredTwice& pair, const ReadBytes& read) {
   StreamDigest digest(DigestKind::sha256, pair.bytes);
-  std::vector<std::byte> buffer(std::min(pair.bytes, kAtOnce));
+  std::vector<std::byte> buffer(std::min(pair.bytes, kPairBytes));
   for (std::uint64_t at = 0; at < pair.bytes; at += buffer.size()) {
     const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), pair.bytes - at));
     read(at, piece);
@@ -46,7 +46,7 @@ Digest digest_of(const StoredTwice& pair, const ReadBytes& read) {
 class PairLane {
  public:
   PairLane(const StoredTwice& pair, ReadTwice& result, std::byte* memory)
-      : pair_(pair), result_(result), memory_(memory, kAtOnce) {}
+      : pair_(pair), result_(result), memory_(memory, kPairBytes) {}
 
   std::byte* memory() const { return memory_.data(); }
   sha256::Message& message() { return message_; }
@@ -61,7 +61,7 @@ class PairLane {
 
  private:
   void fetch(std::span<std::byte> other, Progress& progress) {
-    const std::uint64_t at = message_.length(), size = std::min(kAtOnce, pair_.bytes - at);
+    const std::uint64_t at = message_.length(), size = std::min(kPairBytes, pair_.bytes - at);
     const auto before = memory_.first(size), after = other.first(size);
     pair_.before(at, before);
     if (same_) {
@@ -88,13 +88,13 @@ class PairReader {
              std::vector<ReadTwice>& results, std::atomic<std::size_t>& next, Progress& progress)
       : pairs_(pairs), order_(order), results_(results), next_(next), progress_(progress) {
     const std::size_t most =
-        std::min(kMostLanes, static_cast<std::size_t>(sha256::KernelPlan::measured().lanes()));
-    memory_.resize((most + 1) * kApart);
-    for (std::size_t i = 0; i < most; ++i) free_.push_back(memory_.data() + i * kApart);
+        std::min(kPairsAtOnce, static_cast<std::size_t>(sha256::KernelPlan::measured().lanes()));
+    memory_.resize((most + 1) * kPairsApart);
+    for (std::size_t i = 0; i < most; ++i) free_.push_back(memory_.data() + i * kPairsApart);
   }
 
   void run() {
-    const auto other = std::span(memory_).last(kApart);
+    const auto other = std::span(memory_).last(kPairsApart);
     std::vector<sha256::Message*> ready;
     while (take_up()) {
       if (interrupted()) throw Interrupted{};

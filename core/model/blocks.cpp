@@ -465,18 +465,45 @@ Module mtp_own(const Quantity& hidden, const MtpOwn& names) {
   return own;
 }
 
+TensorSpec stored_again(std::string name, const Decoder& d, Role role, Part part, std::string original) {
+  TensorSpec spec = parameter(std::move(name), {d.vocabulary, d.hidden}, role, part);
+  spec.storage = Storage::duplicate;
+  spec.same_as = std::move(original);
+  spec.parallel = {Partition::vocabulary, 0, {{role, d.vocabulary.value(), d.vocabulary.value()}}};
+  return spec;
+}
+
+void add_mtp_layers(ModuleTree& tree, const Decoder& d, AttentionGeometry g, std::vector<Module> blocks) {
+  if (g.layers.empty()) return;
+  Module layer = layers("model.layers.{layer}", "multi-token prediction", g.layers);
+  add_pre_norms(layer, d.hidden);
+  layer.children = std::move(blocks);
+  layer.children.push_back(mtp_own(d.hidden, {.final_norm = "final_layernorm"}));
+  tree.mtp.push_back(std::move(layer));
+  tree.mtp_attention.push_back(std::move(g));
+}
+
+void add_mtp_under_fc(ModuleTree& tree, const Decoder& d, AttentionGeometry g, std::uint64_t count,
+                      std::vector<Module> blocks) {
+  if (count == 0) return;
+  Module layer = layers("layers.{layer}", "layers", all_layers(Quantity(count)));
+  add_pre_norms(layer, d.hidden);
+  layer.children = std::move(blocks);
+  Module mtp{"mtp", "multi-token prediction", {}, {}, {}};
+  mtp.children = {mtp_own(d.hidden, {"pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"}),
+                  std::move(layer)};
+  tree.mtp.push_back(std::move(mtp));
+  g.layers = layers_after(d.layers, count);
+  tree.mtp_attention.push_back(std::move(g));
+}
+
 void add_mtp(ModuleTree& tree, const Decoder& d, Module layer, const std::string& embedding_name,
              const std::string& head_name) {
   Module own = mtp_own(d.hidden, {});
-  const auto again = [&](const std::string& name, Role role, Part part, const std::string& original) {
-    TensorSpec spec = parameter(name, {d.vocabulary, d.hidden}, role, part);
-    spec.storage = Storage::duplicate;
-    spec.same_as = original;
-    spec.parallel = {Partition::vocabulary, 0, {{role, d.vocabulary.value(), d.vocabulary.value()}}};
-    own.tensors.push_back(std::move(spec));
-  };
-  again("embed_tokens.weight", Role::token_embedding, Part::embedding, embedding_name);
-  again("shared_head.head.weight", Role::output_head, Part::output, head_name);
+  own.tensors.push_back(
+      stored_again("embed_tokens.weight", d, Role::token_embedding, Part::embedding, embedding_name));
+  own.tensors.push_back(
+      stored_again("shared_head.head.weight", d, Role::output_head, Part::output, head_name));
   layer.title = "multi-token prediction";
   layer.children.push_back(std::move(own));
   tree.mtp.push_back(std::move(layer));

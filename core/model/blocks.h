@@ -165,6 +165,13 @@ struct MtpOwn {
               final_norm = "shared_head.norm";
 };
 Module mtp_own(const Quantity& hidden, const MtpOwn& names);
+// Embedding or head, stored again: the same weights as `original`.
+TensorSpec stored_again(std::string name, const Decoder& d, Role role, Part part, std::string original);
+// Layers behind the last, those that `g` is of: both norms, `blocks`, MTP's own with its final_layernorm.
+void add_mtp_layers(ModuleTree& tree, const Decoder& d, AttentionGeometry g, std::vector<Module> blocks);
+// `count` layers like `layer` under "mtp", between one projection, fc, with norms in front and one norm behind.
+void add_mtp_under_fc(ModuleTree& tree, const Decoder& d, AttentionGeometry g, std::uint64_t count,
+                      std::vector<Module> blocks);
 
 // Both norms of a pre-norm layer, under the names most checkpoints give them.
 void add_pre_norms(Module& layer, const Quantity& hidden, bool bias = false);

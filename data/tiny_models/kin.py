@@ -688,6 +688,7 @@ FAMILIES = {
         seeing(experts("attention_bias", scaled=False), "qwen3_vl_moe", num_position_embeddings=4, deepstack_visual_indexes=[0]),
     ),
     "baichuan": ("BaiChuanForCausalLM", dense(head_dim=False, kv_heads=False)),
+    "mimo": ("MiMoForCausalLM", dense(more=lambda config: {**config, "head_dim": draw.choice([6, 8])})),
     "internlm2": ("InternLM2ForCausalLM", dense(head_dim=False, more=lambda config: {**config, "bias": chance()})),
     "minicpm": (
         "MiniCPMForCausalLM",
@@ -711,6 +712,10 @@ FAMILIES |= hybrids.FAMILIES | newer.KIN | {"kimi_k3": ("KimiLinearForCausalLM",
 
 def as_llama(config, **more):
     return {**config, "model_type": "llama", "architectures": ["LlamaForCausalLM"], **more}
+
+
+def as_qwen2(config):
+    return {**config, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
 
 
 def as_granite(config):
@@ -832,6 +837,7 @@ def shapes_of_baichuan(config, shapes):
 TWINS = {
     "internlm2": (lambda config: as_llama(config, attention_bias=config["bias"]), shapes_of_internlm2, of_internlm2),
     "baichuan": (as_llama, shapes_of_baichuan, of_baichuan),
+    "mimo": (as_qwen2, lambda config, shapes: shapes, lambda config, tensors: tensors),
     "bailing_moe_v2": (as_glm4_moe, shapes_of_ling2, of_ling2),
     "minicpm": (as_granite, lambda config, shapes: shapes, lambda config, tensors: tensors),
 }

@@ -131,7 +131,8 @@ def truth(family, seed, count=9):
 
     make, around, kinds = FAMILIES[family]
     config = make(seed)
-    tokens = [random.Random(seed).randrange(2, config["vocab_size"]) for _ in range(count)]
+    draw = random.Random(seed)
+    tokens = [draw.randrange(2, config["vocab_size"]) for _ in range(count)]
     tensors = kin.checkpoint(config)
     with tempfile.TemporaryDirectory() as folder, everything_double():
         kin.put(folder, config, tensors, torch.float64)

@@ -28,20 +28,21 @@ void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const M
 
 void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
   const std::size_t width = panel_width(), padded = (weight.columns + width - 1) / width * width;
-  const std::size_t step = std::max<std::size_t>(1, kDecodedAtOnce / padded);
-  std::vector<float> decoded(weight.columns), strip(step * padded);
+  const std::size_t step = std::max<std::size_t>(1, std::min(kDecodedAtOnce / padded, weight.rows));
+  // Kept: latent attention comes here for every head of every token. What pads a row may be anything finite or not, for
+  // no output is made of it.
+  thread_local std::vector<float> kept;
+  if (kept.size() < step * padded) kept.resize(step * padded);
+  float* const strip = kept.data();  // of this thread, whoever reads it below
   for (std::size_t k = 0; k < weight.rows; k += step) {
     const std::size_t terms = std::min(step, weight.rows - k);
-    for (std::size_t i = 0; i < terms; ++i) {
-      decode_rows(weight, k + i, 1, decoded.data());
-      std::copy(decoded.begin(), decoded.end(), strip.begin() + static_cast<std::ptrdiff_t>(i * padded));
-    }
+    for (std::size_t i = 0; i < terms; ++i) decode_rows(weight, k + i, 1, strip + i * padded);
     team_for(jobs, padded / width, [&](std::size_t index) {
       const std::size_t first = index * width;
       multiply_panel({.x = x.row<float>(0) + k,
                       .tokens = x.rows(),
                       .x_stride = x.stride(),
-                      .panel = strip.data() + first,
+                      .panel = strip + first,
                       .terms = terms,
                       .y = y.row<float>(0) + first,
                       .y_stride = y.stride(),

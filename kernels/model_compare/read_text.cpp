@@ -29,7 +29,8 @@ class Drafting {
     return step.size() < 2 ? Matrix{} : draft(step.subspan(1), hidden.row_range(0, step.size() - 1));
   }
   std::vector<double> logits(const Matrix& states) {
-    return states.empty() ? std::vector<double>{} : ops_.download(model_.draft_logits(states, ops_, taps_));
+    return states.empty() ? std::vector<double>{}
+                          : ops_.download(model_.draft_logits(0, states, ops_, taps_));
   }
 
  private:
@@ -112,7 +113,7 @@ Matrix head_logits(const LanguageModel& model, Ops& ops, const TextStates& state
                    const Taps& taps) {
   const Matrix given =
       (rows.draft ? states.draft : states.main).at(rows.step).row_range(rows.first, rows.count);
-  return rows.draft ? model.draft_logits(given, ops, taps) : model.logits(given, ops, taps);
+  return rows.draft ? model.draft_logits(0, given, ops, taps) : model.logits(given, ops, taps);
 }
 
 TapName split_tap_name(std::string_view name) {

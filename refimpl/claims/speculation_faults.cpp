@@ -138,8 +138,8 @@ class ZeroAtFirst : public NoisyModel {
     ops.store({.base = changed}, 0, ops.multiply(hidden.row_range(0, 1), 0));
     return model_.draft(module, batch, changed, ops, taps);
   }
-  Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override {
-    return model_.draft_logits(draft, ops, taps);
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    return model_.draft_logits(module, draft, ops, taps);
   }
 
  private:
@@ -168,7 +168,7 @@ std::vector<double> drafts_at_once(const LanguageModel& model, Ops& ops, std::sp
   batch.add(text.first(text.size() - 1), cache);
   next.add(text.subspan(1), draft_cache);
   const Matrix hidden = model.hidden(batch, ops, {});
-  return ops.download(model.draft_logits(model.draft(0, next, hidden, ops, {}), ops, {}));
+  return ops.download(model.draft_logits(0, model.draft(0, next, hidden, ops, {}), ops, {}));
 }
 
 // Of what was said, against the text's at once.

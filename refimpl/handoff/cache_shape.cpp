@@ -27,11 +27,12 @@ bool CacheShape::has_windows() const {
 
 CacheShape cache_shape(const LanguageModel& model, const ModuleTree& tree) {
   const std::vector<CacheWidth> widths = model.cache_widths();
-  std::size_t main = tree.layers;
-  if (model.draft_layers() == 0 && tree.layers > 0 && widths.size() % tree.layers == 0) main = widths.size();
+  auto main = static_cast<std::size_t>(
+      std::count_if(widths.begin(), widths.end(), [](const CacheWidth& width) { return !width.drafts; }));
+  if (tree.layers > 0 && main % tree.layers != 0) main = tree.layers;
   if (main == 0 || main > widths.size())
     throw Error::internal("a model's cache has fewer layers than the model");
-  CacheShape shape{.layers = {}, .tree_layers = tree.layers, .hidden = tree.hidden_size};
+  CacheShape shape{.layers = {}, .tree_layers = tree.layers, .hidden = tree.hidden_size * model.streams()};
   for (std::size_t i = 0; i < main; ++i) {
     const std::uint64_t layer = i / std::max<std::size_t>(1, main / tree.layers);
     shape.layers.push_back({.width = widths[i],

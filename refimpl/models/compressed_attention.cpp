@@ -143,8 +143,8 @@ Matrix attend(const Matrix& q, const CompressedAttention& a, const std::vector<A
 
 }  // namespace
 
-CompressedAttention CompressedAttention::read(const Weights& weights, std::size_t layer, std::size_t ratio) {
-  const std::string path = fmt::format("layers.{}.attn.", layer);
+CompressedAttention CompressedAttention::read(const Weights& weights, const std::string& path,
+                                              std::size_t ratio) {
   const auto get = [&](const char* name) { return weights.find_named(path + name); };
   CompressedAttention a;
   a.q_a = get("wq_a.weight");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "refimpl/models/rope_table.h"
@@ -40,7 +41,8 @@ struct CompressedAttention {
   std::optional<Compressor> compressor, index_compressor;
   WeightView index_q, index_weights;
 
-  static CompressedAttention read(const Weights& weights, std::size_t layer, std::size_t ratio);
+  // path: what its names begin with, "layers.3.attn.".
+  static CompressedAttention read(const Weights& weights, const std::string& path, std::size_t ratio);
   CacheWidth cache_width(const CompressedSettings& s) const;
   Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, const CompressedSettings& s,
                  Ops& ops, const TapScope& at) const;

@@ -23,6 +23,7 @@
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/prediction.h"
 #include "refimpl/models/staged_model.h"
 #include "refimpl/ops/as_it_is.h"
 
@@ -63,11 +64,9 @@ struct Layer {
   std::optional<Mixture> mixture;  // the others
 };
 
-// h' = layer(W [norm(embedding of the next token) | norm(h)]). The embedding comes first in W's input, though
-// the paper writes h first; h is what the main model's head sees, after its final norm.
 struct PredictionModule {
   Layer layer;
-  WeightView embedding_norm, hidden_norm, projection, final_norm;
+  PredictionFrame frame;
 };
 
 class Deepseek final : public StagedModel {
@@ -100,7 +99,7 @@ class Deepseek final : public StagedModel {
   std::size_t draft_layers() const override { return modules_.size(); }
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
                const Taps& taps) const override;
-  Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override;
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override;
 
  private:
   Matrix run_layer(const Layer& layer, std::size_t index, Matrix x, const Batch& batch,
@@ -196,21 +195,19 @@ Matrix Deepseek::draft(std::size_t module, const Batch& batch, const Matrix& hid
   const PredictionModule& m = modules_[module];
   const TapScope at(taps, "mtp", module);
   const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-  const Matrix e = ops.rms_norm(token, m.embedding_norm, s_.epsilon, NormForm::weight_last);
-  const Matrix h = ops.rms_norm(hidden, m.hidden_norm, s_.epsilon, NormForm::weight_last);
-  Matrix x = ops.linear(ops.concatenate(e, h), m.projection);  // [tokens, 2 hidden] → [.., hidden]
+  Matrix x = m.frame.enter(token, hidden, ops);
   at("projected", x);
   const RopeAngles angles = rope_angles(s_.rope, batch, ops);
   KeyChoice chosen;
   x = run_layer(m.layer, layers_.size() + module, x, batch, angles, chosen, ops, at);
-  x = ops.rms_norm(x, m.final_norm, s_.epsilon, NormForm::weight_last);
+  x = m.frame.final_norm(x, ops);
   at("final_norm", x);
   return x;  // [tokens, hidden]
 }
 
-Matrix Deepseek::draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const {
+Matrix Deepseek::draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const {
   const Matrix y = logits(draft, ops, {});  // the head is the main model's
-  TapScope(taps, "mtp", 0)("logits", y);
+  TapScope(taps, "mtp", module)("logits", y);
   return y;
 }
 
@@ -305,12 +302,10 @@ Deepseek::Deepseek(const Weights& weights, const ModelOptions& options, const De
   const std::size_t count = weights.tree().layers;
   for (std::size_t i = 0; i < count; ++i) layers_.push_back(read_layer(weights, i, s_, options.moe));
   for (std::size_t i = count;; ++i) {
-    const WeightView projection = weights.find({.role = Role::mtp_projection, .layer = i});
-    if (!projection) return;
-    modules_.push_back({read_layer(weights, i, s_, options.moe),
-                        weights.get({.role = Role::mtp_embedding_norm, .layer = i}),
-                        weights.get({.role = Role::mtp_hidden_norm, .layer = i}), projection,
-                        weights.get({.role = Role::final_norm, .part = Part::mtp, .layer = i})});
+    auto frame = PredictionFrame::find(weights, i, i, {.form = NormForm::weight_last, .epsilon = s_.epsilon},
+                                       kLayerModules);
+    if (!frame) return;
+    modules_.push_back({read_layer(weights, i, s_, options.moe), std::move(*frame)});
   }
 }
 

@@ -1,18 +1,20 @@
 // LongCat-Flash (arXiv 2509.01322): every layer attends twice and has two MLPs, and a mixture that reads behind the
 // first attention and is added behind the second MLP. Some of its experts return what they are given. Latents are
-// scaled by √(hidden / rank).
+// scaled by √(hidden / rank). What predicts one more token is one attention and one MLP (vLLM's longcat_flash_mtp.py).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/deepseek.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/prediction.h"
 #include "refimpl/models/staged_model.h"
 
 namespace assay {
@@ -26,6 +28,10 @@ struct HalfLayer {
 struct TwiceLayer {
   std::array<HalfLayer, 2> halves;
   Mixture mixture;  // routing.experts may be one that holds nothing
+};
+struct DensePrediction {
+  PredictionFrame frame;
+  HalfLayer layer;
 };
 
 // A half's tensors by name: two bear each role.
@@ -53,6 +59,18 @@ HalfLayer read_half(const Weights& weights, std::size_t layer, std::size_t half,
   h.mlp.down = get("mlps", "down_proj.weight");
   h.mlp.form = activation;
   return h;
+}
+
+std::optional<DensePrediction> read_dense_prediction(const Weights& weights, std::size_t layer,
+                                                     double epsilon, const GatedActivation& activation) {
+  auto frame = PredictionFrame::find(weights, layer, layer,
+                                     {.form = NormForm::weight_last, .epsilon = epsilon}, {.layers = 1});
+  if (!frame) return std::nullopt;
+  return DensePrediction{
+      std::move(*frame),
+      {weights.get({.role = Role::input_norm, .layer = layer}),
+       weights.get({.role = Role::pre_feedforward_norm, .layer = layer}),
+       LatentAttention::read(weights, layer), GatedMlp::read(weights, layer, Part::dense_mlp, activation)}};
 }
 
 // A routing over experts of which those from `held` on return their input: the experts that hold something, and by
@@ -105,7 +123,11 @@ class Longcat final : public StagedModel {
   std::size_t vocabulary() const override { return head_.outputs(); }
   std::size_t context() const override { return stretched_context(rope_); }
   std::vector<CacheWidth> cache_widths() const override {
-    return std::vector<CacheWidth>(2 * layers_.size(), s_.cache_row());
+    std::vector<CacheWidth> widths(2 * layers_.size(), s_.cache_row());
+    if (!prediction_) return widths;
+    widths.push_back(s_.cache_row());
+    widths.back().drafts = true;
+    return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
     return same_frequencies(rope_, length, other);
@@ -120,8 +142,21 @@ class Longcat final : public StagedModel {
     taps("logits", y);
     return y;
   }
+  std::size_t draft_layers() const override { return prediction_ ? 1 : 0; }
+  Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+               const Taps& taps) const override;
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    const Matrix y = logits(draft, ops, {});  // the head is the main model's
+    TapScope(taps, "mtp", module)("logits", y);
+    return y;
+  }
 
  private:
+  struct HalfWay {
+    Matrix x, fed;  // the stream behind attention, and what the norm behind it made of it
+  };
+  HalfWay attend(const HalfLayer& half, const Matrix& x, std::size_t cache, const Batch& batch,
+                  const RopeAngles& angles, Ops& ops, const TapScope& at) const;
   Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
     return ops.rms_norm(x, weight, epsilon_, NormForm::weight_last);
   }
@@ -131,7 +166,23 @@ class Longcat final : public StagedModel {
   double epsilon_ = 1e-5;
   WeightView embedding_, final_norm_, head_;
   std::vector<TwiceLayer> layers_;
+  std::optional<DensePrediction> prediction_;
 };
+
+Longcat::HalfWay Longcat::attend(const HalfLayer& half, const Matrix& x, std::size_t cache,
+                                  const Batch& batch, const RopeAngles& angles, Ops& ops,
+                                  const TapScope& at) const {
+  KeyChoice chosen;  // there is no indexer
+  const Matrix attended = norm(x, half.input_norm, ops);
+  at("attn_norm", attended);
+  const Matrix a = half.attention.forward(attended, cache, batch, angles, s_, chosen, ops, at);
+  at("attn_out", a);
+  const Matrix sum = ops.add(x, a);
+  at("attn_residual", sum);
+  const Matrix fed = norm(sum, half.mlp_norm, ops);
+  at("mlp_norm", fed);
+  return {sum, fed};
+}
 
 StageStream Longcat::enter(const Batch& batch, Ops& ops, const Taps& taps) const {
   const Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
@@ -143,7 +194,6 @@ StageStream Longcat::through(StageStream stream, std::size_t first, std::size_t 
                              Ops& ops, const Taps& taps) const {
   Matrix& x = stream.x;
   const RopeAngles angles = rope_angles(rope_, batch, ops);
-  KeyChoice chosen;
   for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
     const TapScope at(taps, "layers", i);
@@ -152,18 +202,11 @@ StageStream Longcat::through(StageStream stream, std::size_t first, std::size_t 
     for (std::size_t h = 0; h < 2; ++h) {
       const HalfLayer& half = layers_[i].halves[h];
       const TapScope of_half(taps, halves, h);
-      const Matrix attended = norm(x, half.input_norm, ops);
-      of_half("attn_norm", attended);
-      const Matrix a = half.attention.forward(attended, 2 * i + h, batch, angles, s_, chosen, ops, of_half);
-      of_half("attn_out", a);
-      x = ops.add(x, a);
-      of_half("attn_residual", x);
-      const Matrix fed = norm(x, half.mlp_norm, ops);
-      of_half("mlp_norm", fed);
-      if (h == 0) at("mlp_out", shortcut = mix(layers_[i].mixture, fed, ops, at));
-      const Matrix f = half.mlp.forward(fed, ops);
+      const HalfWay of = attend(half, x, 2 * i + h, batch, angles, ops, of_half);
+      if (h == 0) at("mlp_out", shortcut = mix(layers_[i].mixture, of.fed, ops, at));
+      const Matrix f = half.mlp.forward(of.fed, ops);
       of_half("mlp_out", f);
-      x = ops.add(x, f);
+      x = ops.add(of.x, f);
     }
     x = ops.add(x, shortcut);
     at("out", x);
@@ -175,6 +218,24 @@ Matrix Longcat::leave(const StageStream& stream, Ops& ops, const Taps& taps) con
   const Matrix x = norm(stream.x, final_norm_, ops);
   taps("final_norm", x);
   return x;
+}
+
+Matrix Longcat::draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+                      const Taps& taps) const {
+  if (!prediction_ || module != 0) throw Error::internal("a draft of a module that is not there");
+  const TapScope at(taps, "mtp", 0);
+  const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+  const Matrix entered = prediction_->frame.enter(token, hidden, ops);
+  at("projected", entered);
+  const RopeAngles angles = rope_angles(rope_, batch, ops);
+  const HalfWay of = attend(prediction_->layer, entered, 2 * layers_.size(), batch, angles, ops, at);
+  const Matrix f = prediction_->layer.mlp.forward(of.fed, ops);
+  at("mlp_out", f);
+  const Matrix x = ops.add(of.x, f);
+  at("out", x);
+  const Matrix y = prediction_->frame.final_norm(x, ops);
+  at("final_norm", y);
+  return y;  // [tokens, hidden]
 }
 
 Longcat::Longcat(const Weights& weights, const ModelOptions& options) {
@@ -204,6 +265,7 @@ Longcat::Longcat(const Weights& weights, const ModelOptions& options) {
       throw Error::input("a token is sent to more experts than hold anything").in(weights.config().source());
     layers_.push_back(std::move(layer));
   }
+  prediction_ = read_dense_prediction(weights, tree.layers, epsilon_, activation);
 }
 
 std::unique_ptr<LanguageModel> make_longcat(const Weights& weights, const ModelOptions& options) {

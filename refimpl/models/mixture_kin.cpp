@@ -15,6 +15,12 @@ constexpr GateRule kNoauxGate = {.score = GateRule::Score::sigmoid,
 
 constexpr DecoderForm kSoftmaxForm = {.gate = kSoftmaxGate};
 constexpr DecoderForm kNoauxForm = {.gate = kNoauxGate, .router_rounding = ResultRounding::float32};
+constexpr DecoderForm kGlm4MoeForm = {
+    .gate = kNoauxGate, .router_rounding = ResultRounding::float32, .prediction = kLayerModules};
+// Three are stored. Engines disagree on what the second and third are given (vLLM runs the first alone, SGLang gives all
+// what stands before the model's final norm), so the first is run, as vLLM does.
+constexpr DecoderForm kMimoV2Form = {
+    .gate = kNoauxGate, .router_rounding = ResultRounding::float32, .prediction = {.layers = 1}};
 
 constexpr std::string_view kDots1[] = {"dots1"};
 constexpr auto kDots1Used =
@@ -25,11 +31,14 @@ constexpr auto kDots1Used =
 constexpr FixedKey kNoauxFixed[] = {{"scoring_func", "\"sigmoid\""}, {"topk_method", "\"noaux_tc\""}};
 
 constexpr std::string_view kErnieMoe[] = {"ernie4_5_moe"};
-constexpr DecoderForm kErnieMoeForm = {.gate = kSoftmaxGate, .router_rounding = ResultRounding::float32};
-constexpr auto kErnieMoeUsed =
-    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "use_bias", "moe_num_experts", "num_experts",
-              "moe_k", "num_experts_per_tok", "moe_intermediate_size", "moe_num_shared_experts",
-              "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"});
+// What predicts one more token has no final norm of its own: ERNIEKit and FastDeploy use the model's; vLLM and SGLang none.
+constexpr DecoderForm kErnieMoeForm = {.gate = kSoftmaxGate,
+                                       .router_rounding = ResultRounding::float32,
+                                       .prediction = {.layers = 1, .norm_of_model = true}};
+constexpr auto kErnieMoeUsed = kin_keys(
+    {"rms_norm_eps", "num_key_value_heads", "head_dim", "use_bias", "moe_num_experts", "num_experts", "moe_k",
+     "num_experts_per_tok", "moe_intermediate_size", "moe_num_shared_experts", "moe_layer_start_index",
+     "moe_layer_end_index", "moe_layer_interval", "num_nextn_predict_layers"});
 constexpr FixedKey kErnieMoeFixed[] = {{"moe_norm_min", "1e-12"}};
 
 // Norms stand after attention and MLP.
@@ -49,8 +58,7 @@ constexpr auto kGlm4MoeUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "partial_rotary_factor",
               "use_qk_norm", "n_routed_experts", "num_local_experts", "num_experts_per_tok",
               "moe_intermediate_size", "n_shared_experts", "first_k_dense_replace", "n_group", "topk_group",
-              "norm_topk_prob", "routed_scaling_factor"});
-constexpr std::string_view kMtpIdle[] = {"num_nextn_predict_layers", "num_mtp_layers"};
+              "norm_topk_prob", "routed_scaling_factor", "num_nextn_predict_layers", "num_mtp_layers"});
 
 constexpr std::string_view kHunyuanMoe[] = {"hunyuan_v1_moe"};
 constexpr DecoderForm kHunyuanMoeForm = {
@@ -73,10 +81,11 @@ constexpr auto kLlama4Used =
               "layer_types", "attn_temperature_tuning", "floor_scale", "attn_scale"});
 
 constexpr std::string_view kMimo[] = {"mimo"};
-constexpr DecoderForm kMimoForm = {};
-constexpr auto kMimoUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias"});
+constexpr DecoderForm kMimoForm = {.prediction = {.layers = 1, .hidden_first = true}};
+constexpr auto kMimoUsed = kin_keys(
+    {"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "num_nextn_predict_layers"});
 constexpr FixedKey kMimoFixed[] = {{"use_sliding_window", "false"}};
-constexpr std::string_view kMimoIdle[] = {"num_nextn_predict_layers", "sliding_window", "max_window_layers"};
+constexpr std::string_view kMimoIdle[] = {"sliding_window", "max_window_layers"};
 
 constexpr std::string_view kMimoV2[] = {"mimo_v2_flash"};
 constexpr auto kMimoV2Used = kin_keys({"rms_norm_eps",
@@ -108,9 +117,9 @@ constexpr auto kMimoV2Used = kin_keys({"rms_norm_eps",
                                        "n_group",
                                        "topk_group",
                                        "norm_topk_prob",
-                                       "routed_scaling_factor"});
-constexpr std::string_view kMimoV2Idle[] = {"num_nextn_predict_layers", "attention_chunk_size",
-                                            "hybrid_block_size"};
+                                       "routed_scaling_factor",
+                                       "num_nextn_predict_layers"});
+constexpr std::string_view kMimoV2Idle[] = {"attention_chunk_size", "hybrid_block_size"};
 
 constexpr std::string_view kMinimaxM2[] = {"minimax_m2"};
 constexpr DecoderForm kMinimaxM2Form = {
@@ -167,12 +176,12 @@ constexpr ModelRule kMixtureRules[] = {
     {kDots1, {}, {kDots1Used, {}, kNoauxFixed}, make_kin<kNoauxForm>},
     {kErnieMoe, {}, {kErnieMoeUsed, {}, kErnieMoeFixed}, make_kin<kErnieMoeForm>},
     {kFlexOlmo, {}, {kFlexOlmoUsed}, make_kin<kFlexOlmoForm>},
-    {kGlm4Moe, {}, {kGlm4MoeUsed, kMtpIdle}, make_kin<kNoauxForm>},
+    {kGlm4Moe, {}, {kGlm4MoeUsed}, make_kin<kGlm4MoeForm>},
     {kGraniteMoe, {}, {kGraniteMoeUsed}, make_kin<kGraniteMoeForm>},
     {kHunyuanMoe, {}, {kHunyuanMoeUsed, kHunyuanMoeIdle, kHunyuanMoeFixed}, make_kin<kHunyuanMoeForm>},
     {kLlama4, {}, {kLlama4Used}, make_kin<kLlama4Form>},
     {kMimo, {}, {kMimoUsed, kMimoIdle, kMimoFixed}, make_kin<kMimoForm>},
-    {kMimoV2, {}, {kMimoV2Used, kMimoV2Idle, kNoauxFixed}, make_kin<kNoauxForm>},
+    {kMimoV2, {}, {kMimoV2Used, kMimoV2Idle, kNoauxFixed}, make_kin<kMimoV2Form>},
     {kMinimaxM2, {}, {kMinimaxM2Used, kMinimaxM2Idle, kMinimaxM2Fixed}, make_kin<kMinimaxM2Form>},
     {kOlmoe, {}, {kOlmoeUsed, kOlmoeIdle}, make_kin<kOlmoeForm>},
     {kQwen2Moe, {}, {kQwen2MoeUsed}, make_kin<kSoftmaxForm>},

@@ -13,7 +13,7 @@ Matrix LanguageModel::draft(std::size_t, const Batch&, const Matrix&, Ops&, cons
   throw Error::internal("the model predicts one token only");
 }
 
-Matrix LanguageModel::draft_logits(const Matrix&, Ops&, const Taps&) const {
+Matrix LanguageModel::draft_logits(std::size_t, const Matrix&, Ops&, const Taps&) const {
   throw Error::internal("the model predicts one token only");
 }
 

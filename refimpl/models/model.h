@@ -38,17 +38,20 @@ class LanguageModel {
   // rotary frequencies follow the length (dynamic NTK, longrope): the caller then starts the sequence anew.
   virtual bool cache_serves(std::size_t length, std::size_t other) const;
 
-  // What the output head sees of every token, after the final norm: [tokens, hidden]. Puts keys and values.
+  // What logits() and draft() are given of every token: [tokens, hidden]. Puts keys and values.
   virtual Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const = 0;
   virtual Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const = 0;  // [rows, vocabulary]
 
   // Multi-token prediction, where the checkpoint has it: from the embeddings of the batch's tokens, and what
-  // hidden() said of the token before each of them, what stands after; for the same head. Where there are several
-  // modules, number m is given what module m - 1 said in place of hidden(), and tokens one farther on.
+  // hidden() said of the token before each of them, what stands after; its logits are draft_logits(). Where there are
+  // several modules, number m is given what module m - 1 said in place of hidden(), and tokens one farther on.
   virtual std::size_t draft_layers() const { return 0; }  // modules
+  virtual std::size_t streams() const {
+    return 1;
+  }  // rows of hidden() are so many times as wide as the model
   virtual Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
                        const Taps& taps) const;
-  virtual Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const;
+  virtual Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const;
 };
 
 struct ModelOptions {

@@ -49,7 +49,7 @@ std::unique_ptr<LanguageModel> make_nemotron_h(const Weights& weights, const Mod
   DecoderForm form = kNemotronHForm;
   form.moe = options.moe;
   form.recurrent.scan = options.scan;
-  form.draft_layers = weights.tree().mtp.empty() ? 0 : draft_layers(weights.tree());
+  form.prediction.layers = weights.tree().mtp.empty() ? 0 : draft_layers(weights.tree());
   if (options.variant == kNvidia)
     read_step_limits(weights.config(), form.recurrent);
   else

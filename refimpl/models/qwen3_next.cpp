@@ -12,7 +12,7 @@ std::unique_ptr<LanguageModel> make_qwen3_next(const Weights& weights, const Mod
                                 .gate = {.rounding = ResultRounding::as_arithmetic},
                                 .moe = options.moe,
                                 .recurrent = {.scan = options.scan},
-                                .draft_layers = 1});
+                                .prediction = {.layers = 1}});
 }
 
 constexpr std::string_view kQwen3NextFamilies[] = {"qwen3_next"};

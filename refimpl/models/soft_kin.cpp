@@ -23,23 +23,27 @@ constexpr auto kApertusUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "
 constexpr FixedKey kApertusFixed[] = {{"hidden_act", "\"xielu\""}};
 constexpr std::string_view kApertusIdle[] = {"post_norm", "qk_norm", "mlp_bias"};
 
-constexpr DecoderForm kSigmoidForm = {.gate = kSigmoidGate, .router_rounding = ResultRounding::float32};
+constexpr DecoderForm kExaoneMoeForm = {
+    .gate = kSigmoidGate, .router_rounding = ResultRounding::float32, .prediction = {.layers = 1}};
+// HY3 and Ling 2.
+constexpr DecoderForm kSigmoidForm = {
+    .gate = kSigmoidGate, .router_rounding = ResultRounding::float32, .prediction = kLayerModules};
 
 constexpr std::string_view kExaoneMoe[] = {"exaone_moe"};
 constexpr auto kExaoneMoeUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "sliding_window", "layer_types",
               "mlp_layer_types", "first_k_dense_replace", "num_experts", "num_local_experts",
               "num_experts_per_tok", "moe_intermediate_size", "num_shared_experts", "n_group", "topk_group",
-              "norm_topk_prob", "routed_scaling_factor"});
-constexpr std::string_view kExaoneMoeIdle[] = {"sliding_window_pattern", "num_nextn_predict_layers",
-                                               "is_moe_layer", "mtp_loss_scaling_factor"};
+              "norm_topk_prob", "routed_scaling_factor", "num_nextn_predict_layers", "mtp_layer_types"});
+constexpr std::string_view kExaoneMoeIdle[] = {"sliding_window_pattern", "is_moe_layer",
+                                               "mtp_loss_scaling_factor"};
 constexpr FixedKey kExaoneMoeFixed[] = {{"scoring_func", "\"sigmoid\""}, {"topk_method", "\"noaux_tc\""}};
 
 constexpr std::string_view kHy3[] = {"hy_v3"};
-constexpr auto kHy3Used =
-    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "mlp_bias",
-              "mlp_layer_types", "num_experts", "num_local_experts", "num_experts_per_tok",
-              "num_shared_experts", "moe_intermediate_size", "router_scaling_factor"});
+constexpr auto kHy3Used = kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias",
+                                    "mlp_bias", "mlp_layer_types", "num_experts", "num_local_experts",
+                                    "num_experts_per_tok", "num_shared_experts", "moe_intermediate_size",
+                                    "router_scaling_factor", "num_nextn_predict_layers"});
 // Two bfloat16 numbers added in float32 and rounded are added in bfloat16.
 constexpr std::string_view kHy3Idle[] = {"enable_moe_fp32_combine"};
 
@@ -55,29 +59,34 @@ constexpr std::string_view kMellumIdle[] = {"num_mtp_layers", "num_nextn_predict
 constexpr std::string_view kLing[] = {"bailing_moe"}, kLing2[] = {"bailing_moe_v2"};
 constexpr DecoderForm kLingForm = {.gate = {.epsilon = 1e-20, .rounding = ResultRounding::float32},
                                    .router_rounding = ResultRounding::float32};
-constexpr DecoderForm kLing2Form = {.gate = kSigmoidGate, .router_rounding = ResultRounding::float32};
 constexpr auto kLingUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "use_qkv_bias", "use_bias", "num_experts",
               "num_local_experts", "num_experts_per_tok", "num_shared_experts", "moe_intermediate_size",
-              "first_k_dense_replace", "norm_topk_prob"});
-constexpr auto kLing2Used =
-    kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "use_qkv_bias", "use_bias", "use_qk_norm",
-              "partial_rotary_factor", "num_experts", "num_local_experts", "num_experts_per_tok",
-              "num_shared_experts", "moe_intermediate_size", "first_k_dense_replace", "norm_topk_prob",
-              "n_group", "topk_group", "routed_scaling_factor", "moe_router_enable_expert_bias"});
-constexpr std::string_view kLingIdle[] = {"embedding_dropout",
-                                          "output_dropout",
-                                          "max_window_layers",
-                                          "mtp_loss_scaling_factor",
-                                          "num_nextn_predict_layers",
-                                          "num_mtp_layers",
-                                          "router_dtype",
-                                          "use_rmsnorm",
-                                          "rotary_dim",
-                                          "sliding_window",
-                                          "use_sliding_window",
-                                          "scale_for_loss_factor",
-                                          "multi_gate"};
+              "first_k_dense_replace", "norm_topk_prob", "num_nextn_predict_layers", "num_mtp_layers"});
+constexpr auto kLing2Used = kin_keys({"rms_norm_eps",
+                                      "num_key_value_heads",
+                                      "head_dim",
+                                      "use_qkv_bias",
+                                      "use_bias",
+                                      "use_qk_norm",
+                                      "partial_rotary_factor",
+                                      "num_experts",
+                                      "num_local_experts",
+                                      "num_experts_per_tok",
+                                      "num_shared_experts",
+                                      "moe_intermediate_size",
+                                      "first_k_dense_replace",
+                                      "norm_topk_prob",
+                                      "n_group",
+                                      "topk_group",
+                                      "routed_scaling_factor",
+                                      "moe_router_enable_expert_bias",
+                                      "num_nextn_predict_layers",
+                                      "num_mtp_layers"});
+constexpr std::string_view kLingIdle[] = {
+    "embedding_dropout",  "output_dropout",        "max_window_layers", "mtp_loss_scaling_factor",
+    "router_dtype",       "use_rmsnorm",           "rotary_dim",        "sliding_window",
+    "use_sliding_window", "scale_for_loss_factor", "multi_gate"};
 constexpr FixedKey kLingFixed[] = {{"norm_head", "false"}, {"norm_softmax", "false"}};
 constexpr FixedKey kLing2Fixed[] = {{"score_function", "\"sigmoid\""}, {"norm_head", "false"}};
 
@@ -191,7 +200,8 @@ std::unique_ptr<LanguageModel> make_step(const Weights& weights, const ModelOpti
   const std::vector<double> of_experts = limits_of(weights.config(), "swiglu_limits"),
                             shared = limits_of(weights.config(), "swiglu_limits_shared");
   DecoderForm form = {.norm = NormForm::one_plus_weight,
-                      .gate = {.score = GateRule::Score::sigmoid, .rounding = ResultRounding::float32}};
+                      .gate = {.score = GateRule::Score::sigmoid, .rounding = ResultRounding::float32},
+                      .prediction = {.layers = 1, .in_series = true, .before_norms = true, .own_head = true}};
   form.expert_limits = of_experts;
   form.shared_limits = shared;
   return make_kin_as(form, weights, options);
@@ -199,10 +209,10 @@ std::unique_ptr<LanguageModel> make_step(const Weights& weights, const ModelOpti
 
 constexpr ModelRule kSoftRules[] = {
     {kApertus, {}, {kApertusUsed, kApertusIdle, kApertusFixed}, make_kin<kApertusForm>},
-    {kExaoneMoe, {}, {kExaoneMoeUsed, kExaoneMoeIdle, kExaoneMoeFixed}, make_kin<kSigmoidForm>},
+    {kExaoneMoe, {}, {kExaoneMoeUsed, kExaoneMoeIdle, kExaoneMoeFixed}, make_kin<kExaoneMoeForm>},
     {kHy3, {}, {kHy3Used, kHy3Idle}, make_kin<kSigmoidForm>},
     {kLing, {}, {kLingUsed, kLingIdle, kLingFixed}, make_kin<kLingForm>},
-    {kLing2, {}, {kLing2Used, kLingIdle, kLing2Fixed}, make_kin<kLing2Form>},
+    {kLing2, {}, {kLing2Used, kLingIdle, kLing2Fixed}, make_kin<kSigmoidForm>},
     {kM3, {}, {kM3Used, kM3Idle, kM3Fixed}, make_minimax_m3},
     {kMellum, {}, {kMellumUsed, kMellumIdle}, make_kin<kMellumForm>},
     {kPhimoe, {}, {kPhimoeUsed}, make_phimoe},

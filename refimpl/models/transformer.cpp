@@ -158,27 +158,27 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   return layer;
 }
 
-struct Prediction {
-  Norm embedding_norm, hidden_norm, final_norm;
-  WeightView projection;  // [hidden, embedding | hidden]
+struct DecoderPrediction {
+  PredictionFrame frame;
   std::vector<DecoderLayer> layers;
 };
 
-// Empty where the checkpoint holds none, or not the layers asked for.
-std::optional<Prediction> read_prediction(const Weights& weights, const GatedActivation& activation,
-                                          const DecoderForm& form) {
-  const std::size_t first = weights.tree().layers, last = first + form.draft_layers - 1;
-  if (form.draft_layers == 0) return std::nullopt;
-  const NormReader norms(weights, form);
-  Prediction p;
-  p.projection = weights.find({.role = Role::mtp_projection, .layer = first});
-  p.final_norm =
-      Norm(weights.find({.role = Role::final_norm, .part = Part::mtp, .layer = last}), {}, norms.rule());
-  if (!p.projection || !p.final_norm) return std::nullopt;
-  p.embedding_norm = norms.stored(Role::mtp_embedding_norm, first);
-  p.hidden_norm = norms.stored(Role::mtp_hidden_norm, first);
-  for (std::size_t i = first; i <= last; ++i) p.layers.push_back(read_layer(weights, i, activation, form));
-  return p;
+// Layers of modules are numbered behind the main ones, one module's after the other's.
+std::vector<DecoderPrediction> read_prediction(const Weights& weights, const GatedActivation& activation,
+                                               const DecoderForm& form) {
+  const PredictionForm& around = form.prediction;
+  const NormRule norm = NormReader(weights, form).rule();
+  std::vector<DecoderPrediction> modules;
+  while (around.layers != 0 && (modules.empty() || around.in_series)) {
+    const std::size_t first = weights.tree().layers + modules.size() * around.layers,
+                      end = first + around.layers;
+    auto frame = PredictionFrame::find(weights, first, end - 1, norm, around);
+    if (!frame) break;
+    DecoderPrediction& module = modules.emplace_back(DecoderPrediction{std::move(*frame), {}});
+    for (std::size_t i = first; i < end; ++i)
+      module.layers.push_back(read_layer(weights, i, activation, form));
+  }
+  return modules;
 }
 
 class Decoder : public StagedModel {
@@ -234,10 +234,11 @@ class Decoder : public StagedModel {
       if (layer.recurrent) widths.back().states = layer.recurrent->states();
     };
     std::for_each(layers_.begin(), layers_.end(), add);
-    if (!prediction_) return widths;
-    for (const DecoderLayer& layer : prediction_->layers) {
-      add(layer);
-      widths.back().drafts = true;
+    for (const DecoderPrediction& module : prediction_) {
+      for (const DecoderLayer& layer : module.layers) {
+        add(layer);
+        widths.back().drafts = true;
+      }
     }
     return widths;
   }
@@ -274,53 +275,66 @@ class Decoder : public StagedModel {
         stream.x = run_on_mixes(layer, stream.x, stream.beside, batch, ops, at);
         continue;
       }
-      const std::optional<std::size_t> rope = h_.rope_of.at(layer.index);
-      stream.x = run(layer, stream.x, own, batch, rope ? &angles.at(*rope) : nullptr, ops, at);
+      stream.x = run(layer, stream.x, own, batch, angles_for(layer, angles), ops, at);
     }
     return stream;
   }
   Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
     Matrix x = stream.x;
     if (output_mix_) taps("mixed", x = output_mix_(stream.beside, x, h_.epsilon, ops));
-    x = final_norm_(x, ops);
-    taps("final_norm", x);
-    return x;
+    if (head_norms() && !taps.listening()) return x;
+    const Matrix y = final_norm_(x, ops);
+    taps("final_norm", y);
+    return head_norms() ? x : y;
   }
 
-  std::size_t draft_layers() const override { return prediction_ ? 1 : 0; }
+  std::size_t draft_layers() const override { return prediction_.size(); }
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
                const Taps& taps) const override {
-    if (!prediction_ || module != 0) throw Error::internal("a draft of a model without layers for it");
-    const Prediction& p = *prediction_;
+    if (module >= prediction_.size()) throw Error::internal("a draft of a module that is not there");
+    const DecoderPrediction& m = prediction_[module];
     const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-    Matrix x =
-        ops.linear(ops.concatenate(p.embedding_norm(token, ops), p.hidden_norm(hidden, ops)), p.projection);
+    Matrix x = m.frame.enter(token, hidden, ops);
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
-    for (std::size_t i = 0; i < p.layers.size(); ++i) {
-      const TapScope at(taps, "mtp", i);
+    const std::size_t first = module * m.layers.size();
+    for (std::size_t i = 0; i < m.layers.size(); ++i) {
+      const TapScope at(taps, "mtp", first + i);
       if (i == 0) at("projected", x);
-      x = run(p.layers[i], x, Matrix(), batch, angles.empty() ? nullptr : &angles.front(), ops, at);
+      x = run(m.layers[i], x, Matrix(), batch, angles_for(m.layers[i], angles), ops, at);
     }
-    x = p.final_norm(x, ops);
-    TapScope(taps, "mtp", p.layers.size() - 1)("final_norm", x);
-    return x;
+    if (head_norms() && !taps.listening()) return x;
+    const Matrix y = m.frame.final_norm(x, ops);
+    TapScope(taps, "mtp", first + m.layers.size() - 1)("final_norm", y);
+    return head_norms() ? x : y;
   }
-  Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override {
-    const Matrix y = logits(draft, ops, {});  // the head is the main model's
-    TapScope(taps, "mtp", prediction_->layers.size() - 1)("logits", y);
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    const DecoderPrediction& m = prediction_.at(module);
+    const Matrix seen = head_norms() ? m.frame.final_norm(draft, ops) : draft;
+    const Matrix y =
+        m.frame.head ? scored(seen, m.frame.head, {}, ops) : scored(seen, head_, head_bias_, ops);
+    TapScope(taps, "mtp", (module + 1) * m.layers.size() - 1)("logits", y);
     return y;
   }
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
-    const Matrix seen = form_.head_block ? form_.head_block(hidden, ops) : hidden;
-    Matrix y = ops.linear(seen, head_, head_bias_);  // [rows, vocabulary]
-    if (h_.head_scale != 1) y = ops.multiply(y, h_.head_scale);
-    if (h_.final_cap != 0) y = ops.soft_cap(y, h_.final_cap);
+    const Matrix normed = head_norms() ? final_norm_(hidden, ops) : hidden;
+    const Matrix y =
+        scored(form_.head_block ? form_.head_block(normed, ops) : normed, head_, head_bias_, ops);
     taps("logits", y);
     return y;
   }
 
  private:
+  // Modules of prediction are given what stands before the final norm: then it is the head's.
+  bool head_norms() const { return form_.prediction.before_norms && !prediction_.empty(); }
+
+  Matrix scored(const Matrix& x, const WeightView& head, const WeightView& bias, Ops& ops) const {
+    Matrix y = ops.linear(x, head, bias);  // [rows, vocabulary]
+    if (h_.head_scale != 1) y = ops.multiply(y, h_.head_scale);
+    if (h_.final_cap != 0) y = ops.soft_cap(y, h_.final_cap);
+    return y;
+  }
+
   Matrix embed(const Batch& batch, Ops& ops) const {
     Matrix x = ops.embed(batch.tokens, embedding_);
     if (h_.embedding_scale != 1)
@@ -342,6 +356,13 @@ class Decoder : public StagedModel {
       if (form_.turns_back) angles.back() = turned_back(std::move(angles.back()), ops);
     }
     return angles;
+  }
+
+  // Null: the layer rotates nothing. Layers of prediction rotate as the first rope has it, unless rope_of tells of them.
+  const RopeAngles* angles_for(const DecoderLayer& layer, const std::vector<RopeAngles>& angles) const {
+    if (layer.index >= h_.rope_of.size()) return angles.empty() ? nullptr : &angles.front();
+    const std::optional<std::size_t> rope = h_.rope_of[layer.index];
+    return rope ? &angles.at(*rope) : nullptr;
   }
 
   // `own`: inputs of all layers, where they have any.
@@ -481,7 +502,7 @@ class Decoder : public StagedModel {
   Norm embedding_norm_, final_norm_;
   std::optional<PerLayerInputs> own_inputs_;
   std::vector<DecoderLayer> layers_;
-  std::optional<Prediction> prediction_;
+  std::vector<DecoderPrediction> prediction_;
   ResidualMix output_mix_;  // or none
 };
 

@@ -13,8 +13,7 @@
 // Or, where form.residual_block says so, with the streams before every so many layers kept (residual_mix.h):
 //   x = a + b + …: what attention and MLPs since the last kept one gave, each of norm(mix(kept, x))
 //
-// Of multi-token prediction, where form.draft_layers says so:
-//   x = projection [norm(embed(next token)) | norm(what the head saw)];  the layers;  what the head sees is norm(x)
+// Of multi-token prediction, where form.prediction says so: more such layers, and what stands around them (prediction.h).
 //
 // In place of attention with heads a layer may have latent attention (latent_attention.h), a recurrent mixer
 // (recurrent_mixer.h), both attention and a mixer beside each other, or nothing: then it is the MLP alone.
@@ -28,6 +27,7 @@
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/head_block.h"
 #include "refimpl/models/model.h"
+#include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
 #include "refimpl/models/sine_positions.h"
 
@@ -84,8 +84,7 @@ struct DecoderForm {
   BranchScales scales = {};
   std::optional<NormedStream> normed_stream = {};
   HeadBlock head_block = {};  // or none
-  // Layers of multi-token prediction that are run for one guess, in their order; 0: whatever is stored, none.
-  std::size_t draft_layers = 0;
+  PredictionForm prediction = {};
 };
 
 std::unique_ptr<LanguageModel> make_decoder(const Weights& weights, const DecoderForm& form);

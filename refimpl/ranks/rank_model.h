@@ -34,12 +34,13 @@ class RankModel final : public LanguageModel {
   Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override;
   std::size_t draft_layers() const override;
+  std::size_t streams() const override { return inner_->streams(); }
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
                const Taps& taps) const override {
     return inner_->draft(module, batch, hidden, ops, taps);
   }
-  Matrix draft_logits(const Matrix& draft, Ops& ops, const Taps& taps) const override {
-    return inner_->draft_logits(draft, ops, taps);
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    return inner_->draft_logits(module, draft, ops, taps);
   }
 
   // This copy's texts are done: goes along until all copies' are. Every rank calls it once, at the end.

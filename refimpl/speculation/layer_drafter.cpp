@@ -149,7 +149,8 @@ class LayerDrafter : public Drafter, private DraftWalk {
       cache_.advance(row.rows());
     }
     const std::size_t last[] = {outs_.back().rows() - 1};
-    return ops_.download(model_.draft_logits(ops_.gather(outs_.back(), last), ops_, {}));
+    return ops_.download(
+        model_.draft_logits(modules > 1 ? depth : 0, ops_.gather(outs_.back(), last), ops_, {}));
   }
 
   std::vector<double> enter(TokenId guess) override {

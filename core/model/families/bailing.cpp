@@ -50,31 +50,8 @@ Module ling_latent_attention(const LatentAttention& a) {
 
 void add_latent_prediction(ModuleTree& tree, const Decoder& d, std::vector<std::uint64_t> indices,
                            const LatentAttention& a, std::vector<Module> blocks) {
-  if (indices.empty()) return;
-  tree.mtp_attention.push_back(geometry(a, indices));
-  Module layer = layers("model.layers.{layer}", "multi-token prediction", std::move(indices));
-  add_pre_norms(layer, d.hidden);
-  layer.children = std::move(blocks);
-  layer.children.push_back(mtp_own(d.hidden, {.final_norm = "final_layernorm"}));
-  tree.mtp.push_back(std::move(layer));
+  add_mtp_layers(tree, d, geometry(a, std::move(indices)), std::move(blocks));
 }
-
-namespace {
-
-// A layer behind the last, with norms and a projection in front and a norm behind.
-void add_ling_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
-                         const Module& like) {
-  const auto mtp = layers_after(d.layers, read_mtp_layers(config, 0));
-  if (mtp.empty()) return;
-  Module layer = layers("model.layers.{layer}", "multi-token prediction", mtp);
-  layer.tensors = like.tensors;
-  layer.children = like.children;
-  layer.children.push_back(mtp_own(d.hidden, {.final_norm = "final_layernorm"}));
-  tree.mtp.push_back(std::move(layer));
-  tree.mtp_attention.push_back(geometry(a, mtp));
-}
-
-}  // namespace
 
 void describe_ling(ConfigReader& config, ModuleTree& tree, const LingClass& of_class) {
   const Decoder d = read_decoder(config, tree, of_class.sizes);
@@ -100,7 +77,8 @@ void describe_ling(ConfigReader& config, ModuleTree& tree, const LingClass& of_c
       });
   add_frame(tree, d, groups, ling_frame());
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
-  add_ling_prediction(config, tree, d, a, groups.back());
+  add_mtp_layers(tree, d, geometry(a, layers_after(d.layers, read_mtp_layers(config, 0))),
+                 groups.back().children);
 }
 
 namespace {

@@ -75,14 +75,15 @@ void note_attention(ConfigReader& config, ModuleTree& tree, const HeadAttention&
 
 }  // namespace
 
-void describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin) {
-  describe_kin(config, tree, kin,
-               read_decoder(config, tree, kin.sizes, kin.latent ? HeadDim::unused : HeadDim::used));
+KinParts describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin) {
+  return describe_kin(config, tree, kin,
+                      read_decoder(config, tree, kin.sizes, kin.latent ? HeadDim::unused : HeadDim::used));
 }
 
-void describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin, const Decoder& d,
-                  std::function<bool(std::uint64_t)> has_experts) {
-  Module attend, dense, sparse;
+KinParts describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin, const Decoder& d,
+                      std::function<bool(std::uint64_t)> has_experts) {
+  KinParts parts;
+  Module &attend = parts.attend, &dense = parts.dense, &sparse = parts.sparse;
   if (kin.latent) {
     const LatentAttention a = read_latent_attention(config, d, *kin.latent);
     attend = attention(a);
@@ -113,6 +114,7 @@ void describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin, c
   frame.norm_bias = kin.norm_bias;
   add_frame(tree, d, groups, frame);
   if (kin.no_final_norm) tree.modules.erase(tree.modules.end() - 2);
+  return parts;
 }
 
 void add_positions(ModuleTree& tree, std::string path, const Quantity& positions, const Quantity& width) {

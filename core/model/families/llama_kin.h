@@ -59,10 +59,14 @@ struct LlamaKin {
   void (*more)(ConfigReader& config, const blocks::Decoder& d, Module& attention, Module& mlp) = nullptr;
 };
 
-void describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin);
+// What layers are made of.
+struct KinParts {
+  Module attend, dense, sparse;
+};
+KinParts describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin);
 // For families that read their sizes under other keys, or say otherwise which layers hold experts.
-void describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin, const blocks::Decoder& d,
-                  std::function<bool(std::uint64_t layer)> has_experts = {});
+KinParts describe_kin(ConfigReader& config, ModuleTree& tree, const LlamaKin& kin, const blocks::Decoder& d,
+                      std::function<bool(std::uint64_t layer)> has_experts = {});
 
 // A table of learnt positions, stored behind the embedding.
 void add_positions(ModuleTree& tree, std::string path, const Quantity& positions, const Quantity& width);

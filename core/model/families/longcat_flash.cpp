@@ -9,6 +9,25 @@ namespace {
 
 using namespace blocks;
 
+// One attention and one MLP between norms and a projection in front and a norm behind; the embedding is stored again
+// (vLLM's longcat_flash_mtp.py).
+void add_longcat_prediction(ModuleTree& tree, const Decoder& d, const LatentAttention& a,
+                            std::uint64_t count) {
+  if (count == 0) return;
+  Module layer = layers("layers.{layer}", "layers", all_layers(Quantity(count)));
+  add_pre_norms(layer, d.hidden);
+  GatedMlp mlp = d.mlp();
+  mlp.path = "transformer_layer.mlp";
+  layer.children = {attention(a), gated_mlp(mlp), mtp_own(d.hidden, {"enorm.m", "hnorm.m", "eh_proj", ""})};
+  Module mtp{"model.mtp", "multi-token prediction", {}, {}, {}};
+  mtp.tensors.push_back(stored_again("embed_tokens.weight", d, Role::token_embedding, Part::embedding,
+                                     "model.embed_tokens.weight"));
+  add_norm(mtp, "norm", d.hidden, Role::final_norm, false, Part::mtp);
+  mtp.children.push_back(std::move(layer));
+  tree.mtp.push_back(std::move(mtp));
+  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count)));
+}
+
 void describe_longcat(ConfigReader& config, ModuleTree& tree) {
   Decoder d;
   d.vocabulary = config.size("vocab_size", 131072);
@@ -48,8 +67,7 @@ void describe_longcat(ConfigReader& config, ModuleTree& tree) {
   layer.children.push_back(std::move(mix));
   add_frame(tree, d, {layer});
   tree.attention.assign(2, geometry(a, all_layers(d.layers)));  // each layer attends twice
-  if (config.optional_number("num_nextn_predict_layers").value_or(0) > 0)
-    tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
+  add_longcat_prediction(tree, d, a, read_mtp_layers(config, 0));
 }
 
 Hyperparameters read_longcat(ConfigReader& config, const ModuleTree& tree) {

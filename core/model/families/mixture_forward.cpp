@@ -94,10 +94,14 @@ Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree) {
   if (by_kind) of_class.layer_type = "full_attention";
   Hyperparameters h = read_forward(config, tree, of_class);
   const AttentionGeometry& last = tree.attention.back();  // those with a window, where there are any
-  h.ropes.push_back(read_rope(config, last.qk_head_dim, local, by_kind ? "sliding_attention" : ""));
+  const AttentionGeometry& windowed =
+      last.window == 0 && !tree.mtp_attention.empty() ? tree.mtp_attention.front() : last;
+  h.ropes.push_back(read_rope(config, windowed.qk_head_dim, local, by_kind ? "sliding_attention" : ""));
   if (last.window != 0) {
     for (const std::uint64_t layer : last.layers) h.rope_of.at(layer) = 1;
   }
+  for (const AttentionGeometry& g : tree.mtp_attention)  // all of them have the window
+    h.rope_of.resize(h.rope_of.size() + g.layers.size(), 1);
   if (!config.is_null("attention_value_scale"))
     h.value_scale = config.real("attention_value_scale", 0.707, -1e6, 1e6);
   read_groups(config, true, h);

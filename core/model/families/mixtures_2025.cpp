@@ -2,6 +2,8 @@
 // dots.llm1, Hunyuan, HY3, Mellum, Trinity (AFMoE), GLM-4.7-Flash, A.X K1, Mistral Small 4, Cohere 2 with experts.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/model/families/all.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/mixture_forward.h"
@@ -54,6 +56,29 @@ void describe_flex_olmo(ConfigReader& config, ModuleTree& tree) {
                 .after_mlp = "post_feedforward_layernorm"});
 }
 
+// A layer with an MLP between two norms and a projection in front, without a norm behind (vLLM's ernie_mtp.py, SGLang's
+// ernie4_eagle.py).
+void add_ernie_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const KinParts& parts) {
+  const std::uint64_t count = read_mtp_layers(config, 0);
+  if (count == 0) return;
+  Module mtp = layers("model", "multi-token prediction", all_layers(Quantity(count)));
+  Module block{"mtp_block.{layer}", "layer", {}, {}, {}};
+  add_pre_norms(block, d.hidden);
+  block.children = {parts.attend, parts.dense};
+  mtp.children = {
+      mtp_own(d.hidden, {"mtp_emb_norm.{layer}", "mtp_hidden_norm.{layer}", "mtp_linear_proj.{layer}", ""}),
+      std::move(block)};
+  if (config.flag("use_bias", false)) {
+    mtp.tensors.push_back(
+        parameter("mtp_linear_proj.{layer}.bias", {d.hidden}, Role::mtp_projection, Part::mtp));
+    mtp.tensors.back().bias = true;
+  }
+  tree.mtp.push_back(std::move(mtp));
+  AttentionGeometry g = tree.attention.front();
+  g.layers = layers_after(d.layers, count);
+  tree.mtp_attention.push_back(std::move(g));
+}
+
 // moe_layer_start_index to moe_layer_end_index, one layer of moe_layer_interval; the correction is [1, experts].
 void describe_ernie_moe(ConfigReader& config, ModuleTree& tree) {
   const LlamaKin kin = {.sizes = {.vocabulary = 103424,
@@ -83,37 +108,52 @@ void describe_ernie_moe(ConfigReader& config, ModuleTree& tree) {
                       interval = config.size("moe_layer_interval", 1).value();
   const auto last = config.optional_real("moe_layer_end_index", -1);  // -1: to the end
   const std::uint64_t end = last.value_or(-1) < 0 ? d.layers.value() - 1 : static_cast<std::uint64_t>(*last);
-  describe_kin(config, tree, ernie, d,
-               [=](std::uint64_t i) { return (i + 1) % interval == 0 && i >= start && i <= end; });
+  const KinParts parts = describe_kin(config, tree, ernie, d, [=](std::uint64_t i) {
+    return (i + 1) % interval == 0 && i >= start && i <= end;
+  });
+  add_ernie_prediction(config, tree, d, parts);
 }
 
-// Its layer for multi-token prediction is published, and no class tells its tensors.
+// A layer with an MLP that looks as far as the first of mtp_layer_types does, or of layer_types (vLLM's exaone_moe_mtp.py).
+void add_exaone_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const KinParts& parts) {
+  const std::uint64_t count = read_mtp_layers(config, 0);
+  if (count == 0) return;
+  AttentionGeometry g = tree.attention.front();
+  if (const auto types = layer_texts(config, "mtp_layer_types", Quantity(count), true)) {
+    const bool windowed = types->front() == "sliding_attention";
+    g.window = windowed ? config.optional_number("sliding_window", 4096).value_or(0) : 0;
+  } else {
+    for (const AttentionGeometry& other : tree.attention)
+      if (std::find(other.layers.begin(), other.layers.end(), 0) != other.layers.end())
+        g.window = other.window;
+  }
+  add_mtp_under_fc(tree, d, std::move(g), count, {parts.attend, parts.dense});
+}
 void describe_exaone_moe(ConfigReader& config, ModuleTree& tree) {
-  describe_kin(config, tree,
-               {.sizes = {.vocabulary = 102400,
-                          .hidden = 4096,
-                          .intermediate = 16384,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 32},
-                .heads = with_norms(QkNorm::per_head),
-                .bias_keys = "",
-                .experts = ExpertKin{.count_keys = "num_experts|num_local_experts",
-                                     .count = 64,
-                                     .active_keys = "num_experts_per_tok",
-                                     .active = 8,
-                                     .width_keys = "moe_intermediate_size",
-                                     .width = 1024,
-                                     .shared_keys = "num_shared_experts",
-                                     .shared = 1,
-                                     .dense_first_keys = "first_k_dense_replace",
-                                     .dense_first = 1,
-                                     .names = with_correction("e_score_correction_bias")},
-                .windows = true,
-                .window = 4096,
-                .windowed = [](std::uint64_t i) { return (i + 1) % 4 != 0; }});
-  if (config.optional_number("num_nextn_predict_layers").value_or(0) > 0)
-    tree.not_counted.push_back({"multi-token prediction (its tensors are not described)", std::nullopt});
+  const LlamaKin kin = {.sizes = {.vocabulary = 102400,
+                                  .hidden = 4096,
+                                  .intermediate = 16384,
+                                  .layers = 32,
+                                  .heads = 32,
+                                  .kv_heads = 32},
+                        .heads = with_norms(QkNorm::per_head),
+                        .bias_keys = "",
+                        .experts = ExpertKin{.count_keys = "num_experts|num_local_experts",
+                                             .count = 64,
+                                             .active_keys = "num_experts_per_tok",
+                                             .active = 8,
+                                             .width_keys = "moe_intermediate_size",
+                                             .width = 1024,
+                                             .shared_keys = "num_shared_experts",
+                                             .shared = 1,
+                                             .dense_first_keys = "first_k_dense_replace",
+                                             .dense_first = 1,
+                                             .names = with_correction("e_score_correction_bias")},
+                        .windows = true,
+                        .window = 4096,
+                        .windowed = [](std::uint64_t i) { return (i + 1) % 4 != 0; }};
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  add_exaone_prediction(config, tree, d, describe_kin(config, tree, kin, d));
 }
 void describe_solar_open(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,
@@ -210,7 +250,17 @@ void describe_hy3(ConfigReader& config, ModuleTree& tree) {
                                        .dense_first = 1,
                                        .names = with_correction("expert_bias", "shared_mlp", "router.gate")}};
   kin.experts->names.shared_bias = config.flag("mlp_bias", false);
-  describe_kin(config, tree, kin);
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  const KinParts parts = describe_kin(config, tree, kin, d);
+  // Layers with experts behind the last (vLLM's hy_v3_mtp.py), whose copies of embedding and head no engine reads.
+  AttentionGeometry g = tree.attention.front();
+  g.layers = layers_after(d.layers, read_mtp_layers(config, 0));
+  if (g.layers.empty()) return;
+  add_mtp_layers(tree, d, std::move(g), {parts.attend, parts.sparse});
+  auto& own = tree.mtp.back().children.back().tensors;
+  own.push_back(stored_again("embed_tokens.weight", d, Role::token_embedding, Part::embedding,
+                             "model.embed_tokens.weight"));
+  own.push_back(stored_again("shared_head.weight", d, Role::output_head, Part::output, "lm_head.weight"));
 }
 void describe_mellum(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,

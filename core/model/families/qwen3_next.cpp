@@ -80,20 +80,6 @@ GatedDeltaNet read_delta_net(ConfigReader& config, const Decoder& d, bool fused)
   return n;
 }
 
-// mtp.fc over [norm(embedding), norm(hidden state)], full-attention layers, a norm.
-void add_prediction(ModuleTree& tree, const Decoder& d, const HeadAttention& a, const Module& mlp,
-                    std::uint64_t count) {
-  if (count == 0) return;
-  Module layer = layers("layers.{layer}", "layers", all_layers(Quantity(count)));
-  add_pre_norms(layer, d.hidden);
-  layer.children = {attention(a), mlp};
-  Module mtp{"mtp", "multi-token prediction", {}, {}, {}};
-  mtp.children = {mtp_own(d.hidden, {"pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"}),
-                  std::move(layer)};
-  tree.mtp.push_back(std::move(mtp));
-  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count)));
-}
-
 void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
   const Decoder d = read_decoder(config, tree, kind.decoder);
   HeadAttention a = d.attention();
@@ -132,8 +118,9 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
 
   Mixture apart = m;
   apart.stacks = Mixture::Stacks::none;
-  add_prediction(tree, d, a, moe ? mixture(apart) : gated_mlp(d.mlp()),
-                 config.number("mtp_num_hidden_layers|num_nextn_predict_layers", kind.mtp_layers));
+  add_mtp_under_fc(tree, d, geometry(a, {}),
+                   config.number("mtp_num_hidden_layers|num_nextn_predict_layers", kind.mtp_layers),
+                   {attention(a), moe ? mixture(apart) : gated_mlp(d.mlp())});
   if (!kind.fused) add_qwen_vision(config, tree, "model.visual", 0);
 }
 

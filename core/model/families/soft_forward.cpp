@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/model/families/forward.h"
 
@@ -69,6 +71,18 @@ RopeRule step_rope(const ConfigReader& config, const AttentionGeometry& g) {
   RopeRule rule = read_rope(config, g.qk_head_dim, of_lists, "");
   if (!full) rule.type = RopeRule::Type::standard;
   return rule;
+}
+
+// Layers of prediction rotate as the main ones that look as far, of which lists tell whether they have more entries or not.
+void rotate_prediction(const ConfigReader& config, const ModuleTree& tree, Hyperparameters& h) {
+  for (const AttentionGeometry& g : tree.mtp_attention) {
+    const auto like = std::find_if(tree.attention.begin(), tree.attention.end(),
+                                   [&](const AttentionGeometry& main) { return main.window == g.window; });
+    if (like == tree.attention.end()) h.ropes.push_back(step_rope(config, g));
+    const std::optional<std::size_t> rope =
+        like == tree.attention.end() ? h.ropes.size() - 1 : h.rope_of.at(like->layers.front());
+    h.rope_of.resize(h.rope_of.size() + g.layers.size(), rope);
+  }
 }
 
 }  // namespace
@@ -212,6 +226,7 @@ Hyperparameters forward_step3p5(ConfigReader& config, const ModuleTree& tree) {
     for (const std::uint64_t layer : g.layers) h.rope_of.at(layer) = h.ropes.size();
     h.ropes.push_back(step_rope(config, g));
   }
+  rotate_prediction(config, tree, h);
   if (config.has("query_pre_attn_scalar"))
     h.attention_scale = 1 / std::sqrt(config.real("query_pre_attn_scalar", 1, 1e-3, kLargest));
   h.routing.renormalize = true;

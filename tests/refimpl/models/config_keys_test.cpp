@@ -154,10 +154,12 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       // The prediction layer, which no class makes; names of other releases for the same number.
       {"deepseek_v32", {"moe_layer_freq", "num_nextn_predict_layers", "num_mtp_layers"}},
       {"glm_moe_dsa", {"num_nextn_predict_layers", "num_mtp_layers"}},
+      {"ernie4_5_moe", {"num_nextn_predict_layers"}},
+      {"hy_v3", {"num_nextn_predict_layers"}},
       // The class puts partial_rotary_factor into rope_parameters.
       {"glm", {"partial_rotary_factor"}},
       {"glm4", {"partial_rotary_factor"}},
-      {"glm4_moe", {"partial_rotary_factor"}},
+      {"glm4_moe", {"partial_rotary_factor", "num_nextn_predict_layers", "num_mtp_layers"}},
       {"nemotron", {"partial_rotary_factor"}},
       {"persimmon", {"partial_rotary_factor"}},
       {"phi", {"partial_rotary_factor"}},
@@ -181,12 +183,13 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       // As they are published, which the class takes apart or knows without being told.
       {"mimo_v2_flash",
        {"add_full_attention_sink_bias", "add_swa_attention_sink_bias", "hybrid_layer_pattern",
-        "layernorm_epsilon", "moe_layer_freq", "n_shared_experts", "partial_rotary_factor", "swa_head_dim",
-        "swa_num_attention_heads", "swa_num_key_value_heads", "swa_rope_theta", "swa_v_head_dim"}},
+        "layernorm_epsilon", "moe_layer_freq", "n_shared_experts", "num_nextn_predict_layers",
+        "partial_rotary_factor", "swa_head_dim", "swa_num_attention_heads", "swa_num_key_value_heads",
+        "swa_rope_theta", "swa_v_head_dim"}},
       {"step3p5", {"num_experts", "use_moe_router_bias", "first_k_dense_replace"}},
       {"gemma4_text", {"num_experts_per_tok"}},
       {"phimoe", {"num_experts"}},
-      {"exaone_moe", {"num_local_experts"}},
+      {"exaone_moe", {"num_local_experts", "num_nextn_predict_layers", "mtp_layer_types"}},
       {"mamba", {"d_model", "n_layer", "intermediate_size"}},  // as state-spaces' own checkpoints spell them
       {"mamba2", {"d_model", "n_layer"}},
       // The class puts partial_rotary_factor into rope_parameters; one rule for those with experts and those without.

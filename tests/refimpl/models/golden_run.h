@@ -120,17 +120,25 @@ class Runner {
     }
     return chosen;
   }
-  // Of the module for multi-token prediction: position i is given what the model said at i, and token i + 1.
-  std::vector<double> draft(const std::vector<TokenId>& tokens) {
+  // Of the modules for multi-token prediction, one after the other: position i of the first is given what the model said
+  // at i, and token i + 1; of each behind it what the one before said there, and the token one farther on.
+  std::vector<std::vector<double>> drafts(const std::vector<TokenId>& tokens) {
     cache_.truncate(0);
     SequenceCache own(ops_, model_->cache_widths(), model_->context());
-    Batch batch, next;
+    Batch batch;
     batch.add(tokens, cache_);
-    next.add(std::span(tokens).subspan(1), own);
-    const Matrix hidden = model_->hidden(batch, ops_, {});
-    const Matrix draft = model_->draft(0, next, hidden.row_range(0, tokens.size() - 1), ops_, {});
-    return ops_.download(model_->draft_logits(draft, ops_, {}));
+    const Taps taps(recorder_);
+    Matrix given = model_->hidden(batch, ops_, {});
+    std::vector<std::vector<double>> said;
+    for (std::size_t m = 0; m < model_->draft_layers(); ++m) {
+      Batch next;
+      next.add(std::span(tokens).subspan(m + 1), own);
+      given = model_->draft(m, next, given.row_range(0, tokens.size() - m - 1), ops_, taps);
+      said.push_back(ops_.download(model_->draft_logits(m, given, ops_, taps)));
+    }
+    return said;
   }
+  std::vector<double> draft(const std::vector<TokenId>& tokens) { return drafts(tokens).at(0); }
   const std::map<std::string, std::vector<double>>& taps() const { return recorder_.taken; }
   const Weights& weights() const { return weights_; }
 

@@ -2,8 +2,7 @@
 #include <numeric>
 
 #include "core/system/error.h"
-#include "tests/refimpl/models/golden_run.h"
-#include "tests/refimpl/models/made_weights.h"
+#include "tests/refimpl/models/sketches.h"
 
 namespace assay {
 namespace {
@@ -23,17 +22,6 @@ std::vector<std::string> families() {
   return names;
 }
 
-std::vector<double> sketch(const std::vector<double>& values) {
-  std::vector<double> of = {test::largest(values)};
-  for (const char* row : {"signs 0", "signs 1"}) {
-    const std::vector<double> numbers = test::made_numbers(row, values.size());
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) sum += numbers[i] < 0 ? -values[i] : values[i];
-    of.push_back(sum);
-  }
-  return of;
-}
-
 class Kin : public testing::TestWithParam<std::string> {
  protected:
   // Of each variant: a folder with the model, what is known of it.
@@ -51,12 +39,7 @@ class Kin : public testing::TestWithParam<std::string> {
     }
   }
   static std::vector<double> kept(const std::vector<double>& logits, std::size_t tokens) {
-    const std::size_t vocabulary = logits.size() / tokens;
-    std::vector<double> some;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      if (i % vocabulary % 3 == 0) some.push_back(logits[i]);
-    }
-    return some;
+    return test::every_third(logits, logits.size() / tokens);
   }
 };
 
@@ -67,18 +50,7 @@ TEST_P(Kin, DoubleAgreesWithDoubleTransformersInEveryTap) {
     Runner run(folder, Precision::f64);
     EXPECT_LE(test::largest_difference(kept(run(tokens), tokens.size()), truth),
               test::kOfDoubles * test::largest(truth));
-    const std::vector<std::string> names = entry["taps"];
-    ASSERT_EQ(taps.size(), 3 * names.size());
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto found = run.taps().find(names[i]);
-      ASSERT_NE(found, run.taps().end()) << names[i];
-      const std::vector<double> ours = sketch(found->second);
-      const double most = taps[3 * i], count = static_cast<double>(found->second.size());
-      EXPECT_LE(std::abs(ours[0] - most), test::kOfDoubles * most) << names[i];
-      for (const std::size_t row : {1, 2})
-        EXPECT_LE(std::abs(ours[row] - taps[3 * i + row]), test::kOfDoubles * most * std::sqrt(count))
-            << names[i];
-    }
+    test::expect_sketches(run.taps(), entry["taps"].get<std::vector<std::string>>(), taps);
   });
 }
 

@@ -125,7 +125,7 @@ TEST(Settings, TheTapsOfADraft) {
   test::Recorder recorder(ops);
   const Matrix hidden = model->hidden(batch, ops, {});
   const Matrix draft = model->draft(0, next, hidden.row_range(0, 2), ops, Taps(recorder));
-  const Matrix logits = model->draft_logits(draft, ops, Taps(recorder));
+  const Matrix logits = model->draft_logits(0, draft, ops, Taps(recorder));
   EXPECT_EQ(recorder.taken.at("mtp.0.final_norm"), ops.download(draft));
   EXPECT_EQ(recorder.taken.at("mtp.0.logits"), ops.download(logits));
   EXPECT_EQ(recorder.taken.at("mtp.0.projected").size(), 2 * 48U);

@@ -1,0 +1,32 @@
+#include "refimpl/models/prediction.h"
+
+namespace assay {
+
+std::optional<PredictionFrame> PredictionFrame::find(const Weights& weights, std::size_t first,
+                                                     std::size_t last, const NormRule& norm,
+                                                     const PredictionForm& form) {
+  const auto norm_of = [&](Role role, std::size_t layer) {
+    return Norm(weights.find({.role = role, .part = Part::mtp, .layer = layer}), {}, norm);
+  };
+  PredictionFrame frame;
+  frame.projection = find_projection(weights, Role::mtp_projection, first);
+  frame.embedding_norm = norm_of(Role::mtp_embedding_norm, first);
+  frame.hidden_norm = norm_of(Role::mtp_hidden_norm, first);
+  frame.final_norm = form.norm_of_model ? Norm(weights.find({.role = Role::final_norm}), {}, norm)
+                                        : norm_of(Role::final_norm, last);
+  frame.hidden_first = form.hidden_first;
+  if (!frame.projection || !frame.embedding_norm || !frame.hidden_norm || !frame.final_norm)
+    return std::nullopt;
+  if (form.own_head) {
+    frame.head = weights.find({.role = Role::output_head, .part = Part::mtp, .layer = first});
+    if (!frame.head) return std::nullopt;
+  }
+  return frame;
+}
+
+Matrix PredictionFrame::enter(const Matrix& token, const Matrix& given, Ops& ops) const {
+  const Matrix e = embedding_norm(token, ops), h = hidden_norm(given, ops);
+  return projection(hidden_first ? ops.concatenate(h, e) : ops.concatenate(e, h), ops);
+}
+
+}  // namespace assay

@@ -82,7 +82,7 @@ class LinearRecurrence final : public RecurrentMixer {
     for (std::size_t i = 0; i < given.size(); ++i) {
       const double r = std::max(logistic(forgets[i]), kLeastGate);
       const bool begins = batch.positions.at(i / width) == 0;
-      const double share = begins ? 1 : std::sqrt(-std::expm1(-2 * r * rates_[i % width]));
+      const double share = begins ? 1 : std::sqrt(1 - std::exp(-2 * r * rates_[i % width]));
       steps[i] = arithmetic.stage(std::log(std::expm1(r)));  // whose softplus is r
       given[i] =
           arithmetic.round(given[i] * logistic(inputs[i]) * share) / arithmetic.stage(softplus(steps[i]));

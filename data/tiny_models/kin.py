@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, Mist
 import check_family_variants as variants
 from make_module_oracle import build, checkpoint_tensors
 
-from . import hybrids, kimi_k3, made_weights
+from . import decilm, hybrids, kimi_k3, made_weights
 from .precision import everything_double
 
 draw, chance, flags, decoder, kinds, old = (
@@ -33,11 +33,13 @@ def weight(name, shape):
 def checkpoint(config):
     if config.get("attn_res_block_size"):  # Kimi K3, of which no class is
         return {name: weight(name, shape) for name, shape in kimi_k3.shapes(config).items()}
+    if "block_configs" in config:
+        return {name: weight(name, shape) for name, shape in decilm.shapes(config).items()}
     tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if config["model_type"] in TWINS:
         shapes = TWINS[config["model_type"]][1](config, shapes)
-    return {name: weight(name, shape) for name, shape in shapes.items()}
+    return {name: weight(name, shape) for name, shape in shapes.items() if newer.is_stored(config, name)}
 
 
 # Configs.
@@ -699,7 +701,9 @@ FAMILIES = {
 }
 
 
-FAMILIES |= hybrids.FAMILIES | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
+from . import newer  # noqa: E402, which takes functions from above
+
+FAMILIES |= hybrids.FAMILIES | newer.KIN | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -882,7 +886,8 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-TURNED = ("deepseek_v3", "mistral4")  # rotated parts of queries lie in another order there
+OF_FAMILY |= newer.TAPS
+TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid")  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
 
@@ -900,7 +905,7 @@ def recorded(model):
 
     def keep(name, module):
         def hook(_module, _inputs, output):
-            value = output[0] if isinstance(output, tuple) else output
+            value = output[0] if isinstance(output, (tuple, list)) else output
             taken[name] = of_tokens(value).detach().clone()
 
         handles.append(module.register_forward_hook(hook))
@@ -916,7 +921,7 @@ def recorded(model):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
             tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer)}.get(child)
-            if tap and type(module) is not torch.nn.Identity:
+            if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."
         hybrids.keep_within(
@@ -924,7 +929,7 @@ def recorded(model):
         )
         if hasattr(layer, "self_attn"):
             own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
-    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f"):
+    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm"):
         if getattr(base, name, None) is not None:
             keep("final_norm", getattr(base, name))
     source = sys.modules[type(model).__module__]
@@ -943,9 +948,14 @@ def recorded(model):
             of = {}
         if hasattr(model.config, "rope_head_dim"):  # K2 Horizon's lie in another order in its twin
             of = {"v": value}
+        if module.layer_idx < 0:  # a block of several layers
+            return result
+        if kind == "diffllama":  # the second of two calls
+            del of["v"]
         for name, tensor in of.items():
             taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
-        taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
+        if kind != "diffllama":
+            taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
         return result
 
     if plain:
@@ -961,18 +971,21 @@ def recorded(model):
 
 @contextmanager
 def exact_constants():
-    """BLOOM writes the root of 2/pi with eight digits: what float32 keeps of it."""
+    """BLOOM writes the root of 2/pi with eight digits: what float32 keeps of it. RecurrentGemma adds up in float32, as a default
+    value has it that was made long ago."""
     from transformers.models.bloom import modeling_bloom
+    from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
 
-    kept = modeling_bloom.bloom_gelu_forward
+    scan, kept = RecurrentGemmaRglru._rnn_scan, modeling_bloom.bloom_gelu_forward
+    scan.__defaults__, added_in = (torch.float64,), scan.__defaults__
     modeling_bloom.bloom_gelu_forward = lambda x: torch.nn.functional.gelu(x, approximate="tanh")
     try:
         yield
     finally:
-        modeling_bloom.bloom_gelu_forward = kept
+        modeling_bloom.bloom_gelu_forward, scan.__defaults__ = kept, added_in
 
 
-UNLISTED = {"mistral4": Mistral4ForCausalLM}  # which AutoModelForCausalLM does not know
+UNLISTED = {"mistral4": Mistral4ForCausalLM, **newer.UNLISTED}  # which AutoModelForCausalLM does not know
 
 
 @torch.no_grad()
@@ -985,6 +998,11 @@ def run(folder, tokens, dtype):
     model = kind.from_pretrained(folder, **options).eval()
     own_code.mend(model, config, folder)
     own_mixtures.mend(model, config, folder)
+    return run_model(newer.with_shared_blocks(model), tokens)
+
+
+@torch.no_grad()
+def run_model(model, tokens):
     with recorded(model) as taken:
         taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits
     return {name: value.double().flatten() for name, value in taken.items()}
@@ -998,6 +1016,10 @@ def truths(config, tensors, tokens):
         if model.margin < 0.012:
             raise ValueError("a choice of experts that rounding may turn")
         return exact, kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)["logits"]
+    if "block_configs" in config:
+        with everything_double():
+            exact = run_model(decilm.loaded(config, tensors, torch.float64), tokens)
+        return exact, run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)["logits"]
     if config["model_type"] in TWINS:
         config, tensors = twin_of(config), TWINS[config["model_type"]][2](config, tensors)
     with tempfile.TemporaryDirectory() as folder:

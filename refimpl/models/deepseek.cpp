@@ -41,8 +41,23 @@ struct Settings {
   double embedding_factor = 1, residual_factor = 1, head_factor = 1;
 };
 
+// y = norm(x), and in A.X K2 y · σ(up(silu(down(y)))).
+struct BlockNorm {
+  WeightView weight, down, up;
+
+  static BlockNorm get(const Weights& weights, Role role, std::size_t layer) {
+    const auto number = [&](int i) { return weights.find({.role = role, .layer = layer, .half = i}); };
+    return {weights.get({.role = role, .layer = layer}), number(1), number(2)};
+  }
+  Matrix operator()(const Matrix& x, double epsilon, Ops& ops) const {
+    const Matrix y = ops.rms_norm(x, weight, epsilon, NormForm::weight_last);
+    if (!down) return y;
+    return ops.output_gate(y, ops.linear(ops.activation(ops.linear(y, down), Activation::silu), up));
+  }
+};
+
 struct Layer {
-  WeightView input_norm, post_attention_norm;
+  BlockNorm input_norm, post_attention_norm;
   WeightView mlp_post_norm;  // A.X K1, of mixtures
   LatentAttention attention;
   GatedMlp mlp;                    // the first layers
@@ -122,13 +137,13 @@ Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, cons
   const auto add = [&](const Matrix& stream, const Matrix& more) {
     return ops.add(stream, s_.residual_factor == 1 ? more : ops.multiply(more, s_.residual_factor));
   };
-  const Matrix attended = norm(x, layer.input_norm);  // [tokens, hidden]
+  const Matrix attended = layer.input_norm(x, s_.epsilon, ops);  // [tokens, hidden]
   at("attn_norm", attended);
   const Matrix a = layer.attention.forward(attended, index, batch, angles, s_.attention, chosen, ops, at);
   at("attn_out", a);
   x = add(x, a);
   at("attn_residual", x);
-  const Matrix fed = norm(x, layer.post_attention_norm);  // [tokens, hidden]
+  const Matrix fed = layer.post_attention_norm(x, s_.epsilon, ops);  // [tokens, hidden]
   at("mlp_norm", fed);
   Matrix f = layer.mixture ? layer.mixture->forward(fed, ops, at) : layer.mlp.forward(fed, ops);
   at("mlp_out", f);
@@ -253,6 +268,7 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   if (form.latents_as_others) s.attention.epsilon = h.epsilon;
   read_rope_and_scale(weights, as_deepseek, s);
   if (tree.experts > 0) s.gate = gate_of(tree, options.variant, form.softmax_router);
+  if (form.masked_is_zero) s.gate.masked_is_zero = true;
   if (as_deepseek || form.softmax_router) s.router = ResultRounding::as_arithmetic;
   s.attention.temperature = h.temperature;
   s.embedding_factor = h.embedding_scale;
@@ -264,8 +280,8 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
 
 Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, MoeForm mixing) {
   Layer layer;
-  layer.input_norm = weights.get({.role = Role::input_norm, .layer = index});
-  layer.post_attention_norm = weights.get({.role = Role::pre_feedforward_norm, .layer = index});
+  layer.input_norm = BlockNorm::get(weights, Role::input_norm, index);
+  layer.post_attention_norm = BlockNorm::get(weights, Role::pre_feedforward_norm, index);
   layer.mlp_post_norm = weights.find({.role = Role::post_feedforward_norm, .layer = index});
   layer.attention = LatentAttention::read(weights, index);
   if (is_mixture(weights, index)) {

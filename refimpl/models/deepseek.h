@@ -16,6 +16,7 @@ struct DeepseekForm {
   bool softmax_router =
       false;  // Mistral Small 4: V3's groups of softmax scores, computed as other layers are
   bool latents_as_others = false;  // Sarvam: norms on latents have rms_norm_eps, too
+  bool masked_is_zero = false;     // experts outside the chosen groups count 0 in the choice
 };
 
 extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp

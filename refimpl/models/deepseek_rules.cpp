@@ -143,6 +143,33 @@ constexpr FixedKey kGlmDsaFixed[] = {{"topk_method", "\"noaux_tc\""},
                                      {"rope_interleave", "true"},
                                      {"indexer_rope_interleave", "true"},
                                      {"moe_layer_freq", "1"}};
+std::unique_ptr<LanguageModel> make_axk2(const Weights& weights, const ModelOptions& options) {
+  return make_deepseek(weights, options, {.masked_is_zero = true});
+}
+constexpr std::string_view kAxk2Families[] = {"axk2"};
+constexpr auto kAxk2Used = decoder_keys({"hidden_act",
+                                         "attention_bias",
+                                         "kv_lora_rank",
+                                         "q_lora_rank",
+                                         "qk_nope_head_dim",
+                                         "qk_rope_head_dim",
+                                         "v_head_dim",
+                                         "first_k_dense_replace",
+                                         "mlp_layer_types",
+                                         "moe_layer_freq",
+                                         "n_routed_experts",
+                                         "num_local_experts",
+                                         "n_shared_experts",
+                                         "num_experts_per_tok",
+                                         "moe_intermediate_size",
+                                         "n_group",
+                                         "topk_group",
+                                         "norm_topk_prob",
+                                         "routed_scaling_factor",
+                                         "index_n_heads",
+                                         "index_head_dim",
+                                         "index_topk",
+                                         "gated_norm_rank"});
 constexpr std::string_view kKinFamilies[] = {"glm4_moe_lite", "axk1"};
 constexpr auto kKinUsed = decoder_keys({"hidden_act",
                                         "attention_bias",
@@ -207,6 +234,7 @@ constexpr auto kMistral4Used = decoder_keys({"hidden_act",
 const ModelRule kDeepseekV2Rule = {kV2Families, kVariants, {kV2Used, kV2Idle, kV2Fixed}, make_plain};
 const ModelRule kDeepseekV3Rule = {kV3Families, kVariants, {kV3Used, kDeepseekIdle, kV3Fixed}, make_plain};
 const ModelRule kDeepseekV32Rule = {kV32Families, {}, {kV32Used, kIndexedIdle, kV32Fixed}, make_plain};
+const ModelRule kAxk2Rule = {kAxk2Families, {}, {kAxk2Used, kIndexedIdle, kV32Fixed}, make_axk2};
 const ModelRule kGlmMoeDsaRule = {
     kGlmDsaFamilies, {}, {kGlmDsaUsed, kIndexedIdle, kGlmDsaFixed}, make_with_paired_indexer};
 const ModelRule kKimiK25Rule = {kK25Families, kVariants, {kV3Used, kK25Idle, kV3Fixed}, make_plain};

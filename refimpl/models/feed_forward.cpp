@@ -5,6 +5,7 @@
 
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
+#include "refimpl/models/logit_choice.h"
 #include "refimpl/models/sparse_mixer.h"
 
 namespace assay {
@@ -84,7 +85,7 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
   mlp.gate_up = find(Role::mlp_gate_up, false);
   if (!mlp.gate_up) {
     mlp.gate = find(Role::mlp_gate, false);
-    mlp.up = get(Role::mlp_up);
+    mlp.up = mlp.gate ? get(Role::mlp_up) : find(Role::mlp_up, false);
   }
   mlp.down = get(Role::mlp_down);
   mlp.gate_bias = find(Role::mlp_gate, true);
@@ -96,6 +97,7 @@ GatedMlp GatedMlp::read(const Weights& weights, std::size_t layer, Part part, co
 }
 
 Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
+  if (!gate_up && !gate && !up) return x;
   if (!gate_up && !gate) {
     const Matrix u = ops.linear(x, up, up_bias);
     return xielu ? (*xielu)(u, ops) : ops.activation(u, form.activation);
@@ -115,7 +117,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
 }
 
 Matrix GatedMlp::forward(const Matrix& x, Ops& ops) const {
-  const Matrix y = ops.linear(inner(x, ops), down, down_bias);  // [tokens, hidden]
+  const Matrix y = ops.linear(inner_norm(inner(x, ops), ops), down, down_bias);  // [tokens, hidden]
   return down_scale == 1 ? y : ops.multiply(y, down_scale);
 }
 
@@ -138,6 +140,7 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActi
 
 Routing Mixture::choose(const Matrix& logits, Ops& ops) const {
   if (jitter) return sparse_mixer(logits, *jitter, ops);
+  if (by_logits) return logit_choice(logits, correction, rule, ops);
   Routing routing = ops.moe_gate(logits, correction, rule);  // [tokens, top_k]
   if (!expert_scales) return routing;
   const std::vector<double> scales = decode_vector(expert_scales);
@@ -149,7 +152,8 @@ Routing Mixture::choose(const Matrix& logits, Ops& ops) const {
 }
 
 Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const TapScope& at) const {
-  const Matrix logits = ops.linear(seen, router, router_bias, router_rounding);  // [tokens, experts]
+  Matrix logits = ops.linear(seen, router, router_bias, router_rounding);  // [tokens, experts]
+  if (router_cap != 0) logits = ops.soft_cap(logits, router_cap);
   at("router_logits", logits);
   const Routing routing = choose(logits, ops);
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));

@@ -19,7 +19,7 @@ struct SituForm {
 };
 
 // down(act(gate(x) · gate_scale) · up(x)) · down_scale; gate and up may be one matrix, gates first. Without a gate:
-// down(act(up(x))).
+// down(act(up(x))); without either: down(x).
 struct GatedMlp {
   WeightView gate, up, gate_up, down;
   WeightView gate_bias, up_bias, gate_up_bias, down_bias;
@@ -28,6 +28,7 @@ struct GatedMlp {
   double gate_scale = 1, down_scale = 1;  // Falcon-H1
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
+  Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
@@ -48,6 +49,8 @@ struct Mixture {
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;
   Norm latent_norm;
+  bool by_logits = false;        // chosen by logit_choice()
+  double router_cap = 0;         // of the router's logits: cap · tanh(x / cap); 0: none
   double limit = 0;              // of what experts' gates and ups give, as GatedMlp's
   std::optional<double> jitter;  // chosen by sparse_mixer(), whatever `rule` says
   bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is

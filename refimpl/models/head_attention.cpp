@@ -10,6 +10,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/watched_attention.h"
 #include "refimpl/ops/apart.h"
+#include "refimpl/ops/recurrence.h"
 
 namespace assay {
 namespace {
@@ -25,6 +26,12 @@ const AttentionGeometry& whole_geometry(const Weights& weights, std::size_t laye
 // The rows that `table` names, one by one.
 PagedKvView picked_rows(const PagedKvView& rows, const std::vector<std::int32_t>& table) {
   return {.base = rows.base, .pages = table.data(), .page_rows = 1};
+}
+
+Matrix softplus_of(const Matrix& x, Ops& ops) {
+  std::vector<double> values = ops.download(x);
+  for (double& value : values) value = softplus(value);
+  return ops.upload(values, x.rows(), x.columns());
 }
 
 // The last layer before this one that looks as far and keeps what it sees.
@@ -77,7 +84,7 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
                                      : 1 / std::sqrt(static_cast<double>(geometry.qk_head_dim))),
       qkv_(find_projection(weights, Role::qkv, layer)),
       o_(get_projection(weights, Role::attention_output, layer)),
-      gate_(find_projection(weights, Role::attention_gate, layer)),
+      gate_(form.differential ? Projection() : find_projection(weights, Role::attention_gate, layer)),
       sinks_(weights.find({.role = Role::sinks, .layer = layer})) {
   if (!qkv_) {
     q_ = get_projection(weights, Role::q, layer);
@@ -102,6 +109,9 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
   if (geometry.indexer_heads != 0)
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.gated_passes) std::swap(gate_, pass_gate_);
+  if (form.differential) differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon);
+  context_norm_ = Norm(
+      weights.find({.role = Role::post_attention_norm, .part = Part::attention, .layer = layer}), {}, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (h_.alibi_exponent != 0) slopes_ = alibi_slopes(whole_geometry(weights, layer).heads, h_.alibi_exponent);
 }
@@ -139,12 +149,17 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   at("attn_context", context);
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
   if (gate_) at("attn_gated", context = gated(context, gate_(x, ops), ops));
+  if (context_norm_) at("context_norm", context = context_norm_(context, ops));
   return o_(context, ops);  // [tokens, hidden]
 }
 
 Matrix HeadAttention::gated(const Matrix& context, const Matrix& gate, Ops& ops) const {
-  if (form_.gate != HeadGate::softplus)
-    return ops.output_gate(context, gate, form_.gate == HeadGate::silu ? GateForm::silu : GateForm::sigmoid);
+  switch (form_.gate) {
+    case HeadGate::sigmoid: return ops.output_gate(context, gate);
+    case HeadGate::silu: return ops.output_gate(context, gate, GateForm::silu);
+    case HeadGate::softplus: return ops.output_gate(context, softplus_of(gate, ops), GateForm::identity);
+    case HeadGate::softplus_of_2: break;
+  }
   std::vector<double> factors = ops.download(gate);
   for (double& x : factors) {
     const double natural = x * std::numbers::ln2;
@@ -177,6 +192,7 @@ HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops, const TapSc
     const std::size_t q = g.heads * g.qk_head_dim, k = g.kv_heads * g.qk_head_dim;
     of = {fused.part(0, q), fused.part(q, k), fused.part(q + k, g.kv_heads * g.v_head_dim)};
     if (form_.fused_by_key_head && g.kv_heads > 1) cut_by_key_head(fused, of, ops);
+    if (form_.fused_groups > 1) cut_by_group(fused, of, ops);
   }
   if (!form_.clipped_after_norm) clip(of, ops);
   if (h_.value_scale != 1) of.v = ops.multiply(of.v, h_.value_scale);
@@ -194,6 +210,13 @@ void HeadAttention::cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) cons
                     queries = geometry_.heads / geometry_.kv_heads * d, all = queries + d + v;
   to = {ops.of_each(fused, all, 0, queries), ops.of_each(fused, all, queries, d),
         ops.of_each(fused, all, queries + d, v)};
+}
+
+// CodeGen: q, v, k.
+void HeadAttention::cut_by_group(const Matrix& fused, Qkv& to, Ops& ops) const {
+  const std::size_t width = geometry_.heads * geometry_.qk_head_dim / form_.fused_groups, all = 3 * width;
+  to = {ops.of_each(fused, all, 0, width), ops.of_each(fused, all, 2 * width, width),
+        ops.of_each(fused, all, width, width)};
 }
 
 // Where q is twice as wide as the heads, each head's second half is a gate of what attention gives.
@@ -296,7 +319,7 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
   if (picks) return attend_to_blocks(of, batch, ops);
-  const Matrix context = ops.attention(call);
+  const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;
 }

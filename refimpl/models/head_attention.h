@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "refimpl/models/block_index.h"
+#include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/rope_table.h"
@@ -16,13 +17,15 @@
 namespace assay {
 
 // What a gate of what attention gives is bent by; softplus: log₂(1 + 2ˣ).
-enum class HeadGate : std::uint8_t { sigmoid, silu, softplus };
+enum class HeadGate : std::uint8_t { sigmoid, silu, softplus, softplus_of_2 };
 
 struct AttentionForm {
   bool norm_after_rope = false;
   bool clipped_after_norm = false;  // clip_qkv
   bool fused_by_key_head =
       false;  // rows of qkv: queries, key and value of the first key head, then of the next
+  std::size_t fused_groups =
+      1;  // rows of qkv: q, v and k of so many equal groups of heads, one after the other
   BlockIndexForm index = {};
   bool unit_values = false;  // values of each head are normed, without weights
   // Norms of each head, stored apart: with "{layer}", "q" or "k" and the head's number in place of {}.
@@ -35,6 +38,7 @@ struct AttentionForm {
   // what the first one's cache gives: σ(q · w + b) of each head's rotated query.
   bool gated_passes = false;
   std::optional<std::size_t> first_pass = {};
+  bool differential = false;
 };
 
 // ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
@@ -64,6 +68,7 @@ class HeadAttention {
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
+  void cut_by_group(const Matrix& fused, Qkv& to, Ops& ops) const;
   Matrix cut_gate(Matrix& q, Ops& ops) const;
   void rotate(Matrix& x, std::size_t heads, const RopeAngles& angles, Ops& ops) const;
   // Queries or keys as they are compared: rotated, and what comes behind that.
@@ -96,9 +101,11 @@ class HeadAttention {
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
   Projection pass_gate_;                   // [heads, qk_dim]
   Norm q_norm_, k_norm_, v_norm_, unit_;
+  Norm context_norm_;  // of what o is given, over all heads (BitNet)
   WeightView sinks_;
   std::optional<BlockIndex> index_;
   std::optional<ValueExperts> value_experts_;
+  std::optional<Differential> differential_;
 };
 
 }  // namespace assay

@@ -16,6 +16,19 @@ inline void require_safetensors(const Weights& weights) {
         .in(weights.config().source());
 }
 
+// Where heads are mixed with each other, or their norms' weights lie in one row, a rank cannot have some of them.
+inline void require_all_heads(const Weights& weights) {
+  const auto heads = [](const ModuleTree& tree) {
+    std::uint64_t count = 0;
+    for (const AttentionGeometry& g : tree.attention) count += g.heads;
+    for (const RecurrentGeometry& g : tree.recurrent) count += g.heads;
+    return count;
+  };
+  if (heads(weights.tree()) != heads(weights.whole_tree()))
+    throw Error::input(fmt::format("heads of {} cannot be cut over ranks", weights.tree().title))
+        .in(weights.config().source());
+}
+
 inline std::unique_ptr<LanguageModel> make_kin_as(DecoderForm form, const Weights& weights,
                                                   const ModelOptions& options) {
   require_safetensors(weights);
@@ -24,6 +37,12 @@ inline std::unique_ptr<LanguageModel> make_kin_as(DecoderForm form, const Weight
 }
 template <const DecoderForm& kForm>
 std::unique_ptr<LanguageModel> make_kin(const Weights& weights, const ModelOptions& options) {
+  return make_kin_as(kForm, weights, options);
+}
+
+template <const DecoderForm& kForm>
+std::unique_ptr<LanguageModel> make_whole_kin(const Weights& weights, const ModelOptions& options) {
+  require_all_heads(weights);
   return make_kin_as(kForm, weights, options);
 }
 

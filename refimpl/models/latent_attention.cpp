@@ -131,8 +131,21 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                                 const RopeAngles& angles, const LatentSettings& s, KeyChoice& chosen,
                                 Ops& ops, const TapScope& at) const {
   Matrix q_latent;  // [tokens, q_rank]
-  if (!q) q_latent = ops.rms_norm(ops.linear(x, q_a, q_a_bias), q_a_norm, s.epsilon, NormForm::weight_last);
-  Matrix q_all = q ? ops.linear(x, q) : ops.linear(q_latent, q_b);  // [tokens, heads · (nope + rope)]
+  Matrix own_gate;  // [tokens, heads · v]: made beside the queries
+  Matrix q_all;     // [tokens, heads · (nope + rope)]
+  if (q) {
+    q_all = ops.linear(x, q);
+  } else {
+    const Matrix given = ops.linear(x, q_a, q_a_bias);
+    q_latent = ops.rms_norm(given, q_a_norm, s.epsilon, NormForm::weight_last);
+    const bool gated = q_b.inputs() == 2 * q_a.outputs();
+    q_all = ops.linear(gated ? ops.concatenate(q_latent, given) : q_latent, q_b);
+    if (gated) {
+      const std::size_t width = s.nope_dim + s.rope_dim, both = width + s.v_dim;
+      own_gate = ops.of_each(q_all, both, width, s.v_dim);
+      q_all = ops.of_each(q_all, both, 0, width);
+    }
+  }
   if (s.q_factor != 1) q_all = ops.multiply(q_all, s.q_factor);
   const bool rotates = !angles.cos.empty();
   if (rotates)
@@ -179,6 +192,7 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   Matrix mixed = ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);
   if (gate) at("attn_gated", mixed = ops.output_gate(mixed, ops.linear(x, gate)));
+  if (!own_gate.empty()) at("attn_gated", mixed = ops.output_gate(mixed, own_gate));
   return ops.linear(mixed, output, output_bias);  // [tokens, hidden]
 }
 

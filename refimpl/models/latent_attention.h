@@ -43,8 +43,10 @@ struct KeyIndexer {
 };
 
 struct LatentAttention {
-  WeightView q;                             // V2-Lite: queries straight from x
-  WeightView q_a, q_a_bias, q_a_norm, q_b;  // else through a latent of their own
+  WeightView q;  // V2-Lite: queries straight from x
+  // Else through a latent of their own. A.X K2: q_b reads it normed and as it was, and makes of each head queries and a gate
+  // of what attention gives.
+  WeightView q_a, q_a_bias, q_a_norm, q_b;
   WeightView kv_a, kv_a_bias, kv_a_norm;
   WeightView kv_b, k_b, v_b;  // one matrix, or GGUF's two halves
   WeightView output, output_bias;

@@ -98,8 +98,55 @@ constexpr FixedKey kLing3Fixed[] = {
     {"up_proj_norm", "false"},         {"value_norm", "false"},
     {"scale_router_input", "false"}};
 
+// As transformers has it: gates of heads always, no limits, and its latents' norms with an ε of their own.
+std::unique_ptr<LanguageModel> make_bailing_hybrid(const Weights& weights, const ModelOptions& options) {
+  DecoderForm form = kLing3Form;
+  form.latent = options.mla;
+  form.recurrent.scan = options.scan;
+  form.recurrent.decay_floor = decay_floor(weights.config());
+  return make_kin_as(form, weights, options);
+}
+
+constexpr std::string_view kHybridFamilies[] = {"bailing_hybrid"};
+constexpr auto kHybridUsed = kin_keys({"rms_norm_eps",
+                                       "model_max_length",
+                                       "kv_lora_rank",
+                                       "qk_nope_head_dim",
+                                       "qk_rope_head_dim",
+                                       "v_head_dim",
+                                       "head_dim",
+                                       "linear_num_heads",
+                                       "linear_head_dim",
+                                       "linear_conv_kernel_dim",
+                                       "short_conv_kernel_size",
+                                       "layer_group_size",
+                                       "layer_types",
+                                       "mlp_layer_types",
+                                       "first_k_dense_replace",
+                                       "num_experts",
+                                       "num_local_experts",
+                                       "num_experts_per_tok",
+                                       "num_experts_per_token",
+                                       "num_shared_experts",
+                                       "n_shared_experts",
+                                       "moe_intermediate_size",
+                                       "n_group",
+                                       "num_expert_group",
+                                       "topk_group",
+                                       "norm_topk_prob",
+                                       "moe_renormalize",
+                                       "routed_scaling_factor",
+                                       "kda_safe_gate",
+                                       "kda_lower_bound"});
+constexpr std::string_view kHybridIdle[] = {"num_key_value_heads",     "qk_head_dim",
+                                            "num_mtp_layers",          "num_nextn_predict_layers",
+                                            "mtp_loss_scaling_factor", "q_lora_rank"};
+constexpr FixedKey kHybridFixed[] = {{"attention_bias", "false"}};
+
 }  // namespace
 
+const ModelRule kBailingHybridRule = {
+    kHybridFamilies, {}, {kHybridUsed, kHybridIdle, kHybridFixed}, make_bailing_hybrid};
 const ModelRule kLing3Rule = {kLing3Families, {}, {kLing3Used, kLing3Idle, kLing3Fixed}, make_ling3};
 
 }  // namespace assay

@@ -156,7 +156,7 @@ class Longcat final : public StagedModel {
     Matrix x, fed;  // the stream behind attention, and what the norm behind it made of it
   };
   HalfWay attend(const HalfLayer& half, const Matrix& x, std::size_t cache, const Batch& batch,
-                  const RopeAngles& angles, Ops& ops, const TapScope& at) const;
+                 const RopeAngles& angles, Ops& ops, const TapScope& at) const;
   Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
     return ops.rms_norm(x, weight, epsilon_, NormForm::weight_last);
   }
@@ -170,8 +170,8 @@ class Longcat final : public StagedModel {
 };
 
 Longcat::HalfWay Longcat::attend(const HalfLayer& half, const Matrix& x, std::size_t cache,
-                                  const Batch& batch, const RopeAngles& angles, Ops& ops,
-                                  const TapScope& at) const {
+                                 const Batch& batch, const RopeAngles& angles, Ops& ops,
+                                 const TapScope& at) const {
   KeyChoice chosen;  // there is no indexer
   const Matrix attended = norm(x, half.input_norm, ops);
   at("attn_norm", attended);

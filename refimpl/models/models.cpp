@@ -15,24 +15,24 @@ namespace assay {
 namespace {
 
 constexpr std::array kRulesOfFiles = {
-    &kLlamaRule,       &kMistralRule,    &kQwen2Rule,         &kQwen3Rule,      &kMixtralRule,
-    &kQwen3MoeRule,    &kGemma2Rule,     &kGemma3Rule,        &kPhi3Rule,       &kOlmo2Rule,
-    &kGpt2Rule,        &kGptOssRule,     &kMinicpm3Rule,      &kDeepseekV2Rule, &kDeepseekV3Rule,
-    &kDeepseekV32Rule, &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
-    &kLatentKinRule,   &kYoutuRule,      &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,
-    &kBambaRule,       &kMambaRule,      &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,
-    &kNemotronHRule,   &kFalconH1Rule,   &kGraniteHybridRule, &kKimiLinearRule, &kLing3Rule,
-    &kGemma4Rule,      &kMistral4Rule,   &kGemma3nRule,       &kOlmoHybridRule};
+    &kLlamaRule,         &kMistralRule,    &kQwen2Rule,         &kQwen3Rule,      &kMixtralRule,
+    &kQwen3MoeRule,      &kGemma2Rule,     &kGemma3Rule,        &kPhi3Rule,       &kOlmo2Rule,
+    &kGpt2Rule,          &kGptOssRule,     &kMinicpm3Rule,      &kDeepseekV2Rule, &kDeepseekV3Rule,
+    &kDeepseekV32Rule,   &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
+    &kAxk2Rule,          &kZamba2Rule,     &kBailingHybridRule, &kLatentKinRule,  &kYoutuRule,
+    &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,          &kBambaRule,      &kMambaRule,
+    &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,         &kNemotronHRule,  &kFalconH1Rule,
+    &kGraniteHybridRule, &kKimiLinearRule, &kLing3Rule,         &kGemma4Rule,     &kMistral4Rule,
+    &kGemma3nRule,       &kOlmoHybridRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {
     std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
-    for (const ModelRule& rule : dense_kin_rules()) all.push_back(&rule);
-    for (const ModelRule& rule : mixture_kin_rules()) all.push_back(&rule);
-    for (const ModelRule& rule : odd_mixture_rules()) all.push_back(&rule);
-    for (const ModelRule& rule : soft_kin_rules()) all.push_back(&rule);
-    for (const ModelRule& rule : own_code_rules()) all.push_back(&rule);
-    for (const ModelRule& rule : looped_rules()) all.push_back(&rule);
+    for (const auto table :
+         {dense_kin_rules, mixture_kin_rules, odd_mixture_rules, soft_kin_rules, own_code_rules, looped_rules,
+          early_kin_rules, kin_2026_rules, seeing_kin_rules, scan_kin_rules}) {
+      for (const ModelRule& rule : table()) all.push_back(&rule);
+    }
     return all;
   }();
   return rules;

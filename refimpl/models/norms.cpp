@@ -1,7 +1,5 @@
 #include "refimpl/models/norms.h"
 
-#include "refimpl/models/constant_view.h"
-
 namespace assay {
 namespace {
 
@@ -73,9 +71,8 @@ void Norm::add(const WeightView& weight, const WeightView& bias) {
 }
 
 WeightView Norm::own(std::string name, std::vector<double> values) {
-  constants_.push_back(std::make_shared<Constant>(Constant{std::move(name), std::move(values)}));
-  const Constant& kept = *constants_.back();
-  return constant_view(kept.name, kept.values);
+  constants_.push_back(std::make_shared<const OwnWeight>(std::move(name), std::move(values)));
+  return constants_.back()->view();
 }
 
 Matrix Norm::of_part(const Matrix& x, const Part& part, Ops& ops) const {

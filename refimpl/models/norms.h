@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "refimpl/models/own_weight.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/interface.h"
 
@@ -34,10 +35,6 @@ class Norm {
   Matrix operator()(const Matrix& x, Ops& ops) const;
 
  private:
-  struct Constant {
-    std::string name;
-    std::vector<double> values;
-  };
   struct Part {
     WeightView weight, bias;
   };
@@ -47,7 +44,7 @@ class Norm {
 
   NormRule rule_;
   std::vector<Part> parts_;  // one, which groups of its width share, or one for each head
-  std::vector<std::shared_ptr<Constant>> constants_;
+  std::vector<std::shared_ptr<const OwnWeight>> constants_;
 };
 
 }  // namespace assay

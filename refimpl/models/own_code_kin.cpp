@@ -10,19 +10,6 @@ namespace {
 
 constexpr DecoderForm kOwnPlain = {};
 
-// Norms of heads whose weights lie in one row, and of groups of heads, are not cut over ranks.
-void require_all_heads(const Weights& weights) {
-  const auto heads = [](const ModuleTree& tree) {
-    std::uint64_t count = 0;
-    for (const AttentionGeometry& g : tree.attention) count += g.heads;
-    for (const RecurrentGeometry& g : tree.recurrent) count += g.heads;
-    return count;
-  };
-  if (heads(weights.tree()) != heads(weights.whole_tree()))
-    throw Error::input(fmt::format("{} is not cut over ranks here: take --tp 1", weights.tree().title))
-        .in(weights.config().source());
-}
-
 constexpr std::string_view kExaone3[] = {"exaone"};
 constexpr auto kExaone3Used = kin_keys({"layer_norm_epsilon", "rms_norm_eps", "num_key_value_heads",
                                         "head_dim", "num_layers", "activation_function"});
@@ -240,7 +227,7 @@ std::unique_ptr<LanguageModel> make_k2_horizon(const Weights& weights, const Mod
   const std::string gate = config.text("attention_gate_func", "");
   config.require(gate.empty() || gate == "silu" || gate == "softplus",
                  "attention_gate_func is neither silu nor softplus");
-  form.attention.gate = gate == "silu" ? HeadGate::silu : HeadGate::softplus;
+  form.attention.gate = gate == "silu" ? HeadGate::silu : HeadGate::softplus_of_2;
   form.gate = gate_of_horizon(config);
   form.attention.value_rule = form.gate;
   form.attention.value_rule.top_k = config.number("mova_num_experts_per_tok", 0);

@@ -1,5 +1,7 @@
 #include "refimpl/models/recurrent_mixer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/system/error.h"
@@ -10,9 +12,11 @@ std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std
                                                      const RecurrentForm& form) {
   const auto has = [&](Role role) { return static_cast<bool>(weights.find({.role = role, .layer = layer})); };
   if (!has(Role::recurrent_out)) return nullptr;
-  if (!has(Role::decay))
-    return has(Role::convolution) ? read_short_convolution(weights, layer)
-                                  : read_lightning_attention(weights, layer, form);
+  if (!has(Role::decay) && !has(Role::convolution))
+    return form.heads_in_turn ? read_minimax_attention(weights, layer, form)
+                              : read_lightning_attention(weights, layer, form);
+  if (!has(Role::decay)) return read_short_convolution(weights, layer);
+  if (!has(Role::time_bias) && !has(Role::skip)) return read_linear_recurrence(weights, layer, form);
   if (!has(Role::recurrent_in)) return read_delta_net_apart(weights, layer, form);
   if (!has(Role::skip)) return read_gated_delta_net(weights, layer, form);
   return has(Role::recurrent_decay) ? read_mamba1(weights, layer, form) : read_mamba2(weights, layer, form);
@@ -37,6 +41,11 @@ CausalConvolution CausalConvolution::get(const Weights& weights, std::size_t lay
 Matrix CausalConvolution::operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu,
                                      const Batch& batch, Ops& ops) const {
   return ops.run(ConvolutionCall{x, weight, bias, silu, states_of(batch, layer, part)});
+}
+
+void require_all_heads(const Weights& weights, std::size_t layer) {
+  if (key_heads_of(weights.tree(), layer) != key_heads_of(weights.whole_tree(), layer))
+    throw Error::input(fmt::format("layer {} cannot be cut over ranks", layer)).in(weights.config().source());
 }
 
 std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer) {

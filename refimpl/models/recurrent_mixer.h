@@ -41,7 +41,11 @@ struct RecurrentForm {
   // Where q, k and v have a matrix each: of the gate behind the norm, and of that norm.
   GateForm gate_form = GateForm::sigmoid;
   NormForm norm = NormForm::weight_inside;
-  std::size_t norm_groups = 1;  // lightning attention: how many norms stand side by side behind the scan
+  // Lightning attention: how many norms stand side by side behind the scan; q, k and v of each head lie together (MiniMax-01).
+  std::size_t norm_groups = 1;
+  bool heads_in_turn = false;
+  // MiniMax-01: of q, k and v; RG-LRU: of the branch beside it.
+  Activation activation = Activation::silu;
 };
 
 // Null for a layer that has none.
@@ -60,6 +64,10 @@ std::unique_ptr<RecurrentMixer> read_mamba1(const Weights& weights, std::size_t 
 std::unique_ptr<RecurrentMixer> read_lightning_attention(const Weights& weights, std::size_t layer,
                                                          const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_short_convolution(const Weights& weights, std::size_t layer);
+std::unique_ptr<RecurrentMixer> read_minimax_attention(const Weights& weights, std::size_t layer,
+                                                       const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_linear_recurrence(const Weights& weights, std::size_t layer,
+                                                       const RecurrentForm& form);
 
 // What they share: a matrix with its bias; a convolution and its state; the states of a batch.
 struct BiasedWeight {
@@ -75,6 +83,8 @@ struct CausalConvolution {
   Matrix operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu, const Batch& batch,
                     Ops& ops) const;
 };
+// Throws Error::input where a rank would have some heads of a layer whose heads depend on their number.
+void require_all_heads(const Weights& weights, std::size_t layer);
 // Of a layer with a delta rule, as the tree says.
 std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer);
 std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part);

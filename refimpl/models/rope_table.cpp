@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/system/error.h"
 
@@ -96,6 +97,13 @@ RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops) {
     angles.of_rows.resize(batch.sequences.size());
     angles.of_rows.at(static_cast<std::size_t>(&sequence - batch.sequences.data())) = own.upload(ops);
   }
+  return angles;
+}
+
+RopeAngles turned_back(RopeAngles angles, Ops& ops) {
+  if (angles.sin.empty()) return angles;
+  angles.sin = ops.multiply(angles.sin, -1);
+  for (RopeAngles& of_rows : angles.of_rows) of_rows = turned_back(std::move(of_rows), ops);
   return angles;
 }
 

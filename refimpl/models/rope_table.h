@@ -28,6 +28,8 @@ struct RopeAngles {
   std::vector<RopeAngles> of_rows = {};
 };
 RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
+// Those of the other way round.
+RopeAngles turned_back(RopeAngles angles, Ops& ops);
 
 // How much longer queries are made far from the beginning of a text: [tokens, 1]
 Matrix temperatures(const Hyperparameters::Temperature& rule, const Batch& batch, Ops& ops);

@@ -12,7 +12,13 @@ std::span<const ModelRule> odd_mixture_rules();
 std::span<const ModelRule> own_code_rules();
 std::span<const ModelRule> looped_rules();
 std::span<const ModelRule> soft_kin_rules();
+std::span<const ModelRule> early_kin_rules();
+std::span<const ModelRule> kin_2026_rules();
+std::span<const ModelRule> seeing_kin_rules();
+std::span<const ModelRule> scan_kin_rules();
 
+extern const ModelRule kAxk2Rule;
+extern const ModelRule kBailingHybridRule;
 extern const ModelRule kBambaRule;
 extern const ModelRule kDeepseekV2Rule;
 extern const ModelRule kDeepseekV3Rule;
@@ -50,5 +56,6 @@ extern const ModelRule kQwen3MoeRule;
 extern const ModelRule kQwen3NextRule;
 extern const ModelRule kQwen35Rule;
 extern const ModelRule kYoutuRule;
+extern const ModelRule kZamba2Rule;
 
 }  // namespace assay

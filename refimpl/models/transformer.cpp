@@ -21,6 +21,7 @@ struct DecoderLayer {
   std::optional<HeadAttention> attention;
   std::optional<LatentAttention> latent;                              // in its place
   std::unique_ptr<RecurrentMixer> recurrent;                          // likewise, or beside it
+  Projection map;                                                     // likewise: one matrix
   Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
   GatedMlp mlp;                                                       // in a layer without experts
   std::optional<Mixture> mixture;
@@ -28,7 +29,7 @@ struct DecoderLayer {
   std::optional<PerLayerStep> own_input;
   double scale = 1;                    // of what comes out
   ResidualMix attention_mix, mlp_mix;  // or none
-  bool mixes_tokens() const { return attention || latent || recurrent; }
+  bool mixes_tokens() const { return attention || latent || recurrent || map; }
   bool has_mlp() const { return mixture || mlp.down; }
 };
 
@@ -42,13 +43,14 @@ class NormReader {
 
   const NormRule& rule() const { return rule_; }
   // Absent where nothing is stored.
-  Norm stored(Role role, std::size_t layer = 0) const {
-    return {weights_.find({.role = role, .layer = layer}),
-            weights_.find({.role = role, .layer = layer, .bias = true}), rule_};
+  Norm stored(Role role, std::size_t layer = 0, std::optional<Part> part = {}) const {
+    return {weights_.find({.role = role, .part = part, .layer = layer}),
+            weights_.find({.role = role, .part = part, .layer = layer, .bias = true}), rule_};
   }
   Norm stored_less(std::optional<double> offset, Role role, std::size_t layer) const {
-    return offset ? Norm::with_offset(weights_.find({.role = role, .layer = layer}), *offset, rule_)
-                  : stored(role, layer);
+    return offset ? Norm::with_offset(weights_.find({.role = role, .part = Part::norm, .layer = layer}),
+                                      *offset, rule_)
+                  : stored(role, layer, Part::norm);
   }
   Norm stored_or_unweighted(Role role, std::size_t layer = 0) const {
     return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, rule_) : stored(role, layer);
@@ -82,6 +84,9 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   mixture.latent_norm = norms.stored(Role::latent_norm, index);
   mixture.limit = limit_of(form.expert_limits, index);
   if (mixture.shared) mixture.shared->limit = limit_of(form.shared_limits, index);
+  mixture.router_cap = form.router_cap;
+  mixture.by_logits = form.chosen_by_logits;
+  if (form.experts_activation) mixture.experts.form.activation = *form.experts_activation;
   mixture.situ = form.situ;
   if (mixture.shared) mixture.shared->situ = form.situ;
   return mixture;
@@ -115,6 +120,8 @@ void read_token_mixers(const Weights& weights, const DecoderForm& form, const No
   if (recurrent.epsilon == 0) recurrent.epsilon = norm.epsilon;
   layer.recurrent = read_recurrent_mixer(weights, layer.index, recurrent);
   const AttentionGeometry* geometry = geometry_of(weights.tree(), layer.index);
+  if (geometry == nullptr && !layer.recurrent)
+    layer.map = find_projection(weights, Role::attention_output, layer.index);
   if (geometry == nullptr) return;
   if (geometry->kind == AttentionGeometry::Kind::latent)
     layer.latent = LatentAttention::read(weights, layer.index);
@@ -133,6 +140,8 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   const NormReader norms(weights, form);
   DecoderLayer layer;
   layer.index = index;
+  const AttentionGeometry* geometry = geometry_of(weights.tree(), index);
+  if (form.passes_uncached && geometry != nullptr && !geometry->cached) return layer;
   layer.attention_norm = norms.stored_or_unweighted(Role::input_norm, index);
   layer.attention_post_norm = norms.stored_less(form.attention_post_offset, Role::post_attention_norm, index);
   layer.mlp_norm = norms.stored_or_unweighted(Role::pre_feedforward_norm, index);
@@ -140,6 +149,7 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   read_token_mixers(weights, form, norms.rule(), layer);
   if (weights.find({.role = Role::mlp_down, .part = Part::dense_mlp, .layer = index}))
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
+  layer.mlp.inner_norm = norms.stored(Role::post_feedforward_norm, index, Part::dense_mlp);
   layer.mlp.limit = limit_of(form.shared_limits, index);
   if (is_mixture(weights, index)) {
     Mixture mixture = read_mixture(weights, index, activation, form, norms);
@@ -156,7 +166,8 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   layer.mlp.situ = form.situ;
   layer.mlp.gate_scale = form.scales.mlp_gate;
   layer.mlp.down_scale = form.scales.mlp_down;
-  if (!layer.mixes_tokens()) std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
+  if (!layer.mixes_tokens() && !layer.mlp_norm)
+    std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
   layer.own_input = PerLayerStep::find(weights, index, norms.rule(), activation.activation);
   if (const WeightView scale = weights.find({.role = Role::layer_scale, .part = Part::norm, .layer = index}))
     layer.scale = decode_vector(scale).at(0);
@@ -203,11 +214,18 @@ class Decoder : public StagedModel {
       latent_.epsilon = form.latent_epsilon;
     }
     const NormReader norms(weights, form);
-    embedding_norm_ = norms.stored(Role::embedding_norm);
+    embedding_norm_ = form.unweighted_embedding_norm
+                          ? Norm::unweighted(weights.tree().hidden_size, norms.rule())
+                          : norms.stored(Role::embedding_norm);
     final_norm_ = norms.stored_or_unweighted(Role::final_norm);
     own_inputs_ = PerLayerInputs::find(weights, norms.rule());
     if (!h_.ropes.empty()) h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
     for (const RopeRule& rule : h_.ropes) context_ = std::max(context_, stretched_context(rule));
+    if (form.sines != SineForm::none) {
+      sines_ = sine_positions(form.sines, context_ + form.position_offset, weights.tree().hidden_size,
+                              form.silent_position);
+      positions_ = sines_.view();
+    }
     if (positions_) context_ = std::min(context_, positions_.rows - form.position_offset);
     const GatedActivation activation =
         form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};
@@ -316,7 +334,9 @@ class Decoder : public StagedModel {
   }
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
-    const Matrix y = scored(head_norms() ? final_norm_(hidden, ops) : hidden, head_, head_bias_, ops);
+    const Matrix normed = head_norms() ? final_norm_(hidden, ops) : hidden;
+    const Matrix y =
+        scored(form_.head_block ? form_.head_block(normed, ops) : normed, head_, head_bias_, ops);
     taps("logits", y);
     return y;
   }
@@ -369,7 +389,10 @@ class Decoder : public StagedModel {
 
   std::vector<RopeAngles> angles_of(const Batch& batch, Ops& ops) const {
     std::vector<RopeAngles> angles;
-    for (const RopeRule& rule : h_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    for (const RopeRule& rule : h_.ropes) {
+      angles.push_back(rope_angles(rule, batch, ops));
+      if (form_.turns_back) angles.back() = turned_back(std::move(angles.back()), ops);
+    }
     return angles;
   }
 
@@ -384,8 +407,10 @@ class Decoder : public StagedModel {
   // `own`: inputs of all layers, where they have any.
   Matrix run(const DecoderLayer& layer, const Matrix& x, const Matrix& own, const Batch& batch,
              const RopeAngles* angles, Ops& ops, const TapScope& at) const {
-    Matrix y = h_.parallel_branches ? branches(x, layer, batch, angles, ops, at)
-                                    : one_by_one(x, layer, batch, angles, ops, at);
+    Matrix y = form_.norms_behind_sums ? summed_and_normed(x, layer, batch, angles, ops, at)
+               : form_.normed_stream   ? from_norms(x, layer, batch, angles, ops, at)
+               : h_.parallel_branches  ? branches(x, layer, batch, angles, ops, at)
+                                       : one_by_one(x, layer, batch, angles, ops, at);
     if (layer.own_input) {
       const std::size_t width = own_inputs_->width;
       const Matrix more = (*layer.own_input)(y, own.part(layer.index * width, width), ops);
@@ -426,6 +451,31 @@ class Decoder : public StagedModel {
     return ops.add(x, feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
   }
 
+  Matrix summed_and_normed(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
+                           Ops& ops, const TapScope& at) const {
+    const Matrix attended = attention(x, layer, batch, angles, ops, at);
+    at("attn_out", attended);
+    x = normed(ops.add(x, attended), layer.attention_post_norm, "attn_post_norm", ops, at);
+    const Matrix given = layer.mlp.forward(x, ops);
+    at("mlp_out", given);
+    return normed(ops.add(x, given), layer.mlp_post_norm, "mlp_post_norm", ops, at);
+  }
+
+  // The stream goes on from what norms made of it.
+  Matrix from_norms(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
+                    Ops& ops, const TapScope& at) const {
+    const NormedStream& form = *form_.normed_stream;
+    const StreamShares& mixer = layer.recurrent ? form.recurrent : form.attention;
+    const auto sum = [&](const Matrix& stream, const Matrix& block, const StreamShares& shares) {
+      return ops.add(scaled(stream, shares.stream, ops), scaled(block, shares.block, ops));
+    };
+    Matrix y = normed(x, layer.attention_norm, "attn_norm", ops, at);
+    x = sum(y, mix_tokens(y, layer, batch, angles, ops, at), mixer);
+    at("attn_residual", x);
+    y = normed(x, layer.mlp_norm, "mlp_norm", ops, at);
+    return sum(y, feed_forward(x, y, layer, ops, at), form.mlp);
+  }
+
   Matrix branches(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                   Ops& ops, const TapScope& at) const {
     const Matrix y = normed(x, layer.attention_norm, "attn_norm", ops, at);
@@ -459,6 +509,7 @@ class Decoder : public StagedModel {
 
   Matrix attention(const Matrix& x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                    Ops& ops, const TapScope& at) const {
+    if (layer.map) return layer.map(x, ops);
     if (layer.attention)
       return layer.attention->forward(scaled(x, form_.scales.attention_in, ops), batch, angles, ops, at);
     KeyChoice chosen;
@@ -485,6 +536,7 @@ class Decoder : public StagedModel {
   DecoderForm form_;
   LatentSettings latent_;  // of layers with latent attention
   std::size_t context_;
+  OwnWeight sines_;  // or none
   WeightView embedding_, positions_, head_, head_bias_;
   Norm embedding_norm_, final_norm_;
   std::optional<PerLayerInputs> own_inputs_;

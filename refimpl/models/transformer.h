@@ -6,6 +6,8 @@
 //   each layer:   x = x + post_norm(o(attention(rope(norm(q, k, v of norm(x)))))) · residual_scale
 //                 x = x + post_norm(mlp(norm(x))) · residual_scale     mlp: gated, plain, or a mixture of such
 //   or:           x = x + attention(norm(x)) + mlp(norm(x))            both of the same x
+//   or:           x = norm(x + attention(x)), x = norm(x + mlp(x))     GPT of 2018
+//   or:           y = norm(x), x = α y + β attention(y); likewise the MLP    MiniMax-01
 //   logits = cap(head(norm(x)) · head_scale)
 //
 // Or, where form.residual_block says so, with the streams before every so many layers kept (residual_mix.h):
@@ -23,9 +25,11 @@
 
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/head_attention.h"
+#include "refimpl/models/head_block.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
+#include "refimpl/models/sine_positions.h"
 #include "refimpl/models/stream_mixes.h"
 
 namespace assay {
@@ -35,21 +39,38 @@ struct BranchScales {
   double attention_in = 1, attention_out = 1, recurrent_out = 1, mlp_gate = 1, mlp_down = 1;
 };
 
+// MiniMax-01: the stream behind a block is what its norm gave and what it gave itself, each times a number.
+struct StreamShares {
+  double stream = 1, block = 1;
+};
+struct NormedStream {
+  StreamShares attention, recurrent, mlp;
+};
+
 struct DecoderForm {
   NormForm norm = NormForm::weight_last;
   NormKind norm_kind = NormKind::rms;
-  bool unweighted_norms = false;            // before attention and MLP and at the end, though none is stored
-  bool rounded_embedding_scale = false;     // a number of the weights' type
-  bool branches_first = false;              // (attention + mlp) + x, not (x + attention) + mlp
-  std::size_t position_offset = 0;          // learnt positions: of the first token
+  bool unweighted_norms = false;         // before attention and MLP and at the end, though none is stored
+  bool rounded_embedding_scale = false;  // a number of the weights' type
+  bool branches_first = false;           // (attention + mlp) + x, not (x + attention) + mlp
+  std::size_t position_offset = 0;       // learnt positions, or sines: of the first token
+  SineForm sines = SineForm::none;       // in place of learnt positions
+  std::optional<std::size_t> silent_position = {};  // … of which this row is zero
+  bool unweighted_embedding_norm = false;           // what enters the first layer is normed, without weights
+  bool norms_behind_sums = false;                   // post norms are of the sums
+  bool passes_uncached = false;             // layers that keep nothing (cross-attention) are passed by
+  bool turns_back = false;                  // heads rotate by minus their angles (nanochat)
   std::optional<GatedActivation> mlp = {};  // unset: the one that the config names
+  std::optional<Activation> experts_activation = {};  // of routed experts, where it is another
   AttentionForm attention = {};
   // Families with experts; how many are chosen, their groups and scale, and whether their weights add up to 1, is
   // the tree's.
   GateRule gate = {};
   ResultRounding router_rounding = ResultRounding::as_arithmetic;
-  bool averaged_shared = false;  // what routed and shared experts give, halved
-  bool scaled_inputs = false;    // an expert's weight scales what it is given
+  bool averaged_shared = false;   // what routed and shared experts give, halved
+  bool scaled_inputs = false;     // an expert's weight scales what it is given
+  bool chosen_by_logits = false;  // experts are chosen by logit_choice()
+  double router_cap = 0;          // soft cap of the router's logits; 0: none
   MoeForm moe = MoeForm::sparse;
   bool interleaved_experts = false;
   std::optional<double> jitter = {};  // experts are chosen by sparse_mixer()
@@ -69,6 +90,8 @@ struct DecoderForm {
   std::size_t passes = 1;
   bool norm_between = false;
   const StreamMixes* stream_mixes = nullptr;  // Solar Pro; looked at while the decoder is made
+  std::optional<NormedStream> normed_stream = {};
+  HeadBlock head_block = {};  // or none
   PredictionForm prediction = {};
 };
 

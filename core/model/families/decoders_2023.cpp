@@ -1,6 +1,9 @@
 // Decoders of the years before Llama and beside it: GPT-Neo, GPT-J, CodeGen, GPT-NeoX (Pythia), OPT, BLOOM, StarCoder
 // (GPTBigCode), MPT, Phi 1 and 2, Persimmon. LayerNorms, an MLP of two matrices, biases nearly everywhere.
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/all.h"
+#include "core/model/families/early_forward.h"
 #include "core/model/families/kin_forward.h"
 #include "core/model/families/llama_kin.h"
 
@@ -55,7 +58,32 @@ Frame gpt_frame(bool head_bias = false) {
           .head_bias = head_bias};
 }
 
-// attention_types: half of the layers look at a window of window_size.
+// attention_types: kinds of layers, so many times over; "local" ones look at a window.
+std::vector<std::uint64_t> local_layers(ConfigReader& config, const Quantity& layers) {
+  const ParsedJson& text = config.config().text();
+  const auto told = text.find("attention_types");
+  if (told == text.end() || told->is_null())
+    return layers_where(layers, [](std::uint64_t i) { return i % 2 == 1; });
+  std::vector<std::uint64_t> local;
+  std::uint64_t layer = 0;
+  config.require(told->is_array(), "attention_types is not a list");
+  for (const ParsedJson& item : *told) {
+    config.require(item.is_array() && item.size() == 2 && item[0].is_array() && !item[0].empty() &&
+                       item[1].is_number_unsigned(),
+                   "attention_types holds something else than kinds and how often they come");
+    for (std::uint64_t n = 0; n < item[1].get<std::uint64_t>() && layer < layers.value(); ++n) {
+      for (const ParsedJson& kind : item[0]) {
+        config.require(kind == "global" || kind == "local",
+                       "attention_types names a kind that is neither global nor local");
+        if (kind == "local" && layer < layers.value()) local.push_back(layer);
+        ++layer;
+      }
+    }
+  }
+  config.require(layer >= layers.value(), "attention_types tells of fewer layers than there are");
+  return local;
+}
+
 void describe_gpt_neo(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_old_sizes(config, tree, {50257, 2048, 24, 16, true});
   LlamaKin kin = old_kin("transformer.h.{layer}", "attn.attention", "c_fc", "c_proj");
@@ -72,6 +100,9 @@ void describe_gpt_neo(ConfigReader& config, ModuleTree& tree) {
     group.children[0].tensors.back().bias = true;
   }
   add_positions(tree, "transformer.wpe", config.size("max_position_embeddings", 2048), d.hidden);
+  tree.attention.clear();
+  add_geometry(tree, d.attention(), d.layers, local_layers(config, d.layers),
+               config.number("window_size", 256));
 }
 
 // One norm: attention and MLP beside each other; no bias in attention, one in the head.
@@ -231,9 +262,11 @@ constexpr std::string_view kOptArchitectures[] = {"OPTForCausalLM"}, kOptTypes[]
 
 }  // namespace
 
-const Family kGptNeo = {"gpt_neo", "GPT-Neo", kGptNeoArchitectures, kGptNeoTypes, {}, describe_gpt_neo};
+const Family kGptNeo = {"gpt_neo", "GPT-Neo",        kGptNeoArchitectures, kGptNeoTypes,
+                        {},        describe_gpt_neo, forward_gpt_neo};
 const Family kGptj = {"gptj", "GPT-J", kGptjArchitectures, kGptjTypes, {}, describe_gptj, forward_gptj};
-const Family kCodegen = {"codegen", "CodeGen", kCodegenArchitectures, kCodegenTypes, {}, describe_codegen};
+const Family kCodegen = {"codegen", "CodeGen",        kCodegenArchitectures, kCodegenTypes,
+                         {},        describe_codegen, forward_codegen};
 const Family kGptNeox = {"gpt_neox", "GPT-NeoX, Pythia", kNeoxArchitectures, kNeoxTypes,
                          {},         describe_gpt_neox,  forward_gpt_neox};
 const Family kBloom = {"bloom", "BLOOM", kBloomArchitectures, kBloomTypes, {}, describe_bloom, forward_bloom};

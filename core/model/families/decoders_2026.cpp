@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
 #include "core/system/json.h"
 
@@ -204,12 +205,14 @@ constexpr std::string_view kDiffArchitectures[] = {"DiffLlamaForCausalLM"}, kDif
 
 }  // namespace
 
-const Family kLaguna = {"laguna", "Laguna", kLagunaArchitectures, kLagunaTypes, {}, describe_laguna};
+const Family kLaguna = {"laguna", "Laguna",        kLagunaArchitectures, kLagunaTypes,
+                        {},       describe_laguna, forward_laguna};
 const Family kMinimax = {"minimax", "MiniMax-01, MiniMax-M1", kMinimaxArchitectures, kMinimaxTypes,
-                         {},        describe_minimax};
+                         {},        describe_minimax,         forward_minimax};
 const Family kGraniteSwa = {
-    "granite_swa",       "Granite with windows", kGraniteSwaArchitectures, kGraniteSwaTypes, {},
-    describe_granite_swa};
-const Family kDiffllama = {"diffllama", "DiffLlama", kDiffArchitectures, kDiffTypes, {}, describe_diffllama};
+    "granite_swa",        "Granite with windows", kGraniteSwaArchitectures, kGraniteSwaTypes, {},
+    describe_granite_swa, forward_granite_swa};
+const Family kDiffllama = {"diffllama", "DiffLlama",        kDiffArchitectures, kDiffTypes,
+                           {},          describe_diffllama, forward_diffllama};
 
 }  // namespace assay::families

@@ -1,5 +1,6 @@
 // Decoders of 2018 to 2022 that decoders_2023.cpp does not have: GPT, CTRL, XGLM, BioGPT, GPT-NeoX Japanese.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/early_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -181,12 +182,14 @@ constexpr std::string_view kJapaneseArchitectures[] = {"GPTNeoXJapaneseForCausal
 
 }  // namespace
 
-const Family kOpenaiGpt = {"openai_gpt", "GPT", kOpenaiArchitectures, kOpenaiTypes, {}, describe_openai_gpt};
-const Family kCtrl = {"ctrl", "CTRL", kCtrlArchitectures, kCtrlTypes, {}, describe_ctrl};
-const Family kXglm = {"xglm", "XGLM", kXglmArchitectures, kXglmTypes, {}, describe_xglm};
-const Family kBiogpt = {"biogpt", "BioGPT", kBiogptArchitectures, kBiogptTypes, {}, describe_biogpt};
+const Family kOpenaiGpt = {
+    "openai_gpt", "GPT", kOpenaiArchitectures, kOpenaiTypes, {}, describe_openai_gpt, forward_openai_gpt};
+const Family kCtrl = {"ctrl", "CTRL", kCtrlArchitectures, kCtrlTypes, {}, describe_ctrl, forward_ctrl};
+const Family kXglm = {"xglm", "XGLM", kXglmArchitectures, kXglmTypes, {}, describe_xglm, forward_xglm};
+const Family kBiogpt = {"biogpt", "BioGPT",        kBiogptArchitectures, kBiogptTypes,
+                        {},       describe_biogpt, forward_biogpt};
 const Family kNeoxJapanese = {
-    "gpt_neox_japanese",   "GPT-NeoX Japanese", kJapaneseArchitectures, kJapaneseTypes, {},
-    describe_neox_japanese};
+    "gpt_neox_japanese",    "GPT-NeoX Japanese",  kJapaneseArchitectures, kJapaneseTypes, {},
+    describe_neox_japanese, forward_neox_japanese};
 
 }  // namespace assay::families

@@ -155,12 +155,17 @@ void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
   }
 }
 
+Hyperparameters forward_axk2(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(
+      config, tree, {.groups = 1, .chosen_groups = 1, .context = 131072, .pairs_by_config = false});
+}
+
 constexpr std::string_view kAxk2Architectures[] = {"AXK2ForCausalLM"}, kAxk2Types[] = {"axk2"};
 constexpr std::string_view kHyV4Architectures[] = {"HYV4ForCausalLM"}, kHyV4Types[] = {"hy_v4"};
 
 }  // namespace
 
-const Family kAxk2 = {"axk2", "A.X K2", kAxk2Architectures, kAxk2Types, {}, describe_axk2};
+const Family kAxk2 = {"axk2", "A.X K2", kAxk2Architectures, kAxk2Types, {}, describe_axk2, forward_axk2};
 const Family kHyV4 = {"hy_v4", "HY4", kHyV4Architectures, kHyV4Types, {}, describe_hy_v4};
 
 }  // namespace assay::families

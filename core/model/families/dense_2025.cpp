@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/model/families/all.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/kin_forward.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/soft_forward.h"
@@ -345,14 +346,15 @@ const Family kApertus = {"apertus", "Apertus",        kApertusArchitectures, kAp
                          {},        describe_apertus, forward_apertus};
 const Family kVaultgemma = {"vaultgemma", "VaultGemma",        kVaultArchitectures, kVaultTypes,
                             {},           describe_vaultgemma, forward_vaultgemma};
-const Family kBitnet = {"bitnet", "BitNet b1.58", kBitnetArchitectures, kBitnetTypes, {}, describe_bitnet};
+const Family kBitnet = {"bitnet", "BitNet b1.58",  kBitnetArchitectures, kBitnetTypes,
+                        {},       describe_bitnet, forward_bitnet};
 const Family kHyperclovax = {"hyperclovax",        "HyperCLOVA X",     kClovaArchitectures, kClovaTypes, {},
                              describe_hyperclovax, forward_hyperclovax};
 const Family kJais2 = {"jais2", "Jais 2",       kJais2Architectures, kJais2Types,
                        {},      describe_jais2, forward_jais2};
 const Family kOlmo = {"olmo", "OLMo", kOlmoArchitectures, kOlmoTypes, {}, describe_olmo, forward_olmo};
-const Family kNanochat = {"nanochat",     "nanochat", kNanochatArchitectures,
-                          kNanochatTypes, {},         describe_nanochat};
+const Family kNanochat = {"nanochat", "nanochat",        kNanochatArchitectures, kNanochatTypes,
+                          {},         describe_nanochat, forward_nanochat};
 const Family kStablelm = {"stablelm", "StableLM",        kStablelmArchitectures, kStablelmTypes,
                           {},         describe_stablelm, forward_stablelm};
 const Family kMinistral = {"ministral", "Ministral",        kMinistralArchitectures, kMinistralTypes,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -111,10 +112,10 @@ void describe_modernbert_decoder(ConfigReader& config, ModuleTree& tree) {
   add_linear(head, {.name = "dense",
                     .in = d.hidden,
                     .out = d.hidden,
-                    .role = Role::output_head,
+                    .role = Role::other,
                     .part = Part::output,
                     .bias = config.flag("classifier_bias", false)});
-  add_norm(head, "norm", d.hidden, Role::final_norm, norm_bias);
+  add_norm(head, "norm", d.hidden, Role::other, norm_bias);
   tree.modules.insert(tree.modules.end() - 1, std::move(head));
   const std::uint64_t every = config.size("global_attn_every_n_layers", 3).value(),
                       window = config.number("local_attention", 128) / 2;
@@ -191,14 +192,14 @@ constexpr std::string_view kHrmArchitectures[] = {"HrmTextForCausalLM"}, kHrmTyp
 
 }  // namespace
 
-const Family kEmu3 = {"emu3", "Emu3 (text)", kEmu3Architectures, kEmu3Types, {}, describe_emu3};
+const Family kEmu3 = {"emu3", "Emu3 (text)", kEmu3Architectures, kEmu3Types, {}, describe_emu3, forward_emu3};
 const Family kCohereCompass = {
-    "cohere_compass",       "Cohere Compass (text)", kCompassArchitectures, kCompassTypes, {},
-    describe_cohere_compass};
+    "cohere_compass",        "Cohere Compass (text)", kCompassArchitectures, kCompassTypes, {},
+    describe_cohere_compass, forward_cohere_compass};
 const Family kDoge = {"doge", "Doge", kDogeArchitectures, kDogeTypes, {}, describe_doge};
 const Family kModernbertDecoder = {
-    "modernbert_decoder",       "ModernBERT as a decoder", kModernbertArchitectures, kModernbertTypes, {},
-    describe_modernbert_decoder};
+    "modernbert_decoder",        "ModernBERT as a decoder", kModernbertArchitectures, kModernbertTypes, {},
+    describe_modernbert_decoder, forward_modernbert_decoder};
 const Family kHrmText = {"hrm_text", "HRM-Text", kHrmArchitectures, kHrmTypes, {}, describe_hrm_text};
 
 }  // namespace assay::families

@@ -89,7 +89,7 @@ RopeRule::Type type_of(const RopeReader& reader, const ConfigReader& config, con
   }
   if (text == "none") return RopeRule::Type::standard;
   if (text == "linear") return RopeRule::Type::linear;
-  if (text == "dynamic") return RopeRule::Type::dynamic;
+  if (text == "dynamic" || text == "xdrope") return RopeRule::Type::dynamic;
   if (text == "yarn" || text == "deepseek_yarn") return RopeRule::Type::yarn;
   if (text == "llama3") return RopeRule::Type::llama3;
   if (text == "proportional") return RopeRule::Type::proportional;

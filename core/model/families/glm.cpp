@@ -3,6 +3,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/kin_forward.h"
+#include "core/model/families/seeing_forward.h"
 
 namespace assay::families {
 namespace {
@@ -58,7 +59,7 @@ const Family kGlm = {"glm", "GLM-4 (transformers)", kGlmArchitectures, kGlmTypes
                      {},    describe_glm,           forward_glm};
 const Family kGlm4 = {"glm4",     "GLM-4-0414",  kGlm4Architectures, kGlm4Types,
                       kGlm4Types, describe_glm4, forward_glm};
-const Family kGlm4vText = {"glm4v_text", "GLM-4V's language model", {}, kGlm4vTextTypes,
-                           {},           describe_glm4v_text};
+const Family kGlm4vText = {"glm4v_text",        "GLM-4V's language model", {}, kGlm4vTextTypes, {},
+                           describe_glm4v_text, forward_glm4v_text};
 
 }  // namespace assay::families

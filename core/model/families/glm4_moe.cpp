@@ -3,6 +3,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/seeing_forward.h"
 
 namespace assay::families {
 namespace {
@@ -79,7 +80,7 @@ constexpr std::string_view kGlm4MoeGguf[] = {"glm4moe"};
 
 const Family kGlm4Moe = {"glm4_moe",   "GLM-4.5, GLM-4.6", kGlm4MoeArchitectures, kGlm4MoeTypes,
                          kGlm4MoeGguf, describe_glm4_moe,  forward_glm4_moe};
-const Family kGlm4vMoeText = {"glm4v_moe_text",       "GLM-4.5V's language model", {}, kGlm4vMoeTypes, {},
-                              describe_glm4v_moe_text};
+const Family kGlm4vMoeText = {"glm4v_moe_text",        "GLM-4.5V's language model", {}, kGlm4vMoeTypes, {},
+                              describe_glm4v_moe_text, forward_glm4v_moe_text};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 // checkpoint has a layer for multi-token prediction besides, which the class leaves out.
 #include "core/model/families/all_2026.h"
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/seeing_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -47,6 +48,7 @@ constexpr std::string_view kGlmOcrTypes[] = {"glm_ocr", "glm_ocr_text"};
 
 }  // namespace
 
-const Family kGlmOcr = {"glm_ocr", "GLM-OCR", kGlmOcrArchitectures, kGlmOcrTypes, {}, describe_glm_ocr};
+const Family kGlmOcr = {"glm_ocr", "GLM-OCR",        kGlmOcrArchitectures, kGlmOcrTypes,
+                        {},        describe_glm_ocr, forward_glm_ocr};
 
 }  // namespace assay::families

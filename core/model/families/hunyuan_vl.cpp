@@ -1,6 +1,7 @@
 // HunyuanOCR: a Hunyuan behind a tower that merges patches with convolutions. Source: transformers 5.23 (hunyuan_vl),
 // with the names of the checkpoints.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/seeing_forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -71,7 +72,7 @@ constexpr std::string_view kHunyuanVlTypes[] = {"hunyuan_vl", "hunyuan_vl_text"}
 
 }  // namespace
 
-const Family kHunyuanVl = {"hunyuan_vl",    "HunyuanOCR", kHunyuanVlArchitectures,
-                           kHunyuanVlTypes, {},           describe_hunyuan_vl};
+const Family kHunyuanVl = {"hunyuan_vl", "HunyuanOCR",        kHunyuanVlArchitectures, kHunyuanVlTypes,
+                           {},           describe_hunyuan_vl, forward_hunyuan_vl};
 
 }  // namespace assay::families

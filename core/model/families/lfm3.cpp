@@ -1,5 +1,6 @@
 // LFM3: LFM2's short convolutions beside attention with windows, with norms of what a block gives and a gate a head.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -83,6 +84,6 @@ constexpr std::string_view kLfm3Architectures[] = {"Lfm3ForCausalLM"}, kLfm3Type
 
 }  // namespace
 
-const Family kLfm3 = {"lfm3", "LFM3", kLfm3Architectures, kLfm3Types, {}, describe_lfm3};
+const Family kLfm3 = {"lfm3", "LFM3", kLfm3Architectures, kLfm3Types, {}, describe_lfm3, forward_lfm3};
 
 }  // namespace assay::families

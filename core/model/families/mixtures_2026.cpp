@@ -1,5 +1,6 @@
 // Mixtures of 2026 told by what differs from a Llama with experts: Kolibri, Flint, Granite with experts and windows.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/sparse_layers.h"
 
@@ -106,14 +107,15 @@ constexpr std::string_view kGraniteMoeSwaArchitectures[] = {"GraniteMoeSWAForCau
 
 }  // namespace
 
-const Family kKolibri1 = {"kolibri1",    "Kolibri 1", kKolibriArchitectures,
-                          kKolibriTypes, {},          describe_kolibri1};
-const Family kFlint = {"flint", "Flint", kFlintArchitectures, kFlintTypes, {}, describe_flint};
+const Family kKolibri1 = {"kolibri1", "Kolibri 1",       kKolibriArchitectures, kKolibriTypes,
+                          {},         describe_kolibri1, forward_kolibri1};
+const Family kFlint = {"flint", "Flint", kFlintArchitectures, kFlintTypes, {}, describe_flint, forward_flint};
 const Family kGraniteMoeSwa = {"granitemoe_swa",
                                "Granite with experts and windows",
                                kGraniteMoeSwaArchitectures,
                                kGraniteMoeSwaTypes,
                                {},
-                               describe_granitemoe_swa};
+                               describe_granitemoe_swa,
+                               forward_granitemoe_swa};
 
 }  // namespace assay::families

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -109,6 +110,6 @@ constexpr std::string_view kMllamaTypes[] = {"mllama", "mllama_text_model"};
 }  // namespace
 
 const Family kMllama = {"mllama", "Llama 3.2 Vision", kMllamaArchitectures, kMllamaTypes,
-                        {},       describe_mllama};
+                        {},       describe_mllama,    forward_mllama};
 
 }  // namespace assay::families

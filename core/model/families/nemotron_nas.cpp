@@ -7,6 +7,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/forward_2026.h"
 
 namespace assay::families {
 namespace {
@@ -134,6 +135,7 @@ constexpr std::string_view kNasTypes[] = {"nemotron-nas"};
 }  // namespace
 
 const Family kNemotronNas = {
-    "nemotron_nas", "Llama-Nemotron Super, Ultra", kNasArchitectures, kNasTypes, {}, describe_nemotron_nas};
+    "nemotron_nas",        "Llama-Nemotron Super, Ultra", kNasArchitectures, kNasTypes, {},
+    describe_nemotron_nas, forward_nemotron_nas};
 
 }  // namespace assay::families

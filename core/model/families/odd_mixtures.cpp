@@ -1,6 +1,7 @@
 // Mixtures with an attention of their own: Aria's text, JetMoe (experts of queries, too), ZAYA1 (attention in a narrow
 // space behind convolutions, an expert that does nothing).
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/recurrent_blocks.h"
 
@@ -207,7 +208,8 @@ constexpr std::string_view kZayaArchitectures[] = {"ZayaForCausalLM"}, kZayaType
 
 }  // namespace
 
-const Family kAriaText = {"aria_text", "Aria (text)", kAriaArchitectures, kAriaTypes, {}, describe_aria_text};
+const Family kAriaText = {"aria_text", "Aria (text)",      kAriaArchitectures, kAriaTypes,
+                          {},          describe_aria_text, forward_aria_text};
 const Family kJetmoe = {"jetmoe", "JetMoe", kJetmoeArchitectures, kJetmoeTypes, {}, describe_jetmoe};
 const Family kZaya = {"zaya", "ZAYA1", kZayaArchitectures, kZayaTypes, {}, describe_zaya};
 

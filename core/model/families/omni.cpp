@@ -2,6 +2,7 @@
 #include "core/model/families/omni.h"
 
 #include "core/model/families/all.h"
+#include "core/model/families/seeing_forward.h"
 #include "core/model/families/sparse_layers.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -163,8 +164,8 @@ void add_omni3_whole(ConfigReader& document, ModuleTree& tree) {
 }
 
 const Family kQwen25OmniText = {"qwen2_5_omni_text", "Qwen2.5-Omni's language model", {}, kOmniText, {},
-                                describe_omni_text};
+                                describe_omni_text,  forward_qwen2_5_omni_text};
 const Family kQwen3OmniText = {"qwen3_omni_moe_text", "Qwen3-Omni's language model", {}, kOmni3Text, {},
-                               describe_omni3_text};
+                               describe_omni3_text,   forward_qwen3_omni_moe_text};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 // checkpoints, whose config is flat: the language model's keys stand beside vision_config.
 #include "core/model/families/all_2026.h"
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/seeing_forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -72,7 +73,8 @@ constexpr std::string_view kPaddleTypes[] = {"paddleocr_vl", "paddleocr_vl_text"
 
 }  // namespace
 
-const Family kPaddleocrVl = {"paddleocr_vl",       "PaddleOCR-VL", kPaddleArchitectures, kPaddleTypes, {},
-                             describe_paddleocr_vl};
+const Family kPaddleocrVl = {
+    "paddleocr_vl",        "PaddleOCR-VL",      kPaddleArchitectures, kPaddleTypes, {},
+    describe_paddleocr_vl, forward_paddleocr_vl};
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // RecurrentGemma (Griffin, arXiv 2402.19427): gated linear recurrences in two layers of three, attention with a window in
 // the third.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -32,6 +33,7 @@ Module griffin_block(const Quantity& hidden, const Quantity& width, const Quanti
   for (const auto& [name, role] :
        {std::pair{"input_gate", Role::recurrent_beta}, {"recurrent_gate", Role::recurrent_decay}}) {
     add(std::string("rg_lru.") + name + "_weight", {heads, block, block}, role, false);
+    module.tensors.back().input_major = true;
     add(std::string("rg_lru.") + name + "_bias", {heads, block}, role, true);
   }
   add_linear(module, {.name = "linear_out",
@@ -95,6 +97,7 @@ constexpr std::string_view kGriffinArchitectures[] = {"RecurrentGemmaForCausalLM
 }  // namespace
 
 const Family kRecurrentGemma = {
-    "recurrent_gemma", "RecurrentGemma", kGriffinArchitectures, kGriffinTypes, {}, describe_recurrent_gemma};
+    "recurrent_gemma",        "RecurrentGemma",       kGriffinArchitectures, kGriffinTypes, {},
+    describe_recurrent_gemma, forward_recurrent_gemma};
 
 }  // namespace assay::families

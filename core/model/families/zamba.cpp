@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/recurrent_blocks.h"
 #include "core/system/json.h"
 
@@ -234,6 +235,7 @@ constexpr std::string_view kZamba2Architectures[] = {"Zamba2ForCausalLM"}, kZamb
 }  // namespace
 
 const Family kZamba = {"zamba", "Zamba", kZambaArchitectures, kZambaTypes, {}, describe_zamba};
-const Family kZamba2 = {"zamba2", "Zamba2", kZamba2Architectures, kZamba2Types, {}, describe_zamba2};
+const Family kZamba2 = {"zamba2", "Zamba2",        kZamba2Architectures, kZamba2Types,
+                        {},       describe_zamba2, forward_zamba2};
 
 }  // namespace assay::families

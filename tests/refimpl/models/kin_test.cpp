@@ -119,6 +119,22 @@ TEST(KinRefusals, NameTheKey) {
   EXPECT_NE(with("MptForCausalLM", {{"attn_config", {{"alibi", false}}}}).find("alibi"), std::string::npos);
   EXPECT_NE(with("GraniteForCausalLM", {{"hidden_act", "mish"}}).find("hidden_act"), std::string::npos);
   EXPECT_NE(with("GPTJForCausalLM", {{"rotary_dim", 3}}).find("rotary_dim"), std::string::npos);
+  const auto names = [&](const std::string& architecture, const nlohmann::json& more,
+                         const std::string& key) {
+    EXPECT_NE(with(architecture, more).find(key), std::string::npos) << with(architecture, more);
+  };
+  names("BitNetForCausalLM",
+        {{"num_key_value_heads", 2}, {"quantization_config", {{"quant_method", "bitnet"}}}},
+        "quantization_config");
+  names("CodeGenForCausalLM", {{"rotary_dim", 2}}, "num_attention_heads");
+  names("CTRLLMHeadModel", {{"layer_norm_epsilon", 1e-5}}, "layer_norm_epsilon");
+  names("DiffLlamaForCausalLM", {{"num_key_value_heads", 1}}, "num_key_value_heads");
+  names("MiniMaxForCausalLM", {{"sliding_window", 3}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},
+        "sliding_window");
+  names("MiniMaxForCausalLM", {{"postnorm", false}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},
+        "postnorm");
+  names("OpenAIGPTLMHeadModel", {{"afn", "relu2"}}, "afn");
+  names("XGLMForCausalLM", {{"max_position_embeddings", 1e9}}, "max_position_embeddings");
 }
 
 // Of classes that are not at hand what a config omits has no default, and what no published model has is not guessed.

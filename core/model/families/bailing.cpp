@@ -4,10 +4,10 @@
 // Source of the third: vLLM's bailing_moe_v3.py, llama.cpp's conversion/bailingmoe3.py.
 #include <functional>
 
-#include "core/model/families/forward_2026.h"
 #include "core/model/families/all.h"
 #include "core/model/families/bailing.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward_2026.h"
 #include "core/model/families/soft_forward.h"
 #include "core/model/recurrent_blocks.h"
 
@@ -227,6 +227,6 @@ const Family kBailing3 = {"bailing_moe_v3", "Ling 3",     kLing3Architectures, {
                           describe_ling3,   forward_ling3};
 const Family kBailingHybrid = {
     "bailing_hybrid", "Ling 3, of transformers", kLingHybridArchitectures, kLingHybridTypes, {},
-    describe_hybrid, forward_bailing_hybrid};
+    describe_hybrid,  forward_bailing_hybrid};
 
 }  // namespace assay::families

@@ -80,7 +80,10 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
   EXPECT_NE(made.out.find(whole.hex()), std::string::npos) << made.out;  // hashed while it grew
   fs::remove(dir / "whole.gguf");
   int taken_up = 0;
-  for (const double share : {0.7, 0.9}) {  // of the sections four are under way at a time
+  // Of the sections four are under way at a time. On a machine that does other work, too, a run may be killed before any is
+  // finished, or come to its end: then at other moments.
+  for (const double share : {0.7, 0.9, 0.8, 0.6, 0.95, 0.5, 0.4, 0.3}) {
+    if (share != 0.9 && taken_up > 0) break;
     const fs::path out = dir / "out.gguf";
     std::vector<std::string> killed = {"timeout", "-s", "KILL", fmt::format("{:.4f}", takes.count() * share),
                                        test::assay_binary()};
@@ -93,7 +96,8 @@ TEST(Sections, AGgufIsResumedInsideItsFile) {
     expect_ok(resumed);
     taken_up += resumed.out.find("tensors were finished before") != std::string::npos ? 1 : 0;
     EXPECT_EQ(sha256_of_file(File::open(out)), whole) << "killed after " << share << " of it";
-    EXPECT_NE(resumed.out.find(whole.hex()), std::string::npos) << resumed.out;
+    if ((resumed.out + resumed.err).find("had finished") == std::string::npos)
+      EXPECT_NE(resumed.out.find(whole.hex()), std::string::npos) << resumed.out;
     EXPECT_FALSE(fs::exists(partial_folder(out)));
     fs::remove(out);
   }

@@ -12,6 +12,7 @@
 #include "refimpl/ranks/ranked_model.h"
 #include "refimpl/ranks/thread_transport.h"
 #include "refimpl/speculation/layer_drafter.h"
+#include "tests/refimpl/models/kin_families.h"
 #include "tests/refimpl/models/made_weights.h"
 #include "tests/support/paths.h"
 
@@ -236,20 +237,10 @@ INSTANTIATE_TEST_SUITE_P(Models, RankHandoffs,
 // whatever they are; and the text is that of one process.
 class MadeRankHandoffs : public testing::TestWithParam<std::string> {};
 
-std::filesystem::path kin() {
-  return test::source_dir() / "data/fixtures/kin";
-}
-std::vector<std::string> families() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kin()))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 TEST_P(MadeRankHandoffs, WriteTheTextOfOneProcess) {
   std::size_t compared = 0;
-  for (const auto& variant : nlohmann::json::parse(test::read_file(kin() / (GetParam() + ".json")))) {
+  for (const auto& variant :
+       nlohmann::json::parse(test::read_file(test::kin_folder() / (GetParam() + ".json")))) {
     SCOPED_TRACE(variant["config"].dump());
     const test::TempDir place;
     test::put_made_model(place.path(), variant["config"].dump());
@@ -260,7 +251,7 @@ TEST_P(MadeRankHandoffs, WriteTheTextOfOneProcess) {
   EXPECT_GE(compared, 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, MadeRankHandoffs, testing::ValuesIn(families()),
+INSTANTIATE_TEST_SUITE_P(Families, MadeRankHandoffs, testing::ValuesIn(test::kin_families_in_stages()),
                          [](const auto& info) { return info.param; });
 
 // Prediction layers that begin with what the ranks' prefill hands over: the text of one process that adds in the same tree, and

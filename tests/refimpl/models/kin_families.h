@@ -1,0 +1,47 @@
+// The families told by a table (data/fixtures/kin), and which of them ranks compute.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace assay::test {
+
+inline std::filesystem::path kin_folder() {
+  return source_dir() / "data/fixtures/kin";
+}
+
+// Heads of these are not cut over ranks, which is said by name; but mllama, of whose plan cross attention is a part that is not
+// run, zamba2, whose layers share blocks, and modernbert_decoder, whose head has tensors that no cut is known of.
+inline bool is_computed_over_ranks(const std::string& family) {
+  static const std::set<std::string> kWhole = {"bailing_moe_v2_5", "bitnet",  "codegen", "diffllama",
+                                               "k2_horizon",       "minimax", "mllama",  "modernbert_decoder",
+                                               "recurrent_gemma",  "zamba2"};
+  return !kWhole.contains(family);
+}
+// Layers that a token passes several times are no stages of a pipeline, nor what a hand-off knows.
+inline bool is_computed_in_stages(const std::string& family) {
+  return family != "iquestloopcoder" && family != "nanbeige";
+}
+
+inline std::vector<std::string> kin_families_over_ranks() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kin_folder())) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".json" && is_computed_over_ranks(name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline std::vector<std::string> kin_families_in_stages() {
+  std::vector<std::string> names = kin_families_over_ranks();
+  std::erase_if(names, [](const std::string& name) { return !is_computed_in_stages(name); });
+  return names;
+}
+
+}  // namespace assay::test

@@ -12,7 +12,6 @@
 
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/kin_rules.h"
-#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -78,7 +77,8 @@ SharedBlock read_block(const NamedWeights& named, std::size_t layer, std::size_t
   return b;
 }
 
-class Zamba2 final : public StagedModel {
+// Blocks are stored with one layer and used by others, so that a stage of a pipeline would lack them: it is no StagedModel.
+class Zamba2 final : public LanguageModel {
  public:
   Zamba2(const Weights& weights, const RecurrentForm& recurrent, std::size_t blocks)
       : h_(hyperparameters(weights.tree())),
@@ -124,34 +124,25 @@ class Zamba2 final : public StagedModel {
     return std::all_of(h_.ropes.begin(), h_.ropes.end(),
                        [&](const RopeRule& rule) { return same_frequencies(rule, length, other); });
   }
-  std::size_t layer_count() const override { return layers_.size(); }
 
-  // Beside the stream: the embedding.
-  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
-    const Matrix x = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
-    taps("embed", x);
-    return {x, {x}};
-  }
-  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                      const Taps& taps) const override {
+  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+    const Matrix embedding = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+    taps("embed", embedding);
     const RopeAngles angles = h_.ropes.empty() ? RopeAngles{} : rope_angles(h_.ropes.front(), batch, ops);
-    for (std::size_t i = first; i < end; ++i) {
+    Matrix x = embedding;
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
       const TapScope at(taps, "layers", i);
       batch.go_on();
       const ZambaLayer& layer = layers_[i];
-      Matrix seen = stream.x;
-      if (layer.block)
-        seen = ops.add(seen, block(*layer.block, i, stream.x, stream.beside.at(0), batch, angles, ops, at));
+      Matrix seen = x;
+      if (layer.block) seen = ops.add(seen, block(*layer.block, i, x, embedding, batch, angles, ops, at));
       const Matrix normed = layer.norm(seen, ops);
       at("mixer_norm", normed);
       const Matrix mixed = layer.mamba->forward(normed, i, batch, ops, at);
       at("mixer_out", mixed);
-      at("out", stream.x = ops.add(stream.x, mixed));
+      at("out", x = ops.add(x, mixed));
     }
-    return stream;
-  }
-  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
-    const Matrix x = final_norm_(stream.x, ops);
+    x = final_norm_(x, ops);
     taps("final_norm", x);
     return x;
   }

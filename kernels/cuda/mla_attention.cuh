@@ -291,10 +291,10 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(256, 1) mla_attention(AttentionArgs a) {
 // The same in clusters of two blocks, whose pieces are of the same keys.
 template <class T, int kRowGroups>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(256, 1) mla_attention_pair(AttentionArgs a) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   attend_latents<T, kRowGroups, MlaPairRing<T>::kRows, MlaPairRing<T>>(a);
 #else
-  __trap();  // planned from sm_90 on
+  __trap();  // planned for sm_90 alone, where it is compiled as sm_90a
 #endif
 }
 

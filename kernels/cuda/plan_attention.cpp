@@ -262,9 +262,10 @@ bool choose_mla_tiling(const DeviceLimits& limits, const AttentionShape& shape, 
 }
 
 // Whether blocks go in pairs that read the cache once for both (MlaPairRing): tiles 2 i and 2 i + 1 are the same query's
-// heads, see the same keys and are cut alike, so that they follow each other in plan.work.
+// heads, see the same keys and are cut alike, so that they follow each other in plan.work. Multicast is sm_90a's alone: what
+// later boards make of this project's PTX has none.
 bool goes_in_pairs(const DeviceLimits& limits, const AttentionShape& shape, const AttentionTiling& t) {
-  return limits.sm >= 90 && shape.window == 0 && shape.element_bytes == 2 && t.rows == 64 && t.keys == 32 &&
+  return limits.sm == 90 && shape.window == 0 && shape.element_bytes == 2 && t.rows == 64 && t.keys == 32 &&
          shape.heads % (2 * t.rows) == 0 && shape.qk_dim % 16 == 0;
 }
 

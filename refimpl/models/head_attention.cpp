@@ -346,7 +346,7 @@ Matrix HeadAttention::joined_with_first_pass(const Matrix& q, const Matrix& cont
       const double logit = std::inner_product(
           w.begin(), w.end(), queries.begin() + static_cast<std::ptrdiff_t>((t * heads + head) * width),
           bias.at(head));
-      first[t * heads + head] = 1 / (1 + std::exp(-logit));
+      first[t * heads + head] = logistic(logit);
       own[t * heads + head] = 1 - first[t * heads + head];
     }
   }

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/system/error.h"
-#include "refimpl/models/constant_view.h"
 #include "refimpl/models/head_attention.h"
+#include "refimpl/models/own_weight.h"
 #include "refimpl/models/recurrent_mixer.h"
 #include "refimpl/ops/apart.h"
 
@@ -40,9 +40,10 @@ class LightningAttention final : public RecurrentMixer {
     const NormRule rule = {NormKind::rms, NormForm::weight_inside, form.epsilon};
     q_norm_ = Norm(weights.find({.role = Role::q_norm, .layer = layer}), {}, rule);
     k_norm_ = Norm(weights.find({.role = Role::k_norm, .layer = layer}), {}, rule);
-    for (const double decay : decays_of(whole_heads_, layer, weights.tree().layers))
-      decay_logs_.push_back(std::log(decay));
-    zeros_.assign(heads_, 0);
+    std::vector<double> logs = decays_of(whole_heads_, layer, weights.tree().layers);
+    for (double& decay : logs) decay = std::log(decay);
+    decay_logs_ = OwnWeight("decays of lightning attention", std::move(logs));
+    nothing_ = OwnWeight("nothing", std::vector<double>(heads_));
   }
 
   std::vector<StateShape> states() const override { return {{heads_ * width_, width_}}; }
@@ -63,22 +64,14 @@ class LightningAttention final : public RecurrentMixer {
     at("q", q);
     at("k", k);
     at("v", v);
-    const Matrix o = ops.run(StateSpaceCall{
-        .x = v,
-        .b = k,
-        .c = q,
-        .step = ops.upload(std::vector<double>(x.rows() * heads_), x.rows(), heads_),
-        .decay_log = constant_view(name_, std::span(decay_logs_).subspan(first_head(ops), heads_)),
-        .skip = constant_view(name_, zeros_),
-        .step_bias = constant_view(name_, zeros_),
-        .least_step = 1,
-        .most_step = 1,
-        .heads = heads_,
-        .head_dim = width_,
-        .groups = heads_,
-        .state = width_,
-        .form = form_.scan,
-        .sequences = states_of(batch, layer, 0)});
+    const Matrix o = LightningScan{.q = q,
+                                   .k = k,
+                                   .v = v,
+                                   .decay_log = decay_logs_.view_of(first_head(ops), heads_),
+                                   .nothing = nothing_.view(),
+                                   .form = form_.scan,
+                                   .states = states_of(batch, layer, 0)}
+                         .run(ops);
     at("scan", o);
     const Matrix y = ops.run(GatedNormCall{.x = o,
                                            .gate = ops.linear(x, gate_),
@@ -103,8 +96,7 @@ class LightningAttention final : public RecurrentMixer {
   WeightView gate_, norm_;
   std::size_t heads_, whole_heads_, width_ = 0;
   Norm q_norm_, k_norm_;
-  std::string name_ = "decays of lightning attention";
-  std::vector<double> decay_logs_, zeros_;  // of all heads of the model; of those here
+  OwnWeight decay_logs_, nothing_;  // of all heads of the model; of those here
 };
 
 }  // namespace

@@ -40,22 +40,14 @@ class MinimaxAttention final : public RecurrentMixer {
                  const TapScope& at) const override {
     const Matrix all = ops.activation(ops.linear(x, qkv_), form_.activation);  // q, k and v of each head
     const auto part = [&](std::size_t i) { return ops.of_each(all, 3 * width_, i * width_, width_); };
-    const Matrix y =
-        ops.run(StateSpaceCall{.x = part(2),
-                               .b = part(1),
-                               .c = part(0),
-                               .step = ops.upload(std::vector<double>(x.rows() * heads_), x.rows(), heads_),
-                               .decay_log = decay_log_.view(),
-                               .skip = nothing_.view(),
-                               .step_bias = nothing_.view(),
-                               .least_step = 1,
-                               .most_step = 1,
-                               .heads = heads_,
-                               .head_dim = width_,
-                               .groups = heads_,
-                               .state = width_,
-                               .form = form_.scan,
-                               .sequences = states_of(batch, layer, 0)});
+    const Matrix y = LightningScan{.q = part(0),
+                                   .k = part(1),
+                                   .v = part(2),
+                                   .decay_log = decay_log_.view(),
+                                   .nothing = nothing_.view(),
+                                   .form = form_.scan,
+                                   .states = states_of(batch, layer, 0)}
+                         .run(ops);
     at("scan", y);
     const Matrix normed = ops.rms_norm(y, norm_, kLightningEpsilon, NormForm::weight_last);
     at("scan_norm", normed);

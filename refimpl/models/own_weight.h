@@ -29,6 +29,14 @@ struct OwnWeight {
     view.row_bytes = columns * sizeof(double);
     return view;
   }
+  // Of a vector, some.
+  WeightView view_of(std::size_t first, std::size_t count) const {
+    WeightView some = view();
+    some.codes += first * sizeof(double);
+    some.columns = count;
+    some.row_bytes = count * sizeof(double);
+    return some;
+  }
 };
 
 }  // namespace assay

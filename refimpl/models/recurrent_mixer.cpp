@@ -56,6 +56,25 @@ std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer) {
   return 0;
 }
 
+Matrix LightningScan::run(Ops& ops) const {
+  const std::size_t heads = decay_log.columns, width = v.columns() / heads;
+  return ops.run(StateSpaceCall{.x = v,
+                                .b = k,
+                                .c = q,
+                                .step = ops.upload(std::vector<double>(v.rows() * heads), v.rows(), heads),
+                                .decay_log = decay_log,
+                                .skip = nothing,
+                                .step_bias = nothing,
+                                .least_step = 1,
+                                .most_step = 1,
+                                .heads = heads,
+                                .head_dim = width,
+                                .groups = heads,
+                                .state = width,
+                                .form = form,
+                                .sequences = states});
+}
+
 std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part) {
   std::vector<SequenceState> states;
   for (const Batch::Sequence& s : batch.sequences)

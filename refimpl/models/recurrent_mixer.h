@@ -88,6 +88,15 @@ void require_all_heads(const Weights& weights, std::size_t layer);
 // Of a layer with a delta rule, as the tree says.
 std::size_t key_heads_of(const ModuleTree& tree, std::size_t layer);
 std::vector<SequenceState> states_of(const Batch& batch, std::size_t layer, std::size_t part);
+// Lightning attention's: S <- λ S + k ⊗ v, o = qᵀ S in each head, λ = exp(-exp(decay_log)), which has a number a head; so has
+// `nothing`. A state space whose steps are all 1.
+struct LightningScan {
+  Matrix q, k, v;  // [tokens, heads · width]
+  WeightView decay_log, nothing;
+  ScanForm form;
+  std::vector<SequenceState> states;
+  Matrix run(Ops& ops) const;  // [tokens, heads · width]
+};
 // Throws Error::input, naming the tensor, where shapes do not belong together.
 void require_shape(bool holds, const WeightView& weight);
 

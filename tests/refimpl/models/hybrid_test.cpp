@@ -1,6 +1,7 @@
 // Families whose layers keep a state beside keys and values (kin_test.cpp holds what they compute): tokens that are taken
 // back, scans in both forms.
 #include "tests/refimpl/models/golden_run.h"
+#include "tests/refimpl/models/kin_families.h"
 #include "tests/refimpl/models/made_weights.h"
 
 namespace assay {
@@ -20,7 +21,7 @@ struct HybridModel {
 // body(model) of each variant under data/fixtures/kin.
 template <class Body>
 void each_variant(const std::string& family, Body body) {
-  const fs::path file = test::source_dir() / "data/fixtures/kin" / (family + ".json");
+  const fs::path file = test::kin_folder() / (family + ".json");
   const auto entries = nlohmann::json::parse(test::read_file(file));
   ASSERT_EQ(entries.size(), 3U);
   for (const auto& entry : entries) {

@@ -28,16 +28,18 @@ inline bool is_computed_in_stages(const std::string& family) {
   return family != "iquestloopcoder" && family != "nanbeige";
 }
 
-inline std::vector<std::string> kin_families_over_ranks() {
+inline std::vector<std::string> kin_families() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kin_folder())) {
-    const std::string name = entry.path().stem().string();
-    if (entry.path().extension() == ".json" && is_computed_over_ranks(name)) names.push_back(name);
-  }
+  for (const auto& entry : std::filesystem::directory_iterator(kin_folder()))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
-
+inline std::vector<std::string> kin_families_over_ranks() {
+  std::vector<std::string> names = kin_families();
+  std::erase_if(names, [](const std::string& name) { return !is_computed_over_ranks(name); });
+  return names;
+}
 inline std::vector<std::string> kin_families_in_stages() {
   std::vector<std::string> names = kin_families_over_ranks();
   std::erase_if(names, [](const std::string& name) { return !is_computed_in_stages(name); });

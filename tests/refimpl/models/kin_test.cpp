@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/system/error.h"
+#include "tests/refimpl/models/kin_families.h"
 #include "tests/refimpl/models/sketches.h"
 
 namespace assay {
@@ -10,25 +11,13 @@ namespace {
 using test::Numbers;
 using test::Runner;
 
-fs::path fixtures() {
-  return test::source_dir() / "data/fixtures/kin";
-}
-std::vector<std::string> families() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(fixtures())) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class Kin : public testing::TestWithParam<std::string> {
  protected:
   // Of each variant: a folder with the model, what is known of it.
   template <class Body>
   void each(Body body) const {
-    const auto entries = nlohmann::json::parse(test::read_file(fixtures() / (GetParam() + ".json")));
-    const auto stored = test::read_tensors(fixtures() / (GetParam() + ".safetensors"));
+    const auto entries = nlohmann::json::parse(test::read_file(test::kin_folder() / (GetParam() + ".json")));
+    const auto stored = test::read_tensors(test::kin_folder() / (GetParam() + ".safetensors"));
     ASSERT_EQ(entries.size(), 3U);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       SCOPED_TRACE(entries[i]["config"].dump());
@@ -84,7 +73,7 @@ TEST_P(Kin, TokenByTokenIsBitForBitTheSame) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(families()),
+INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(test::kin_families()),
                          [](const auto& info) { return info.param; });
 
 std::string refusal(const nlohmann::json& config) {

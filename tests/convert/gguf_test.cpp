@@ -250,8 +250,8 @@ TEST(ConvertGguf, RefusesWhatWouldDoHarm) {
   EXPECT_NE(again.err.find("--allow-requantize"), std::string::npos) << again.err;
   EXPECT_EQ(assay({"convert", dir / "q8.gguf", dir / "q8.gguf", "--to", "gguf:q8_0"}).exit_code, 1);
   EXPECT_EQ(assay({"convert", model_folder("llama"), dir / "x.gguf", "--to", "gguf:q9_z"}).exit_code, 2);
-  const auto other = assay(
-      {"convert", model_folder("axk1"), dir / "x.gguf", "--to", "gguf:f16", "--tokenizer-pre", "none"});
+  const auto other =
+      assay({"convert", model_folder("axk1"), dir / "x.gguf", "--to", "gguf:f16", "--tokenizer-pre", "none"});
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_NE(other.err.find("not among the families"), std::string::npos) << other.err;
   // A tokenizer is missing, and nobody said that none is wanted.

@@ -43,20 +43,6 @@ std::string without_python_numbers(std::string_view text) {
 
 }  // namespace
 
-// "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while parsing value -
-// invalid literal; last read: '…'; expected end of input": the quotation may be as long as the file.
-std::string_view json_error_reason(std::string_view message) {
-  if (const auto bracket = message.find("] "); bracket != std::string_view::npos)
-    message.remove_prefix(bracket + 2);
-  if (const auto dash = message.find(" - "); dash < message.find("last read: "))
-    message.remove_prefix(dash + 3);
-  if (message.starts_with("parse error")) {
-    if (const auto colon = message.find(": "); colon != std::string_view::npos)
-      message.remove_prefix(colon + 2);
-  }
-  return message.substr(0, std::min(message.find("; last read: "), std::size_t{160}));
-}
-
 ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
   return parse_json_keeping({}, text, source, limits);
 }

@@ -1,7 +1,7 @@
 // JSON from strangers: bounded in size and depth, duplicate keys refused, errors with file and byte offset.
 //
-// Small documents (config.json, an index, a tree listing) are read whole; a safetensors header, which may be
-// 100 MB, has its own event reader in core/formats/safetensors.
+// Small documents (config.json, a tree listing, a tokenizer) are read whole; headers and indexes, which may have
+// 100 MB, are read event by event (core/formats/json_events.h).
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,6 @@ inline constexpr JsonLimits kPythonJson = {64ull << 20, 64, true, true};
 ParsedJson parse_json(std::string_view text, const std::filesystem::path& source,
                       const JsonLimits& limits = {});
 ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
-
-// What is wrong, out of the JSON library's message, without the text it quotes: "invalid literal".
-std::string_view json_error_reason(std::string_view library_message);
 
 // Typed access with an Error that names the key: "config.json: hidden_size is a string, not a whole number".
 std::uint64_t json_u64(const ParsedJson& value, std::string_view key, const std::filesystem::path& source);

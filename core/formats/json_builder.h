@@ -81,10 +81,8 @@ class JsonBuilder {
       member_ = &member->second;  // of a key said twice the later value counts
     }
   }
-  [[noreturn]] void fail(std::string_view message) const {
-    constexpr std::string_view kText = "JSON text ";
-    if (message.starts_with(kText)) message.remove_prefix(kText.size());
-    throw Error::input(fmt::format("is not valid JSON: {}", message)).in(source_).at(reader_.position());
+  [[noreturn]] void fail(const std::string& message) const {
+    throw Error::input(message).in(source_).at(reader_.position());
   }
 
  private:

@@ -11,7 +11,7 @@ namespace assay {
 
 // As parse_json, and where a member named `kept`, wherever it stands, is an object, the document has its text (a string)
 // in its place.
-ParsedJson parse_json_keeping(std::string_view kept, std::string_view text, const std::filesystem::path& source,
-                              const JsonLimits& limits = {});
+ParsedJson parse_json_keeping(std::string_view kept, std::string_view text,
+                              const std::filesystem::path& source, const JsonLimits& limits = {});
 
 }  // namespace assay

@@ -102,9 +102,9 @@ bool ModulePatterns::name(std::string_view tensor) const {
   // The module, those it is in, and each part between dots.
   for (std::size_t begin = 0, end = 0; !names_.empty() && begin <= tensor.size(); begin = end + 1) {
     end = std::min(tensor.find('.', begin), tensor.size());
-    if (names_.contains(std::string(tensor.substr(0, end)))) return true;
+    if (names_.contains(tensor.substr(0, end))) return true;
     const bool between_dots = begin > 0 && end < tensor.size();
-    if (between_dots && names_.contains(std::string(tensor.substr(begin, end - begin)))) return true;
+    if (between_dots && names_.contains(tensor.substr(begin, end - begin))) return true;
   }
   const std::string_view module = module_of(tensor);
   return std::any_of(wildcards_.begin(), wildcards_.end(),

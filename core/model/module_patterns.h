@@ -2,6 +2,7 @@
 // "*lm_head*"), regular expressions behind "re:" (compressed-tensors, Python's re.match: from the start of the name).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,7 +23,12 @@ class ModulePatterns {
 
  private:
   struct Expression;
-  std::unordered_set<std::string> names_;  // without wildcards: of some checkpoints thousands
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  std::unordered_set<std::string, Hash, std::equal_to<>>
+      names_;  // without wildcards: of some checkpoints thousands
   std::vector<std::string> wildcards_;
   std::vector<std::shared_ptr<const Expression>> expressions_;
 };

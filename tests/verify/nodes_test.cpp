@@ -261,7 +261,8 @@ TEST_F(Receivers, HostileReceiptsAreNamedAndHarmless) {
   expect("damaged");
   write_file(receipt(2), std::string(1 << 20, '['));
   expect("damaged");
-  EXPECT_NE(one(0).out.find("its receipt is no receipt, or a damaged one: JSON is nested"), std::string::npos)
+  EXPECT_NE(one(0).out.find("its receipt is no receipt, or a damaged one: JSON text is nested"),
+            std::string::npos)
       << one(0).out;
   write_file(receipt(2), "");
   expect("damaged");

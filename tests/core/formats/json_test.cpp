@@ -129,7 +129,7 @@ TEST(Json, RefusesWhatRfc8259DoesNot) {
 }
 
 TEST(Json, ErrorsNameTheByte) {
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "config.json: byte 6: is not valid JSON",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "config.json: byte 6: JSON text has an unexpected character",
                       refusal("{\"a\": x}"));
 }
 

@@ -341,6 +341,11 @@ std::string dots3note(const GgufFacts& facts) {
   if (facts.find("per_layer_config") != nullptr || facts.find("rope_parameters") != nullptr)
     return "layers are told by per_layer_config or rope_parameters, which llama.cpp's converter does not "
            "read";
+  std::size_t narrow_kinds = 0;
+  for (const AttentionGeometry& g : facts.tree.attention) narrow_kinds += g.window != 0 ? 1 : 0;
+  if (narrow_kinds == 0 || narrow_kinds == facts.tree.attention.size())
+    return "layers are all of one kind, and llama.cpp's dots3note asks for some with a window and some "
+           "without";
   for (const AttentionGeometry& g : facts.tree.attention)
     if (g.window == 0 && g.indexer_heads == 0)
       return "layers without a window have no indexer (use_dsa), which llama.cpp's dots3note asks for";

@@ -29,7 +29,7 @@ MODEL_TYPES = [
     "qwen2_5_vl_text", "qwen2_moe", "qwen2_vl_text", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next",
     "qwen3_vl_moe_text", "qwen3_vl_text", "seed_oss", "smollm3", "solar_open", "stablelm", "starcoder2", "step3p5",
     "vaultgemma", "youtu",
-    "aria_text", "axk2", "bailing_hybrid", "biogpt", "bitnet", "codegen", "cohere_compass_text", "ctrl", "diffllama", "emu3_text_model",
+    "aria_text", "axk2", "dots3_note_text", "glm5_next_text", "hy_v4", "bailing_hybrid", "biogpt", "bitnet", "codegen", "cohere_compass_text", "ctrl", "diffllama", "emu3_text_model",
     "flint", "glm4v_moe_text", "glm4v_text", "glm_ocr_text", "gpt_neo", "gpt_neox_japanese", "granite_swa",
     "granitemoe_swa", "hunyuan_vl_text", "kolibri1", "laguna", "lfm3", "minimax", "mllama_text_model",
     "modernbert-decoder", "nanochat", "openai-gpt", "paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text",

@@ -181,6 +181,12 @@ _MINIMAX01 = {"architectures": ["MiniMaxText01ForCausalLM"], "model_type": "mini
               "layernorm_linear_attention_alpha": 3.5565588200778455, "layernorm_linear_attention_beta": 1.0,
               "layernorm_mlp_alpha": 3.5565588200778455, "layernorm_mlp_beta": 1.0, "rms_norm_eps": 1e-5, "hidden_act": "silu",
               "max_position_embeddings": 1024, "vocab_size": 211, "tie_word_embeddings": False}
+# Of latent attention and an indexer, as the configs of 2026 say it.
+_LATENT26 = {"hidden_size": 48, "intermediate_size": 58, "num_attention_heads": 6, "q_lora_rank": 22, "kv_lora_rank": 18, "qk_nope_head_dim": 12,
+             "qk_rope_head_dim": 8, "v_head_dim": 14, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_shared_experts": 1,
+             "moe_intermediate_size": 26, "first_k_dense_replace": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5, "index_n_heads": 3,
+             "index_topk": 6, "rms_norm_eps": 1e-5, "hidden_act": "silu", "max_position_embeddings": 1024, "vocab_size": 211,
+             "attention_bias": False, "tie_word_embeddings": False}
 _MAMBA4 = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 56, "rms_norm_eps": 1e-5,
            "rope_theta": 10000.0, "max_position_embeddings": 128, "hidden_act": "silu", "tie_word_embeddings": True, "mamba_expand": 2,
            "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_conv_bias": True, "mamba_proj_bias": False}
@@ -350,6 +356,22 @@ PUBLISHED = {
         "intermediate_size": 26, "num_local_experts": 6, "num_experts_per_tok": 2, "shared_intermediate_size": 20, "attention_multiplier": 0.25,
         "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 8.0, "sliding_window": 5, "attention_bias": False,
         "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"]},
+    "hy_v4": {"architectures": ["HYV4ForCausalLM"], "model_type": "hy_v4"} | _LATENT26 | {"num_hidden_layers": 5, "num_key_value_heads": 2,
+        "index_head_dim": 64, "indexer_types": ["full", "full", "shared", "shared", "full"], "hc_mult": 3, "hc_eps": 1e-6, "hc_magnitude": 1.5,
+        "swiglu_limit": 0.25, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["dense"] + ["sparse"] * 4, "enable_lm_head_fp32": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e7}, "num_nextn_predict_layers": 1},
+    "dots3_note": {"architectures": ["Dots3NoteForCausalLM"], "model_type": "dots3_note_text"} | _LATENT26 | {"num_hidden_layers": 5,
+        "num_key_value_heads": 6, "index_head_dim": 64, "layer_types": ["full_attention", "sliding_attention", "full_attention",
+        "sliding_attention", "sliding_attention"], "sliding_window_size": 5, "moe_shared_expert_intermediate_size": 26, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "apply_mla_qkv_lora_rescale": True, "rope_theta": 8e7, "swa_rope_theta": 50000.0, "swa_num_attention_heads": 4,
+        "swa_num_key_value_heads": 4, "swa_q_lora_rank": 22, "swa_kv_lora_rank": 26, "swa_qk_nope_head_dim": 10, "swa_qk_rope_head_dim": 8,
+        "swa_head_dim": 18, "swa_v_head_dim": 16, "head_dim": 20},
+    "glm5_next": {"architectures": ["Glm5NextForConditionalGeneration"], "model_type": "glm5_next", "tie_word_embeddings": False,
+        "text_config": {"model_type": "glm5_next_text"} | _LATENT26 | {"num_hidden_layers": 5, "num_key_value_heads": 6, "qk_rope_head_dim": 0,
+        "index_head_dim": 64, "index_kpool": 2, "layer_types": ["linear_attention", "full_attention", "full_attention", "linear_attention",
+        "full_attention"], "indexer_types": ["full", "full", "shared", "full", "full"], "mla_use_nope": True, "linear_attn_config": {
+        "num_heads": 6, "head_dim": 10, "short_conv_kernel_size": 4, "gate_lower_bound": -5.0}, "hc_mult": 4, "hc_eps": 1e-6,
+        "hc_sinkhorn_iters": 20, "swiglu_limit": 0.25, "mlp_layer_types": ["dense"] + ["sparse"] * 4}},
     "deepseek_v4": _V4,
     # As DeepSeek stores it: experts in FP4, other matrices of the layers in FP8, both with powers of two for scales.
     "deepseek_v4-fp4": _V4 | {"hidden_size": 64, "moe_intermediate_size": 32, "q_lora_rank": 32, "head_dim": 32, "o_lora_rank": 32, "swiglu_limit": 10.0,

@@ -67,6 +67,10 @@ def as_published(model, state):
         return as_olmo_hybrid(model.config, state)
     if kind == "qianfan_ocr":  # its reversal renames the language model too
         return {name.replace("language_model.model.encoder.", "language_model.model."): t for name, t in state.items()}
+    if kind == "hy_v4":  # whose reversal puts what was dropped elsewhere, and renames the gates of MLPs too
+        return {re.sub(r"hc_pre\.(hc_\w+_layer)\.", r"\1.hc_pre.", name).replace(".hc_pre.hc_head.", ".hc_head.")
+                if ".hc_pre." in name else re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name): t
+                for name, t in state.items()}
     if kind == "kimi_linear":  # the dense MLP is no mixture
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}

@@ -13,6 +13,7 @@
 #include "core/model/composed_tensor.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
+#include "core/model/layer_geometry.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
 
@@ -88,12 +89,22 @@ class Exporter {
     return places;
   }
 
+  bool is_kept_f32(std::string_view name) const {
+    if (name == "output.weight" && !rules_.f32_head.empty() && values_.value(rules_.f32_head, false))
+      return true;
+    for (std::string_view rest = rules_.f32_parts; !rest.empty();) {
+      const std::string_view part = rest.substr(0, rest.find('|'));
+      if (name.find(part) != std::string_view::npos) return true;
+      rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    }
+    return false;
+  }
+
   void add(DerivedTensor tensor, bool whole_numbers = false) {
     if (!names_.insert(tensor.name).second)
       throw Error::refused("two tensors of the source would have this name").tensor(tensor.name);
     const bool router = tensor.name.find(".ffn_gate_inp.") != std::string::npos;
-    const bool kept = !rules_.f32_parts.empty() && tensor.name.find(rules_.f32_parts) != std::string::npos;
-    const bool f32 = (kept || stays_f32(tensor)) && !(router && rules_.router_as_others);
+    const bool f32 = (is_kept_f32(tensor.name) || stays_f32(tensor)) && !(router && rules_.router_as_others);
     made_.push_back({std::move(tensor), f32, whole_numbers});
   }
 
@@ -128,7 +139,7 @@ class Exporter {
     if (names.empty() || found.spec->stacked != 0)
       throw Error::refused("has no place in a GGUF").tensor(stored_.tensors[place].name);
     if (found.spec->role == Role::kv_b && !found.spec->bias && !tree_.attention.front().kv_b_whole)
-      return split_latent(place, fmt::format("blk.{}.", found.indices.layer));
+      return split_latent(place, found.indices.layer);
     DerivedTensor tensor = found.spec->input_major && found.spec->shape.size() == 2 && !found.spec->bias
                                ? transposed(names.front(), stored_, place)
                                : whole(names.front(), stored_, place);
@@ -159,8 +170,10 @@ class Exporter {
 
   // kv_b_proj has for every head the rows that make its keys, then those that make its values. Absorbed
   // attention multiplies queries by the former, transposed.
-  void split_latent(std::uint32_t place, const std::string& layer) {
-    const AttentionGeometry& g = tree_.attention.front();
+  void split_latent(std::uint32_t place, std::uint64_t index) {
+    const AttentionGeometry* own = geometry_of(tree_, index);
+    const AttentionGeometry& g = own == nullptr ? tree_.attention.front() : *own;
+    const std::string layer = fmt::format("blk.{}.", index);
     const std::uint64_t nope = g.qk_head_dim - g.rope_head_dim, v = g.v_head_dim;
     DerivedTensor keys{.name = layer + "attn_k_b.weight", .shape = {g.heads, g.kv_lora_rank, nope}};
     DerivedTensor values{.name = layer + "attn_v_b.weight", .shape = {g.heads, v, g.kv_lora_rank}};

@@ -223,8 +223,10 @@ class OwnKeys {
     set_from("attention.layer_norm_epsilon", Form::f32, "layer_norm_eps|layer_norm_epsilon|norm_epsilon");
     set_from("expert_count", Form::u32, "num_local_experts|num_experts|n_routed_experts");
     set_from("expert_used_count", Form::u32, "num_experts_per_tok|num_experts_per_token|top_k_experts");
-    set_from("expert_group_count", Form::u32, "n_group");
-    set_from("expert_group_used_count", Form::u32, "topk_group");
+    if (!rules_.omits_lone_group || facts().number("n_group", 1) != 1) {
+      set_from("expert_group_count", Form::u32, "n_group");
+      set_from("expert_group_used_count", Form::u32, "topk_group");
+    }
     write_gating();
     set_from("attention.key_length", Form::u32, "head_dim");
     set_from("attention.value_length", Form::u32, "head_dim");

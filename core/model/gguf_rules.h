@@ -88,10 +88,12 @@ struct GgufRules {
   std::string_view norms_less_one = {};         // norms of this ending are stored less 1: "norm.weight"
   std::string_view norms_as_they_are = {};      // ... but those of this ending
   bool ignores_head_dim = false;
-  std::string_view f32_parts =
-      {};  // of names of tensors that are float32 whatever the file's type: ".indexer."
-  bool router_as_others = false;  // routers are of the file's type
-  bool gate_last = false;         // of a layer's stacks the first by name (down) comes last
+  // Of names of tensors that are float32 whatever the file's type: ".indexer.|hc_".
+  std::string_view f32_parts = {};
+  std::string_view f32_head = {};  // a flag of config.json: so is the head
+  bool omits_lone_group = false;   // of experts: no key says that there is one group
+  bool router_as_others = false;   // routers are of the file's type
+  bool gate_last = false;          // of a layer's stacks the first by name (down) comes last
   // A file whose experts are the FP4 of the source: they lie where they would otherwise, or first; and what is not FP4
   // is of the file's type, or as it is stored, FP8 in Q8_0.
   enum class Fp4 : std::uint8_t { in_place, first, first_and_others_as_stored } fp4 = Fp4::in_place;

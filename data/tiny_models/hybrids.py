@@ -168,7 +168,7 @@ def keep_within(kind, layer, keep, keep_input):
     """What stands within a layer's children: keep(tap, module) and keep_input(tap, module) take it."""
     mixer = next((getattr(layer, name) for name in ("mamba", "mixer", "linear_attn", "self_attn") if getattr(layer, name, None) is not None), None)
     norm = getattr(mixer, "norm", getattr(mixer, "o_norm", None))
-    if kind in FAMILIES and hasattr(norm, "weight"):
+    if kind in (*FAMILIES, "glm5_next") and hasattr(norm, "weight"):
         keep("scan_norm", norm)
         keep_input("scan", norm)
     if hasattr(mixer, "kv_a_layernorm"):

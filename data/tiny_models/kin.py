@@ -887,7 +887,7 @@ OF_FAMILY = {
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
 OF_FAMILY |= newer.TAPS
-TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid")  # rotated parts of queries lie in another order there
+TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text")  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
 

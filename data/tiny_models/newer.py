@@ -155,6 +155,73 @@ def axk2(config):
     return flags({**config, "n_group": groups, "topk_group": 1} if chance() else config, "norm_topk_prob")
 
 
+def latent_sizes():
+    return {
+        "q_lora_rank": draw.choice([6, 8]), "kv_lora_rank": draw.choice([5, 8]), "qk_nope_head_dim": draw.choice([3, 8]),
+        "qk_rope_head_dim": draw.choice([2, 4]), "v_head_dim": draw.choice([5, 8]),
+    }
+
+
+def dots3_note(config):
+    """Layers of every kind; few keys are picked, as in axk2."""
+    groups, count, heads = draw.randint(1, 2), config["num_hidden_layers"], draw.randint(1, 3)
+    config |= latent_sizes() | {f"swa_{key}": value for key, value in latent_sizes().items()}
+    config |= {
+        "num_key_value_heads": config["num_attention_heads"], "head_dim": config["qk_nope_head_dim"] + config["qk_rope_head_dim"],
+        "swa_num_attention_heads": heads, "swa_num_key_value_heads": heads, "sliding_window": draw.choice([3, 5]),
+        "swa_head_dim": config["swa_qk_nope_head_dim"] + config["swa_qk_rope_head_dim"], "shared_experts_intermediate_size": draw.randint(3, 9),
+        "n_routed_experts": groups * 3, "n_shared_experts": draw.randint(1, 2), "num_experts_per_tok": draw.randint(1, 3),
+        "index_topk": draw.choice([7, 16]), "index_head_dim": draw.choice([6, 8]), "index_n_heads": draw.randint(6, 8), "pad_token_id": 0,
+        "layer_types": ["sliding_attention", "full_attention", *(draw.choice(["sliding_attention", "full_attention"]) for _ in range(count - 2))][:count],
+        "mlp_layer_types": [draw.choice(["dense", "sparse"]) for _ in range(count)], "routed_scaling_factor": draw.choice([1.0, 2.5]),
+    }
+    if chance():
+        config["swa_rope_theta"] = draw.choice([70.0, 900.0])
+    if chance(0.3):
+        config["use_dsa"] = False
+    return flags({**config, "n_group": groups, "topk_group": 1} if chance() else config, "norm_topk_prob")
+
+
+def hy_v4(config):
+    count, widths = config["num_hidden_layers"], latent_sizes()
+    config |= widths | {
+        "num_key_value_heads": config["num_attention_heads"], "index_head_dim": widths["qk_rope_head_dim"] + draw.choice([2, 5]),
+        "n_routed_experts": draw.randint(3, 6), "n_shared_experts": draw.randint(1, 2), "num_experts_per_tok": draw.randint(1, 3),
+        "index_topk": draw.choice([7, 16]), "index_n_heads": draw.randint(6, 8), "pad_token_id": 0, "hidden_act": "silu",
+        "mlp_layer_types": [draw.choice(["dense", "sparse"]) for _ in range(count)], "routed_scaling_factor": draw.choice([1.0, 2.5]),
+        "hc_mult": draw.randint(2, 5), "hc_magnitude": draw.choice([1.0, 2.0]), "swiglu_limit": draw.choice([0.02, 0.5, 10.0]),
+    }
+    if chance(0.7):
+        config["indexer_types"] = ["full", *(draw.choice(["full", "shared"]) for _ in range(count - 1))]
+    return flags(config, "norm_topk_prob")
+
+
+def glm5_next_text():
+    """Whose layers without an indexer stand right behind one that has it: the class keeps no choice longer."""
+    config = small(variants.decoder(head_dim=False))
+    count, kinds = draw.randint(2, 5), ["linear_attention", "indexed_attention"]
+    types = draw.sample([*kinds, *draw.choices(kinds, k=count - 2)], count)
+    owns = ["shared" if i > 0 and types[i] == types[i - 1] == kinds[1] and chance() else "full" for i in range(count)]
+    pool = draw.choice([1, 2, 3])
+    config.update(num_hidden_layers=count, layer_types=types, indexer_types=owns, num_key_value_heads=config["num_attention_heads"])
+    config |= {
+        "q_lora_rank": draw.choice([6, 8]), "kv_lora_rank": draw.choice([5, 8]), "qk_nope_head_dim": draw.choice([3, 8]), "v_head_dim": draw.choice([5, 8]),
+        "linear_num_heads": draw.randint(1, 3), "linear_head_dim": draw.choice([4, 6]), "linear_conv_kernel_dim": draw.choice([2, 4]),
+        "linear_lower_bound": draw.choice([-5.0, -2.0]), "index_n_heads": draw.randint(6, 8), "index_head_dim": draw.choice([6, 8]),
+        "index_kpool": pool, "index_topk": pool * draw.choice([2, 3, 8]), "n_routed_experts": draw.randint(3, 6), "n_shared_experts": draw.randint(1, 2),
+        "num_experts_per_tok": draw.randint(1, 3), "moe_intermediate_size": draw.choice([5, 9]), "pad_token_id": 0, "max_position_embeddings": 64,
+        "mlp_layer_types": [draw.choice(["dense", "sparse"]) for _ in range(count)], "routed_scaling_factor": draw.choice([1.0, 2.5]),
+        "hc_mult": draw.randint(2, 5), "hc_sinkhorn_iters": draw.choice([1, 3, 20]), "swiglu_limit": draw.choice([0.02, 0.5, 10.0]),
+    }
+    return flags(with_epsilon(config, "rms_norm_eps"), "attention_bias", "norm_topk_prob")
+
+
+def glm5_next():
+    config = variants.FAMILIES["glm5_next"][1]()
+    text = {**glm5_next_text(), "model_type": "glm5_next_text"}
+    return {**config, "text_config": text, "tie_word_embeddings": text["tie_word_embeddings"]}
+
+
 def flint(config):
     config |= {"shared_expert_intermediate_size": draw.randint(3, 12), "head_dim": config.get("head_dim", 8)}
     config["mlp_only_layers"] = draw.choice([[], [0], [1]])
@@ -322,6 +389,9 @@ KIN = {
         "GraniteMoeSWAForCausalLM", experts("attention_bias", head_dim=False, windows=True, count="num_local_experts", width=None, more=granitemoe_swa),
     ),
     "laguna": ("LagunaForCausalLM", experts("attention_bias", windows=True, more=laguna)),
+    "dots3_note_text": ("Dots3NoteForCausalLM", experts("attention_bias", head_dim=False, scaled=False, count="n_routed_experts", more=dots3_note)),
+    "hy_v4": ("HYV4ForCausalLM", experts("attention_bias", head_dim=False, scaled=False, count="n_routed_experts", more=hy_v4)),
+    "glm5_next": ("Glm5NextForConditionalGeneration", glm5_next),
     "axk2": ("AXK2ForCausalLM", experts("attention_bias", head_dim=False, scaled=False, count="n_routed_experts", more=axk2)),
     "nemotron_nas": ("DeciLMForCausalLM", dense(*BIASES, head_dim=False, more=nemotron_nas)),
     "flint": ("FlintForCausalLM", experts("attention_bias", "norm_topk_prob", windows=True, more=flint)),

@@ -19,21 +19,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
+#include "refimpl/models/carried_choice.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/latent_attention.h"
 #include "refimpl/models/prediction.h"
 #include "refimpl/models/staged_model.h"
-#include "refimpl/ops/as_it_is.h"
 
 namespace assay {
 namespace {
 
 struct Settings {
   LatentSettings attention;
-  double epsilon = 1e-6;  // of a block's norms
-  RopeRule rope;
+  double epsilon = 1e-6;        // of a block's norms
+  std::vector<RopeRule> ropes;  // one, or those that layers name
   GatedActivation activation;
   GateRule gate;
   ResultRounding router = ResultRounding::float32;
@@ -60,6 +61,8 @@ struct Layer {
   BlockNorm input_norm, post_attention_norm;
   WeightView mlp_post_norm;  // A.X K1, of mixtures
   LatentAttention attention;
+  LatentSettings sizes;            // of attention
+  std::size_t rope = 0;            // of Settings::ropes
   GatedMlp mlp;                    // the first layers
   std::optional<Mixture> mixture;  // the others
 };
@@ -78,8 +81,8 @@ class Deepseek final : public StagedModel {
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     const auto add = [&](const Layer& layer, bool drafts) {
-      widths.push_back(s_.attention.cache_row());
-      widths.back().value_width = layer.attention.indexer ? s_.attention.index_dim : 0;
+      widths.push_back(layer.sizes.cache_row());
+      widths.back().value_width = layer.attention.indexer ? layer.attention.indexer->width(layer.sizes) : 0;
       widths.back().drafts = drafts;
     };
     for (const Layer& layer : layers_) add(layer, false);
@@ -87,7 +90,8 @@ class Deepseek final : public StagedModel {
     return widths;
   }
   bool cache_serves(std::size_t length, std::size_t other) const override {
-    return same_frequencies(s_.rope, length, other);
+    return std::all_of(s_.ropes.begin(), s_.ropes.end(),
+                       [&](const RopeRule& rule) { return same_frequencies(rule, length, other); });
   }
 
   std::size_t layer_count() const override { return layers_.size(); }
@@ -102,8 +106,14 @@ class Deepseek final : public StagedModel {
   Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override;
 
  private:
+  std::vector<RopeAngles> angles_of(const Batch& batch, Ops& ops) const {
+    std::vector<RopeAngles> angles;  // each [tokens, rope / 2]
+    for (const RopeRule& rule : s_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    return angles;
+  }
   Matrix run_layer(const Layer& layer, std::size_t index, Matrix x, const Batch& batch,
-                   const RopeAngles& angles, KeyChoice& chosen, Ops& ops, const TapScope& at) const;
+                   const std::vector<RopeAngles>& angles, KeyChoice& chosen, Ops& ops,
+                   const TapScope& at) const;
 
   std::size_t vocabulary_ = 0, context_ = 0;
   Settings s_;
@@ -114,23 +124,9 @@ class Deepseek final : public StagedModel {
 
 // -------------------------------------------------------------------------------------------- forward pass
 
-// Keys that a layer of an earlier stage chose, as KeyChoice::positions has them, which no precision rounds.
-Matrix positions_of(const KeyChoice& chosen, std::size_t top_k, Ops& ops) {
-  std::vector<double> positions(chosen.keys.size() * top_k, -1);
-  for (std::size_t t = 0; t < chosen.keys.size(); ++t)
-    std::copy(chosen.keys[t].begin(), chosen.keys[t].end(), &positions[t * top_k]);
-  return as_it_is(ops, positions, chosen.keys.size(), top_k);
-}
-KeyChoice choice_at(const Matrix& positions, Ops& ops) {
-  KeyChoice chosen = {std::vector<std::vector<std::int32_t>>(positions.rows()), positions};
-  const std::vector<double> all = ops.download(positions);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i] >= 0) chosen.keys[i / positions.columns()].push_back(static_cast<std::int32_t>(all[i]));
-  return chosen;
-}
-
 Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, const Batch& batch,
-                           const RopeAngles& angles, KeyChoice& chosen, Ops& ops, const TapScope& at) const {
+                           const std::vector<RopeAngles>& angles, KeyChoice& chosen, Ops& ops,
+                           const TapScope& at) const {
   const auto norm = [&](const Matrix& of, const WeightView& weight) {
     return ops.rms_norm(of, weight, s_.epsilon, NormForm::weight_last);
   };
@@ -139,7 +135,8 @@ Matrix Deepseek::run_layer(const Layer& layer, std::size_t index, Matrix x, cons
   };
   const Matrix attended = layer.input_norm(x, s_.epsilon, ops);  // [tokens, hidden]
   at("attn_norm", attended);
-  const Matrix a = layer.attention.forward(attended, index, batch, angles, s_.attention, chosen, ops, at);
+  const Matrix a =
+      layer.attention.forward(attended, index, batch, angles.at(layer.rope), layer.sizes, chosen, ops, at);
   at("attn_out", a);
   x = add(x, a);
   at("attn_residual", x);
@@ -163,16 +160,17 @@ StageStream Deepseek::enter(const Batch& batch, Ops& ops, const Taps& taps) cons
 // Beside the stream: what the last indexer chose. GLM-5.2: a layer may take the keys that an earlier one chose.
 StageStream Deepseek::through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch,
                               Ops& ops, const Taps& taps) const {
-  const RopeAngles angles = rope_angles(s_.rope, batch, ops);  // [tokens, rope / 2]
+  const std::vector<RopeAngles> angles = angles_of(batch, ops);
   KeyChoice chosen;
   if (!stream.beside.empty()) chosen = choice_at(stream.beside.front(), ops);
   for (std::size_t i = first; i < end; ++i) {
     batch.go_on();
     stream.x = run_layer(layers_[i], i, stream.x, batch, angles, chosen, ops, TapScope(taps, "layers", i));
   }
-  const bool is_taken = end < layers_.size() && s_.attention.top_k != 0 && !layers_[end].attention.indexer;
+  const bool is_taken =
+      end < layers_.size() && layers_[end].sizes.top_k != 0 && !layers_[end].attention.indexer;
   stream.beside.clear();
-  if (is_taken) stream.beside.push_back(positions_of(chosen, s_.attention.top_k, ops));
+  if (is_taken) stream.beside.push_back(positions_of(chosen, layers_[end].sizes.top_k, ops));
   return stream;
 }
 
@@ -197,7 +195,7 @@ Matrix Deepseek::draft(std::size_t module, const Batch& batch, const Matrix& hid
   const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
   Matrix x = m.frame.enter(token, hidden, ops);
   at("projected", x);
-  const RopeAngles angles = rope_angles(s_.rope, batch, ops);
+  const std::vector<RopeAngles> angles = angles_of(batch, ops);
   KeyChoice chosen;
   x = run_layer(m.layer, layers_.size() + module, x, batch, angles, chosen, ops, at);
   x = m.frame.final_norm(x, ops);
@@ -216,24 +214,35 @@ Matrix Deepseek::draft_logits(std::size_t module, const Matrix& draft, Ops& ops,
 double yarn_m(double s, double factor) {
   return factor <= 1 ? 1 : 0.1 * s * std::log(factor) + 1;
 }
+double yarn_m(const RopeRule& rope) {
+  return rope.type == RopeRule::Type::standard || rope.mscale_all_dim == 0
+             ? 1
+             : yarn_m(rope.mscale_all_dim, rope.factor);
+}
 
 void read_rope_and_scale(const Weights& weights, bool as_deepseek, Settings& s) {
-  s.rope = with_stored_factors(hyperparameters(weights.tree()).ropes.front(), weights);
+  RopeRule& rope =
+      s.ropes.emplace_back(with_stored_factors(hyperparameters(weights.tree()).ropes.front(), weights));
   double m = 1;
   if (!as_deepseek) {
-    if (s.rope.type != RopeRule::Type::standard && s.rope.mscale_all_dim != 0)
-      m = yarn_m(s.rope.mscale_all_dim, s.rope.factor);
-  } else if (s.rope.type == RopeRule::Type::yarn) {
-    if (s.rope.context > s.rope.original_context)
-      m = yarn_m(s.rope.mscale == 0 ? 1 : s.rope.mscale, s.rope.factor);
+    m = yarn_m(rope);
+  } else if (rope.type == RopeRule::Type::yarn) {
+    if (rope.context > rope.original_context)
+      m = yarn_m(rope.mscale == 0 ? 1 : rope.mscale, rope.factor);
     else
-      s.rope.type = RopeRule::Type::standard;
-    s.rope.attention_factor = 1;
+      rope.type = RopeRule::Type::standard;
+    rope.attention_factor = 1;
   }
   s.attention.scale *= m * m;
 }
 
-GateRule gate_of(const ModuleTree& tree, std::string_view variant, bool softmax_router) {
+}  // namespace
+
+double yarn_score_factor(const RopeRule& rope) {
+  return yarn_m(rope) * yarn_m(rope);
+}
+
+GateRule deepseek_gate(const ModuleTree& tree, std::string_view variant, bool softmax_router) {
   const ExpertRouting& routing = hyperparameters(tree).routing;
   const bool sigmoid = routing.method == ExpertRouting::Method::noaux_tc;
   GateRule rule;
@@ -255,6 +264,8 @@ GateRule gate_of(const ModuleTree& tree, std::string_view variant, bool softmax_
   return rule;
 }
 
+namespace {
+
 Settings read_settings(const Weights& weights, const ModelOptions& options, const DeepseekForm& form) {
   const ModuleTree& tree = weights.tree();
   const Hyperparameters& h = hyperparameters(tree);
@@ -265,9 +276,12 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   s.attention.form = options.mla;
   if (!h.interleaved_pairs) s.attention.layout = RopeLayout::half_split;
   if (!as_deepseek) s.epsilon = h.epsilon;
-  if (form.latents_as_others) s.attention.epsilon = h.epsilon;
-  read_rope_and_scale(weights, as_deepseek, s);
-  if (tree.experts > 0) s.gate = gate_of(tree, options.variant, form.softmax_router);
+  if (form.latents_as_others || form.by_layer) s.attention.epsilon = h.epsilon;
+  if (form.by_layer)
+    s.ropes = h.ropes;
+  else
+    read_rope_and_scale(weights, as_deepseek, s);
+  if (tree.experts > 0) s.gate = deepseek_gate(tree, options.variant, form.softmax_router);
   if (form.masked_is_zero) s.gate.masked_is_zero = true;
   if (as_deepseek || form.softmax_router) s.router = ResultRounding::as_arithmetic;
   s.attention.temperature = h.temperature;
@@ -278,8 +292,26 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   return s;
 }
 
-Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, MoeForm mixing) {
+// Those of all layers, but for what the layer has of its own.
+LatentSettings sizes_of(const Weights& weights, std::size_t index, const LatentSettings& of_all) {
+  const AttentionGeometry* g = geometry_of(weights.tree(), index);
+  if (g == nullptr) throw Error::internal("a layer that attends to nothing");
+  LatentSettings s = latent_settings(*g);
+  s.epsilon = of_all.epsilon;
+  s.layout = of_all.layout;
+  s.index_layout = of_all.index_layout;
+  s.form = of_all.form;
+  const auto hidden = static_cast<double>(weights.tree().hidden_size);
+  s.q_latent_factor = std::sqrt(hidden / static_cast<double>(g->q_lora_rank));
+  s.latent_factor = std::sqrt(hidden / static_cast<double>(g->kv_lora_rank));
+  return s;
+}
+
+Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, MoeForm mixing,
+                 bool by_layer) {
   Layer layer;
+  layer.sizes = by_layer ? sizes_of(weights, index, s.attention) : s.attention;
+  if (by_layer) layer.rope = hyperparameters(weights.tree()).rope_of.at(index).value_or(0);
   layer.input_norm = BlockNorm::get(weights, Role::input_norm, index);
   layer.post_attention_norm = BlockNorm::get(weights, Role::pre_feedforward_norm, index);
   layer.mlp_post_norm = weights.find({.role = Role::post_feedforward_norm, .layer = index});
@@ -296,17 +328,18 @@ Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, M
 
 Deepseek::Deepseek(const Weights& weights, const ModelOptions& options, const DeepseekForm& form)
     : vocabulary_(weights.tree().vocabulary), s_(read_settings(weights, options, form)) {
-  context_ = stretched_context(s_.rope);
+  for (const RopeRule& rule : s_.ropes) context_ = std::max(context_, stretched_context(rule));
   embedding_ = weights.get({.role = Role::token_embedding});
   final_norm_ = weights.get({.role = Role::final_norm});
   head_ = weights.get({.role = Role::output_head});
   const std::size_t count = weights.tree().layers;
-  for (std::size_t i = 0; i < count; ++i) layers_.push_back(read_layer(weights, i, s_, options.moe));
+  for (std::size_t i = 0; i < count; ++i)
+    layers_.push_back(read_layer(weights, i, s_, options.moe, form.by_layer));
   for (std::size_t i = count;; ++i) {
     auto frame = PredictionFrame::find(weights, i, i, {.form = NormForm::weight_last, .epsilon = s_.epsilon},
                                        kLayerModules);
     if (!frame) return;
-    modules_.push_back({read_layer(weights, i, s_, options.moe), std::move(*frame)});
+    modules_.push_back({read_layer(weights, i, s_, options.moe, form.by_layer), std::move(*frame)});
   }
 }
 

@@ -13,18 +13,11 @@
 #include "refimpl/models/deepseek.h"
 #include "refimpl/models/hashed_mixture.h"
 #include "refimpl/models/staged_model.h"
+#include "refimpl/models/stream_matrices.h"
 #include "refimpl/ops/stream_calls.h"
 
 namespace assay {
 namespace {
-
-struct StreamMatrices {
-  WeightView fn, base, scale;
-  static StreamMatrices read(const Weights& weights, const std::string& name) {
-    return {weights.find_named(name + "_fn"), weights.find_named(name + "_base"),
-            weights.find_named(name + "_scale")};
-  }
-};
 
 struct V4Layer {
   WeightView input_norm, mlp_norm;

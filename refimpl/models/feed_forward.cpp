@@ -113,6 +113,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
   if (situ) return bend(g, u, *situ, ops);
   if (limit == 0) return ops.gated_activation(g, u, form);
+  if (limit_first) return ops.gated_activation(cut_above(g, limit, ops), ops.clamp(u, limit), form);
   return ops.scale(cut_above(ops.activation(g, form.activation), limit, ops), ops.clamp(u, limit));
 }
 
@@ -193,6 +194,7 @@ Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) co
     one.down = experts.down[e];
     one.form = experts.form;
     one.limit = limit;
+    one.limit_first = limit_first;
     one.situ = situ;
     return one.forward(rows, ops);
   };

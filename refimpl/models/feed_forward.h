@@ -27,6 +27,7 @@ struct GatedMlp {
   std::optional<SituForm> situ;           // in place of `form`
   double gate_scale = 1, down_scale = 1;  // Falcon-H1
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
+  bool limit_first = false;               // … or the gate does, before act (GLM-5.3, HY4)
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
 
@@ -49,9 +50,10 @@ struct Mixture {
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;
   Norm latent_norm;
-  bool by_logits = false;        // chosen by logit_choice()
-  double router_cap = 0;         // of the router's logits: cap · tanh(x / cap); 0: none
-  double limit = 0;              // of what experts' gates and ups give, as GatedMlp's
+  bool by_logits = false;  // chosen by logit_choice()
+  double router_cap = 0;   // of the router's logits: cap · tanh(x / cap); 0: none
+  double limit = 0;        // of what experts' gates and ups give, as GatedMlp's
+  bool limit_first = false;
   std::optional<double> jitter;  // chosen by sparse_mixer(), whatever `rule` says
   bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is
   std::optional<SituForm> situ;  // of the routed experts, in place of experts.form

@@ -1,13 +1,20 @@
 #include "refimpl/models/latent_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/system/error.h"
+#include "refimpl/ops/mla_matrices.h"
 
 namespace assay {
 namespace {
 
-constexpr double kIndexNormEpsilon = 1e-6;
+// The rows that a query sees through a window, of a sequence of so many `keys`.
+std::vector<std::int32_t> rows_in_window(const PagedKvView& rows, const Batch::Sequence& sequence,
+                                         std::size_t keys, std::size_t token, std::size_t window) {
+  const std::size_t end = keys - sequence.count + (token - sequence.first) + 1, seen = std::min(end, window);
+  return row_table(rows, end - seen, seen);
+}
 
 // For every query the cache's rows it attends to, as pages of one row; where it may see few enough, all of them.
 // `picked` holds the pages, as long as the call is.
@@ -17,7 +24,7 @@ void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const L
   for (const Batch::Sequence& sequence : batch.sequences) {
     const PagedKvView rows = sequence.cache->keys(layer);
     const std::size_t keys = sequence.cache->rows(layer) + sequence.count;
-    if (s.top_k == 0 || keys <= s.top_k) {
+    if ((s.top_k == 0 || keys <= s.top_k) && (s.window == 0 || keys <= s.window)) {
       call.sequences.push_back({.first = sequence.first,
                                 .queries = sequence.count,
                                 .keys = keys,
@@ -26,9 +33,14 @@ void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const L
       continue;
     }
     for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t) {
-      std::vector<std::int32_t>& attended = picked[t] = chosen.keys.at(t);
-      for (std::int32_t& key : attended)
-        key = static_cast<std::int32_t>(rows.row(static_cast<std::size_t>(key)));
+      std::vector<std::int32_t>& attended = picked[t];
+      if (s.window != 0) {
+        attended = rows_in_window(rows, sequence, keys, t, s.window);
+      } else {
+        attended = chosen.keys.at(t);
+        for (std::int32_t& key : attended)
+          key = static_cast<std::int32_t>(rows.row(static_cast<std::size_t>(key)));
+      }
       call.sequences.push_back({.first = t,
                                 .queries = 1,
                                 .keys = attended.size(),
@@ -40,15 +52,23 @@ void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const L
 
 }  // namespace
 
-LatentSettings latent_settings(const ModuleTree& tree) {
+LatentSettings latent_settings(const AttentionGeometry& g) {
   LatentSettings s;
-  const AttentionGeometry& g = tree.attention.at(0);
   s.heads = g.heads;
   s.kv_rank = g.kv_lora_rank;
   s.rope_dim = g.rope_head_dim;
   s.nope_dim = g.qk_head_dim - g.rope_head_dim;
   s.v_dim = g.v_head_dim;
   s.scale = 1 / std::sqrt(static_cast<double>(s.nope_dim + s.rope_dim));
+  s.window = g.window;
+  s.index_heads = g.indexer_heads;
+  s.index_dim = g.indexer_head_dim;
+  s.top_k = g.indexer_top_k;
+  return s;
+}
+
+LatentSettings latent_settings(const ModuleTree& tree) {
+  LatentSettings s = latent_settings(tree.attention.at(0));
   for (const AttentionGeometry& each : tree.attention) {
     s.top_k = each.indexer_top_k;
     if (each.indexer_heads == 0) continue;  // of layers that take another's choice
@@ -63,16 +83,19 @@ std::optional<KeyIndexer> KeyIndexer::find(const Weights& weights, std::size_t l
     return weights.get({.role = role, .layer = layer, .bias = bias});
   };
   if (!weights.find({.role = Role::indexer_q, .layer = layer})) return std::nullopt;
-  return KeyIndexer{get(Role::indexer_q), get(Role::indexer_k), get(Role::indexer_k_norm),
-                    get(Role::indexer_k_norm, true), get(Role::indexer_weights)};
+  return KeyIndexer{get(Role::indexer_q),       get(Role::indexer_k),
+                    get(Role::indexer_k_norm),  get(Role::indexer_k_norm, true),
+                    get(Role::indexer_weights), KeyPools::find(weights, layer)};
 }
 
 KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matrix& latents,
                              std::size_t layer, const Batch& batch, const RopeAngles& angles,
                              const LatentSettings& s, Ops& ops, const TapScope& at) const {
-  const auto rotate = [&](const Matrix& of, std::size_t heads) {  // the first elements of each head
+  const auto rotate = [&](const Matrix& of, std::size_t heads) {  // some elements of each head
+    if (angles.cos.empty()) return;
     ops.rope(of, {.heads = heads,
                   .head_dim = s.index_dim,
+                  .offset = s.index_rope_last ? s.index_dim - 2 * angles.cos.columns() : 0,
                   .cos = angles.cos,
                   .sin = angles.sin,
                   .layout = s.index_layout});
@@ -80,7 +103,7 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
   const Matrix queries = ops.linear(q_latent, q);  // [tokens, index heads · index dim]
   rotate(queries, s.index_heads);
   at("index_q", queries);
-  const Matrix keys = ops.layer_norm(ops.linear(x, k), k_norm, k_norm_bias, kIndexNormEpsilon);
+  const Matrix keys = ops.layer_norm(ops.linear(x, k), k_norm, k_norm_bias, s.index_epsilon);
   rotate(keys, 1);
   at("index_k", keys);                                 // [tokens, index dim]
   const Matrix head_weights = ops.linear(x, weights);  // [tokens, index heads]
@@ -91,14 +114,19 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
                  .sequences = {},
                  .heads = s.index_heads,
                  .head_dim = s.index_dim,
-                 .top_k = s.top_k};
+                 .top_k = pools ? s.top_k / pools->tokens() : s.top_k,
+                 .tokens_a_key = pools ? pools->tokens() : 1};
+  const Matrix kept = pools ? pools->kept(x, keys, ops) : keys;  // [tokens, width]
   for (const Batch::Sequence& sequence : batch.sequences) {
     sequence.cache->put(layer, latents.row_range(sequence.first, sequence.count),
-                        keys.row_range(sequence.first, sequence.count));
-    call.sequences.push_back(
-        {sequence.first, sequence.count, sequence.cache->length(), sequence.cache->values(layer)});
+                        kept.row_range(sequence.first, sequence.count));
+    const std::size_t before = sequence.cache->length();
+    const PagedKvView rows = sequence.cache->values(layer);
+    call.sequences.push_back({sequence.first, sequence.count, before,
+                              pools ? pools->pooled(rows, before + sequence.count, ops) : rows});
   }
   KeyChoice choice = ops.choose_keys(call);
+  if (pools) choice = pools->tokens_of(choice, batch, most_keys(s), ops);
   at("index_keys", choice.positions);
   return choice;
 }
@@ -117,12 +145,14 @@ LatentAttention LatentAttention::read(const Weights& weights, std::size_t layer)
   a.kv_a = get(Role::kv_a);
   a.kv_a_bias = bias(Role::kv_a);
   a.kv_a_norm = get(Role::kv_a_norm);
+  a.k_rope_norm = weights.find({.role = Role::k_norm, .layer = layer});
   a.k_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 1});
   a.v_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 2});
   if (!a.k_b || !a.v_b) a.kv_b = get(Role::kv_b);
   a.output = get(Role::attention_output);
   a.output_bias = bias(Role::attention_output);
   a.gate = weights.find({.role = Role::attention_gate, .layer = layer});
+  a.sinks = weights.find({.role = Role::sinks, .layer = layer});
   a.indexer = KeyIndexer::find(weights, layer);
   return a;
 }
@@ -138,6 +168,7 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   } else {
     const Matrix given = ops.linear(x, q_a, q_a_bias);
     q_latent = ops.rms_norm(given, q_a_norm, s.epsilon, NormForm::weight_last);
+    if (s.q_latent_factor != 1) q_latent = ops.multiply(q_latent, s.q_latent_factor);
     const bool gated = q_b.inputs() == 2 * q_a.outputs();
     q_all = ops.linear(gated ? ops.concatenate(q_latent, given) : q_latent, q_b);
     if (gated) {
@@ -163,10 +194,11 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
   at("latent", latent);  // [tokens, kv_rank]
   if (s.latent_factor != 1) latent = ops.multiply(latent, s.latent_factor);
   Matrix key_part = down.part(s.kv_rank, s.rope_dim);  // [tokens, rope]
+  if (k_rope_norm) key_part = ops.rms_norm(key_part, k_rope_norm, s.epsilon, NormForm::weight_last);
   if (rotates)
     ops.rope(key_part,
              {.heads = 1, .head_dim = s.rope_dim, .cos = angles.cos, .sin = angles.sin, .layout = s.layout});
-  at("k_rope", key_part);
+  if (s.rope_dim != 0) at("k_rope", key_part);
   const Matrix kept = ops.concatenate(latent, key_part);  // [tokens, kv_rank + rope]
 
   if (indexer) {
@@ -189,7 +221,7 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                .form = s.form};
   std::vector<std::vector<std::int32_t>> picked;
   add_sequences(call, batch, layer, s, chosen, picked);
-  Matrix mixed = ops.mla(call);  // [tokens, heads · v]
+  Matrix mixed = sinks ? mla_by_attention(ops, call, sinks) : ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);
   if (gate) at("attn_gated", mixed = ops.output_gate(mixed, ops.linear(x, gate)));
   if (!own_gate.empty()) at("attn_gated", mixed = ops.output_gate(mixed, own_gate));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "refimpl/models/key_pools.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/weights.h"
 #include "refimpl/ops/index_calls.h"
@@ -21,20 +22,30 @@ struct LatentSettings {
   RopeLayout layout = RopeLayout::interleaved;
   MlaForm form = MlaForm::absorbed;
   double q_factor = 1, latent_factor = 1;  // LongCat: √(hidden / rank), of queries and of normed latents
+  double q_latent_factor = 1;  // dots3-note: likewise, of the normed latents that queries are made of
+  std::size_t window = 0;      // tokens that a query sees, itself included; 0: all
   std::optional<Hyperparameters::Temperature> temperature = {};  // Mistral Small 4: of queries
   // Of the indexer. 0 of top_k: every key is attended to.
   std::size_t index_heads = 0, index_dim = 0, top_k = 0;
   RopeLayout index_layout = RopeLayout::half_split;
+  bool index_rope_last = false;  // the last elements of an indexer's heads rotate, not the first (HY4)
+  double index_epsilon = 1e-6;
   std::size_t cache_width() const { return kv_rank + rope_dim; }
-  CacheWidth cache_row() const { return {.key_width = cache_width(), .latent = kv_rank}; }
+  CacheWidth cache_row() const { return {.key_width = cache_width(), .window = window, .latent = kv_rank}; }
 };
 
-// From the shapes in the tree; the rest is the model's.
+// From the shapes in the tree; the rest is the model's. Of all layers, or of those of one geometry.
 LatentSettings latent_settings(const ModuleTree& tree);
+LatentSettings latent_settings(const AttentionGeometry& geometry);
 
 struct KeyIndexer {
   WeightView q, k, k_norm, k_norm_bias, weights;
+  std::optional<KeyPools> pools;  // GLM-5.3-Flash: these are scored, not keys
 
+  // Of what it keeps of a token.
+  std::size_t width(const LatentSettings& s) const { return (pools ? 2 : 1) * s.index_dim; }
+  // Keys that a query is given at most.
+  std::size_t most_keys(const LatentSettings& s) const { return s.top_k + (pools ? pools->tokens() - 1 : 0); }
   static std::optional<KeyIndexer> find(const Weights& weights, std::size_t layer);
   // Puts the index keys beside the latents: SequenceCache::values of the layer.
   KeyChoice choose(const Matrix& x, const Matrix& q_latent, const Matrix& latents, std::size_t layer,
@@ -48,9 +59,11 @@ struct LatentAttention {
   // of what attention gives.
   WeightView q_a, q_a_bias, q_a_norm, q_b;
   WeightView kv_a, kv_a_bias, kv_a_norm;
+  WeightView k_rope_norm;     // dots3-note: of the rotary key part, before it rotates
   WeightView kv_b, k_b, v_b;  // one matrix, or GGUF's two halves
   WeightView output, output_bias;
-  WeightView gate;  // Kimi K3: σ of it scales what attention gives
+  WeightView gate;   // Kimi K3: σ of it scales what attention gives
+  WeightView sinks;  // HY4: [heads]
   std::optional<KeyIndexer> indexer;
 
   static LatentAttention read(const Weights& weights, std::size_t layer);

@@ -30,7 +30,7 @@ const std::vector<const ModelRule*>& every_rule() {
     std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
     for (const auto table :
          {dense_kin_rules, mixture_kin_rules, odd_mixture_rules, soft_kin_rules, own_code_rules, looped_rules,
-          early_kin_rules, kin_2026_rules, seeing_kin_rules, scan_kin_rules}) {
+          early_kin_rules, kin_2026_rules, latent_2026_rules, seeing_kin_rules, scan_kin_rules}) {
       for (const ModelRule& rule : table()) all.push_back(&rule);
     }
     return all;

@@ -14,6 +14,7 @@ std::span<const ModelRule> looped_rules();
 std::span<const ModelRule> soft_kin_rules();
 std::span<const ModelRule> early_kin_rules();
 std::span<const ModelRule> kin_2026_rules();
+std::span<const ModelRule> latent_2026_rules();
 std::span<const ModelRule> seeing_kin_rules();
 std::span<const ModelRule> scan_kin_rules();
 

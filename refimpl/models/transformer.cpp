@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
 #include "refimpl/models/experts_beside.h"
 #include "refimpl/models/latent_attention.h"
+#include "refimpl/models/name_stem.h"
 #include "refimpl/models/per_layer_input.h"
 #include "refimpl/models/residual_mix.h"
 #include "refimpl/models/rope_table.h"
@@ -92,17 +94,6 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   return mixture;
 }
 
-// Null: the layer attends to nothing. Layers of multi-token prediction come after the others.
-const AttentionGeometry* geometry_of(const ModuleTree& tree, std::size_t layer) {
-  for (const auto* all : {&tree.attention, &tree.mtp_attention}) {
-    for (const AttentionGeometry& geometry : *all) {
-      if (std::find(geometry.layers.begin(), geometry.layers.end(), layer) != geometry.layers.end())
-        return &geometry;
-    }
-  }
-  return nullptr;
-}
-
 // The attention of a pass behind the first: caches of one layer's passes lie side by side.
 HeadAttention attention_of_pass(const Weights& weights, std::size_t layer, std::size_t pass,
                                 const DecoderForm& form, const NormRule& norm) {
@@ -129,12 +120,6 @@ void read_token_mixers(const Weights& weights, const DecoderForm& form, const No
     layer.attention.emplace(weights, layer.index, *geometry, form.attention, norm);
 }
 
-// "model." of "model.embed_tokens.weight".
-std::string stem(const Weights& weights) {
-  const std::string& name = *weights.get({.role = Role::token_embedding}).name;
-  return name.substr(0, name.rfind("embed_tokens"));
-}
-
 DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
                         const DecoderForm& form) {
   const NormReader norms(weights, form);
@@ -159,7 +144,7 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
       layer.mixture = std::move(mixture);
   }
   if (form.residual_block != 0) {
-    const std::string name = fmt::format("{}layers.{}.", stem(weights), index);
+    const std::string name = fmt::format("{}layers.{}.", name_stem(weights), index);
     layer.attention_mix = ResidualMix::read(weights, name + "self_attention_res");
     layer.mlp_mix = ResidualMix::read(weights, name + "mlp_res");
   }
@@ -234,7 +219,8 @@ class Decoder : public StagedModel {
     if (form.passes > 1) add_passes(weights, activation, norms.rule());
     prediction_ = read_prediction(weights, activation, form);
     if (form.stream_mixes != nullptr) stream_mixes_ = *form.stream_mixes;
-    if (form.residual_block != 0) output_mix_ = ResidualMix::read(weights, stem(weights) + "output_attn_res");
+    if (form.residual_block != 0)
+      output_mix_ = ResidualMix::read(weights, name_stem(weights) + "output_attn_res");
   }
 
   std::size_t vocabulary() const override { return head_.outputs(); }

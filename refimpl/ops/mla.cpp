@@ -45,7 +45,7 @@ void place(const Matrix& from, const Matrix& to, std::size_t first) {
   });
 }
 
-Matrix absorbed(Ops& ops, const MlaCall& call) {
+Matrix absorbed(Ops& ops, const MlaCall& call, const WeightView& sinks) {
   const std::size_t qk = call.nope_dim + call.rope_dim, width = call.kv_rank + call.rope_dim;
   const Matrix q = ops.allocate(call.q.rows(), call.heads * width);  // [tokens, heads · (kv_rank + rope)]
   for (std::size_t h = 0; h < call.heads; ++h) {
@@ -59,7 +59,8 @@ Matrix absorbed(Ops& ops, const MlaCall& call) {
                           .kv_heads = 1,
                           .qk_dim = width,
                           .v_dim = call.kv_rank,
-                          .scale = call.scale};
+                          .scale = call.scale,
+                          .sinks = sinks};
   for (SequenceMetadata& span : shared.sequences) span.value_rows = span.key_rows;  // the latent comes first
   const Matrix mixed = ops.attention(shared);                         // [tokens, heads · kv_rank]
   Matrix out = ops.allocate(call.q.rows(), call.heads * call.v_dim);  // [tokens, heads · v]
@@ -89,25 +90,30 @@ SequenceMetadata expand(Ops& ops, const MlaCall& call, const SequenceMetadata& s
   return expanded;
 }
 
-Matrix naive(Ops& ops, const MlaCall& call) {
+Matrix naive(Ops& ops, const MlaCall& call, const WeightView& sinks) {
   AttentionCall full = {.q = call.q,
                         .sequences = {},
                         .heads = call.heads,
                         .kv_heads = call.heads,
                         .qk_dim = call.nope_dim + call.rope_dim,
                         .v_dim = call.v_dim,
-                        .scale = call.scale};
+                        .scale = call.scale,
+                        .sinks = sinks};
   for (const SequenceMetadata& span : call.sequences) full.sequences.push_back(expand(ops, call, span));
   return ops.attention(full);
 }
 
 }  // namespace
 
-Matrix ReferenceOps::run(const MlaCall& call) {
+Matrix mla_by_attention(Ops& ops, const MlaCall& call, const WeightView& sinks) {
   if (call.q.columns() != call.heads * (call.nope_dim + call.rope_dim))
     throw Error::internal(fmt::format("mla: q [{}, {}] for {} heads of {} + {}", call.q.rows(),
                                       call.q.columns(), call.heads, call.nope_dim, call.rope_dim));
-  return call.form == MlaForm::absorbed ? absorbed(*this, call) : naive(*this, call);
+  return call.form == MlaForm::absorbed ? absorbed(ops, call, sinks) : naive(ops, call, sinks);
+}
+
+Matrix ReferenceOps::run(const MlaCall& call) {
+  return mla_by_attention(*this, call);
 }
 
 }  // namespace assay

@@ -7,6 +7,8 @@
 //
 // sinkhorn divides columns by their sum + ε, then rows and columns in turn. After the last layer the streams are
 // read once more, by weights of their own.
+//
+// Independent ones (HY4) mix nothing: write is magnitude · σ(c) + ε, and stream k becomes write_k · y + x_k, rounded once.
 #pragma once
 
 #include <vector>
@@ -16,20 +18,21 @@
 namespace assay {
 
 struct StreamWeightsCall {
-  Matrix streams;              // [tokens, m · width]
-  WeightView fn;               // [(2 + m) m, m · width], or [m, m · width]: to read alone
-  WeightView base;             // a number a row of fn
-  WeightView scale;            // of read, write and mix; or of read
-  std::size_t count = 1;       // m
+  Matrix streams;         // [tokens, m · width]
+  WeightView fn;          // [(2 + m) m, m · width]; [2 m, …]: nothing is mixed; [m, …]: to read alone
+  WeightView base;        // a number a row of fn
+  WeightView scale;       // of read, write and mix; or of read
+  std::size_t count = 1;  // m
   std::size_t iterations = 1;  // of Sinkhorn's
   double epsilon = 0;          // of the weights
-  double norm_epsilon = 0;     // of the root mean square
+  double magnitude = 2, write_epsilon = 0;
+  double norm_epsilon = 0;  // of the root mean square
 };
 
 // Of each token, never rounded to bfloat16: references keep them in float32.
 struct StreamWeights {
   std::vector<double> read, write;  // [tokens, m]
-  std::vector<double> mix;          // [tokens, m · m], by rows
+  std::vector<double> mix;          // [tokens, m · m], by rows; or none
 };
 
 // No kernels yet: plain loops, whatever Ops the rest runs on.

@@ -40,7 +40,8 @@ void finish_weights(std::span<double> c, const std::vector<double>& scale, const
   for (std::size_t i = 0; i < c.size(); ++i) c[i] = c[i] * scale[std::min<std::size_t>(i / m, 2)] + base[i];
   for (std::size_t i = 0; i < m; ++i) c[i] = squashed(c[i]) + call.epsilon;
   if (c.size() == m) return;
-  for (std::size_t i = m; i < 2 * m; ++i) c[i] = 2 * squashed(c[i]);
+  for (std::size_t i = m; i < 2 * m; ++i) c[i] = call.magnitude * squashed(c[i]) + call.write_epsilon;
+  if (c.size() == 2 * m) return;
   const std::span mix = c.subspan(2 * m);
   for (std::size_t row = 0; row < m; ++row) {
     softmax_three_pass(mix.subspan(row * m, m));
@@ -51,9 +52,9 @@ void finish_weights(std::span<double> c, const std::vector<double>& scale, const
 
 void check(const StreamWeightsCall& call, std::size_t bases, std::size_t scales) {
   const std::size_t m = call.count, rows = call.fn.rows;
-  const bool alone = rows == m;
-  if (m == 0 || (!alone && rows != (2 + m) * m) || call.fn.columns != call.streams.columns() ||
-      bases != rows || scales != (alone ? 1U : 3U))
+  const std::size_t parts = rows == m ? 1 : rows == 2 * m ? 2 : 3;
+  if (m == 0 || (parts == 3 && rows != (2 + m) * m) || call.fn.columns != call.streams.columns() ||
+      bases != rows || scales != parts)
     throw Error::internal(
         fmt::format("stream_weights: fn [{}, {}], {} bases and {} scales for {} streams of {}", rows,
                     call.fn.columns, bases, scales, m, call.streams.columns()));
@@ -88,7 +89,7 @@ StreamWeights stream_weights(Ops& ops, const StreamWeightsCall& call) {
     part(weights.read, 0, m);
     if (rows == m) continue;
     part(weights.write, m, m);
-    part(weights.mix, 2 * m, m * m);
+    if (rows != 2 * m) part(weights.mix, 2 * m, m * m);
   }
   return weights;
 }
@@ -114,6 +115,10 @@ Matrix write_streams(Ops& ops, const Matrix& streams, const Matrix& y, const Str
   std::vector<double> out(x.size());
   for (std::size_t place = 0; place < out.size(); ++place) {
     const std::size_t i = place % width, k = place / width % m, t = place / (width * m);
+    if (weights.mix.empty()) {
+      out[place] = weights.write[t * m + k] * given[t * width + i] + x[place];
+      continue;
+    }
     double sum = 0;
     for (std::size_t j = 0; j < m; ++j)
       sum += stage(weights.mix[(t * m + j) * m + k]) * x[(t * m + j) * width + i];

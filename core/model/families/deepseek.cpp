@@ -158,8 +158,9 @@ ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, std::st
 
 Hyperparameters read_with(ConfigReader& config, const ModuleTree& tree, std::string_view method,
                           const DeepseekForward& of_class) {
-  Hyperparameters h =
-      read_forward(config, tree, {.epsilon = of_class.epsilon, .rope = {.context = of_class.context}});
+  Hyperparameters h = read_forward(
+      config, tree,
+      {.epsilon = of_class.epsilon, .rope = {.context = of_class.context}, .rotates = of_class.rotates});
   h.interleaved_pairs = !of_class.pairs_by_config || config.flag("rope_interleave", true);
   if (tree.experts > 0) h.routing = read_routing(config, tree, method, of_class);
   return h;

@@ -33,6 +33,7 @@ struct DeepseekForward {
   std::size_t context = 4096;                   // max_position_embeddings
   double epsilon = 1e-6;                        // rms_norm_eps
   bool pairs_by_config = true;                  // rope_interleave is read; else it is always so
+  bool rotates = true;                          // one rope for all layers; else the caller reads its own
 };
 Hyperparameters read_deepseek_forward(ConfigReader& config, const ModuleTree& tree,
                                       const DeepseekForward& of_class);

@@ -123,9 +123,6 @@ void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
   const Indexer i = read_indexer(config, 16);
   Mixture m = read_kin_mixture(config, tree, d, {256, 8, 768});
   m.stacks = Mixture::Stacks::output_major;
-  m.shared_names = {"linear_gate", "up_proj", "down_proj"};
-  GatedMlp mlp = d.mlp();
-  mlp.gate = "linear_gate";
   const auto is_sparse = kin_sparse_layers(config, d.layers), is_indexed = hy_v4_indexed(config, d.layers);
   const Quantity streams = config.size("hc_mult", 4), two = Quantity(2) * streams;
   const auto groups = group_layers(
@@ -136,14 +133,14 @@ void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
       },
       [&](Module& layer, std::uint64_t l) {
         add_pre_norms(layer, d.hidden);
-        add_hyper_connection(layer, "hc_pre.hc_attn_layer.hc_", two, 2, streams, d.hidden);
-        add_hyper_connection(layer, "hc_pre.hc_mlp_layer.hc_", two, 2, streams, d.hidden);
+        add_hyper_connection(layer, "hc_attn_layer.hc_pre.hc_", two, 2, streams, d.hidden);
+        add_hyper_connection(layer, "hc_mlp_layer.hc_pre.hc_", two, 2, streams, d.hidden);
         layer.children = {hy_v4_attention(a, is_indexed(l) ? &i : nullptr, config),
-                          is_sparse(l) ? mixture(m) : gated_mlp(mlp)};
+                          is_sparse(l) ? mixture(m) : gated_mlp(d.mlp())};
       });
   add_frame(tree, d, groups);
   Module together{"model", "streams to one", {}, {}, {}};
-  add_hyper_connection(together, "hc_pre.hc_head.hc_head_", streams, 1, streams, d.hidden);
+  add_hyper_connection(together, "hc_head.hc_head_", streams, 1, streams, d.hidden);
   tree.modules.insert(tree.modules.end() - 2, std::move(together));
   AttentionGeometry indexed = geometry(a, layers_where(d.layers, is_indexed));
   i.note(indexed);
@@ -160,12 +157,21 @@ Hyperparameters forward_axk2(ConfigReader& config, const ModuleTree& tree) {
       config, tree, {.groups = 1, .chosen_groups = 1, .context = 131072, .pairs_by_config = false});
 }
 
+// Pairs of what turns together are not read of the config.
+Hyperparameters forward_hy_v4(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_deepseek_forward(
+      config, tree,
+      {.groups = 1, .chosen_groups = 1, .routed_scale = 2.827, .context = 262144, .epsilon = 1e-5});
+  h.interleaved_pairs = false;
+  return h;
+}
+
 constexpr std::string_view kAxk2Architectures[] = {"AXK2ForCausalLM"}, kAxk2Types[] = {"axk2"};
 constexpr std::string_view kHyV4Architectures[] = {"HYV4ForCausalLM"}, kHyV4Types[] = {"hy_v4"};
 
 }  // namespace
 
 const Family kAxk2 = {"axk2", "A.X K2", kAxk2Architectures, kAxk2Types, {}, describe_axk2, forward_axk2};
-const Family kHyV4 = {"hy_v4", "HY4", kHyV4Architectures, kHyV4Types, {}, describe_hy_v4};
+const Family kHyV4 = {"hy_v4", "HY4", kHyV4Architectures, kHyV4Types, {}, describe_hy_v4, forward_hy_v4};
 
 }  // namespace assay::families

@@ -7,6 +7,7 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward.h"
 #include "core/system/json.h"
 
 namespace assay::families {
@@ -171,12 +172,44 @@ void describe_dots3_note(ConfigReader& config, ModuleTree& tree) {
   }
 }
 
+// Layers with a window rotate by another base than those without, unless rope_parameters say one for all.
+RopeRule dots3_rope(ConfigReader& config, const AttentionGeometry& g) {
+  const ParsedJson *told = object_in(config, "rope_parameters"), *older = object_in(config, "rope_scaling");
+  const bool tells = (told != nullptr && !told->empty()) || (older != nullptr && !older->empty());
+  const bool by_kind = told != nullptr &&
+                       std::any_of(told->begin(), told->end(), [](const auto& of) { return of.is_object(); });
+  const bool narrow = g.window != 0;
+  const RopeClass of_class = {.theta = narrow && !tells ? 5e4 : 8e7,
+                              .context = 524288,
+                              .theta_key = narrow && !tells ? "swa_rope_theta" : "rope_theta"};
+  const char* kind = narrow                 ? "sliding_attention"
+                     : g.indexer_top_k == 0 ? "full_attention"
+                                            : "indexed_attention";
+  return read_rope(config, g.rope_head_dim, of_class, by_kind ? kind : "");
+}
+
+Hyperparameters forward_dots3_note(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_deepseek_forward(config, tree,
+                                            {.groups = 1,
+                                             .chosen_groups = 1,
+                                             .routed_scale = 1,
+                                             .context = 524288,
+                                             .epsilon = 1e-5,
+                                             .pairs_by_config = false,
+                                             .rotates = false});
+  for (const AttentionGeometry& g : tree.attention) {
+    for (const std::uint64_t layer : g.layers) h.rope_of.at(layer) = h.ropes.size();
+    h.ropes.push_back(dots3_rope(config, g));
+  }
+  return h;
+}
+
 constexpr std::string_view kDots3Architectures[] = {"Dots3NoteForCausalLM"},
                            kDots3Types[] = {"dots3_note_text", "dots3_note"};
 
 }  // namespace
 
 const Family kDots3Note = {"dots3_note", "dots3-note (text)", kDots3Architectures, kDots3Types,
-                           {},           describe_dots3_note};
+                           {},           describe_dots3_note, forward_dots3_note};
 
 }  // namespace assay::families

@@ -21,10 +21,10 @@ namespace {
 using namespace families;
 
 constexpr GgufGroup (*kGgufGroups[])() = {
-    gguf_dense,         gguf_phi,          gguf_mixtures,     gguf_recurrent,  gguf_hybrid,
-    gguf_vision,        gguf_2023,         gguf_latent,       gguf_latent_own, gguf_2026,
-    gguf_hybrid_2026,   gguf_qkv,          gguf_deepseek_v4,  gguf_kimi_k3,    gguf_lightning,
-    gguf_mixtures_2026, gguf_windows_2026, gguf_nemotron_nas, gguf_own_code};
+    gguf_dense,         gguf_phi,          gguf_mixtures,    gguf_recurrent,    gguf_hybrid,
+    gguf_vision,        gguf_2023,         gguf_latent,      gguf_latent_own,   gguf_2026,
+    gguf_hybrid_2026,   gguf_qkv,          gguf_deepseek_v4, gguf_kimi_k3,      gguf_lightning,
+    gguf_mixtures_2026, gguf_windows_2026, gguf_latent_2026, gguf_nemotron_nas, gguf_own_code};
 
 // Of the families with GgufRules those whose metadata tell every shape of config.json: the test GgufFamilies reads
 // each of them back.

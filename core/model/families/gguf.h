@@ -25,6 +25,7 @@ GgufGroup gguf_kimi_k3();
 GgufGroup gguf_lightning();
 GgufGroup gguf_mixtures_2026();
 GgufGroup gguf_windows_2026();
+GgufGroup gguf_latent_2026();
 GgufGroup gguf_nemotron_nas();
 GgufGroup gguf_own_code();
 

@@ -284,7 +284,117 @@ std::string hunyuan_moe(const GgufFacts& facts) {
   return {};
 }
 
+// Dense layers come first, as one number says it; experts are chosen of one group; no projection has a bias; layers before any
+// indexer have none whose choice they could take.
+std::string latent_of_2026(const GgufFacts& facts) {
+  const std::string why =
+      untold(facts, {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                     "moe_intermediate_size", "n_routed_experts", "n_shared_experts", "num_experts_per_tok",
+                     "norm_topk_prob", "routed_scaling_factor", "rms_norm_eps", "index_n_heads",
+                     "index_head_dim", "index_topk", "hidden_act", "max_position_embeddings"});
+  if (!why.empty()) return why;
+  bool experts = false;
+  const ParsedJson* types = facts.find("mlp_layer_types");
+  for (std::uint64_t i = 0; types != nullptr && types->is_array() && i < types->size(); ++i) {
+    if (experts && (*types)[i] == "dense")
+      return fmt::format("layer {} is dense behind layers with experts, and a GGUF counts the first ones", i);
+    experts = experts || (*types)[i] != "dense";
+  }
+  if (const ParsedJson* every = facts.find("moe_layer_freq");
+      every != nullptr && every->is_number() && *every != 1)
+    return fmt::format("moe_layer_freq is {}, and a GGUF counts the first, dense layers", every->dump());
+  if (facts.number("n_group", 1) != 1) return "n_group is not 1, and llama.cpp chooses of one group here";
+  if (is(facts, "attention_bias", true)) return "attention_bias is true, and llama.cpp has no biases here";
+  if (facts.rope.value("rope_type", "default") != "default")
+    return "rope scaling is not default, and llama.cpp stretches scores otherwise here";
+  return {};
+}
+
+std::string hy_v4(const GgufFacts& facts) {
+  std::string why = latent_of_2026(facts);
+  if (why.empty())
+    why = untold(facts, {"indexer_types", "hc_mult", "hc_eps", "hc_magnitude", "swiglu_limit"});
+  if (why.empty() && facts.find("first_k_dense_replace") == nullptr) why = untold(facts, {"mlp_layer_types"});
+  if (!why.empty()) return why;
+  const ParsedJson* types = facts.find("mlp_layer_types");
+  if (const ParsedJson* first = facts.find("first_k_dense_replace"); first != nullptr && types != nullptr) {
+    std::uint64_t dense = 0;
+    while (dense < types->size() && (*types)[dense] == "dense") ++dense;
+    if (*first != dense)
+      return fmt::format("first_k_dense_replace is {}, and mlp_layer_types has {} dense layers first",
+                         first->dump(), dense);
+  }
+  if (whole(facts, "index_head_dim", 128) <= whole(facts, "qk_rope_head_dim", 64))
+    return "index_head_dim is no larger than qk_rope_head_dim, as llama.cpp's hy_v4 asks";
+  if (facts.find("scoring_func") != nullptr && !is(facts, "scoring_func", "sigmoid"))
+    return "scoring_func is not sigmoid";
+  return own_head(facts);
+}
+
+std::string dots3note(const GgufFacts& facts) {
+  std::string why = latent_of_2026(facts);
+  if (why.empty())
+    why = untold(facts, {"layer_types", "scoring_func", "swa_rope_theta", "rope_theta", "sliding_window_size",
+                         "swa_num_attention_heads", "swa_q_lora_rank", "swa_kv_lora_rank",
+                         "swa_qk_nope_head_dim", "swa_qk_rope_head_dim", "swa_v_head_dim"});
+  if (!why.empty()) return why;
+  if (facts.find("per_layer_config") != nullptr || facts.find("rope_parameters") != nullptr)
+    return "layers are told by per_layer_config or rope_parameters, which llama.cpp's converter does not "
+           "read";
+  std::size_t narrow_kinds = 0;
+  for (const AttentionGeometry& g : facts.tree.attention) narrow_kinds += g.window != 0 ? 1 : 0;
+  if (narrow_kinds == 0 || narrow_kinds == facts.tree.attention.size())
+    return "layers are all of one kind, and llama.cpp's dots3note asks for some with a window and some "
+           "without";
+  for (const AttentionGeometry& g : facts.tree.attention)
+    if (g.window == 0 && g.indexer_heads == 0)
+      return "layers without a window have no indexer (use_dsa), which llama.cpp's dots3note asks for";
+  if (!is(facts, "apply_mla_qkv_lora_rescale", true))
+    return "apply_mla_qkv_lora_rescale is not said, and norms would be written without what the class "
+           "multiplies by";
+  for (const auto& [narrow, wide] :
+       {std::pair{"swa_q_lora_rank", "q_lora_rank"}, {"swa_qk_rope_head_dim", "qk_rope_head_dim"}})
+    if (facts.number(narrow) != facts.number(wide))
+      return fmt::format("{} is {} and {} {}, and a GGUF has one of both", narrow, facts.number(narrow), wide,
+                         facts.number(wide));
+  if (facts.number("swa_qk_nope_head_dim") + facts.number("swa_qk_rope_head_dim") !=
+      facts.number("swa_head_dim", 256))
+    return "swa_head_dim is not swa_qk_nope_head_dim and swa_qk_rope_head_dim together";
+  const double shared =
+      facts.number("moe_shared_expert_intermediate_size|shared_experts_intermediate_size", 1536);
+  if (shared != facts.number("moe_intermediate_size"))
+    return fmt::format("shared experts are {} wide, and llama.cpp's dots3note has them as wide as others",
+                       shared);
+  return {};
+}
+
+std::string glm5_next(const GgufFacts& facts) {
+  std::string why = latent_of_2026(facts);
+  if (why.empty())
+    why = untold(facts, {"layer_types", "first_k_dense_replace", "linear_attn_config.num_heads",
+                         "linear_attn_config.head_dim", "linear_attn_config.short_conv_kernel_size",
+                         "linear_attn_config.gate_lower_bound", "mla_use_nope", "index_kpool", "hc_mult",
+                         "hc_eps", "hc_sinkhorn_iters", "swiglu_limit"});
+  if (!why.empty()) return why;
+  if (facts.number("linear_attn_config.num_heads") != facts.number("num_attention_heads", 64))
+    return "linear_attn_config.num_heads is not num_attention_heads, and a GGUF keeps one of them";
+  if (facts.number("hc_mult") != 4) return "hc_mult is not 4, which llama.cpp's glm5-next takes alone";
+  if (facts.number("index_kpool") < 2)
+    return "index_kpool is below 2, and llama.cpp's glm5-next asks for more";
+  for (const auto& list : {facts.find("layer_types"), facts.find("indexer_types")})
+    if (list != nullptr && list->is_array() && list->size() != facts.tree.layers)
+      return "layer_types or indexer_types are not as many as layers";
+  if (facts.find("indexer_types") == nullptr &&
+      (facts.find("index_topk_pattern") != nullptr || facts.number("index_topk_freq", 1) > 1))
+    return "which layers have an indexer is not told by indexer_types, which alone llama.cpp's converter "
+           "reads";
+  return own_head(facts);
+}
+
 constexpr GgufDemand kDemands[] = {{"deepseek4", deepseek4},
+                                   {"hy_v4", hy_v4},
+                                   {"dots3note", dots3note},
+                                   {"glm5-next", glm5_next},
                                    {"kimi-linear|kimi-k3", ungrouped},
                                    {"kimi-k3", kimi_k3},
                                    {"minimax-01", minimax01},

@@ -118,13 +118,18 @@ void describe_glm5_next(ConfigReader& config, ModuleTree& tree) {
         glm_ocr_tower(*vision, "model.visual", vision->size("projection_intermediate_size", 10240)));
 }
 
+Hyperparameters forward_glm5_next(ConfigReader& config, const ModuleTree& tree) {
+  return read_deepseek_forward(
+      config, tree, {.groups = 1, .chosen_groups = 1, .context = 1048576, .epsilon = 1e-5, .rotates = false});
+}
+
 constexpr std::string_view kGlm5NextArchitectures[] = {"Glm5NextForConditionalGeneration",
                                                        "Glm5NextForCausalLM"};
 constexpr std::string_view kGlm5NextTypes[] = {"glm5_next", "glm5_next_text"};
 
 }  // namespace
 
-const Family kGlm5Next = {"glm5_next", "GLM-5.3-Flash",   kGlm5NextArchitectures, kGlm5NextTypes,
-                          {},          describe_glm5_next};
+const Family kGlm5Next = {"glm5_next", "GLM-5.3-Flash",    kGlm5NextArchitectures, kGlm5NextTypes,
+                          {},          describe_glm5_next, forward_glm5_next};
 
 }  // namespace assay::families

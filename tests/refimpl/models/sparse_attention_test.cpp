@@ -4,6 +4,8 @@
 
 #include "refimpl/ops/index_calls.h"
 #include "tests/refimpl/models/golden_run.h"
+#include "tests/refimpl/models/kin_families.h"
+#include "tests/refimpl/models/made_weights.h"
 
 namespace assay {
 namespace {
@@ -108,6 +110,77 @@ TEST(SparseAttention, MultiTokenPrediction) {
     EXPECT_LE(largest_difference(Runner(model, Precision::f64).draft(tokens_of(tensors.at("tokens"))), truth),
               kOfDoubles * largest(truth))
         << model;
+  }
+}
+
+// Of data/fixtures/kin: windows of latents, streams that are not mixed, pools of keys.
+constexpr const char* kMade[] = {"dots3_note_text", "hy_v4", "glm5_next"};
+
+nlohmann::json made_variants(const std::string& family) {
+  return nlohmann::json::parse(test::read_file(test::kin_folder() / (family + ".json")));
+}
+
+// The error of a made model that cannot be run, or "computed".
+std::string made_refusal(const nlohmann::json& config) {
+  const test::TempDir place;
+  try {
+    test::put_made_model(place.path(), config.dump());
+    Runner run(place.path(), Precision::f32);
+  } catch (const Error& error) {
+    return error.line();
+  }
+  return "computed";
+}
+
+TEST(SparseAttention, WhatMadeModelsReadIsTakenBack) {
+  for (const std::string family : kMade) {
+    for (const auto& entry : made_variants(family)) {
+      SCOPED_TRACE(entry["config"].dump());
+      const test::TempDir place;
+      test::put_made_model(place.path(), entry["config"].dump());
+      const std::vector<TokenId> tokens = entry["tokens"];
+      Runner whole(place.path(), Precision::f32), again(place.path(), Precision::f32);
+      const std::vector<double> logits = whole(tokens);
+      constexpr std::size_t kKept = 4;
+      const std::span all(tokens);
+      again({all.begin(), all.begin() + kKept});
+      again.step({tokens[0], tokens[2], tokens[1]});  // what was guessed, and wrong
+      again.take_back(kKept);
+      const std::vector<double> rest = again.step({all.begin() + kKept, all.end()});
+      EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), logits.rbegin()));
+    }
+  }
+}
+
+TEST(SparseAttention, Hy4RotatesAsTheVariantSays) {
+  for (const auto& entry : made_variants("hy_v4")) {
+    if (entry["config"]["qk_rope_head_dim"] == 2) continue;  // one pair
+    const test::TempDir place;
+    test::put_made_model(place.path(), entry["config"].dump());
+    const std::vector<TokenId> tokens = entry["tokens"];
+    Runner plain(place.path(), Precision::f64),
+        named(place.path(), Precision::f64, {.variant = "transformers"}),
+        other(place.path(), Precision::f64, {.variant = "sglang"});
+    const std::vector<double> logits = plain(tokens);
+    EXPECT_EQ(logits, named(tokens));
+    EXPECT_GT(largest_difference(logits, other(tokens)), 1e-6 * largest(logits));
+  }
+}
+
+TEST(SparseAttention, OtherSwitchesOfMadeModelsAreRefused) {
+  for (const auto& [family, key, value] : std::vector<std::tuple<std::string, std::string, nlohmann::json>>{
+           {"dots3_note_text", "apply_mla_qkv_lora_rescale", false},
+           {"dots3_note_text", "swa_attention_gate_type", "elementwise"},
+           {"hy_v4", "swiglu_limit", 0},
+           {"hy_v4", "gating_type", "headwise"},
+           {"hy_v4", "hidden_act", "gelu"},
+           {"glm5_next", "index_kpool_always_select_tail", false},
+           {"glm5_next", "swiglu_limit", -1},
+           {"glm5_next", "mla_use_nope", false}}) {
+    nlohmann::json config = made_variants(family)[0]["config"];
+    EXPECT_EQ(made_refusal(config), "computed");
+    (config.contains("text_config") ? config["text_config"] : config)[key] = value;
+    EXPECT_NE(made_refusal(config).find(key), std::string::npos) << family << ": " << made_refusal(config);
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "core/numeric/primes.h"
 #include "core/system/error.h"
 #include "refimpl/ops/as_it_is.h"
 
@@ -32,19 +34,6 @@ std::vector<std::uint64_t> multipliers(const NgramForm& form, std::size_t vocabu
   return made;
 }
 
-std::uint64_t next_prime(std::uint64_t n) {
-  const auto is_prime = [](std::uint64_t x) {
-    if (x < 4) return x > 1;
-    if (x % 2 == 0) return false;
-    for (std::uint64_t d = 3; d * d <= x; d += 2)
-      if (x % d == 0) return false;
-    return true;
-  };
-  do ++n;
-  while (!is_prime(n));
-  return n;
-}
-
 // Taps of a filter `step` inputs apart, as one over all inputs between them.
 OwnWeight spread(const WeightView& filter, std::size_t step) {
   const std::size_t kernel = filter.columns, all = (kernel - 1) * step + 1;
@@ -56,6 +45,16 @@ OwnWeight spread(const WeightView& filter, std::size_t step) {
     for (std::size_t i = 0; i < kernel; ++i) wide.values[c * all + i * step] = taps.at(i);
   }
   return wide;
+}
+
+// Checkpoints hold these numbers, too: those of another seed would look up other rows.
+void require_stored(const WeightView& stored, const std::vector<std::uint64_t>& made) {
+  if (!stored || stored.type != ElementType::I64 || stored.codes == nullptr) return;
+  std::vector<std::int64_t> numbers(stored.rows * stored.columns);
+  std::memcpy(numbers.data(), stored.codes, numbers.size() * sizeof(std::int64_t));
+  if (!std::equal(numbers.begin(), numbers.end(), made.begin(), made.end(),
+                  [](std::int64_t a, std::uint64_t b) { return static_cast<std::uint64_t>(a) == b; }))
+    throw Error::input("holds other numbers than config.json's seed and sizes make").tensor(*stored.name);
 }
 
 // tokens: the past ones, oldest first, then this one. Those from here on backwards, cut off at the end of a text.
@@ -95,6 +94,7 @@ std::optional<NgramBlock> NgramBlock::find(const Weights& weights, std::size_t l
     block.heads_.push_back({prime, first});
     first += prime;
   }
+  block.require_tables(weights);
   const auto get = [&](Part of, int half) {
     return weights.get({.role = Role::per_layer_embedding, .part = of, .layer = layer, .half = half});
   };
@@ -106,6 +106,16 @@ std::optional<NgramBlock> NgramBlock::find(const Weights& weights, std::size_t l
   block.dilated_ = std::make_shared<const OwnWeight>(
       spread(weights.get({.role = Role::convolution, .part = Part::dense_mlp, .layer = layer}), form.size));
   return block;
+}
+
+void NgramBlock::require_tables(const Weights& weights) const {
+  const std::string& part = *parts_.front().name;
+  const std::string path = part.substr(0, part.rfind("ngram_embedding."));
+  std::vector<std::uint64_t> rows, firsts;
+  for (const Head& head : heads_) rows.push_back(head.rows), firsts.push_back(head.first);
+  require_stored(weights.find_named(path + "layer_multipliers"), multipliers_);
+  require_stored(weights.find_named(path + "ngram_heads_vocab_sizes"), rows);
+  require_stored(weights.find_named(path + "ngram_heads_offsets"), firsts);
 }
 
 std::vector<StateShape> NgramBlock::states() const {

@@ -40,6 +40,7 @@ class NgramBlock {
   struct Head {
     std::uint64_t rows = 0, first = 0;  // of the table: its prime, and those of the heads before it
   };
+  void require_tables(const Weights& weights) const;
   Matrix embedded(std::size_t layer, std::size_t part, const Batch& batch, Ops& ops) const;
   void add_rows(const std::vector<std::uint64_t>& tokens, std::vector<double>& to) const;
   void add_row(std::uint64_t row, std::vector<double>& to) const;

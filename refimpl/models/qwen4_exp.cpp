@@ -142,7 +142,7 @@ TokenId end_of_text(const Weights& weights) {
   const auto found = config.find("eos_token_id");
   const ParsedJson* id = found == config.end() ? nullptr : &*found;
   if (id != nullptr && id->is_array() && !id->empty()) id = &id->front();
-  if (id == nullptr || !id->is_number_unsigned())
+  if (id == nullptr || !id->is_number_unsigned() || id->get<std::uint64_t>() >= weights.tree().vocabulary)
     throw Error::input("eos_token_id is no token, and n-grams end there").in(weights.config().source());
   return id->get<TokenId>();
 }

@@ -7,20 +7,12 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
+#include "core/numeric/primes.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-bool is_prime(std::uint64_t n) {
-  if (n < 4) return n > 1;
-  if (n % 2 == 0) return false;
-  for (std::uint64_t d = 3; d * d <= n; d += 2) {
-    if (n % d == 0) return false;
-  }
-  return true;
-}
 
 struct NgramTables {
   std::vector<std::uint64_t> layers;  // ascending; in the config they count from 1
@@ -57,8 +49,7 @@ std::vector<std::uint64_t> rows_of_tables(const NgramTables& t) {
   for (std::size_t layer = 0; layer < t.layers.size(); ++layer) {
     std::uint64_t sum = 0;
     for (std::uint64_t head = 0; head < t.heads; ++head) {
-      do ++prime;
-      while (!is_prime(prime));
+      prime = next_prime(prime);
       sum += prime;
     }
     rows.push_back((sum + t.divisor - 1) / t.divisor * t.divisor);

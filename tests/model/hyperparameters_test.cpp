@@ -101,7 +101,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 126U);
+  EXPECT_EQ(compared.size(), 129U);
   for (const auto& [type, count] : compared)
     EXPECT_GE(count, type == "bloom" || type == "mpt" ? 1 : 2) << type;  // whose class reads hardly anything
 }

@@ -12,7 +12,6 @@
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/kin_rules.h"
 #include "refimpl/models/ngram_block.h"
-#include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
@@ -25,7 +24,8 @@ struct Qwen4Layer {
   std::optional<NgramBlock> ngrams;
 };
 
-class Qwen4 final : public StagedModel {
+// No stages: the tables of n-grams are decoded where a block is made, and a stage has those of its own layers alone.
+class Qwen4 final : public LanguageModel {
  public:
   Qwen4(const Weights& weights, const ModelOptions& options);
 
@@ -45,23 +45,15 @@ class Qwen4 final : public StagedModel {
     return same_frequencies(rope_, length, other);
   }
 
-  std::size_t layer_count() const override { return layers_.size(); }
-  StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override {
-    const Matrix x = GatedStreams::in_each(ops.embed(batch.tokens, embedding_), streams_, ops);
+  Matrix hidden(const Batch& batch, Ops& ops, const Taps& taps) const override {
+    Matrix x = GatedStreams::in_each(ops.embed(batch.tokens, embedding_), streams_, ops);
     taps("embed", x);  // [tokens, streams · hidden]
-    return {x, {}};
-  }
-  StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
-                      const Taps& taps) const override {
     const RopeAngles angles = rope_angles(rope_, batch, ops);
-    for (std::size_t i = first; i < end; ++i) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
       batch.go_on();
-      stream.x = run_layer(i, stream.x, batch, angles, ops, TapScope(taps, "layers", i));
+      x = run_layer(i, x, batch, angles, ops, TapScope(taps, "layers", i));
     }
-    return stream;
-  }
-  Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override {
-    const Matrix x = to_head_(stream.x, ops).x;  // [tokens, hidden]
+    x = to_head_(x, ops).x;  // [tokens, hidden]
     taps("final_norm", x);
     return x;
   }

@@ -175,6 +175,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"granitemoe", {"shared_intermediate_size"}},
       {"qwen2_moe", {"num_local_experts"}},
       {"solar_open", {"intermediate_size"}},
+      {"qwen4_exp_text", {"intermediate_size", "partial_rotary_factor"}},  // of no matrix; put into ropes
       {"qwen2_vl_text", {"tie_word_embeddings"}},
       {"qwen2_5_vl_text", {"tie_word_embeddings"}},
       {"qwen3_vl_text", {"tie_word_embeddings"}},

@@ -24,7 +24,7 @@ struct Qwen4Layer {
   std::optional<NgramBlock> ngrams;
 };
 
-// No stages: the tables of n-grams are decoded where a block is made, and a stage has those of its own layers alone.
+// No stages: norms of streams and filters of n-grams are decoded where a block is made, and a stage has its own layers' alone.
 class Qwen4 final : public LanguageModel {
  public:
   Qwen4(const Weights& weights, const ModelOptions& options);
@@ -174,7 +174,9 @@ Qwen4::Qwen4(const Weights& weights, const ModelOptions& options) {
 
 std::unique_ptr<LanguageModel> make_qwen4_exp(const Weights& weights, const ModelOptions& options) {
   require_safetensors(weights);
-  require_all_heads(weights);
+  if (&weights.tree() != &weights.whole_tree())  // a rank's
+    throw Error::input("Qwen4-Exp is not computed over ranks: a rank has not all that its blocks are made of")
+        .in(weights.config().source());
   return std::make_unique<Qwen4>(weights, options);
 }
 

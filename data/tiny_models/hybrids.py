@@ -171,5 +171,5 @@ def keep_within(kind, layer, keep, keep_input):
     if kind in (*FAMILIES, "glm5_next") and hasattr(norm, "weight"):
         keep("scan_norm", norm)
         keep_input("scan", norm)
-    if hasattr(mixer, "kv_a_layernorm"):
+    if getattr(mixer, "kv_a_layernorm", None) is not None:
         keep("latent", mixer.kv_a_layernorm)

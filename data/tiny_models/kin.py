@@ -701,9 +701,9 @@ FAMILIES = {
 }
 
 
-from . import newer  # noqa: E402, which takes functions from above
+from . import newer, rules_2026  # noqa: E402, which take functions from above
 
-FAMILIES |= hybrids.FAMILIES | newer.KIN | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
+FAMILIES |= hybrids.FAMILIES | newer.KIN | rules_2026.KIN | rules_2026.behind_mistral3(mistral4) | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -886,8 +886,8 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS
-TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text")  # rotated parts of queries lie in another order there
+OF_FAMILY |= newer.TAPS | rules_2026.TAPS
+TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text", *rules_2026.TURNED)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
 
@@ -929,7 +929,7 @@ def recorded(model):
         )
         if hasattr(layer, "self_attn"):
             own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
-    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm"):
+    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm", "hyper_connection_mixer"):
         if getattr(base, name, None) is not None:
             keep("final_norm", getattr(base, name))
     source = sys.modules[type(model).__module__]
@@ -943,7 +943,7 @@ def recorded(model):
         if getattr(module, "is_kv_shared_layer", False):
             of = {"q": query}
         if hasattr(module, "kv_a_layernorm"):
-            del of["k"], of["v"]  # of a latent, which is kept
+            of = {"q": query}  # the rest is of a latent, which is kept
         if kind in TURNED:
             of = {}
         if hasattr(model.config, "rope_head_dim"):  # K2 Horizon's lie in another order in its twin
@@ -1003,7 +1003,7 @@ def run(folder, tokens, dtype):
 
 @torch.no_grad()
 def run_model(model, tokens):
-    with recorded(model) as taken:
+    with (rules_2026.recorded_passes if model.config.model_type == "hrm_text" else recorded)(model) as taken:
         taken["logits"] = model(torch.tensor([tokens]), use_cache=False).logits
     return {name: value.double().flatten() for name, value in taken.items()}
 

@@ -40,6 +40,8 @@ struct Settings {
   ResultRounding router = ResultRounding::float32;
   // MiniCPM3 scales what enters the first layer, what a layer adds, and what the head sees.
   double embedding_factor = 1, residual_factor = 1, head_factor = 1;
+  double final_cap = 0;              // of logits; 0: none
+  std::vector<double> stretch = {};  // Mistral Large 4: what frequencies are multiplied by, a pair each
 };
 
 // y = norm(x), and in A.X K2 y · σ(up(silu(down(y)))).
@@ -61,7 +63,7 @@ struct Layer {
   BlockNorm input_norm, post_attention_norm;
   WeightView mlp_post_norm;  // A.X K1, of mixtures
   LatentAttention attention;
-  LatentSettings sizes;            // of attention
+  LatentSettings sizes;            // of attention: the model's, but for what is the layer's own
   std::size_t rope = 0;            // of Settings::ropes
   GatedMlp mlp;                    // the first layers
   std::optional<Mixture> mixture;  // the others
@@ -81,8 +83,13 @@ class Deepseek final : public StagedModel {
   std::vector<CacheWidth> cache_widths() const override {
     std::vector<CacheWidth> widths;
     const auto add = [&](const Layer& layer, bool drafts) {
-      widths.push_back(layer.sizes.cache_row());
-      widths.back().value_width = layer.attention.indexer ? layer.attention.indexer->width(layer.sizes) : 0;
+      const std::size_t index = layer.attention.indexer ? layer.attention.indexer->width(layer.sizes) : 0;
+      if (layer.attention.keeps_latents()) {
+        widths.push_back(layer.sizes.cache_row());
+        widths.back().value_width = index;
+      } else {
+        widths.push_back({.key_width = index});
+      }
       widths.back().drafts = drafts;
     };
     for (const Layer& layer : layers_) add(layer, false);
@@ -95,6 +102,10 @@ class Deepseek final : public StagedModel {
   }
 
   std::size_t layer_count() const override { return layers_.size(); }
+  std::size_t cache_of(std::size_t layer) const override {
+    const LatentAttention& attention = layers_.at(layer).attention;
+    return attention.keeps_latents() ? layer : attention.reads_layer;
+  }
   StageStream enter(const Batch& batch, Ops& ops, const Taps& taps) const override;
   StageStream through(StageStream stream, std::size_t first, std::size_t end, const Batch& batch, Ops& ops,
                       const Taps& taps) const override;
@@ -108,7 +119,7 @@ class Deepseek final : public StagedModel {
  private:
   std::vector<RopeAngles> angles_of(const Batch& batch, Ops& ops) const {
     std::vector<RopeAngles> angles;  // each [tokens, rope / 2]
-    for (const RopeRule& rule : s_.ropes) angles.push_back(rope_angles(rule, batch, ops));
+    for (const RopeRule& rule : s_.ropes) angles.push_back(rope_angles(rule, batch, ops, s_.stretch));
     return angles;
   }
   Matrix run_layer(const Layer& layer, std::size_t index, Matrix x, const Batch& batch,
@@ -182,7 +193,8 @@ Matrix Deepseek::leave(const StageStream& stream, Ops& ops, const Taps& taps) co
 
 Matrix Deepseek::logits(const Matrix& hidden, Ops& ops, const Taps& taps) const {
   const Matrix seen = s_.head_factor == 1 ? hidden : ops.multiply(hidden, s_.head_factor);
-  const Matrix y = ops.linear(seen, head_);  // [rows, vocabulary]
+  Matrix y = ops.linear(seen, head_);  // [rows, vocabulary]
+  if (s_.final_cap != 0) y = ops.soft_cap(y, s_.final_cap);
   taps("logits", y);
   return y;
 }
@@ -284,10 +296,15 @@ Settings read_settings(const Weights& weights, const ModelOptions& options, cons
   if (tree.experts > 0) s.gate = deepseek_gate(tree, options.variant, form.softmax_router);
   if (form.masked_is_zero) s.gate.masked_is_zero = true;
   if (as_deepseek || form.softmax_router) s.router = ResultRounding::as_arithmetic;
+  if (form.router_in_float32) s.router = s.gate.rounding = ResultRounding::float32;
   s.attention.temperature = h.temperature;
   s.embedding_factor = h.embedding_scale;
   s.residual_factor = h.residual_scale;
   s.head_factor = h.head_scale;
+  s.final_cap = h.final_cap;
+  if (const WeightView alpha = weights.find({.role = Role::position_embedding})) {
+    for (const double a : decode_vector(alpha)) s.stretch.push_back(std::exp(a));
+  }
   s.activation.activation = activation_of(h, weights.config());
   return s;
 }
@@ -311,11 +328,18 @@ Layer read_layer(const Weights& weights, std::size_t index, const Settings& s, M
                  bool by_layer) {
   Layer layer;
   layer.sizes = by_layer ? sizes_of(weights, index, s.attention) : s.attention;
-  if (by_layer) layer.rope = hyperparameters(weights.tree()).rope_of.at(index).value_or(0);
   layer.input_norm = BlockNorm::get(weights, Role::input_norm, index);
   layer.post_attention_norm = BlockNorm::get(weights, Role::pre_feedforward_norm, index);
   layer.mlp_post_norm = weights.find({.role = Role::post_feedforward_norm, .layer = index});
   layer.attention = LatentAttention::read(weights, index);
+  const auto& rope_of = hyperparameters(weights.tree()).rope_of;
+  if (by_layer) {
+    layer.rope = rope_of.at(index).value_or(0);
+  } else if (index < rope_of.size() &&
+             !rope_of[index]) {  // all of a head is as what does not rotate elsewhere
+    layer.sizes.nope_dim += layer.sizes.rope_dim;
+    layer.sizes.rope_dim = 0;
+  }
   if (is_mixture(weights, index)) {
     layer.mixture = Mixture::read(weights, index, s.activation, mixing);
     layer.mixture->rule = s.gate;
@@ -335,6 +359,8 @@ Deepseek::Deepseek(const Weights& weights, const ModelOptions& options, const De
   const std::size_t count = weights.tree().layers;
   for (std::size_t i = 0; i < count; ++i)
     layers_.push_back(read_layer(weights, i, s_, options.moe, form.by_layer));
+  for (std::size_t i = 0; i < form.kv_sources.size(); ++i)
+    layers_.at(i).attention.reads_layer = form.kv_sources[i];
   for (std::size_t i = count;; ++i) {
     auto frame = PredictionFrame::find(weights, i, i, {.form = NormForm::weight_last, .epsilon = s_.epsilon},
                                        kLayerModules);

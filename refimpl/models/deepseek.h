@@ -1,7 +1,9 @@
 // The decoder around latent attention and DeepSeek's experts, and what the classes that share it have of their own.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "refimpl/models/model.h"
@@ -19,6 +21,10 @@ struct DeepseekForm {
   bool masked_is_zero = false;     // experts outside the chosen groups count 0 in the choice
   // dots3-note: sizes, windows and rotation are each layer's own; latents are scaled behind their norms.
   bool by_layer = false;
+  // Mistral Large 4: its softmax_router computes in float32, and layers without latents of their own attend to those of
+  // these layers. Looked at while the model is made.
+  bool router_in_float32 = false;
+  std::span<const std::uint64_t> kv_sources = {};
 };
 
 extern const ModelRule kDeepseekV4Rule, kLongcatRule;  // decoders of their own: deepseek_v4.cpp, longcat.cpp

@@ -61,8 +61,12 @@ class GatedDeltaNet final : public RecurrentMixer {
                                            .form = form_.scan,
                                            .sequences = states_of(batch, layer, 1)});
     at("scan", o);  // [tokens, values]
-    const Matrix y = ops.run(GatedNormCall{
-        .x = o, .gate = p.gate, .weight = norm_, .epsilon = form_.epsilon, .group = n.value_dim});
+    const Matrix y = ops.run(GatedNormCall{.x = o,
+                                           .gate = p.gate,
+                                           .weight = norm_,
+                                           .epsilon = form_.epsilon,
+                                           .group = n.value_dim,
+                                           .gate_form = form_.norm_gate});
     at("scan_norm", y);
     return ops.linear(y, out_);  // [tokens, hidden]
   }

@@ -318,7 +318,7 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   }
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
-  if (picks) return attend_to_blocks(of, batch, ops);
+  if (picks) return index_->form.pooled ? attend_to_pooled(of, batch, ops) : attend_to_blocks(of, batch, ops);
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;
@@ -352,6 +352,32 @@ Matrix HeadAttention::joined_with_first_pass(const Matrix& q, const Matrix& cont
   }
   return ops.add(ops.scale(all, ops.upload(first, q.rows(), heads)),
                  ops.scale(context, ops.upload(own, q.rows(), heads)));
+}
+
+// One span for each query, of the places that all heads attend to.
+Matrix HeadAttention::attend_to_pooled(const Qkv& of, const Batch& batch, Ops& ops) const {
+  const std::vector<double> queries = ops.download(of.index_q);
+  const std::size_t width = of.index_q.columns();
+  AttentionCall call = call_of(of.q);
+  RowTables tables;
+  for (const Batch::Sequence& s : batch.sequences) {
+    const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
+    const std::size_t begin = s.cache->length(), end = begin + s.count;
+    const std::vector<std::int32_t> rows = row_table(keys, 0, end);
+    const Matrix kept = ops.gather(
+        s.cache->values(cache_).base.part(geometry_.kv_heads * geometry_.v_head_dim, index_->head_dim),
+        std::vector<std::size_t>(rows.begin(), rows.end()));
+    const std::vector<double> blocks = index_->keys_of_blocks(kept, h_.ropes.front(), ops);
+    for (std::size_t i = 0; i < s.count; ++i) {
+      const std::size_t row = s.first + i;
+      std::vector<std::int32_t>& table = tables.emplace_back();
+      const auto query = std::span(queries).subspan(row * width, width);
+      for (const std::size_t place : index_->best_places(query, blocks, begin + i))
+        table.push_back(rows[place]);
+      call.sequences.push_back({row, 1, table.size(), picked_rows(keys, table), picked_rows(values, table)});
+    }
+  }
+  return ops.attention(call);
 }
 
 // One call for each head of the index.

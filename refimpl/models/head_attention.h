@@ -84,6 +84,7 @@ class HeadAttention {
   Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const;
   Matrix joined_with_first_pass(const Matrix& q, const Matrix& context, const Batch& batch, Ops& ops) const;
   Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
+  Matrix attend_to_pooled(const Qkv& of, const Batch& batch, Ops& ops) const;
   // Key heads [first, first + count) of this process, which go by one head of the index.
   struct IndexGroup {
     std::size_t head, first, count;

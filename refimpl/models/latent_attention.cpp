@@ -16,6 +16,10 @@ std::vector<std::int32_t> rows_in_window(const PagedKvView& rows, const Batch::S
   return row_table(rows, end - seen, seen);
 }
 
+bool rotates(const RopeAngles& angles, const LatentSettings& s) {
+  return !angles.cos.empty() && s.rope_dim != 0;
+}
+
 // For every query the cache's rows it attends to, as pages of one row; where it may see few enough, all of them.
 // `picked` holds the pages, as long as the call is.
 void add_sequences(MlaCall& call, const Batch& batch, std::size_t layer, const LatentSettings& s,
@@ -68,7 +72,10 @@ LatentSettings latent_settings(const AttentionGeometry& g) {
 }
 
 LatentSettings latent_settings(const ModuleTree& tree) {
-  LatentSettings s = latent_settings(tree.attention.at(0));
+  // Layers that rotate nothing have the whole width beside.
+  const auto rotates = [](const AttentionGeometry& each) { return each.rope_head_dim != 0; };
+  const auto found = std::find_if(tree.attention.begin(), tree.attention.end(), rotates);
+  LatentSettings s = latent_settings(found == tree.attention.end() ? tree.attention.at(0) : *found);
   for (const AttentionGeometry& each : tree.attention) {
     s.top_k = each.indexer_top_k;
     if (each.indexer_heads == 0) continue;  // of layers that take another's choice
@@ -83,16 +90,26 @@ std::optional<KeyIndexer> KeyIndexer::find(const Weights& weights, std::size_t l
     return weights.get({.role = role, .layer = layer, .bias = bias});
   };
   if (!weights.find({.role = Role::indexer_q, .layer = layer})) return std::nullopt;
-  return KeyIndexer{get(Role::indexer_q),       get(Role::indexer_k),
-                    get(Role::indexer_k_norm),  get(Role::indexer_k_norm, true),
-                    get(Role::indexer_weights), KeyPools::find(weights, layer)};
+  // The second norm of the module, and what stands behind its weights of heads.
+  const auto more = [&](Role role, int number, bool bias = false) {
+    return weights.find({.role = role, .layer = layer, .bias = bias, .half = number});
+  };
+  return KeyIndexer{.q = get(Role::indexer_q),
+                    .k = get(Role::indexer_k),
+                    .k_norm = get(Role::indexer_k_norm),
+                    .k_norm_bias = get(Role::indexer_k_norm, true),
+                    .weights = get(Role::indexer_weights),
+                    .pools = KeyPools::find(weights, layer),
+                    .q_norm = more(Role::indexer_k_norm, 1),
+                    .q_norm_bias = more(Role::indexer_k_norm, 1, true),
+                    .score_scale = {more(Role::indexer_weights, 1), more(Role::indexer_weights, 2)}};
 }
 
 KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matrix& latents,
                              std::size_t layer, const Batch& batch, const RopeAngles& angles,
                              const LatentSettings& s, Ops& ops, const TapScope& at) const {
   const auto rotate = [&](const Matrix& of, std::size_t heads) {  // some elements of each head
-    if (angles.cos.empty()) return;
+    if (!rotates(angles, s)) return;
     ops.rope(of, {.heads = heads,
                   .head_dim = s.index_dim,
                   .offset = s.index_rope_last ? s.index_dim - 2 * angles.cos.columns() : 0,
@@ -100,7 +117,9 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
                   .sin = angles.sin,
                   .layout = s.index_layout});
   };
-  const Matrix queries = ops.linear(q_latent, q);  // [tokens, index heads · index dim]
+  const Matrix given = q_norm ? ops.layer_norm(x, q_norm, q_norm_bias, kIndexNormEpsilon) : q_latent;
+  Matrix queries = ops.linear(given, q);  // [tokens, index heads · index dim]
+  if (score_scale) queries = score_scale(queries, batch, ops);
   rotate(queries, s.index_heads);
   at("index_q", queries);
   const Matrix keys = ops.layer_norm(ops.linear(x, k), k_norm, k_norm_bias, s.index_epsilon);
@@ -118,10 +137,13 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
                  .tokens_a_key = pools ? pools->tokens() : 1};
   const Matrix kept = pools ? pools->kept(x, keys, ops) : keys;  // [tokens, width]
   for (const Batch::Sequence& sequence : batch.sequences) {
-    sequence.cache->put(layer, latents.row_range(sequence.first, sequence.count),
-                        kept.row_range(sequence.first, sequence.count));
+    const Matrix own = kept.row_range(sequence.first, sequence.count);
+    if (latents.empty())
+      sequence.cache->put(layer, own);
+    else
+      sequence.cache->put(layer, latents.row_range(sequence.first, sequence.count), own);
     const std::size_t before = sequence.cache->length();
-    const PagedKvView rows = sequence.cache->values(layer);
+    const PagedKvView rows = latents.empty() ? sequence.cache->keys(layer) : sequence.cache->values(layer);
     call.sequences.push_back({sequence.first, sequence.count, before,
                               pools ? pools->pooled(rows, before + sequence.count, ops) : rows});
   }
@@ -142,10 +164,14 @@ LatentAttention LatentAttention::read(const Weights& weights, std::size_t layer)
     a.q_a_norm = get(Role::q_a_norm);
     a.q_b = get(Role::q_b);
   }
-  a.kv_a = get(Role::kv_a);
+  a.kv_a = weights.find({.role = Role::kv_a, .layer = layer});  // the tree says which layers have none
   a.kv_a_bias = bias(Role::kv_a);
-  a.kv_a_norm = get(Role::kv_a_norm);
+  if (a.kv_a) a.kv_a_norm = get(Role::kv_a_norm);
   a.k_rope_norm = weights.find({.role = Role::k_norm, .layer = layer});
+  const auto scale = [&](int number) {
+    return weights.find({.role = Role::layer_scale, .part = Part::attention, .layer = layer, .half = number});
+  };
+  a.score_scale = {scale(0), scale(1)};
   a.k_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 1});
   a.v_b = weights.find({.role = Role::kv_b, .layer = layer, .half = 2});
   if (!a.k_b || !a.v_b) a.kv_b = get(Role::kv_b);
@@ -157,57 +183,68 @@ LatentAttention LatentAttention::read(const Weights& weights, std::size_t layer)
   return a;
 }
 
-Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch& batch,
-                                const RopeAngles& angles, const LatentSettings& s, KeyChoice& chosen,
-                                Ops& ops, const TapScope& at) const {
-  Matrix q_latent;  // [tokens, q_rank]
-  Matrix own_gate;  // [tokens, heads · v]: made beside the queries
-  Matrix q_all;     // [tokens, heads · (nope + rope)]
+LatentAttention::Queries LatentAttention::queries(const Matrix& x, const Batch& batch,
+                                                  const RopeAngles& angles, const LatentSettings& s,
+                                                  Ops& ops) const {
+  Queries made;
   if (q) {
-    q_all = ops.linear(x, q);
+    made.heads = ops.linear(x, q);
   } else {
     const Matrix given = ops.linear(x, q_a, q_a_bias);
-    q_latent = ops.rms_norm(given, q_a_norm, s.epsilon, NormForm::weight_last);
-    if (s.q_latent_factor != 1) q_latent = ops.multiply(q_latent, s.q_latent_factor);
+    made.latent = ops.rms_norm(given, q_a_norm, s.epsilon, NormForm::weight_last);
+    if (s.q_latent_factor != 1) made.latent = ops.multiply(made.latent, s.q_latent_factor);
     const bool gated = q_b.inputs() == 2 * q_a.outputs();
-    q_all = ops.linear(gated ? ops.concatenate(q_latent, given) : q_latent, q_b);
+    made.heads = ops.linear(gated ? ops.concatenate(made.latent, given) : made.latent, q_b);
     if (gated) {
       const std::size_t width = s.nope_dim + s.rope_dim, both = width + s.v_dim;
-      own_gate = ops.of_each(q_all, both, width, s.v_dim);
-      q_all = ops.of_each(q_all, both, 0, width);
+      made.gate = ops.of_each(made.heads, both, width, s.v_dim);
+      made.heads = ops.of_each(made.heads, both, 0, width);
     }
   }
-  if (s.q_factor != 1) q_all = ops.multiply(q_all, s.q_factor);
-  const bool rotates = !angles.cos.empty();
-  if (rotates)
-    ops.rope(q_all, {.heads = s.heads,
-                     .head_dim = s.nope_dim + s.rope_dim,
-                     .offset = s.nope_dim,
-                     .cos = angles.cos,
-                     .sin = angles.sin,
-                     .layout = s.layout});
-  if (s.temperature) q_all = ops.scale(q_all, temperatures(*s.temperature, batch, ops));
-  at("q", q_all);
+  if (s.q_factor != 1) made.heads = ops.multiply(made.heads, s.q_factor);
+  if (rotates(angles, s))
+    ops.rope(made.heads, {.heads = s.heads,
+                          .head_dim = s.nope_dim + s.rope_dim,
+                          .offset = s.nope_dim,
+                          .cos = angles.cos,
+                          .sin = angles.sin,
+                          .layout = s.layout});
+  if (s.temperature) made.heads = ops.scale(made.heads, temperatures(*s.temperature, batch, ops));
+  if (score_scale) made.heads = score_scale(made.heads, batch, ops);
+  return made;
+}
 
+// What a token keeps: [tokens, kv_rank + rope]
+Matrix LatentAttention::latents(const Matrix& x, const RopeAngles& angles, const LatentSettings& s, Ops& ops,
+                                const TapScope& at) const {
   const Matrix down = ops.linear(x, kv_a, kv_a_bias);  // [tokens, kv_rank + rope]
   Matrix latent = ops.rms_norm(down.part(0, s.kv_rank), kv_a_norm, s.epsilon, NormForm::weight_last);
   at("latent", latent);  // [tokens, kv_rank]
   if (s.latent_factor != 1) latent = ops.multiply(latent, s.latent_factor);
+  if (s.rope_dim == 0) return latent;
   Matrix key_part = down.part(s.kv_rank, s.rope_dim);  // [tokens, rope]
   if (k_rope_norm) key_part = ops.rms_norm(key_part, k_rope_norm, s.epsilon, NormForm::weight_last);
-  if (rotates)
+  if (rotates(angles, s))
     ops.rope(key_part,
              {.heads = 1, .head_dim = s.rope_dim, .cos = angles.cos, .sin = angles.sin, .layout = s.layout});
-  if (s.rope_dim != 0) at("k_rope", key_part);
-  const Matrix kept = ops.concatenate(latent, key_part);  // [tokens, kv_rank + rope]
+  at("k_rope", key_part);
+  return ops.concatenate(latent, key_part);
+}
 
+Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch& batch,
+                                const RopeAngles& angles, const LatentSettings& s, KeyChoice& chosen,
+                                Ops& ops, const TapScope& at) const {
+  const Queries q_of = queries(x, batch, angles, s, ops);
+  at("q", q_of.heads);
+  Matrix kept;
+  if (keeps_latents()) kept = latents(x, angles, s, ops, at);
   if (indexer) {
-    chosen = indexer->choose(x, q_latent, kept, layer, batch, angles, s, ops, at);
-  } else {
+    chosen = indexer->choose(x, q_of.latent, kept, layer, batch, angles, s, ops, at);
+  } else if (keeps_latents()) {
     for (const Batch::Sequence& sequence : batch.sequences)
       sequence.cache->put(layer, kept.row_range(sequence.first, sequence.count));
   }
-  MlaCall call{.q = q_all,
+  MlaCall call{.q = q_of.heads,
                .sequences = {},
                .kv_b = kv_b,
                .k_b = k_b,
@@ -220,11 +257,11 @@ Matrix LatentAttention::forward(const Matrix& x, std::size_t layer, const Batch&
                .scale = s.scale,
                .form = s.form};
   std::vector<std::vector<std::int32_t>> picked;
-  add_sequences(call, batch, layer, s, chosen, picked);
+  add_sequences(call, batch, keeps_latents() ? layer : reads_layer, s, chosen, picked);
   Matrix mixed = sinks ? mla_by_attention(ops, call, sinks) : ops.mla(call);  // [tokens, heads · v]
   at("attn_context", mixed);
   if (gate) at("attn_gated", mixed = ops.output_gate(mixed, ops.linear(x, gate)));
-  if (!own_gate.empty()) at("attn_gated", mixed = ops.output_gate(mixed, own_gate));
+  if (!q_of.gate.empty()) at("attn_gated", mixed = ops.output_gate(mixed, q_of.gate));
   return ops.linear(mixed, output, output_bias);  // [tokens, hidden]
 }
 

@@ -43,6 +43,7 @@ struct RecurrentForm {
   NormForm norm = NormForm::weight_inside;
   // Lightning attention: how many norms stand side by side behind the scan; q, k and v of each head lie together (MiniMax-01).
   std::size_t norm_groups = 1;
+  GateForm norm_gate = GateForm::silu;  // Gated DeltaNet: of the gate behind the norm
   bool heads_in_turn = false;
   // MiniMax-01: of q, k and v; RG-LRU: of the branch beside it.
   Activation activation = Activation::silu;

@@ -80,10 +80,15 @@ bool same_frequencies(const RopeRule& rule, std::size_t length, std::size_t othe
   return true;
 }
 
-RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops) {
+RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops, std::span<const double> stretch) {
   AngleTable table(rule);
+  const auto frequencies_for = [&](std::size_t length) {
+    RopeFrequencies frequencies = rope_frequencies(rule, length);
+    for (std::size_t i = 0; i < stretch.size(); ++i) frequencies.inverse.at(i) *= stretch[i];
+    return frequencies;
+  };
   for (const Batch::Sequence& sequence : batch.sequences) {
-    const RopeFrequencies frequencies = rope_frequencies(rule, sequence.cache->length() + sequence.count);
+    const RopeFrequencies frequencies = frequencies_for(sequence.cache->length() + sequence.count);
     for (std::size_t t = sequence.first; t < sequence.first + sequence.count; ++t)
       table.add(batch.positions[t], frequencies);
   }
@@ -91,13 +96,21 @@ RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops) {
   for (const Batch::Sequence& sequence : batch.sequences) {
     if (!sequence.cache->renumbers()) continue;
     const std::size_t rows = sequence.cache->next_place() + sequence.count;
-    const RopeFrequencies frequencies = rope_frequencies(rule, rows);
+    const RopeFrequencies frequencies = frequencies_for(rows);
     AngleTable own(rule);
     for (std::size_t row = 0; row < rows; ++row) own.add(row, frequencies);
     angles.of_rows.resize(batch.sequences.size());
     angles.of_rows.at(static_cast<std::size_t>(&sequence - batch.sequences.data())) = own.upload(ops);
   }
   return angles;
+}
+
+RopeAngles angles_at(const RopeRule& rule, std::span<const std::size_t> places, std::size_t length,
+                     Ops& ops) {
+  AngleTable table(rule);
+  const RopeFrequencies frequencies = rope_frequencies(rule, length);
+  for (const std::size_t place : places) table.add(place, frequencies);
+  return table.upload(ops);
 }
 
 RopeAngles turned_back(RopeAngles angles, Ops& ops) {

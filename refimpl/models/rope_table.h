@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "refimpl/models/model.h"
@@ -27,7 +28,11 @@ struct RopeAngles {
   // Of each sequence whose cache renumbers its rows: of all of them, the step's included. Empty where none does.
   std::vector<RopeAngles> of_rows = {};
 };
-RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops);
+// `stretch`: what each pair's frequency is multiplied by, where the model learnt it (LeRoPE).
+RopeAngles rope_angles(const RopeRule& rule, const Batch& batch, Ops& ops,
+                       std::span<const double> stretch = {});
+// Of a text of `length` tokens, at some places: [places, rotary part / 2].
+RopeAngles angles_at(const RopeRule& rule, std::span<const std::size_t> places, std::size_t length, Ops& ops);
 // Those of the other way round.
 RopeAngles turned_back(RopeAngles angles, Ops& ops);
 

@@ -87,7 +87,12 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
     const ModuleTree tree = tree_of({{"model_type", sees ? type.substr(0, type.rfind("_text")) : type},
                                      {"num_experts_per_tok", 2},
                                      {"n_routed_experts", 16},
-                                     {"head_dim", 128}});
+                                     {"head_dim", 128},
+                                     {"indexer_n_heads", 4},
+                                     {"indexer_kv_heads", 1},
+                                     {"indexer_head_dim", 128},
+                                     {"indexer_budget", 8},
+                                     {"indexer_compress_ratio", 4}});
     if (error_of(tree).find("is not described here") != std::string::npos) continue;
     const ParsedJson ours = reading->second(hyperparameters(tree)), theirs = ParsedJson::parse(value);
     if (theirs.is_string() || theirs.is_boolean())
@@ -96,7 +101,7 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 126U);
+  EXPECT_EQ(compared.size(), 129U);
   for (const auto& [type, count] : compared)
     EXPECT_GE(count, type == "bloom" || type == "mpt" ? 1 : 2) << type;  // whose class reads hardly anything
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
 
@@ -182,6 +183,13 @@ void describe_hrm_text(ConfigReader& config, ModuleTree& tree) {
        0});
 }
 
+Hyperparameters forward_hrm_text(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {});
+  const double deviation = config.real("initializer_range", 0.02, 1e-9, 1);
+  h.embedding_scale = config.real("embedding_scale", 1 / deviation, -1e9, 1e9);
+  return h;
+}
+
 constexpr std::string_view kEmu3Architectures[] = {"Emu3ForCausalLM"}, kEmu3Types[] = {"emu3_text_model"};
 constexpr std::string_view kCompassArchitectures[] = {"CohereCompassForCausalLM"},
                            kCompassTypes[] = {"cohere_compass_text"};
@@ -200,6 +208,7 @@ const Family kDoge = {"doge", "Doge", kDogeArchitectures, kDogeTypes, {}, descri
 const Family kModernbertDecoder = {
     "modernbert_decoder",        "ModernBERT as a decoder", kModernbertArchitectures, kModernbertTypes, {},
     describe_modernbert_decoder, forward_modernbert_decoder};
-const Family kHrmText = {"hrm_text", "HRM-Text", kHrmArchitectures, kHrmTypes, {}, describe_hrm_text};
+const Family kHrmText = {"hrm_text", "HRM-Text",        kHrmArchitectures, kHrmTypes,
+                         {},         describe_hrm_text, forward_hrm_text};
 
 }  // namespace assay::families

@@ -277,6 +277,12 @@ const Family* family_of_language_model(const ModelConfig& config) {
   return nullptr;
 }
 
+// Mistral Small 4 stands within Mistral 3's class, whose family does not describe its language model.
+bool holds_mistral4(const ModelConfig& config) {
+  return config.architecture() == families::kMistral3.architectures.front() &&
+         family_of_language_model(config) == &families::kMistral4;
+}
+
 // Several may share an architecture: the one is it that the metadata tell.
 const Family* family_of_metadata(const ModelConfig& config) {
   const Family* found = nullptr;
@@ -354,7 +360,7 @@ const Family* family_of_whole(const ModelConfig& config) {
   if (config.origin() == ModelConfig::Origin::gguf) return family_of_metadata(config);
   const std::string& architecture = config.architecture();
   for (const Family* family : kFamilies) {
-    if (contains(family->architectures, architecture)) return family;
+    if (contains(family->architectures, architecture)) return holds_mistral4(config) ? nullptr : family;
   }
   // A config that names no architecture still has its model type.
   for (const Family* family : kFamilies) {

@@ -1,12 +1,15 @@
 // How llama.cpp keeps decoders whose checkpoints bring code of their own (conversion/exaone.py, internlm.py, orion.py, pangu.py,
 // plamo.py, bailingmoe.py, deepseek.py, nanbeige.py): EXAONE 3, InternLM3, Orion, openPangu Embedded, PLaMo 3, Sarvam with experts,
-// DeepSeekMoE, Nanbeige.
+// DeepSeekMoE, Nanbeige; and HRM-Text (hrm_text.py), whose layers are passed several times as Nanbeige's are.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -77,6 +80,65 @@ constexpr GgufRules kNanbeige = {.base = {.family = "nanbeige",
                                           .vocabulary = Vocabulary::llama},
                                  .keys_of = Keys::of_config,
                                  .keys = kNanbeigeKeys};
+
+// The stack of H stands behind that of L, and there are blocks for every pass, of which the first alone have tensors.
+std::uint64_t layers_a_stack(const ModuleTree& tree) {
+  for (const Module& module : tree.modules)
+    if (module.path.starts_with("model.L_module.")) return module.repeat.indices.size();
+  return 0;
+}
+std::string block_of_stack(const GgufSource& source) {
+  const bool second = source.spec.name.starts_with("model.H_module.");
+  const std::uint64_t number = std::stoull(source.layer.substr(std::string_view("blk.").size()));
+  return fmt::format("blk.{}.", number + (second ? layers_a_stack(source.tree) : 0));
+}
+std::vector<DerivedTensor> in_its_stack(const GgufSource& source) {
+  return {whole(gguf_name_of(source.stem, block_of_stack(source), false), source.stored, source.place)};
+}
+// Rows of as many matrices of one size as `stem` has names.
+std::vector<DerivedTensor> split_in_its_stack(const GgufSource& source) {
+  const LogicalTensor& stored = source.stored.tensors[source.place];
+  const auto count = static_cast<std::uint64_t>(std::ranges::count(source.stem, '|')) + 1;
+  const std::uint64_t rows = stored.rows / count;
+  std::vector<DerivedTensor> made;
+  std::string_view names = source.stem;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string_view name = names.substr(0, names.find('|'));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    made.push_back({.name = gguf_name_of(name, block_of_stack(source), false),
+                    .shape = {rows, stored.columns},
+                    .pieces = {{source.place, i * rows, rows}}});
+  }
+  return made;
+}
+ParsedJson stack_layers(const GgufFacts& facts) {
+  return layers_a_stack(facts.tree);
+}
+ParsedJson stretched_embedding(const GgufFacts& facts) {
+  return facts.number("embedding_scale");
+}
+ParsedJson reads_prefix_both_ways(const GgufFacts& facts) {
+  const ParsedJson* said = facts.find("prefix_lm");
+  return said != nullptr && *said == true;
+}
+constexpr GgufOwnKey kHrmKeys[] = {
+    kHeadRotary,
+    {.key = "embedding_scale", .form = Form::f32, .made = stretched_embedding},
+    {.key = "hrm.layers_per_stack", .made = stack_layers},
+    {.key = "hrm.h_cycles", .config = "H_cycles"},
+    {.key = "hrm.l_cycles", .config = "L_cycles"},
+    {.key = "hrm.prefix_lm", .form = Form::flag, .made = reads_prefix_both_ways}};
+constexpr GgufOwnName kHrmNames[] = {
+    {"z_L_init", "hrm.z_l_init!"},
+    {"attn.gqkv_proj.weight", "attn_gate|attn_q|attn_k|attn_v", split_in_its_stack},
+    {"attn.o_proj.weight", "attn_output", in_its_stack},
+    {"mlp.gate_up_proj.weight", "ffn_gate|ffn_up", split_in_its_stack},
+    {"mlp.down_proj.weight", "ffn_down", in_its_stack}};
+constexpr GgufRules kHrmText = {
+    .base = {.family = "hrm_text", .architecture = "hrm_text", .hf_class = "HrmTextForCausalLM"},
+    .keys_of = Keys::of_config,
+    .keys = kHrmKeys,
+    .names = kHrmNames};
 
 ParsedJson orion_layout(const GgufFacts&) {
   return "Meta AI original pth";
@@ -201,8 +263,8 @@ constexpr GgufRules kDeepseekMoe = {.base = {.family = "deepseek_v1",
                                     .keys_of = Keys::of_config,
                                     .keys = kDeepseekKeys};
 
-constexpr const GgufRules* kGroup[] = {&kExaone3,       &kInternlm3, &kNanbeige, &kOrion,
-                                       &kPanguEmbedded, &kPlamo3,    &kSarvam,   &kDeepseekMoe};
+constexpr const GgufRules* kGroup[] = {&kExaone3, &kInternlm3, &kNanbeige,    &kOrion,  &kPanguEmbedded,
+                                       &kPlamo3,  &kSarvam,    &kDeepseekMoe, &kHrmText};
 
 }  // namespace
 }  // namespace own_code_in_gguf

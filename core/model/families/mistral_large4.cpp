@@ -1,11 +1,18 @@
 // Mistral Large 4: latent attention without a latent of queries, some layers without rotation, some that take keys and
 // values of another layer, an indexer; experts beside a shared one. Its vision tower is not described.
+//
+// A layer without latents attends to those of the last one before it that rotates as it does and is named as a source: so
+// the class computes, whatever kv_source_layers says, and what says otherwise is refused.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/forward.h"
+#include "core/model/families/soft_forward.h"
 
 namespace assay::families {
 namespace {
@@ -30,10 +37,14 @@ std::function<bool(std::uint64_t)> large4_indexed(ConfigReader& config, const Qu
   return [=](std::uint64_t i) { return (i + 1 < offset ? 0 : i + 1 - offset) % every == 0; };
 }
 
-// Whose keys and values a layer takes: its own, where the config does not say.
-std::function<bool(std::uint64_t)> large4_with_kv(ConfigReader& config, const Quantity& count) {
-  const auto sources = layer_numbers(config, "kv_source_layers", count);
-  return [sources](std::uint64_t i) { return !sources || (*sources)[i] == i; };
+// Whose keys and values each layer takes: its own, where the config does not say.
+std::vector<std::uint64_t> large4_sources(ConfigReader& config, const Quantity& count) {
+  const auto said = layer_numbers(config, "kv_source_layers", count);
+  const std::vector<std::uint64_t> sources = said ? *said : all_layers(count);
+  for (std::uint64_t i = 0; i < count.value(); ++i)
+    config.require(sources[i] <= i && sources[sources[i]] == sources[i],
+                   "kv_source_layers names a layer that comes later, or keeps no keys and values");
+  return sources;
 }
 
 std::vector<Large4Layer> large4_layers(ConfigReader& config, const Quantity& count) {
@@ -41,18 +52,19 @@ std::vector<Large4Layer> large4_layers(ConfigReader& config, const Quantity& cou
   const std::uint64_t interval = config.size("no_rope_layer_interval", 4).value();
   const auto mlps = layer_texts(config, "mlp_layer_types", count);
   const std::uint64_t dense = config.number("first_k_dense_replace", 1);
-  const auto indexed = large4_indexed(config, count), with_kv = large4_with_kv(config, count);
+  const auto indexed = large4_indexed(config, count);
+  const auto sources = large4_sources(config, count);
   std::vector<Large4Layer> layers;
   for (std::uint64_t i = 0; i < count.value(); ++i)
-    layers.push_back({rotating ? (*rotating)[i] != 0 : (i + 1) % interval != 0, with_kv(i), indexed(i),
+    layers.push_back({rotating ? (*rotating)[i] != 0 : (i + 1) % interval != 0, sources[i] == i, indexed(i),
                       mlps ? (*mlps)[i] == "sparse" : i >= dense});
   return layers;
 }
 
 // Scores are scaled by the logarithm of the place, a scale and a bias a head.
-void add_score_scale(Module& module, const std::string& path, const Quantity& heads) {
-  for (const char* name : {"s", "b"})
-    module.tensors.push_back(parameter(path + name, {heads}, Role::layer_scale, Part::attention));
+void add_score_scale(Module& module, const Quantity& heads, Role role) {
+  for (const char* name : {"ssmax_scaling.s", "ssmax_scaling.b"})
+    module.tensors.push_back(parameter(name, {heads}, role, Part::attention));
 }
 
 Module large4_indexer(const Quantity& hidden, const Indexer& i) {
@@ -65,12 +77,13 @@ Module large4_indexer(const Quantity& hidden, const Indexer& i) {
                         .part = Part::attention,
                         .quantizable = quantizable});
   };
-  add_norm(module, "q_input_norm", hidden, Role::indexer_k_norm, true, Part::attention);
   add("wq_b", i.heads * i.head_dim, Role::indexer_q, true);
   add("wk", i.head_dim, Role::indexer_k, true);
+  // The forward rule tells what has one role apart by its order.
   add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
+  add_norm(module, "q_input_norm", hidden, Role::indexer_k_norm, true, Part::attention);
   add("weights_proj", i.heads, Role::indexer_weights, false);
-  add_score_scale(module, "ssmax_scaling.", i.heads);
+  add_score_scale(module, i.heads, Role::indexer_weights);
   return module;
 }
 
@@ -104,7 +117,7 @@ Module large4_attention(const LatentAttention& a, const Large4Layer& layer, cons
   }
   add("wkv_b", a.kv_rank, a.heads * (a.nope_dim + a.v_dim), Role::kv_b, Partition::columns, false);
   add("wo", a.heads * a.v_dim, a.hidden, Role::attention_output, Partition::rows, a.bias);
-  add_score_scale(module, "ssmax_scaling.", a.heads);
+  add_score_scale(module, a.heads, Role::layer_scale);
   if (layer.has_indexer) module.children = {large4_indexer(a.hidden, index)};
   return module;
 }
@@ -170,13 +183,60 @@ void describe_mistral_large4(ConfigReader& config, ModuleTree& tree) {
     tree.not_counted.push_back({"vision tower and projector", std::nullopt});
 }
 
+void require_last_sources(ConfigReader& config, const Quantity& count,
+                          const std::vector<Large4Layer>& kinds) {
+  const auto sources = large4_sources(config, count);
+  std::map<bool, std::uint64_t> last;
+  for (std::uint64_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] != i) {
+      const auto found = last.find(kinds[i].rotates);
+      config.require(found != last.end() && found->second == sources[i],
+                     fmt::format("kv_source_layers has {} for layer {}, which is not the last source before "
+                                 "it that rotates as it does",
+                                 sources[i], i));
+    } else if (std::find(sources.begin() + static_cast<std::ptrdiff_t>(i) + 1, sources.end(), i) !=
+               sources.end()) {
+      last[kinds[i].rotates] = i;
+    }
+  }
+}
+
+// YaRN where the config has no word of ropes.
+RopeRule large4_rope(ConfigReader& config, std::size_t width, std::size_t context) {
+  RopeRule rule = read_rope(config, width, {.context = context});
+  const ParsedJson *said = object_in(config, "rope_scaling"), *newer = object_in(config, "rope_parameters");
+  if ((said != nullptr && !said->empty()) || (newer != nullptr && !newer->empty())) return rule;
+  rule.type = RopeRule::Type::yarn;
+  rule.factor = 2048;
+  rule.original_context = 512;
+  rule.attention_factor = 1;
+  return rule;
+}
+
+Hyperparameters forward_mistral_large4(ConfigReader& config, const ModuleTree& tree) {
+  constexpr std::size_t kContext = 1 << 20;
+  Hyperparameters h = read_forward(
+      config, tree, {.epsilon = 1e-5, .rope = {.context = kContext}, .rotates = false, .interleaved = true});
+  const Quantity count("num_hidden_layers", tree.layers);
+  const auto kinds = large4_layers(config, count);
+  require_last_sources(config, count, kinds);
+  config.require(kinds.front().has_indexer, "the first layer has no indexer and none before it");
+  h.ropes = {large4_rope(config, config.size("qk_rope_head_dim", 64).value(), kContext)};
+  for (std::uint64_t i = 0; i < tree.layers; ++i)
+    if (kinds[i].rotates) h.rope_of[i] = 0;
+  h.final_cap = config.real("final_logit_softcapping", 30, 1e-6, 1e9);
+  if (tree.experts > 0) read_choice(config, tree, 1, 1, 1, h);
+  h.routing.renormalize = true;
+  return h;
+}
+
 constexpr std::string_view kLarge4Architectures[] = {"MistralLarge4ForConditionalGeneration"},
                            kLarge4Types[] = {"mistral_large4", "mistral_large4_text"};
 
 }  // namespace
 
 const Family kMistralLarge4 = {
-    "mistral_large4",       "Mistral Large 4 (text)", kLarge4Architectures, kLarge4Types, {},
-    describe_mistral_large4};
+    "mistral_large4",        "Mistral Large 4 (text)", kLarge4Architectures, kLarge4Types, {},
+    describe_mistral_large4, forward_mistral_large4};
 
 }  // namespace assay::families

@@ -5,21 +5,14 @@
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
+#include "core/numeric/primes.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-bool is_prime(std::uint64_t n) {
-  if (n < 4) return n > 1;
-  if (n % 2 == 0) return false;
-  for (std::uint64_t d = 3; d * d <= n; d += 2) {
-    if (n % d == 0) return false;
-  }
-  return true;
-}
 
 struct NgramTables {
   std::vector<std::uint64_t> layers;  // ascending; in the config they count from 1
@@ -56,8 +49,7 @@ std::vector<std::uint64_t> rows_of_tables(const NgramTables& t) {
   for (std::size_t layer = 0; layer < t.layers.size(); ++layer) {
     std::uint64_t sum = 0;
     for (std::uint64_t head = 0; head < t.heads; ++head) {
-      do ++prime;
-      while (!is_prime(prime));
+      prime = next_prime(prime);
       sum += prime;
     }
     rows.push_back((sum + t.divisor - 1) / t.divisor * t.divisor);
@@ -211,12 +203,25 @@ void describe_qwen4_exp(ConfigReader& config, ModuleTree& tree) {
   if (!linear.empty()) tree.recurrent.push_back(geometry(n, linear));
 }
 
+Hyperparameters forward_qwen4_exp(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true, .part = 0.25}});
+  h.routing.renormalize = config.flag("norm_topk_prob", true);
+  if (tree.attention.empty()) return h;
+  const AttentionGeometry& g = tree.attention.front();
+  const std::uint64_t ratio = config.size("indexer_compress_ratio").value();
+  config.require(config.size("indexer_kv_heads").value() == 1, "indexer_kv_heads is not 1");
+  config.require(g.indexer_top_k % ratio == 0, "indexer_budget is not divisible by indexer_compress_ratio");
+  config.require(h.ropes.front().rotary_dim <= g.indexer_head_dim,
+                 "more of a head rotates than indexer_head_dim has");
+  return h;
+}
+
 constexpr std::string_view kQwen4Architectures[] = {"Qwen4ExpForCausalLM"},
                            kQwen4Types[] = {"qwen4_exp_text", "qwen4_exp"};
 
 }  // namespace
 
 const Family kQwen4Exp = {"qwen4_exp", "Qwen4-Exp (text)", kQwen4Architectures, kQwen4Types,
-                          {},          describe_qwen4_exp};
+                          {},          describe_qwen4_exp, forward_qwen4_exp};
 
 }  // namespace assay::families

@@ -216,6 +216,10 @@ void add_glm4v(ConfigReader& document, ModuleTree& tree) {
   if (vision) add(tree, glm4v_tower(*vision, "model.visual", 4096));
 }
 
+void add_mistral3(ConfigReader& document, ModuleTree& tree) {
+  add_pixtral_vision(document, tree, text_width(tree));
+}
+
 void add_video_llama(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
@@ -311,6 +315,7 @@ constexpr Names kLighton[] = {"LightOnOcrForConditionalGeneration"}, kLightonTyp
 constexpr Names kGlm4v[] = {"Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
                             "Glm4vMoeForConditionalGeneration"},
                 kGlm4vTypes[] = {"glm4v", "glm46v", "glm4v_moe"};
+constexpr Names kMistral3Whole[] = {"Mistral3ForConditionalGeneration"}, kMistral3WholeTypes[] = {"mistral3"};
 constexpr Names kVideoLlama[] = {"VideoLlama3ForConditionalGeneration"},
                 kVideoLlamaTypes[] = {"video_llama_3"};
 constexpr Names kHyperclovax[] = {"HyperCLOVAXVisionV2ForConditionalGeneration"},
@@ -342,6 +347,7 @@ constexpr Sighted kSighted[] = {
     {"LFM2-VL", kLfm2Vl, kLfm2VlTypes, kModel, kDocument, add_lfm2},
     {"LightOnOCR", kLighton, kLightonTypes, kModel, kDocument, add_lighton},
     {"GLM-4.1V, 4.5V, 4.6V", kGlm4v, kGlm4vTypes, kModel, kEither, add_glm4v},
+    {"Mistral 3 with vision", kMistral3Whole, kMistral3WholeTypes, kFirst, kEither, add_mistral3},
     {"VideoLLaMA 3", kVideoLlama, kVideoLlamaTypes, kModel, kEither, add_video_llama},
     {"EXAONE 4.5", kExaone, kExaoneTypes, kModel, kDocument, add_exaone},
     {"Qwen2.5-Omni", kOmni, kOmniTypes, SightedNames::thinker, kDocument, add_omni_whole},

@@ -89,8 +89,8 @@ Declared rules_by_type() {
   for (const char* seeing : {"llama4", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
     rules[std::string(seeing) + "_text"] = rules.at(seeing);
   rules["ministral3"] = rules.at("mistral3");
-  for (const char* text :
-       {"cohere_compass", "glm_ocr", "hunyuan_vl", "paddleocr_vl", "dots3_note", "glm5_next"})
+  for (const char* text : {"cohere_compass", "glm_ocr", "hunyuan_vl", "mistral_large4", "paddleocr_vl",
+                           "qwen4_exp", "dots3_note", "glm5_next"})
     rules[std::string(text) + "_text"] = rules.at(text);
   rules["emu3_text_model"] = rules.at("emu3");
   rules["mllama_text_model"] = rules.at("mllama");
@@ -182,6 +182,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"granitemoe", {"shared_intermediate_size"}},
       {"qwen2_moe", {"num_local_experts"}},
       {"solar_open", {"intermediate_size"}},
+      {"qwen4_exp_text", {"intermediate_size", "partial_rotary_factor"}},  // of no matrix; put into ropes
       {"qwen2_vl_text", {"tie_word_embeddings"}},
       {"qwen2_5_vl_text", {"tie_word_embeddings"}},
       {"qwen3_vl_text", {"tie_word_embeddings"}},

@@ -73,6 +73,27 @@ TEST_P(Kin, TokenByTokenIsBitForBitTheSame) {
   });
 }
 
+// Speculation: a guess that was wrong is taken back, and what follows is as if it never was.
+class TakenBack : public Kin {};
+
+TEST_P(TakenBack, LeavesNoTrace) {
+  each([](const std::string& folder, const nlohmann::json& entry, const std::vector<double>&,
+          const std::vector<double>&) {
+    const std::vector<TokenId> tokens = entry["tokens"];
+    const std::vector<TokenId> begin(tokens.begin(), tokens.begin() + 5),
+        rest(tokens.begin() + 6, tokens.end());
+    Runner plain(folder, Precision::f32), guessing(folder, Precision::f32);
+    plain.step(begin), plain.step({tokens[5]});
+    guessing.step(begin), guessing.step({tokens[5], tokens[8], tokens[0]});
+    guessing.take_back(6);
+    EXPECT_EQ(guessing.step(rest), plain.step(rest));
+  });
+}
+
+// Families with rules of their own, whose caches hold what others' do not.
+INSTANTIATE_TEST_SUITE_P(OwnRules, TakenBack, testing::Values("mistral_large4", "qwen4_exp", "hrm_text"),
+                         [](const auto& info) { return std::string(info.param); });
+
 INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(test::kin_families()),
                          [](const auto& info) { return info.param; });
 
@@ -116,6 +137,25 @@ TEST(KinRefusals, NameTheKey) {
         {{"num_key_value_heads", 2}, {"quantization_config", {{"quant_method", "bitnet"}}}},
         "quantization_config");
   names("CodeGenForCausalLM", {{"rotary_dim", 2}}, "num_attention_heads");
+  names("MistralLarge4ForConditionalGeneration",
+        {{"text_config",
+          {{"vocab_size", 40},
+           {"hidden_size", 16},
+           {"num_hidden_layers", 3},
+           {"num_attention_heads", 2},
+           {"intermediate_size", 8},
+           {"moe_intermediate_size", 4},
+           {"n_routed_experts", 2},
+           {"kv_lora_rank", 4},
+           {"num_experts_per_tok", 1},
+           {"qk_rope_head_dim", 4},
+           {"qk_nope_head_dim", 4},
+           {"v_head_dim", 4},
+           {"index_n_heads", 2},
+           {"index_head_dim", 4},
+           {"no_rope_layers", {1, 1, 0}},
+           {"kv_source_layers", {0, 1, 0}}}}},
+        "kv_source_layers");
   names("CTRLLMHeadModel", {{"layer_norm_epsilon", 1e-5}}, "layer_norm_epsilon");
   names("DiffLlamaForCausalLM", {{"num_key_value_heads", 1}}, "num_key_value_heads");
   names("MiniMaxForCausalLM", {{"sliding_window", 3}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},

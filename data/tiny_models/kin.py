@@ -702,8 +702,9 @@ FAMILIES = {
 
 
 from . import newer  # noqa: E402, which takes functions from above
+from . import sighted  # noqa: E402  likewise
 
-FAMILIES |= hybrids.FAMILIES | newer.KIN | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
+FAMILIES |= hybrids.FAMILIES | newer.KIN | sighted.KIN | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -886,7 +887,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS
+OF_FAMILY |= newer.TAPS | sighted.TAPS
 TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid")  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
@@ -920,7 +921,7 @@ def recorded(model):
     for index, layer in enumerate(layers):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
-            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer)}.get(child)
+            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer), **sighted.taps_of(layer)}.get(child)
             if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."

@@ -29,6 +29,7 @@ struct GatedMlp {
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
+  bool up_first = false;                  // of gate_up: Molmo2's
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
@@ -49,6 +50,9 @@ struct Mixture {
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;
   Norm latent_norm;
+  Norm latent_in_norm;           // Muse Spark: of what experts in a narrower space are given
+  Norm expert_norm;              // … and of what each of them gives, before its weight
+  double router_scale = 1;       // … and its logits times this
   bool by_logits = false;        // chosen by logit_choice()
   double router_cap = 0;         // of the router's logits: cap · tanh(x / cap); 0: none
   double limit = 0;              // of what experts' gates and ups give, as GatedMlp's

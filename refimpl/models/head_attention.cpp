@@ -106,6 +106,8 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', whole.kv_heads), norm);
   }
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
+  if (form.unit_queries) early_unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
+  if (form.unit_context) context_unit_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (geometry.indexer_heads != 0)
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.gated_passes) std::swap(gate_, pass_gate_);
@@ -135,6 +137,7 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   at("q_proj", of.q);
   if (own) at("k_proj", of.k);
   if (!form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
+  make_units(of, ops);
   if (form_.clipped_after_norm) clip(of, ops);
   if (own && batch.renumbered()) of.unplaced = ops.multiply(of.k, 1);
   of.q = placed(of.q, geometry_.heads, q_norm_, angles, ops);
@@ -147,10 +150,17 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
   if (form_.first_pass) context = joined_with_first_pass(of.q, context, batch, ops);
   at("attn_context", context);
+  if (context_unit_) at("context_norm", context = context_unit_(context, ops));
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
   if (gate_) at("attn_gated", context = gated(context, gate_(x, ops), ops));
   if (context_norm_) at("context_norm", context = context_norm_(context, ops));
   return o_(context, ops);  // [tokens, hidden]
+}
+
+void HeadAttention::make_units(Qkv& of, Ops& ops) const {
+  if (!early_unit_) return;
+  of.q = ops.multiply(early_unit_(of.q, ops), *form_.unit_queries);
+  of.k = early_unit_(of.k, ops);
 }
 
 Matrix HeadAttention::gated(const Matrix& context, const Matrix& gate, Ops& ops) const {

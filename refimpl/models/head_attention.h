@@ -39,6 +39,9 @@ struct AttentionForm {
   bool gated_passes = false;
   std::optional<std::size_t> first_pass = {};
   bool differential = false;
+  // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
+  std::optional<double> unit_queries = {};
+  bool unit_context = false;  // what each head gives is normed, without weights
 };
 
 // ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
@@ -65,6 +68,7 @@ class HeadAttention {
     Matrix unplaced;          // k before it is rotated, where a cache renumbers its rows
   };
   Qkv project(const Matrix& x, Ops& ops, const TapScope& at) const;
+  void make_units(Qkv& of, Ops& ops) const;
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
@@ -100,7 +104,7 @@ class HeadAttention {
   std::vector<double> slopes_;
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
   Projection pass_gate_;                   // [heads, qk_dim]
-  Norm q_norm_, k_norm_, v_norm_, unit_;
+  Norm q_norm_, k_norm_, v_norm_, unit_, early_unit_, context_unit_;
   Norm context_norm_;  // of what o is given, over all heads (BitNet)
   WeightView sinks_;
   std::optional<BlockIndex> index_;

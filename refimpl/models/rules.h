@@ -46,6 +46,8 @@ extern const ModelRule kMinicpm3Rule;
 extern const ModelRule kMistral4Rule;
 extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;
+extern const ModelRule kMuseGlimmerRule;
+extern const ModelRule kMuseSparkRule;
 extern const ModelRule kNemotronHRule;
 extern const ModelRule kOlmo2Rule;
 extern const ModelRule kOlmoHybridRule;

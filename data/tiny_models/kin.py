@@ -592,6 +592,12 @@ def text_of(config):
     return config.get("text_config", config)
 
 
+def words_of(config):
+    """Rows of the head, or those of them that are computed (Inkling)."""
+    text = text_of(config)
+    return text.get("unpadded_vocab_size") or text["vocab_size"]
+
+
 BIASES = ("attention_bias", "mlp_bias")
 MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
 FAMILIES = {

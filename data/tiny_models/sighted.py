@@ -1,4 +1,4 @@
-"""Odd tiny configs of language models behind encoders that need more than the class's own draw: ERNIE 4.5 VL, Molmo2, Muse. Wants
+"""Odd tiny configs of language models behind encoders that need more than the class's own draw: ERNIE 4.5 VL, Molmo2, Muse; and of Inkling. Wants
 transformers 5.23, which has the classes of Molmo2 and Muse Spark."""
 
 import check_family_variants as variants
@@ -70,17 +70,36 @@ def muse_spark(text):
         text["residual_gate_temperature"] = draw.choice([0.1, 1.0])
 
 
+def inkling():
+    """Stretches and windows that a short text passes."""
+    config = variants.FAMILIES["inkling_text"][1]()
+    config["num_hidden_layers"] = count = draw.randint(1, 4)
+    shorter(config, "mlp_layer_types")
+    config["layer_types"] = [draw.choice(["hybrid", "hybrid_sliding"]) for _ in range(count)]
+    config = with_epsilon({**config, "vocab_size": draw.randint(40, 70)}, "rms_norm_eps")
+    config |= {"sliding_window_size": draw.choice([2, 3, 5]), "rel_extent": draw.choice([2, 4, 30]), "num_hidden_layers": count}
+    config |= {"logits_mup_width_multiplier": draw.choice([0.5, 3.0]), "route_scale": draw.choice([1.0, 2.5])}
+    config["n_shared_experts"] = draw.randint(1, 2)
+    if chance(0.8):
+        config |= {"log_scaling_n_floor": draw.choice([1, 3]), "log_scaling_alpha": draw.choice([0.1, 0.7])}
+    if chance():
+        config["unpadded_vocab_size"] = config["vocab_size"] - draw.randint(1, 9)
+    return activated(config)
+
+
 def of(family, change):
     return variants.FAMILIES[family][0], behind(family, change)
 
 
 KIN = {
     "ernie4_5_vl_moe": of("ernie4_5_vl_moe", ernie4_5_vl_moe),
+    "inkling_text": ("InklingForCausalLM", inkling),
     "molmo2": of("molmo2", molmo2),
     "muse_glimmer": of("muse_glimmer", muse_glimmer),
     "muse_spark": of("muse_spark", muse_spark),
 }
 TAPS = {
+    "inkling_text": {"attn_sconv": "attn_conv", "mlp_sconv": "mlp_conv"},
     "muse_glimmer": AFTER,
     "muse_spark": {**AFTER, "post_attention_residual_gate": "attn_residual"},
 }

@@ -6,6 +6,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
 #include "refimpl/models/logit_choice.h"
+#include "refimpl/models/shared_sinks.h"
 #include "refimpl/models/sparse_mixer.h"
 
 namespace assay {
@@ -154,6 +155,7 @@ Routing Mixture::choose(const Matrix& logits, Ops& ops) const {
 }
 
 Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const TapScope& at) const {
+  if (sinks) return sinks->forward(*this, x, ops, at);
   Matrix logits = ops.linear(seen, router, router_bias, router_rounding);  // [tokens, experts]
   if (router_scale != 1) logits = ops.multiply(logits, router_scale);
   if (router_cap != 0) logits = ops.soft_cap(logits, router_cap);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "refimpl/models/model.h"
@@ -38,6 +39,8 @@ struct GatedMlp {
   Matrix inner(const Matrix& x, Ops& ops) const;  // [tokens, width]
 };
 
+struct SharedSinks;
+
 struct Mixture {
   WeightView router, router_bias, correction;
   WeightView expert_scales;  // [experts]: a chosen expert's weight is scaled by its own
@@ -60,6 +63,7 @@ struct Mixture {
   bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is
   std::optional<SituForm> situ;  // of the routed experts, in place of experts.form
   MoeForm mixing = MoeForm::sparse;
+  std::shared_ptr<const SharedSinks> sinks;  // Inkling, in place of `shared`
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.

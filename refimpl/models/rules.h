@@ -36,6 +36,7 @@ extern const ModelRule kKimiK25Rule;
 extern const ModelRule kKimiLinearRule;
 extern const ModelRule kLing3Rule;
 extern const ModelRule kLatentKinRule;
+extern const ModelRule kInklingRule;
 extern const ModelRule kJambaRule;
 extern const ModelRule kLfm2MoeRule;
 extern const ModelRule kLfm2Rule;

@@ -30,6 +30,7 @@ struct DecoderLayer {
   double scale = 1;                       // of what comes out
   ResidualMix attention_mix, mlp_mix;     // or none
   ResidualGate attention_gate, mlp_gate;  // likewise
+  InklingBlocks convolutions;             // likewise
   bool mixes_tokens() const { return attention || latent || recurrent || map; }
   bool has_mlp() const { return mixture || mlp.down; }
 };
@@ -192,6 +193,9 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
   layer.mlp.situ = form.situ;
   layer.mlp.gate_scale = form.scales.mlp_gate;
   layer.mlp.down_scale = form.scales.mlp_down;
+  if (form.inkling)
+    layer.convolutions = InklingBlocks::read(weights, index, *form.inkling, layer.mlp,
+                                             layer.mixture ? &*layer.mixture : nullptr);
   if (!layer.mixes_tokens() && !layer.mlp_norm)
     std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
   layer.own_input = PerLayerStep::find(weights, index, norms.rule(), activation.activation);
@@ -260,6 +264,7 @@ class Decoder : public StagedModel {
     if (form.passes > 1) add_passes(weights, activation, norms.rule());
     prediction_ = read_prediction(weights, activation, form);
     if (form.stream_mixes != nullptr) stream_mixes_ = *form.stream_mixes;
+    if (form.inkling && form.inkling->words < head_.rows) head_ = head_.row_range(0, form.inkling->words);
     if (form.residual_block != 0) output_mix_ = ResidualMix::read(weights, stem(weights) + "output_attn_res");
   }
 
@@ -386,6 +391,8 @@ class Decoder : public StagedModel {
                        : layer.latent  ? latent_.cache_row()
                                        : CacheWidth{};
     if (layer.recurrent) width.states = layer.recurrent->states();
+    for (const ResidualConvolution* one : {&layer.convolutions.attention, &layer.convolutions.mlp})
+      if (*one) width.states.push_back(one->state());
     return width;
   }
 
@@ -475,8 +482,10 @@ class Decoder : public StagedModel {
       at("attn_residual", x);
     }
     if (!layer.has_mlp()) return x;  // one mixer a layer
-    return layer.mlp_gate(x, feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at),
-                          ops);
+    Matrix given = feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at);
+    if (layer.convolutions.mlp)
+      at("mlp_conv", given = layer.convolutions.mlp(given, layer.index, batch, ops));
+    return layer.mlp_gate(x, given, ops);
   }
 
   Matrix summed_and_normed(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
@@ -529,6 +538,11 @@ class Decoder : public StagedModel {
     if (both) at("mixer_out", mixed);
     const Matrix out = layer.recurrent && !both ? mixed : attention(x, layer, batch, angles, ops, at);
     at("attn_out", out);
+    if (layer.convolutions.attention) {
+      const Matrix convolved = layer.convolutions.attention(out, layer.index, batch, ops);
+      at("attn_conv", convolved);
+      return convolved;
+    }
     const Matrix all = both ? ops.add(scaled(mixed, form_.scales.recurrent_out, ops),
                                       scaled(out, form_.scales.attention_out, ops))
                             : out;

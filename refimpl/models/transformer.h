@@ -26,6 +26,7 @@
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/head_block.h"
+#include "refimpl/models/inkling_blocks.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
@@ -97,6 +98,7 @@ struct DecoderForm {
   std::optional<NormedStream> normed_stream = {};
   HeadBlock head_block = {};            // or none
   std::optional<SparkForm> spark = {};  // Muse Spark
+  std::optional<InklingForm> inkling = {};
   PredictionForm prediction = {};
 };
 

@@ -18,8 +18,9 @@ inline std::filesystem::path kin_folder() {
 // Heads of these are not cut over ranks, which is said by name; but mllama, of whose plan cross attention is a part that is not
 // run, zamba2, whose layers share blocks, and modernbert_decoder, whose head has tensors that no cut is known of.
 inline bool is_computed_over_ranks(const std::string& family) {
-  static const std::set<std::string> kWhole = {"bailing_moe_v2_5", "bitnet",  "codegen", "diffllama",
-                                               "k2_horizon",       "minimax", "mllama",  "modernbert_decoder",
+  static const std::set<std::string> kWhole = {"bailing_moe_v2_5", "bitnet",       "codegen",
+                                               "diffllama",        "inkling_text", "k2_horizon",
+                                               "minimax",          "mllama",       "modernbert_decoder",
                                                "recurrent_gemma",  "zamba2"};
   return !kWhole.contains(family);
 }

@@ -234,6 +234,7 @@ class Decoder : public StagedModel {
         form_(form),
         context_(h_.context),
         embedding_(weights.get({.role = Role::token_embedding})),
+        added_embedding_(weights.find({.role = Role::token_embedding, .half = 1})),
         positions_(weights.find({.role = Role::position_embedding})),
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
@@ -579,7 +580,8 @@ class Decoder : public StagedModel {
   LatentSettings latent_;  // of layers with latent attention
   std::size_t context_;
   OwnWeight sines_;  // or none
-  WeightView embedding_, positions_, head_, head_bias_;
+  // Molmo2's rows of tokens that stand for images are held, as a plan counts them, and text has none of these.
+  WeightView embedding_, added_embedding_, positions_, head_, head_bias_;
   Norm embedding_norm_, final_norm_;
   std::optional<PerLayerInputs> own_inputs_;
   std::vector<DecoderLayer> layers_;

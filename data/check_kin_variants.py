@@ -73,7 +73,7 @@ def check(family, options):
     farthest, refused = 0.0, None
     for _ in range(options.count):
         config = kin.config_of(family)
-        tokens = [kin.draw.randrange(2, kin.text_of(config)["vocab_size"]) for _ in range(11)]
+        tokens = [kin.draw.randrange(2, kin.words_of(config)) for _ in range(11)]
         try:
             tensors = kin.checkpoint(config)
             exact, half = kin.truths(config, tensors, tokens)

@@ -35,6 +35,7 @@ MODEL_TYPES = [
     "modernbert-decoder", "nanochat", "openai-gpt", "paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text",
     "recurrent_gemma", "xglm", "zamba2",
     "mistral_large4_text", "qwen4_exp_text", "hrm_text",
+    "ernie4_5_vl_moe_text", "inkling_text", "molmo2_text", "muse_glimmer_text", "muse_spark_text",
 ]
 # Classes of a file that say nothing about the next token.
 OTHER_HEADS = re.compile(

@@ -40,7 +40,7 @@ def make(family):
     entries, stored = [], {}
     for _ in range(60):
         config = kin.config_of(family)
-        tokens = [kin.draw.randrange(2, kin.text_of(config)["vocab_size"]) for _ in range(TOKENS)]
+        tokens = [kin.draw.randrange(2, kin.words_of(config)) for _ in range(TOKENS)]
         try:
             exact, half = kin.truths(config, kin.checkpoint(config), tokens)
         except Exception as error:  # whatever its validators say

@@ -31,9 +31,11 @@ bool within_rows(const DerivedTensor::Piece& piece, const LogicalTensor& source)
 }
 
 // The row of the other order that stands at `row` of this one.
-std::uint64_t source_row(HeadRows order, std::uint64_t head_rows, std::uint64_t row) {
-  const std::uint64_t half = head_rows / 2, head = row / head_rows * head_rows, at = row % head_rows;
-  if (order == HeadRows::pairs_from_halves) return head + at % 2 * half + at / 2;
+std::uint64_t source_row(const DerivedTensor& tensor, std::uint64_t row) {
+  const std::uint64_t turning = tensor.turning_rows == 0 ? tensor.head_rows : tensor.turning_rows;
+  const std::uint64_t half = turning / 2, at = row % tensor.head_rows, head = row - at;
+  if (at >= turning) return row;
+  if (tensor.order == HeadRows::pairs_from_halves) return head + at % 2 * half + at / 2;
   return head + at % half * 2 + at / half;
 }
 
@@ -75,7 +77,7 @@ std::uint64_t DerivedTensor::rows() const {
 }
 
 DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
-  if (order != HeadRows::kept) row = source_row(order, head_rows, row);
+  if (order != HeadRows::kept) row = source_row(*this, row);
   std::uint64_t left = row;
   for (const Piece& piece : pieces) {
     if (left < piece.rows) return {piece.source, piece.first_row + left};
@@ -111,7 +113,8 @@ void DerivedTensor::check(const StoredTensors& stored) const {
            (piece.transposed ? piece.rows : columns_taken(piece, source)) == columns();
   }
   const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
-  const bool whole_heads = order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0);
+  const bool whole_heads =
+      order == HeadRows::kept || (head_rows >= 2 && ordered % head_rows == 0 && turning_rows <= head_rows);
   const bool whole_groups =
       regrouped.groups == 0 || regrouped.groups * regrouped.members * regrouped.width == columns();
   const bool one_row_times = !times || (rows() == 1 && stored.tensors.at(*times).all_rows() == 1 &&
@@ -148,14 +151,14 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
   } else if (tensor.shape.size() <= 1) {  // a bias: its values are ordered as the matrix's rows are
     std::vector<float> heads(columns);
     read_in_order(tensor, first, count, heads);
-    for (std::uint64_t i = 0; i < columns; ++i) out[i] = heads[source_row(tensor.order, tensor.head_rows, i)];
+    for (std::uint64_t i = 0; i < columns; ++i) out[i] = heads[source_row(tensor, i)];
   } else {
     const std::uint64_t head = tensor.head_rows;
     const std::uint64_t begin = first / head * head, end = (first + count + head - 1) / head * head;
     std::vector<float> heads((end - begin) * columns);
     read_in_order(tensor, begin, end - begin, heads);
     for (std::uint64_t row = 0; row < count; ++row) {
-      const std::uint64_t from = source_row(tensor.order, head, first + row) - begin;
+      const std::uint64_t from = source_row(tensor, first + row) - begin;
       std::copy_n(heads.begin() + static_cast<std::ptrdiff_t>(from * columns), columns,
                   out.begin() + static_cast<std::ptrdiff_t>(row * columns));
     }

@@ -42,7 +42,8 @@ struct DerivedTensor {
   std::vector<std::uint64_t> shape;  // outermost first
   std::vector<Piece> pieces;         // one under the other
   HeadRows order = HeadRows::kept;
-  std::uint64_t head_rows = 0;  // of one head, where the order is not kept
+  std::uint64_t head_rows = 0;     // of one head, where the order is not kept
+  std::uint64_t turning_rows = 0;  // … of which so many of the first are in the other order; 0: all
   // The columns, as groups × members blocks of `width`, in the order members × groups; 0: as they are.
   struct Regrouped {
     std::uint64_t groups = 0, members = 0, width = 0;

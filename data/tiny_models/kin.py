@@ -592,6 +592,12 @@ def text_of(config):
     return config.get("text_config", config)
 
 
+def words_of(config):
+    """Rows of the head, or those of them that are computed (Inkling)."""
+    text = text_of(config)
+    return text.get("unpadded_vocab_size") or text["vocab_size"]
+
+
 BIASES = ("attention_bias", "mlp_bias")
 MULTIPLIERS = ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier")
 FAMILIES = {
@@ -701,9 +707,10 @@ FAMILIES = {
 }
 
 
-from . import newer, rules_2026  # noqa: E402, which take functions from above
+from . import newer, rules_2026, sighted  # noqa: E402, which take functions from above
 
-FAMILIES |= hybrids.FAMILIES | newer.KIN | rules_2026.KIN | rules_2026.behind_mistral3(mistral4) | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)}
+FAMILIES |= (hybrids.FAMILIES | newer.KIN | rules_2026.KIN | rules_2026.behind_mistral3(mistral4) | sighted.KIN
+             | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)})
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -886,7 +893,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS | rules_2026.TAPS
+OF_FAMILY |= newer.TAPS | rules_2026.TAPS | sighted.TAPS
 TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text", *rules_2026.TURNED)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
@@ -920,7 +927,7 @@ def recorded(model):
     for index, layer in enumerate(layers):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
-            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer)}.get(child)
+            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer), **sighted.taps_of(layer)}.get(child)
             if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."

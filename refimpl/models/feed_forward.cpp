@@ -6,6 +6,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
 #include "refimpl/models/logit_choice.h"
+#include "refimpl/models/shared_sinks.h"
 #include "refimpl/models/sparse_mixer.h"
 
 namespace assay {
@@ -107,6 +108,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
     const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
     const std::size_t width = both.columns() / 2;
     g = both.part(0, width), u = both.part(width, width);
+    if (up_first) std::swap(g, u);
   } else {
     g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);
   }
@@ -128,6 +130,7 @@ Mixture Mixture::read(const Weights& weights, std::size_t layer, const GatedActi
   m.router = weights.get({.role = Role::router, .part = Part::router, .layer = layer});
   m.router_bias = weights.find({.role = Role::router, .part = Part::router, .layer = layer, .bias = true});
   m.correction = weights.find({.role = Role::router_correction, .layer = layer, .bias = true});
+  if (m.correction && m.correction.rows > 1) m.correction = m.correction.row_range(0, 1);  // of text
   m.experts.form = form;
   m.mixing = mixing;
   read_experts(weights, layer, m.experts);
@@ -153,12 +156,15 @@ Routing Mixture::choose(const Matrix& logits, Ops& ops) const {
 }
 
 Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const TapScope& at) const {
+  if (sinks) return sinks->forward(*this, x, ops, at);
   Matrix logits = ops.linear(seen, router, router_bias, router_rounding);  // [tokens, experts]
+  if (router_scale != 1) logits = ops.multiply(logits, router_scale);
   if (router_cap != 0) logits = ops.soft_cap(logits, router_cap);
   at("router_logits", logits);
   const Routing routing = choose(logits, ops);
   if (at.listening()) at("router_weights", dense_weights(routing, logits.columns(), ops));
-  Matrix mixed = routed(latent_down ? latent_down(x, ops) : x, routing, ops);
+  const Matrix given = latent_down ? latent_in_norm(latent_down(x, ops), ops) : x;
+  Matrix mixed = routed(given, routing, ops);
   if (latent_up) mixed = latent_up(latent_norm(mixed, ops), ops);  // [tokens, hidden]
   if (!shared) return mixed;
   Matrix beside = shared->forward(x, ops);
@@ -169,7 +175,7 @@ Matrix Mixture::forward(const Matrix& seen, const Matrix& x, Ops& ops, const Tap
 
 // Where weights scale the inputs, the chosen experts take turns: the likeliest of all tokens first.
 Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const {
-  if (limit != 0 || situ) return one_by_one(x, routing, ops);
+  if (limit != 0 || situ || expert_norm) return one_by_one(x, routing, ops);
   if (!scaled_inputs) return ops.fused_moe(x, routing, experts, mixing);
   const std::size_t tokens = x.rows();
   Matrix sum;
@@ -183,7 +189,7 @@ Matrix Mixture::routed(const Matrix& x, const Routing& routing, Ops& ops) const 
   return sum;
 }
 
-// No kernel knows the limit, or situ.
+// No kernel knows the limit, situ, or a norm behind an expert.
 Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) const {
   const ExpertFunction expert = [&](const Matrix& rows, std::size_t e) {
     GatedMlp one;
@@ -196,7 +202,7 @@ Matrix Mixture::one_by_one(const Matrix& x, const Routing& routing, Ops& ops) co
     one.limit = limit;
     one.limit_first = limit_first;
     one.situ = situ;
-    return one.forward(rows, ops);
+    return expert_norm(one.forward(rows, ops), ops);
   };
   return experts_one_by_one(x, routing, experts.down.size(), expert, ops);
 }

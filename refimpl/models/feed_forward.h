@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "refimpl/models/model.h"
@@ -30,6 +31,7 @@ struct GatedMlp {
   bool limit_first = false;               // … or the gate does, before act (GLM-5.3, HY4)
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
+  bool up_first = false;                  // of gate_up: Molmo2's
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
@@ -37,6 +39,8 @@ struct GatedMlp {
  private:
   Matrix inner(const Matrix& x, Ops& ops) const;  // [tokens, width]
 };
+
+struct SharedSinks;
 
 struct Mixture {
   WeightView router, router_bias, correction;
@@ -50,14 +54,18 @@ struct Mixture {
   // Experts in a narrower space than the layer (LatentMoE): up(norm(experts(down(x)))), of which the norm may be absent.
   Projection latent_down, latent_up;
   Norm latent_norm;
-  bool by_logits = false;  // chosen by logit_choice()
-  double router_cap = 0;   // of the router's logits: cap · tanh(x / cap); 0: none
-  double limit = 0;        // of what experts' gates and ups give, as GatedMlp's
+  Norm latent_in_norm;      // Muse Spark: of what experts in a narrower space are given
+  Norm expert_norm;         // … and of what each of them gives, before its weight
+  double router_scale = 1;  // … and its logits times this
+  bool by_logits = false;   // chosen by logit_choice()
+  double router_cap = 0;    // of the router's logits: cap · tanh(x / cap); 0: none
+  double limit = 0;         // of what experts' gates and ups give, as GatedMlp's
   bool limit_first = false;
   std::optional<double> jitter;  // chosen by sparse_mixer(), whatever `rule` says
   bool scaled_inputs = false;    // an expert is given x · its weight; what experts give is added as it is
   std::optional<SituForm> situ;  // of the routed experts, in place of experts.form
   MoeForm mixing = MoeForm::sparse;
+  std::shared_ptr<const SharedSinks> sinks;  // Inkling, in place of `shared`
 
   // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.

@@ -80,11 +80,13 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
       geometry_(geometry),
       form_(form),
       h_(hyperparameters(weights.tree())),
-      scale_(h_.attention_scale != 0 ? h_.attention_scale
-                                     : 1 / std::sqrt(static_cast<double>(geometry.qk_head_dim))),
+      scale_(form.relative             ? 1 / static_cast<double>(geometry.qk_head_dim)
+             : h_.attention_scale != 0 ? h_.attention_scale
+                                       : 1 / std::sqrt(static_cast<double>(geometry.qk_head_dim))),
       qkv_(find_projection(weights, Role::qkv, layer)),
       o_(get_projection(weights, Role::attention_output, layer)),
-      gate_(form.differential ? Projection() : find_projection(weights, Role::attention_gate, layer)),
+      gate_(form.differential || form.relative ? Projection()
+                                               : find_projection(weights, Role::attention_gate, layer)),
       sinks_(weights.find({.role = Role::sinks, .layer = layer})) {
   if (!qkv_) {
     q_ = get_projection(weights, Role::q, layer);
@@ -106,9 +108,12 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     k_norm_ = Norm(norms_of_heads(weights, layer, form.norm_of_head, 'k', whole.kv_heads), norm);
   }
   if (h_.unit_heads && h_.rope_of.at(layer)) unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
+  if (form.unit_queries) early_unit_ = Norm::unweighted(geometry.qk_head_dim, norm);
+  if (form.unit_context) context_unit_ = Norm::unweighted(geometry.v_head_dim, norm);
   if (geometry.indexer_heads != 0)
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.gated_passes) std::swap(gate_, pass_gate_);
+  if (form.relative) relative_.emplace(weights, layer, geometry, *form.relative);
   if (form.differential) differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon);
   context_norm_ = Norm(
       weights.find({.role = Role::post_attention_norm, .part = Part::attention, .layer = layer}), {}, norm);
@@ -119,11 +124,9 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
 CacheWidth HeadAttention::cache_width() const {
   if (!geometry_.cached) return {};
   const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
-  return {geometry_.kv_heads * geometry_.qk_head_dim,
-          geometry_.kv_heads * geometry_.v_head_dim + index,
-          {},
-          index_ ? 0 : geometry_.window,
-          index_ ? 0 : geometry_.kv_heads};
+  return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index,
+          relative_ ? relative_->states() : std::vector<StateShape>(), index_ ? 0 : geometry_.window,
+          index_ || relative_ ? 0 : geometry_.kv_heads};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -134,12 +137,14 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   const bool own = geometry_.cached;  // else there are queries only
   at("q_proj", of.q);
   if (own) at("k_proj", of.k);
+  if (relative_) convolve(of, x, batch, ops);
   if (!form_.norm_after_rope) of.q = q_norm_(of.q, ops), of.k = k_norm_(of.k, ops);
+  make_units(of, ops);
   if (form_.clipped_after_norm) clip(of, ops);
   if (own && batch.renumbered()) of.unplaced = ops.multiply(of.k, 1);
   of.q = placed(of.q, geometry_.heads, q_norm_, angles, ops);
   if (own) of.k = placed(of.k, geometry_.kv_heads, k_norm_, angles, ops), of.v = v_norm_(of.v, ops);
-  of.q = warmed(of.q, batch, ops);
+  of.q = relative_ ? relative_->warmed(of.q, batch, ops) : warmed(of.q, batch, ops);
   at("q", of.q);
   if (own) at("k", of.k), at("v", of.v);
   if (index_ && angles != nullptr)
@@ -147,10 +152,28 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
   if (form_.first_pass) context = joined_with_first_pass(of.q, context, batch, ops);
   at("attn_context", context);
+  if (context_unit_) at("context_norm", context = context_unit_(context, ops));
   if (!gate.empty()) at("attn_gated", context = ops.output_gate(context, gate));
   if (gate_) at("attn_gated", context = gated(context, gate_(x, ops), ops));
   if (context_norm_) at("context_norm", context = context_norm_(context, ops));
   return o_(context, ops);  // [tokens, hidden]
+}
+
+void HeadAttention::convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const {
+  for (const Batch::Sequence& s : batch.sequences) {
+    if (s.cache->renumbers() || s.cache->rows(layer_) != s.cache->length())
+      throw Error::input(fmt::format(
+          "layer {} scores by distances: rows of its cache cannot be renumbered or thrown away", layer_));
+  }
+  of.k = relative_->keys(of.k, batch, ops);
+  of.v = relative_->values(of.v, batch, ops);
+  of.relative = relative_->relative(x, ops);
+}
+
+void HeadAttention::make_units(Qkv& of, Ops& ops) const {
+  if (!early_unit_) return;
+  of.q = ops.multiply(early_unit_(of.q, ops), *form_.unit_queries);
+  of.k = early_unit_(of.k, ops);
 }
 
 Matrix HeadAttention::gated(const Matrix& context, const Matrix& gate, Ops& ops) const {
@@ -319,6 +342,7 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
   if (picks) return index_->form.pooled ? attend_to_pooled(of, batch, ops) : attend_to_blocks(of, batch, ops);
+  if (relative_) return (*relative_)(call, of.relative, ops);
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;

@@ -10,6 +10,7 @@
 #include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
+#include "refimpl/models/relative_attention.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/value_experts.h"
 #include "refimpl/step/taps.h"
@@ -39,6 +40,11 @@ struct AttentionForm {
   bool gated_passes = false;
   std::optional<std::size_t> first_pass = {};
   bool differential = false;
+  // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
+  std::optional<double> unit_queries = {};
+  bool unit_context = false;  // what each head gives is normed, without weights
+  std::optional<RelativeForm> relative =
+      {};  // Inkling: scores have a bias of the distance, and are scaled by 1/width
 };
 
 // ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
@@ -62,9 +68,12 @@ class HeadAttention {
   struct Qkv {
     Matrix q, k, v;  // [tokens, heads · qk_dim], [tokens, kv_heads · qk_dim], [tokens, kv_heads · v_dim]
     Matrix index_q, index_k;  // of a layer with an index
+    Matrix relative;          // of one with biases of distances: what queries say of these
     Matrix unplaced;          // k before it is rotated, where a cache renumbers its rows
   };
   Qkv project(const Matrix& x, Ops& ops, const TapScope& at) const;
+  void make_units(Qkv& of, Ops& ops) const;
+  void convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const;
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;
@@ -101,12 +110,13 @@ class HeadAttention {
   std::vector<double> slopes_;
   Projection qkv_, q_, k_, v_, o_, gate_;  // qkv, or the three
   Projection pass_gate_;                   // [heads, qk_dim]
-  Norm q_norm_, k_norm_, v_norm_, unit_;
+  Norm q_norm_, k_norm_, v_norm_, unit_, early_unit_, context_unit_;
   Norm context_norm_;  // of what o is given, over all heads (BitNet)
   WeightView sinks_;
   std::optional<BlockIndex> index_;
   std::optional<ValueExperts> value_experts_;
   std::optional<Differential> differential_;
+  std::optional<RelativeAttention> relative_;
 };
 
 }  // namespace assay

@@ -117,7 +117,7 @@ KeyChoice KeyIndexer::choose(const Matrix& x, const Matrix& q_latent, const Matr
                   .sin = angles.sin,
                   .layout = s.index_layout});
   };
-  const Matrix given = q_norm ? ops.layer_norm(x, q_norm, q_norm_bias, kIndexNormEpsilon) : q_latent;
+  const Matrix given = q_norm ? ops.layer_norm(x, q_norm, q_norm_bias, s.index_epsilon) : q_latent;
   Matrix queries = ops.linear(given, q);  // [tokens, index heads · index dim]
   if (score_scale) queries = score_scale(queries, batch, ops);
   rotate(queries, s.index_heads);

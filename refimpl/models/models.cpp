@@ -23,7 +23,8 @@ constexpr std::array kRulesOfFiles = {
     &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,          &kBambaRule,      &kMambaRule,
     &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,         &kNemotronHRule,  &kFalconH1Rule,
     &kGraniteHybridRule, &kKimiLinearRule, &kLing3Rule,         &kGemma4Rule,     &kMistral4Rule,
-    &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule, &kQwen4ExpRule,   &kHrmTextRule};
+    &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule, &kQwen4ExpRule,   &kHrmTextRule,
+    &kMuseGlimmerRule,   &kMuseSparkRule,  &kInklingRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

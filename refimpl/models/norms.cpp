@@ -15,6 +15,13 @@ Matrix side_by_side(std::vector<Matrix> parts, Ops& ops) {
   return parts.at(0);
 }
 
+Matrix columns_scaled(const Matrix& x, const std::vector<double>& factors, Ops& ops) {
+  if (factors.empty()) return x;
+  std::vector<double> values = ops.download(x);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= factors[i % factors.size()];
+  return ops.upload(values, x.rows(), x.columns());
+}
+
 }  // namespace
 
 Norm::Norm(const WeightView& weight, const WeightView& bias, const NormRule& rule) : rule_(rule) {
@@ -60,6 +67,14 @@ Norm Norm::with_offset(const WeightView& weight, double offset, const NormRule& 
   return norm;
 }
 
+Norm Norm::of_scaled(const WeightView& weight, const NormRule& rule) {
+  if (!weight) return {};
+  Norm norm = unweighted(weight.columns, rule);
+  norm.before_ = decode_vector(weight);
+  for (double& value : norm.before_) value += 1;
+  return norm;
+}
+
 void Norm::add(const WeightView& weight, const WeightView& bias) {
   if (rule_.kind == NormKind::rms || rule_.form != NormForm::one_plus_weight) {
     parts_.push_back({weight, bias});
@@ -82,7 +97,7 @@ Matrix Norm::of_part(const Matrix& x, const Part& part, Ops& ops) const {
 
 Matrix Norm::operator()(const Matrix& x, Ops& ops) const {
   if (parts_.empty()) return x;
-  if (parts_.size() == 1) return of_part(x, parts_.front(), ops);
+  if (parts_.size() == 1) return of_part(columns_scaled(x, before_, ops), parts_.front(), ops);
   const std::size_t width = x.columns() / parts_.size();
   std::vector<Matrix> heads;
   for (std::size_t i = 0; i < parts_.size(); ++i)

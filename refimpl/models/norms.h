@@ -30,6 +30,8 @@ class Norm {
   static Norm of_row(const WeightView& weight, std::size_t heads, const NormRule& rule);
   // RMS norms whose weights are stored less `offset`; absent where nothing is stored.
   static Norm with_offset(const WeightView& weight, double offset, const NormRule& rule);
+  // Muse Spark: x · (1 + w) is rounded, and then normed without weights; absent where nothing is stored.
+  static Norm of_scaled(const WeightView& weight, const NormRule& rule);
 
   explicit operator bool() const { return !parts_.empty(); }
   Matrix operator()(const Matrix& x, Ops& ops) const;
@@ -43,7 +45,8 @@ class Norm {
   Matrix of_part(const Matrix& x, const Part& part, Ops& ops) const;
 
   NormRule rule_;
-  std::vector<Part> parts_;  // one, which groups of its width share, or one for each head
+  std::vector<double> before_;  // x is scaled by these first, column by column; empty: not
+  std::vector<Part> parts_;     // one, which groups of its width share, or one for each head
   std::vector<std::shared_ptr<const OwnWeight>> constants_;
 };
 

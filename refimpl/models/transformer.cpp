@@ -29,8 +29,10 @@ struct DecoderLayer {
   std::optional<Mixture> mixture;
   std::optional<ExpertsBeside> beside;  // in a layer with both
   std::optional<PerLayerStep> own_input;
-  double scale = 1;                    // of what comes out
-  ResidualMix attention_mix, mlp_mix;  // or none
+  double scale = 1;                       // of what comes out
+  ResidualMix attention_mix, mlp_mix;     // or none
+  ResidualGate attention_gate, mlp_gate;  // likewise
+  InklingBlocks convolutions;             // likewise
   bool mixes_tokens() const { return attention || latent || recurrent || map; }
   bool has_mlp() const { return mixture || mlp.down; }
 };
@@ -41,26 +43,38 @@ class NormReader {
   NormReader(const Weights& weights, const DecoderForm& form)
       : weights_(weights),
         rule_{form.norm_kind, form.norm, hyperparameters(weights.tree()).epsilon},
+        post_rule_{form.norm_kind, form.norm, form.post_epsilon.value_or(rule_.epsilon)},
+        final_rule_{form.norm_kind, form.final_norm.value_or(form.norm), rule_.epsilon},
         unweighted_(form.unweighted_norms) {}
 
   const NormRule& rule() const { return rule_; }
+  const NormRule& post_rule() const { return post_rule_; }  // of what attention and MLPs give
   // Absent where nothing is stored.
   Norm stored(Role role, std::size_t layer = 0, std::optional<Part> part = {}) const {
-    return {weights_.find({.role = role, .part = part, .layer = layer}),
-            weights_.find({.role = role, .part = part, .layer = layer, .bias = true}), rule_};
+    return by(rule_, role, layer, part);
   }
+  // Behind attention and MLPs.
   Norm stored_less(std::optional<double> offset, Role role, std::size_t layer) const {
     return offset ? Norm::with_offset(weights_.find({.role = role, .part = Part::norm, .layer = layer}),
-                                      *offset, rule_)
-                  : stored(role, layer, Part::norm);
+                                      *offset, post_rule_)
+                  : by(post_rule_, role, layer, Part::norm);
   }
   Norm stored_or_unweighted(Role role, std::size_t layer = 0) const {
     return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, rule_) : stored(role, layer);
   }
+  Norm of_output() const {
+    return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, final_rule_)
+                       : by(final_rule_, Role::final_norm, 0, {});
+  }
 
  private:
+  Norm by(const NormRule& rule, Role role, std::size_t layer, std::optional<Part> part) const {
+    return {weights_.find({.role = role, .part = part, .layer = layer}),
+            weights_.find({.role = role, .part = part, .layer = layer, .bias = true}), rule};
+  }
+
   const Weights& weights_;
-  NormRule rule_;
+  NormRule rule_, post_rule_, final_rule_;
   bool unweighted_;
 };
 
@@ -120,6 +134,17 @@ void read_token_mixers(const Weights& weights, const DecoderForm& form, const No
     layer.attention.emplace(weights, layer.index, *geometry, form.attention, norm);
 }
 
+void add_spark_blocks(const Weights& weights, const SparkForm& spark, const NormReader& norms,
+                      DecoderLayer& layer) {
+  const std::size_t index = layer.index;
+  layer.attention_post_norm = Norm::unweighted(weights.tree().hidden_size, norms.post_rule());
+  layer.mlp_post_norm =
+      Norm::of_scaled(weights.find({.role = Role::post_feedforward_norm, .layer = index}), norms.post_rule());
+  layer.attention_gate = ResidualGate::read(weights, index, 0, spark.gate_temperature);
+  layer.mlp_gate = ResidualGate::read(weights, index, 1, spark.gate_temperature);
+  if (layer.mixture) put_spark_norms(weights, index, spark, norms.rule(), norms.post_rule(), *layer.mixture);
+}
+
 DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
                         const DecoderForm& form) {
   const NormReader norms(weights, form);
@@ -136,6 +161,7 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
     layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
   layer.mlp.inner_norm = norms.stored(Role::post_feedforward_norm, index, Part::dense_mlp);
   layer.mlp.limit = limit_of(form.shared_limits, index);
+  layer.mlp.up_first = form.up_first;
   if (is_mixture(weights, index)) {
     Mixture mixture = read_mixture(weights, index, activation, form, norms);
     if (layer.mlp.down)
@@ -148,9 +174,13 @@ DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedAc
     layer.attention_mix = ResidualMix::read(weights, name + "self_attention_res");
     layer.mlp_mix = ResidualMix::read(weights, name + "mlp_res");
   }
+  if (form.spark) add_spark_blocks(weights, *form.spark, norms, layer);
   layer.mlp.situ = form.situ;
   layer.mlp.gate_scale = form.scales.mlp_gate;
   layer.mlp.down_scale = form.scales.mlp_down;
+  if (form.inkling)
+    layer.convolutions = InklingBlocks::read(weights, index, *form.inkling, layer.mlp,
+                                             layer.mixture ? &*layer.mixture : nullptr);
   if (!layer.mixes_tokens() && !layer.mlp_norm)
     std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
   layer.own_input = PerLayerStep::find(weights, index, norms.rule(), activation.activation);
@@ -189,6 +219,7 @@ class Decoder : public StagedModel {
         form_(form),
         context_(h_.context),
         embedding_(weights.get({.role = Role::token_embedding})),
+        added_embedding_(weights.find({.role = Role::token_embedding, .half = 1})),
         positions_(weights.find({.role = Role::position_embedding})),
         head_(weights.get({.role = Role::output_head})),
         head_bias_(weights.find({.role = Role::output_head, .bias = true})) {
@@ -202,7 +233,7 @@ class Decoder : public StagedModel {
     embedding_norm_ = form.unweighted_embedding_norm
                           ? Norm::unweighted(weights.tree().hidden_size, norms.rule())
                           : norms.stored(Role::embedding_norm);
-    final_norm_ = norms.stored_or_unweighted(Role::final_norm);
+    final_norm_ = norms.of_output();
     own_inputs_ = PerLayerInputs::find(weights, norms.rule());
     if (!h_.ropes.empty()) h_.ropes.front() = with_stored_factors(h_.ropes.front(), weights);
     for (const RopeRule& rule : h_.ropes) context_ = std::max(context_, stretched_context(rule));
@@ -219,6 +250,7 @@ class Decoder : public StagedModel {
     if (form.passes > 1) add_passes(weights, activation, norms.rule());
     prediction_ = read_prediction(weights, activation, form);
     if (form.stream_mixes != nullptr) stream_mixes_ = *form.stream_mixes;
+    if (form.inkling && form.inkling->words < head_.rows) head_ = head_.row_range(0, form.inkling->words);
     if (form.residual_block != 0)
       output_mix_ = ResidualMix::read(weights, name_stem(weights) + "output_attn_res");
   }
@@ -346,6 +378,8 @@ class Decoder : public StagedModel {
                        : layer.latent  ? latent_.cache_row()
                                        : CacheWidth{};
     if (layer.recurrent) width.states = layer.recurrent->states();
+    for (const ResidualConvolution* one : {&layer.convolutions.attention, &layer.convolutions.mlp})
+      if (*one) width.states.push_back(one->state());
     return width;
   }
 
@@ -429,12 +463,16 @@ class Decoder : public StagedModel {
   Matrix one_by_one(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
                     Ops& ops, const TapScope& at) const {
     if (layer.mixes_tokens()) {
-      x = ops.add(x, mix_tokens(normed(x, layer.attention_norm, "attn_norm", ops, at), layer, batch, angles,
-                                ops, at));
+      x = layer.attention_gate(
+          x, mix_tokens(normed(x, layer.attention_norm, "attn_norm", ops, at), layer, batch, angles, ops, at),
+          ops);
       at("attn_residual", x);
     }
     if (!layer.has_mlp()) return x;  // one mixer a layer
-    return ops.add(x, feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at));
+    Matrix given = feed_forward(x, normed(x, layer.mlp_norm, "mlp_norm", ops, at), layer, ops, at);
+    if (layer.convolutions.mlp)
+      at("mlp_conv", given = layer.convolutions.mlp(given, layer.index, batch, ops));
+    return layer.mlp_gate(x, given, ops);
   }
 
   Matrix summed_and_normed(Matrix x, const DecoderLayer& layer, const Batch& batch, const RopeAngles* angles,
@@ -487,6 +525,11 @@ class Decoder : public StagedModel {
     if (both) at("mixer_out", mixed);
     const Matrix out = layer.recurrent && !both ? mixed : attention(x, layer, batch, angles, ops, at);
     at("attn_out", out);
+    if (layer.convolutions.attention) {
+      const Matrix convolved = layer.convolutions.attention(out, layer.index, batch, ops);
+      at("attn_conv", convolved);
+      return convolved;
+    }
     const Matrix all = both ? ops.add(scaled(mixed, form_.scales.recurrent_out, ops),
                                       scaled(out, form_.scales.attention_out, ops))
                             : out;
@@ -523,7 +566,8 @@ class Decoder : public StagedModel {
   LatentSettings latent_;  // of layers with latent attention
   std::size_t context_;
   OwnWeight sines_;  // or none
-  WeightView embedding_, positions_, head_, head_bias_;
+  // Molmo2's rows of tokens that stand for images are held, as a plan counts them, and text has none of these.
+  WeightView embedding_, added_embedding_, positions_, head_, head_bias_;
   Norm embedding_norm_, final_norm_;
   std::optional<PerLayerInputs> own_inputs_;
   std::vector<DecoderLayer> layers_;

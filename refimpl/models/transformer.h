@@ -26,10 +26,12 @@
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/head_attention.h"
 #include "refimpl/models/head_block.h"
+#include "refimpl/models/inkling_blocks.h"
 #include "refimpl/models/model.h"
 #include "refimpl/models/prediction.h"
 #include "refimpl/models/recurrent_mixer.h"
 #include "refimpl/models/sine_positions.h"
+#include "refimpl/models/spark_blocks.h"
 #include "refimpl/models/stream_mixes.h"
 
 namespace assay {
@@ -58,9 +60,12 @@ struct DecoderForm {
   std::optional<std::size_t> silent_position = {};  // … of which this row is zero
   bool unweighted_embedding_norm = false;           // what enters the first layer is normed, without weights
   bool norms_behind_sums = false;                   // post norms are of the sums
+  std::optional<double> post_epsilon = {};          // of norms behind attention and MLPs
+  std::optional<NormForm> final_norm = {};          // of the one before the head, where it is another
   bool passes_uncached = false;             // layers that keep nothing (cross-attention) are passed by
   bool turns_back = false;                  // heads rotate by minus their angles (nanochat)
   std::optional<GatedActivation> mlp = {};  // unset: the one that the config names
+  bool up_first = false;                    // MLPs hold ups and gates in one matrix, in this order
   std::optional<Activation> experts_activation = {};  // of routed experts, where it is another
   AttentionForm attention = {};
   // Families with experts; how many are chosen, their groups and scale, and whether their weights add up to 1, is
@@ -91,7 +96,9 @@ struct DecoderForm {
   bool norm_between = false;
   const StreamMixes* stream_mixes = nullptr;  // Solar Pro; looked at while the decoder is made
   std::optional<NormedStream> normed_stream = {};
-  HeadBlock head_block = {};  // or none
+  HeadBlock head_block = {};            // or none
+  std::optional<SparkForm> spark = {};  // Muse Spark
+  std::optional<InklingForm> inkling = {};
   PredictionForm prediction = {};
 };
 

@@ -233,6 +233,8 @@ const Unloadable kUnloadable[] = {
     {"muse_glimmer", R"({"text_config": {"post_norm_eps": 1e-5}})", "post_norm_eps is 1e-05"},
     {"muse_glimmer", R"({"text_config": {"layer_rope_theta": [0, 5e5, 5e5, 1e4, 0]}})",
      "layer 3 has a window and rotates by 10000"},
+    {"glm4v-whole", R"({"text_config": {"rope_parameters": {"partial_rotary_factor": null}}})",
+     "partial_rotary_factor is not said: 6 of 6 dimensions of a head turn"},
     {"hy_v3", R"({"attention_bias": true})", "blk.0.attn_output.bias: llama.cpp's hy_v3 has no such bias"},
     {"laguna", R"({"layer_types": ["sliding_attention", "full_attention", "sliding_attention",
                    "sliding_attention", "full_attention"]})",

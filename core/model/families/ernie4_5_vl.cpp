@@ -2,6 +2,7 @@
 // routers of their own and shared experts for both. Source: transformers 5.23 (ernie4_5_vl_moe), with the names and the
 // config of the checkpoints: experts of images are numbered on behind those of text, and sizes come in lists of two.
 #include "core/model/families/all_2026.h"
+#include "core/model/families/mixture_forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -126,7 +127,7 @@ constexpr std::string_view kErnieVlTypes[] = {"ernie4_5_vl_moe", "ernie4_5_moe_v
 
 }  // namespace
 
-const Family kErnie45Vl = {"ernie4_5_vl_moe", "ERNIE 4.5 VL", kErnieVlArchitectures, kErnieVlTypes, {},
-                           describe_ernie_vl};
+const Family kErnie45Vl = {"ernie4_5_vl_moe", "ERNIE 4.5 VL",      kErnieVlArchitectures, kErnieVlTypes, {},
+                           describe_ernie_vl, forward_ernie4_5_moe};
 
 }  // namespace assay::families

@@ -172,6 +172,16 @@ std::string sections(const GgufFacts& facts) {
   if (facts.rope.contains("mrope_section")) return {};
   return "rope_parameters have no mrope_section, without which llama.cpp loads no model that sees";
 }
+// The converter takes half of a head to turn where the config is silent, the classes of GLM that sees all of it.
+std::string said_part(const GgufFacts& facts) {
+  const std::uint64_t turning = hyperparameters(facts.tree).ropes.front().rotary_dim;
+  const double part = facts.rope_number("partial_rotary_factor", 0.5);
+  if (static_cast<std::uint64_t>(static_cast<double>(facts.head_dim()) * part) == turning) return {};
+  return fmt::format(
+      "partial_rotary_factor is not said: {} of {} dimensions of a head turn, and the GGUF would "
+      "say half of them",
+      turning, facts.head_dim());
+}
 std::string llama4(const GgufFacts& facts) {
   const bool normed = is_set(facts, "use_qk_norm", true), of_128 = facts.tree.experts == 128;
   const bool chunks = has_windows(facts.tree);
@@ -297,6 +307,7 @@ constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"olmo2|exaone4|mellum", one_base},
                                    {"", usual_yarn},
                                    {"qwen2vl|qwen3vl|qwen3vlmoe", sections},
+                                   {"glm4|glm4moe", said_part},
                                    {"llama4", llama4},
                                    {"minicpm3", minicpm3},
                                    {"bailingmoe3", ling3},

@@ -2,12 +2,14 @@
 // Mistral Small 3.1 and Ministral 3, Nemotron, Hunyuan, Jais 2, Command-R, StarCoder2, GLM-4, Gemma.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -230,6 +232,35 @@ constexpr GgufRules kGlm4 = {.base =
                              .keys_of = Keys::of_config,
                              .keys = kGlm4Keys};
 
+constexpr const char* kRopeObjects[] = {"rope_parameters", "rope_scaling"};
+// GLM-4V's heads turn neighbours, and llama.cpp's kernel for axes of positions the halves of what turns. Where the config
+// names no axes rows stay where they are.
+std::vector<DerivedTensor> turned_by_halves(const GgufSource& source) {
+  DerivedTensor made =
+      whole(gguf_name_of(source.stem, source.layer, source.spec.bias), source.stored, source.place);
+  const bool axes = std::any_of(std::begin(kRopeObjects), std::end(kRopeObjects), [&](const char* key) {
+    const auto rope = source.values.find(key);
+    return rope != source.values.end() && rope->is_object() && rope->contains("mrope_section");
+  });
+  if (!axes) return {std::move(made)};
+  made.order = HeadRows::halves_from_pairs;
+  made.head_rows = source.tree.attention.front().qk_head_dim;
+  made.turning_rows = hyperparameters(source.tree).ropes.front().rotary_dim;
+  return {std::move(made)};
+}
+constexpr GgufOwnName kGlm4vNames[] = {{"self_attn.q_proj.weight", "attn_q", turned_by_halves},
+                                       {"self_attn.q_proj.bias", "attn_q", turned_by_halves},
+                                       {"self_attn.k_proj.weight", "attn_k", turned_by_halves},
+                                       {"self_attn.k_proj.bias", "attn_k", turned_by_halves}};
+constexpr GgufRules kGlm4v = {.base = {.family = "glm4v_text",
+                                       .architecture = "glm4",
+                                       .hf_class = "Glm4vForConditionalGeneration",
+                                       .told_by = GgufFamily::ToldBy::nothing},
+                              .keys_of = Keys::of_config,
+                              .keys = kGlm4Keys,
+                              .names = kGlm4vNames,
+                              .rope_types = "mrope"};
+
 ParsedJson gemma_key_heads(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("num_key_value_heads|num_attention_heads"));
 }
@@ -423,10 +454,10 @@ constexpr GgufRules kGemma3n = {.base = {.family = "gemma3n",
                                 .f32_parts = "_coef",
                                 .tokenizer = GgufRules::Tokenizer::gemma};
 
-constexpr const GgufRules* kGroup[] = {&kOlmo2,    &kOlmo3,   &kOlmo,    &kGranite,    &kSmollm3,  &kArcee,
-                                       &kMistral3, &kSeedOss, &kExaone4, &kErnie,      &kNemotron, &kHunyuan,
-                                       &kJais2,    &kCohere,  &kCohere2, &kStarcoder2, &kGlm4,     &kGemma,
-                                       &kGemma2,   &kGemma3,  &kGemma3n};
+constexpr const GgufRules* kGroup[] = {&kGlm4v,   &kOlmo2,    &kOlmo3,   &kOlmo,    &kGranite,    &kSmollm3,
+                                       &kArcee,   &kMistral3, &kSeedOss, &kExaone4, &kErnie,      &kNemotron,
+                                       &kHunyuan, &kJais2,    &kCohere,  &kCohere2, &kStarcoder2, &kGlm4,
+                                       &kGemma,   &kGemma2,   &kGemma3,  &kGemma3n};
 
 }  // namespace
 }  // namespace dense_in_gguf

@@ -74,6 +74,16 @@ constexpr GgufRules kGlm4Moe = {
     .keys = kGlmKeys,
     .names = kGlmNames};
 
+// GLM-4.5V's heads turn halves.
+constexpr GgufRules kGlm4vMoe = {.base = {.family = "glm4v_moe_text",
+                                          .architecture = "glm4moe",
+                                          .hf_class = "Glm4vMoeForConditionalGeneration",
+                                          .told_by = GgufFamily::ToldBy::nothing},
+                                 .keys_of = Keys::of_config,
+                                 .keys = kGlmKeys,
+                                 .names = kGlmNames,
+                                 .rope_types = "mrope"};
+
 constexpr GgufOwnName kGptOssNames[] = {
     {"experts.gate_up_proj", "ffn_gate_exps.weight|ffn_up_exps.weight", transposed_alternating},
     {"experts.gate_up_proj_bias", "ffn_gate_exps.bias|ffn_up_exps.bias", alternating_bias},
@@ -245,9 +255,9 @@ constexpr GgufRules kAfmoe = {.base = {.family = "afmoe",
                               .names = kAfmoeNames,
                               .gate_last = true};
 
-constexpr const GgufRules* kGroup[] = {&kQwen2Moe, &kDots,   &kMinimaxM2, &kGlm4Moe,    &kGptOss,
-                                       &kLlama4,   &kOlmoe,  &kDbrx,      &kGraniteMoe, &kGraniteShared,
-                                       &kErnieMoe, &kMellum, &kAfmoe};
+constexpr const GgufRules* kGroup[] = {&kGlm4vMoe,      &kQwen2Moe, &kDots,   &kMinimaxM2, &kGlm4Moe,
+                                       &kGptOss,        &kLlama4,   &kOlmoe,  &kDbrx,      &kGraniteMoe,
+                                       &kGraniteShared, &kErnieMoe, &kMellum, &kAfmoe};
 
 }  // namespace
 }  // namespace mixtures_in_gguf

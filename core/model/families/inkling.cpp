@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -57,9 +58,10 @@ InklingSizes read_inkling(ConfigReader& config, ModuleTree& tree, const InklingD
   return s;
 }
 
+// Part::norm: behind attention and MLP, as what is read by role must be told from those behind keys and values.
 void add_short_convolution(Module& module, const std::string& name, const Quantity& channels,
-                           const Quantity& kernel) {
-  module.tensors.push_back(parameter(name, {channels, 1, kernel}, Role::convolution, Part::attention));
+                           const Quantity& kernel, Part part = Part::attention) {
+  module.tensors.push_back(parameter(name, {channels, 1, kernel}, Role::convolution, part));
 }
 
 // The last inputs of the convolutions of keys, values and both blocks.
@@ -151,7 +153,7 @@ void describe_inkling(ConfigReader& config, ModuleTree& tree) {
       [&](Module& layer, std::uint64_t i) {
         add_pre_norms(layer, d.hidden);
         for (const char* name : {"attn_sconv.conv1d.weight", "mlp_sconv.conv1d.weight"})
-          add_short_convolution(layer, name, d.hidden, s.kernel);
+          add_short_convolution(layer, name, d.hidden, s.kernel, Part::norm);
         Module dense = gated_mlp({d.hidden, dense_width});
         dense.tensors.push_back(parameter("global_scale", {1}, Role::layer_scale, Part::dense_mlp));
         layer.children = {inkling_attention(s, s.is_narrow(i)),
@@ -234,7 +236,7 @@ void describe_inkling2(ConfigReader& config, ModuleTree& tree) {
         }
         add_norm(layer, "mlp_norm", d.hidden, Role::pre_feedforward_norm);
         for (const char* name : {"attn_sconv.weight", "mlp_sconv.weight"})
-          add_short_convolution(layer, name, d.hidden, s.kernel);
+          add_short_convolution(layer, name, d.hidden, s.kernel, Part::norm);
         layer.children = {inkling2_attention(s, s.is_narrow(i)), mixture(m)};
       });
   add_block_queries(s, groups);
@@ -247,6 +249,15 @@ void describe_inkling2(ConfigReader& config, ModuleTree& tree) {
   note_inkling_layers(tree, s);
 }
 
+// Nothing rotates, and scores are scaled by the width of a head, which layers with a window have their own of.
+Hyperparameters forward_inkling(ConfigReader& config, const ModuleTree& tree) {
+  constexpr ForwardClass kClass = {
+      .rope = {.context = 131072}, .rotates = false, .head_divisor = {"logits_mup_width_multiplier", 24}};
+  Hyperparameters h = read_forward(config, tree, kClass);
+  if (config.has("model_max_length")) h.context = config.size("model_max_length").value();
+  return h;
+}
+
 constexpr std::string_view kInklingArchitectures[] = {"InklingForCausalLM"},
                            kInklingTypes[] = {"inkling_text"};
 constexpr std::string_view kInkling2Architectures[] = {"Inkling2ForCausalLM"},
@@ -255,7 +266,7 @@ constexpr std::string_view kInkling2Architectures[] = {"Inkling2ForCausalLM"},
 }  // namespace
 
 const Family kInkling = {"inkling", "Inkling (text)", kInklingArchitectures, kInklingTypes,
-                         {},        describe_inkling};
+                         {},        describe_inkling, forward_inkling};
 const Family kInkling2 = {"inkling2", "Inkling 2 (text)", kInkling2Architectures, kInkling2Types,
                           {},         describe_inkling2};
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -132,8 +133,9 @@ void describe(ConfigReader& config, ModuleTree& tree) {
   GatedMlp mlp = d.mlp();
   mlp.fused = "ff_proj", mlp.down = "ff_out";
   Module layer = layers("model.transformer.blocks.{layer}", "layers", all_layers(d.layers));
-  add_norm(layer, "attn_norm", d.hidden, Role::input_norm);
-  add_norm(layer, "ff_norm", d.hidden, Role::post_attention_norm);
+  const bool behind = config.flag("norm_after", false);
+  add_norm(layer, "attn_norm", d.hidden, behind ? Role::post_attention_norm : Role::input_norm);
+  add_norm(layer, "ff_norm", d.hidden, behind ? Role::post_feedforward_norm : Role::pre_feedforward_norm);
   layer.children = {attention(a), gated_mlp(mlp)};
   add_table(config, d, tree);
   tree.modules.push_back(std::move(layer));
@@ -144,12 +146,29 @@ void describe(ConfigReader& config, ModuleTree& tree) {
   add_sight(config, tree);
 }
 
+constexpr ForwardClass kForward = {.rope = {.context = 36864}, .epsilon_key = "rms_norm_eps|layer_norm_eps"};
+
+// Layers outside of rope_scaling_layers rotate by the same base, unstretched.
+Hyperparameters forward(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, kForward);
+  const auto stretched = config.numbers("rope_scaling_layers");
+  if (!stretched) return h;
+  RopeRule plain = h.ropes.front();
+  plain.type = RopeRule::Type::standard;
+  h.ropes.push_back(plain);
+  for (std::uint64_t i = 0; i < tree.layers; ++i) {
+    if (std::find(stretched->begin(), stretched->end(), i) == stretched->end()) h.rope_of.at(i) = 1;
+  }
+  return h;
+}
+
 constexpr std::string_view kArchitectures[] = {"Molmo2ForConditionalGeneration"};
 constexpr std::string_view kTypes[] = {"molmo2", "molmo2_text"};
 
 }  // namespace
 }  // namespace molmo2
 
-const Family kMolmo2 = {"molmo2", "Molmo2", molmo2::kArchitectures, molmo2::kTypes, {}, molmo2::describe};
+const Family kMolmo2 = {"molmo2", "Molmo2",         molmo2::kArchitectures, molmo2::kTypes,
+                        {},       molmo2::describe, molmo2::forward};
 
 }  // namespace assay::families

@@ -1,7 +1,10 @@
 // Muse Spark: windows in three layers of four, gates on attention, experts in a narrower space behind a norm each way, a
 // gate on each residual. Muse Glimmer: that with MLPs, and without gates on residuals. Source: transformers 5.23
 // (muse_spark, muse_glimmer).
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/all_2026.h"
+#include "core/model/families/forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -175,6 +178,41 @@ void describe_glimmer(ConfigReader& config, ModuleTree& tree) {
   finish(config, tree, d, prefix, {layer});
 }
 
+constexpr ForwardClass kSparkForward = {.epsilon = 1e-5,
+                                        .rope = {.theta = 500000, .context = 1048576},
+                                        .head_scale = {"output_multiplier", 0.1767766952966369}};
+constexpr ForwardClass kGlimmerForward = {.epsilon = 1e-5,
+                                          .rope = {.context = 131072},
+                                          .activation_key = "hidden_activation",
+                                          .head_scale = {"output_multiplier", 0.19611613513818404}};
+
+// Of layer_rope_theta the classes read which layers have none; the base of all others is that of rope_parameters.
+Hyperparameters forward_as(ConfigReader& config, const ModuleTree& tree, const ForwardClass& of_class) {
+  Hyperparameters h = read_forward(config, tree, of_class);
+  h.final_cap = config.real("final_logit_softcapping", 20, 1e-6, 1e9);
+  const ParsedJson& keys = config.config().text();
+  const auto thetas = keys.find("layer_rope_theta");
+  const bool told = thetas != keys.end() && !thetas->is_null();
+  config.require(!told || (thetas->is_array() && thetas->size() == tree.layers),
+                 "layer_rope_theta is no list with a number for each layer");
+  for (std::uint64_t i = 0; i < tree.layers; ++i) {
+    const bool rotates = told ? config.to_real((*thetas)[i], "layer_rope_theta", 0, 1e15) != 0
+                              : (tree.layers - 1 - i) % 4 != 0;
+    if (!rotates) h.rope_of.at(i).reset();
+  }
+  return h;
+}
+
+Hyperparameters forward_spark(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = forward_as(config, tree, kSparkForward);
+  h.routing.renormalize = true;
+  h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
+  return h;
+}
+Hyperparameters forward_glimmer(ConfigReader& config, const ModuleTree& tree) {
+  return forward_as(config, tree, kGlimmerForward);
+}
+
 constexpr std::string_view kGlimmerArchitectures[] = {"MuseGlimmerForConditionalGeneration"};
 constexpr std::string_view kGlimmerTypes[] = {"muse_glimmer", "muse_glimmer_text"};
 constexpr std::string_view kArchitectures[] = {"MuseSparkForConditionalGeneration"};
@@ -183,10 +221,10 @@ constexpr std::string_view kTypes[] = {"muse_spark", "muse_spark_text"};
 }  // namespace
 }  // namespace muse
 
-const Family kMuseSpark = {"muse_spark", "Muse Spark", muse::kArchitectures,
-                           muse::kTypes, {},           muse::describe_spark};
+const Family kMuseSpark = {"muse_spark", "Muse Spark",         muse::kArchitectures, muse::kTypes,
+                           {},           muse::describe_spark, muse::forward_spark};
 const Family kMuseGlimmer = {
-    "muse_glimmer",        "Muse Glimmer", muse::kGlimmerArchitectures, muse::kGlimmerTypes, {},
-    muse::describe_glimmer};
+    "muse_glimmer",         "Muse Glimmer",       muse::kGlimmerArchitectures, muse::kGlimmerTypes, {},
+    muse::describe_glimmer, muse::forward_glimmer};
 
 }  // namespace assay::families

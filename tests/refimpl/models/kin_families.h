@@ -19,9 +19,9 @@ inline std::filesystem::path kin_folder() {
 // run, zamba2, whose layers share blocks, and modernbert_decoder, whose head has tensors that no cut is known of.
 inline bool is_computed_over_ranks(const std::string& family) {
   static const std::set<std::string> kWhole = {
-      "bailing_moe_v2_5", "bitnet",          "codegen", "diffllama", "hrm_text",
-      "k2_horizon",       "mistral_large4",  "minimax", "mllama",    "modernbert_decoder",
-      "qwen4_exp",        "recurrent_gemma", "zamba2"};
+      "bailing_moe_v2_5",   "bitnet",     "codegen",         "diffllama", "hrm_text",
+      "inkling_text",       "k2_horizon", "mistral_large4",  "minimax",   "mllama",
+      "modernbert_decoder", "qwen4_exp",  "recurrent_gemma", "zamba2"};
   return !kWhole.contains(family);
 }
 // Layers that a token passes several times are no stages of a pipeline, nor what a hand-off knows.

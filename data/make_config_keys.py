@@ -34,6 +34,7 @@ MODEL_TYPES = [
     "granitemoe_swa", "hunyuan_vl_text", "kolibri1", "laguna", "lfm3", "minimax", "mllama_text_model",
     "modernbert-decoder", "nanochat", "openai-gpt", "paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text",
     "recurrent_gemma", "xglm", "zamba2",
+    "doge", "falcon_mamba", "jetmoe", "rwkv", "xlstm", "zamba", "zaya",
 ]
 # Classes of a file that say nothing about the next token.
 OTHER_HEADS = re.compile(

@@ -91,7 +91,8 @@ struct DecoderForm {
   bool norm_between = false;
   const StreamMixes* stream_mixes = nullptr;  // Solar Pro; looked at while the decoder is made
   std::optional<NormedStream> normed_stream = {};
-  HeadBlock head_block = {};  // or none
+  HeadBlock head_block = {};    // or none
+  Projection into_stream = {};  // of embeddings that are narrower than the stream; or none
   PredictionForm prediction = {};
 };
 

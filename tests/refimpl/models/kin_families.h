@@ -16,11 +16,26 @@ inline std::filesystem::path kin_folder() {
 }
 
 // Heads of these are not cut over ranks, which is said by name; but mllama, of whose plan cross attention is a part that is not
-// run, zamba2, whose layers share blocks, and modernbert_decoder, whose head has tensors that no cut is known of.
+// run, those whose layers are of their own making (refimpl/models/own_layers.h), and modernbert_decoder and OPT with narrow
+// embeddings, whose heads have tensors that no cut is known of.
 inline bool is_computed_over_ranks(const std::string& family) {
-  static const std::set<std::string> kWhole = {"bailing_moe_v2_5", "bitnet",  "codegen", "diffllama",
-                                               "k2_horizon",       "minimax", "mllama",  "modernbert_decoder",
-                                               "recurrent_gemma",  "zamba2"};
+  static const std::set<std::string> kWhole = {"bailing_moe_v2_5",
+                                               "bitnet",
+                                               "codegen",
+                                               "diffllama",
+                                               "doge",
+                                               "jetmoe",
+                                               "k2_horizon",
+                                               "minimax",
+                                               "mllama",
+                                               "modernbert_decoder",
+                                               "opt_behind",
+                                               "recurrent_gemma",
+                                               "rwkv",
+                                               "zamba",
+                                               "zamba2",
+                                               "zaya",
+                                               "xlstm"};
   return !kWhole.contains(family);
 }
 // Layers that a token passes several times are no stages of a pipeline, nor what a hand-off knows.

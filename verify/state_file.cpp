@@ -29,9 +29,8 @@ class StateEvents {
   }
 
   void null() {}
-  void boolean() {
+  void boolean(bool value) {
     if (!in_entry()) return;
-    const bool value = value_text().ends_with("true");
     if (key_ == "numbers") entry_->numbers = value;
     if (key_ == "tensor_digests") entry_->tensor_digests = value;
   }
@@ -40,10 +39,12 @@ class StateEvents {
     if (key_ == "device") set(entry_->identity.device, value, 0);
     if (key_ == "inode") set(entry_->identity.inode, value, 1);
     if (key_ == "size") set(entry_->identity.size, value, 2);
-    other_number();
+    time_stamp();
   }
-  void other_number() {  // time stamps may lie before 1970
-    if (!in_entry()) return;
+  void other_number(double, std::string_view) {
+    if (in_entry()) time_stamp();
+  }
+  void time_stamp() {  // may lie before 1970
     if (key_ == "mtime_ns") set(entry_->identity.mtime_ns, signed_value(), 3);
     if (key_ == "ctime_ns") set(entry_->identity.ctime_ns, signed_value(), 4);
   }

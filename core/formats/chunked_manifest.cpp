@@ -66,11 +66,9 @@ class ChunkedManifestEvents {
   }
 
   void null() { take("null"); }
-  void boolean() { take("a boolean"); }
-  void other_number() {
-    const std::string_view value = text_.substr(value_begins_);
-    if (wants_number() && value.substr(value.find_first_not_of(": \t\r\n")).starts_with('-'))
-      fail(fmt::format("{} is negative", what()));
+  void boolean(bool) { take("a boolean"); }
+  void other_number(double, std::string_view value) {
+    if (wants_number() && value.starts_with('-')) fail(fmt::format("{} is negative", what()));
     take("a number");
   }
   void whole_number(std::uint64_t value) {
@@ -99,7 +97,6 @@ class ChunkedManifestEvents {
 
   void key(std::string_view name) {
     if (!at_member()) return;
-    value_begins_ = reader_.position();
     key_ = ManifestKey::other;
     const bool of_document = depth_ == kInDocument;
     for (const ManifestKey known : of_document ? std::span<const ManifestKey>(kDocumentKeys) : kEntryKeys) {
@@ -209,7 +206,6 @@ class ChunkedManifestEvents {
   int depth_ = 0;  // containers open
   bool in_files_ = false, in_chunks_ = false;
   ManifestKey key_ = ManifestKey::other;  // of the innermost open object, where the schema knows that
-  std::uint64_t value_begins_ = 0;        // behind that key
   KeysSeen document_keys_, entry_keys_;
   ManifestEntry entry_;         // the open one
   std::vector<Digest> chunks_;  // of it
@@ -230,9 +226,9 @@ class ManifestProbe {
   }
 
   void null() {}
-  void boolean() {}
+  void boolean(bool) {}
   void whole_number(std::uint64_t) {}
-  void other_number() {}
+  void other_number(double, std::string_view) {}
   void string(std::string_view value) {
     if (at_member("schema")) found_ = value.starts_with(kAnySchema);
   }

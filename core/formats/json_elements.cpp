@@ -10,9 +10,9 @@ namespace {
 class Depth {
  public:
   void null() {}
-  void boolean() {}
+  void boolean(bool) {}
   void whole_number(std::uint64_t) {}
-  void other_number() {}
+  void other_number(double, std::string_view) {}
   void string(std::string_view) {}
   void key(std::string_view) {}
 
@@ -63,9 +63,9 @@ class ObjectReader : public Depth {
   void read() { reader_.read(); }
 
   void null() { other(); }
-  void boolean() { other(); }
+  void boolean(bool) { other(); }
   void whole_number(std::uint64_t) { other(); }
-  void other_number() { other(); }
+  void other_number(double, std::string_view) { other(); }
   void string(std::string_view) { other(); }
   void start_object() {
     if (depth_++ == 1) begin_ = reader_.position() - 1;

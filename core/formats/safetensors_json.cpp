@@ -67,9 +67,9 @@ class Events {
   }
 
   void null();
-  void boolean() { scalar("a boolean"); }
+  void boolean(bool) { scalar("a boolean"); }
   void whole_number(std::uint64_t value);
-  void other_number() { scalar("a negative, fractional or huge number"); }
+  void other_number(double, std::string_view) { scalar("a negative, fractional or huge number"); }
   void string(std::string_view text);
   void key(std::string_view name);
   void start_object();

@@ -26,14 +26,14 @@ class IndexEvents {
   }
 
   void null() { other("null"); }
-  void boolean() { other("a boolean"); }
+  void boolean(bool) { other("a boolean"); }
   void whole_number(std::uint64_t value) {
     if (in_metadata() && key_ == "total_size")
       index_.total_size = value;
     else
       other("a number");
   }
-  void other_number() { other("a number"); }
+  void other_number(double, std::string_view) { other("a number"); }
   void string(std::string_view shard) {
     if (in_weight_map())
       place(shard);

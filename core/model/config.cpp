@@ -7,6 +7,7 @@
 #include "core/formats/json.h"
 #include "core/model/find_quantization.h"
 #include "core/model/nested_config.h"
+#include "core/model/quantized_layers.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -91,7 +92,7 @@ ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path
 }
 
 ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
-  ModelConfig config = from_json(read_json(config_json, kPythonJson), config_json);
+  ModelConfig config = from_json(read_config_json(config_json), config_json);
   if (!config.quantization_) config.quantization_ = quantization_beside(config_json.parent_path());
   return config;
 }

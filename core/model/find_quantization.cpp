@@ -2,6 +2,7 @@
 
 #include "core/formats/json.h"
 #include "core/model/nested_config.h"
+#include "core/model/quantized_layers.h"
 #include "core/model/stored_form.h"
 #include "core/system/error.h"
 
@@ -9,7 +10,7 @@ namespace assay {
 namespace {
 
 ParsedJson object_of(const std::filesystem::path& path) {
-  ParsedJson document = read_json(path, kPythonJson);
+  ParsedJson document = read_config_json(path);
   if (!document.is_object()) throw Error::input("is not a JSON object").in(path);
   return document;
 }

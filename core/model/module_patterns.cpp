@@ -86,6 +86,7 @@ struct ModulePatterns::Expression {
 
 ModulePatterns::ModulePatterns(const std::vector<std::string>& entries) {
   constexpr std::string_view kExpression = "re:";
+  names_.reserve(entries.size());
   for (const std::string& entry : entries) {
     if (entry.starts_with(kExpression))
       expressions_.push_back(

@@ -6,6 +6,7 @@
 
 #include "core/formats/json.h"
 #include "core/model/config.h"
+#include "core/model/quantized_layers.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -151,26 +152,6 @@ void append_modules(const ParsedJson& object, const std::filesystem::path& sourc
   }
 }
 
-// ModelOpt's MIXED_PRECISION: {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16}, …}.
-void parse_quantized_layers(const ParsedJson& layers, const std::filesystem::path& source,
-                            std::vector<QuantizationConfig::Group>& groups) {
-  for (const auto& [module, layer] : layers.items()) {
-    if (!layer.is_object()) continue;
-    const Fields fields(layer, source);
-    const std::string algorithm = fields.text("quant_algo");
-    const auto size = fields.number("group_size");
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const QuantizationConfig::Group& g) {
-      return g.format == algorithm && g.group_size == size;
-    });
-    if (group == groups.end()) {
-      group = groups.emplace(groups.end());
-      group->name = group->format = algorithm;
-      group->group_size = size;
-    }
-    group->targets.push_back(module);
-  }
-}
-
 }  // namespace
 
 QuantizationConfig parse_quantization(const ParsedJson& object, const std::filesystem::path& source) {
@@ -207,8 +188,9 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
   }
-  if (const ParsedJson* layers = fields.find("quantized_layers"); layers != nullptr && layers->is_object())
-    parse_quantized_layers(*layers, source, config.layers);
+  if (const ParsedJson* layers = fields.find("quantized_layers");
+      layers != nullptr && (layers->is_object() || layers->is_string()))
+    config.layers = parse_quantized_layers(*layers, source);
   if (config.method == "quark") parse_quark(fields, source, config);
   append_modules(object, source, config.modules);
   // GPTQModel and AutoRound name the modules that differ in an object of their own, by name or pattern.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/formats/json.h"
 #include "core/system/error.h"
 
 namespace assay::jinja {
@@ -44,8 +45,10 @@ class Reader : public nlohmann::json_sax<Json> {
     open_.pop_back();
     return put(std::move(made));
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw Error::input("is not valid JSON").at(position > 0 ? position - 1 : 0);
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    throw Error::input(fmt::format("is not valid JSON: {}", json_error_reason(error.what())))
+        .at(position > 0 ? position - 1 : 0);
   }
 
  private:

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto lenient = read(text, true);
   if (!value) return 0;
   fuzz::require(lenient && *lenient == *value, "what has no key twice reads alike either way");
+  fuzz::require(*value == ParsedJson::parse(text), "what is read is what nlohmann's parser reads");
   const auto again = read(value->dump(), false);
   fuzz::require(again && *again == *value, "what was read can be written and read");
   return 0;

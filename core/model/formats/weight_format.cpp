@@ -27,6 +27,12 @@ std::optional<WeightFormat> quantized(const QuantizationConfig& config) {
   return std::nullopt;
 }
 
+// Of ModelOpt's groups one may have some ten thousand.
+QuantizationConfig::Group without_targets(const QuantizationConfig::Group& of) {
+  return {of.name, of.type,       of.strategy,   of.format,        {},
+          of.bits, of.group_size, of.block_rows, of.block_columns, of.symmetric};
+}
+
 // Groups of which each names its modules. "Linear" is a class, and stands for all of them.
 std::vector<MixedFormat> mixed_formats(const QuantizationConfig& config) {
   const auto& groups = config.layers.empty() ? config.groups : config.layers;
@@ -38,7 +44,7 @@ std::vector<MixedFormat> mixed_formats(const QuantizationConfig& config) {
     alone.method = config.method;
     alone.format = group.format;
     alone.group_size = group.group_size;
-    alone.groups = {group};
+    alone.groups = {without_targets(group)};
     const auto format = quantized(alone);
     if (group.targets.empty() || by_class || !format) return {};
     mixed.push_back({ModulePatterns(group.targets), *format});
@@ -47,7 +53,8 @@ std::vector<MixedFormat> mixed_formats(const QuantizationConfig& config) {
   std::stable_sort(mixed.begin(), mixed.end(), [](const MixedFormat& a, const MixedFormat& b) {
     return a.modules.size() > b.modules.size();
   });
-  return mixed.size() < 2 ? std::vector<MixedFormat>{} : mixed;
+  if (mixed.size() < 2) mixed.clear();
+  return mixed;
 }
 
 WeightFormat joined(std::vector<MixedFormat> mixed) {

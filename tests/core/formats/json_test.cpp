@@ -1,5 +1,6 @@
 #include "core/formats/json.h"
 
+#include "core/formats/json_kept_text.h"
 #include "core/system/error.h"
 #include "tests/support/support.h"
 
@@ -24,6 +25,75 @@ TEST(Json, ReadsWhatRfc8259Allows) {
   EXPECT_EQ(value["a"][2].get<double>(), 2500);
   EXPECT_EQ(value["a"][5].get<std::string>(), "é😀");
   EXPECT_EQ(parse_json("18446744073709551615", "x").get<std::uint64_t>(), UINT64_MAX);
+}
+
+// What is read is what nlohmann's own parser reads, type by type.
+void expect_as_the_library(const std::string& text) {
+  const ParsedJson ours = parse_json(text, "x"), theirs = ParsedJson::parse(text);
+  EXPECT_EQ(ours, theirs) << text;
+  EXPECT_EQ(ours.type(), theirs.type()) << text;
+  EXPECT_EQ(ours.dump(), theirs.dump()) << text;
+}
+
+TEST(Json, NumbersAreTheLibrarys) {
+  for (const char* number : {"0",
+                             "-0",
+                             "-1",
+                             "9223372036854775807",
+                             "9223372036854775808",
+                             "-9223372036854775808",
+                             "-9223372036854775809",
+                             "18446744073709551615",
+                             "18446744073709551616",
+                             "-0.0",
+                             "0.1",
+                             "1E5",
+                             "1e+2",
+                             "123456789012345678901234567890",
+                             "1e-400",
+                             "-1e-400",
+                             "5e-324",
+                             "2.2250738585072011e-308",
+                             "1.7976931348623157e308",
+                             "0.30000000000000004",
+                             "9007199254740993.0",
+                             "8192.0"})
+    expect_as_the_library(number);
+}
+
+// Strings are skipped eight bytes at a time: each special character at each place of a word, and just behind one.
+TEST(Json, StringsAreTheLibrarysWhereverTheyStop) {
+  for (const std::string_view special :
+       {"", "\\\"", "\\\\", "\\n", "\\u00e9", "é", "😀", " ", "\x7f", "!", "#", "]", "["}) {
+    for (std::size_t before = 0; before < 18; ++before) {
+      for (std::size_t after = 0; after < 18; ++after) {
+        const std::string text = std::string(before, 'a') + std::string(special) + std::string(after, 'z');
+        expect_as_the_library("{\"" + text + "\":[\"" + text + "\", 1]}");
+      }
+    }
+  }
+  for (std::size_t before = 0; before < 18; ++before) {
+    const std::string start = "[\"" + std::string(before, 'a');
+    for (const std::string_view bad : {"\x1f", "\n", "\xff", "\xc3", "\\x", "\\u12"}) {
+      EXPECT_NE(refusal(start + std::string(bad) + std::string(9, 'z') + "\"]"), "") << before << bad;
+    }
+    EXPECT_NE(refusal(start), "");
+  }
+}
+
+TEST(Json, AMemberMayBeKeptAsItsText) {
+  const ParsedJson value = parse_json_keeping(
+      "layers",
+      R"({"layers": { "a": {"layers": [1, {"b": {}}]} }, "x": [{"layers": {}}, {"layers": [{"c": 2}]}, {"layers": 3}]})",
+      "x");
+  EXPECT_EQ(value["layers"], R"({ "a": {"layers": [1, {"b": {}}]} })");
+  EXPECT_EQ(value["x"][0]["layers"], "{}");
+  EXPECT_EQ(value["x"][1]["layers"][0]["c"], 2);
+  EXPECT_EQ(value["x"][2]["layers"], 3);
+  EXPECT_EQ(parse_json(R"({"layers": {"a": 1}})", "x")["layers"]["a"], 1);
+  for (const std::string_view bad :
+       {R"({"layers": {"a": ]}})", R"({"layers": {"a": 1})", R"({"layers": {"a": 1}]})"})
+    EXPECT_THROW(parse_json_keeping("layers", bad, "x"), Error) << bad;
 }
 
 TEST(Json, RefusesWhatRfc8259DoesNot) {

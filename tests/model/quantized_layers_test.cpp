@@ -1,0 +1,79 @@
+#include "core/model/quantized_layers.h"
+
+#include <fmt/format.h>
+
+#include "core/formats/json.h"
+#include "core/system/error.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+using Targets = std::vector<std::string>;
+
+std::vector<QuantizationConfig::Group> layers_in(const std::string& text) {
+  return parse_quantized_layers(ParsedJson(text), "config.json");
+}
+
+TEST(QuantizedLayers, AreGroupedByAlgorithmAndGroupSize) {
+  const auto groups = layers_in(R"({
+      "b": {"quant_algo": "NVFP4", "group_size": 16}, "a.x": {"group_size": 32, "quant_algo": "NVFP4"},
+      "a": {"quant_algo": "NVFP4", "group_size": 16, "other": {"group_size": 3, "quant_algo": "FP8"}},
+      "d": {"quant_algo": "FP8", "group_size": null}, "c": {"quant_algo": "FP8", "group_size": -1}, "e": {},
+      "f": "FP8", "g": [{"quant_algo": "FP8"}], "h": null})");
+  ASSERT_EQ(groups.size(), 4u);
+  EXPECT_EQ(groups[0].format, "NVFP4");
+  EXPECT_EQ(groups[0].name, "NVFP4");
+  EXPECT_EQ(groups[0].group_size, 16u);
+  EXPECT_EQ(groups[0].targets, (Targets{"a", "b"}));
+  EXPECT_EQ(groups[1].group_size, 32u);
+  EXPECT_EQ(groups[1].targets, Targets{"a.x"});
+  EXPECT_EQ(groups[2].format, "FP8");
+  EXPECT_FALSE(groups[2].group_size.has_value());
+  EXPECT_EQ(groups[2].targets, (Targets{"c", "d"}));
+  EXPECT_EQ(groups[3].format, "");
+  EXPECT_EQ(groups[3].targets, Targets{"e"});
+}
+
+TEST(QuantizedLayers, OfAModuleSaidTwiceTheLastCounts) {
+  const auto groups =
+      layers_in(R"({"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "FP8"}, "a": {"quant_algo": "NVFP4"}})");
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].format, "NVFP4");
+  EXPECT_EQ(groups[0].targets, Targets{"a"});
+  EXPECT_EQ(groups[1].targets, Targets{"b"});
+}
+
+TEST(QuantizedLayers, TheFileSaysWhatADocumentSays) {
+  test::TempDir dir;
+  const std::string text = R"({"model_type": "llama", "quantization_config": {"quant_method": "modelopt",
+      "quantized_layers": {"y": {"quant_algo": "FP8"}, "x": {"quant_algo": "NVFP4", "group_size": 16}}}})";
+  test::write_file(dir / "config.json", text);
+  const auto file = ModelConfig::read(dir / "config.json").quantization()->layers;
+  const auto document = ModelConfig::from_json(parse_json(text, "c"), "c").quantization()->layers;
+  ASSERT_EQ(file.size(), 2u);
+  ASSERT_EQ(document.size(), 2u);
+  for (std::size_t i : {0, 1}) {
+    EXPECT_EQ(file[i].format, document[i].format);
+    EXPECT_EQ(file[i].targets, document[i].targets);
+  }
+}
+
+TEST(QuantizedLayers, WhatIsNoSizeIsRefused) {
+  for (const std::string bad : {"1.5", "-2", "\"16\"", "true", "[16]", "{}"}) {
+    try {
+      layers_in(R"({"a": {"quant_algo": "FP8", "group_size": )" + bad + "}}");
+      FAIL() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), kExitBadInput);
+      EXPECT_NE(error.line().find("group_size is "), std::string::npos) << error.line();
+    }
+  }
+  EXPECT_THROW(layers_in("{"), Error);
+  std::string many = "{";
+  for (int i = 0; i <= 1000; ++i) many += fmt::format(R"("{}": {{"group_size": {}}},)", i, i);
+  EXPECT_THROW(layers_in(many + R"("z": {}})"), Error);
+}
+
+}  // namespace
+}  // namespace assay

@@ -195,6 +195,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"mamba", {"d_model", "n_layer", "intermediate_size", "mixer_rms_eps"}},
       {"falcon_mamba", {"d_model", "n_layer", "intermediate_size"}},
       {"jetmoe", {"num_attention_heads", "num_layers"}},  // which follow from others, or have two names
+      {"zaya", {"intermediate_size"}},                    // one list for every decoder
       {"mamba2", {"d_model", "n_layer"}},
       // The class puts partial_rotary_factor into rope_parameters; one rule for those with experts and those without.
       {"qwen3_next", {"partial_rotary_factor", "full_attention_interval"}},

@@ -36,6 +36,7 @@ MODEL_TYPES = [
     "recurrent_gemma", "xglm", "zamba2",
     "mistral_large4_text", "qwen4_exp_text", "hrm_text",
     "ernie4_5_vl_moe_text", "inkling_text", "molmo2_text", "muse_glimmer_text", "muse_spark_text",
+    "doge", "falcon_mamba", "jetmoe", "rwkv", "xlstm", "zamba", "zaya",
 ]
 # Classes of a file that say nothing about the next token.
 OTHER_HEADS = re.compile(

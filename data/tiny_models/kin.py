@@ -707,10 +707,10 @@ FAMILIES = {
 }
 
 
-from . import newer, rules_2026, sighted  # noqa: E402, which take functions from above
+from . import newer, own_layers, rules_2026, sighted  # noqa: E402, which take functions from above
 
-FAMILIES |= (hybrids.FAMILIES | newer.KIN | rules_2026.KIN | rules_2026.behind_mistral3(mistral4) | sighted.KIN
-             | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)})
+FAMILIES |= (hybrids.FAMILIES | newer.KIN | own_layers.KIN | rules_2026.KIN | rules_2026.behind_mistral3(mistral4)
+             | sighted.KIN | {"kimi_k3": ("KimiLinearForCausalLM", kimi_k3.config)})
 
 
 # Families without a class in `transformers`: the class that computes the same, under which config, and its weights out of
@@ -850,10 +850,10 @@ TWINS = {
 }
 
 
-from . import own_code, own_mixtures  # noqa: E402  of what stands above
+from . import own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
 
-FAMILIES |= own_code.FAMILIES | own_mixtures.FAMILIES
-TWINS |= own_code.TWINS | own_mixtures.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS
 
 
 def twin_of(config):
@@ -893,7 +893,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS | rules_2026.TAPS | sighted.TAPS
+OF_FAMILY |= newer.TAPS | own_layers.TAPS | rules_2026.TAPS | sighted.TAPS
 TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text", *rules_2026.TURNED)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
@@ -927,7 +927,8 @@ def recorded(model):
     for index, layer in enumerate(layers):
         keep(f"layers.{index}.out", layer)
         for child, module in layer.named_children():
-            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer), **sighted.taps_of(layer)}.get(child)
+            tap = {**COMMON, **OF_FAMILY.get(kind, {}), **hybrids.taps_of(kind, layer), **own_mixtures.taps_of(layer),
+                   **own_layers.taps_of(kind, layer), **sighted.taps_of(layer)}.get(child)
             if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."
@@ -936,7 +937,7 @@ def recorded(model):
         )
         if hasattr(layer, "self_attn"):
             own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
-    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm", "hyper_connection_mixer"):
+    for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm", "hyper_connection_mixer", "ln_out", "out_norm"):
         if getattr(base, name, None) is not None:
             keep("final_norm", getattr(base, name))
     source = sys.modules[type(model).__module__]
@@ -955,11 +956,11 @@ def recorded(model):
             of = {}
         if hasattr(model.config, "rope_head_dim"):  # K2 Horizon's lie in another order in its twin
             of = {"v": value}
-        if module.layer_idx < 0:  # a block of several layers
+        if module.layer_idx is None or module.layer_idx < 0:  # a block of several layers
             return result
         if kind == "diffllama":  # the second of two calls
             del of["v"]
-        for name, tensor in of.items():
+        for name, tensor in own_layers.as_seen(kind, model.config, of).items():
             taken[f"layers.{module.layer_idx}.{name}"] = tensor[0].transpose(0, 1).detach().clone()
         if kind != "diffllama":
             taken[f"layers.{module.layer_idx}.attn_context"] = result[0][0].detach().clone()
@@ -1005,6 +1006,7 @@ def run(folder, tokens, dtype):
     model = kind.from_pretrained(folder, **options).eval()
     own_code.mend(model, config, folder)
     own_mixtures.mend(model, config, folder)
+    own_layers.mend(model, folder)
     return run_model(newer.with_shared_blocks(model), tokens)
 
 

@@ -199,7 +199,6 @@ constexpr auto kOlmo3Used = kin_keys(
     {"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "sliding_window", "layer_types"});
 
 constexpr std::string_view kOpt[] = {"opt"};
-constexpr DecoderForm kOptForm = {.norm_kind = NormKind::layer, .position_offset = 2};
 constexpr std::string_view kOptUsed[] = {"vocab_size",
                                          "hidden_size",
                                          "num_hidden_layers",
@@ -214,6 +213,15 @@ constexpr std::string_view kOptUsed[] = {"vocab_size",
                                          "layer_norm_elementwise_affine",
                                          "tie_word_embeddings"};
 constexpr std::string_view kOptIdle[] = {"dropout", "activation_dropout", "layerdrop", "init_std"};
+// Embeddings may be narrower than the stream, and norms be of the sums (OPT-350M).
+std::unique_ptr<LanguageModel> make_opt(const Weights& weights, const ModelOptions& options) {
+  const auto bare = [&](const char* name) { return Projection{weights.find_named(name), {}}; };
+  DecoderForm form = {.norm_kind = NormKind::layer, .position_offset = 2};
+  form.norms_behind_sums = !ConfigReader(weights.config(), "OPT").flag("do_layer_norm_before", true);
+  form.into_stream = bare("model.decoder.project_in.weight");
+  form.head_block.dense = bare("model.decoder.project_out.weight");
+  return make_kin_as(form, weights, options);
+}
 
 constexpr std::string_view kPersimmon[] = {"persimmon"};
 constexpr DecoderForm kPersimmonForm = {.norm_kind = NormKind::layer,
@@ -282,7 +290,7 @@ constexpr ModelRule kDenseRules[] = {
     {kNemotron, {}, {kNemotronUsed}, make_kin<kNemotronForm>},
     {kOlmo, {}, {kOlmoUsed}, make_kin<kOlmoForm>},
     {kOlmo3, {}, {kOlmo3Used}, make_kin<kInside>},
-    {kOpt, {}, {kOptUsed, kOptIdle}, make_kin<kOptForm>},
+    {kOpt, {}, {kOptUsed, kOptIdle}, make_opt},
     {kPersimmon, {}, {kPersimmonUsed, kHeadDimIdle}, make_kin<kPersimmonForm>},
     {kPhi, {}, {kPhiUsed}, make_kin<kPhiForm>},
     {kSeedOss, {}, {kSeedOssUsed, kSeedOssIdle}, make_kin<kPlain>},

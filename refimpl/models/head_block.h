@@ -1,5 +1,8 @@
-// What stands in front of an output head: norm(act(dense(x))), a matrix as wide as the model (ModernBERT's decoder).
+// What stands in front of an output head: norm(act(dense(x))), a matrix as wide as the model (ModernBERT's decoder); or
+// dense(x), into the width of the embedding (OPT).
 #pragma once
+
+#include <optional>
 
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
@@ -8,7 +11,7 @@ namespace assay {
 
 struct HeadBlock {
   Projection dense;
-  Activation activation = Activation::gelu;
+  std::optional<Activation> activation;
   Norm norm;
 
   // By the names that its tensors have: `prefix`.dense and `prefix`.norm.
@@ -16,7 +19,8 @@ struct HeadBlock {
                        const NormRule& rule);
   explicit operator bool() const { return static_cast<bool>(dense); }
   Matrix operator()(const Matrix& x, Ops& ops) const {
-    return norm(ops.activation(dense(x, ops), activation), ops);
+    const Matrix y = dense(x, ops);
+    return norm(activation ? ops.activation(y, *activation) : y, ops);
   }
 };
 

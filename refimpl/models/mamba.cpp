@@ -1,5 +1,5 @@
-// Mamba and Mamba-2 by themselves: a norm and a mixer a layer, no attention, no MLP. (Falcon-Mamba norms what its
-// scan is given, without weights; that is not computed here.)
+// Mamba and Mamba-2 by themselves: a norm and a mixer a layer, no attention, no MLP. Falcon-Mamba norms what its scan is
+// given, without weights.
 #include <nlohmann/json.hpp>
 
 #include "core/system/error.h"
@@ -11,12 +11,11 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_mamba(const Weights& weights, const ModelOptions& options) {
-  const ParsedJson& config = weights.config().text();
-  const auto type = config.find("model_type");
-  if (type != config.end() && *type == "falcon_mamba")
-    throw Error::input("Falcon-Mamba's norms before the scan are not computed here")
-        .in(weights.config().source());
-  return make_decoder(weights, {.recurrent = {.scan = options.scan}});
+  const ModelConfig& source = weights.config();
+  DecoderForm form = {.recurrent = {.scan = options.scan}};
+  if (source.model_type() == "falcon_mamba")
+    form.recurrent.inner_norms = ConfigReader(source, "Falcon-Mamba").real("mixer_rms_eps", 1e-6, 1e-30, 1);
+  return make_decoder(weights, form);
 }
 std::unique_ptr<LanguageModel> make_mamba2(const Weights& weights, const ModelOptions& options) {
   DecoderForm form = {.recurrent = {.scan = options.scan}};
@@ -26,9 +25,10 @@ std::unique_ptr<LanguageModel> make_mamba2(const Weights& weights, const ModelOp
 
 constexpr std::string_view kMambaFamilies[] = {"mamba"};
 constexpr std::string_view kMambaUsed[] = {
-    "vocab_size",  "hidden_size",       "d_model", "num_hidden_layers", "n_layer",  "tie_word_embeddings",
-    "state_size",  "intermediate_size", "expand",  "time_step_rank",    "use_bias", "use_conv_bias",
-    "conv_kernel", "layer_norm_epsilon"};
+    "vocab_size",  "hidden_size",         "d_model",      "num_hidden_layers",
+    "n_layer",     "tie_word_embeddings", "state_size",   "intermediate_size",
+    "expand",      "time_step_rank",      "use_bias",     "use_conv_bias",
+    "conv_kernel", "layer_norm_epsilon",  "mixer_rms_eps"};
 constexpr std::string_view kMamba2Families[] = {"mamba2"};
 constexpr std::string_view kMamba2Used[] = {"vocab_size",
                                             "hidden_size",
@@ -54,6 +54,7 @@ constexpr std::string_view kMambaIdle[] = {"time_step_scale",
                                            "time_step_init_scheme",
                                            "time_step_floor",
                                            "use_mambapy",
+                                           "use_falcon_mambapy",
                                            "rescale_prenorm_residual",
                                            "use_associative_scan",
                                            "residual_in_fp32",

@@ -3,7 +3,8 @@
 //   x | z = in_proj(x);  x = silu(conv(x));  dt | B | C = x_proj(x);  y = state_space(x, B, C, dt_proj(dt))
 //   out_proj(y · silu(z))
 //
-// Jamba has norms of dt, B and C.
+// Jamba has norms of dt, B and C, and Falcon-Mamba the same without weights.
+#include "refimpl/models/norms.h"
 #include "refimpl/models/recurrent_mixer.h"
 
 namespace assay {
@@ -22,11 +23,14 @@ class Mamba1 final : public RecurrentMixer {
     step_bias_ = weights.get({.role = Role::recurrent_decay, .layer = layer, .bias = true});
     decay_log_ = get(Role::decay);
     skip_ = get(Role::skip);
-    for (int i = 0; i < 3; ++i)
-      norms_[i] = weights.find({.role = Role::recurrent_norm, .layer = layer, .half = i});
     inner_ = decay_log_.rows;
     state_ = decay_log_.columns;
     rank_ = step_.inputs();
+    for (int i = 0; i < 3; ++i)
+      norms_[i] = form.inner_norms != 0
+                      ? Norm::unweighted(i == 0 ? rank_ : state_, {.epsilon = form.inner_norms})
+                      : Norm(weights.find({.role = Role::recurrent_norm, .layer = layer, .half = i}), {},
+                             {.epsilon = form.epsilon});
     require_shape(convolution_.channels == inner_ && out_.weight.inputs() == inner_, out_.weight);
     require_shape(in_.weight.outputs() == 2 * inner_, in_.weight);
     require_shape(select_.outputs() == rank_ + 2 * state_ && step_.outputs() == inner_, select_);
@@ -41,11 +45,11 @@ class Mamba1 final : public RecurrentMixer {
     const Matrix mixed = convolution_(in.part(0, inner_), layer, 0, true, batch, ops);
     at("conv", mixed);
     const Matrix selected = ops.linear(mixed, select_);  // [tokens, rank + 2 · state]
-    const Matrix step = ops.linear(normed(selected.part(0, rank_), 0, ops), step_);
+    const Matrix step = ops.linear(norms_[0](selected.part(0, rank_), ops), step_);
     at("decay", step);
     const Matrix y = ops.run(StateSpaceCall{.x = mixed,
-                                            .b = normed(selected.part(rank_, state_), 1, ops),
-                                            .c = normed(selected.part(rank_ + state_, state_), 2, ops),
+                                            .b = norms_[1](selected.part(rank_, state_), ops),
+                                            .c = norms_[2](selected.part(rank_ + state_, state_), ops),
                                             .step = step,
                                             .decay_log = decay_log_,
                                             .skip = skip_,
@@ -64,15 +68,11 @@ class Mamba1 final : public RecurrentMixer {
   }
 
  private:
-  Matrix normed(const Matrix& x, int which, Ops& ops) const {
-    return norms_[which] ? ops.rms_norm(x, norms_[which], form_.epsilon, NormForm::weight_last) : x;
-  }
-
   RecurrentForm form_;
   BiasedWeight in_, out_;
   CausalConvolution convolution_;
   WeightView select_, step_, step_bias_, decay_log_, skip_;
-  WeightView norms_[3];  // of dt, B and C; or none
+  Norm norms_[3];  // of dt, B and C; or none
   std::size_t inner_ = 0, state_ = 0, rank_ = 0;
 };
 

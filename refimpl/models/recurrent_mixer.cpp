@@ -12,6 +12,8 @@ std::unique_ptr<RecurrentMixer> read_recurrent_mixer(const Weights& weights, std
                                                      const RecurrentForm& form) {
   const auto has = [&](Role role) { return static_cast<bool>(weights.find({.role = role, .layer = layer})); };
   if (!has(Role::recurrent_out)) return nullptr;
+  if (!has(Role::decay) && has(Role::recurrent_decay) && !has(Role::convolution))
+    return read_matrix_lstm(weights, layer, form);
   if (!has(Role::decay) && !has(Role::convolution))
     return form.heads_in_turn ? read_minimax_attention(weights, layer, form)
                               : read_lightning_attention(weights, layer, form);

@@ -36,8 +36,12 @@ struct RecurrentForm {
   // Mamba-2 of Falcon-H1: what it is given, and then z, x, B, C and dt.
   double input_scale = 1;
   std::array<double, 5> part_scales = {1, 1, 1, 1, 1};
+  double inner_norms =
+      0;  // Mamba of Falcon: ε of norms of dt, B and C that have no weights; 0: there are none
   double decay_floor = 0;  // KDA
   double beta_scale = 1;   // OLMo Hybrid: 2
+  // Matrix LSTMs: the soft cap of gates; what is added to a divisor.
+  double gate_cap = 15, divisor_epsilon = 1e-6;
   // Where q, k and v have a matrix each: of the gate behind the norm, and of that norm.
   GateForm gate_form = GateForm::sigmoid;
   NormForm norm = NormForm::weight_inside;
@@ -62,8 +66,12 @@ std::unique_ptr<RecurrentMixer> read_mamba2(const Weights& weights, std::size_t 
                                             const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_mamba1(const Weights& weights, std::size_t layer,
                                             const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_grouped_mamba(const Weights& weights, std::size_t layer,
+                                                   std::size_t groups, const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_lightning_attention(const Weights& weights, std::size_t layer,
                                                          const RecurrentForm& form);
+std::unique_ptr<RecurrentMixer> read_matrix_lstm(const Weights& weights, std::size_t layer,
+                                                 const RecurrentForm& form);
 std::unique_ptr<RecurrentMixer> read_short_convolution(const Weights& weights, std::size_t layer);
 std::unique_ptr<RecurrentMixer> read_minimax_attention(const Weights& weights, std::size_t layer,
                                                        const RecurrentForm& form);

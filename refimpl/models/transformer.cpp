@@ -395,6 +395,7 @@ class Decoder : public StagedModel {
 
   Matrix embed(const Batch& batch, Ops& ops) const {
     Matrix x = ops.embed(batch.tokens, embedding_);
+    if (form_.into_stream) x = form_.into_stream(x, ops);
     if (h_.embedding_scale != 1)
       x = ops.multiply(
           x, form_.rounded_embedding_scale ? ops.arithmetic().round(h_.embedding_scale) : h_.embedding_scale);

@@ -97,6 +97,7 @@ struct DecoderForm {
   const StreamMixes* stream_mixes = nullptr;  // Solar Pro; looked at while the decoder is made
   std::optional<NormedStream> normed_stream = {};
   HeadBlock head_block = {};            // or none
+  Projection into_stream = {};          // of embeddings that are narrower than the stream; or none
   std::optional<SparkForm> spark = {};  // Muse Spark
   std::optional<InklingForm> inkling = {};
   PredictionForm prediction = {};

@@ -2,6 +2,7 @@
 // padded_vocab_size, num_layers, ffn_hidden_size, kv_channels, multi_query_group_num.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/own_code_2023_forward.h"
 
 namespace assay::families {
 namespace {
@@ -65,6 +66,7 @@ const Family kChatglm = {"chatglm",
                          kChatglmArchitectures,
                          kChatglmTypes,
                          kChatglmTypes,
-                         describe_chatglm};
+                         describe_chatglm,
+                         forward_chatglm};
 
 }  // namespace assay::families

@@ -205,6 +205,17 @@ void describe_persimmon(ConfigReader& config, ModuleTree& tree) {
 }
 
 // Embeddings may be narrower than the model, between two projections; positions count from 2.
+// Each norm is of a sum, not of what enters a block (OPT-350M).
+void set_norms_behind(ModuleTree& tree) {
+  for (Module& module : tree.modules) {
+    if (module.repeat.over != Repeat::Over::layers) continue;
+    for (TensorSpec& spec : module.tensors) {
+      if (spec.role == Role::input_norm) spec.role = Role::post_attention_norm;
+      if (spec.role == Role::pre_feedforward_norm) spec.role = Role::post_feedforward_norm;
+    }
+  }
+}
+
 void describe_opt(ConfigReader& config, ModuleTree& tree) {
   Decoder d = read_old_sizes(config, tree, {50272, 768, 12, 12, true, 3072});
   const Quantity width = config.size("word_embed_proj_dim", d.hidden);
@@ -222,6 +233,7 @@ void describe_opt(ConfigReader& config, ModuleTree& tree) {
   kin.no_final_norm =
       !config.flag("do_layer_norm_before", true) || config.flag("_remove_final_layer_norm", false);
   describe_kin(config, tree, kin, d);
+  if (!config.flag("do_layer_norm_before", true)) set_norms_behind(tree);
   const Quantity positions("max_position_embeddings + 2",
                            (config.size("max_position_embeddings", 2048) + Quantity(2)).value());
   if (width.value() != d.hidden.value()) {
@@ -232,13 +244,13 @@ void describe_opt(ConfigReader& config, ModuleTree& tree) {
     add_linear(projections, {.name = "project_in",
                              .in = width,
                              .out = d.hidden,
-                             .role = Role::token_embedding,
+                             .role = Role::other,
                              .part = Part::embedding,
                              .quantizable = false});
     add_linear(projections, {.name = "project_out",
                              .in = d.hidden,
                              .out = width,
-                             .role = Role::output_head,
+                             .role = Role::other,
                              .part = Part::output,
                              .quantizable = false});
     tree.modules.insert(tree.modules.begin() + 1, std::move(projections));

@@ -8,6 +8,7 @@
 #include "core/model/families/forward.h"
 #include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_layers_forward.h"
 
 namespace assay::families {
 namespace {
@@ -204,7 +205,7 @@ const Family kEmu3 = {"emu3", "Emu3 (text)", kEmu3Architectures, kEmu3Types, {},
 const Family kCohereCompass = {
     "cohere_compass",        "Cohere Compass (text)", kCompassArchitectures, kCompassTypes, {},
     describe_cohere_compass, forward_cohere_compass};
-const Family kDoge = {"doge", "Doge", kDogeArchitectures, kDogeTypes, {}, describe_doge};
+const Family kDoge = {"doge", "Doge", kDogeArchitectures, kDogeTypes, {}, describe_doge, forward_doge};
 const Family kModernbertDecoder = {
     "modernbert_decoder",        "ModernBERT as a decoder", kModernbertArchitectures, kModernbertTypes, {},
     describe_modernbert_decoder, forward_modernbert_decoder};

@@ -359,10 +359,6 @@ Hyperparameters forward_olmo3(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 Hyperparameters forward_opt(ConfigReader& config, const ModuleTree& tree) {
-  config.require(config.flag("do_layer_norm_before", true),
-                 "do_layer_norm_before is false: norms behind the sums are not computed here");
-  config.require(config.number("word_embed_proj_dim", tree.hidden_size) == tree.hidden_size,
-                 "word_embed_proj_dim is not hidden_size: projected embeddings are not computed here");
   return read_forward(config, tree, kOptClass);
 }
 Hyperparameters forward_persimmon(ConfigReader& config, const ModuleTree& tree) {

@@ -3,6 +3,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/forward_2026.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_layers_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -43,6 +44,7 @@ Module attention_of_experts(const HeadAttention& a, const Experts& e) {
                       .members = {{Role::k, w, h}, {Role::v, w, h}}});
   Module experts{"experts", "experts of queries", {}, {}, {}};
   add_router(experts, "router.layer", a.hidden, e.count);
+  experts.tensors.back().part = Part::attention;
   experts.tensors.push_back(parameter("bias", {a.hidden}, Role::attention_output, Part::attention));
   experts.tensors.back().bias = true;
   for (const bool in : {true, false}) {
@@ -77,7 +79,7 @@ void describe_jetmoe(ConfigReader& config, ModuleTree& tree) {
   m.stacks_path = "";
   m.stacked_gate_up = "input_linear.weight", m.stacked_down = "output_linear.weight";
   Module mlp = mixture(m);
-  mlp.tensors.push_back(parameter("bias", {d.hidden}, Role::mlp_down, Part::routed_expert));
+  mlp.tensors.push_back(parameter("bias", {d.hidden}, Role::other, Part::routed_expert));
   mlp.tensors.back().bias = true;
   Module layer = layers("model.layers.{layer}", "MoE layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);
@@ -210,7 +212,8 @@ constexpr std::string_view kZayaArchitectures[] = {"ZayaForCausalLM"}, kZayaType
 
 const Family kAriaText = {"aria_text", "Aria (text)",      kAriaArchitectures, kAriaTypes,
                           {},          describe_aria_text, forward_aria_text};
-const Family kJetmoe = {"jetmoe", "JetMoe", kJetmoeArchitectures, kJetmoeTypes, {}, describe_jetmoe};
-const Family kZaya = {"zaya", "ZAYA1", kZayaArchitectures, kZayaTypes, {}, describe_zaya};
+const Family kJetmoe = {"jetmoe", "JetMoe",        kJetmoeArchitectures, kJetmoeTypes,
+                        {},       describe_jetmoe, forward_jetmoe};
+const Family kZaya = {"zaya", "ZAYA1", kZayaArchitectures, kZayaTypes, {}, describe_zaya, forward_zaya};
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // Qwen (1): one matrix makes q, k and v, with a bias; `intermediate_size` is the width of w1 and w2 together.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/own_code_2023_forward.h"
 
 namespace assay::families {
 namespace {
@@ -40,6 +41,7 @@ constexpr std::string_view kQwenTypes[] = {"qwen"};
 
 }  // namespace
 
-const Family kQwen = {"qwen", "Qwen (1)", kQwenArchitectures, kQwenTypes, kQwenTypes, describe_qwen};
+const Family kQwen = {"qwen",     "Qwen (1)",    kQwenArchitectures, kQwenTypes,
+                      kQwenTypes, describe_qwen, forward_qwen1};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/own_layers_forward.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
@@ -182,7 +183,7 @@ constexpr std::string_view kXlstmArchitectures[] = {"xLSTMForCausalLM"}, kXlstmT
 
 }  // namespace
 
-const Family kRwkv = {"rwkv", "RWKV-4", kRwkvArchitectures, kRwkvTypes, {}, describe_rwkv};
-const Family kXlstm = {"xlstm", "xLSTM", kXlstmArchitectures, kXlstmTypes, {}, describe_xlstm};
+const Family kRwkv = {"rwkv", "RWKV-4", kRwkvArchitectures, kRwkvTypes, {}, describe_rwkv, forward_rwkv};
+const Family kXlstm = {"xlstm", "xLSTM", kXlstmArchitectures, kXlstmTypes, {}, describe_xlstm, forward_xlstm};
 
 }  // namespace assay::families

@@ -5,6 +5,7 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/forward_2026.h"
+#include "core/model/families/own_layers_forward.h"
 #include "core/model/recurrent_blocks.h"
 #include "core/system/json.h"
 
@@ -234,7 +235,7 @@ constexpr std::string_view kZamba2Architectures[] = {"Zamba2ForCausalLM"}, kZamb
 
 }  // namespace
 
-const Family kZamba = {"zamba", "Zamba", kZambaArchitectures, kZambaTypes, {}, describe_zamba};
+const Family kZamba = {"zamba", "Zamba", kZambaArchitectures, kZambaTypes, {}, describe_zamba, forward_zamba};
 const Family kZamba2 = {"zamba2", "Zamba2",        kZamba2Architectures, kZamba2Types,
                         {},       describe_zamba2, forward_zamba2};
 

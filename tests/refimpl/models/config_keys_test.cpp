@@ -93,6 +93,7 @@ Declared rules_by_type() {
                            "qwen4_exp", "dots3_note", "glm5_next"})
     rules[std::string(text) + "_text"] = rules.at(text);
   rules["emu3_text_model"] = rules.at("emu3");
+  rules["falcon_mamba"] = rules.at("mamba");
   rules["mllama_text_model"] = rules.at("mllama");
   rules["modernbert-decoder"] = rules.at("modernbert_decoder");
   rules["openai-gpt"] = rules.at("openai_gpt");
@@ -136,7 +137,7 @@ TEST(ConfigKeys, EveryOneThatAClassOfTransformersReadsIsDeclared) {
                           is_idle_everywhere(of_class.key);
     EXPECT_TRUE(declared) << of_class.type << " " << of_class.key;
   }
-  EXPECT_EQ(types.size(), 130U);
+  EXPECT_EQ(types.size(), 145U);
 }
 
 // What is used here and unknown to the class would change numbers that transformers leaves alone.
@@ -199,7 +200,11 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"gemma4_text", {"num_experts_per_tok"}},
       {"phimoe", {"num_experts"}},
       {"exaone_moe", {"num_local_experts", "num_nextn_predict_layers", "mtp_layer_types"}},
-      {"mamba", {"d_model", "n_layer", "intermediate_size"}},  // as state-spaces' own checkpoints spell them
+      // As state-spaces' own checkpoints spell them; one rule for two classes.
+      {"mamba", {"d_model", "n_layer", "intermediate_size", "mixer_rms_eps"}},
+      {"falcon_mamba", {"d_model", "n_layer", "intermediate_size"}},
+      {"jetmoe", {"num_attention_heads", "num_layers"}},  // which follow from others, or have two names
+      {"zaya", {"intermediate_size"}},                    // one list for every decoder
       {"mamba2", {"d_model", "n_layer"}},
       // The class puts partial_rotary_factor into rope_parameters; one rule for those with experts and those without.
       {"qwen3_next", {"partial_rotary_factor", "full_attention_interval"}},

@@ -16,12 +16,30 @@ inline std::filesystem::path kin_folder() {
 }
 
 // Heads of these are not cut over ranks, which is said by name; but mllama, of whose plan cross attention is a part that is not
-// run, zamba2, whose layers share blocks, and modernbert_decoder, whose head has tensors that no cut is known of.
+// run, those whose layers are of their own making (refimpl/models/own_layers.h), and modernbert_decoder and OPT with narrow
+// embeddings, whose heads have tensors that no cut is known of.
 inline bool is_computed_over_ranks(const std::string& family) {
-  static const std::set<std::string> kWhole = {
-      "bailing_moe_v2_5",   "bitnet",     "codegen",         "diffllama", "hrm_text",
-      "inkling_text",       "k2_horizon", "mistral_large4",  "minimax",   "mllama",
-      "modernbert_decoder", "qwen4_exp",  "recurrent_gemma", "zamba2"};
+  static const std::set<std::string> kWhole = {"bailing_moe_v2_5",
+                                               "bitnet",
+                                               "codegen",
+                                               "diffllama",
+                                               "doge",
+                                               "hrm_text",
+                                               "inkling_text",
+                                               "jetmoe",
+                                               "k2_horizon",
+                                               "minimax",
+                                               "mistral_large4",
+                                               "mllama",
+                                               "modernbert_decoder",
+                                               "opt_behind",
+                                               "qwen4_exp",
+                                               "recurrent_gemma",
+                                               "rwkv",
+                                               "xlstm",
+                                               "zamba",
+                                               "zamba2",
+                                               "zaya"};
   return !kWhole.contains(family);
 }
 // Layers that a token passes several times are no stages of a pipeline, nor what a hand-off knows.

@@ -120,8 +120,6 @@ std::string with(const std::string& architecture, const nlohmann::json& more) {
 // What a rule does not compute it names.
 TEST(KinRefusals, NameTheKey) {
   EXPECT_EQ(with("GraniteForCausalLM", nlohmann::json::object()), "computed");
-  EXPECT_NE(with("OPTForCausalLM", {{"do_layer_norm_before", false}}).find("do_layer_norm_before"),
-            std::string::npos);
   EXPECT_NE(with("FalconForCausalLM", {{"alibi", true}}).find("alibi"), std::string::npos);
   EXPECT_NE(with("BloomForCausalLM", {{"apply_residual_connection_post_layernorm", true}})
                 .find("apply_residual_connection_post_layernorm"),
@@ -187,6 +185,27 @@ TEST(KinRefusals, NameTheKeyOfFamiliesWithCodeOfTheirOwn) {
         "clip_qkv");
   names(with("TeleChat2ForCausalLM", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}),
         "rope_scaling");
+}
+
+// Nor what a class itself computes from other tokens' rows, or in another way than published models have it.
+TEST(KinRefusals, NameTheKeyOfLayersOfTheirOwn) {
+  const auto names = [](const std::string& line, std::string_view key) {
+    EXPECT_NE(line.find(key), std::string::npos) << line;
+  };
+  const nlohmann::json doge = {{"num_experts", 4}, {"num_experts_per_tok", 1}};
+  EXPECT_EQ(with("DogeForCausalLM", doge), "computed");
+  nlohmann::json mixture = doge;
+  mixture["is_moe"] = true;
+  names(with("DogeForCausalLM", mixture), "is_moe");
+  nlohmann::json glm = {
+      {"num_layers", 1}, {"ffn_hidden_size", 12}, {"kv_channels", 8}, {"padded_vocab_size", 40}};
+  names(with("ChatGLMModel", glm), "multi_query_attention");
+  glm["multi_query_attention"] = true;
+  EXPECT_EQ(with("ChatGLMModel", glm), "computed");
+  glm["position_encoding_2d"] = true;
+  names(with("ChatGLMModel", glm), "position_encoding_2d");
+  names(with("QWenLMHeadModel", {{"kv_channels", 8}, {"rotary_pct", 0.5}}), "rotary_pct");
+  names(with("xLSTMForCausalLM", {{"num_heads", 2}, {"use_bias", true}}), "use_bias");
 }
 
 }  // namespace

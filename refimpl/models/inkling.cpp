@@ -52,6 +52,7 @@ constexpr std::string_view kInklingUsed[] = {"vocab_size",
                                              "n_shared_experts",
                                              "route_scale",
                                              "logits_mup_width_multiplier",
+                                             "embedding_multiplier",
                                              "tie_word_embeddings"};
 // Layers for multi-token prediction, which the class leaves out, and what it reads nowhere.
 constexpr std::string_view kInklingIdle[] = {"num_mtp_layers",          "chain_hidden_post_norm",

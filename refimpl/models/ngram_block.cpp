@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/numeric/primes.h"
+#include "core/model/primes.h"
 #include "core/system/error.h"
 #include "refimpl/ops/as_it_is.h"
 

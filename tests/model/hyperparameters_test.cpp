@@ -82,6 +82,9 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
     // Of a softmax over the chosen experts weights add up to 1 unasked; null stands for LayerNorms.
     if (type == "cohere2_moe" && (key == "norm_topk_prob" || key == "rms_norm_eps")) continue;
     if (type == "cohere_compass_text" && key == "logit_scale") continue;  // null, which stands for 1
+    // Another word for logits_mup_width_multiplier; a length that is the training's, for a recurrence has no end.
+    if (type == "inkling_text" && key == "embedding_multiplier") continue;
+    if (type == "rwkv" && key == "max_position_embeddings") continue;
     const bool sees =
         type.find("_vl") != std::string::npos;  // its text has a class of its own, here no family
     const ModuleTree tree = tree_of({{"model_type", sees ? type.substr(0, type.rfind("_text")) : type},
@@ -101,9 +104,10 @@ TEST(Hyperparameters, DefaultsAreThoseOfTransformers) {
       EXPECT_DOUBLE_EQ(ours.get<double>(), real(theirs)) << type << " " << key;
     ++compared[type];
   }
-  EXPECT_EQ(compared.size(), 129U);
+  EXPECT_EQ(compared.size(), 144U);
   for (const auto& [type, count] : compared)
-    EXPECT_GE(count, type == "bloom" || type == "mpt" ? 1 : 2) << type;  // whose class reads hardly anything
+    EXPECT_GE(count, type == "bloom" || type == "mpt" || type == "rwkv" || type == "xlstm" ? 1 : 2)
+        << type;  // whose class reads hardly anything
 }
 
 // Deepseek V3's groups: configuration_deepseek_v3.py.
@@ -142,8 +146,8 @@ TEST(Hyperparameters, WrongOnesLeaveCountsAlone) {
 }
 
 TEST(Hyperparameters, OfFamiliesNobodyRunsAreNotGuessed) {
-  const ModuleTree tree = tree_of({{"architectures", {"RwkvForCausalLM"}}});
-  EXPECT_NE(error_of(tree).find("RWKV"), std::string::npos);
+  const ModuleTree tree = tree_of({{"architectures", {"Inkling2ForCausalLM"}}});
+  EXPECT_NE(error_of(tree).find("Inkling 2"), std::string::npos) << error_of(tree);
 }
 
 TEST(Hyperparameters, KindsOfLayersMayRotateApart) {

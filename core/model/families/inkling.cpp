@@ -251,8 +251,9 @@ void describe_inkling2(ConfigReader& config, ModuleTree& tree) {
 
 // Nothing rotates, and scores are scaled by the width of a head, which layers with a window have their own of.
 Hyperparameters forward_inkling(ConfigReader& config, const ModuleTree& tree) {
-  constexpr ForwardClass kClass = {
-      .rope = {.context = 131072}, .rotates = false, .head_divisor = {"logits_mup_width_multiplier", 24}};
+  constexpr ForwardClass kClass = {.rope = {.context = 131072},
+                                   .rotates = false,
+                                   .head_divisor = {"logits_mup_width_multiplier|embedding_multiplier", 24}};
   Hyperparameters h = read_forward(config, tree, kClass);
   if (config.has("model_max_length")) h.context = config.size("model_max_length").value();
   return h;

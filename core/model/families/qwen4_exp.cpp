@@ -6,8 +6,8 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/forward.h"
+#include "core/model/primes.h"
 #include "core/model/recurrent_blocks.h"
-#include "core/numeric/primes.h"
 
 namespace assay::families {
 namespace {

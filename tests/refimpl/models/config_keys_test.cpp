@@ -89,8 +89,9 @@ Declared rules_by_type() {
   for (const char* seeing : {"llama4", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
     rules[std::string(seeing) + "_text"] = rules.at(seeing);
   rules["ministral3"] = rules.at("mistral3");
-  for (const char* text : {"cohere_compass", "glm_ocr", "hunyuan_vl", "mistral_large4", "paddleocr_vl",
-                           "qwen4_exp", "dots3_note", "glm5_next"})
+  for (const char* text :
+       {"cohere_compass", "dots3_note", "ernie4_5_vl_moe", "glm5_next", "glm_ocr", "hunyuan_vl", "inkling",
+        "mistral_large4", "molmo2", "muse_glimmer", "muse_spark", "paddleocr_vl", "qwen4_exp"})
     rules[std::string(text) + "_text"] = rules.at(text);
   rules["emu3_text_model"] = rules.at("emu3");
   rules["falcon_mamba"] = rules.at("mamba");
@@ -204,7 +205,11 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"mamba", {"d_model", "n_layer", "intermediate_size", "mixer_rms_eps"}},
       {"falcon_mamba", {"d_model", "n_layer", "intermediate_size"}},
       {"jetmoe", {"num_attention_heads", "num_layers"}},  // which follow from others, or have two names
-      {"zaya", {"intermediate_size"}},                    // one list for every decoder
+      // One list for every decoder.
+      {"zaya", {"intermediate_size"}},
+      {"inkling_text", {"tie_word_embeddings"}},
+      {"muse_glimmer_text", {"hidden_act"}},
+      {"muse_spark_text", {"num_experts"}},
       {"mamba2", {"d_model", "n_layer"}},
       // The class puts partial_rotary_factor into rope_parameters; one rule for those with experts and those without.
       {"qwen3_next", {"partial_rotary_factor", "full_attention_interval"}},

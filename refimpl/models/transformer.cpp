@@ -1,216 +1,16 @@
 #include "refimpl/models/transformer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 #include "refimpl/models/activation_name.h"
-#include "refimpl/models/experts_beside.h"
-#include "refimpl/models/latent_attention.h"
+#include "refimpl/models/decoder_layer.h"
 #include "refimpl/models/name_stem.h"
-#include "refimpl/models/per_layer_input.h"
-#include "refimpl/models/residual_mix.h"
 #include "refimpl/models/rope_table.h"
 #include "refimpl/models/staged_model.h"
 
 namespace assay {
 namespace {
-
-struct DecoderLayer {
-  std::size_t index = 0;
-  std::optional<HeadAttention> attention;
-  std::optional<LatentAttention> latent;                              // in its place
-  std::unique_ptr<RecurrentMixer> recurrent;                          // likewise, or beside it
-  Projection map;                                                     // likewise: one matrix
-  Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;  // each may be absent
-  GatedMlp mlp;                                                       // in a layer without experts
-  std::optional<Mixture> mixture;
-  std::optional<ExpertsBeside> beside;  // in a layer with both
-  std::optional<PerLayerStep> own_input;
-  double scale = 1;                       // of what comes out
-  ResidualMix attention_mix, mlp_mix;     // or none
-  ResidualGate attention_gate, mlp_gate;  // likewise
-  InklingBlocks convolutions;             // likewise
-  bool mixes_tokens() const { return attention || latent || recurrent || map; }
-  bool has_mlp() const { return mixture || mlp.down; }
-};
-
-// What a layer's norms are made of.
-class NormReader {
- public:
-  NormReader(const Weights& weights, const DecoderForm& form)
-      : weights_(weights),
-        rule_{form.norm_kind, form.norm, hyperparameters(weights.tree()).epsilon},
-        post_rule_{form.norm_kind, form.norm, form.post_epsilon.value_or(rule_.epsilon)},
-        final_rule_{form.norm_kind, form.final_norm.value_or(form.norm), rule_.epsilon},
-        unweighted_(form.unweighted_norms) {}
-
-  const NormRule& rule() const { return rule_; }
-  const NormRule& post_rule() const { return post_rule_; }  // of what attention and MLPs give
-  // Absent where nothing is stored.
-  Norm stored(Role role, std::size_t layer = 0, std::optional<Part> part = {}) const {
-    return by(rule_, role, layer, part);
-  }
-  // Behind attention and MLPs.
-  Norm stored_less(std::optional<double> offset, Role role, std::size_t layer) const {
-    return offset ? Norm::with_offset(weights_.find({.role = role, .part = Part::norm, .layer = layer}),
-                                      *offset, post_rule_)
-                  : by(post_rule_, role, layer, Part::norm);
-  }
-  Norm stored_or_unweighted(Role role, std::size_t layer = 0) const {
-    return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, rule_) : stored(role, layer);
-  }
-  Norm of_output() const {
-    return unweighted_ ? Norm::unweighted(weights_.tree().hidden_size, final_rule_)
-                       : by(final_rule_, Role::final_norm, 0, {});
-  }
-
- private:
-  Norm by(const NormRule& rule, Role role, std::size_t layer, std::optional<Part> part) const {
-    return {weights_.find({.role = role, .part = part, .layer = layer}),
-            weights_.find({.role = role, .part = part, .layer = layer, .bias = true}), rule};
-  }
-
-  const Weights& weights_;
-  NormRule rule_, post_rule_, final_rule_;
-  bool unweighted_;
-};
-
-double limit_of(std::span<const double> limits, std::size_t layer) {
-  return layer < limits.size() ? limits[layer] : 0;
-}
-
-Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActivation& activation,
-                     const DecoderForm& form, const NormReader& norms) {
-  const ExpertRouting& routing = hyperparameters(weights.tree()).routing;
-  Mixture mixture = Mixture::read(weights, index, activation, form.moe);
-  mixture.rule = form.gate;
-  mixture.rule.top_k = weights.tree().experts_per_token;
-  mixture.rule.renormalize = routing.renormalize;
-  mixture.rule.scale = routing.scale;
-  mixture.rule.groups = routing.groups;
-  mixture.rule.chosen_groups = routing.chosen_groups;
-  mixture.router_rounding = form.router_rounding;
-  mixture.scaled_inputs = form.scaled_inputs;
-  mixture.averaged = form.averaged_shared;
-  mixture.jitter = form.jitter;
-  mixture.experts.interleaved = form.interleaved_experts;
-  mixture.latent_norm = norms.stored(Role::latent_norm, index);
-  mixture.limit = limit_of(form.expert_limits, index);
-  if (mixture.shared) mixture.shared->limit = limit_of(form.shared_limits, index);
-  mixture.router_cap = form.router_cap;
-  mixture.by_logits = form.chosen_by_logits;
-  if (form.experts_activation) mixture.experts.form.activation = *form.experts_activation;
-  mixture.situ = form.situ;
-  if (mixture.shared) mixture.shared->situ = form.situ;
-  return mixture;
-}
-
-// The attention of a pass behind the first: caches of one layer's passes lie side by side.
-HeadAttention attention_of_pass(const Weights& weights, std::size_t layer, std::size_t pass,
-                                const DecoderForm& form, const NormRule& norm) {
-  AttentionForm attention = form.attention;
-  const std::size_t first = layer * form.passes;
-  if (form.attention.gated_passes && pass > 0) attention.first_pass = first;
-  HeadAttention made(weights, layer, weights.tree().attention.at(pass), attention, norm);
-  made.keep_in(first + pass);
-  return made;
-}
-
-void read_token_mixers(const Weights& weights, const DecoderForm& form, const NormRule& norm,
-                       DecoderLayer& layer) {
-  RecurrentForm recurrent = form.recurrent;
-  if (recurrent.epsilon == 0) recurrent.epsilon = norm.epsilon;
-  layer.recurrent = read_recurrent_mixer(weights, layer.index, recurrent);
-  const AttentionGeometry* geometry = geometry_of(weights.tree(), layer.index);
-  if (geometry == nullptr && !layer.recurrent)
-    layer.map = find_projection(weights, Role::attention_output, layer.index);
-  if (geometry == nullptr) return;
-  if (geometry->kind == AttentionGeometry::Kind::latent)
-    layer.latent = LatentAttention::read(weights, layer.index);
-  else
-    layer.attention.emplace(weights, layer.index, *geometry, form.attention, norm);
-}
-
-void add_spark_blocks(const Weights& weights, const SparkForm& spark, const NormReader& norms,
-                      DecoderLayer& layer) {
-  const std::size_t index = layer.index;
-  layer.attention_post_norm = Norm::unweighted(weights.tree().hidden_size, norms.post_rule());
-  layer.mlp_post_norm =
-      Norm::of_scaled(weights.find({.role = Role::post_feedforward_norm, .layer = index}), norms.post_rule());
-  layer.attention_gate = ResidualGate::read(weights, index, 0, spark.gate_temperature);
-  layer.mlp_gate = ResidualGate::read(weights, index, 1, spark.gate_temperature);
-  if (layer.mixture) put_spark_norms(weights, index, spark, norms.rule(), norms.post_rule(), *layer.mixture);
-}
-
-DecoderLayer read_layer(const Weights& weights, std::size_t index, const GatedActivation& activation,
-                        const DecoderForm& form) {
-  const NormReader norms(weights, form);
-  DecoderLayer layer;
-  layer.index = index;
-  const AttentionGeometry* geometry = geometry_of(weights.tree(), index);
-  if (form.passes_uncached && geometry != nullptr && !geometry->cached) return layer;
-  layer.attention_norm = norms.stored_or_unweighted(Role::input_norm, index);
-  layer.attention_post_norm = norms.stored_less(form.attention_post_offset, Role::post_attention_norm, index);
-  layer.mlp_norm = norms.stored_or_unweighted(Role::pre_feedforward_norm, index);
-  layer.mlp_post_norm = norms.stored_less(form.mlp_post_offset, Role::post_feedforward_norm, index);
-  read_token_mixers(weights, form, norms.rule(), layer);
-  if (weights.find({.role = Role::mlp_down, .part = Part::dense_mlp, .layer = index}))
-    layer.mlp = GatedMlp::read(weights, index, Part::dense_mlp, activation);
-  layer.mlp.inner_norm = norms.stored(Role::post_feedforward_norm, index, Part::dense_mlp);
-  layer.mlp.limit = limit_of(form.shared_limits, index);
-  layer.mlp.up_first = form.up_first;
-  if (is_mixture(weights, index)) {
-    Mixture mixture = read_mixture(weights, index, activation, form, norms);
-    if (layer.mlp.down)
-      layer.beside = ExpertsBeside::read(weights, index, std::move(mixture), norms.rule());
-    else
-      layer.mixture = std::move(mixture);
-  }
-  if (form.residual_block != 0) {
-    const std::string name = fmt::format("{}layers.{}.", name_stem(weights), index);
-    layer.attention_mix = ResidualMix::read(weights, name + "self_attention_res");
-    layer.mlp_mix = ResidualMix::read(weights, name + "mlp_res");
-  }
-  if (form.spark) add_spark_blocks(weights, *form.spark, norms, layer);
-  layer.mlp.situ = form.situ;
-  layer.mlp.gate_scale = form.scales.mlp_gate;
-  layer.mlp.down_scale = form.scales.mlp_down;
-  if (form.inkling)
-    layer.convolutions = InklingBlocks::read(weights, index, *form.inkling, layer.mlp,
-                                             layer.mixture ? &*layer.mixture : nullptr);
-  if (!layer.mixes_tokens() && !layer.mlp_norm)
-    std::swap(layer.attention_norm, layer.mlp_norm);  // its one norm is the first
-  layer.own_input = PerLayerStep::find(weights, index, norms.rule(), activation.activation);
-  if (const WeightView scale = weights.find({.role = Role::layer_scale, .part = Part::norm, .layer = index}))
-    layer.scale = decode_vector(scale).at(0);
-  return layer;
-}
-
-struct DecoderPrediction {
-  PredictionFrame frame;
-  std::vector<DecoderLayer> layers;
-};
-
-// Layers of modules are numbered behind the main ones, one module's after the other's.
-std::vector<DecoderPrediction> read_prediction(const Weights& weights, const GatedActivation& activation,
-                                               const DecoderForm& form) {
-  const PredictionForm& around = form.prediction;
-  const NormRule norm = NormReader(weights, form).rule();
-  std::vector<DecoderPrediction> modules;
-  while (around.layers != 0 && (modules.empty() || around.in_series)) {
-    const std::size_t first = weights.tree().layers + modules.size() * around.layers,
-                      end = first + around.layers;
-    auto frame = PredictionFrame::find(weights, first, end - 1, norm, around);
-    if (!frame) break;
-    DecoderPrediction& module = modules.emplace_back(DecoderPrediction{std::move(*frame), {}});
-    for (std::size_t i = first; i < end; ++i)
-      module.layers.push_back(read_layer(weights, i, activation, form));
-  }
-  return modules;
-}
 
 class Decoder : public StagedModel {
  public:
@@ -246,7 +46,7 @@ class Decoder : public StagedModel {
     const GatedActivation activation =
         form.mlp ? *form.mlp : GatedActivation{.activation = activation_of(h_, weights.config())};
     for (std::size_t i = 0; i < weights.tree().layers; ++i)
-      layers_.push_back(read_layer(weights, i, activation, form));
+      layers_.push_back(read_decoder_layer(weights, i, activation, form));
     if (form.passes > 1) add_passes(weights, activation, norms.rule());
     prediction_ = read_prediction(weights, activation, form);
     if (form.stream_mixes != nullptr) stream_mixes_ = *form.stream_mixes;
@@ -365,7 +165,7 @@ class Decoder : public StagedModel {
     const std::size_t count = layers_.size();
     for (std::size_t pass = 0; pass < form_.passes; ++pass) {
       for (std::size_t i = 0; i < count; ++i) {
-        if (pass > 0) layers_.push_back(read_layer(weights, i, activation, form_));
+        if (pass > 0) layers_.push_back(read_decoder_layer(weights, i, activation, form_));
         DecoderLayer& layer = layers_.at(pass * count + i);
         layer.index = i * form_.passes + pass;
         layer.attention.emplace(attention_of_pass(weights, i, pass, form_, norm));

@@ -82,18 +82,23 @@ ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path
         .in(source)
         .remedy("give the config.json of the model, not of its tokenizer or generation settings");
   }
+  std::optional<QuantizationConfig> quantization;
   for (const ParsedJson* object : {config.text_.get(), config.document_.get()}) {
     for (const std::string_view key : {"dtype", "torch_dtype"}) {
       if (config.dtype_.empty()) config.dtype_ = text_or_empty(*object, key, source);
     }
-    if (!config.quantization_) config.quantization_ = quantization_in(*object, source);
+    if (!quantization) quantization = quantization_in(*object, source);
   }
+  config.quantization_ = std::make_shared<const std::optional<QuantizationConfig>>(std::move(quantization));
   return config;
 }
 
 ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
   ModelConfig config = from_json(read_config_json(config_json), config_json);
-  if (!config.quantization_) config.quantization_ = quantization_beside(config_json.parent_path());
+  if (!config.quantization()) {
+    config.quantization_ = std::make_shared<const std::optional<QuantizationConfig>>(
+        quantization_beside(config_json.parent_path()));
+  }
   return config;
 }
 

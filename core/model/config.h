@@ -92,7 +92,7 @@ class ModelConfig {
   // The document's own keys, beside text_config and its like.
   ModelConfig document_only() const;
 
-  const std::optional<QuantizationConfig>& quantization() const { return quantization_; }
+  const std::optional<QuantizationConfig>& quantization() const { return *quantization_; }
   const std::string& dtype() const { return dtype_; }  // "bfloat16"; empty where the config does not say
 
  private:
@@ -100,7 +100,8 @@ class ModelConfig {
   std::filesystem::path source_;
   std::string architecture_, model_type_, nested_in_, dtype_;
   std::shared_ptr<const ParsedJson> document_, text_;
-  std::optional<QuantizationConfig> quantization_;
+  // One for the config and all its sections: it names each module of a mixture.
+  std::shared_ptr<const std::optional<QuantizationConfig>> quantization_;
 };
 
 // A default the config left to the class: "num_key_value_heads", "8".

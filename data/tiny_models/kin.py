@@ -1017,25 +1017,45 @@ def run_model(model, tokens):
     return {name: value.double().flatten() for name, value in taken.items()}
 
 
-def truths(config, tensors, tokens):
-    """What a model computes in double throughout, and its logits in bfloat16."""
+def as_computed(config, tensors):
+    """The config and weights of the class that computes a family."""
+    if config["model_type"] not in TWINS:
+        return config, tensors
+    return twin_of(config), TWINS[config["model_type"]][2](config, tensors)
+
+
+def exactly(config, tensors, tokens, clear=False):
+    """{tap: numbers} of a model that computes in double throughout; where `clear`, ValueError if rounding may turn a choice of Kimi K3's."""
     if config.get("attn_res_block_size"):
         model = kimi_k3.Model(config, tensors, torch.float64)
         exact = model.run(tokens)
-        if model.margin < 0.012:
+        if clear and model.margin < 0.012:
             raise ValueError("a choice of experts that rounding may turn")
-        return exact, kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)["logits"]
+        return exact
     if "block_configs" in config:
         with everything_double():
-            exact = run_model(decilm.loaded(config, tensors, torch.float64), tokens)
-        return exact, run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)["logits"]
-    if config["model_type"] in TWINS:
-        config, tensors = twin_of(config), TWINS[config["model_type"]][2](config, tensors)
+            return run_model(decilm.loaded(config, tensors, torch.float64), tokens)
+    config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)
         with everything_double(), exact_constants():
-            exact = run(folder, tokens, torch.float64)
-        return exact, run(folder, tokens, torch.bfloat16)["logits"]
+            return run(folder, tokens, torch.float64)
+
+
+def in_bfloat16(config, tensors, tokens):
+    if config.get("attn_res_block_size"):
+        return kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)
+    if "block_configs" in config:
+        return run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)
+    config, tensors = as_computed(config, tensors)
+    with tempfile.TemporaryDirectory() as folder:
+        put(folder, config, tensors, torch.float64)
+        return run(folder, tokens, torch.bfloat16)
+
+
+def truths(config, tensors, tokens):
+    """What a model computes in double throughout, and its logits in bfloat16."""
+    return exactly(config, tensors, tokens, clear=True), in_bfloat16(config, tensors, tokens)["logits"]
 
 
 def put(folder, config, tensors, dtype=torch.bfloat16):

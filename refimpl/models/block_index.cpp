@@ -95,8 +95,8 @@ std::vector<double> BlockIndex::keys_of_blocks(const Matrix& kept, const RopeRul
   return ops.download(keys);
 }
 
-std::vector<std::size_t> BlockIndex::best_places(std::span<const double> query, std::span<const double> keys,
-                                                 std::size_t position) const {
+std::vector<std::int32_t> BlockIndex::best_places(std::span<const double> query, std::span<const double> keys,
+                                                  std::size_t position) const {
   const std::size_t complete = (position + 1) / form.block;
   std::vector<double> scores(complete);
   for (std::size_t b = 0; b < complete; ++b) {
@@ -106,11 +106,13 @@ std::vector<std::size_t> BlockIndex::best_places(std::span<const double> query, 
           std::max(0.0, std::inner_product(key.begin(), key.end(), query.subspan(h * head_dim).begin(), 0.0));
     }
   }
-  std::vector<std::size_t> places;
+  std::vector<std::int32_t> places;
+  const auto add = [&](std::size_t first, std::size_t end) {
+    for (std::size_t place = first; place < end; ++place) places.push_back(static_cast<std::int32_t>(place));
+  };
   for (const std::int32_t block : best_keys(scores, top_blocks))
-    for (std::size_t i = 0; i < form.block; ++i)
-      places.push_back(static_cast<std::size_t>(block) * form.block + i);
-  for (std::size_t i = complete * form.block; i <= position; ++i) places.push_back(i);
+    add(static_cast<std::size_t>(block) * form.block, (static_cast<std::size_t>(block) + 1) * form.block);
+  add(complete * form.block, position + 1);
   return places;
 }
 

@@ -48,8 +48,9 @@ struct BlockIndex {
   // Where pooled: the keys of all complete blocks of a text whose tokens keep `kept` [tokens, head_dim].
   std::vector<double> keys_of_blocks(const Matrix& kept, const RopeRule& rule, Ops& ops) const;
   // The places that a query at `position` attends to, ascending; `query` is of all heads.
-  std::vector<std::size_t> best_places(std::span<const double> query, std::span<const double> keys,
-                                       std::size_t position) const;
+  std::vector<std::int32_t> best_places(std::span<const double> query, std::span<const double> keys,
+                                        std::size_t position) const;
+  std::size_t most_places() const { return (top_blocks + 1) * form.block - 1; }
 };
 
 }  // namespace assay

@@ -10,6 +10,7 @@
 #include "core/system/error.h"
 #include "refimpl/models/watched_attention.h"
 #include "refimpl/ops/apart.h"
+#include "refimpl/ops/index_calls.h"
 #include "refimpl/ops/recurrence.h"
 
 namespace assay {
@@ -149,7 +150,7 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   if (own) at("k", of.k), at("v", of.v);
   if (index_ && angles != nullptr)
     of.index_q = index_->queries_of(x, *angles, ops, at), of.index_k = index_->keys_of(x, *angles, ops, at);
-  Matrix context = attend(of, batch, angles, ops);  // [tokens, heads · v_dim]
+  Matrix context = attend(of, batch, angles, ops, at);  // [tokens, heads · v_dim]
   if (form_.first_pass) context = joined_with_first_pass(of.q, context, batch, ops);
   at("attn_context", context);
   if (context_unit_) at("context_norm", context = context_unit_(context, ops));
@@ -328,7 +329,8 @@ AttentionCall HeadAttention::call_of(const Matrix& q) const {
           .slopes = slopes_};
 }
 
-Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const {
+Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops,
+                             const TapScope& at) const {
   AttentionCall call = call_of(of.q);
   RowTables tables;
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
@@ -341,7 +343,12 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   }
   const bool picks = index_ && std::any_of(call.sequences.begin(), call.sequences.end(),
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
-  if (picks) return index_->form.pooled ? attend_to_pooled(of, batch, ops) : attend_to_blocks(of, batch, ops);
+  if (index_ && index_->form.pooled && (picks || at.listening())) {
+    const auto places = pooled_places(of, batch, ops);
+    if (at.listening()) at("index_keys", with_positions(ops, places, index_->most_places()).positions);
+    if (picks) return attend_to_pooled(of, places, batch, ops);
+  }
+  if (picks) return attend_to_blocks(of, batch, ops);
   if (relative_) return (*relative_)(call, of.relative, ops);
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
@@ -378,26 +385,36 @@ Matrix HeadAttention::joined_with_first_pass(const Matrix& q, const Matrix& cont
                  ops.scale(context, ops.upload(own, q.rows(), heads)));
 }
 
-// One span for each query, of the places that all heads attend to.
-Matrix HeadAttention::attend_to_pooled(const Qkv& of, const Batch& batch, Ops& ops) const {
+std::vector<std::vector<std::int32_t>> HeadAttention::pooled_places(const Qkv& of, const Batch& batch,
+                                                                    Ops& ops) const {
   const std::vector<double> queries = ops.download(of.index_q);
   const std::size_t width = of.index_q.columns();
-  AttentionCall call = call_of(of.q);
-  RowTables tables;
+  std::vector<std::vector<std::int32_t>> places(of.index_q.rows());
   for (const Batch::Sequence& s : batch.sequences) {
-    const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
-    const std::size_t begin = s.cache->length(), end = begin + s.count;
-    const std::vector<std::int32_t> rows = row_table(keys, 0, end);
+    const std::size_t begin = s.cache->length();
+    const std::vector<std::int32_t> rows = row_table(s.cache->keys(cache_), 0, begin + s.count);
     const Matrix kept = ops.gather(
         s.cache->values(cache_).base.part(geometry_.kv_heads * geometry_.v_head_dim, index_->head_dim),
         std::vector<std::size_t>(rows.begin(), rows.end()));
     const std::vector<double> blocks = index_->keys_of_blocks(kept, h_.ropes.front(), ops);
-    for (std::size_t i = 0; i < s.count; ++i) {
-      const std::size_t row = s.first + i;
+    for (std::size_t i = 0; i < s.count; ++i)
+      places[s.first + i] =
+          index_->best_places(std::span(queries).subspan((s.first + i) * width, width), blocks, begin + i);
+  }
+  return places;
+}
+
+// One span for each query, of the places that all heads attend to.
+Matrix HeadAttention::attend_to_pooled(const Qkv& of, const std::vector<std::vector<std::int32_t>>& places,
+                                       const Batch& batch, Ops& ops) const {
+  AttentionCall call = call_of(of.q);
+  RowTables tables;
+  for (const Batch::Sequence& s : batch.sequences) {
+    const PagedKvView keys = s.cache->keys(cache_), values = values_of(*s.cache);
+    const std::vector<std::int32_t> rows = row_table(keys, 0, s.cache->length() + s.count);
+    for (std::size_t row = s.first; row < s.first + s.count; ++row) {
       std::vector<std::int32_t>& table = tables.emplace_back();
-      const auto query = std::span(queries).subspan(row * width, width);
-      for (const std::size_t place : index_->best_places(query, blocks, begin + i))
-        table.push_back(rows[place]);
+      for (const std::int32_t place : places[row]) table.push_back(rows[static_cast<std::size_t>(place)]);
       call.sequences.push_back({row, 1, table.size(), picked_rows(keys, table), picked_rows(values, table)});
     }
   }

@@ -90,10 +90,14 @@ class HeadAttention {
   PagedKvView keys_of(const Batch& batch, std::size_t sequence, const RopeAngles* angles, Ops& ops) const;
   PagedKvView values_of(const SequenceCache& cache) const;
   AttentionCall call_of(const Matrix& q) const;
-  Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const;
+  Matrix attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops,
+                const TapScope& at) const;
   Matrix joined_with_first_pass(const Matrix& q, const Matrix& context, const Batch& batch, Ops& ops) const;
   Matrix attend_to_blocks(const Qkv& of, const Batch& batch, Ops& ops) const;
-  Matrix attend_to_pooled(const Qkv& of, const Batch& batch, Ops& ops) const;
+  // The places in its text that each query attends to, in their order.
+  std::vector<std::vector<std::int32_t>> pooled_places(const Qkv& of, const Batch& batch, Ops& ops) const;
+  Matrix attend_to_pooled(const Qkv& of, const std::vector<std::vector<std::int32_t>>& places,
+                          const Batch& batch, Ops& ops) const;
   // Key heads [first, first + count) of this process, which go by one head of the index.
   struct IndexGroup {
     std::size_t head, first, count;

@@ -3,7 +3,8 @@
 //   S ← exp(-s) S + k ⊗ v;  o = qᵀS;  dense(norm(o) · w · σ(g_proj(x)))
 //
 // s is the head's slope of linear biases (ALiBi) × (1 - layer / (layers - 1) + 1e-5); norms are of groups of heads. It is a
-// state space whose steps are 1. Source: vLLM 0.32's bailing_linear_attn.py.
+// state space whose steps are 1. From the projection to the gated norm all is float32 at least, also where weights are bfloat16.
+// Source: vLLM 0.32's bailing_linear_attn.py.
 #include <cmath>
 
 #include "core/system/error.h"
@@ -11,6 +12,7 @@
 #include "refimpl/models/own_weight.h"
 #include "refimpl/models/recurrent_mixer.h"
 #include "refimpl/ops/apart.h"
+#include "refimpl/ops/reference.h"
 
 namespace assay {
 namespace {
@@ -52,14 +54,16 @@ class LightningAttention final : public RecurrentMixer {
                  const TapScope& at) const override {
     const std::size_t inner = heads_ * width_;
     const Matrix qkv = in_(x, ops);  // [tokens, 3 · heads · width]
-    const RopeAngles angles = rope_angles(rope_, batch, ops);
+    ReferenceOps float32({Precision::f32}, 1);
+    Ops& wide = ops.arithmetic().bfloat16() ? float32 : ops;
+    const RopeAngles angles = rope_angles(rope_, batch, wide);
     const auto placed = [&](const Matrix& rows, const Norm& norm) {
-      Matrix y = norm(ops.multiply(rows, 1), ops);
-      ops.rope(y, {.heads = heads_, .head_dim = width_, .cos = angles.cos, .sin = angles.sin});
+      Matrix y = norm(wide.multiply(rows, 1), wide);
+      wide.rope(y, {.heads = heads_, .head_dim = width_, .cos = angles.cos, .sin = angles.sin});
       return y;
     };
     const Matrix q =
-        ops.multiply(placed(qkv.part(0, inner), q_norm_), 1 / std::sqrt(static_cast<double>(width_)));
+        wide.multiply(placed(qkv.part(0, inner), q_norm_), 1 / std::sqrt(static_cast<double>(width_)));
     const Matrix k = placed(qkv.part(inner, inner), k_norm_), v = qkv.part(2 * inner, inner);
     at("q", q);
     at("k", k);
@@ -70,6 +74,7 @@ class LightningAttention final : public RecurrentMixer {
                                    .decay_log = decay_logs_.view_of(first_head(ops), heads_),
                                    .nothing = nothing_.view(),
                                    .form = form_.scan,
+                                   .rounding = ResultRounding::float32,
                                    .states = states_of(batch, layer, 0)}
                          .run(ops);
     at("scan", o);

@@ -74,6 +74,7 @@ Matrix LightningScan::run(Ops& ops) const {
                                 .groups = heads,
                                 .state = width,
                                 .form = form,
+                                .rounding = rounding,
                                 .sequences = states});
 }
 

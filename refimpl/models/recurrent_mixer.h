@@ -103,6 +103,7 @@ struct LightningScan {
   Matrix q, k, v;  // [tokens, heads · width]
   WeightView decay_log, nothing;
   ScanForm form;
+  ResultRounding rounding = ResultRounding::as_arithmetic;
   std::vector<SequenceState> states;
   Matrix run(Ops& ops) const;  // [tokens, heads · width]
 };

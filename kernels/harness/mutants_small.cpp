@@ -148,7 +148,8 @@ std::vector<Mutant<LayerNormCall>> mutants_of() {
         if (one_pass)
           variance =
               squares / static_cast<float>(n) - (sum / static_cast<float>(n)) * (sum / static_cast<float>(n));
-        return static_cast<float>((g[i] - mean) / std::sqrt(variance + c.epsilon) * w[i] + b[i]);
+        const double bias = b.empty() ? 0 : b[i];
+        return static_cast<float>((g[i] - mean) / std::sqrt(variance + c.epsilon) * w[i] + bias);
       });
     };
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "core/numeric/largest.h"
 #include "core/system/error.h"
@@ -21,6 +22,8 @@ constexpr double kYardstick = 2;
 // Whatever the yardstick says, four roundings are no fault: of what comes in, of a factor that all elements
 // of a row share (a norm's, a softmax's sum), of the two products with it.
 constexpr double kRoundings = 4;
+// What an exponential is allowed beside: 2 ulp of its own, a sum and a quotient (harness/elementwise_cases.cpp).
+constexpr double kOfExponential = 8;
 
 double roundoff(const Arithmetic& arithmetic) {
   if (arithmetic.storage() == Real::f64) return unit_roundoff(ElementType::F64);
@@ -77,7 +80,10 @@ class SideBySide final {
       return std::move(result_);
     }
     const bool two_checkpoints = request_.reference.weights != request_.test.weights;
-    const QuantizationNoises noises = two_checkpoints ? compare_storage() : QuantizationNoises();
+    const Segments between = segments(reference_);
+    for (const auto& [tap, segment] : between)
+      if (segment.bends) bent_.insert(tap);
+    const QuantizationNoises noises = two_checkpoints ? compare_storage(between) : QuantizationNoises();
     WindowComparison comparison(request_, reference_, test_, noises, gathered_);
     for (const TextWindow& window : windows_) {
       if (interrupted()) return std::move(result_);
@@ -120,18 +126,13 @@ class SideBySide final {
     return one && other;
   }
 
-  // Which weights a side uses where, learned from two tokens: the prediction layer says nothing of one.
-  Segments segments_of(const ReadySide& side) const {
-    WeightWatch watch(*side.ops);
-    const std::span<const TokenId> tokens = windows_.front().tokens;
-    read_text(*side.model, watch, {tokens.first(std::min<std::size_t>(2, tokens.size())), 0, drafts_},
-              Taps(watch));
-    return watch.segments();
+  Segments segments(const ReadySide& side) const {
+    return segments_of(*side.model, *side.ops, windows_.front().tokens, drafts_);
   }
 
   // How coarsely the test side stores what the reference does.
-  QuantizationNoises compare_storage() {
-    const Segments reference = segments_of(reference_), test = segments_of(test_);
+  QuantizationNoises compare_storage(const Segments& reference) {
+    const Segments test = segments(test_);
     QuantizationNoises noises = noises_of(reference, test, request_.test.arithmetic);
     for (const auto& [tap, segment] : reference) {
       double& most = noise_[tap];
@@ -169,7 +170,8 @@ class SideBySide final {
       tap.local = gathered_.local.at(name);
       for (const auto& order : gathered_.plain) tap.plain.push_back(order.at(name));
       if (const auto it = noise_.find(name); it != noise_.end()) tap.noise = it->second;
-      const LocalRatio worse = local_ratio(tap.local, tap.plain, request_.test.arithmetic);
+      const LocalRatio worse =
+          local_ratio(tap.local, tap.plain, request_.test.arithmetic, bent_.contains(name));
       tap.ratio = worse.ratio;
       tap.in_decode = worse.in_decode;
       if (!(tap.ratio <= 1) && !result_.first_divergence) result_.first_divergence = result_.taps.size() - 1;
@@ -267,6 +269,7 @@ class SideBySide final {
   std::vector<TextWindow> windows_;
   GatheredTaps gathered_;
   std::map<std::string, double> noise_;
+  std::set<std::string> bent_;  // taps behind an exponential
   bool coarser_reference_ = false, drafts_ = false;
   ModelComparison result_;
 };
@@ -291,14 +294,21 @@ double ModelComparison::largest_ratio() const {
   return largest;
 }
 
-LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
-                       const Arithmetic& arithmetic) {
+// The prediction layer says nothing of one token.
+Segments segments_of(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens, bool drafts) {
+  WeightWatch watch(ops);
+  read_text(model, watch, {tokens.first(std::min<std::size_t>(2, tokens.size())), 0, drafts}, Taps(watch));
+  return watch.segments();
+}
+
+LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain, const Arithmetic& arithmetic,
+                       bool bends) {
   Norms plainly;
   for (const TapErrors& order : plain) {
     plainly.raise(norms_of(order.prefill));
     plainly.raise(norms_of(order.decode));
   }
-  const double floor = kRoundings * roundoff(arithmetic);
+  const double floor = (kRoundings + (bends ? kOfExponential : 0)) * roundoff(arithmetic);
   const auto of_phase = [&](const ErrorTotals& error) {
     if (error.pattern_faults > 0) return std::numeric_limits<double>::infinity();
     const Norms found = norms_of(error);

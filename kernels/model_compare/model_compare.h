@@ -9,6 +9,9 @@
 //
 //   ratio = local error / max(2 × the plain computation's, 4 u),      u: one rounding of the result
 //
+// or 12 u where an exponential is computed on the way (a σ, a softmax, a decay): the C library's, which the plain computation
+// has, is right to half an ulp, a kernel's to 2 ulp, with a sum and a quotient 8 u (harness/elementwise_cases.cpp). The ratio is
+// taken
 // in three norms, of which the worst counts: of all elements together, of the worst token, of the worst
 // column (one bad channel of thousands is lost in the first). The tokens read at once and those read one by
 // one are held apart, as kernels compute them in different ways; the plain computation does not, and the
@@ -59,7 +62,7 @@ struct TapReport {
   std::string kind;   // "attn_out"
   TapErrors free, local;
   std::vector<TapErrors> plain;  // the yardstick's local errors, of each order of sums
-  double ratio = 0;              // local / max(2 plain, 4 u), of the worse phase
+  double ratio = 0;              // local / max(2 plain, 4 u or 12 u), of the worse phase
   bool in_decode = false;        // that was the tokens read one by one
   // The largest of the yardstick's errors, relative.
   double plain_prefill() const;
@@ -92,12 +95,14 @@ struct ModelComparison {
 // Throws Error::input where the sides are not one model, or the tokens do not fit it.
 ModelComparison compare_models(const ModelCompareRequest& request);
 
-// The ratio of one tap, of its worse phase.
+// The ratio of one tap, of its worse phase; `bends`: an exponential is computed between it and the tap before.
 struct LocalRatio {
   double ratio = 0;
   bool in_decode = false;
 };
-LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
-                       const Arithmetic& arithmetic);
+LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain, const Arithmetic& arithmetic,
+                       bool bends);
+// Which weights are used before each tap, and whether it bends: learned from the first two tokens of a text.
+Segments segments_of(const LanguageModel& model, Ops& ops, std::span<const TokenId> tokens, bool drafts);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -18,7 +19,7 @@ namespace assay {
 namespace {
 
 // A call's result may differ by this much, relative, for no other reason than rounding: local_ratio allows a
-// tap twice its plain error and 4 u at the least, and short sums come to several u. An epsilon of 1e-6 left
+// tap twice its plain error and 4 u at the least, or 12, and short sums come to several u. An epsilon of 1e-6 left
 // out of a mean square near 1 is such a fault: it cannot be told from rounding, and need not be.
 constexpr double kIdle = 16 * 0x1p-24;
 
@@ -39,6 +40,16 @@ double relative_change(ReferenceOps& ops, const QuantizedMatrix& right, const Qu
                          run_reference(ops, DequantizeCall{wrong}));
 }
 
+// What blocks are put together with, and what of it may be forgotten.
+struct GlueFault {
+  std::string_view op, name;
+};
+constexpr GlueFault kGlueFaults[] = {
+    {"add", "the second addend left out"}, {"multiply", "the factor left out"},
+    {"soft_cap", "the cap left out"},      {"scale", "the factors left out"},
+    {"clamp", "the limit ignored"},        {"concatenate", "the second part is zeros"},
+    {"of_each", "begins a column off"}};
+
 // The reference, but for one call of one operation; and a witness of which tap follows which call.
 class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
  public:
@@ -47,6 +58,11 @@ class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
   template <class Call>
   void plant(const Mutant<Call>& mutant, std::size_t call) {
     planted_ = &mutant;
+    target_ = call;
+  }
+  // The fault of that operation in kGlueFaults.
+  void plant(std::string_view glue, std::size_t call) {
+    glue_ = glue;
     target_ = call;
   }
   // The tap behind each call of an operation, in the order of the calls.
@@ -61,6 +77,31 @@ class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
   void see(const std::string& tap, const Matrix&) override {
     for (std::string* open : open_) *open = tap;
     open_.clear();
+  }
+
+  Matrix add(const Matrix& a, const Matrix& b) override {
+    return glued("add", ReferenceOps::add(a, b), [&] { return as_it_is(a); });
+  }
+  Matrix multiply(const Matrix& x, double factor) override {
+    return glued("multiply", ReferenceOps::multiply(x, factor), [&] { return as_it_is(x); });
+  }
+  Matrix soft_cap(const Matrix& x, double cap) override {
+    return glued("soft_cap", ReferenceOps::soft_cap(x, cap), [&] { return as_it_is(x); });
+  }
+  Matrix scale(const Matrix& x, const Matrix& factors) override {
+    return glued("scale", ReferenceOps::scale(x, factors), [&] { return as_it_is(x); });
+  }
+  Matrix clamp(const Matrix& x, double limit) override {
+    return glued("clamp", ReferenceOps::clamp(x, limit), [&] { return as_it_is(x); });
+  }
+  Matrix concatenate(const Matrix& a, const Matrix& b) override {
+    return glued("concatenate", ReferenceOps::concatenate(a, b),
+                 [&] { return ReferenceOps::concatenate(a, ReferenceOps::multiply(b, 0)); });
+  }
+  Matrix of_each(const Matrix& x, std::size_t width, std::size_t first, std::size_t count) override {
+    const std::size_t off = first + count < width ? first + 1 : first - std::min<std::size_t>(first, 1);
+    return glued("of_each", ReferenceOps::of_each(x, width, first, count),
+                 [&] { return ReferenceOps::of_each(x, width, off, count); });
   }
 
   using CallingOps::run;
@@ -85,6 +126,19 @@ class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
   }
 
  private:
+  Matrix as_it_is(const Matrix& x) { return ReferenceOps::multiply(x, 1); }
+  template <class Wrong>
+  Matrix glued(std::string_view op, const Matrix& right, const Wrong& wrong) {
+    std::deque<std::string>& behind = taps_[op];
+    const std::size_t number = behind.size();
+    open_.push_back(&behind.emplace_back());
+    if (glue_ != op || number != target_) return right;
+    glue_ = {};
+    const Matrix made = wrong();
+    change_ = relative_change(*this, right, made);
+    return made;
+  }
+
   // Rope changes its argument: both ways of computing it get one of their own.
   template <class Call>
   Call own(const Call& call) {
@@ -97,13 +151,14 @@ class PlantingOps final : public CallingOps<PlantingOps>, public TapListener {
   }
 
   std::any planted_;
+  std::string_view glue_;
   std::size_t target_ = 0;
   double change_ = 0;
   std::map<std::string_view, std::deque<std::string>> taps_;
   std::vector<std::string*> open_;
 };
 
-// Which tap first has other numbers than it had without the fault.
+// Which tap first has other numbers than it had without the fault, and by how much, relative.
 class FirstChange final : public TapListener {
  public:
   FirstChange(Ops& ops, const KeptTaps& right) : ops_(ops), right_(right) {}
@@ -114,15 +169,26 @@ class FirstChange final : public TapListener {
     const bool same =
         std::memcmp(values.data(), &kept.values[seen * kept.width], values.size() * sizeof(double)) == 0;
     if (!same && tap_.empty()) tap_ = tap;
+    if (!same && tap == tap_)
+      size_ = std::max(
+          size_,
+          compare_rows(values, std::span(right_.find(tap)->values).subspan(seen * kept.width, values.size()),
+                       std::max<std::size_t>(1, kept.width), 0, ops_.arithmetic())
+              .relative());
     seen += value.rows();
   }
-  const std::string& tap() const { return tap_; }
+  struct Found {
+    std::string tap;
+    double size = 0;
+  };
+  Found found() const { return {tap_, size_}; }
 
  private:
   Ops& ops_;
   const KeptTaps& right_;
   std::map<std::string, std::size_t> seen_;
   std::string tap_;
+  double size_ = 0;
 };
 
 using TapErrorMap = std::map<std::string, TapErrors>;
@@ -150,6 +216,7 @@ class Planter {
     truth_states_ = read_states(*model_, truth_, text(), Taps(kept_));
     TapErrorMap unused;
     clean_states_ = forced(clean_ops_, text(), &clean_, unused);
+    between_ = segments_of(*model_, truth_, request.tokens, model_->draft_layers() > 0);
     measure_plain();
   }
 
@@ -170,6 +237,7 @@ class Planter {
     plant_all<GatedNormCall>();
     plant_all<OutputGateCall>();
     plant_all<IndexCall>();
+    for (const GlueFault& fault : kGlueFaults) plant_in_each_place(fault);
     return std::move(results_);
   }
 
@@ -228,15 +296,14 @@ class Planter {
 
   // Where a fault may show: before each kind of tap once, in the middle of the model, while the text is read
   // at once and while it is read token by token.
-  template <class Call>
-  std::vector<PlantedAt> places() {
+  std::vector<PlantedAt> places(std::string_view op) {
     TapErrorMap unused;
     PlantingOps at_once(request_.test.arithmetic, request_.jobs),
         ops(request_.test.arithmetic, request_.jobs);
     forced(at_once, text(prefill_, 0), &at_once, unused);
-    const std::size_t prefill = at_once.behind(Call::kOp).size();
+    const std::size_t prefill = at_once.behind(op).size();
     const TextStates states = forced(ops, text(), &ops, unused);
-    const std::deque<std::string>& behind = ops.behind(Call::kOp);
+    const std::deque<std::string>& behind = ops.behind(op);
     const std::size_t before_heads = behind.size();
     std::map<std::string, std::vector<PlantedAt>> by_kind;
     const auto note = [&](std::size_t i, bool decoding, const PlantedAt& place) {
@@ -260,49 +327,66 @@ class Planter {
 
   template <class Call>
   void plant_all() {
-    const std::vector<PlantedAt> all = places<Call>();
+    const std::vector<PlantedAt> all = places(Call::kOp);
     if (all.empty()) return;
     for (const Mutant<Call>& mutant : mutants_of<Call>()) {
       if (mutant.bits || interrupted()) continue;  // shows in bits alone, which no tap tells
+      const ModelMutantResult fault = {.op = std::string(Call::kOp),
+                                       .name = std::string(mutant.name),
+                                       .family = std::string(mutant.family),
+                                       .expected = {},
+                                       .named = {}};
       ModelMutantResult result;
       for (std::size_t i = 0; i < all.size() && result.fate == MutantFate::idle; ++i)
-        result = hunt(mutant, all[i]);
+        result = hunt(fault, all[i], [&](PlantingOps& ops) { ops.plant(mutant, all[i].call); });
       results_.push_back(std::move(result));
+    }
+  }
+
+  // Each block has glue of its own.
+  void plant_in_each_place(const GlueFault& fault) {
+    for (const PlantedAt& place : places(fault.op)) {
+      if (interrupted()) return;
+      const ModelMutantResult blank = {.op = std::string(fault.op),
+                                       .name = std::string(fault.name),
+                                       .family = "glue",
+                                       .expected = {},
+                                       .named = {}};
+      results_.push_back(hunt(blank, place, [&](PlantingOps& ops) { ops.plant(fault.op, place.call); }));
     }
   }
 
   // The errors of all taps that a fault planted there can change, and the first tap that it did: behind that, the
   // truth was put in place.
-  std::string watch(PlantingOps& ops, const PlantedAt& place, TapErrorMap& errors) {
+  FirstChange::Found watch(PlantingOps& ops, const PlantedAt& place, TapErrorMap& errors) {
     FirstChange change(ops, clean_);
     const TextStates states = forced(ops, text(), &change, errors);
-    if (!place.rows || !change.tap().empty()) return change.tap();
+    if (!place.rows || !change.found().tap.empty()) return change.found();
     KeptTaps clean(clean_ops_, request_.most_kept);
     head_logits(*model_, clean_ops_, clean_states_, *place.rows, Taps(clean));
     FirstChange in_head(ops, clean);
     through_head(ops, states, *place.rows, &in_head, errors);
-    return in_head.tap();
+    return in_head.found();
   }
 
-  template <class Call>
-  ModelMutantResult hunt(const Mutant<Call>& mutant, const PlantedAt& place) {
-    ModelMutantResult r = {.op = std::string(Call::kOp),
-                           .name = std::string(mutant.name),
-                           .family = std::string(mutant.family),
-                           .expected = {},
-                           .named = {}};
+  ModelMutantResult hunt(ModelMutantResult r, const PlantedAt& place,
+                         const std::function<void(PlantingOps&)>& plant) {
     PlantingOps ops(request_.test.arithmetic, request_.jobs);
-    ops.plant(mutant, place.call);
+    plant(ops);
     TapErrorMap errors;
+    double size = 0;
     try {
-      r.expected = watch(ops, place, errors);
+      const auto [tap, changed] = watch(ops, place, errors);
+      r.expected = tap;
+      size = changed;
     } catch (const Error&) {
       return r;  // the fault is none that such a call can have
     }
     for (const std::string& tap : names_) {
       const auto of_tap = errors.find(tap);
       if (of_tap == errors.end()) continue;  // of a head that was not looked at
-      const LocalRatio found = local_ratio(of_tap->second, plain_.at(tap), request_.test.arithmetic);
+      const LocalRatio found = local_ratio(of_tap->second, plain_.at(tap), request_.test.arithmetic,
+                                           between_.contains(tap) && between_.at(tap).bends);
       if (tap == r.expected) r.ratio = found.ratio;
       if (found.ratio <= 1) continue;
       r.named = tap;
@@ -312,7 +396,8 @@ class Planter {
     if (!r.named.empty())
       r.fate = r.named == r.expected ? MutantFate::named : MutantFate::misnamed;
     else
-      r.fate = r.expected.empty() || ops.change() <= kIdle ? MutantFate::idle : MutantFate::missed;
+      r.fate =
+          r.expected.empty() || std::min(ops.change(), size) <= kIdle ? MutantFate::idle : MutantFate::missed;
     return r;
   }
 
@@ -325,6 +410,7 @@ class Planter {
   std::size_t decode_, prefill_;
   TextStates truth_states_, clean_states_;
   std::vector<std::string> names_;  // of all taps, in the order of computation
+  Segments between_;
   std::map<std::string, std::vector<TapErrors>> plain_;
   std::vector<ModelMutantResult> results_;
 };

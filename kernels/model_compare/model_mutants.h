@@ -1,7 +1,8 @@
 // Faults planted in one call of a whole model: does the comparison name the layer and the tap?
 //
 // Every fault of mutants.h is planted in a call of its operation in the middle of the model (reference
-// kernels otherwise), once. What has to be named is the first tap that is looked at after the call.
+// kernels otherwise), once; and what blocks are put together with (sums, factors, caps, parts of rows) is forgotten
+// before each kind of tap. What has to be named is the first tap that is looked at after the call.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ namespace assay {
 enum class MutantFate : std::uint8_t {
   named,     // by layer and tap
   misnamed,  // something else was
-  missed,    // the planted call's result is off by more than rounding, and nothing was named
-  idle,      // wherever it was planted, the call's result stayed within rounding of what it was
+  missed,    // the planted call's result and a tap are off by more than rounding, and nothing was named
+  idle,  // wherever it was planted, the call's result or what is behind it stayed within rounding of what it was
 };
 std::string_view name(MutantFate fate);
 

@@ -83,6 +83,10 @@ void match(const std::vector<WeightView>& reference, const std::vector<WeightVie
   }
 }
 
+bool has_exponential(Activation activation) {
+  return activation != Activation::relu && activation != Activation::relu_squared;
+}
+
 }  // namespace
 
 double rounding_noise(const WeightView& w) {
@@ -157,19 +161,19 @@ Matrix WeightWatch::run(const LayerNormCall& call) {
 
 Matrix WeightWatch::run(const AttentionCall& call) {
   vector(call.sinks);
-  return PassingOps::run(call);
+  return bent(call);
 }
 
 Matrix WeightWatch::run(const MlaCall& call) {
   matrix(call.kv_b);
   matrix(call.k_b);
   matrix(call.v_b);
-  return PassingOps::run(call);
+  return bent(call);
 }
 
 Routing WeightWatch::run(const MoeGateCall& call) {
   vector(call.correction);
-  return PassingOps::run(call);
+  return bent(call);
 }
 
 Matrix WeightWatch::run(const FusedMoeCall& call) {
@@ -177,7 +181,36 @@ Matrix WeightWatch::run(const FusedMoeCall& call) {
   for (const auto* all : {&e.gate, &e.up, &e.gate_up, &e.down}) append(open_.matrices, *all);
   for (const auto* all : {&e.gate_bias, &e.up_bias, &e.gate_up_bias, &e.down_bias})
     append(open_.vectors, *all);
-  return PassingOps::run(call);
+  return bent(call);
+}
+
+Matrix WeightWatch::run(const ActivationCall& call) {
+  return bent(call, has_exponential(call.kind));
+}
+Matrix WeightWatch::run(const GatedActivationCall& call) {
+  return bent(call, has_exponential(call.form.activation));
+}
+Matrix WeightWatch::run(const SoftmaxCall& call) {
+  return bent(call);
+}
+Matrix WeightWatch::run(const ConvolutionCall& call) {
+  return bent(call, call.silu);
+}
+Matrix WeightWatch::run(const DeltaRuleCall& call) {
+  return bent(call);
+}
+Matrix WeightWatch::run(const StateSpaceCall& call) {
+  return bent(call);
+}
+Matrix WeightWatch::run(const GatedNormCall& call) {
+  return bent(call, call.gate_form != GateForm::identity);
+}
+Matrix WeightWatch::run(const OutputGateCall& call) {
+  return bent(call, call.form != GateForm::identity);
+}
+Matrix WeightWatch::soft_cap(const Matrix& x, double cap) {
+  open_.bends = true;
+  return PassingOps::soft_cap(x, cap);
 }
 
 }  // namespace assay

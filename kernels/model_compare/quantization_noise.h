@@ -30,6 +30,7 @@ bool copies_exactly(const WeightView& from, const WeightView& to);
 // The weights of a segment, in the order of their use: what is computed between two taps.
 struct Segment {
   std::vector<WeightView> matrices, vectors;
+  bool bends = false;  // an exponential is computed in it: a σ, a softmax, a decay
 };
 using Segments = std::map<std::string, Segment>;  // by the tap that ends it
 
@@ -49,8 +50,23 @@ class WeightWatch final : public PassingOps, public TapListener {
   Matrix run(const MlaCall& call) override;
   Routing run(const MoeGateCall& call) override;
   Matrix run(const FusedMoeCall& call) override;
+  Matrix run(const ActivationCall& call) override;
+  Matrix run(const GatedActivationCall& call) override;
+  Matrix run(const SoftmaxCall& call) override;
+  Matrix run(const ConvolutionCall& call) override;
+  Matrix run(const DeltaRuleCall& call) override;
+  Matrix run(const StateSpaceCall& call) override;
+  Matrix run(const GatedNormCall& call) override;
+  Matrix run(const OutputGateCall& call) override;
+  Matrix soft_cap(const Matrix& x, double cap) override;
 
  private:
+  // A call that computes exponentials, if `bends`, handed on.
+  template <class Call>
+  ResultOf<Call> bent(const Call& call, bool bends = true) {
+    open_.bends |= bends;
+    return PassingOps::run(call);
+  }
   void matrix(const WeightView& weight);
   void vector(const WeightView& weight);
   Segment open_;

@@ -42,8 +42,10 @@ def jetmoe(config):
 
 
 def doge(config):
-    """Texts are no longer than what is kept."""
-    window = draw.choice([None, 4])
+    """Texts are no longer than what is kept; key heads are several, each with its own decay."""
+    window, kv_heads = draw.choice([None, 4]), draw.choice([1, 2, 3])
+    heads = kv_heads * draw.randint(1, 2)
+    config |= {"num_attention_heads": heads, "num_key_value_heads": kv_heads, "hidden_size": heads * draw.choice([4, 6])}
     config["keep_window_size"] = draw.choice([16, 2048])
     return {**config, **({"sliding_window": window} if window else {})}
 

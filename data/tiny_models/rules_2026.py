@@ -46,12 +46,13 @@ def mistral_large4():
 
 
 def qwen4_exp():
-    """Blocks of keys are picked in the middle of a short text, and every n-gram is looked up in a few hundred rows."""
+    """Blocks of keys are picked in the middle of a short text, and every n-gram is looked up in a few hundred rows. Where words are few,
+    texts hold the one that ends n-grams; tables begin at a prime, or at the next one."""
     kv_heads, layers = draw.randint(1, 2), draw.choice([3, 3, 4])
     kinds = ["linear_attention", "indexed_attention", *(draw.choice(["linear_attention", "full_attention"]) for _ in range(layers - 2))]
     key_heads, ratio = draw.randint(1, 2), draw.choice([2, 3])
     config = {
-        "model_type": "qwen4_exp_text", "vocab_size": draw.randint(40, 70), "hidden_size": 8 * draw.randint(1, 2), "num_hidden_layers": layers,
+        "model_type": "qwen4_exp_text", "vocab_size": draw.choice([9, 12, draw.randint(40, 70)]), "hidden_size": 8 * draw.randint(1, 2), "num_hidden_layers": layers,
         "num_attention_heads": kv_heads * draw.randint(1, 2), "num_key_value_heads": kv_heads, "head_dim": 8, "pad_token_id": None,
         "layer_types": draw.sample(kinds, layers), "tie_word_embeddings": chance(), "rms_norm_eps": draw.choice([1e-6, 1e-3]),
         "linear_num_key_heads": key_heads, "linear_num_value_heads": key_heads * draw.randint(1, 2), "linear_key_head_dim": draw.choice([4, 6]),
@@ -68,7 +69,7 @@ def qwen4_exp():
         each, size = draw.randint(1, 3), draw.randint(2, 3)
         config |= {
             "ple_layer_ids": draw.sample(linear, draw.randint(1, len(linear))), "ngram_size": size, "heads_per_ngram": each, "eos_token_id": draw.choice([1, [5, 1]]),
-            "ple_embed_dim": each * (size - 1) * draw.randint(2, 6), "ngram_vocab_size_base": draw.randint(20, 300), "split_ngram_parts": draw.choice([1, 2, 4]),
+            "ple_embed_dim": each * (size - 1) * draw.randint(2, 6), "ngram_vocab_size_base": draw.choice([23, 101, draw.randint(20, 300)]), "split_ngram_parts": draw.choice([1, 2, 4]),
             "ple_conv_kernel_size": draw.randint(2, 4), "seed": draw.choice([7, 1234]),
         }
     return flags(config, "attention_bias", "norm_topk_prob")

@@ -71,15 +71,17 @@ def muse_spark(text):
 
 
 def inkling():
-    """Stretches and windows that a short text passes."""
+    """Stretches and windows that a short text passes; experts in the last layer at least."""
     config = variants.FAMILIES["inkling_text"][1]()
     config["num_hidden_layers"] = count = draw.randint(1, 4)
     shorter(config, "mlp_layer_types")
+    if "mlp_layer_types" in config:
+        config["mlp_layer_types"][-1] = "sparse"
     config["layer_types"] = [draw.choice(["hybrid", "hybrid_sliding"]) for _ in range(count)]
     config = with_epsilon({**config, "vocab_size": draw.randint(40, 70)}, "rms_norm_eps")
     config |= {"sliding_window_size": draw.choice([2, 3, 5]), "rel_extent": draw.choice([2, 4, 30]), "num_hidden_layers": count}
     config |= {"logits_mup_width_multiplier": draw.choice([0.5, 3.0]), "route_scale": draw.choice([1.0, 2.5])}
-    config["n_shared_experts"] = draw.randint(1, 2)
+    config["n_shared_experts"] = draw.choice([1, 2, 3])
     if chance(0.8):
         config |= {"log_scaling_n_floor": draw.choice([1, 3]), "log_scaling_alpha": draw.choice([0.1, 0.7])}
     if chance():

@@ -31,9 +31,9 @@ double roundoff(const Arithmetic& arithmetic) {
 }
 
 // The error of one tap in three norms: of all elements, relative; of the worst row, relative to the mean row;
-// of the worst column, relative to all columns together.
+// of the worst column, relative to all columns together. `row_size`: that row, relative to the mean row.
 struct Norms {
-  double all = 0, row = 0, column = 0;
+  double all = 0, row = 0, column = 0, row_size = 0;
   void raise(const Norms& other) {
     all = std::max(all, other.all);
     row = std::max(row, other.row);
@@ -48,7 +48,8 @@ Norms norms_of(const ErrorTotals& e) {
   };
   const auto width = static_cast<double>(std::max<std::size_t>(1, e.column_squares.size()));
   const double rows = static_cast<double>(e.elements) / width;
-  return {relative(e.error_squares), relative(e.row_squares * rows), relative(e.worst_column_squares())};
+  return {relative(e.error_squares), relative(e.row_squares * rows), relative(e.worst_column_squares()),
+          relative(e.row_truth_squares * rows)};
 }
 
 class SideBySide final {
@@ -313,7 +314,7 @@ LocalRatio local_ratio(const TapErrors& local, std::span<const TapErrors> plain,
     if (error.pattern_faults > 0) return std::numeric_limits<double>::infinity();
     const Norms found = norms_of(error);
     return std::max({found.all / std::max(kYardstick * plainly.all, floor),
-                     found.row / std::max(kYardstick * plainly.row, floor),
+                     found.row / std::max(kYardstick * plainly.row, floor * std::max(1.0, found.row_size)),
                      found.column / std::max(kYardstick * plainly.column, floor)});
   };
   const double prefill = of_phase(local.prefill), decode = of_phase(local.decode);

@@ -11,9 +11,9 @@
 //
 // or 12 u where an exponential is computed on the way (a σ, a softmax, a decay): the C library's, which the plain computation
 // has, is right to half an ulp, a kernel's to 2 ulp, with a sum and a quotient 8 u (harness/elementwise_cases.cpp). The ratio is
-// taken
-// in three norms, of which the worst counts: of all elements together, of the worst token, of the worst
-// column (one bad channel of thousands is lost in the first). The tokens read at once and those read one by
+// taken in three norms, of which the worst counts: of all elements together, of the worst token (relative to the mean one; of
+// one larger than that the roundings are its own), of the worst column (one bad channel of thousands is lost in the first). The
+// tokens read at once and those read one by
 // one are held apart, as kernels compute them in different ways; the plain computation does not, and the
 // larger of its two errors counts. The first divergence is the first tap, in the order of computation, whose
 // ratio is above 1.

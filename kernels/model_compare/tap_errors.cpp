@@ -52,7 +52,10 @@ void ErrorTotals::add(const ErrorTotals& more) {
     worst_row_error = more.worst_row_error;
     worst_row = more.worst_row;
   }
-  row_squares = std::max(row_squares, more.row_squares);
+  if (more.row_squares > row_squares) {
+    row_squares = more.row_squares;
+    row_truth_squares = more.row_truth_squares;
+  }
   if (column_squares.size() < more.column_squares.size()) column_squares.resize(more.column_squares.size());
   for (std::size_t i = 0; i < more.column_squares.size(); ++i) column_squares[i] += more.column_squares[i];
   for (std::size_t i = 0; i < kUlpClasses; ++i) ulps[i] += more.ulps[i];
@@ -122,6 +125,7 @@ ErrorTotals compare_rows(std::span<const double> out, std::span<const double> tr
     row.worst_row_error = row.relative();
     row.worst_row = first_row + first / width;
     row.row_squares = row.error_squares;
+    row.row_truth_squares = row.truth_squares;
     totals.add(row);
   }
   return totals;

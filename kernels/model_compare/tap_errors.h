@@ -26,6 +26,7 @@ struct ErrorTotals {
   double worst_row_error = 0;  // the largest |error| / |truth| of a row, and which row
   std::size_t worst_row = 0;
   double row_squares = 0;                         // Σ error² of the row where it is largest
+  double row_truth_squares = 0;                   // Σ truth² of that row
   std::vector<double> column_squares;             // Σ error² of each column
   std::array<std::uint64_t, kUlpClasses> ulps{};  // none under float64
 

@@ -35,6 +35,27 @@ TEST(LocalRatio, AllowsAnExponentialEightRoundingsMore) {
   EXPECT_GT(ratio(13, true), 1);
 }
 
+// A row a hundred times as large as nine others, off by so many of its roundings, and one of those by as much.
+TapErrors off_in_row(std::size_t row, double roundings) {
+  std::vector<double> truth(10, 1.0);
+  truth[3] = 100;
+  std::vector<double> out = truth;
+  out[row] += 100 * roundings * 0x1p-24;
+  TapErrors errors;
+  errors.prefill = compare_rows(out, truth, 1, 0, {Precision::f32});
+  return errors;
+}
+
+TEST(LocalRatio, HoldsARowThatOutweighsTheOthersToItsOwnSize) {
+  const std::vector<TapErrors> plain = {off_by(0)};
+  const auto ratio = [&](std::size_t row, double roundings) {
+    return local_ratio(off_in_row(row, roundings), plain, {Precision::f32}, false).ratio;
+  };
+  EXPECT_LE(ratio(3, 3.9), 1);
+  EXPECT_GT(ratio(3, 5), 1);
+  EXPECT_GT(ratio(4, 4), 3);
+}
+
 TEST(Segments, TellWhichTapsAreBehindAnExponential) {
   const Weights weights(test::source_dir() / "data/models/llama", 1);
   const std::unique_ptr<LanguageModel> model = make_model(weights, {});

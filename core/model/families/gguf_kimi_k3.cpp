@@ -67,7 +67,8 @@ constexpr GgufRules kKimiK3 = {.base = {.family = "kimi_k3",
                                .keys = kKeys,
                                .names = kNames,
                                .activations = "situ",
-                               .fp4 = GgufRules::Fp4::first};
+                               .fp4 = GgufRules::Fp4::first,
+                               .tokenizer = GgufRules::Tokenizer::kimi_k3};
 
 constexpr const GgufRules* kGroup[] = {&kKimiK3};
 

@@ -73,7 +73,8 @@ constexpr GgufRules kGlm5 = {.base = {.family = "glm_moe_dsa",
                                       .latent = true,
                                       .omits_tied_head = true},
                              .keys_of = Keys::of_config,
-                             .keys = kDeepseekKeys};
+                             .keys = kDeepseekKeys,
+                             .tokenizer = GgufRules::Tokenizer::glm};
 constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
                                          .architecture = "deepseek2",
                                          .hf_class = "Glm4MoeLiteForCausalLM",
@@ -81,7 +82,8 @@ constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
                                          .latent = true,
                                          .omits_tied_head = true},
                                 .keys_of = Keys::of_config,
-                                .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
+                                .keys = std::span(kDeepseekKeys).first(kWithoutIndexer),
+                                .tokenizer = GgufRules::Tokenizer::glm};
 constexpr GgufRules kK25 = {.base = {.family = "kimi_k25",
                                      .architecture = "deepseek2",
                                      .hf_class = "KimiK25ForConditionalGeneration",

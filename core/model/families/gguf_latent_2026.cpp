@@ -154,7 +154,8 @@ constexpr GgufRules kDots3 = {.base = {.family = "dots3_note",
                               .keys_of = Keys::of_config,
                               .keys = kDots3Keys,
                               .names = kDots3Names,
-                              .ignores_head_dim = true};
+                              .ignores_head_dim = true,
+                              .tokenizer = GgufRules::Tokenizer::dots3};
 
 // --- GLM-5.3-Flash -----------------------------------------------------------------------------------------------
 
@@ -219,7 +220,8 @@ constexpr GgufRules kGlm5Next = {.base = {.family = "glm5_next",
                                  .keys = kGlm5NextKeys,
                                  .names = kGlm5NextNames,
                                  .ignores_head_dim = true,
-                                 .f32_parts = "hc_|indexer_compressor_"};
+                                 .f32_parts = "hc_|indexer_compressor_",
+                                 .tokenizer = GgufRules::Tokenizer::glm};
 
 constexpr const GgufRules* kGroup[] = {&kHyV4, &kDots3, &kGlm5Next};
 

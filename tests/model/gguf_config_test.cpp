@@ -47,6 +47,22 @@ TEST(GgufConfig, CountsWhatTheFileHolds) {
   EXPECT_EQ(count(describe(ModelConfig::from_gguf(header, path))).total, stored);
 }
 
+// Of what is written and not read back that is said, and no other family is suggested.
+TEST(GgufConfig, ArchitecturesThatAreOnlyWrittenSaySo) {
+  const auto said = [](const char* architecture) {
+    try {
+      describe(ModelConfig::from_gguf(header_of(architecture, {}, {}), "made.gguf"));
+      return std::string("described");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const char* written : {"mamba", "qwen3next", "kimi-linear", "bloom", "falcon-h1"})
+    EXPECT_NE(said(written).find("are written here, and not read back"), std::string::npos) << said(written);
+  EXPECT_NE(said("mamba").find("MambaForCausalLM"), std::string::npos);
+  EXPECT_NE(said("mambo").find("architecture \"mambo\" is unknown"), std::string::npos) << said("mambo");
+}
+
 // Mixtral-8x7B's numbers in llama.cpp's words must count as its config.json does (TOTALS.md).
 TEST(GgufConfig, ALlamaWithExpertsIsMixtral) {
   const auto header = header_of("llama",

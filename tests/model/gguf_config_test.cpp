@@ -35,6 +35,7 @@ TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
   std::vector<CheckpointTensor> stored(1);
   stored[0].name = "token_embd.weight";
   EXPECT_TRUE(describe(ModelConfig::from_gguf(header, "tied.gguf", stored)).tied_embeddings);
+  EXPECT_FALSE(ModelConfig::from_gguf(header, "tied.gguf", stored).quantization());
   stored.emplace_back().name = "output.weight";
   EXPECT_FALSE(describe(ModelConfig::from_gguf(header, "untied.gguf", stored)).tied_embeddings);
 }
@@ -42,6 +43,7 @@ TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
 TEST(GgufConfig, CountsWhatTheFileHolds) {
   ASSAY_CASE_OR_SKIP(path, "models/stories260k/stories260K.gguf");
   const gguf::Header header = gguf::read_header(File::open(path));
+  EXPECT_FALSE(ModelConfig::from_gguf(header, path).quantization());
   std::uint64_t stored = 0;
   for (const gguf::Tensor& tensor : header.tensors) stored += element_count(tensor.ne).value();
   EXPECT_EQ(count(describe(ModelConfig::from_gguf(header, path))).total, stored);

@@ -1,7 +1,6 @@
 #include "kernels/harness/normal_numbers.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <mutex>
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostKept = (std::size_t{256} << 20) / sizeof(double);
 constexpr std::size_t kMostOfASeed = kMostKept / 2;
-constexpr std::size_t kFew = 4096;  // made at once, at least
+constexpr std::size_t kFew = 256;  // made at once, at least
 
 // Those there are, and behind them as many more as `count` wants. Each takes two of the stream's numbers.
 NormalNumbers made(std::uint64_t seed, std::size_t count, const NormalNumbers& there) {
@@ -61,7 +60,7 @@ NormalNumbers normal_numbers(std::uint64_t seed, std::size_t count) {
   if (count > kMostOfASeed) return made(seed, count, nullptr);
   const NormalNumbers there = kept.find(seed);
   if (there && there->size() >= count) return there;
-  NormalNumbers numbers = made(seed, std::max(kFew, std::bit_ceil(count)), there);
+  NormalNumbers numbers = made(seed, std::max(kFew, count), there);
   kept.keep(seed, numbers);
   return numbers;
 }

@@ -20,7 +20,9 @@ TEST(NormalNumbers, AreTheStreamsHoweverManyWereThereBefore) {
   ASSERT_GE(many->size(), 3 * few->size());
   for (std::size_t i = 0; i < many->size(); ++i) {
     ASSERT_EQ((*many)[i], stream.normal()) << i;
-    if (i < few->size()) ASSERT_EQ((*few)[i], (*many)[i]);
+    if (i < few->size()) {
+      ASSERT_EQ((*few)[i], (*many)[i]);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Configs that are wrong, incomplete or strange: an Error that names the key, a noted default, never a guess.
 #include "core/model/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>

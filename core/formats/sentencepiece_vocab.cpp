@@ -146,4 +146,26 @@ std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
   return pieces;
 }
 
+bool sentencepiece_adds_prefix(std::string_view bytes, const std::filesystem::path& source) {
+  bool adds = true;
+  Wire wire(bytes, 0, source);
+  while (!wire.done()) {
+    const std::uint64_t key = wire.varint();
+    if (key != tag(3, 2)) {
+      wire.skip(key & 7);
+      continue;
+    }
+    const std::string_view message = wire.message();
+    Wire normalizer(message, wire.offset() - message.size(), source);
+    while (!normalizer.done()) {
+      const std::uint64_t field = normalizer.varint();
+      if (field == tag(3, 0))
+        adds = normalizer.varint() != 0;
+      else
+        normalizer.skip(field & 7);
+    }
+  }
+  return adds;
+}
+
 }  // namespace assay

@@ -1,5 +1,5 @@
 // The vocabulary of a SentencePiece model file: a protocol buffer (sentencepiece_model.proto) of which field
-// 1 repeats { 1: piece, 2: score, 3: type }. Nothing else of it is kept.
+// 1 repeats { 1: piece, 2: score, 3: type }. Of the rest only add_dummy_prefix is read.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,8 @@ std::string serialize_sentencepiece_bpe(const std::vector<SentencePiece>& pieces
 // Throws Error::input on what is no such file.
 std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
                                                      const std::filesystem::path& source);
+
+// Whether a space is put before a text (normalizer_spec.add_dummy_prefix; true where the file does not say).
+bool sentencepiece_adds_prefix(std::string_view bytes, const std::filesystem::path& source);
 
 }  // namespace assay

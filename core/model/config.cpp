@@ -60,6 +60,15 @@ std::string first_key(std::string_view keys) {
   return std::string(keys.substr(0, keys.find('|')));
 }
 
+// Where document and text_config contradict each other: transformers ties by the document since its version 5, and before
+// by text_config (modeling_utils.py, tie_weights), and writes defaults of both.
+bool document_ties(const ParsedJson& document) {
+  const ParsedJson* version = member(document, "transformers_version");
+  if (version == nullptr || !version->is_string()) return false;
+  const std::string& text = version->get_ref<const std::string&>();
+  return parse_u64(std::string_view(text).substr(0, text.find('.'))).value_or(0) >= 5;
+}
+
 }  // namespace
 
 ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path& source) {
@@ -306,7 +315,7 @@ std::optional<std::vector<std::string>> ConfigReader::texts(std::string_view key
 bool ConfigReader::tied_embeddings(bool class_default) {
   constexpr std::string_view key = "tie_word_embeddings";
   const ParsedJson* outer = member(config_.document(), key);
-  if (!find(key) && outer != nullptr) {
+  if (outer != nullptr && (!find(key) || document_ties(config_.document()))) {
     if (!outer->is_boolean()) fail(fmt::format("{} is {}, not true or false", key, outer->type_name()));
     return outer->get<bool>();
   }

@@ -101,7 +101,8 @@ class ModelConfig {
   std::string architecture_, model_type_, nested_in_, dtype_;
   std::shared_ptr<const ParsedJson> document_, text_;
   // One for the config and all its sections: it names each module of a mixture.
-  std::shared_ptr<const std::optional<QuantizationConfig>> quantization_;
+  std::shared_ptr<const std::optional<QuantizationConfig>> quantization_ =
+      std::make_shared<const std::optional<QuantizationConfig>>();
 };
 
 // A default the config left to the class: "num_key_value_heads", "8".

@@ -79,7 +79,8 @@ class TokenizerFiles {
       else
         vocabulary[texts_[id]] = id;
     }
-    const bool bare = pre == "llama-bpe";  // Llama 3 takes a word that is a token as it is, before any merge
+    // Llama 3 and GLM-4 take a word that is a token as it is, before any merge.
+    const bool bare = pre == "llama-bpe" || pre == "glm4" || pre == "lfm2" || pre == "falcon-h1";
     const ParsedJson bytes = {
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
     const ParsedJson json = {{"version", "1.0"},

@@ -97,13 +97,30 @@ struct GgufRules {
   // A file whose experts are the FP4 of the source: they lie where they would otherwise, or first; and what is not FP4
   // is of the file's type, or as it is stored, FP8 in Q8_0.
   enum class Fp4 : std::uint8_t { in_place, first, first_and_others_as_stored } fp4 = Fp4::in_place;
-  // What the tokenizer's keys have beside those of base.vocabulary.
+  // What the tokenizer's keys have beside those of base.vocabulary (gguf_family_tokens.cpp).
   enum class Tokenizer : std::uint8_t {
     plain,
-    gemma,       // no space is put before a text
-    code_gemma,  // ... and CodeGemma's tokens for filling in
-    ernie,       // add_prefix_space as tokenizer_config.json says
-    nemotron,    // padding 0 and unknown 1
+    chatglm,       // tokens by their texts: of ChatGLM and GLM-4 of transformers,
+    glm4,          // of dense GLM-4,
+    glm,           // of GLM-4.5 and later,
+    solar_open,    // of Solar Open,
+    dots3,         // of dots3-note
+    gemma,         // no space is put before a text
+    code_gemma,    // ... and CodeGemma's tokens for filling in
+    gemma4,        // pieces with merges, a model of its own
+    ernie,         // add_prefix_space as tokenizer_config.json says, behind all else
+    internlm2,     // as SentencePiece's model says, and a turn ends by <|im_end|>
+    internlm3,     // add_prefix_space as tokenizer_config.json says, and <|im_end|>
+    jamba,         // pieces also out of tokenizer.json, and then no space
+    phi3,          // added tokens as tokenizer.json names them; or byte-level, by its class
+    plamo,         // tokenizer.jsonl
+    nemotron,      // padding 0 and unknown 1
+    hunyuan,       // eod_token_id, and the turn's end of generation_config.json
+    hunyuan_moe,   // the converter's bos
+    muse_glimmer,  // <|eot|>
+    laguna,        // </assistant>, and chat_template.jinja before tokenizer_config.json's
+    minimax_01,    // the latter alone
+    kimi_k3,       // eos as config.json has it
   } tokenizer = Tokenizer::plain;
 
   bool is_less_one(std::string_view tensor) const {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 ParsedJson read_if_there(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return ParsedJson::object();
-  ParsedJson json = read_json(path, {.duplicate_keys = true});
+  ParsedJson json = read_json(path, kPythonJson);  // Nemotron-H's config.json has an Infinity
   if (!json.is_object()) throw Error::input("is no JSON object").in(path);
   return json;
 }
@@ -58,16 +58,19 @@ const SpecialPart& part_of(std::string_view name) {
 
 class SpecialTokens {
  public:
-  SpecialTokens(const fs::path& folder, std::uint64_t tokens)
+  SpecialTokens(const fs::path& folder, const SpecialTokenRules& rules)
       : folder_(folder),
-        tokens_(tokens),
+        rules_(rules),
         tokenizer_(read_if_there(folder / "tokenizer.json")),
-        settings_(read_if_there(folder / "tokenizer_config.json")) {}
+        settings_(read_if_there(folder / "tokenizer_config.json")) {
+    if (!rules.padding) std::erase(parts_, "pad");
+  }
 
   std::vector<gguf::KeyValue> metadata() {
     if (!tokenizer_.empty()) read_post_processor();
     if (!settings_.empty()) read_settings();
     read_config();
+    for (const auto& [part, text] : rules_.named) set_id_of(part, text);
     std::vector<gguf::KeyValue> keys;
     for (const auto& [name, id] : ids_) {
       if (part_of(name).id_key != nullptr) keys.push_back(gguf::u32_value(part_of(name).id_key, id));
@@ -76,6 +79,7 @@ class SpecialTokens {
       if (part_of(name).add_key != nullptr) keys.push_back(gguf::bool_value(part_of(name).add_key, value));
     }
     add_chat_template(keys);
+    add_normalizer(keys, member(tokenizer_, "normalizer"));
     return keys;
   }
 
@@ -96,11 +100,22 @@ class SpecialTokens {
   }
 
   void set_id(Name name, std::uint64_t id) {
-    if (tokens_ != 0 && id >= tokens_) return;
+    if (rules_.tokens != 0 && id >= rules_.tokens) return;
     for (const auto& known : ids_) {
       if (known.first == name) return;
     }
     ids_.emplace_back(name, id);
+  }
+
+  // The first added token of this text.
+  void set_id_of(Name part, std::string_view text) {
+    const ParsedJson& tokens = member(tokenizer_, "added_tokens");
+    if (!tokens.is_array()) return;
+    const auto token = std::find_if(tokens.begin(), tokens.end(), [&](const ParsedJson& candidate) {
+      return member(candidate, "content") == text;
+    });
+    if (token != tokens.end() && member(*token, "id").is_number_unsigned())
+      set_id(part, member(*token, "id").get<std::uint64_t>());
   }
 
   ParsedJson& setting(const char* key) { return settings_[key]; }
@@ -130,9 +145,19 @@ class SpecialTokens {
       if (added("eos") == nullptr) set_added("eos", false);
     } else if (type == "RobertaProcessing") {
       for (const Name name : {"bos", "eos", "sep"}) set_added(name, true);
+      name_enclosing(cls_, "cls_token", member(processor, "cls"), bos_);
+      name_enclosing(sep_, "sep_token", member(processor, "sep"), eos_);
     } else if (type == "TemplateProcessing") {
       read_template(member(processor, "single"), member(processor, "pair"));
     }
+  }
+
+  // `enclosing`: ["[CLS]", 101].
+  void name_enclosing(ParsedJson& known, const char* key, const ParsedJson& enclosing,
+                      const ParsedJson& otherwise) {
+    if (is_given(known) || settings_.empty()) return;
+    const bool listed = enclosing.is_array() && !enclosing.empty();
+    setting(key) = known = listed ? enclosing.front() : otherwise;
   }
 
   static ParsedJson special_at(const ParsedJson& piece) {
@@ -199,14 +224,7 @@ class SpecialTokens {
       if (add.is_boolean() && added(name) == nullptr) set_added(name, add.get<bool>());
       const ParsedJson& entry = member(settings_, fmt::format("{}_token", name).c_str());
       const ParsedJson& content = entry.is_object() ? member(entry, "content") : entry;
-      if (!content.is_string()) continue;
-      const ParsedJson& tokens = member(tokenizer_, "added_tokens");
-      if (!tokens.is_array()) continue;
-      const auto token = std::find_if(tokens.begin(), tokens.end(), [&](const ParsedJson& candidate) {
-        return member(candidate, "content") == content;
-      });
-      if (token != tokens.end() && member(*token, "id").is_number_unsigned())
-        set_id(name, member(*token, "id").get<std::uint64_t>());
+      if (content.is_string()) set_id_of(name, content.get_ref<const std::string&>());
     }
   }
 
@@ -222,12 +240,46 @@ class SpecialTokens {
 
   ParsedJson chat_template() const {
     if (settings_.empty()) return {};
-    if (settings_.contains("chat_template")) return settings_.at("chat_template");
+    ParsedJson of_file = template_file();
+    if (rules_.template_of_file && of_file.is_string()) return of_file;
+    return settings_.contains("chat_template") ? settings_.at("chat_template") : of_file;
+  }
+
+  ParsedJson template_file() const {
     std::error_code error;
     constexpr std::uint64_t kLargest = 16 << 20;
-    if (fs::exists(folder_ / "chat_template.jinja", error))
-      return read_small_file(folder_ / "chat_template.jinja", kLargest);
-    return member(read_if_there(folder_ / "chat_template.json"), "chat_template");
+    if (!fs::exists(folder_ / "chat_template.jinja", error))
+      return member(read_if_there(folder_ / "chat_template.json"), "chat_template");
+    ParsedJson main = read_small_file(folder_ / "chat_template.jinja", kLargest);
+    std::vector<fs::path> more;
+    for (fs::directory_iterator entry(folder_ / "additional_chat_templates", error), end;
+         !error && entry != end; entry.increment(error)) {
+      if (entry->path().extension() == ".jinja") more.push_back(entry->path());
+    }
+    if (more.empty() || rules_.template_of_file) return main;
+    std::sort(more.begin(), more.end());
+    ParsedJson all = ParsedJson::array({{{"name", "default"}, {"template", std::move(main)}}});
+    for (const fs::path& path : more)
+      all.push_back({{"name", path.stem().string()}, {"template", read_small_file(path, kLargest)}});
+    return all;
+  }
+
+  static void add_normalizer(std::vector<gguf::KeyValue>& keys, const ParsedJson& normalizer) {
+    const auto set = [&](const char* name, const ParsedJson& value) {
+      if (value.is_boolean())
+        gguf::set_value(
+            keys, gguf::bool_value(fmt::format("tokenizer.ggml.normalizer.{}", name), value.get<bool>()));
+    };
+    const ParsedJson& type = member(normalizer, "type");
+    if (type == "Lowercase") set("lowercase", true);
+    if (type == "StripAccents") set("strip_accents", true);
+    if (type == "BertNormalizer") {
+      set("lowercase", member(normalizer, "lowercase"));
+      set("strip_accents", member(normalizer, "strip_accents"));
+    }
+    const ParsedJson& several = member(normalizer, "normalizers");
+    if (type != "Sequence" || !several.is_array()) return;
+    for (const ParsedJson& one : several) add_normalizer(keys, one);
   }
 
   void add_chat_template(std::vector<gguf::KeyValue>& keys) const {
@@ -257,7 +309,7 @@ class SpecialTokens {
   }
 
   const fs::path& folder_;
-  std::uint64_t tokens_;
+  const SpecialTokenRules& rules_;
   ParsedJson tokenizer_, settings_;
   ParsedJson bos_, cls_, eos_, sep_;
   std::vector<Name> parts_ = {"bos", "eos", "unk", "sep", "pad", "cls", "mask"};
@@ -267,8 +319,8 @@ class SpecialTokens {
 
 }  // namespace
 
-std::vector<gguf::KeyValue> special_token_metadata(const fs::path& folder, std::uint64_t tokens) {
-  return SpecialTokens(folder, tokens).metadata();
+std::vector<gguf::KeyValue> special_token_metadata(const fs::path& folder, const SpecialTokenRules& rules) {
+  return SpecialTokens(folder, rules).metadata();
 }
 
 }  // namespace assay

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <map>
-#include <optional>
+#include <set>
 
 #include "core/formats/gguf_write.h"
-#include "core/formats/sentencepiece_vocab.h"
-#include "core/model/gguf_rules.h"
+#include "core/model/gguf_pieces.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/json.h"
@@ -18,32 +17,30 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kLargestTokenizer = 256ull << 20;
-constexpr JsonLimits kTokenizerJson = {
-    .max_bytes = kLargestTokenizer, .max_depth = 64, .duplicate_keys = true};
 constexpr std::uint64_t kGraniteVocabulary = 49152;  // and SmolLM's: no bos, whatever the file says
-constexpr float kNoScore = -1000.0F, kPaddingScore = -10000.0F;
-
-struct Vocabulary {
-  std::vector<std::string> texts;
-  std::vector<float> scores;  // empty: GGUF keeps none
-  std::vector<std::int32_t> kinds;
+// Which Gemma 4's converter always shows, so that what parses a conversation can read them.
+constexpr std::array<std::string_view, 7> kGemmaVisible = {
+    "<|channel>",       "<channel|>",       "<|tool_call>", "<tool_call|>",
+    "<|tool_response>", "<tool_response|>", "<|\"|>"};
+// What transformers' classes name where tokenizer_config.json does not.
+struct ClassToken {
+  std::string_view tokenizer_class;
+  const char* part;
+  std::string_view text;
 };
-
-std::string padding_text(std::uint64_t id) {
-  return fmt::format("[PAD{}]", id);
-}
+constexpr std::array<ClassToken, 8> kClassTokens = {{{"Llama", "unk_token", "<unk>"},
+                                                     {"Llama", "bos_token", "<s>"},
+                                                     {"Llama", "eos_token", "</s>"},
+                                                     {"Gemma", "bos_token", "<bos>"},
+                                                     {"Gemma", "eos_token", "<eos>"},
+                                                     {"Gemma", "unk_token", "<unk>"},
+                                                     {"Gemma", "pad_token", "<pad>"},
+                                                     {"Gemma", "mask_token", "<mask>"}}};
+constexpr std::string_view kLagunaTurnEnd = "</assistant>";
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
-}
-
-// Control, or user-defined and then with spaces for SentencePiece's "▁".
-std::int32_t classify_added(std::string& text, bool special) {
-  if (special || looks_special(text)) return static_cast<std::int32_t>(TokenKind::control);
-  replace_all(text, "\xe2\x96\x81", " ");
-  return static_cast<std::int32_t>(TokenKind::user_defined);
 }
 
 bool is_byte_token(std::string_view text) {
@@ -53,32 +50,33 @@ bool is_byte_token(std::string_view text) {
 
 class Tokenizer {
  public:
+  using Kind = GgufRules::Tokenizer;
+
   Tokenizer(const fs::path& folder, const ModelConfig& config, const GgufFamily& family, std::string_view pre)
-      : folder_(folder), family_(family), given_pre_(pre), size_(describe(config).vocabulary) {}
+      : folder_(folder),
+        family_(family),
+        kind_(gguf_rules(family).tokenizer),
+        given_pre_(pre),
+        size_(describe(config).vocabulary) {}
 
   std::vector<gguf::KeyValue> metadata() {
     // Without tokens to count, llama.cpp asks a key for the size of the embedding, of every architecture.
     if (given_pre_ == "none")
       return {gguf::text_value("tokenizer.ggml.model", "none"),
               gguf::u32_value(std::string(family_.architecture) + ".vocab_size", size_)};
-    settings_ = there("tokenizer_config.json") ? read_json(folder_ / "tokenizer_config.json", kTokenizerJson)
-                                               : ParsedJson::object();
+    settings_ = there("tokenizer_config.json")
+                    ? read_json(folder_ / "tokenizer_config.json", kTokenizerFileLimits)
+                    : ParsedJson::object();
+    if (!settings_.is_object()) throw Error::input("is no JSON object").in(folder_ / "tokenizer_config.json");
+    config_ = whole_config();
+    const TokenizerFolder files = whole_folder();
     const bool llama = family_.vocabulary == GgufFamily::Vocabulary::llama;
-    if (llama && settings_.is_object() && settings_.contains("add_prefix_space") &&
-        settings_.at("add_prefix_space").is_boolean())
+    if (llama && settings_.contains("add_prefix_space") && settings_.at("add_prefix_space").is_boolean())
       keys_.push_back(
           gguf::bool_value("tokenizer.ggml.add_space_prefix", settings_.at("add_prefix_space").get<bool>()));
-    const bool pieces_first = family_.vocabulary != GgufFamily::Vocabulary::byte_level;
-    if (pieces_first && there("tokenizer.model")) {
-      write("llama", "default", read_pieces());
-    } else {
-      read_tokenizer_json();
-      if (llama && falls_back_to_bytes())
-        write("llama", "default", read_byte_fallback());
-      else
-        write_byte_level();
-    }
-    add_what_the_family_adds();
+    rules_ = special_token_rules(kind_, files);
+    write_vocabulary();
+    add_keys_after(kind_, files, keys_);
     if (llama && size_ == kGraniteVocabulary)
       gguf::set_value(keys_, gguf::bool_value("tokenizer.ggml.add_bos_token", false));
     return std::move(keys_);
@@ -90,73 +88,75 @@ class Tokenizer {
     return fs::exists(folder_ / name, error);
   }
 
-  void add_what_the_family_adds() {
-    using Kind = GgufRules::Tokenizer;
-    const Kind kind = gguf_rules(family_).tokenizer;
-    const auto id = [&](const char* name, std::uint64_t token) {
-      gguf::set_value(keys_, gguf::u32_value(fmt::format("tokenizer.ggml.{}_token_id", name), token));
-    };
-    if (kind == Kind::code_gemma) {
-      id("prefix", 67), id("suffix", 69), id("middle", 68), id("fsep", 70), id("eot", 107);
+  TokenizerFolder whole_folder() const { return {folder_, settings_, config_, size_}; }
+
+  // config.json with text_config within it.
+  ParsedJson whole_config() const {
+    ParsedJson config =
+        there("config.json") ? read_json(folder_ / "config.json", kPythonJson) : ParsedJson::object();
+    if (config.is_object() && config.contains("text_config") && config.at("text_config").is_object()) {
+      const ParsedJson inside = config.at("text_config");
+      config.update(inside);
     }
-    const auto space = [&](bool before) {
-      gguf::set_value(keys_, gguf::bool_value("tokenizer.ggml.add_space_prefix", before));
-    };
-    const bool pieces = there("tokenizer.model");
-    if ((kind == Kind::gemma || kind == Kind::code_gemma) && pieces) space(false);
-    if (kind == Kind::ernie && settings_.is_object() && settings_.contains("add_prefix_space") &&
-        settings_.at("add_prefix_space").is_boolean())
-      space(settings_.at("add_prefix_space").get<bool>());
-    if (kind == Kind::nemotron) id("padding", 0), id("unknown", 1);
+    return config;
   }
 
-  // --- SentencePiece ---------------------------------------------------------------------------------------
-
-  Vocabulary read_pieces() const {
-    Vocabulary vocabulary;
-    for (std::uint64_t i = 0; i < size_; ++i) vocabulary.texts.push_back(padding_text(i));
-    vocabulary.scores.assign(size_, kPaddingScore);
-    vocabulary.kinds.assign(size_, static_cast<std::int32_t>(TokenKind::unused));
-    const fs::path path = folder_ / "tokenizer.model";
-    const auto pieces = parse_sentencepiece_vocab(read_small_file(path, kLargestTokenizer), path);
-    for (std::size_t i = 0; i < std::min<std::size_t>(pieces.size(), size_); ++i) {
-      const SentencePiece& piece = pieces[i];
-      const bool user = piece.type == SentencePiece::Type::user_defined;  // as the converter has it
-      vocabulary.texts[i] = piece.text;
-      vocabulary.scores[i] = piece.score;
-      vocabulary.kinds[i] = static_cast<std::int32_t>(user ? SentencePiece::Type::normal : piece.type);
-    }
-    const auto set = [&](std::uint64_t id, std::string text, std::int32_t kind) {
-      if (id >= size_) return;
-      vocabulary.texts[id] = std::move(text);
-      vocabulary.scores[id] = kNoScore;
-      vocabulary.kinds[id] = kind;
-    };
-    if (there("added_tokens.json")) {
-      const ParsedJson added = read_json(folder_ / "added_tokens.json", kTokenizerJson);
-      for (const auto& [text, id] : added.items()) {
-        if (id.is_number_unsigned())
-          set(id.get<std::uint64_t>(), text, static_cast<std::int32_t>(TokenKind::user_defined));
-      }
-    }
-    for_each_decoder_entry([&](std::uint64_t id, std::string text, bool special) {
-      const std::int32_t kind = classify_added(text, special);
-      set(id, std::move(text), kind);
-    });
-    return vocabulary;
+  bool pieces_come_first() const {
+    // Phi-4 says by its class that it is byte-level, like GPT-2.
+    if (kind_ == Kind::phi3) return settings_.value("tokenizer_class", ParsedJson()) != "GPT2Tokenizer";
+    return family_.vocabulary != GgufFamily::Vocabulary::byte_level;
   }
 
-  // added_tokens_decoder of tokenizer_config.json: {"32000": {"content": "<|im_end|>", "special": true}}
-  using TakeEntry = std::function<void(std::uint64_t id, std::string text, bool special)>;
-  void for_each_decoder_entry(const TakeEntry& take) const {
-    const auto decoder = settings_.find("added_tokens_decoder");
-    if (decoder == settings_.end() || !decoder->is_object()) return;
-    for (const auto& [key, token] : decoder->items()) {
-      const auto id = parse_u64(key);
-      if (!id || !token.is_object() || !token.contains("content") || !token.at("content").is_string())
-        continue;
-      const auto special = token.find("special");
-      take(*id, token.at("content").get<std::string>(), special != token.end() && *special == true);
+  void write_vocabulary() {
+    if (kind_ == Kind::plamo && there("tokenizer.jsonl")) return write_plamo();
+    if (pieces_come_first() && there("tokenizer.model")) {
+      const PiecesOf of = kind_ == Kind::phi3        ? PiecesOf::phi3
+                          : kind_ == Kind::internlm2 ? PiecesOf::internlm2
+                                                     : PiecesOf::any;
+      return write("llama", "default", read_sentencepiece(folder_, settings_, size_, of));
+    }
+    read_tokenizer_json();
+    const bool llama = family_.vocabulary == GgufFamily::Vocabulary::llama || kind_ == Kind::jamba;
+    if (kind_ == Kind::gemma4 && falls_back_to_bytes())
+      write_gemma4();
+    else if (llama && falls_back_to_bytes())
+      write("llama", "default", read_byte_fallback());
+    else
+      write_byte_level();
+  }
+
+  void write_gemma4() {
+    GgufVocabulary vocabulary = read_byte_fallback();
+    for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
+      if (std::find(kGemmaVisible.begin(), kGemmaVisible.end(), vocabulary.texts[id]) != kGemmaVisible.end())
+        vocabulary.kinds[id] = static_cast<std::int32_t>(TokenKind::user_defined);
+    }
+    write("gemma4", "", vocabulary);
+  }
+
+  void write_plamo() {
+    const GgufVocabulary vocabulary = read_plamo_pieces(folder_, size_);
+    add_vocabulary("plamo2", "default", vocabulary);
+    const auto set = [&](const char* part, std::uint64_t id) {
+      keys_.push_back(gguf::u32_value(fmt::format("tokenizer.ggml.{}_token_id", part), id));
+    };
+    constexpr std::pair<const char*, const char*> kNamed[] = {{"bos_token", "bos"},
+                                                              {"eos_token", "eos"},
+                                                              {"pad_token", "padding"},
+                                                              {"sep_token", "seperator"},
+                                                              {"unk_token", "unknown"}};
+    for (const auto& [setting, part] : kNamed) {
+      const auto text = settings_.find(setting);
+      if (text == settings_.end() || !text->is_string()) continue;
+      const auto token = std::find(vocabulary.texts.begin(), vocabulary.texts.end(), *text);
+      if (token != vocabulary.texts.end())
+        set(part, static_cast<std::uint64_t>(token - vocabulary.texts.begin()));
+    }
+    constexpr std::uint64_t kTurn = 4;  // <|plamo:op|>
+    set("eot", kTurn);
+    keys_.push_back(gguf::bool_value("tokenizer.ggml.add_space_prefix", false));
+    for (gguf::KeyValue& key : special_token_metadata(folder_, {.template_of_file = true})) {
+      if (key.key.starts_with("tokenizer.chat_template")) gguf::set_value(keys_, std::move(key));
     }
   }
 
@@ -169,16 +169,14 @@ class Tokenizer {
 
   void read_tokenizer_json() {
     if (there("tokenizer.json")) {
-      json_ = read_json(folder_ / "tokenizer.json", kTokenizerJson);
-      const auto added = json_.find("added_tokens");
-      if (added != json_.end() && added->is_array()) {
-        for (const ParsedJson& token : *added)
-          take_added(token.value("id", std::uint64_t{0}), token.value("content", ""),
-                     token.value("special", false));
-      }
+      json_ = read_json(folder_ / "tokenizer.json", kTokenizerFileLimits);
+      for_each_added_token(json_, [&](std::uint64_t id, std::string text, bool special) {
+        take_added(id, std::move(text), special);
+      });
     } else if (there("vocab.json") && there("merges.txt")) {  // the same in two files
-      json_ = {{"model", {{"type", "BPE"}, {"vocab", read_json(folder_ / "vocab.json", kTokenizerJson)}}}};
-      for_each_decoder_entry([&](std::uint64_t id, std::string text, bool special) {
+      json_ = {
+          {"model", {{"type", "BPE"}, {"vocab", read_json(folder_ / "vocab.json", kTokenizerFileLimits)}}}};
+      for_each_decoder_entry(settings_, [&](std::uint64_t id, std::string text, bool special) {
         take_added(id, std::move(text), special);
       });
     } else {
@@ -213,24 +211,46 @@ class Tokenizer {
            decoder->value("type", "") == "Sequence";
   }
 
-  // Llama 2's tokenizer without its SentencePiece file: pieces, but no scores.
-  Vocabulary read_byte_fallback() const {
-    Vocabulary vocabulary;
-    const auto is_named = [&](const std::string& text) {
-      if (text == "<unk>" || text == "<s>" || text == "</s>") return true;
-      for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
-        const auto token = settings_.find(key);
-        if (token == settings_.end()) continue;
-        if (*token == text || (token->is_object() && token->value("content", "") == text)) return true;
-      }
-      return false;
+  // The texts of tokens that tokenizer_config.json gives a part, and those that its class gives one.
+  std::set<std::string> special_texts() const {
+    std::set<std::string> texts;
+    const auto take = [&](const ParsedJson& token) {
+      const auto content = token.is_object() ? token.find("content") : token.end();
+      if (token.is_string()) texts.insert(token.get<std::string>());
+      if (token.is_object() && content != token.end() && content->is_string())
+        texts.insert(content->get<std::string>());
     };
+    for (const auto& [key, value] : settings_.items()) {
+      if (key.ends_with("_token")) take(value);
+      if (key != "additional_special_tokens" && key != "extra_special_tokens" &&
+          key != "model_specific_special_tokens")
+        continue;
+      if (value.is_array() || value.is_object()) {
+        for (const ParsedJson& token : value) take(token);
+      }
+    }
+    const auto own_class = settings_.find("tokenizer_class");
+    const bool named = own_class != settings_.end() && own_class->is_string();
+    const std::string tokenizer_class = named                            ? own_class->get<std::string>()
+                                        : there("tokenizer_config.json") ? ""
+                                                                         : "LlamaTokenizer";
+    for (const ClassToken& token : kClassTokens) {
+      if (tokenizer_class.starts_with(token.tokenizer_class) && !settings_.contains(token.part))
+        texts.emplace(token.text);
+    }
+    return texts;
+  }
+
+  // Llama 2's tokenizer without its SentencePiece file: pieces, but no scores.
+  GgufVocabulary read_byte_fallback() const {
+    GgufVocabulary vocabulary;
+    const std::set<std::string> special = special_texts();
     for (const auto& [id, text] : by_id_) {
       if (id != vocabulary.texts.size())
         throw Error::refused(fmt::format("no token has the id {}", vocabulary.texts.size()))
             .in(folder_ / "tokenizer.json");
       TokenKind kind = id >= base_size_ ? TokenKind::user_defined : TokenKind::normal;
-      if (is_named(text)) kind = TokenKind::control;
+      if (special.contains(text)) kind = TokenKind::control;
       if (id < base_size_ && is_byte_token(text)) kind = TokenKind::byte;
       vocabulary.texts.push_back(text);
       vocabulary.scores.push_back(kNoScore);
@@ -240,7 +260,8 @@ class Tokenizer {
   }
 
   void write_byte_level() {
-    std::string pre = given_pre_.empty() ? pre_tokenizer_name(json_) : std::string(given_pre_);
+    std::string pre =
+        given_pre_.empty() ? pre_tokenizer_name(json_, family_.family) : std::string(given_pre_);
     const auto own_class = settings_.find("tokenizer_class");
     if (pre.empty() && own_class != settings_.end() &&
         (*own_class == "Qwen2Tokenizer" || *own_class == "Qwen2TokenizerFast"))
@@ -255,13 +276,15 @@ class Tokenizer {
                                        by_id_.rbegin()->first, size_))
           .in(folder_);
     }
-    Vocabulary vocabulary;
+    GgufVocabulary vocabulary;
     for (std::uint64_t id = 0; id < size_; ++id) {
       const auto known = by_id_.find(id);
       const auto added = added_.find(id);
-      std::string text = known == by_id_.end() ? padding_text(id) : known->second;
+      std::string text = known == by_id_.end() ? padding_token(id) : known->second;
       TokenKind kind = known == by_id_.end() ? TokenKind::unused : TokenKind::normal;
-      if (added != added_.end()) kind = static_cast<TokenKind>(classify_added(text, added->second.special));
+      if (added != added_.end())
+        kind = static_cast<TokenKind>(classify_added_token(text, added->second.special));
+      if (kind_ == Kind::laguna && text == kLagunaTurnEnd) kind = TokenKind::control;
       vocabulary.texts.push_back(std::move(text));
       vocabulary.kinds.push_back(static_cast<std::int32_t>(kind));
     }
@@ -274,7 +297,7 @@ class Tokenizer {
     if (listed != model().end() && listed->is_array() && !listed->empty()) {
       for (const ParsedJson& merge : *listed) merges.push_back(merge_text(merge));
     } else if (there("merges.txt")) {
-      const std::string text = read_small_file(folder_ / "merges.txt", kLargestTokenizer);
+      const std::string text = read_small_file(folder_ / "merges.txt", kTokenizerFileLimits.max_bytes);
       for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find('\n', begin), text.size());
         const std::string line(trim(std::string_view(text).substr(begin, end - begin)));
@@ -299,27 +322,34 @@ class Tokenizer {
 
   // -------------------------------------------------------------------------------------------------------------
 
-  void write(std::string_view model, std::string_view pre, const Vocabulary& vocabulary) {
+  void add_vocabulary(std::string_view model, std::string_view pre, const GgufVocabulary& vocabulary) {
     keys_.push_back(gguf::text_value("tokenizer.ggml.model", std::string(model)));
-    keys_.push_back(gguf::text_value("tokenizer.ggml.pre", std::string(pre)));
+    if (!pre.empty()) keys_.push_back(gguf::text_value("tokenizer.ggml.pre", std::string(pre)));
     keys_.push_back(gguf::texts_value("tokenizer.ggml.tokens", vocabulary.texts));
     if (!vocabulary.scores.empty())
       keys_.push_back(gguf::f32s_value("tokenizer.ggml.scores", vocabulary.scores));
     keys_.push_back(gguf::i32s_value("tokenizer.ggml.token_type", vocabulary.kinds));
-    if (model == "gpt2") {
+  }
+
+  void write(std::string_view model, std::string_view pre, const GgufVocabulary& vocabulary) {
+    add_vocabulary(model, pre, vocabulary);
+    add_keys_between(kind_, whole_folder(), keys_);
+    if (model == "gpt2" || model == "gemma4") {
       const auto pairs = merges();
       if (!pairs.empty()) keys_.push_back(gguf::texts_value("tokenizer.ggml.merges", pairs));
     }
-    const std::uint64_t checked = model == "llama" ? vocabulary.texts.size() : 0;
-    for (gguf::KeyValue& key : special_token_metadata(folder_, checked))
+    rules_.tokens = model == "llama" ? vocabulary.texts.size() : 0;
+    for (gguf::KeyValue& key : special_token_metadata(folder_, rules_))
       gguf::set_value(keys_, std::move(key));
   }
 
   const fs::path& folder_;
   const GgufFamily& family_;
+  Kind kind_;
   std::string_view given_pre_;
   std::uint64_t size_;
-  ParsedJson settings_ = ParsedJson::object(), json_;
+  ParsedJson settings_ = ParsedJson::object(), config_, json_;
+  SpecialTokenRules rules_;
   std::map<std::uint64_t, std::string> by_id_;
   std::map<std::uint64_t, Added> added_;
   std::uint64_t base_size_ = 0;

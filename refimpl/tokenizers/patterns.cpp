@@ -97,7 +97,8 @@ const std::vector<WordPattern>& patterns() {
       {"gpt-2", {kGpt2Pattern}},
       {"llama-bpe", {kLlama3}, true, true},
       {"cl100k_base", {kCl100k}},
-      {"glm4", {kLlama3}},
+      {"glm4", {kLlama3}, true},
+      {"chatglm-bpe", {kLlama3}},
       {"dbrx", {kLlama3}},
       {"qwen2", {kQwen2}},
       {"qwen2-nfc", {kQwen2}, false, false, true},
@@ -150,7 +151,7 @@ const std::vector<WordPattern>& patterns() {
 struct Alias {
   std::string_view name, pattern;
 };
-constexpr std::array<Alias, 63> kAliases = {{{"llama3", "llama-bpe"},
+constexpr std::array<Alias, 62> kAliases = {{{"llama3", "llama-bpe"},
                                              {"llama-v3", "llama-bpe"},
                                              {"falcon3", "llama-bpe"},
                                              {"falcon-h1", "llama-bpe"},
@@ -159,7 +160,6 @@ constexpr std::array<Alias, 63> kAliases = {{{"llama3", "llama-bpe"},
                                              {"lfm2", "llama-bpe"},
                                              {"jina-v5-nano", "llama-bpe"},
                                              {"smaug-bpe", "dbrx"},
-                                             {"chatglm-bpe", "glm4"},
                                              {"glm5", "glm4"},
                                              {"hunyuan-dense", "deepseek-v3"},
                                              {"joyai-llm", "deepseek-v3"},

@@ -1,6 +1,7 @@
 // Configs that are wrong, incomplete or strange: an Error that names the key, a noted default, never a guess.
 #include "core/model/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -102,6 +103,26 @@ TEST(Config, DefaultsTakenAreNoted) {
   EXPECT_EQ(taken["vocab_size"], "262208");
   EXPECT_EQ(taken["tie_word_embeddings"], "true");
   EXPECT_FALSE(taken.contains("hidden_size"));
+}
+
+// Mistral3ForConditionalGeneration and Qwen3VLMoeForConditionalGeneration of transformers 5.19, with the configs that
+// save_pretrained() writes of their defaults, tie by the document; 4.57 by text_config.
+TEST(Config, WhatTiesWhereDocumentAndTextContradict) {
+  const auto tied = [](bool document, bool text, std::string_view version) {
+    return describe(config_of(fmt::format(
+                        R"({{"architectures": ["Mistral3ForConditionalGeneration"], "tie_word_embeddings": {},
+                            "transformers_version": {}, "text_config": {{"tie_word_embeddings": {}}}}})",
+                        document, version, text)))
+        .tied_embeddings;
+  };
+  for (const std::string_view five : {R"("5.19.0")", R"("5.0.0.dev0")", R"("10.1")"}) {
+    EXPECT_TRUE(tied(true, false, five));
+    EXPECT_FALSE(tied(false, true, five));
+  }
+  for (const std::string_view other : {R"("4.57.1")", R"("")", R"("five")", "null", "5"}) {
+    EXPECT_FALSE(tied(true, false, other));
+    EXPECT_TRUE(tied(false, true, other));
+  }
 }
 
 TEST(Config, NoDefaultNoNumber) {

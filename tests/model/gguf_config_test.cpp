@@ -35,6 +35,7 @@ TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
   std::vector<CheckpointTensor> stored(1);
   stored[0].name = "token_embd.weight";
   EXPECT_TRUE(describe(ModelConfig::from_gguf(header, "tied.gguf", stored)).tied_embeddings);
+  EXPECT_FALSE(ModelConfig::from_gguf(header, "tied.gguf", stored).quantization());
   stored.emplace_back().name = "output.weight";
   EXPECT_FALSE(describe(ModelConfig::from_gguf(header, "untied.gguf", stored)).tied_embeddings);
 }
@@ -42,9 +43,26 @@ TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
 TEST(GgufConfig, CountsWhatTheFileHolds) {
   ASSAY_CASE_OR_SKIP(path, "models/stories260k/stories260K.gguf");
   const gguf::Header header = gguf::read_header(File::open(path));
+  EXPECT_FALSE(ModelConfig::from_gguf(header, path).quantization());
   std::uint64_t stored = 0;
   for (const gguf::Tensor& tensor : header.tensors) stored += element_count(tensor.ne).value();
   EXPECT_EQ(count(describe(ModelConfig::from_gguf(header, path))).total, stored);
+}
+
+// Of what is written and not read back that is said, and no other family is suggested.
+TEST(GgufConfig, ArchitecturesThatAreOnlyWrittenSaySo) {
+  const auto said = [](const char* architecture) {
+    try {
+      describe(ModelConfig::from_gguf(header_of(architecture, {}, {}), "made.gguf"));
+      return std::string("described");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const char* written : {"mamba", "qwen3next", "kimi-linear", "bloom", "falcon-h1"})
+    EXPECT_NE(said(written).find("are written here, and not read back"), std::string::npos) << said(written);
+  EXPECT_NE(said("mamba").find("MambaForCausalLM"), std::string::npos);
+  EXPECT_NE(said("mambo").find("architecture \"mambo\" is unknown"), std::string::npos) << said("mambo");
 }
 
 // Mixtral-8x7B's numbers in llama.cpp's words must count as its config.json does (TOTALS.md).

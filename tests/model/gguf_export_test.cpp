@@ -64,8 +64,11 @@ TEST(GgufTokenizer, PreTokenizersAreToldByTheirExpressions) {
     return ParsedJson{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
   };
   const auto bytes = [](bool own) { return ParsedJson{{"type", "ByteLevel"}, {"use_regex", own}}; };
-  const auto named = [](const std::vector<ParsedJson>& parts) {
-    return pre_tokenizer_name({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", parts}}}});
+  const auto named = [](const std::vector<ParsedJson>& parts, std::string_view family = {},
+                        bool whole = true) {
+    return pre_tokenizer_name({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", parts}}},
+                               {"model", {{"ignore_merges", whole}}}},
+                              family);
   };
   EXPECT_EQ(
       named(
@@ -87,9 +90,53 @@ TEST(GgufTokenizer, PreTokenizersAreToldByTheirExpressions) {
   EXPECT_EQ(pre_tokenizer_name(ParsedJson::object()), "");
   const fs::path tinylm = test::source_dir() / "data/tinylm/tokenizer.json";
   EXPECT_EQ(pre_tokenizer_name(read_json(tinylm)), "deepseek-v3");
-  for (const char* name :
-       {"llama-bpe", "qwen2", "qwen35", "tekken", "gpt-4o", "gpt-2", "smollm", "deepseek-v3"})
+  for (const char* name : {"qwen2", "qwen35", "tekken", "gpt-4o", "gpt-2", "smollm", "deepseek-v3",
+                           "bailingmoe", "seed-coder", "exaone-moe", "jais-2"})
     EXPECT_EQ(pre_tokenizer_name({{"pre_tokenizer", pre_tokenizer_json(name)}}), name);
+  for (const char* name : {"llama-bpe", "dbrx", "glm4", "smaug-bpe", "lfm2", "falcon-h1"})
+    EXPECT_EQ(pre_tokenizer_json(name), pre_tokenizer_json("llama-bpe")) << name;
+}
+
+// One rule, several names: by whether a word that is a token is merged, by GLM's tokens, and by the family that the
+// converter has the name of. Expressions as src/llama-vocab.cpp quotes them from the models' files.
+TEST(GgufTokenizer, PreTokenizersOfOneRuleAreToldByTheRest) {
+  const auto split = [](std::string_view pattern) {
+    return ParsedJson{{"type", "Split"}, {"pattern", {{"Regex", std::string(pattern)}}}};
+  };
+  const ParsedJson bytes = {{"type", "ByteLevel"}, {"use_regex", false}};
+  const auto named = [&](const ParsedJson& cutters, std::string_view family = {}, bool whole = false,
+                         const char* added = "") {
+    return pre_tokenizer_name({{"pre_tokenizer", cutters},
+                               {"model", {{"ignore_merges", whole}}},
+                               {"added_tokens", {{{"content", added}}}}},
+                              family);
+  };
+  const ParsedJson llama = pre_tokenizer_json("llama-bpe"), qwen = pre_tokenizer_json("qwen2");
+  EXPECT_EQ(named(llama, "llama", true), "llama-bpe");
+  EXPECT_EQ(named(llama, "olmo2"), "dbrx");
+  EXPECT_EQ(named(llama, "smollm3"), "smaug-bpe");
+  EXPECT_EQ(named(llama, "lfm2", true), "lfm2");
+  EXPECT_EQ(named(llama, "glm4_moe", false, "[gMASK]"), "glm4");
+  EXPECT_EQ(named(qwen, "solar_open"), "solar-open");
+  EXPECT_EQ(named(qwen, "qwen3"), "qwen2");
+  EXPECT_EQ(named(pre_tokenizer_json("gpt-4o"), "minimax_m2"), "minimax-m2");
+  EXPECT_EQ(named(pre_tokenizer_json("smollm"), "starcoder2"), "starcoder");
+  const auto several = [&](std::vector<ParsedJson> parts) {
+    parts.push_back(bytes);
+    return named({{"type", "Sequence"}, {"pretokenizers", parts}});
+  };
+  const std::string words = qwen["pretokenizers"][0]["pattern"]["Regex"];
+  EXPECT_EQ(several({split(R"([^\n]+|[\n]+)"), split(words)}), "laguna");
+  EXPECT_EQ(several({split("[^\n]+|[\n]+"), split(words)}), "laguna");  // ends of lines as they are
+  EXPECT_EQ(several({split(R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?x)")}), "kimi-k2");
+  EXPECT_EQ(several({split(" ?[^(\\s|[.,!?…。，、।۔،])]+")}), "bloom");
+  EXPECT_EQ(several({split(R"([x]+)"), split(words)}), "");
+  const ParsedJson digits = {{"type", "Digits"}, {"individual_digits", false}},
+                   punctuation = {{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+                   gpt2 = {{"type", "ByteLevel"}, {"use_regex", true}};
+  EXPECT_EQ(
+      named({{"type", "Sequence"}, {"pretokenizers", {punctuation, gpt2, digits, split("[0-9][0-9][0-9]")}}}),
+      "falcon");
 }
 
 // gguf-py's tests/test_metadata.py.

@@ -356,6 +356,17 @@ const GgufFamily* gguf_family_of(const ModuleTree& tree) {
   return found;
 }
 
+namespace {
+
+const GgufFamily* written_only(std::string_view architecture) {
+  for (const GgufFamily* family : gguf_families()) {
+    if (family->architecture == architecture) return family;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 const Family* family_of_whole(const ModelConfig& config) {
   if (config.origin() == ModelConfig::Origin::gguf) return family_of_metadata(config);
   const std::string& architecture = config.architecture();
@@ -373,6 +384,14 @@ const Family& find_family(const ModelConfig& config) {
   if (const Family* whole = family_of_whole(config)) return *whole;
   if (const Family* inner = family_of_language_model(config)) return *inner;
   const std::string& asked = config.architecture().empty() ? config.model_type() : config.architecture();
+  const bool of_gguf = config.origin() == ModelConfig::Origin::gguf;
+  if (const GgufFamily* written = of_gguf ? written_only(asked) : nullptr) {
+    throw Error::input(
+        fmt::format("GGUFs of the architecture \"{}\" ({}) are written here, and not read back", asked,
+                    written->hf_class))
+        .in(config.source())
+        .remedy("take the checkpoint that the file was made of; assay inspect lists what the file holds");
+  }
   throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
       .in(config.source())
       .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",

@@ -143,7 +143,7 @@ constexpr GgufRules kGemma4 = {.base = {.family = "gemma4",
                                .more_tensors = proportional_factors,
                                .activations = "gelu_pytorch_tanh",
                                .rope_types = "proportional",
-                               .tokenizer = GgufRules::Tokenizer::gemma};
+                               .tokenizer = GgufRules::Tokenizer::gemma4};
 
 // Gemma 4 12B: the same language model.
 constexpr GgufRules kGemma4Unified = [] {

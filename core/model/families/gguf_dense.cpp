@@ -183,7 +183,8 @@ constexpr GgufRules kHunyuan = {.base = {.family = "hunyuan_v1_dense",
                                          .architecture = "hunyuan-dense",
                                          .hf_class = "HunYuanDenseV1ForCausalLM",
                                          .omits_tied_head = true},
-                                .keys_of = Keys::of_config};
+                                .keys_of = Keys::of_config,
+                                .tokenizer = GgufRules::Tokenizer::hunyuan};
 constexpr GgufOwnKey kJais2Keys[] = {kHeadRotary};
 constexpr GgufRules kJais2 = {
     .base = {.family = "jais2", .architecture = "jais2", .hf_class = "Jais2ForCausalLM"},
@@ -230,7 +231,8 @@ constexpr GgufRules kGlm4 = {.base =
                                      .hf_class = "Glm4ForCausalLM",
                                  },
                              .keys_of = Keys::of_config,
-                             .keys = kGlm4Keys};
+                             .keys = kGlm4Keys,
+                             .tokenizer = GgufRules::Tokenizer::glm4};
 
 constexpr const char* kRopeObjects[] = {"rope_parameters", "rope_scaling"};
 // GLM-4V's heads turn neighbours, and llama.cpp's kernel for axes of positions the halves of what turns. Where the config
@@ -259,7 +261,8 @@ constexpr GgufRules kGlm4v = {.base = {.family = "glm4v_text",
                               .keys_of = Keys::of_config,
                               .keys = kGlm4Keys,
                               .names = kGlm4vNames,
-                              .rope_types = "mrope"};
+                              .rope_types = "mrope",
+                              .tokenizer = GgufRules::Tokenizer::glm4};
 
 ParsedJson gemma_key_heads(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("num_key_value_heads|num_attention_heads"));

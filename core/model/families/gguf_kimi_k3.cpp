@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -11,27 +12,27 @@ namespace assay::families {
 namespace kimi_k3_in_gguf {
 namespace {
 
-using Form = GgufOwnKey::Form;
 using Keys = GgufRules::Keys;
 using namespace gguf_transforms;
+using namespace latent_keys;
 
 constexpr GgufOwnKey kKeys[] = {
-    {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.head_count_kv", .form = Form::i32s, .made = own_keys::attending_layers},
-    {.key = "ssm.conv_kernel", .config = "linear_attn_config.short_conv_kernel_size"},
-    {.key = "kda.head_dim", .config = "linear_attn_config.head_dim"},
-    {.key = "kda.gate_lower_bound", .form = Form::f32, .config = "linear_attn_config.gate_lower_bound"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.value_length", .config = "kv_lora_rank"},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
-    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
+    kVocabulary,
+    kKeyHeads,
+    kConvolution,
+    kDeltaWidth,
+    kGateBound,
+    kQueryRank,
+    kCacheRank,
+    kRotary,
+    kCacheWidth,
+    kCachedValues,
+    kKeyWidth,
+    kValueWidth,
+    kExpertWidth,
     {.key = "expert_shared_count", .config = "num_shared_experts"},
-    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
+    kDenseFirst,
+    kWeightsScale,
     {.key = "expert_weights_norm", .form = Form::flag, .config = "moe_renormalize"},
     {.key = "expert_gating_func", .constant = kGgufSigmoidGating},
     {.key = "expert_latent_length", .config = "routed_expert_hidden_size"},
@@ -67,7 +68,8 @@ constexpr GgufRules kKimiK3 = {.base = {.family = "kimi_k3",
                                .keys = kKeys,
                                .names = kNames,
                                .activations = "situ",
-                               .fp4 = GgufRules::Fp4::first};
+                               .fp4 = GgufRules::Fp4::first,
+                               .tokenizer = GgufRules::Tokenizer::kimi_k3};
 
 constexpr const GgufRules* kGroup[] = {&kKimiK3};
 

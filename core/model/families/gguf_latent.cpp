@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
@@ -13,10 +14,10 @@ namespace assay::families {
 namespace latent_in_gguf {
 namespace {
 
-using Form = GgufOwnKey::Form;
 using Keys = GgufRules::Keys;
 using ToldBy = GgufFamily::ToldBy;
 using namespace gguf_transforms;
+using namespace latent_keys;
 
 ParsedJson shared_experts(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("n_shared_experts", 0));
@@ -30,34 +31,27 @@ ParsedJson latent_rotary(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("qk_rope_head_dim") *
                                     facts.rope.value("partial_rotary_factor", 1.0));
 }
-ParsedJson own_indexers(const GgufFacts& facts) {
-  const ParsedJson* types = facts.find("indexer_types");
-  if (types == nullptr || !types->is_array()) return nullptr;
-  ParsedJson flags = ParsedJson::array();
-  for (const ParsedJson& type : *types) flags.push_back(type == "full");
-  return flags;
-}
 
 constexpr GgufOwnKey kDeepseekKeys[] = {
-    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
-    {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.value_length", .config = "kv_lora_rank"},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
+    kDenseFirst,
+    kVocabulary,
+    kQueryRank,
+    kCacheRank,
+    kCacheWidth,
+    kCachedValues,
+    kKeyWidth,
+    kValueWidth,
     {.key = "expert_feed_forward_length", .config = "moe_intermediate_size|intermediate_size"},
-    {.key = "expert_count", .config = "n_routed_experts"},
+    kExpertCount,
     {.key = "expert_shared_count", .made = shared_experts},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
-    {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob", .unless_zero = true},
+    kWeightsScale,
+    kWeightsNorm,
     {.key = "rope.dimension_count", .made = latent_rotary},
     {.key = "rope.scaling.yarn_log_multiplier", .form = Form::f32, .made = tenth_of_mscale},
-    {.key = "attention.indexer.head_count", .config = "index_n_heads"},
-    {.key = "attention.indexer.key_length", .config = "index_head_dim"},
-    {.key = "attention.indexer.top_k", .config = "index_topk"},
-    {.key = "attention.indexer.types", .form = Form::flags, .made = own_indexers}};
+    kIndexerHeads,
+    kIndexerWidth,
+    kIndexerChosen,
+    kIndexerTypes};
 constexpr std::size_t kWithoutIndexer = 15, kWithoutTypes = 18;
 
 constexpr GgufRules kV32 = {.base = {.family = "deepseek_v32",
@@ -73,7 +67,8 @@ constexpr GgufRules kGlm5 = {.base = {.family = "glm_moe_dsa",
                                       .latent = true,
                                       .omits_tied_head = true},
                              .keys_of = Keys::of_config,
-                             .keys = kDeepseekKeys};
+                             .keys = kDeepseekKeys,
+                             .tokenizer = GgufRules::Tokenizer::glm};
 constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
                                          .architecture = "deepseek2",
                                          .hf_class = "Glm4MoeLiteForCausalLM",
@@ -81,7 +76,8 @@ constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
                                          .latent = true,
                                          .omits_tied_head = true},
                                 .keys_of = Keys::of_config,
-                                .keys = std::span(kDeepseekKeys).first(kWithoutIndexer)};
+                                .keys = std::span(kDeepseekKeys).first(kWithoutIndexer),
+                                .tokenizer = GgufRules::Tokenizer::glm};
 constexpr GgufRules kK25 = {.base = {.family = "kimi_k25",
                                      .architecture = "deepseek2",
                                      .hf_class = "KimiK25ForConditionalGeneration",
@@ -131,20 +127,10 @@ constexpr GgufRules kMistral4 = {.base = {.family = "mistral4",
                                  .names = kMistral4Names};
 
 constexpr GgufOwnKey kKimiKeys[] = {
-    {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.head_count_kv", .form = Form::i32s, .made = own_keys::attending_layers},
-    {.key = "ssm.conv_kernel", .config = "linear_attn_config.short_conv_kernel_size"},
-    {.key = "kda.head_dim", .config = "linear_attn_config.head_dim"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
-    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
-    {.key = "expert_shared_count", .config = "num_shared_experts"},
-    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"}};
+    kVocabulary, kKeyHeads,    kConvolution, kDeltaWidth,
+    kQueryRank,  kCacheRank,   kRotary,      kCacheWidth,
+    kKeyWidth,   kValueWidth,  kExpertWidth, {.key = "expert_shared_count", .config = "num_shared_experts"},
+    kDenseFirst, kWeightsScale};
 constexpr GgufOwnName kKimiNames[] = {{"self_attn.q_conv1d.weight", "ssm_conv1d_q", as_convolution},
                                       {"self_attn.k_conv1d.weight", "ssm_conv1d_k", as_convolution},
                                       {"self_attn.v_conv1d.weight", "ssm_conv1d_v", as_convolution},

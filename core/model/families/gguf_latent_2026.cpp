@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
@@ -14,9 +15,9 @@ namespace assay::families {
 namespace latent_2026_in_gguf {
 namespace {
 
-using Form = GgufOwnKey::Form;
 using Keys = GgufRules::Keys;
 using namespace gguf_transforms;
+using namespace latent_keys;
 
 // The one limit, of every layer.
 ParsedJson clamps(const GgufFacts& facts) {
@@ -26,41 +27,33 @@ ParsedJson clamps(const GgufFacts& facts) {
   for (std::uint64_t i = 0; i < facts.tree.layers; ++i) list.push_back(limit);
   return list;
 }
-ParsedJson own_indexers(const GgufFacts& facts) {
-  const ParsedJson* types = facts.find("indexer_types");
-  if (types == nullptr || !types->is_array()) return nullptr;
-  ParsedJson flags = ParsedJson::array();
-  for (std::uint64_t i = 0; i < facts.tree.layers && i < types->size(); ++i)
-    flags.push_back((*types)[i] == "full");
-  return flags;
-}
 
 // --- HY4 ---------------------------------------------------------------------------------------------------------
 
 constexpr GgufOwnKey kHyV4Keys[] = {
-    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
-    {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.value_length", .config = "kv_lora_rank"},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
-    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
-    {.key = "expert_count", .config = "n_routed_experts"},
-    {.key = "expert_shared_count", .config = "n_shared_experts"},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
-    {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob", .unless_zero = true},
-    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
+    kDenseFirst,
+    kVocabulary,
+    kQueryRank,
+    kCacheRank,
+    kCacheWidth,
+    kCachedValues,
+    kKeyWidth,
+    kValueWidth,
+    kExpertWidth,
+    kExpertCount,
+    kSharedCount,
+    kWeightsScale,
+    kWeightsNorm,
+    kRotary,
     {.key = "expert_gating_func", .constant = kGgufSigmoidGating},
     {.key = "swiglu_clamp_exp", .form = Form::f32s, .made = clamps},
     {.key = "hyper_connection.count", .config = "hc_mult"},
     {.key = "hyper_connection.epsilon", .form = Form::f32, .config = "hc_eps"},
     {.key = "hyper_connection.magnitude", .form = Form::f32, .config = "hc_magnitude"},
-    {.key = "attention.indexer.head_count", .config = "index_n_heads"},
-    {.key = "attention.indexer.key_length", .config = "index_head_dim"},
-    {.key = "attention.indexer.top_k", .config = "index_topk"},
-    {.key = "attention.indexer.types", .form = Form::flags, .made = own_indexers}};
+    kIndexerHeads,
+    kIndexerWidth,
+    kIndexerChosen,
+    kIndexerTypes};
 constexpr GgufOwnName kHyV4Names[] = {{"experts.gate_up_proj", "ffn_gate_exps|ffn_up_exps", split_halves},
                                       {"experts.down_proj", "ffn_down_exps.weight"},
                                       {"self_attn.learnable_sink_param", "attn_sinks"},
@@ -117,20 +110,20 @@ std::vector<DerivedTensor> scaled_norm(const GgufSource& source) {
 }
 constexpr GgufOwnKey kDots3Keys[] = {
     {.key = "attention.head_count", .form = Form::i32s, .made = dots3_heads},
-    {.key = "leading_dense_block_count", .made = own_keys::dense_layers},
-    {.key = "vocab_size", .config = "vocab_size"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.value_length", .config = "kv_lora_rank"},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
-    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
-    {.key = "expert_count", .config = "n_routed_experts"},
-    {.key = "expert_shared_count", .config = "n_shared_experts"},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
-    {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob", .unless_zero = true},
-    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
+    kDenseFirst,
+    kVocabulary,
+    kQueryRank,
+    kCacheRank,
+    kCacheWidth,
+    kCachedValues,
+    kKeyWidth,
+    kValueWidth,
+    kExpertWidth,
+    kExpertCount,
+    kSharedCount,
+    kWeightsScale,
+    kWeightsNorm,
+    kRotary,
     {.key = "attention.sliding_window", .config = "sliding_window_size"},
     {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = own_keys::windows_by_layer},
     {.key = "attention.kv_lora_rank_swa", .config = "swa_kv_lora_rank"},
@@ -138,9 +131,9 @@ constexpr GgufOwnKey kDots3Keys[] = {
     {.key = "attention.value_length_swa", .config = "swa_kv_lora_rank"},
     {.key = "attention.key_length_mla_swa", .made = window_key_width},
     {.key = "attention.value_length_mla_swa", .config = "swa_v_head_dim"},
-    {.key = "attention.indexer.head_count", .config = "index_n_heads"},
-    {.key = "attention.indexer.key_length", .config = "index_head_dim"},
-    {.key = "attention.indexer.top_k", .config = "index_topk"},
+    kIndexerHeads,
+    kIndexerWidth,
+    kIndexerChosen,
     {.key = "attention.indexer.types", .form = Form::flags, .made = without_windows}};
 constexpr GgufOwnName kDots3Names[] = {{"self_attn.g_proj.weight", "attn_gate"},
                                        {"self_attn.k_rope_only_layernorm.weight", "attn_k_norm"},
@@ -154,7 +147,8 @@ constexpr GgufRules kDots3 = {.base = {.family = "dots3_note",
                               .keys_of = Keys::of_config,
                               .keys = kDots3Keys,
                               .names = kDots3Names,
-                              .ignores_head_dim = true};
+                              .ignores_head_dim = true,
+                              .tokenizer = GgufRules::Tokenizer::dots3};
 
 // --- GLM-5.3-Flash -----------------------------------------------------------------------------------------------
 
@@ -162,32 +156,32 @@ ParsedJson selects_tail(const GgufFacts&) {
   return true;  // else it is not computed
 }
 constexpr GgufOwnKey kGlm5NextKeys[] = {
-    {.key = "attention.head_count_kv", .form = Form::i32s, .made = own_keys::attending_layers},
-    {.key = "vocab_size", .config = "vocab_size"},
+    kKeyHeads,
+    kVocabulary,
     {.key = "attention.layer_norm_epsilon", .form = Form::f32, .constant = 1e-6},
-    {.key = "ssm.conv_kernel", .config = "linear_attn_config.short_conv_kernel_size"},
-    {.key = "kda.head_dim", .config = "linear_attn_config.head_dim"},
-    {.key = "kda.gate_lower_bound", .form = Form::f32, .config = "linear_attn_config.gate_lower_bound"},
-    {.key = "attention.q_lora_rank", .config = "q_lora_rank"},
-    {.key = "attention.kv_lora_rank", .config = "kv_lora_rank"},
-    {.key = "rope.dimension_count", .config = "qk_rope_head_dim"},
-    {.key = "attention.key_length", .made = own_keys::latent_width},
-    {.key = "attention.value_length", .config = "kv_lora_rank"},
-    {.key = "attention.key_length_mla", .made = own_keys::latent_key_width},
-    {.key = "attention.value_length_mla", .config = "v_head_dim"},
-    {.key = "attention.indexer.head_count", .config = "index_n_heads"},
-    {.key = "attention.indexer.key_length", .config = "index_head_dim"},
-    {.key = "attention.indexer.top_k", .config = "index_topk"},
+    kConvolution,
+    kDeltaWidth,
+    kGateBound,
+    kQueryRank,
+    kCacheRank,
+    kRotary,
+    kCacheWidth,
+    kCachedValues,
+    kKeyWidth,
+    kValueWidth,
+    kIndexerHeads,
+    kIndexerWidth,
+    kIndexerChosen,
     {.key = "attention.indexer.kpool", .config = "index_kpool"},
     {.key = "attention.indexer.kpool_select_tail", .form = Form::flag, .made = selects_tail},
-    {.key = "attention.indexer.types", .form = Form::flags, .made = own_indexers},
+    kIndexerTypes,
     {.key = "hyper_connection.count", .config = "hc_mult"},
     {.key = "hyper_connection.sinkhorn_iterations", .config = "hc_sinkhorn_iters"},
     {.key = "hyper_connection.epsilon", .form = Form::f32, .config = "hc_eps"},
     {.key = "leading_dense_block_count", .config = "first_k_dense_replace"},
-    {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
-    {.key = "expert_shared_count", .config = "n_shared_experts"},
-    {.key = "expert_weights_scale", .form = Form::f32, .config = "routed_scaling_factor"},
+    kExpertWidth,
+    kSharedCount,
+    kWeightsScale,
     {.key = "expert_weights_norm", .form = Form::flag, .config = "norm_topk_prob"},
     {.key = "swiglu_clamp_exp", .form = Form::f32s, .made = clamps},
     {.key = "swiglu_clamp_shexp", .form = Form::f32s, .made = clamps}};
@@ -219,7 +213,8 @@ constexpr GgufRules kGlm5Next = {.base = {.family = "glm5_next",
                                  .keys = kGlm5NextKeys,
                                  .names = kGlm5NextNames,
                                  .ignores_head_dim = true,
-                                 .f32_parts = "hc_|indexer_compressor_"};
+                                 .f32_parts = "hc_|indexer_compressor_",
+                                 .tokenizer = GgufRules::Tokenizer::glm};
 
 constexpr const GgufRules* kGroup[] = {&kHyV4, &kDots3, &kGlm5Next};
 

@@ -21,7 +21,8 @@ constexpr GgufRules kMinimax = {
     .base = {.family = "minimax", .architecture = "minimax-01", .hf_class = "MiniMaxText01ForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kKeys,
-    .names = kNames};
+    .names = kNames,
+    .tokenizer = GgufRules::Tokenizer::minimax_01};
 
 constexpr const GgufRules* kGroup[] = {&kMinimax};
 

@@ -72,7 +72,8 @@ constexpr GgufRules kGlm4Moe = {
     .base = {.family = "glm4_moe", .architecture = "glm4moe", .hf_class = "Glm4MoeForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kGlmKeys,
-    .names = kGlmNames};
+    .names = kGlmNames,
+    .tokenizer = GgufRules::Tokenizer::glm};
 
 // GLM-4.5V's heads turn halves.
 constexpr GgufRules kGlm4vMoe = {.base = {.family = "glm4v_moe_text",
@@ -82,7 +83,8 @@ constexpr GgufRules kGlm4vMoe = {.base = {.family = "glm4v_moe_text",
                                  .keys_of = Keys::of_config,
                                  .keys = kGlmKeys,
                                  .names = kGlmNames,
-                                 .rope_types = "mrope"};
+                                 .rope_types = "mrope",
+                                 .tokenizer = GgufRules::Tokenizer::glm};
 
 constexpr GgufOwnName kGptOssNames[] = {
     {"experts.gate_up_proj", "ffn_gate_exps.weight|ffn_up_exps.weight", transposed_alternating},

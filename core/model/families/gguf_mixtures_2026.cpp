@@ -102,7 +102,8 @@ constexpr GgufRules kHunyuanMoe = {.base = {.family = "hunyuan_v1_moe",
                                             .omits_tied_head = true},
                                    .keys_of = Keys::of_config,
                                    .keys = kHunyuanKeys,
-                                   .rope_types = "dynamic"};
+                                   .rope_types = "dynamic",
+                                   .tokenizer = GgufRules::Tokenizer::hunyuan_moe};
 
 // --- K-EXAONE ----------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ constexpr GgufRules kSolarOpen = {.base = {.family = "solar_open",
                                            .told_by = ToldBy::nothing},
                                   .keys_of = Keys::of_config,
                                   .keys = kSolarKeys,
-                                  .names = kSolarNames};
+                                  .names = kSolarNames,
+                                  .tokenizer = GgufRules::Tokenizer::solar_open};
 
 constexpr const GgufRules* kGroup[] = {&kHy3, &kHunyuanMoe, &kExaoneMoe, &kSolarOpen};
 

@@ -57,7 +57,8 @@ constexpr GgufRules kInternlm3 = {.base = {.family = "internlm3",
                                            .vocabulary = Vocabulary::sentencepiece_first},
                                   .keys_of = Keys::of_config,
                                   .keys = kWidths,
-                                  .rope_types = "dynamic"};
+                                  .rope_types = "dynamic",
+                                  .tokenizer = GgufRules::Tokenizer::internlm3};
 
 // Nanbeige is a Llama that is passed several times; llama.cpp norms between passes unless told otherwise.
 ParsedJson passes(const GgufFacts& facts) {
@@ -173,7 +174,8 @@ constexpr GgufRules kPanguEmbedded = {.base = {.family = "pangu_embedded",
                                                .omits_tied_head = true,
                                                .vocabulary = Vocabulary::sentencepiece_first},
                                       .keys_of = Keys::of_config,
-                                      .keys = kPanguKeys};
+                                      .keys = kPanguKeys,
+                                      .tokenizer = GgufRules::Tokenizer::ernie};
 
 // --- PLaMo 3 -----------------------------------------------------------------------------------------------------
 
@@ -221,7 +223,8 @@ constexpr GgufRules kPlamo3 = {
     .keys_of = Keys::of_config,
     .keys = kPlamo3Keys,
     .names = kPlamo3Names,
-    .activations = "swiglu|silu"};
+    .activations = "swiglu|silu",
+    .tokenizer = GgufRules::Tokenizer::plamo};
 
 // --- With experts --------------------------------------------------------------------------------------------------
 

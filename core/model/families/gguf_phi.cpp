@@ -66,7 +66,8 @@ constexpr GgufRules kPhi3 = {.base = {.family = "phi3",
                              .keys = std::span(kPhi3Keys).first(kKeysOfPhi3),
                              .early_keys = kPhi3Early,
                              .more_tensors = own_keys::longrope_factors,
-                             .rope_types = "longrope|su"};
+                             .rope_types = "longrope|su",
+                             .tokenizer = GgufRules::Tokenizer::phi3};
 
 constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
                                         .architecture = "phimoe",
@@ -76,7 +77,8 @@ constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
                                .keys = kPhi3Keys,
                                .early_keys = kPhi3Early,
                                .more_tensors = own_keys::longrope_factors,
-                               .rope_types = "longrope|su"};
+                               .rope_types = "longrope|su",
+                               .tokenizer = GgufRules::Tokenizer::phi3};
 
 constexpr const GgufRules* kGroup[] = {&kPhi3, &kPhimoe};
 

@@ -80,7 +80,8 @@ constexpr GgufRules kInternlm2 = {.base = {.family = "internlm2",
                                            .hf_class = "InternLM2ForCausalLM",
                                            .vocabulary = Vocabulary::sentencepiece_first},
                                   .keys_of = Keys::of_config,
-                                  .names = kInternNames};
+                                  .names = kInternNames,
+                                  .tokenizer = GgufRules::Tokenizer::internlm2};
 
 ParsedJson residual_scale(const GgufFacts& facts) {
   return facts.number("scale_depth") / std::sqrt(static_cast<double>(facts.tree.layers));
@@ -138,13 +139,15 @@ constexpr GgufOwnKey kGlmKeys[] = {
 constexpr GgufRules kChatglm = {
     .base = {.family = "chatglm", .architecture = "chatglm", .hf_class = "ChatGLMModel"},
     .keys_of = Keys::own,
-    .keys = kGlmKeys};
+    .keys = kGlmKeys,
+    .tokenizer = GgufRules::Tokenizer::chatglm};
 constexpr GgufRules kGlm = {.base = {.family = "glm",
                                      .architecture = "chatglm",
                                      .hf_class = "GlmForCausalLM",
                                      .told_by = GgufFamily::ToldBy::nothing},
                             .keys_of = Keys::own,
-                            .keys = kGlmKeys};
+                            .keys = kGlmKeys,
+                            .tokenizer = GgufRules::Tokenizer::chatglm};
 
 // --- Apertus -----------------------------------------------------------------------------------------------------
 

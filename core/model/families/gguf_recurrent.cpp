@@ -182,7 +182,8 @@ constexpr GgufRules kJamba = {.base = {.family = "jamba",
                                        .vocabulary = Vocabulary::sentencepiece_first},
                               .keys_of = Keys::own,
                               .keys = kJambaKeys,
-                              .names = kJambaNames};
+                              .names = kJambaNames,
+                              .tokenizer = GgufRules::Tokenizer::jamba};
 
 // --- Gated DeltaNet ----------------------------------------------------------------------------------------------
 

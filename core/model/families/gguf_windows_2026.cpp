@@ -56,7 +56,8 @@ constexpr GgufRules kLaguna = {
     .keys_of = Keys::of_config,
     .keys = kLagunaKeys,
     .names = kLagunaNames,
-    .gate_last = true};
+    .gate_last = true,
+    .tokenizer = GgufRules::Tokenizer::laguna};
 
 // --- Granite with windows ----------------------------------------------------------------------------------------
 
@@ -152,7 +153,8 @@ constexpr GgufRules kMuseGlimmer = {.base = {.family = "muse_glimmer",
                                     .keys_of = Keys::of_config,
                                     .keys = kMuseKeys,
                                     .names = kMuseNames,
-                                    .norms_less_one = "layernorm.weight"};
+                                    .norms_less_one = "layernorm.weight",
+                                    .tokenizer = GgufRules::Tokenizer::muse_glimmer};
 
 constexpr const GgufRules* kGroup[] = {&kLaguna, &kGraniteSwa, &kGraniteMoeSwa, &kMuseGlimmer};
 

@@ -158,7 +158,7 @@ TEST(GgufVocabulary, SpacesAreNotPutInFrontUnlessAsked) {
   };
   // Nor has the crate's normal form C a place in GGUF.
   Keys plain = keys;
-  const auto tokenizer = plain.text("ggml.pre", "glm4").id("bos", 1).id("eos", 2).read();
+  const auto tokenizer = plain.text("ggml.pre", "chatglm-bpe").id("bos", 1).id("eos", 2).read();
   expect_as_crate(*tokenizer, "split_byte_level", "ids", same);
   // Llama 3's way of cutting adds BOS unless the file says otherwise, and takes whole words first.
   Keys llama = keys;
@@ -173,9 +173,10 @@ TEST(GgufVocabulary, WholeWordsComeBeforeMergesWhereThePatternSaysSo) {
   keys.text("ggml.model", "gpt2")
       .strings("tokens", {"a", "b", "c", "ab", "bc", "abc", "cc"})
       .strings("merges", {"a b", "b c", "ab", "x y", "c"});
-  Keys glm = keys, llama = keys, none = keys;
-  EXPECT_EQ(glm.text("ggml.pre", "glm4").read()->encode("abc"), (Ids{3, 2}));
-  EXPECT_EQ(glm.read()->encode("cc"), (Ids{2, 2}));  // a merge of one piece is none
+  Keys glm = keys, chat = keys, llama = keys, none = keys;
+  EXPECT_EQ(glm.text("ggml.pre", "glm4").read()->encode("abc"), (Ids{5}));
+  EXPECT_EQ(chat.text("ggml.pre", "chatglm-bpe").read()->encode("abc"), (Ids{3, 2}));
+  EXPECT_EQ(chat.read()->encode("cc"), (Ids{2, 2}));  // a merge of one piece is none
   EXPECT_EQ(llama.text("ggml.pre", "llama-bpe").read()->encode("abc"), (Ids{5}));
   EXPECT_EQ(none.read()->description(), "GGUF vocabulary: BPE, words cut as default does");
 }

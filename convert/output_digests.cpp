@@ -19,6 +19,13 @@ std::size_t lanes() {
   return static_cast<std::size_t>(std::min(4, sha256::KernelPlan::measured().lanes()));
 }
 
+// As many as a kernel takes in one call, and so in about the time of one.
+std::size_t lanes_of_one_call() {
+  std::size_t count = lanes();
+  while (count > 1 && sha256::KernelPlan::measured().kernels_for(static_cast<int>(count)).size() > 1) --count;
+  return count;
+}
+
 }  // namespace
 
 // One of the files that are hashed side by side, as far as `goal`.
@@ -171,7 +178,10 @@ std::vector<GrowingFile*> OutputDigests::choose() {
   // Those with most to hash: they go furthest together.
   std::stable_sort(chosen.begin(), chosen.end(),
                    [](const GrowingFile* a, const GrowingFile* b) { return a->ready() > b->ready(); });
-  if (chosen.size() > lanes()) chosen.resize(lanes());
+  // One that is far behind, a GGUF beside its tensors, is not to wait for others.
+  const bool behind = !chosen.empty() && chosen.front()->ready() >= kMuch;
+  const std::size_t most = behind ? lanes_of_one_call() : lanes();
+  if (chosen.size() > most) chosen.resize(most);
   for (GrowingFile* file : chosen) file->busy_ = true;
   return chosen;
 }

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "convert/equal.h"
+#include "convert/fp8_cast.h"
 #include "convert/merge.h"
 #include "convert/pipeline.h"
 #include "convert/same_bytes.h"
@@ -178,12 +179,6 @@ bool scales_are_tame(const CheckpointReader& source, const LogicalTensor& tensor
   std::vector<float> scales(tensor.slices * tensor.scale_rows() * tensor.scale_columns());
   StoredReader(source, tensor).decode_scales(0, tensor.slices * tensor.scale_rows(), scales);
   return std::all_of(scales.begin(), scales.end(), [](float scale) { return std::abs(scale) <= 0x1p100F; });
-}
-
-// A value is its code under the scale of its block, and nothing else.
-bool is_code_by_scale(const LogicalTensor& tensor) {
-  return tensor.form.kind == FormKind::scaled && tensor.scale && !tensor.global_scale && !tensor.zeros &&
-         !tensor.group_index && !tensor.table && !tensor.input_factors && !tensor.composed;
 }
 
 // What has just been written is read from the disk and not from memory, as far as the system lets go of it.

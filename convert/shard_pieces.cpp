@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "convert/fp8_cast.h"
 #include "convert/plausible.h"
 #include "convert/scale_check.h"
 #include "convert/scale_map.h"
@@ -325,14 +326,21 @@ void ShardPieces::cast(const LogicalTensor& tensor, std::uint64_t first, std::ui
                        const OutputTensor& output, ErrorSums& sums) {
   thread_local Scratch<std::byte> code_memory;
   thread_local Scratch<float> tile_memory;
-  const auto before = read(tensor, first, rows);
   const std::uint64_t element = info(output.type).block_bytes;
-  const auto stored = code_memory.take(before.size() * element);
+  const auto stored = code_memory.take(rows * tensor.columns * element);
+  const auto finish = [&] {
+    sink_.write(output, first * tensor.columns * element, stored.size(), code_memory);
+    context_.progress.add(stored.size());
+  };
+  if (output.type == ElementType::BF16 &&
+      cast_fp8_to_bf16(context_.source, tensor, first, rows, stored, sums))
+    return finish();
+  const auto before = read(tensor, first, rows);
   for (std::uint64_t at = 0; at < before.size(); at += kTile) {
     const auto tile = before.subspan(at, std::min(kTile, before.size() - at));
     const auto codes = stored.subspan(at * element, tile.size() * element);
     check_values(tensor, tile);
-    if (output.type == ElementType::BF16) {  // the cast that 700 GB at a time are put through
+    if (output.type == ElementType::BF16) {
       sums.add(bf16_with_errors(tile.data(), tile.size(), reinterpret_cast<std::uint16_t*>(codes.data())),
                tile.size());
       continue;
@@ -344,8 +352,7 @@ void ShardPieces::cast(const LogicalTensor& tensor, std::uint64_t first, std::ui
   }
   if (!(sums.largest_error <= std::numeric_limits<float>::max()))  // an infinity, of finite values
     throw Error::refused(fmt::format("a value is too large for {}", name(output.type))).tensor(tensor.name);
-  sink_.write(output, first * tensor.columns * element, stored.size(), code_memory);
-  context_.progress.add(stored.size());
+  finish();
 }
 
 void ShardPieces::raise_amax(const LogicalTensor& tensor, std::uint64_t first, std::uint64_t rows,

@@ -63,6 +63,10 @@ std::vector<TextPiece> AddedTokenFinder::split(std::string_view text, bool parse
   std::vector<TextPiece> pieces;
   std::size_t done = 0;  // up to here the text is in `pieces`
   for (std::size_t at = 0; at < text.size() && !trie_.empty();) {
+    if (!trie_.has_first(text[at])) {
+      ++at;
+      continue;
+    }
     const auto match = trie_.longest_prefix(text.substr(at));
     if (!match) {
       ++at;

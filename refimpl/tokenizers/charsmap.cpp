@@ -64,6 +64,21 @@ void Charsmap::walk(std::string_view text, Take take) const {
   }
 }
 
+bool Charsmap::leaves_alone(unsigned char ascii) const {
+  if (units_.empty()) return true;
+  const auto at_label = [&](std::uint32_t at, std::uint32_t byte) {
+    return at < units_.size() && label(units_[at]) == byte;
+  };
+  const std::uint32_t at = offset(units_[0]) ^ ascii;
+  if (!at_label(at, ascii)) return true;
+  if (has_leaf(units_[at])) return false;
+  const std::uint32_t children = at ^ offset(units_[at]);
+  for (std::uint32_t next = 1; next < 0x80; ++next) {
+    if (at_label(children ^ next, next)) return false;
+  }
+  return true;
+}
+
 std::string_view Charsmap::replacement(std::uint32_t offset) const {
   if (offset >= replacements_.size()) return {};
   const std::string_view rest = std::string_view(replacements_).substr(offset);

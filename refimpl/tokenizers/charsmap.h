@@ -21,6 +21,10 @@ class Charsmap {
 
   bool empty() const { return units_.empty(); }
 
+  // Is a text that begins with this ASCII character, and ends behind it or goes on with ASCII other than NUL, sure to
+  // begin with nothing to be replaced?
+  bool leaves_alone(unsigned char ascii) const;
+
   struct Replacement {
     std::size_t length = 0;  // bytes of the text that are replaced
     std::string_view with;

@@ -245,8 +245,7 @@ class PlanReader {
       return in_place(
           [from, content](std::string piece, bool) { return replace_all(std::move(piece), from, content); });
     }
-    const auto pattern =
-        std::make_shared<const Regex>(pattern_member(config, source_), RegexDialect::oniguruma);
+    const auto pattern = std::make_shared<const TextPattern>(pattern_member(config, source_));
     in_place([pattern, content](const std::string& piece, bool) {
       std::string out;
       std::size_t done = 0;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/system/error.h"
-#include "refimpl/tokenizers/regex.h"
 
 namespace assay {
 
@@ -44,13 +43,15 @@ std::string component_type(const ParsedJson& object, std::string_view what, cons
   return value.get<std::string>();
 }
 
-std::string pattern_member(const ParsedJson& object, const fs::path& source) {
+TextPattern pattern_member(const ParsedJson& object, const fs::path& source) {
   const ParsedJson& pattern = member(object, "pattern");
-  if (pattern.is_string()) return Regex::escaped(pattern.get_ref<const std::string&>());
+  if (pattern.is_string()) return TextPattern::literal(pattern.get_ref<const std::string&>());
   const ParsedJson& literal = member(pattern, "String");
-  if (literal.is_string()) return Regex::escaped(literal.get_ref<const std::string&>());
+  if (literal.is_string()) return TextPattern::literal(literal.get_ref<const std::string&>());
   const ParsedJson& regex = member(pattern, "Regex");
-  if (regex.is_string()) return regex.get<std::string>();
+  if (regex.is_string()) {
+    return TextPattern::regex(regex.get_ref<const std::string&>(), RegexDialect::oniguruma);
+  }
   throw Error::input("pattern is neither a String nor a Regex").in(source);
 }
 

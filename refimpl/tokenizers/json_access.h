@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/formats/json.h"
+#include "refimpl/tokenizers/text_pattern.h"
 
 namespace assay {
 
@@ -31,7 +32,7 @@ const ParsedJson& list_member(const ParsedJson& object, std::string_view key,
 std::string component_type(const ParsedJson& object, std::string_view what,
                            const std::filesystem::path& source);
 
-// A "pattern": {"String": literal} or {"Regex": expression}, as a regular expression of Oniguruma.
-std::string pattern_member(const ParsedJson& object, const std::filesystem::path& source);
+// A "pattern": {"String": literal} or {"Regex": expression}, the latter of Oniguruma.
+TextPattern pattern_member(const ParsedJson& object, const std::filesystem::path& source);
 
 }  // namespace assay

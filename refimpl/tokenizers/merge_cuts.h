@@ -41,11 +41,11 @@ class MergeCuts {
   }
 
  private:
-  // Does a piece hold these two characters side by side?
+  // Does a piece hold these two characters side by side? Most are of one byte each.
   bool meet(std::string_view left, std::string_view right) const {
-    const std::uint64_t pair = pair_of(left, right);
-    if (is_ascii(pair)) return ascii_[ascii_place(pair)];
-    return pairs_.find(pair) != nullptr;
+    const auto l = static_cast<unsigned char>(left[0]), r = static_cast<unsigned char>(right[0]);
+    if ((l | r) < 0x80) return ascii_[std::size_t{l} << 7 | r];
+    return pairs_.find(pair_of(left, right)) != nullptr;
   }
 
   static std::uint32_t packed(std::string_view character) {

@@ -11,7 +11,7 @@
 #include "refimpl/tokenizers/byte_level.h"
 #include "refimpl/tokenizers/charsmap.h"
 #include "refimpl/tokenizers/json_access.h"
-#include "refimpl/tokenizers/regex.h"
+#include "refimpl/tokenizers/text_pattern.h"
 #include "refimpl/tokenizers/unicode.h"
 
 namespace assay {
@@ -114,8 +114,9 @@ void check_growth(std::string_view text, std::string_view made) {
     throw Error::input(fmt::format("the normalizer makes {} bytes of {}", made.size(), text.size()));
 }
 
-std::string replaced(std::string_view text, const Regex& pattern, std::string_view with) {
+std::string replaced(std::string_view text, const TextPattern& pattern, std::string_view with) {
   std::string out;
+  out.reserve(text.size() + text.size() / 4);
   std::size_t done = 0;
   pattern.for_each_match(text, [&](std::size_t begin, std::size_t end) {
     out += text.substr(done, begin - done);
@@ -158,7 +159,7 @@ std::unique_ptr<TextNormalizer> precompiled(const ParsedJson& config, const fs::
 }
 
 std::unique_ptr<TextNormalizer> replace(const ParsedJson& config, const fs::path& source) {
-  const auto pattern = std::make_shared<const Regex>(pattern_member(config, source), RegexDialect::oniguruma);
+  const auto pattern = std::make_shared<const TextPattern>(pattern_member(config, source));
   const std::string content = string_member(config, "content", "", source);
   return from([pattern, content](std::string_view text) { return replaced(text, *pattern, content); });
 }
@@ -237,7 +238,7 @@ std::unique_ptr<TextNormalizer> make_nfc_normalizer() {
 }
 
 std::unique_ptr<TextNormalizer> make_replacing_normalizer(std::string_view from_text, std::string_view to) {
-  const auto pattern = std::make_shared<const Regex>(Regex::escaped(from_text), RegexDialect::oniguruma);
+  const auto pattern = std::make_shared<const TextPattern>(TextPattern::literal(from_text));
   return from(
       [pattern, with = std::string(to)](std::string_view text) { return replaced(text, *pattern, with); });
 }

@@ -19,11 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Cuts at matches of a regular expression.
+// Cuts at matches of a pattern.
 class PatternSplit : public PreTokenizer {
  public:
-  PatternSplit(std::string_view pattern, RegexDialect dialect, SplitBehavior behavior, bool invert)
-      : pattern_(pattern, dialect), behavior_(behavior), invert_(invert) {}
+  PatternSplit(TextPattern pattern, SplitBehavior behavior, bool invert = false)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
   void apply(Words& words) const override {
     cut_words(words, behavior_, [&](std::string_view word, std::vector<Section>& sections) {
@@ -38,7 +38,7 @@ class PatternSplit : public PreTokenizer {
   }
 
  private:
-  Regex pattern_;
+  TextPattern pattern_;
   SplitBehavior behavior_;
   bool invert_;
 };
@@ -108,8 +108,7 @@ class Metaspace : public PreTokenizer {
   enum class Prepend { never, first, always };
   Metaspace(std::string mark, Prepend prepend, bool cut)
       : mark_(std::move(mark)), prepend_(prepend), cut_(cut) {
-    if (cut)
-      split_ = make_split(Regex::escaped(mark_), RegexDialect::oniguruma, SplitBehavior::merged_with_next);
+    if (cut) split_.emplace(TextPattern::literal(mark_), SplitBehavior::merged_with_next);
   }
 
   void apply(Words& words) const override {
@@ -130,7 +129,7 @@ class Metaspace : public PreTokenizer {
   std::string mark_;
   Prepend prepend_;
   bool cut_;
-  std::unique_ptr<PreTokenizer> split_;
+  std::optional<PatternSplit> split_;
 };
 
 class Sequence : public PreTokenizer {
@@ -235,9 +234,9 @@ const std::map<std::string, PreTokenizerReader>& pre_tokenizer_readers() {
       {"BertPreTokenizer", [](const auto&, const auto&) { return make_bert_pre_tokenizer(); }},
       {"Split",
        [](const ParsedJson& config, const fs::path& source) {
-         return make_split(pattern_member(config, source), RegexDialect::oniguruma,
-                           read_behavior(config, "Isolated", source),
-                           bool_member(config, "invert", false, source));
+         return std::make_unique<PatternSplit>(pattern_member(config, source),
+                                               read_behavior(config, "Isolated", source),
+                                               bool_member(config, "invert", false, source));
        }},
       {"Whitespace",
        [](const auto&, const auto&) {
@@ -283,7 +282,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const ParsedJson& config, const
 
 std::unique_ptr<PreTokenizer> make_split(std::string_view pattern, RegexDialect dialect,
                                          SplitBehavior behavior, bool invert) {
-  return std::make_unique<PatternSplit>(pattern, dialect, behavior, invert);
+  return std::make_unique<PatternSplit>(TextPattern::regex(pattern, dialect), behavior, invert);
 }
 
 std::unique_ptr<PreTokenizer> make_byte_alphabet() {

@@ -17,11 +17,21 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceModel& model
       entries.emplace_back(model.vocabulary.at(id), id);
   }
   user_defined_ = ByteTrie(std::move(entries));
+  for (unsigned char c = 1; c < plain_.size(); ++c)
+    plain_[c] = c != ' ' && !user_defined_.has_first(static_cast<char>(c)) && charsmap_.leaves_alone(c);
 }
 
 std::size_t SentencePieceNormalizer::user_defined_prefix(std::string_view text) const {
   const auto match = user_defined_.longest_prefix(text);
   return match ? match->length : 0;
+}
+
+std::size_t SentencePieceNormalizer::plain_prefix(std::string_view text) const {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  std::size_t length = 0;
+  while (length < text.size() && byte(length) < plain_.size() && plain_[byte(length)]) ++length;
+  const bool sure = length == text.size() || (byte(length) < plain_.size() && byte(length) != 0);
+  return sure || length == 0 ? length : length - 1;
 }
 
 SentencePieceNormalizer::Step SentencePieceNormalizer::step(std::string_view text) const {
@@ -48,6 +58,12 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool with_
   if (with_prefix && add_dummy_prefix_ && !suffix_) out += space;
   bool after_space = remove_extra_;
   while (!text.empty()) {
+    if (const std::size_t length = plain_prefix(text)) {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+      after_space = false;
+      continue;
+    }
     Step next = step(text);
     text.remove_prefix(next.length);
     while (after_space && next.with.starts_with(' ')) next.with.remove_prefix(1);

@@ -2,6 +2,7 @@
 // (sentencepiece/src/normalizer.cc)
 #pragma once
 
+#include <bitset>
 #include <string>
 #include <string_view>
 
@@ -27,9 +28,13 @@ class SentencePieceNormalizer {
     std::string_view with;  // what it becomes
   };
   Step step(std::string_view text) const;
+  // Bytes at the beginning that are ASCII, no spaces, and stay as they are. The last before something else may be part of a
+  // character, "e" of "e\u0301".
+  std::size_t plain_prefix(std::string_view text) const;
 
   Charsmap charsmap_;
   ByteTrie user_defined_;
+  std::bitset<128> plain_;  // ASCII, but for spaces, that nothing replaces before more ASCII
   bool add_dummy_prefix_, remove_extra_, escape_, suffix_, keep_bytes_;
 };
 

@@ -26,8 +26,9 @@ void cut_words(Words& words, SplitBehavior behavior, Find find) {
   for (const Words::Span& span : words.spans) {
     sections.clear();
     find(words.of(span), sections);
-    arrange(sections, behavior, kept);
-    for (const Section& section : kept) {
+    const bool as_they_are = behavior == SplitBehavior::isolated;
+    if (!as_they_are) arrange(sections, behavior, kept);
+    for (const Section& section : as_they_are ? sections : kept) {
       if (section.begin == section.end) continue;
       cut.push_back({span.begin + static_cast<std::uint32_t>(section.begin),
                      span.begin + static_cast<std::uint32_t>(section.end), span.first && section.begin == 0});

@@ -45,8 +45,7 @@ void append_normalized(std::string& result, std::string_view valid, utf8proc_opt
 
 }  // namespace
 
-Character character_at(std::string_view text, std::size_t at) {
-  if (byte(text, at) < 0x80) return {byte(text, at), 1, true};
+Character long_character_at(std::string_view text, std::size_t at) {
   const Utf8Character c = first_character(text.substr(at));
   if (c.length == 0) return {0xFFFD, 1, false};
   return {c.code, c.length, true};

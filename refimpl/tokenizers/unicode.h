@@ -16,7 +16,11 @@ struct Character {
   std::size_t length = 1;  // in bytes
   bool valid = true;       // false: a stray byte; `code` is U+FFFD
 };
-Character character_at(std::string_view text, std::size_t at);  // at < text.size()
+Character long_character_at(std::string_view text, std::size_t at);  // of more than one byte, or a stray one
+inline Character character_at(std::string_view text, std::size_t at) {  // at < text.size()
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return byte < 0x80 ? Character{byte, 1, true} : long_character_at(text, at);
+}
 void append(std::string& text, char32_t code);
 
 // Calls visit(character, its bytes) from the first to the last.

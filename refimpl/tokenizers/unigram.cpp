@@ -74,45 +74,62 @@ class Unigram<Score>::Lattice : public Session {
  public:
   explicit Lattice(const Unigram& model) : model_(model) {}
 
+  // A long text is laid out part by part, so that what is worked on stays near. Scores go on from one to the next: where
+  // they are float's, rounding depends on how much is summed up.
   void encode(std::string_view word, std::vector<TokenId>& out) override {
-    fill(word);
-    trace(word);
-    write(word, out);
+    Score score = 0;
+    while (!word.empty()) {
+      const std::size_t length = fill(word, score);
+      trace(length);
+      write(word.substr(0, length), out);
+      score = nodes_[length].score;
+      word.remove_prefix(length);
+    }
   }
 
  private:
   static constexpr std::uint32_t kUnreached = ~0u;
-  struct Node {  // the best way to a place of the text
+  static constexpr TokenId kNoPiece = ~0u;
+  static constexpr std::size_t kPart = 1024;  // in bytes
+  struct Node {                               // the best way to a place of the text
     Score score = 0;
     std::uint32_t from = kUnreached;
-    std::optional<TokenId> id;  // none: an unknown character
+    TokenId id = kNoPiece;  // none: an unknown character
   };
 
-  void offer(std::size_t from, std::size_t to, Score score, std::optional<TokenId> id) {
+  void offer(std::size_t from, std::size_t to, Score score, TokenId id) {
+    if (to >= nodes_.size()) nodes_.resize(std::max(to + 1, 2 * nodes_.size()));
     if (nodes_[to].from == kUnreached || score > nodes_[to].score)
       nodes_[to] = {score, static_cast<std::uint32_t>(from), id};
   }
 
-  void fill(std::string_view word) {
-    nodes_.assign(word.size() + 1, {});
-    nodes_[0].from = 0;
+  // Lays out `word` to its end, or to a place of more than kPart bytes that every way goes through, and not between
+  // unknown characters: how far.
+  std::size_t fill(std::string_view word, Score score) {
     const Score unknown = model_.least_ - static_cast<Score>(kUnknownPenalty);
-    for (std::size_t at = 0; at < word.size();) {
+    nodes_.assign(std::min(word.size(), kPart) + 1, {});
+    nodes_[0] = {score, 0, kNoPiece};
+    std::size_t at = 0;
+    for (std::size_t reached = 0; at < word.size();) {
+      if (at == reached && at > kPart && !is_unknown(nodes_[at])) break;
       const std::size_t character = unicode::character_at(word, at).length;
       const Score so_far = nodes_[at].score;
       bool single = false;
       model_.trie_.for_each_prefix(word.substr(at), [&](std::size_t length, std::uint32_t id) {
         offer(at, at + length, so_far + model_.scores_[id], id);
         single = single || length == character;
+        reached = std::max(reached, at + length);
       });
-      if (!single) offer(at, at + character, so_far + unknown, std::nullopt);
+      if (!single) offer(at, at + character, so_far + unknown, kNoPiece);
       at += character;
+      reached = std::max(reached, at);
     }
+    return at;
   }
 
-  void trace(std::string_view word) {
+  void trace(std::size_t length) {
     path_.clear();
-    for (std::size_t at = word.size(); at > 0; at = nodes_[at].from) path_.push_back(at);
+    for (std::size_t at = length; at > 0; at = nodes_[at].from) path_.push_back(at);
     std::reverse(path_.begin(), path_.end());
   }
 
@@ -120,8 +137,8 @@ class Unigram<Score>::Lattice : public Session {
   void write(std::string_view word, std::vector<TokenId>& out) {
     for (std::size_t i = 0; i < path_.size(); ++i) {
       const Node& node = nodes_[path_[i]];
-      if (node.id && node.id != model_.options_.unk) {
-        out.push_back(*node.id);
+      if (!is_unknown(node)) {
+        out.push_back(node.id);
         continue;
       }
       const std::size_t begin = node.from;
@@ -129,7 +146,7 @@ class Unigram<Score>::Lattice : public Session {
       write_unknown(word.substr(begin, path_[i] - begin), out);
     }
   }
-  bool is_unknown(const Node& node) const { return !node.id || node.id == model_.options_.unk; }
+  bool is_unknown(const Node& node) const { return node.id == kNoPiece || node.id == model_.options_.unk; }
 
   void write_unknown(std::string_view text, std::vector<TokenId>& out) {
     const auto& bytes = model_.bytes_;

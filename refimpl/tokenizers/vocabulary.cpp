@@ -42,13 +42,7 @@ void Vocabulary::set(TokenId id, std::string_view text, PieceKind kind) {
   pieces_[id] = text;
   kinds_[id] = kind;
   longest_ = std::max(longest_, text.size());
-  ids_.emplace(text, id);
-}
-
-std::optional<TokenId> Vocabulary::find(std::string_view text) const {
-  const auto it = ids_.find(text);
-  if (it == ids_.end()) return std::nullopt;
-  return it->second;
+  ids_.add(text, id);
 }
 
 const std::string& Vocabulary::at(TokenId id) const {

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "refimpl/tokenizers/string_table.h"
 
 namespace assay {
 
@@ -35,18 +35,18 @@ class Vocabulary {
   void set_kind(TokenId id, PieceKind kind) { kinds_[id] = kind; }
 
   std::size_t size() const { return pieces_.size(); }
-  std::optional<TokenId> find(std::string_view text) const;
+  std::optional<TokenId> find(std::string_view text) const {
+    const TokenId* id = ids_.find(text);
+    return id == nullptr ? std::nullopt : std::optional(*id);
+  }
   const std::string& at(TokenId id) const;  // Error::input where there is none
   PieceKind kind(TokenId id) const { return id < kinds_.size() ? kinds_[id] : PieceKind::absent; }
   std::size_t longest() const { return longest_; }  // bytes of the longest piece
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   std::vector<std::string> pieces_;
   std::vector<PieceKind> kinds_;
-  std::unordered_map<std::string, TokenId, Hash, std::equal_to<>> ids_;
+  StringTable<TokenId> ids_;
   std::size_t longest_ = 0;
 };
 

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "refimpl/tokenizers/string_table.h"
 #include "refimpl/tokenizers/vocabulary.h"
 
 namespace assay {
@@ -19,27 +17,25 @@ class WordCache {
 
   bool recall(std::string_view word, std::vector<TokenId>& out) const {
     if (word.size() > kLongest) return false;
-    const auto it = places_.find(word);
-    if (it == places_.end()) return false;
-    const auto [begin, count] = it->second;
-    for (std::uint32_t i = 0; i < count; ++i) out.push_back(tokens_[begin + i]);
+    const Place* place = places_.find(word);
+    if (place == nullptr) return false;
+    if (place->count == 1) return out.push_back(place->only_or_begin), true;
+    const auto begin = tokens_.begin() + place->only_or_begin;
+    out.insert(out.end(), begin, begin + place->count);
     return true;
   }
   void remember(std::string_view word, const TokenId* first, std::size_t count) {
     if (word.size() > kLongest || places_.size() >= kMost) return;
-    places_.emplace(word,
-                    Place{static_cast<std::uint32_t>(tokens_.size()), static_cast<std::uint32_t>(count)});
+    if (count == 1) return places_.add(word, {1, *first});
+    places_.add(word, {static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(tokens_.size())});
     tokens_.insert(tokens_.end(), first, first + count);
   }
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   struct Place {
-    std::uint32_t begin, count;
+    std::uint32_t count = 0, only_or_begin = 0;  // the one token, or where in tokens_ they begin
   };
-  std::unordered_map<std::string, Place, Hash, std::equal_to<>> places_;
+  StringTable<Place> places_;
   std::vector<TokenId> tokens_;
 };
 

@@ -1001,6 +1001,8 @@ def run(folder, tokens, dtype):
     """{tap: numbers}, the logits among them."""
     options = {"dtype": dtype, "attn_implementation": "eager", "experts_implementation": "eager"}
     config = json.loads((Path(folder) / "config.json").read_text())
+    if config.get("alibi"):  # which its eager code adds twice, once with the mask
+        options["attn_implementation"] = "sdpa"
     kind = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
     kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()

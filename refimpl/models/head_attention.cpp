@@ -126,7 +126,7 @@ CacheWidth HeadAttention::cache_width() const {
   const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
   return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index,
           relative_ ? relative_->states() : std::vector<StateShape>(), index_ ? 0 : geometry_.window,
-          index_ || relative_ ? 0 : geometry_.kv_heads};
+          index_ || relative_ || form_.slopes != SlopeForm::linear ? 0 : geometry_.kv_heads};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -159,12 +159,16 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   return o_(context, ops);  // [tokens, hidden]
 }
 
-void HeadAttention::convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const {
+void HeadAttention::require_whole_cache(const Batch& batch) const {
   for (const Batch::Sequence& s : batch.sequences) {
-    if (s.cache->renumbers() || s.cache->rows(layer_) != s.cache->length())
+    if (s.cache->renumbers() || s.cache->rows(layer_) != batch.positions[s.first])
       throw Error::input(fmt::format(
           "layer {} scores by distances: rows of its cache cannot be renumbered or thrown away", layer_));
   }
+}
+
+void HeadAttention::convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const {
+  require_whole_cache(batch);
   of.k = relative_->keys(of.k, batch, ops);
   of.v = relative_->values(of.v, batch, ops);
   of.relative = relative_->relative(x, ops);
@@ -328,6 +332,21 @@ AttentionCall HeadAttention::call_of(const Matrix& q) const {
           .slopes = slopes_};
 }
 
+// Falcon: transformers' build_alibi_tensor; Step 1: vLLM 0.32's step1.py (use_alibi_sqrt).
+ScoreBiases HeadAttention::slope_biases() const {
+  return [this](const SequenceMetadata&, std::size_t head) -> ScoreBias {
+    const double slope = slopes_.at(head);
+    if (form_.slopes == SlopeForm::root)
+      return [slope](std::size_t, std::size_t position, std::size_t key) {
+        return -slope * std::sqrt(static_cast<double>(position - key));
+      };
+    static constexpr Arithmetic kShort = {Precision::bf16};
+    return [slope = kShort.stage(slope), scale = scale_](std::size_t, std::size_t, std::size_t key) {
+      return kShort.stage(slope * kShort.stage(static_cast<double>(key))) * scale;
+    };
+  };
+}
+
 Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles* angles, Ops& ops) const {
   AttentionCall call = call_of(of.q);
   RowTables tables;
@@ -343,6 +362,10 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
                                            [&](const auto& s) { return !index_->sees_all(s.keys - 1); });
   if (picks) return index_->form.pooled ? attend_to_pooled(of, batch, ops) : attend_to_blocks(of, batch, ops);
   if (relative_) return (*relative_)(call, of.relative, ops);
+  if (form_.slopes != SlopeForm::linear) {
+    require_whole_cache(batch);
+    return attend_with_bias(call, slope_biases(), ops);
+  }
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "refimpl/models/biased_attention.h"
 #include "refimpl/models/block_index.h"
 #include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
@@ -19,6 +20,10 @@ namespace assay {
 
 // What a gate of what attention gives is bent by; softplus: log₂(1 + 2ˣ).
 enum class HeadGate : std::uint8_t { sigmoid, silu, softplus, softplus_of_2 };
+
+// What a head's slope is times in the bias of a score (ALiBi): the key's position, as kernels know it; the same in bfloat16,
+// scaled as scores are (Falcon); minus the root of the distance (Step 1).
+enum class SlopeForm : std::uint8_t { linear, rounded, root };
 
 struct AttentionForm {
   bool norm_after_rope = false;
@@ -43,6 +48,7 @@ struct AttentionForm {
   // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
   std::optional<double> unit_queries = {};
   bool unit_context = false;  // what each head gives is normed, without weights
+  SlopeForm slopes = SlopeForm::linear;
   std::optional<RelativeForm> relative =
       {};  // Inkling: scores have a bias of the distance, and are scaled by 1/width
 };
@@ -74,6 +80,8 @@ class HeadAttention {
   Qkv project(const Matrix& x, Ops& ops, const TapScope& at) const;
   void make_units(Qkv& of, Ops& ops) const;
   void convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const;
+  void require_whole_cache(const Batch& batch) const;
+  ScoreBiases slope_biases() const;
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;

@@ -83,6 +83,7 @@ constexpr const Family* kFamilies[] = {
     &kTeleflm,
     &kIquestcoder,
     &kRnj1,
+    &kStep1,
     &kNanbeige,
     &kIquestloopcoder,
     &kQwen3Next,

@@ -39,7 +39,7 @@ extern const ModelRule kHrmTextRule;
 extern const ModelRule kJetmoeRule;
 extern const ModelRule kKimiK25Rule;
 extern const ModelRule kKimiLinearRule;
-extern const ModelRule kLing3Rule;
+extern const ModelRule kLing3Rule, kLing3VlRule;
 extern const ModelRule kLatentKinRule;
 extern const ModelRule kInklingRule;
 extern const ModelRule kJambaRule;

@@ -10,6 +10,7 @@
 
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
+#include "kernels/harness/kept_weights.h"
 #include "kernels/harness/made_weight.h"
 
 namespace assay {
@@ -37,10 +38,8 @@ class FusedMoeOperands final : public Operands<FusedMoeCall> {
     form_ = way == "dense" ? MoeForm::dense : MoeForm::sparse;
     std::uint64_t seed = id.seed() * 1000;
     x_ = filled(arithmetic, id.input(), {.rows = tokens_, .columns = hidden_, .seed = ++seed});
-    const WeightForm form = weight_form(id.form());
     const auto weight = [&](std::size_t rows, std::size_t columns) {
-      return std::make_shared<MadeWeight>(form, InputKind::zero_mean,
-                                          FillOptions{.rows = rows, .columns = columns, .seed = ++seed});
+      return kept_weight(id.form(), InputKind::zero_mean, {.rows = rows, .columns = columns, .seed = ++seed});
     };
     for (std::size_t e = 0; e < experts; ++e)
       experts_.push_back({weight(width_, hidden_), weight(width_, hidden_), weight(hidden_, width_)});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -83,27 +84,53 @@ Matrix GuardedOps::allocate(std::size_t rows, std::size_t columns) {
   with_elements(whole.real(), [&](auto element) {
     using T = decltype(element);
     T* all = whole.row<T>(0);
-    std::fill_n(all, (rows + 2 * margin) * stride, canary<T>());
-    for (std::size_t r = 0; r < rows; ++r) std::fill_n(all + (margin + r) * stride, columns, poison<T>());
+    std::fill_n(all, margin * stride, canary<T>());
+    for (std::size_t r = 0; r < rows; ++r) {
+      T* row = all + (margin + r) * stride;
+      std::fill_n(std::fill_n(row, columns, poison<T>()), padding_, canary<T>());
+    }
+    std::fill_n(all + (margin + rows) * stride, margin * stride, canary<T>());
     blocks_.push_back({inner, reinterpret_cast<std::byte*>(all), stride, margin * stride});
   });
   return inner;
 }
 
+namespace {
+
+// Four sums of every fourth word, for one waits for its multiplication at each step. Turned before a word is taken in: a
+// product alone never brings a high bit down, and two changed signs would cancel.
+class Fingerprint {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (; bytes.size() >= sizeof(Words); bytes = bytes.subspan(sizeof(Words)))
+      take(bytes.data(), sizeof(Words));
+    if (!bytes.empty()) take(bytes.data(), bytes.size());
+  }
+  std::uint64_t value() const {
+    std::uint64_t all = 0;
+    for (const std::uint64_t sum : sums_) all = mixed(all, sum);
+    return all;
+  }
+
+ private:
+  using Words = std::array<std::uint64_t, 4>;
+  static std::uint64_t mixed(std::uint64_t sum, std::uint64_t word) {
+    return (std::rotl(sum, 27) ^ word) * 0x9E3779B97F4A7C15ull;
+  }
+  void take(const std::byte* bytes, std::size_t count) {
+    Words words{};
+    std::memcpy(words.data(), bytes, count);
+    for (std::size_t lane = 0; lane < words.size(); ++lane) sums_[lane] = mixed(sums_[lane], words[lane]);
+  }
+  Words sums_ = {1, 2, 3, 4};
+};
+
+}  // namespace
+
 std::uint64_t GuardedOps::fingerprint(const Block& block) const {
-  std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a over 64-bit words of the rows
-  with_elements(block.matrix.real(), [&](auto element) {
-    using T = decltype(element);
-    for (std::size_t r = 0; r < block.matrix.rows(); ++r) {
-      const T* row = block.matrix.row<T>(r);
-      for (std::size_t c = 0; c < block.matrix.columns(); ++c) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, row + c, sizeof(T));
-        hash = (hash ^ word) * 0x100000001B3ull;
-      }
-    }
-  });
-  return hash;
+  Fingerprint all;
+  for_each_row(block.matrix, [&](std::size_t, auto row) { all.add(std::as_bytes(row)); });
+  return all.value();
 }
 
 void GuardedOps::may_change(const Matrix& argument) {

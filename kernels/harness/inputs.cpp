@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <vector>
 
@@ -47,8 +48,14 @@ std::string_view name(InputKind kind) {
   return "";
 }
 
+constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15ull;  // SplitMix64
+
+void InputStream::skip(std::uint64_t count) {
+  state_ += count * kStep;
+}
+
 std::uint64_t InputStream::next() {
-  std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
+  std::uint64_t z = (state_ += kStep);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   return z ^ (z >> 31);
@@ -82,39 +89,62 @@ ExactFill exact_fill(std::uint64_t terms, int digits, std::int64_t largest_code)
   return fill;
 }
 
+namespace {
+
+void fill_exactly(const FillOptions& options, InputStream& stream, std::span<float> values) {
+  const ExactFill exact = exact_fill(options.terms, options.digits, options.largest_code);
+  for (float& value : values)
+    value = stream.uniform() < exact.density
+                ? static_cast<float>(stream.integer(-exact.largest, exact.largest))
+                : 0.0F;
+}
+
+// mean + spread · normal, rounded once.
+void fill_normally(double mean, double spread, const InputStream& stream, std::span<float> values) {
+  const NormalNumbers numbers = normal_numbers(stream.state(), values.size());
+  std::transform(values.begin(), values.end(), numbers->begin(), values.begin(),
+                 [&](float, double x) { return static_cast<float>(mean + spread * x); });
+}
+
+void fill_with_outliers(const FillOptions& options, InputStream& stream, std::span<float> values) {
+  const std::vector<float> gains = channel_gains(options.columns, stream);
+  fill_normally(0, 1, stream, values);
+  for (std::size_t at = 0; at < values.size(); at += gains.size())
+    for (std::size_t column = 0; column < gains.size(); ++column) values[at + column] *= gains[column];
+}
+
+void fill_rows(const FillOptions& options, std::span<float> values,
+               const std::function<float(std::uint64_t row, std::uint64_t column)>& of) {
+  float* value = values.data();
+  for (std::uint64_t row = 0; row < options.rows; ++row)
+    for (std::uint64_t column = 0; column < options.columns; ++column) *value++ = of(row, column);
+}
+
+}  // namespace
+
 void fill_inputs(InputKind kind, const FillOptions& options, std::span<float> values) {
   if (values.size() != options.rows * options.columns)
     throw Error::internal(
         fmt::format("{} inputs for [{}, {}]", values.size(), options.rows, options.columns));
   if (ShapesOnly::asked()) return std::fill(values.begin(), values.end(), 0.0F);
-  const std::uint64_t seed = options.seed * 0xD1342543DE82EF95ull + static_cast<std::uint64_t>(kind);
-  InputStream stream(seed);
-  const ExactFill exact = exact_fill(options.terms, options.digits, options.largest_code);
-  const std::vector<float> gains =
-      kind == InputKind::heavy_tailed ? channel_gains(options.columns, stream) : std::vector<float>{};
-  const bool normal =
-      kind == InputKind::zero_mean || kind == InputKind::positive_mean || kind == InputKind::large;
-  const NormalNumbers numbers = normal ? normal_numbers(seed, values.size()) : nullptr;
-  for (std::uint64_t i = 0; i < values.size(); ++i) {
-    const std::uint64_t row = i / options.columns, column = i % options.columns;
-    switch (kind) {
-      case InputKind::exact:
-        values[i] = stream.uniform() < exact.density
-                        ? static_cast<float>(stream.integer(-exact.largest, exact.largest))
-                        : 0.0F;
-        break;
-      case InputKind::zero_mean: values[i] = static_cast<float>((*numbers)[i]); break;
-      case InputKind::positive_mean: values[i] = static_cast<float>(1.0 + 0.1 * (*numbers)[i]); break;
-      case InputKind::heavy_tailed: values[i] = static_cast<float>(stream.normal()) * gains[column]; break;
-      case InputKind::large: values[i] = static_cast<float>(30.0 * (*numbers)[i]); break;
-      case InputKind::one_hot:
-        // 61 is prime to the usual widths: rows walk through all columns, tiles and blocks.
-        values[i] = column == (row * 61 + options.seed) % options.columns ? 1.0F : 0.0F;
-        break;
-      case InputKind::signature: values[i] = signature_of(row, column); break;
-    }
-    if (options.halvings != 0) values[i] = std::ldexp(values[i], -options.halvings);
+  InputStream stream(options.seed * 0xD1342543DE82EF95ull + static_cast<std::uint64_t>(kind));
+  switch (kind) {
+    case InputKind::exact: fill_exactly(options, stream, values); break;
+    case InputKind::zero_mean: fill_normally(0, 1, stream, values); break;
+    case InputKind::positive_mean: fill_normally(1, 0.1, stream, values); break;
+    case InputKind::large: fill_normally(0, 30, stream, values); break;
+    case InputKind::heavy_tailed: fill_with_outliers(options, stream, values); break;
+    case InputKind::one_hot:
+      // 61 is prime to the usual widths: rows walk through all columns, tiles and blocks.
+      fill_rows(options, values, [&](std::uint64_t row, std::uint64_t column) {
+        return column == (row * 61 + options.seed) % options.columns ? 1.0F : 0.0F;
+      });
+      break;
+    case InputKind::signature: fill_rows(options, values, signature_of); break;
   }
+  if (options.halvings == 0) return;
+  const double factor = std::ldexp(1.0, -options.halvings);
+  for (float& value : values) value = static_cast<float>(value * factor);
 }
 
 namespace {

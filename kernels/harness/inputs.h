@@ -41,6 +41,8 @@ class InputStream {
   double uniform();                                           // [0, 1), 53 bits
   double normal();                                            // Box–Muller
   std::int64_t integer(std::int64_t low, std::int64_t high);  // both ends included
+  std::uint64_t state() const { return state_; }              // InputStream(state()) goes on as this one does
+  void skip(std::uint64_t count);                             // as many calls of next()
 
  private:
   std::uint64_t state_;

@@ -9,6 +9,7 @@
 
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
+#include "kernels/harness/kept_weights.h"
 #include "kernels/harness/linear_grid.h"
 #include "kernels/harness/made_weight.h"
 #include "kernels/harness/operand_rounding.h"
@@ -68,7 +69,7 @@ class LinearOperands final : public Operands<LinearCall> {
                                            kind_ == InputKind::exact ? kind_ : InputKind::zero_mean,
                                            FillOptions{.columns = outputs_, .seed = id.seed() + 50});
     of_w.halvings = static_cast<int>(std::min<std::uint64_t>(id.number("down"), 140));
-    weight_ = std::make_shared<MadeWeight>(form, same_kind ? kind_ : InputKind::zero_mean, of_w);
+    weight_ = kept_weight(id.form(), same_kind ? kind_ : InputKind::zero_mean, of_w);
   }
 
   LinearCall call(Ops& ops) const override { return {upload(ops, x_), stored(), bias(), {}}; }

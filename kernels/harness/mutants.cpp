@@ -86,21 +86,22 @@ MadeCase<Call> make_case(const CaseId& id) {
   return made;
 }
 
+constexpr std::size_t kCasesAThread = 8;  // made at once: threads wait for each other after so many
+
 // On these cases, as long as one of the hunts is open.
 template <class Call>
 void hunt_on(const std::vector<CaseId>& cases, std::vector<Hunt<Call>>& hunts,
              const std::function<bool(const Hunt<Call>&)>& open, int jobs) {
-  std::vector<MadeCase<Call>> made(static_cast<std::size_t>(std::max(1, jobs)));
+  std::vector<MadeCase<Call>> made(kCasesAThread * static_cast<std::size_t>(std::max(1, jobs)));
   for (std::size_t first = 0; first < cases.size(); first += made.size()) {
     if (std::none_of(hunts.begin(), hunts.end(), open) || interrupted()) return;
     const std::size_t count = std::min(made.size(), cases.size() - first);
     parallel_for(jobs, count, [&](std::size_t i) { made[i] = make_case<Call>(cases[first + i]); });
-    for (std::size_t c = 0; c < count; ++c) {
-      if (made[c].operands == nullptr) continue;
-      parallel_for(jobs, hunts.size(), [&](std::size_t i) {
-        if (open(hunts[i])) hunts[i].run(cases[first + c], *made[c].operands, made[c].truth);
-      });
-    }
+    parallel_for(jobs, hunts.size(), [&](std::size_t i) {
+      for (std::size_t c = 0; c < count && open(hunts[i]); ++c) {
+        if (made[c].operands) hunts[i].run(cases[first + c], *made[c].operands, made[c].truth);
+      }
+    });
   }
 }
 

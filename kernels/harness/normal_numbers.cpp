@@ -1,7 +1,6 @@
 #include "kernels/harness/normal_numbers.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <mutex>
 
@@ -12,21 +11,25 @@ namespace {
 
 constexpr std::size_t kMostKept = (std::size_t{256} << 20) / sizeof(double);
 constexpr std::size_t kMostOfASeed = kMostKept / 2;
-constexpr std::size_t kFew = 4096;  // made at once, at least
+constexpr std::size_t kFew = 256;  // made at once, at least
 
-NormalNumbers made(std::uint64_t seed, std::size_t count) {
-  auto numbers = std::make_shared<std::vector<double>>(count);
+// Those there are, and behind them as many more as `count` wants. Each takes two of the stream's numbers.
+NormalNumbers made(std::uint64_t seed, std::size_t count, const NormalNumbers& there) {
+  auto numbers = std::make_shared<std::vector<double>>();
+  numbers->reserve(count);
+  if (there) *numbers = *there;
   InputStream stream(seed);
-  for (double& x : *numbers) x = stream.normal();
+  stream.skip(2 * numbers->size());
+  while (numbers->size() < count) numbers->push_back(stream.normal());
   return numbers;
 }
 
 class KeptNumbers {
  public:
-  NormalNumbers find(std::uint64_t seed, std::size_t count) {
+  NormalNumbers find(std::uint64_t seed) {
     const std::lock_guard lock(mutex_);
     const auto at = of_seed_.find(seed);
-    return at == of_seed_.end() || at->second->size() < count ? nullptr : at->second;
+    return at == of_seed_.end() ? nullptr : at->second;
   }
   void keep(std::uint64_t seed, const NormalNumbers& numbers) {
     const std::lock_guard lock(mutex_);
@@ -54,9 +57,10 @@ class KeptNumbers {
 
 NormalNumbers normal_numbers(std::uint64_t seed, std::size_t count) {
   static KeptNumbers kept;
-  if (count > kMostOfASeed) return made(seed, count);
-  if (NormalNumbers numbers = kept.find(seed, count)) return numbers;
-  NormalNumbers numbers = made(seed, std::max(kFew, std::bit_ceil(count)));
+  if (count > kMostOfASeed) return made(seed, count, nullptr);
+  const NormalNumbers there = kept.find(seed);
+  if (there && there->size() >= count) return there;
+  NormalNumbers numbers = made(seed, std::max(kFew, count), there);
   kept.keep(seed, numbers);
   return numbers;
 }

@@ -20,12 +20,13 @@ Matrix ReferenceOps::allocate(std::size_t rows, std::size_t columns) {
 
 Matrix ReferenceOps::upload(std::span<const double> values, std::size_t rows, std::size_t columns) {
   Matrix x = allocate(rows, columns);
+  const Arithmetic rounding = arithmetic();
   with_elements(x.real(), [&](auto element) {
     using T = decltype(element);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::span<const double> from = values.subspan(r * columns, columns);
       std::transform(from.begin(), from.end(), x.row<T>(r),
-                     [&](double value) { return static_cast<T>(arithmetic().round(value)); });
+                     [rounding](double value) { return static_cast<T>(rounding.round(value)); });
     }
   });
   return x;

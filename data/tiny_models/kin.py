@@ -850,10 +850,10 @@ TWINS = {
 }
 
 
-from . import own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
+from . import mistral_large3, own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
 
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES
-TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
 
 
 def twin_of(config):

@@ -49,7 +49,7 @@ extern const ModelRule kLlamaRule;
 extern const ModelRule kMambaRule;
 extern const ModelRule kMamba2Rule;
 extern const ModelRule kMinicpm3Rule;
-extern const ModelRule kMistral4Rule;
+extern const ModelRule kMistral4Rule, kMistralLarge3Rule;
 extern const ModelRule kMistralLarge4Rule;
 extern const ModelRule kMistralRule;
 extern const ModelRule kMixtralRule;
